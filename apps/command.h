@@ -41,6 +41,7 @@ std::unique_ptr<Command> make_rank_command();
 std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_serve_command();
+std::unique_ptr<Command> make_train_command();
 std::unique_ptr<Command> make_tune_command();
 
 }  // namespace olrank

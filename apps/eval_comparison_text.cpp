@@ -95,24 +95,20 @@ bool significant(const RankingDifference& difference) {
   return difference.t_holm < kSignificance;
 }
 
-ordered_json number_json(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 ordered_json difference_json(const EvalComparison& comparison, const RankingDifference& difference) {
   const MeanInterval& interval = difference.test.difference;
   return {{"metric", comparison.metrics[difference.metric].name()},
           {"a", comparison.rankings[difference.a].name},
           {"b", comparison.rankings[difference.b].name},
           {"queries", interval.values},
-          {"difference", number_json(interval.mean)},
-          {"low", number_json(interval.mean - interval.half_width)},
-          {"high", number_json(interval.mean + interval.half_width)},
-          {"t", number_json(difference.test.t)},
-          {"t_p", number_json(difference.test.t_p)},
-          {"t_p_holm", number_json(difference.t_holm)},
-          {"sign_flip_p", number_json(difference.test.flip_p)},
-          {"sign_flip_p_holm", number_json(difference.flip_holm)},
+          {"difference", number_or_null(interval.mean)},
+          {"low", number_or_null(interval.mean - interval.half_width)},
+          {"high", number_or_null(interval.mean + interval.half_width)},
+          {"t", number_or_null(difference.test.t)},
+          {"t_p", number_or_null(difference.test.t_p)},
+          {"t_p_holm", number_or_null(difference.t_holm)},
+          {"sign_flip_p", number_or_null(difference.test.flip_p)},
+          {"sign_flip_p_holm", number_or_null(difference.flip_holm)},
           {"sign_flips", difference.test.flips_exact ? "all" : "drawn"},
           {"wins", difference.wins},
           {"ties", difference.ties},
@@ -179,7 +175,7 @@ std::string comparison_json(const EvalComparison& comparison) {
     const ComparedRanking& ranking = comparison.rankings[i];
     ordered_json entry = {{"name", ranking.name}, {"file", ranking.file}};
     for (std::size_t metric = 0; metric < comparison.metrics.size(); ++metric)
-      entry["metrics"][comparison.metrics[metric].name()] = number_json(comparison.means[i][metric]);
+      entry["metrics"][comparison.metrics[metric].name()] = number_or_null(comparison.means[i][metric]);
     json["rankings"].push_back(std::move(entry));
   }
   json["baseline"] = comparison.rankings[comparison.baseline].name;

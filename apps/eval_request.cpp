@@ -12,6 +12,7 @@
 #include "apps/saved_trial.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/per_query_csv.h"
 #include "core/metrics/score_files.h"
@@ -54,7 +55,7 @@ ordered_json as_json(const EvalResult& result) {
   const MetricOptions& options = request.metrics;
   ordered_json metrics;
   for (const auto& [name, mean] : named_means(options, report)) {
-    metrics[name] = std::isnan(mean) ? ordered_json(nullptr) : ordered_json(mean);
+    metrics[name] = number_or_null(mean);
   }
   metrics["misordered_pairs"] = report.misordered_pairs;
   metrics["pairs"] = report.pairs;
@@ -235,7 +236,7 @@ std::string eval_json(std::span<const EvalResult> folds) {
   for (const EvalResult& fold : folds) answers.push_back(as_json(fold));
   ordered_json mean;
   for (const auto& [name, value] : means_over(folds)) {
-    mean[name] = std::isnan(value) ? ordered_json(nullptr) : ordered_json(value);
+    mean[name] = number_or_null(value);
   }
   return ordered_json{{"folds", answers}, {"mean", mean}}.dump(2) + "\n";
 }

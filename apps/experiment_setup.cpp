@@ -9,6 +9,7 @@
 #include "apps/device_choice.h"
 #include "apps/recorded_experiment.h"
 #include "apps/setting_json.h"
+#include "apps/start_model.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/device/visible_gpus.h"
@@ -89,6 +90,12 @@ int max_grade_of(const DataParts& parts) {
   return parts.vali ? std::max(highest, parts.vali->max_grade()) : highest;
 }
 
+void check_start_models(const Configuration& configuration, const FittedNormaliser& normaliser) {
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (const auto start = start_model_of(ranker)) check_start_inputs(ranker, *start, normaliser);
+  }
+}
+
 std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
                                           const ExperimentRequest& request, std::int64_t fold) {
   ExecutionContext context(threads_of(configuration));
@@ -97,6 +104,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   const Dataset& query_data = query_part(parts, request.ask_validation, fold);
   const FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, parts.train, configuration.data.drop_constant, context);
+  check_start_models(configuration, normaliser);
   const int max_grade = max_grade_of(parts);
   std::optional<RecordedFeedback> recorded;
   if (!request.replay.empty())
@@ -156,7 +164,9 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 
 /// Marks GPU rankers: their results differ from the CPU's by rounding, and their checkpoints in format.
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
-  std::string recipe = settings_without(RankerSettings::schema(), &ranker, {"name"});
+  std::string recipe = settings_without(RankerSettings::schema(), &ranker, {"name", "start_from"});
+  if (const auto start = start_model_of(ranker))
+    recipe += fmt::format("# starts from the model {}\n", start->fingerprint);
   // A module of another content plays another trial.
   if (const auto& file = ranker.network.module_file)
     recipe +=
@@ -214,10 +224,11 @@ std::int64_t matrix_bytes(const FeatureMatrix& docs) {
 /// Parallel trials share the available memory equally.
 ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t cutoff, std::int64_t jobs,
                                     RankGroup* ranks) {
-  return [ranker, cutoff, memory = available_memory() / jobs, ranks](const RankerData& data,
-                                                                     const TrialKeys& keys) {
-    return make_ranker(ranker, data.train.features, keys, cutoff,
-                       {.labels = data.labels, .memory = memory, .ranks = ranks});
+  return [ranker, cutoff, memory = available_memory() / jobs, ranks, start = start_model_of(ranker)](
+             const RankerData& data, const TrialKeys& keys) {
+    RankerDependencies dependencies{.labels = data.labels, .memory = memory, .ranks = ranks};
+    if (start) dependencies.first_thetas = start->thetas;
+    return make_ranker(ranker, data.train.features, keys, cutoff, dependencies);
   };
 }
 

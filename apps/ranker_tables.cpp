@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "apps/saved_trial.h"
+#include "apps/start_model.h"
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "models/setting_use.h"
@@ -43,6 +45,7 @@ class RankerSource {
     RankerSettings ranker = defaults;
     apply(ranker, [&](const SettingOverride& override) { return !why_ignored(whole, override.key); });
     if (ignored == IgnoredSettings::kRefuse) check(ranker, defaults);
+    if (!ranker.start_from.empty() && row_of(ranker.kind).starts_from_model) take_start_network(ranker);
     return ranker;
   }
 
@@ -60,6 +63,22 @@ class RankerSource {
     for (const SettingOverride& override : overrides_) {
       if (applies_to(override, ranker) && wanted(override))
         assign_setting_text(schema, &ranker, override.key, override.text, override.origin);
+    }
+  }
+
+  /// The network is that of the model, so settings may only repeat it.
+  void take_start_network(RankerSettings& ranker) const {
+    const std::filesystem::path file = model_file_of(ranker.start_from);
+    take_network(load_model(file), ranker);
+    RankerSettings asked = ranker;
+    apply(asked, [](const SettingOverride&) { return true; });
+    for (const Setting& setting : NetworkSettings::schema().settings) {
+      const SettingValue there = setting.read(&ranker.network);
+      if (why_ignored(ranker, setting.key) || setting.read(&asked.network) == there) continue;
+      throw InvalidArgument(fmt::format(
+          "Ranker '{}' has {} = {}, but the model that it starts from has {}: remove the setting, or "
+          "choose another model than {}.",
+          ranker.name, setting.key, to_toml(setting.read(&asked.network)), to_toml(there), file.string()));
     }
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/start_model.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
@@ -78,23 +79,12 @@ FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel&
   return normaliser;
 }
 
-/// Takes the network from the model; all other settings come from the flags.
-void take_network(const LoadedModel& model, RankerSettings& ranker) {
-  ranker.network.network = model.settings.network;
-  if (model.is_linear()) return;
-  if (model.module) {
-    ranker.network.module = model.settings.module;
-    ranker.network.activation = model.settings.activation;
-    ranker.network.module_file = model.settings.module_file;
-  }
-  ranker.network.width = model.settings.width;
-  ranker.network.depth = model.settings.depth;
-  ranker.network.parameterisation = model.settings.parameterisation;
-  if (model.members.size() > 1) ranker.posterior.members = std::ssize(model.members);
-}
-
 RankerSettings resolve_ranker(std::span<const SettingOverride> overrides) {
   const std::vector<RankerSettings> rankers = resolve_configuration(std::nullopt, overrides).rankers;
+  for (const RankerSettings& ranker : rankers) {
+    if (!ranker.start_from.empty())
+      throw InvalidArgument("A service starts from --model: use it in place of --start-from.");
+  }
   if (rankers.size() == 1) return rankers.front();
   throw InvalidArgument(fmt::format("A service has one ranker, not {}: choose one kind.", rankers.size()));
 }

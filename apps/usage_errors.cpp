@@ -51,7 +51,7 @@ constexpr std::array kFlagAliases = {
     Alias{"--config", {"the file as the first argument"}},
 };
 
-constexpr std::array kCommandAliases = {Alias{"train", {"run"}},    Alias{"evaluate", {"eval"}},
+constexpr std::array kCommandAliases = {Alias{"fit", {"train"}},    Alias{"evaluate", {"eval"}},
                                         Alias{"predict", {"rank"}}, Alias{"score", {"rank"}},
                                         Alias{"plot", {"report"}},  Alias{"benchmark", {"bench"}},
                                         Alias{"version", {"info"}}};

@@ -1,20 +1,19 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "core/online/labelled_queries.h"
+#include "models/labels/label_objective.h"
 #include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
 
-/// LambdaRank on true grades: an upper bound for rankers that learn from clicks. It shows lists by score
-/// and takes one gradient step per round on the asked query's grades, θ ← θ − η_t Σ_i slopes[i] ∇f(x_i),
-/// slopes of ListLoss::kLambdaRank, regardless of the clicks; there is no regulariser.
+/// LambdaRank fitted to the true grades of all queries asked so far: the skyline of rankers that learn from
+/// clicks. After each round it takes `steps` steps of Adam, each on the mean loss of `batch` rounds drawn
+/// from those so far, regardless of the clicks, and shows lists by score. There is no regulariser.
 class LambdaRankLabels : public ScoreModelRanker {
  public:
   /// `labels` has to outlive the ranker.
@@ -24,14 +23,28 @@ class LambdaRankLabels : public ScoreModelRanker {
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   /// Uses only the query of the feedback. Reports no pairs, because none came from clicks.
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
 
  private:
-  QueryGrades grades_of(const QueryDocs& query) const;
-
   const LabelledQueries& labels_;
+  LabelObjective objective_;
+  std::int64_t steps_a_round_;
+  std::int64_t batch_;
   std::vector<std::int32_t> list_;
-  std::array<double, 1> step_{};
+
+  std::vector<std::int64_t> asked_;  // the query of each round
+  std::int64_t steps_ = 0;
+  std::vector<double> position_;
+  std::vector<double> first_;
+  std::vector<double> second_;
+
+  std::vector<std::int64_t> drawn_;
+  std::vector<double> gradient_;
 };
+
+/// The grades of a query. Throws InvalidArgument, naming the ranker, where the labels have none for it.
+QueryGrades grades_of(const LabelledQueries& labels, const QueryDocs& query, const std::string& ranker);
 
 std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request);
 void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext& context);

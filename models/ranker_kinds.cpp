@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "models/dueling_bandit.h"
 #include "models/lambdarank_labels.h"
+#include "models/lambdarank_step.h"
 #include "models/linear/p2linrank.h"
 #include "models/linear/pairrank.h"
 #include "models/neural/confident_network.h"
@@ -84,10 +85,17 @@ constexpr std::array kRows = {
                   .make = make_ranknet},
     RankerKindRow{.kind = RankerKind::kLambdaRankLabels,
                   .name = "lambdarank-labels",
+                  .training = Training::kAskedLabels,
                   .needs_labels = true,
                   .set_defaults = set_lambdarank_labels_defaults,
                   .plan = plan_score_model,
                   .make = make_lambdarank_labels},
+    RankerKindRow{.kind = RankerKind::kLambdaRankStep,
+                  .name = "lambdarank-step",
+                  .needs_labels = true,
+                  .set_defaults = set_lambdarank_step_defaults,
+                  .plan = plan_score_model,
+                  .make = make_lambdarank_step},
     RankerKindRow{.kind = RankerKind::kDbgd,
                   .name = "dbgd",
                   .bandit = BanditUse::kDuels,

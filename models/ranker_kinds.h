@@ -26,6 +26,7 @@ enum class RankerKind {
   kP2NeurRank,
   kRankNet,
   kLambdaRankLabels,
+  kLambdaRankStep,
   kDbgd,
   kMgd,
   kPdgd,
@@ -40,8 +41,8 @@ enum class OrderEvidence { kNone, kWidths, kVotes };
 enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 
 /// How a kind trains: the pairs of its whole history by Newton's method, or by steps of a network; one step
-/// a round; or true grades before the first round.
-enum class Training { kNewton, kHistory, kRound, kLabels };
+/// a round; true grades before the first round, or those of all queries asked so far.
+enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels };
 /// How a kind without certain orders explores, if not in a way of its own.
 enum class BanditUse { kNone, kEpsilon, kDuels };
 

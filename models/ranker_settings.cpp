@@ -39,6 +39,9 @@ const Schema& RankerSettings::schema() {
                  "ranking and learning method; as a flag also several, `--ranker pairrank,pdgd`, where the "
                  "file has no `[[ranker]]`")
           .flag("ranker")
+          .field("start_from", &S::start_from,
+                 "a model that the ranker starts from: a file or the folder of a trial or a training; its "
+                 "network holds")
           .include(&S::network, NetworkSettings::schema())
           .include(&S::posterior, PosteriorSettings::schema())
           .include(&S::explore, ExplorationSettings::schema())

@@ -19,6 +19,7 @@ namespace olrank {
 struct RankerSettings {
   std::string name;
   RankerKind kind = RankerKind::kOlRankNet;
+  std::string start_from;  // a model file or a folder with one; empty: first parameters are drawn
   NetworkSettings network;
   PosteriorSettings posterior;
   ExplorationSettings explore;

@@ -10,16 +10,13 @@
 
 namespace olrank {
 
-/// RankNet on all labels: Burges et al., "Learning to rank using gradient descent", ICML 2005. In each of
-/// `epochs` passes over the queries, each in a new random order, a query yields all its pairs of different
-/// grades, or kOfflinePairs of them drawn uniformly if it has more; whole queries with `batch` pairs in
-/// total make one step of Adam (Kingma, Ba, ICLR 2015; β = 0.9 and 0.999) on their mean cross-entropy. The
-/// step is `learning_rate`, times `learning_rate_decay` after each pass; there is no regulariser. One
-/// thread; the result depends on the arguments alone. Throws NumericError for scores that are not finite.
+/// RankNet on all labels: Burges et al., "Learning to rank using gradient descent", ICML 2005, by the
+/// trainer of `olrank train`: `epochs` passes of Adam over the queries, each in a new random order, on the
+/// mean over `batch` queries of the mean cross-entropy of their pairs. The step is `learning_rate`, times
+/// `learning_rate_decay` after each pass; there is no regulariser. One thread; the result depends on the
+/// arguments alone. Throws NumericError for losses that are not finite.
 std::vector<float> train_offline(const ScoreModel& model, const LabelledQueries& labels,
-                                 const TrainerSettings& settings, PhiloxKey key, std::vector<float> theta);
-
-constexpr std::int64_t kOfflinePairs = 200;
+                                 const RankerSettings& settings, PhiloxKey key, std::vector<float> theta);
 
 /// The linear model of a fold that the cosine of other models refers to: train_offline() with the defaults
 /// of `ranknet-offline` and coins of the fold only, so that it is the same for every ranker, user and seed.

@@ -6,6 +6,7 @@
 #include "core/data/dataset.h"
 #include "core/data/normaliser.h"
 #include "core/online/online_ranker.h"
+#include "core/ops/score_gradient.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {
@@ -36,6 +37,12 @@ class ScoreModel {
   /// gradient += Σ_i weights[i] ∇_θ f(x_i; θ), in double.
   virtual void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                             std::span<const double> weights, std::span<double> gradient) const = 0;
+
+  /// gradient [p] = Σ_i slopes[i] ∇_θ f(x_i; θ), with the slopes that `find_slopes` finds from the scores.
+  /// For training: a model may sum in float32 what it then adds up in double.
+  virtual void find_score_gradient(ExecutionContext& context, std::span<const float> theta,
+                                   FeatureMatrix docs, ScoreSlopes find_slopes,
+                                   std::span<double> gradient) const;
 
   /// θ as named tensors, with the description of the function.
   virtual ModelTensors tensors(std::span<const float> theta) const = 0;

@@ -88,6 +88,12 @@ void ScoreModelRanker::move_along(std::span<const double> direction) {
   scored_round_ = 0;
 }
 
+void ScoreModelRanker::set_theta(std::span<const float> theta) {
+  assert(theta.size() == theta_.size());
+  std::copy(theta.begin(), theta.end(), theta_.begin());
+  scored_round_ = 0;
+}
+
 void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
   if (feedback.shown.size() != feedback.clicks.size()) {
     throw InvalidArgument(

@@ -53,6 +53,7 @@ class ScoreModelRanker : public OnlineRanker {
   void follow_gradient(ExecutionContext& context, const QueryDocs& query, std::span<const double> weights);
   /// θ ← θ + step() · direction.
   void move_along(std::span<const double> direction);
+  void set_theta(std::span<const float> theta);
   void end_round() { ++rounds_learned_; }
 
   /// Throws InvalidArgument if clicks and list differ in length, or if a document is out of range or shown

@@ -39,8 +39,14 @@ bool with_newton_or_history(const RankerKindRow& row) {
 bool with_steps_of_a_size(const RankerKindRow& row) {
   return row.training != Training::kNewton;
 }
-bool with_batches(const RankerKindRow& row) {
+bool with_passes(const RankerKindRow& row) {
   return row.training == Training::kLabels || with_history(row);
+}
+bool with_batches(const RankerKindRow& row) {
+  return row.training == Training::kAskedLabels || with_passes(row);
+}
+bool with_steps(const RankerKindRow& row) {
+  return row.training == Training::kAskedLabels || with_newton_or_history(row);
 }
 bool with_width_covariance(const RankerKindRow& row) {
   return with_widths(row) && with_history(row);
@@ -88,6 +94,7 @@ constexpr std::string_view kSumLoss = "loss = \"sum\"";
 constexpr std::string_view kMeanLoss = "loss = \"mean\"";
 
 constexpr std::array kUses = {
+    SettingUse{"start_from", [](const RankerKindRow& row) { return row.starts_from_model; }},
     SettingUse{"module", may_have_network, is_module, kModule},
     SettingUse{"activation", may_have_network, is_module, kModule},
     SettingUse{"width", may_have_network, is_network, kNetwork},
@@ -127,21 +134,21 @@ constexpr std::array kUses = {
     SettingUse{"list", with_orders},
     SettingUse{"refine", with_orders},
     SettingUse{"pairs", with_pair_rule},
-    SettingUse{"optimizer", with_batches},
+    SettingUse{"optimizer", with_passes},
     SettingUse{"loss", with_newton_or_history},
     SettingUse{"loss_kind",
                [](const RankerKindRow& row) { return with_history(row) && !row.weighs_by_ndcg; },
                has_full_batches, kSumLoss},
     SettingUse{"learning_rate", with_steps_of_a_size},
     SettingUse{"learning_rate_decay", with_steps_of_a_size, has_full_batches, kSumLoss},
-    SettingUse{"steps", with_newton_or_history, has_full_batches, kSumLoss},
+    SettingUse{"steps", with_steps, has_full_batches, kSumLoss},
     SettingUse{"stop_gradient_norm", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"retrain", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"retrain_growth", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"replay_steps", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"replay", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"history_limit", with_newton_or_history, has_full_batches, kSumLoss},
-    SettingUse{"epochs", with_batches, has_mean_loss, kMeanLoss},
+    SettingUse{"epochs", with_passes, has_mean_loss, kMeanLoss},
     SettingUse{"batch", with_batches, has_mean_loss, kMeanLoss},
     SettingUse{"precision", on_device},
     SettingUse{"training_kernel", on_device, has_full_batches, kSumLoss},

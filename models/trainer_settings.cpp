@@ -25,13 +25,13 @@ const Schema& TrainerSettings::schema() {
           .at_most(1)
           .field("steps", &S::steps,
                  "full-batch steps after each round that yields pairs; for pairrank and p2linrank, the "
-                 "maximum")
+                 "maximum; for lambdarank-labels, mini-batches after each round")
           .symbol("J")
           .at_least(1)
           .field("epochs", &S::epochs, "passes over the history when training uses mini-batches")
           .at_least(1)
-          .field("batch", &S::batch, "pairs per mini-batch")
-          .unit("pairs")
+          .field("batch", &S::batch,
+                 "pairs per mini-batch; queries for rankers that learn from true grades")
           .at_least(1)
           .field(
               "stop_gradient_norm", &S::stop_gradient_norm,

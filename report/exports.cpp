@@ -22,14 +22,10 @@ std::string csv_estimate(const MeanInterval& estimate) {
                      csv_number(estimate.mean + estimate.half_width), estimate.values, estimate.units);
 }
 
-ordered_json json_number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 ordered_json json_estimate(const MeanInterval& estimate) {
-  return {{"mean", json_number(estimate.mean)},
-          {"low", json_number(estimate.mean - estimate.half_width)},
-          {"high", json_number(estimate.mean + estimate.half_width)},
+  return {{"mean", number_or_null(estimate.mean)},
+          {"low", number_or_null(estimate.mean - estimate.half_width)},
+          {"high", number_or_null(estimate.mean + estimate.half_width)},
           {"trials", estimate.values},
           {"units", estimate.units},
           {"over_folds", estimate.over_folds}};
@@ -42,7 +38,7 @@ ordered_json json_column(const Report& report, const FinalTable& table, const Fi
     const FinalCell& cell = column.cells[row];
     ordered_json entry = {{"ranker", report.rankers[table.rows[row]].name}};
     entry.update(json_estimate(cell.estimate));
-    entry["bootstrap"] = {json_number(cell.bootstrap.low), json_number(cell.bootstrap.high)};
+    entry["bootstrap"] = {number_or_null(cell.bootstrap.low), number_or_null(cell.bootstrap.high)};
     entry["best"] = cell.best;
     entry["not_significantly_worse"] = cell.not_worse;
     json["rankers"].push_back(std::move(entry));
@@ -52,10 +48,10 @@ ordered_json json_column(const Report& report, const FinalTable& table, const Fi
     json["pairs"].push_back({{"a", report.rankers[table.rows[pair.a]].name},
                              {"b", report.rankers[table.rows[pair.b]].name},
                              {"difference", json_estimate(pair.test.difference)},
-                             {"t_p", json_number(pair.test.t_p)},
-                             {"t_p_holm", json_number(pair.t_holm)},
-                             {"sign_flip_p", json_number(pair.test.flip_p)},
-                             {"sign_flip_p_holm", json_number(pair.flip_holm)},
+                             {"t_p", number_or_null(pair.test.t_p)},
+                             {"t_p_holm", number_or_null(pair.t_holm)},
+                             {"sign_flip_p", number_or_null(pair.test.flip_p)},
+                             {"sign_flip_p_holm", number_or_null(pair.flip_holm)},
                              {"sign_flips", pair.test.flips_exact ? "all" : "drawn"}});
   }
   return json;

@@ -77,8 +77,9 @@ void read_matrix(const ordered_json& manifest, RunDescription& run) {
   for (const ordered_json& ranker : config.at("ranker")) {
     ordered_json settings = ranker;
     settings.erase("name");
-    run.rankers.push_back({plain(ranker.at("name")), ranker_summary(ranker), dump_json(settings),
-                           is_any(plain(ranker.at("kind")), {"lambdarank-labels", "ranknet-offline"})});
+    run.rankers.push_back(
+        {plain(ranker.at("name")), ranker_summary(ranker), dump_json(settings),
+         is_any(plain(ranker.at("kind")), {"lambdarank-labels", "lambdarank-step", "ranknet-offline"})});
   }
   const bool recorded = manifest.value("recorded", false);
   run.users = recorded ? std::vector<std::string>{"recorded"}

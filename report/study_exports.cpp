@@ -19,18 +19,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 ordered_json optional_number(const std::optional<double>& value) {
-  return value ? number(*value) : ordered_json(nullptr);
+  return value ? number_or_null(*value) : ordered_json(nullptr);
 }
 
 ordered_json estimate_json(const MeanInterval& estimate) {
-  return {{"mean", number(estimate.mean)},
-          {"low", number(estimate.mean - estimate.half_width)},
-          {"high", number(estimate.mean + estimate.half_width)},
+  return {{"mean", number_or_null(estimate.mean)},
+          {"low", number_or_null(estimate.mean - estimate.half_width)},
+          {"high", number_or_null(estimate.mean + estimate.half_width)},
           {"trials", estimate.values},
           {"units", estimate.units}};
 }
@@ -52,13 +48,13 @@ ordered_json calibration_json(const StudyPlan& plan) {
                        {"rankers", ordered_json::array()}};
   for (const Calibration& calibration : plan.calibrations) {
     ordered_json one = {{"ranker", calibration.ranker},
-                        {"target", number(calibration.target)},
+                        {"target", number_or_null(calibration.target)},
                         {"alpha", calibration.alpha},
                         {"bracketed", calibration.bracketed},
                         {"points", ordered_json::array()}};
     for (const CalibrationPoint& point : calibration.points) {
       one["points"].push_back({{"alpha", point.alpha},
-                               {"false_certain", number(point.false_certain)},
+                               {"false_certain", number_or_null(point.false_certain)},
                                {"certain_orders", point.certain_orders}});
     }
     json["rankers"].push_back(std::move(one));
@@ -71,10 +67,10 @@ ordered_json value_json(const StudyValue& value) {
   if (!value.compared) return json;
   const PairedTest& test = value.difference;
   ordered_json against = estimate_json(test.difference);
-  against["t_p"] = number(test.t_p);
-  against["t_p_holm"] = number(value.t_holm);
-  against["sign_flip_p"] = number(test.flip_p);
-  against["bootstrap"] = {number(value.bootstrap.low), number(value.bootstrap.high)};
+  against["t_p"] = number_or_null(test.t_p);
+  against["t_p_holm"] = number_or_null(value.t_holm);
+  against["sign_flip_p"] = number_or_null(test.flip_p);
+  against["bootstrap"] = {number_or_null(value.bootstrap.low), number_or_null(value.bootstrap.high)};
   against["bootstrap_over"] = value.over_queries ? "folds, seeds, queries" : "folds, seeds";
   json["minus_full"] = std::move(against);
   return json;
@@ -92,9 +88,9 @@ ordered_json row_json(const Study& study, const StudyRow& row) {
   json["width_ratios"] = ordered_json::array();
   for (const StudyWidths& widths : row.widths) {
     json["width_ratios"].push_back({{"round", widths.round},
-                                    {"median", number(widths.median)},
-                                    {"p10", number(widths.low)},
-                                    {"p90", number(widths.high)}});
+                                    {"median", number_or_null(widths.median)},
+                                    {"p10", number_or_null(widths.low)},
+                                    {"p90", number_or_null(widths.high)}});
   }
   json["milliseconds_by_stage"] = ordered_json::object();
   for (const auto& [stage, spent] : row.stages) json["milliseconds_by_stage"][stage] = spent;

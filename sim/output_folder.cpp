@@ -23,6 +23,7 @@ template <>
 struct EnumNames<FolderKind> {
   static constexpr std::array values = {std::pair{FolderKind::kExperiment, std::string_view("experiment")},
                                         std::pair{FolderKind::kTuning, std::string_view("tuning")},
+                                        std::pair{FolderKind::kTraining, std::string_view("training")},
                                         std::pair{FolderKind::kReport, std::string_view("report")}};
 };
 
@@ -260,6 +261,12 @@ void OutputFolder::write_manifest(const ordered_json& description, const std::st
 
 void OutputFolder::write_manifest(const std::string& command) const {
   write_json(path_, heading(kind_, command));
+}
+
+void OutputFolder::write_manifest(const ordered_json& description, const std::string& command) const {
+  ordered_json manifest = heading(kind_, command);
+  manifest.update(description);
+  write_json(path_, manifest);
 }
 
 void make_report_folder(const fs::path& path, const std::string& command) {

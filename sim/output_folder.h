@@ -19,7 +19,7 @@ struct Shard {
 };
 
 /// What a folder of results holds.
-enum class FolderKind { kExperiment, kTuning, kReport };
+enum class FolderKind { kExperiment, kTuning, kTraining, kReport };
 
 /// A folder that commands write results to. The one place that decides whether a folder is olrank's: its
 /// manifest.json says so. Any other folder is refused unless it is missing or empty, whatever the flags.
@@ -48,8 +48,9 @@ class OutputFolder {
   /// Trials that it already lists stay listed while they exist, and so do the runs that played them.
   void write_manifest(const nlohmann::ordered_json& description, const std::string& command,
                       const std::vector<TrialIdentity>& trials) const;
-  /// The manifest of a folder that has no trials itself.
+  /// The manifest of a folder that has no trials itself, and of one that has none at all.
   void write_manifest(const std::string& command) const;
+  void write_manifest(const nlohmann::ordered_json& description, const std::string& command) const;
 
  private:
   nlohmann::ordered_json earlier_runs() const;

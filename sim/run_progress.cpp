@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/io/json.h"
 #include "core/runtime/log.h"
 #include "core/runtime/log_output.h"
 #include "core/runtime/terminal.h"
@@ -43,14 +44,12 @@ ordered_json trial_json(const TrialIdentity& trial) {
   return {{"ranker", trial.ranker}, {"clicks", trial.user}, {"fold", trial.fold}, {"seed", trial.seed}};
 }
 
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 ordered_json figures_json(const CurvePoint& point) {
   const std::string figure = fmt::format("ndcg@{}", point.cutoff);
-  return {{"offline", {{figure, number(point.offline_ndcg)}}},
-          {"online", {{figure, number(point.online_ndcg)}, {"c" + figure, number(point.discounted_ndcg)}}}};
+  return {{"offline", {{figure, number_or_null(point.offline_ndcg)}}},
+          {"online",
+           {{figure, number_or_null(point.online_ndcg)},
+            {"c" + figure, number_or_null(point.discounted_ndcg)}}}};
 }
 
 }  // namespace

@@ -17,10 +17,6 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kAfterTheBeginning = 2;  // the third span
 
-ordered_json number_or_null(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 ordered_json span_json(const LongSpan& span) {
   ordered_json json = {{"round", span.round},
                        {"rounds", span.rounds},

@@ -31,10 +31,6 @@ std::string today() {
   return text;
 }
 
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 double number_of(const ordered_json& value) {
   return value.is_null() ? std::nan("") : value.get<double>();
 }
@@ -43,7 +39,7 @@ ordered_json measurement_json(const Measurement& one) {
   ordered_json parameters = ordered_json::object();
   for (const auto& [key, value] : one.parameters) parameters[key] = value;
   ordered_json ceiling = nullptr;
-  if (!one.ceiling.empty()) ceiling = {{"name", one.ceiling}, {"value", number(one.ceiling_value)}};
+  if (!one.ceiling.empty()) ceiling = {{"name", one.ceiling}, {"value", number_or_null(one.ceiling_value)}};
   return {{"name", one.name},
           {"device", one.device},
           {"parameters", std::move(parameters)},
@@ -55,7 +51,7 @@ ordered_json measurement_json(const Measurement& one) {
           {"operations", one.operations},
           {"bytes", one.bytes},
           {"ceiling", std::move(ceiling)},
-          {"share", number(one.share)}};
+          {"share", number_or_null(one.share)}};
 }
 
 Measurement read_measurement(const ordered_json& json) {
@@ -108,8 +104,8 @@ std::string measurements_json(const MeasurementFile& file) {
   for (const FittedExponent& fitted : file.exponents) {
     json["exponents"].push_back({{"stage", fitted.stage},
                                  {"axis", fitted.axis},
-                                 {"exponent", number(fitted.exponent)},
-                                 {"last_half", number(fitted.last_half)}});
+                                 {"exponent", number_or_null(fitted.exponent)},
+                                 {"last_half", number_or_null(fitted.last_half)}});
   }
   if (std::isfinite(file.unit_seconds))
     json["unit"] = {

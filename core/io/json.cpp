@@ -1,5 +1,7 @@
 #include "core/io/json.h"
 
+#include <cmath>
+
 namespace olrank {
 
 std::string_view up_to_deep_json(std::string_view text) {
@@ -32,6 +34,10 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text) {
 
 nlohmann::ordered_json try_parse_json(std::string_view text) {
   return nlohmann::ordered_json::parse(up_to_deep_json(text), nullptr, false);
+}
+
+nlohmann::ordered_json number_or_null(double number) {
+  return std::isfinite(number) ? nlohmann::ordered_json(number) : nlohmann::ordered_json(nullptr);
 }
 
 std::string dump_json(const nlohmann::ordered_json& json, int indent) {

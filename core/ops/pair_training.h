@@ -7,9 +7,6 @@
 
 namespace olrank {
 
-/// Longest float32 sum over documents in a gradient; sums of such sums are in double.
-constexpr std::int64_t kMostDocsPerFloatSum = 512;
-
 /// All pairs of two documents folded into one term of the cross-entropy, pair_term_loss() of
 /// z = f(first) − f(second).
 struct PairTerm {

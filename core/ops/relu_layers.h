@@ -11,6 +11,8 @@ namespace olrank {
 
 /// Documents per block of every pass. Changing it changes the bits of scores.
 constexpr std::int64_t kDocsPerPass = 256;
+/// Longest float32 sum over documents in a gradient; sums of such sums are in double.
+constexpr std::int64_t kMostDocsPerFloatSum = 512;
 
 /// Values of units, layer by layer, for a block of documents: the hidden units h_1 … h_{L−1}, or the deltas
 /// δ_1 … δ_L. They are parts of rows of tangent factors, or rows in scratch memory.

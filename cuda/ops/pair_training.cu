@@ -4,6 +4,7 @@
 
 #include "core/math/label_noise.h"
 #include "core/math/optimizer_step.h"
+#include "core/ops/relu_layers.h"
 #include "core/random/rng_stream.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/float_tile.cuh"

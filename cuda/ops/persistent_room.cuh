@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/ops/relu_layers.h"
 #include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"

@@ -153,6 +153,7 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   const RankerKindRow& row = row_of(settings.kind);
   if (!row.on_device) return fmt::format("'{}' has no device implementation", row.name);
   if (settings.network.network == NetworkForm::kModule) return "modules run on the CPU";
+  if (!settings.start_from.empty()) return "rankers that start from a model run on the CPU";
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
     return fmt::format("the kernels support at most {} layers", kMostLayers);

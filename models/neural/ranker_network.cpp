@@ -150,6 +150,12 @@ void NetworkModel::multiply_gradients(ExecutionContext& context, std::span<const
   gradient_products(context, tangent_shape_, {factors.data(), docs.docs}, v, products);
 }
 
+void NetworkModel::find_score_gradient(ExecutionContext& context, std::span<const float> theta,
+                                       FeatureMatrix docs, ScoreSlopes find_slopes,
+                                       std::span<double> gradient) const {
+  score_gradient(context, shape_, theta, docs, find_slopes, 1.0, gradient);
+}
+
 double NetworkModel::find_loss_gradient(ExecutionContext& context, std::span<const float> theta,
                                         FeatureMatrix docs, std::span<const PairTerm> terms,
                                         const PairObjective& objective, std::span<double> gradient) const {

@@ -74,6 +74,8 @@ class NetworkModel : public TangentModel {
                     std::span<float> magnitudes) const override;
   void multiply_gradients(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                           std::span<const double> v, std::span<double> products) const override;
+  void find_score_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                           ScoreSlopes find_slopes, std::span<double> gradient) const override;
   double find_loss_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                             std::span<const PairTerm> terms, const PairObjective& objective,
                             std::span<double> gradient) const override;

@@ -16,6 +16,13 @@ void TangentModel::add_gradient(ExecutionContext& context, std::span<const float
       gradient);
 }
 
+void TangentModel::find_score_gradient(ExecutionContext& context, std::span<const float> theta,
+                                       FeatureMatrix docs, ScoreSlopes find_slopes,
+                                       std::span<double> gradient) const {
+  std::fill(gradient.begin(), gradient.end(), 0.0);
+  add_gradient_of_scores(context, theta, docs, find_slopes, gradient);
+}
+
 double TangentModel::find_loss_gradient(ExecutionContext& context, std::span<const float> theta,
                                         FeatureMatrix docs, std::span<const PairTerm> terms,
                                         const PairObjective& objective, std::span<double> gradient) const {

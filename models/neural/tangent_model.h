@@ -43,6 +43,8 @@ class TangentModel : public ScoreModel {
 
   void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                     std::span<const double> weights, std::span<double> gradient) const override;
+  void find_score_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                           ScoreSlopes find_slopes, std::span<double> gradient) const override;
 
   // The functions of core/ops/pair_training.h, and largest_curvature() at θ.
   virtual double find_loss_gradient(ExecutionContext& context, std::span<const float> theta,

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/data/normaliser.h"
+#include "models/model_file.h"
+#include "models/ranker_settings.h"
+
+namespace olrank {
+
+/// Gives the ranker the network of the model, and as many members as the model has, if several.
+void take_network(const LoadedModel& model, RankerSettings& ranker);
+
+/// A model that a ranker of an experiment starts from.
+struct StartModel {
+  std::vector<std::vector<float>> thetas;  // θ of each member; one model is where all members start
+  std::string normalisation;               // as in model files; empty: unknown
+  std::string fingerprint;                 // of the file
+};
+
+/// The model that the ranker's settings name; null if they name none.
+std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker);
+
+/// Throws InvalidArgument where a fold's inputs are not those that the model was trained with.
+void check_start_inputs(const RankerSettings& ranker, const StartModel& start,
+                        const FittedNormaliser& normaliser);
+
+}  // namespace olrank

@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/ops/optimizer_step.h"
+#include "models/labels/label_solver.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kLinearStep = 0.01;
+constexpr double kNetworkStep = 0.001;
+
+/// Mini-batches of queries, in a new random order each pass. The penalty's gradient is part of every step.
+class AdamSolver : public LabelSolver {
+ public:
+  AdamSolver(const LabelSettings& settings, LabelObjective& objective, PhiloxKey key,
+             std::vector<float> first_theta)
+      : settings_(settings),
+        objective_(objective),
+        key_(key),
+        theta_(std::move(first_theta)),
+        position_(theta_.begin(), theta_.end()),
+        first_(theta_.size()),
+        second_(theta_.size()),
+        gradient_(theta_.size()),
+        order_(objective.queries()) {
+    step_ = settings.learning_rate;
+    if (step_ == 0.0) step_ = settings.network.network == NetworkForm::kLinear ? kLinearStep : kNetworkStep;
+  }
+
+  double advance() override {
+    ++pass_;
+    std::iota(order_.begin(), order_.end(), 0);
+    RngStream(key_, pass_, 0, 1).shuffle(std::span(order_));
+    double sum = 0.0;
+    const std::span<const std::int64_t> order(order_);
+    const auto batch = static_cast<std::size_t>(settings_.batch);
+    for (std::size_t begin = 0; begin < order.size(); begin += batch) {
+      const auto queries = order.subspan(begin, std::min(batch, order.size() - begin));
+      sum += objective_.mean(theta_, queries, gradient_) * static_cast<double>(queries.size());
+      ++steps_;
+      adam_step(steps_, step_, settings_.l2, gradient_, {first_, second_}, position_, theta_);
+    }
+    step_ *= settings_.learning_rate_decay;
+    return sum / static_cast<double>(std::max<std::size_t>(1, order.size())) + penalty(settings_, theta_);
+  }
+  std::span<const float> theta() const override { return theta_; }
+
+  void save(StateWriter& state) const override {
+    state.put("adam.pass", pass_);
+    state.put("adam.steps", steps_);
+    state.put("adam.step", step_);
+    state.put("adam.position", position_);
+    state.put("adam.first", first_);
+    state.put("adam.second", second_);
+    state.put("adam.theta", theta_);
+  }
+  void load(StateReader& state) override {
+    pass_ = state.get_one<std::uint32_t>("adam.pass");
+    steps_ = state.get_one<std::int64_t>("adam.steps");
+    step_ = state.get_one<double>("adam.step");
+    state.get_into("adam.position", std::span(position_));
+    state.get_into("adam.first", std::span(first_));
+    state.get_into("adam.second", std::span(second_));
+    state.get_into("adam.theta", std::span(theta_));
+  }
+
+ private:
+  LabelSettings settings_;
+  LabelObjective& objective_;
+  PhiloxKey key_;
+  std::uint32_t pass_ = 0;
+  std::int64_t steps_ = 0;
+  double step_ = 0.0;
+  std::vector<float> theta_;
+  std::vector<double> position_;
+  std::vector<double> first_;
+  std::vector<double> second_;
+  std::vector<double> gradient_;
+  std::vector<std::int64_t> order_;
+};
+
+}  // namespace
+
+std::unique_ptr<LabelSolver> make_adam(const LabelSettings& settings, LabelObjective& objective,
+                                       PhiloxKey key, std::vector<float> first_theta) {
+  return std::make_unique<AdamSolver>(settings, objective, key, std::move(first_theta));
+}
+
+}  // namespace olrank

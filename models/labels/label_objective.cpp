@@ -1,0 +1,151 @@
+#include "models/labels/label_objective.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+/// Documents of a block, unless one query alone has more: those of a linear model stay in the cache from
+/// scores to gradient, and products of networks are long enough.
+constexpr std::int64_t kDocsPerBlock = 1024;
+/// Blocks whose gradients wait to be summed in their order.
+constexpr std::size_t kBlocksPerGroup = 16;
+constexpr std::int64_t kParametersPerTask = 4096;
+
+}  // namespace
+
+LabelObjective::LabelObjective(const ScoreModel& model, const LabelledQueries& labels,
+                               const ListLossForm& form, int threads)
+    : model_(model), labels_(labels), form_(form), context_(threads), all_(labels.queries()) {
+  std::iota(all_.begin(), all_.end(), 0);
+  for (int worker = 0; worker < threads; ++worker) workers_.push_back(std::make_unique<Worker>());
+}
+
+void LabelObjective::split(std::span<const std::int64_t> queries) {
+  blocks_.clear();
+  Block block;
+  for (std::size_t place = 0; place < queries.size(); ++place) {
+    block.docs += labels_.docs_of(queries[place]).docs();
+    block.end = place + 1;
+    if (block.docs < kDocsPerBlock) continue;
+    blocks_.push_back(block);
+    block = {place + 1, place + 1, 0};
+  }
+  if (block.begin < block.end) blocks_.push_back(block);
+}
+
+/// Adjacent queries are read where they are, others are copied next to each other.
+FeatureMatrix LabelObjective::documents_of(Worker& worker, std::span<const std::int64_t> queries) const {
+  worker.list_ends.clear();
+  worker.grades.clear();
+  std::int64_t docs = 0;
+  bool adjacent = true;
+  for (std::size_t place = 0; place < queries.size(); ++place) {
+    docs += labels_.docs_of(queries[place]).docs();
+    worker.list_ends.push_back(docs);
+    const auto grades = labels_.grades_of(queries[place]).of_doc;
+    worker.grades.insert(worker.grades.end(), grades.begin(), grades.end());
+    adjacent = adjacent && queries[place] == queries.front() + static_cast<std::int64_t>(place);
+  }
+  const FeatureMatrix first = labels_.docs_of(queries.front()).features;
+  if (adjacent) return {first.values, docs, first.features, worker.list_ends};
+  worker.values.resize(docs * first.features);
+  float* to = worker.values.data();
+  for (const std::int64_t query : queries) {
+    const FeatureMatrix part = labels_.docs_of(query).features;
+    to = std::copy_n(part.values, part.docs * part.features, to);
+  }
+  return {worker.values.data(), docs, first.features, worker.list_ends};
+}
+
+double LabelObjective::add_block(Worker& worker, std::span<const float> theta,
+                                 std::span<const std::int64_t> queries, std::span<double> gradient) const {
+  const FeatureMatrix docs = documents_of(worker, queries);
+  double loss = 0.0;
+  const auto find_slopes = [&](std::span<const float> scores, std::span<double> slopes) {
+    loss = list_losses(worker.context, form_, scores, worker.grades, worker.list_ends, slopes);
+  };
+  if (!gradient.empty()) {
+    model_.find_score_gradient(worker.context, theta, docs, find_slopes, gradient);
+    return loss;
+  }
+  Scratch& scratch = worker.context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto scores = scratch.take<float>(docs.docs);
+  model_.score(worker.context, theta, docs, scores);
+  find_slopes(scores, scratch.take<double>(docs.docs));
+  return loss;
+}
+
+double LabelObjective::mean(std::span<const float> theta, std::span<const std::int64_t> queries,
+                            std::span<double> gradient) {
+  assert(std::ssize(theta) == parameters() && (gradient.empty() || gradient.size() == theta.size()));
+  std::fill(gradient.begin(), gradient.end(), 0.0);
+  if (queries.empty()) return 0.0;
+  split(queries);
+  const std::size_t parameters = gradient.size();
+  losses_.assign(blocks_.size(), 0.0);
+  partial_.resize(std::min(blocks_.size(), kBlocksPerGroup) * parameters);
+  for (std::size_t group = 0; group < blocks_.size(); group += kBlocksPerGroup) {
+    const std::size_t count = std::min(kBlocksPerGroup, blocks_.size() - group);
+    context_.for_blocks(
+        static_cast<std::int64_t>(count), 1, [&](std::int64_t task, std::int64_t, int worker) {
+          const Block& block = blocks_[group + static_cast<std::size_t>(task)];
+          losses_[group + static_cast<std::size_t>(task)] = add_block(
+              *workers_[worker], theta, queries.subspan(block.begin, block.end - block.begin),
+              std::span(partial_).subspan(static_cast<std::size_t>(task) * parameters, parameters));
+        });
+    context_.for_blocks(std::ssize(gradient), kParametersPerTask,
+                        [&](std::int64_t begin, std::int64_t end, int) {
+                          for (std::size_t block = 0; block < count; ++block) {
+                            const double* part = partial_.data() + block * parameters;
+                            for (std::int64_t k = begin; k < end; ++k) gradient[k] += part[k];
+                          }
+                        });
+  }
+  const double sum = std::accumulate(losses_.begin(), losses_.end(), 0.0);
+  if (!std::isfinite(sum)) {
+    throw NumericError(
+        "The loss is no longer finite: use a lower learning_rate, a larger l2 or normalised features.");
+  }
+  const double share = 1.0 / static_cast<double>(queries.size());
+  for (double& entry : gradient) entry *= share;
+  return sum * share;
+}
+
+std::int64_t LabelObjective::queries_with_order() const {
+  return std::count_if(all_.begin(), all_.end(), [&](std::int64_t query) {
+    const auto grades = labels_.grades_of(query).of_doc;
+    return std::any_of(grades.begin(), grades.end(),
+                       [&](std::uint8_t grade) { return grade != grades.front(); });
+  });
+}
+
+double LabelObjective::longest_row() const {
+  double longest_sq = 0.0;
+  for (const std::int64_t query : all_) {
+    const FeatureMatrix docs = labels_.docs_of(query).features;
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      double sum = 0.0;
+      for (const float value : docs.doc(doc)) sum += double{value} * double{value};
+      longest_sq = std::max(longest_sq, sum);
+    }
+  }
+  return std::sqrt(longest_sq);
+}
+
+double LabelObjective::largest_slopes() const {
+  double largest = 0.0;
+  for (const std::int64_t query : all_) {
+    const auto grades = labels_.grades_of(query).of_doc;
+    largest = std::max(largest, slope_bound(form_, std::ssize(grades), pairs_of_grades(grades)));
+  }
+  return largest;
+}
+
+}  // namespace olrank

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/online/labelled_queries.h"
+#include "core/ops/list_loss.h"
+#include "models/score_model.h"
+
+namespace olrank {
+
+/// The losses of queries with labels, and their gradients by θ. Sums go over blocks of whole queries whose
+/// borders depend on the queries alone, so results have the same bits on any number of threads.
+class LabelObjective {
+ public:
+  /// Model and labels have to outlive this. Its threads are its own.
+  LabelObjective(const ScoreModel& model, const LabelledQueries& labels, const ListLossForm& form,
+                 int threads);
+
+  std::int64_t queries() const { return labels_.queries(); }
+  std::int64_t parameters() const { return model_.parameters(); }
+  const ListLossForm& form() const { return form_; }
+  const ScoreModel& model() const { return model_; }
+
+  /// The mean loss of these queries at θ, which throws NumericError where it is not finite. `gradient` [p]
+  /// gets its gradient unless it is empty.
+  double mean(std::span<const float> theta, std::span<const std::int64_t> queries,
+              std::span<double> gradient);
+  /// The same of all queries.
+  double mean_of_all(std::span<const float> theta, std::span<double> gradient) {
+    return mean(theta, all_, gradient);
+  }
+
+  /// Queries with documents of more than one grade.
+  std::int64_t queries_with_order() const;
+  /// The longest ‖x‖₂ of a document, R_X.
+  double longest_row() const;
+  /// Bounds of the slopes ‖∇_s‖₁ of every query, G.
+  double largest_slopes() const;
+
+ private:
+  /// Queries that one worker computes at once.
+  struct Block {
+    std::size_t begin = 0;  // in the queries asked for
+    std::size_t end = 0;
+    std::int64_t docs = 0;
+  };
+  /// What a worker computes with.
+  struct Worker {
+    ExecutionContext context;  // one thread
+    std::vector<float> values;
+    std::vector<std::uint8_t> grades;
+    std::vector<std::int64_t> list_ends;
+  };
+
+  void split(std::span<const std::int64_t> queries);
+  double add_block(Worker& worker, std::span<const float> theta, std::span<const std::int64_t> queries,
+                   std::span<double> gradient) const;
+  FeatureMatrix documents_of(Worker& worker, std::span<const std::int64_t> queries) const;
+
+  const ScoreModel& model_;
+  LabelledQueries labels_;
+  ListLossForm form_;
+  ExecutionContext context_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::int64_t> all_;
+  std::vector<Block> blocks_;
+  std::vector<double> losses_;   // by block
+  std::vector<double> partial_;  // gradients of the blocks of a group
+};
+
+}  // namespace olrank

@@ -1,0 +1,207 @@
+#include "models/labels/label_settings.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kAdamEpochs = 50;
+constexpr std::int64_t kFullBatchIterations = 500;
+
+bool is_full_batch(LabelOptimizer optimizer) {
+  return optimizer == LabelOptimizer::kLbfgs || optimizer == LabelOptimizer::kProximal;
+}
+
+/// A setting that counts only with some values of others.
+struct LabelSettingUse {
+  std::string_view key;
+  bool (*counts)(const LabelSettings& settings);
+  std::string_view needed;  // as a configuration says it
+};
+
+bool is_network(const LabelSettings& settings) {
+  return settings.network.network != NetworkForm::kLinear;
+}
+bool is_module(const LabelSettings& settings) {
+  return settings.network.network == NetworkForm::kModule;
+}
+bool has_batches(const LabelSettings& settings) {
+  return settings.optimizer == LabelOptimizer::kAdam;
+}
+bool has_step(const LabelSettings& settings) {
+  return !is_full_batch(settings.optimizer);
+}
+
+constexpr std::string_view kNetwork = "network = \"mlp\"";
+constexpr std::string_view kModule = "network = \"module\"";
+
+constexpr std::array kUses = {
+    LabelSettingUse{"smoothing",
+                    [](const LabelSettings& settings) { return settings.loss == ListLoss::kSmoothDcg; },
+                    "loss = \"smooth-dcg\""},
+    LabelSettingUse{"pair_mean", [](const LabelSettings& settings) { return has_pairs(settings.loss); },
+                    "a loss of pairs, ranksvm, ranknet or lambdarank"},
+    LabelSettingUse{"module", is_module, kModule},
+    LabelSettingUse{"activation", is_module, kModule},
+    LabelSettingUse{"width", is_network, kNetwork},
+    LabelSettingUse{"depth", is_network, kNetwork},
+    LabelSettingUse{"parameterisation", is_network, kNetwork},
+    LabelSettingUse{"initialisation", is_network, kNetwork},
+    LabelSettingUse{
+        "l1", [](const LabelSettings& settings) { return settings.optimizer == LabelOptimizer::kProximal; },
+        "optimizer = \"proximal\""},
+    LabelSettingUse{"radius",
+                    [](const LabelSettings& settings) {
+                      return settings.optimizer == LabelOptimizer::kProximal ||
+                             settings.optimizer == LabelOptimizer::kOgdAverage;
+                    },
+                    "optimizer = \"proximal\" or \"ogd-average\""},
+    LabelSettingUse{"radius_norm", [](const LabelSettings& settings) { return settings.radius > 0.0; },
+                    "a radius"},
+    LabelSettingUse{"batch", has_batches, "optimizer = \"adam\""},
+    LabelSettingUse{"learning_rate", has_step, "optimizer = \"adam\" or \"ogd-average\""},
+    LabelSettingUse{"learning_rate_decay", has_batches, "optimizer = \"adam\""},
+    LabelSettingUse{"tolerance",
+                    [](const LabelSettings& settings) { return is_full_batch(settings.optimizer); },
+                    "optimizer = \"lbfgs\" or \"proximal\""},
+};
+
+}  // namespace
+
+const Schema& LabelSettings::schema() {
+  using S = LabelSettings;
+  static const Schema schema = [] {
+    SchemaBuilder<S> builder("train", "One model from labels, for `olrank train`.");
+    builder
+        .field("loss", &S::loss, "loss of a query; the objective is its mean over queries, plus penalties")
+        .flag("loss")
+        .field("smoothing", &S::smoothing, "temperature of the softmax in `smooth-dcg`")
+        .symbol("σ")
+        .above(0)
+        .flag("smoothing")
+        .field("pair_mean", &S::pair_mean,
+               "divide a query's loss of pairs by the number of its pairs, where it is a sum otherwise")
+        .flag("pair-mean")
+        .include(&S::network, NetworkSettings::schema())
+        .field(
+            "optimizer", &S::optimizer,
+            "`adam`: mini-batches of queries; `lbfgs`: all queries at once; `ogd-average`: a pass of one "
+            "query a step, and the mean of all iterates; `proximal`: accelerated proximal gradient")
+        .flag("optimizer")
+        .field("l2", &S::l2, "weight of the penalty λ/2·‖w‖²")
+        .symbol("λ")
+        .at_least(0)
+        .flag("l2")
+        .field("l1", &S::l1, "weight of the penalty ‖w‖₁")
+        .at_least(0)
+        .flag("l1")
+        .field("radius", &S::radius, "largest ‖w‖, by projection; without it there is no bound")
+        .symbol("W")
+        .above(0)
+        .flag("radius")
+        .field("radius_norm", &S::radius_norm, "the norm that `radius` bounds")
+        .flag("radius-norm")
+        .field("epochs", &S::epochs,
+               "passes over the queries, or iterations of `lbfgs` and `proximal`, at most; 0 means 50 of "
+               "`adam`, 1 of `ogd-average`, 500 otherwise")
+        .at_least(0)
+        .flag("epochs")
+        .field("batch", &S::batch, "queries of a step of `adam`")
+        .unit("queries")
+        .at_least(1)
+        .flag("batch")
+        .field("learning_rate", &S::learning_rate,
+               "step size; 0 means 0.01 for linear models and 0.001 for networks with `adam`, and with "
+               "`ogd-average` the step of its guarantee for the `radius` (1 without one)")
+        .symbol("η")
+        .at_least(0)
+        .flag("learning-rate")
+        .field("learning_rate_decay", &S::learning_rate_decay,
+               "factor applied to the step size after each pass")
+        .above(0)
+        .at_most(1)
+        .flag("learning-rate-decay")
+        .field("tolerance", &S::tolerance,
+               "stop once the length of the gradient is below this share of max(1, ‖w‖)")
+        .at_least(0)
+        .flag("tolerance")
+        .field("patience", &S::patience,
+               "passes without a better NDCG on the validation part after which training stops; the best "
+               "model is kept. 0 trains to the end and keeps the last")
+        .at_least(0)
+        .flag("patience")
+        .field("cutoff", &S::cutoff, "rank k of the NDCG@k that `patience` looks at")
+        .symbol("k")
+        .at_least(1)
+        .flag("cutoff")
+        .field("empty_queries", &S::empty_queries,
+               "how queries without a relevant document count in metrics")
+        .flag("empty-queries")
+        .field("seeds", &S::seeds, "seeds of first parameters and orders; one model for each")
+        .at_least(0)
+        .flag("seeds");
+    Schema built = builder.build();
+    // Covariances, which these two settings are about, play no part here.
+    std::erase_if(built.settings, [](const Setting& setting) { return setting.key == "scaling"; });
+    for (Setting& setting : built.settings) {
+      if (setting.flag.empty()) setting.flag = setting.key;
+    }
+    return built;
+  }();
+  return schema;
+}
+
+std::int64_t LabelSettings::most_epochs() const {
+  if (epochs > 0) return epochs;
+  if (optimizer == LabelOptimizer::kAdam) return kAdamEpochs;
+  return optimizer == LabelOptimizer::kOgdAverage ? 1 : kFullBatchIterations;
+}
+
+ListLossForm LabelSettings::loss_form(int most_grade) const {
+  ListLossForm form;
+  form.loss = loss;
+  form.smoothing = smoothing;
+  form.pair_mean = pair_mean;
+  form.most_grade = most_grade;
+  return form;
+}
+
+std::optional<std::string> why_ignored(const LabelSettings& settings, std::string_view key) {
+  for (const LabelSettingUse& use : kUses) {
+    if (use.key != key || use.counts(settings)) continue;
+    return fmt::format("it counts only with {}. Remove it, or change that", use.needed);
+  }
+  return std::nullopt;
+}
+
+void check_label_settings(const LabelSettings& settings) {
+  const bool needs_convexity =
+      settings.optimizer == LabelOptimizer::kOgdAverage || settings.optimizer == LabelOptimizer::kProximal;
+  if (needs_convexity && !is_convex(settings.loss)) {
+    throw InvalidArgument(fmt::format(
+        "optimizer = \"{}\" needs a convex loss, and \"{}\" is not: choose listnet, ranksvm, ranknet or "
+        "listmle, or another optimizer.",
+        name_of(settings.optimizer), name_of(settings.loss)));
+  }
+  if (settings.optimizer == LabelOptimizer::kProximal && settings.loss == ListLoss::kRankSvm) {
+    throw InvalidArgument(
+        "optimizer = \"proximal\" needs a loss without kinks, and \"ranksvm\" has them: choose another "
+        "loss, or "
+        "optimizer = \"lbfgs\", \"ogd-average\" or \"adam\".");
+  }
+  if (needs_convexity && is_network(settings)) {
+    throw InvalidArgument(fmt::format(
+        "optimizer = \"{}\" needs an objective that is convex in the parameters, and that of network = "
+        "\"{}\" is not: choose network = \"linear\", or optimizer = \"adam\".",
+        name_of(settings.optimizer), name_of(settings.network.network)));
+  }
+  if (settings.optimizer == LabelOptimizer::kLbfgs && settings.loss == ListLoss::kLambdaRank) {
+    throw InvalidArgument(
+        "loss = \"lambdarank\" has gradients but no objective that a line search could follow, as its "
+        "weights change with the order: choose optimizer = \"adam\".");
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/metrics/empty_queries.h"
+#include "core/ops/list_loss.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+#include "models/network_settings.h"
+
+namespace olrank {
+
+/// How a model is fitted to labels. kAdam: mini-batches of queries. kLbfgs: all queries at once.
+/// kOgdAverage: one query a step, and the mean of all iterates. kProximal: accelerated proximal gradient on
+/// all queries.
+enum class LabelOptimizer { kAdam, kLbfgs, kOgdAverage, kProximal };
+/// The norm of a ball around 0.
+enum class BallNorm { kL2, kL1 };
+
+/// One model from labels: the objective (mean over queries of the loss, plus penalties) and how it is
+/// minimised.
+struct LabelSettings {
+  ListLoss loss = ListLoss::kListNet;
+  double smoothing = 1.0;  // σ of smooth-dcg
+  bool pair_mean = false;
+  NetworkSettings network;
+  LabelOptimizer optimizer = LabelOptimizer::kAdam;
+  double l2 = 0.0;      // λ of λ/2 ‖w‖²
+  double l1 = 0.0;      // of ‖w‖₁
+  double radius = 0.0;  // W of ‖w‖ ≤ W; 0: no bound
+  BallNorm radius_norm = BallNorm::kL2;
+  std::int64_t epochs = 0;     // 0: by optimizer
+  std::int64_t batch = 32;     // queries
+  double learning_rate = 0.0;  // 0: by optimizer and network
+  double learning_rate_decay = 1.0;
+  double tolerance = 1e-6;
+  std::int64_t patience = 0;  // 0: never stop early
+  std::int64_t cutoff = 10;   // k of the validation NDCG@k
+  EmptyQueries empty_queries = EmptyQueries::kZero;
+  std::vector<std::int64_t> seeds = {1};
+
+  static const Schema& schema();
+
+  /// What 0 stands for.
+  std::int64_t most_epochs() const;
+  ListLossForm loss_form(int most_grade) const;
+};
+
+template <>
+struct EnumNames<LabelOptimizer> {
+  static constexpr std::array values = {
+      std::pair{LabelOptimizer::kAdam, std::string_view("adam")},
+      std::pair{LabelOptimizer::kLbfgs, std::string_view("lbfgs")},
+      std::pair{LabelOptimizer::kOgdAverage, std::string_view("ogd-average")},
+      std::pair{LabelOptimizer::kProximal, std::string_view("proximal")}};
+};
+
+template <>
+struct EnumNames<BallNorm> {
+  static constexpr std::array values = {std::pair{BallNorm::kL2, std::string_view("l2")},
+                                        std::pair{BallNorm::kL1, std::string_view("l1")}};
+};
+
+/// Why a setting that was given counts for nothing with the others, as the rest of a sentence; nothing if
+/// it counts.
+std::optional<std::string> why_ignored(const LabelSettings& settings, std::string_view key);
+
+/// Throws InvalidArgument for a loss that the optimizer cannot minimise and for other settings that
+/// exclude each other.
+void check_label_settings(const LabelSettings& settings);
+
+}  // namespace olrank

@@ -1,0 +1,332 @@
+#include "models/labels/label_solver.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "core/error.h"
+#include "models/linear/linear_model.h"
+#include "models/neural/ranker_network.h"
+#include "tests/models/labelled_world.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kLabelFeatures = 6;
+
+const LabelledWorld& label_world() {
+  static const LabelledWorld world(11, 25, 9, kLabelFeatures);
+  return world;
+}
+
+LabelSettings solver_settings(ListLoss loss, LabelOptimizer optimizer) {
+  LabelSettings settings;
+  settings.loss = loss;
+  settings.network.network = NetworkForm::kLinear;
+  settings.optimizer = optimizer;
+  settings.l2 = 0.01;
+  return settings;
+}
+
+double dot(std::span<const double> w, std::span<const float> x) {
+  double sum = 0.0;
+  for (std::size_t k = 0; k < w.size(); ++k) sum += w[k] * double{x[k]};
+  return sum;
+}
+
+/// The mean over queries of ListNet's loss and λ/2 ‖w‖², by the formula.
+double slow_listnet(std::span<const double> w, double l2) {
+  const LabelledQueries labels = label_world().labels();
+  double mean = 0.0;
+  for (std::int64_t query = 0; query < labels.queries(); ++query) {
+    const FeatureMatrix docs = labels.docs_of(query).features;
+    const auto grades = labels.grades_of(query).of_doc;
+    double of_scores = 0.0;
+    double of_grades = 0.0;
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      of_scores += std::exp(dot(w, docs.doc(doc)));
+      of_grades += std::exp(static_cast<double>(grades[doc]));
+    }
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      mean -= std::exp(static_cast<double>(grades[doc])) / of_grades *
+              (dot(w, docs.doc(doc)) - std::log(of_scores));
+    }
+  }
+  double squares = 0.0;
+  for (const double entry : w) squares += entry * entry;
+  return mean / static_cast<double>(labels.queries()) + 0.5 * l2 * squares;
+}
+
+std::vector<double> slow_gradient(std::span<const double> w, double l2) {
+  std::vector<double> gradient(w.size());
+  for (std::size_t k = 0; k < w.size(); ++k) {
+    std::vector<double> up(w.begin(), w.end());
+    std::vector<double> down = up;
+    up[k] += 1e-5;
+    down[k] -= 1e-5;
+    gradient[k] = (slow_listnet(up, l2) - slow_listnet(down, l2)) / 2e-5;
+  }
+  return gradient;
+}
+
+double length(std::span<const double> v) {
+  double squares = 0.0;
+  for (const double entry : v) squares += entry * entry;
+  return std::sqrt(squares);
+}
+
+/// A solver with what it needs.
+struct Solved {
+  explicit Solved(const LabelSettings& settings, int threads = 1)
+      : labels(label_world().labels()),
+        model(kLabelFeatures),
+        objective(model, labels, settings.loss_form(4), threads),
+        solver(make_label_solver(settings, objective, make_key({.purpose = Purpose::kBatch}),
+                                 std::vector<float>(kLabelFeatures))) {}
+  void run(int passes) {
+    for (int pass = 0; pass < passes && !solver->converged(); ++pass) latest = solver->advance();
+  }
+  std::vector<double> theta() const { return {solver->theta().begin(), solver->theta().end()}; }
+
+  LabelledQueries labels;
+  LinearModel model;
+  LabelObjective objective;
+  std::unique_ptr<LabelSolver> solver;
+  double latest = 0.0;
+};
+
+TEST(LabelSolverTest, LbfgsEndsWhereTheGradientVanishes) {
+  Solved solved(solver_settings(ListLoss::kListNet, LabelOptimizer::kLbfgs));
+  solved.run(200);
+  EXPECT_TRUE(solved.solver->converged());
+  const std::vector<double> w = solved.theta();
+  EXPECT_LT(length(slow_gradient(w, 0.01)), 1e-4 * std::max(1.0, length(w)));
+  EXPECT_NEAR(solved.latest, slow_listnet(w, 0.01), 1e-6);
+}
+
+TEST(LabelSolverTest, ProximalWithoutL1EndsAtTheSamePoint) {
+  Solved lbfgs(solver_settings(ListLoss::kListNet, LabelOptimizer::kLbfgs));
+  Solved proximal(solver_settings(ListLoss::kListNet, LabelOptimizer::kProximal));
+  lbfgs.run(200);
+  proximal.run(3000);
+  for (std::size_t k = 0; k < kLabelFeatures; ++k) EXPECT_NEAR(proximal.theta()[k], lbfgs.theta()[k], 2e-3);
+  EXPECT_NEAR(proximal.latest, lbfgs.latest, 1e-6);
+}
+
+TEST(LabelSolverTest, ProximalMeetsTheConditionsOfL1) {
+  LabelSettings settings = solver_settings(ListLoss::kListNet, LabelOptimizer::kProximal);
+  settings.l1 = 0.05;
+  Solved solved(settings);
+  solved.run(3000);
+  const std::vector<double> w = solved.theta();
+  const std::vector<double> gradient = slow_gradient(w, settings.l2);
+  int zeros = 0;
+  for (std::size_t k = 0; k < kLabelFeatures; ++k) {
+    if (w[k] == 0.0) {
+      ++zeros;
+      EXPECT_LE(std::abs(gradient[k]), settings.l1 + 1e-3);
+    } else {
+      EXPECT_NEAR(gradient[k], w[k] > 0.0 ? -settings.l1 : settings.l1, 2e-3);
+    }
+  }
+  EXPECT_GT(zeros, 0);
+  EXPECT_LT(zeros, kLabelFeatures);
+}
+
+TEST(LabelSolverTest, ARadiusBoundsTheParameters) {
+  for (const BallNorm norm : {BallNorm::kL2, BallNorm::kL1}) {
+    for (const LabelOptimizer optimizer : {LabelOptimizer::kProximal, LabelOptimizer::kOgdAverage}) {
+      LabelSettings settings = solver_settings(ListLoss::kListNet, optimizer);
+      settings.radius = 0.3;
+      settings.radius_norm = norm;
+      settings.learning_rate = optimizer == LabelOptimizer::kOgdAverage ? 0.5 : 0.0;
+      Solved solved(settings);
+      solved.run(50);
+      double size = 0.0;
+      for (const double entry : solved.theta())
+        size += norm == BallNorm::kL1 ? std::abs(entry) : entry * entry;
+      if (norm == BallNorm::kL2) size = std::sqrt(size);
+      EXPECT_LE(size, 0.3 + 1e-6);
+      EXPECT_GT(size, 0.2);
+    }
+  }
+}
+
+TEST(LabelSolverTest, AveragedDescentIsTheMeanOfItsIterates) {
+  LabelSettings settings = solver_settings(ListLoss::kListNet, LabelOptimizer::kOgdAverage);
+  settings.l2 = 0.0;
+  Solved solved(settings);
+  solved.run(1);
+  // The theorem's step: G = 2 for ListNet.
+  const double step = 1.0 / (2.0 * solved.objective.longest_row() * std::sqrt(2.0 * 25.0));
+  EXPECT_NEAR(guaranteed_step(settings, solved.objective), step, 1e-12);
+  std::vector<std::int64_t> order(25);
+  for (std::size_t place = 0; place < order.size(); ++place)
+    order[place] = static_cast<std::int64_t>(place);
+  RngStream(make_key({.purpose = Purpose::kBatch}), 1, 0, 1).shuffle(std::span(order));
+  std::vector<double> w(kLabelFeatures, 0.0);
+  std::vector<double> sum(kLabelFeatures, 0.0);
+  for (const std::int64_t query : order) {
+    const FeatureMatrix docs = solved.labels.docs_of(query).features;
+    const auto grades = solved.labels.grades_of(query).of_doc;
+    double of_scores = 0.0;
+    double of_grades = 0.0;
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      of_scores += std::exp(dot(w, docs.doc(doc)));
+      of_grades += std::exp(static_cast<double>(grades[doc]));
+    }
+    std::vector<double> moved = w;
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      const double slope = std::exp(dot(w, docs.doc(doc))) / of_scores -
+                           std::exp(static_cast<double>(grades[doc])) / of_grades;
+      for (std::size_t k = 0; k < kLabelFeatures; ++k) moved[k] -= step * slope * double{docs.doc(doc)[k]};
+    }
+    for (std::size_t k = 0; k < kLabelFeatures; ++k) sum[k] += w[k];
+    w = moved;
+  }
+  for (std::size_t k = 0; k < kLabelFeatures; ++k) EXPECT_NEAR(solved.theta()[k], sum[k] / 25.0, 1e-5);
+}
+
+TEST(LabelSolverTest, LbfgsLowersEveryLossEvenWithKinks) {
+  for (const ListLoss loss : {ListLoss::kRankSvm, ListLoss::kRankNet, ListLoss::kListMle,
+                              ListLoss::kSmoothDcg, ListLoss::kRankCosine}) {
+    const LabelSettings settings = solver_settings(loss, LabelOptimizer::kLbfgs);
+    const std::vector<float> first(kLabelFeatures, loss == ListLoss::kRankCosine ? 0.1F : 0.0F);
+    const LabelledQueries labels = label_world().labels();
+    const LinearModel model(kLabelFeatures);
+    LabelObjective objective(model, labels, settings.loss_form(2), 1);
+    const auto solver = make_lbfgs(settings, objective, first);
+    const double before = objective.mean_of_all(first, {});
+    double after = before;
+    for (int pass = 0; pass < 60; ++pass) {
+      const double latest = solver->advance();
+      EXPECT_LE(latest, after + 1e-9);
+      after = latest;
+    }
+    EXPECT_LT(after, 0.95 * before) << name_of(loss);
+  }
+}
+
+TEST(LabelSolverTest, TheSameBitsOnAnyNumberOfThreadsAndAfterARestart) {
+  for (const LabelOptimizer optimizer : {LabelOptimizer::kAdam, LabelOptimizer::kLbfgs,
+                                         LabelOptimizer::kOgdAverage, LabelOptimizer::kProximal}) {
+    LabelSettings settings = solver_settings(ListLoss::kListNet, optimizer);
+    settings.learning_rate_decay = optimizer == LabelOptimizer::kAdam ? 0.9 : 1.0;
+    Solved one(settings);
+    one.run(6);
+    Solved three(settings, 3);
+    three.run(6);
+    EXPECT_EQ(one.theta(), three.theta()) << name_of(optimizer);
+    Solved first(settings, 2);
+    first.run(3);
+    StateWriter state;
+    first.solver->save(state);
+    Solved rest(settings);
+    StateReader reader(state.bytes(), "test");
+    rest.solver->load(reader);
+    reader.require_end();
+    rest.run(3);
+    EXPECT_EQ(one.theta(), rest.theta()) << name_of(optimizer);
+  }
+}
+
+TEST(LabelObjectiveTest, GradientsOfNetworksMatchDifferencesOfTheLoss) {
+  NetworkSettings network;
+  network.width = 6;
+  network.depth = 3;
+  network.parameterisation = Parameterisation::kStandard;
+  const NetworkModel model(network, kLabelFeatures);
+  const LabelledQueries labels = label_world().labels();
+  std::vector<float> theta =
+      model.first_parameters(make_key({.seed = 3, .purpose = Purpose::kInitialisation}));
+  for (float& entry : theta) entry *= 3.0F;
+  for (const ListLoss loss : {ListLoss::kListNet, ListLoss::kRankNet}) {
+    LabelSettings settings;
+    settings.loss = loss;
+    LabelObjective objective(model, labels, settings.loss_form(4), 2);
+    std::vector<double> gradient(theta.size());
+    const double mean = objective.mean_of_all(theta, gradient);
+    EXPECT_NEAR(mean, objective.mean_of_all(theta, {}), 1e-12);
+    for (std::size_t k = 0; k < theta.size(); k += 7) {
+      std::vector<float> up = theta;
+      std::vector<float> down = theta;
+      up[k] += 0.01F;
+      down[k] -= 0.01F;
+      const double difference = (objective.mean_of_all(up, {}) - objective.mean_of_all(down, {})) /
+                                (double{up[k]} - double{down[k]});
+      // The second difference of a loss of this size, and kinks of ReLU within ±0.01.
+      EXPECT_NEAR(gradient[k], difference, 5e-3 * std::max(1.0, std::abs(mean)))
+          << name_of(loss) << ' ' << k;
+    }
+  }
+}
+
+TEST(LabelObjectiveTest, QueriesCountOnceWhereverTheyLie) {
+  const LabelledQueries labels = label_world().labels();
+  const LinearModel model(kLabelFeatures);
+  LabelObjective objective(model, labels, {.loss = ListLoss::kListNet}, 2);
+  const std::vector<float> theta = {0.3F, -0.2F, 0.1F, 0.5F, -0.4F, 0.2F};
+  const std::vector<std::int64_t> drawn = {7, 3, 3, 20};
+  std::vector<double> together(kLabelFeatures);
+  const double mean = objective.mean(theta, drawn, together);
+  std::vector<double> sum(kLabelFeatures, 0.0);
+  double losses = 0.0;
+  for (const std::int64_t query : drawn) {
+    std::vector<double> gradient(kLabelFeatures);
+    losses += objective.mean(theta, std::vector{query}, gradient);
+    for (std::size_t k = 0; k < kLabelFeatures; ++k) sum[k] += gradient[k];
+  }
+  EXPECT_NEAR(mean, losses / 4.0, 1e-12);
+  for (std::size_t k = 0; k < kLabelFeatures; ++k) EXPECT_NEAR(together[k], sum[k] / 4.0, 1e-12);
+}
+
+TEST(LabelSolverTest, ProjectionsAreNearestPoints) {
+  std::vector<double> w = {3.0, -4.0};
+  project_on_ball(BallNorm::kL2, 2.5, w);
+  EXPECT_NEAR(w[0], 1.5, 1e-12);
+  EXPECT_NEAR(w[1], -2.0, 1e-12);
+  w = {3.0, -1.0, 0.5};
+  project_on_ball(BallNorm::kL1, 2.0, w);  // 3 − θ + 0 + 0 = 2 for θ = 1
+  EXPECT_NEAR(w[0], 2.0, 1e-12);
+  EXPECT_EQ(w[1], 0.0);
+  EXPECT_EQ(w[2], 0.0);
+  w = {2.0, -1.5, 0.5};
+  project_on_ball(BallNorm::kL1, 2.5, w);  // θ = ½
+  EXPECT_NEAR(w[0], 1.5, 1e-12);
+  EXPECT_NEAR(w[1], -1.0, 1e-12);
+  EXPECT_NEAR(w[2], 0.0, 1e-12);
+  w = {0.1, 0.2};
+  project_on_ball(BallNorm::kL1, 1.0, w);
+  EXPECT_EQ(w, (std::vector<double>{0.1, 0.2}));
+}
+
+TEST(LabelSettingsTest, RefusesWhatExcludesEachOther) {
+  const auto refused = [](const std::function<void(LabelSettings&)>& change) {
+    LabelSettings settings = solver_settings(ListLoss::kListNet, LabelOptimizer::kLbfgs);
+    change(settings);
+    EXPECT_THROW(check_label_settings(settings), InvalidArgument);
+  };
+  for (const ListLoss loss : {ListLoss::kSmoothDcg, ListLoss::kLambdaRank, ListLoss::kRankCosine}) {
+    for (const LabelOptimizer optimizer : {LabelOptimizer::kOgdAverage, LabelOptimizer::kProximal}) {
+      refused([&](LabelSettings& settings) {
+        settings.loss = loss;
+        settings.optimizer = optimizer;
+      });
+    }
+  }
+  refused([](LabelSettings& settings) { settings.loss = ListLoss::kLambdaRank; });
+  refused([](LabelSettings& settings) {
+    settings.loss = ListLoss::kRankSvm;
+    settings.optimizer = LabelOptimizer::kProximal;
+  });
+  refused([](LabelSettings& settings) {
+    settings.network.network = NetworkForm::kMlp;
+    settings.optimizer = LabelOptimizer::kProximal;
+  });
+  EXPECT_NO_THROW(check_label_settings(solver_settings(ListLoss::kListNet, LabelOptimizer::kLbfgs)));
+}
+
+}  // namespace
+}  // namespace olrank

@@ -10,6 +10,10 @@ const Schema& TrainerSettings::schema() {
           .field("loss", &S::loss,
                  "`sum`: cross-entropy summed over pairs, plus mλ/2·‖θ − θ₀‖²; `mean`: mean cross-entropy, "
                  "plus λ‖θ‖²")
+          .field(
+              "loss_kind", &S::loss_kind,
+              "what a network's training descends on: `pairs`, the cross-entropy of the collected pairs; "
+              "or the loss of each shown list, its examined documents' clicks being the grades")
           .field("learning_rate", &S::learning_rate,
                  "step size; for networks with `gd` or `nesterov`, a fraction (at most 1) of the largest "
                  "stable step")

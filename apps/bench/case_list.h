@@ -78,6 +78,9 @@ class CaseList {
   void add(const std::string& name, Parameters parameters, const CaseCost& cost,
            std::function<Body()> prepare);
 
+  /// A case with a ceiling of its own.
+  void add(BenchCase work) { cases_.push_back(std::move(work)); }
+
   std::vector<BenchCase> take() { return std::move(cases_); }
 
  private:
@@ -94,6 +97,7 @@ void add_product_cases(CaseList& list);
 void add_network_cases(CaseList& list);
 void add_gradient_cases(CaseList& list);
 void add_kernel_cases(CaseList& list);
+void add_list_cases(CaseList& list);
 void add_factor_cases(CaseList& list);
 void add_inverse_cases(CaseList& list);
 void add_width_cases(CaseList& list);

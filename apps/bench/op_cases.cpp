@@ -14,6 +14,7 @@ std::vector<BenchCase> op_cases(const OpSizes& sizes) {
   add_inverse_cases(list);
   add_width_cases(list);
   add_training_cases(list);
+  add_list_cases(list);
   return list.take();
 }
 

@@ -125,6 +125,8 @@ constexpr Decision kDecisions[] = {
     {"mini_batch/note_bad_scores", kKernel, "Keeps the first batch that diverged."},
     {"ndcg_weights/group_observations", kKernel, "Groups observations by list."},
     {"ndcg_weights/ndcg_weights", kKernel, "A weight per pair from two places."},
+    {"list_loss/list_losses", kKernel,
+     "A block per query in one launch, where a library's softmaxes are several over padded lists."},
 };
 
 /// What cuSOLVER computes alone, which no case measures.

@@ -3,6 +3,7 @@
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "cuda/ops/certain_orders.h"
+#include "cuda/ops/list_loss.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -23,10 +24,54 @@ class RankingCases {
     const std::int64_t most = *std::max_element(sizes_.members.begin(), sizes_.members.end());
     add_mean(most);
     add_vote(most);
+    add_list_losses();
     return std::move(cases_);
   }
 
  private:
+  /// ListNet, three exponentials a document, on as many lists as a test part has, of one length for
+  /// LibTorch.
+  void add_list_losses() {
+    const std::int64_t docs = sizes_.test_queries * sizes_.docs;
+    cases_.push_back(
+        {.name = "list_loss/list_losses",
+         .parameters = {{"queries", sizes_.test_queries}, {"V", sizes_.docs}},
+         .operations = 100.0 * real(docs),
+         .bytes = (kFloatBytes + 1.0 + kDoubleBytes) * real(docs),
+         .arithmetic = Arithmetic::kDouble,
+         .prepare = [sizes = sizes_, docs](Stream) {
+           std::vector<std::int64_t> ends;
+           std::vector<std::uint8_t> grades;
+           for (std::int64_t query = 0; query < sizes.test_queries; ++query) {
+             ends.push_back((query + 1) * sizes.docs);
+           }
+           for (std::int64_t doc = 0; doc < docs; ++doc) {
+             grades.push_back(static_cast<std::uint8_t>(doc * 7 % 5));
+           }
+           const at::Tensor list_ends = uploaded(sizes, ends);
+           const at::Tensor of_docs = uploaded(sizes, grades);
+           const at::Tensor scores = at::randn({docs}, options_of(sizes, at::kFloat));
+           const at::Tensor work = empty_tensor(sizes, at::kDouble, {docs});
+           const at::Tensor losses = empty_tensor(sizes, at::kDouble, {sizes.test_queries});
+           const at::Tensor slopes = empty_tensor(sizes, at::kDouble, {docs});
+           const auto own = [=](Stream on) {
+             device::list_losses(on, {},
+                                 {sizes.test_queries, docs, data<std::int64_t>(list_ends),
+                                  data<std::uint8_t>(of_docs), nullptr},
+                                 data<float>(scores), data<double>(work), data<double>(losses),
+                                 data<double>(slopes));
+           };
+           const auto softmax = [sizes](const at::Tensor& values) {
+             return at::softmax(values.to(at::kDouble).view({sizes.test_queries, sizes.docs}), 1);
+           };
+           const auto form = [=] { return softmax(scores) - softmax(of_docs); };
+           const auto differs = [=](const at::Tensor& expected) {
+             return disagreement_of(slopes.view(expected.sizes()), expected);
+           };
+           return compared(own, form, differs, 1e-12);
+         }});
+  }
+
   void add_tangent_factors(std::int64_t members) {
     const double passes = 2.0 * real(members * sizes_.docs * shape_.parameters());
     const double bytes =

@@ -10,14 +10,19 @@ namespace olrank {
 
 /// e^x for x ≤ 0 (0 below −708), relative error below 3e-16·(1 + |x|/700), by +, − and × alone: the same
 /// bits on CPU and GPU and in every vector width, and without branches, so that compilers can vectorise
-/// loops over it. x = n ln 2 + r with |r| ≤ ln 2 / 2, and e^r by its series, whose 14 terms leave less
-/// than 1e-17.
+/// loops over it; selecting with ?: became a branch under GCC 12, masks do not. x = n ln 2 + r with |r| ≤
+/// ln 2 / 2, and e^r by its series, whose 14 terms leave less than 1e-17.
 OLRANK_HOST_DEVICE inline double portable_exp_nonpositive(double x) {
   constexpr double kLog2E = 0x1.71547652b82fep+0;
   constexpr double kLn2High = 0x1.62e42fefa3800p-1;  // 42 bits: times any n it is exact
   constexpr double kLn2Low = 0x1.ef35793c76730p-45;
   constexpr double kRound = 0x1.8p52;  // adding it leaves the nearest whole number in the low bits
-  const double clamped = x < -708.0 ? -708.0 : x;
+  const std::uint64_t kept = std::uint64_t{0} - static_cast<std::uint64_t>(!(x < -708.0));
+  std::uint64_t x_bits = 0;
+  std::memcpy(&x_bits, &x, sizeof x_bits);
+  x_bits &= kept;
+  double clamped = 0.0;  // x, or 0 below −708
+  std::memcpy(&clamped, &x_bits, sizeof clamped);
   const double shifted = exact_add(exact_mul(clamped, kLog2E), kRound);
   const double n = exact_add(shifted, -kRound);
   const double r = exact_add(exact_add(clamped, -exact_mul(n, kLn2High)), -exact_mul(n, kLn2Low));
@@ -37,10 +42,10 @@ OLRANK_HOST_DEVICE inline double portable_exp_nonpositive(double x) {
   sum = exact_add(exact_mul(sum, r), 1.0);
   std::uint64_t bits = 0;
   std::memcpy(&bits, &shifted, sizeof bits);
-  const std::uint64_t power_bits = (bits + 1023) << 52;  // 2ⁿ, normal since n ≥ −1022
+  const std::uint64_t power_bits = ((bits + 1023) << 52) & kept;  // 2ⁿ, normal since n ≥ −1022; or 0
   double power = 0.0;
   std::memcpy(&power, &power_bits, sizeof power);
-  return x < -708.0 ? 0.0 : exact_mul(sum, power);
+  return exact_mul(sum, power);
 }
 
 }  // namespace olrank

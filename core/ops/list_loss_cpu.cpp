@@ -20,12 +20,13 @@ constexpr std::int64_t kLosersPerChunk = 512;  // a chunk's terms fit on the sta
 // Factors 1 + e^x ≤ 2 of a lane's product between two logarithms, which stays below 2^1000.
 constexpr std::int64_t kMostFactors = 1000;
 
-// Eight numbers side by side; compilers split them over the registers of the target.
-constexpr std::int64_t kLanes = 8;
+// Four numbers side by side. Selections between wider vectors than the target has become slow code.
+constexpr std::int64_t kLanes = 4;
 using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
 
+constexpr std::int64_t kPadding = 8;
 constexpr std::int64_t padded(std::int64_t count) {
-  return (count + kLanes - 1) / kLanes * kLanes;
+  return (count + kPadding - 1) / kPadding * kPadding;
 }
 
 OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
@@ -33,18 +34,21 @@ OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
 }
 
 OLRANK_ALWAYS_INLINE double sum_of(const Doubles& v) {
-  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+  return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
-/// Of `count` numbers, a multiple of kLanes, in eight running sums.
+/// Of `count` numbers, a multiple of kPadding, in eight running sums.
 OLRANK_ALWAYS_INLINE double lane_sum(const double* values, std::int64_t count) {
-  Doubles sums = {};
+  Doubles even = {};
+  Doubles odd = {};
   Doubles v;
-  for (std::int64_t k = 0; k < count; k += kLanes) {
+  for (std::int64_t k = 0; k < count; k += 2 * kLanes) {
     load(values + k, v);
-    sums += v;
+    even += v;
+    load(values + k + kLanes, v);
+    odd += v;
   }
-  return sum_of(sums);
+  return sum_of(even + odd);
 }
 
 OLRANK_ALWAYS_INLINE double lane_max(const double* values, std::int64_t count) {
@@ -60,25 +64,68 @@ OLRANK_ALWAYS_INLINE double lane_max(const double* values, std::int64_t count) {
   return result;
 }
 
-/// The values as doubles, padded with copies of the first one to a multiple of kLanes.
+template <class Value>
+OLRANK_ALWAYS_INLINE void convert_values(const Value* values, std::int64_t count, double* doubles) {
+  for (std::int64_t k = 0; k < count; ++k) doubles[k] = static_cast<double>(values[k]);
+}
+
+OLRANK_VECTOR_CLONES
+void convert(const float* values, std::int64_t count, double* doubles) {
+  convert_values(values, count, doubles);
+}
+
+OLRANK_VECTOR_CLONES
+void convert(const std::uint8_t* values, std::int64_t count, double* doubles) {
+  convert_values(values, count, doubles);
+}
+
+void convert(const double* values, std::int64_t count, double* doubles) {
+  std::copy_n(values, count, doubles);
+}
+
+/// The values as doubles, padded with copies of the first one to a multiple of kPadding.
 template <class Value>
 std::span<double> take_padded(std::span<const Value> values, Scratch& scratch) {
   const auto copy = scratch.take<double>(padded(std::ssize(values)));
-  std::copy(values.begin(), values.end(), copy.begin());
-  std::fill(copy.begin() + std::ssize(values), copy.end(), static_cast<double>(values[0]));
+  convert(values.data(), std::ssize(values), copy.data());
+  std::fill(copy.begin() + std::ssize(values), copy.end(), copy[0]);
   return copy;
 }
 
-/// exps[k] = e^{(v_k − max v)/σ}, 0 in the padding; returns their sum.
-OLRANK_ALWAYS_INLINE double softmax_terms(const double* v, std::int64_t count, double most,
-                                          double smoothing, double* exps) {
+/// Of padded scores.
+OLRANK_VECTOR_CLONES
+bool all_finite(const double* scores, std::int64_t count) {
+  const Doubles zeros = {};
+  Doubles sum = {};
+  Doubles v;
+  for (std::int64_t k = 0; k < count; k += kLanes) {
+    load(scores + k, v);
+    sum += v * zeros;  // 0, or NaN
+  }
+  return sum_of(sum) == 0.0;
+}
+
+/// gains[k] = dcg_gain() of each grade, several at a time: 2^y has nothing but an exponent.
+OLRANK_VECTOR_CLONES
+void find_gains(const std::uint8_t* grades, std::int64_t count, double* gains) {
+  for (std::int64_t k = 0; k < count; ++k) {
+    const std::uint64_t bits = (std::uint64_t{1023} + grades[k]) << 52;
+    double power = 0.0;
+    std::memcpy(&power, &bits, sizeof power);
+    gains[k] = power - 1.0;
+  }
+}
+
+/// exps[k] = e^{scale · (v_k − max v)}, 0 in the padding; returns their sum.
+OLRANK_ALWAYS_INLINE double softmax_terms(const double* v, std::int64_t count, double most, double scale,
+                                          double* exps) {
   const std::int64_t whole = padded(count);
-  for (std::int64_t k = 0; k < whole; ++k) exps[k] = portable_exp_nonpositive((v[k] - most) / smoothing);
+  for (std::int64_t k = 0; k < whole; ++k) exps[k] = portable_exp_nonpositive((v[k] - most) * scale);
   for (std::int64_t k = count; k < whole; ++k) exps[k] = 0.0;
   return lane_sum(exps, whole);
 }
 
-// In the following, arrays are padded to a multiple of kLanes; `target`, `terms` and the like are memory.
+// In the following, arrays are padded to a multiple of kPadding; `target`, `terms` and the like are memory.
 
 /// `target` holds the grades and takes e^{y − max y}.
 OLRANK_VECTOR_CLONES
@@ -106,12 +153,12 @@ double list_net(const double* scores, double* target, std::int64_t docs, double*
   return sum_of(losses);
 }
 
-/// `gains` holds G(y).
+/// `gains` holds G(y); `sharpness` is 1/σ.
 OLRANK_VECTOR_CLONES
 double smooth_dcg(const double* scores, const double* gains, std::int64_t docs, double most_gain,
-                  double smoothing, double* slopes) {
+                  double sharpness, double* slopes) {
   const std::int64_t whole = padded(docs);
-  const double scale = 1.0 / softmax_terms(scores, docs, lane_max(scores, whole), smoothing, slopes);
+  const double scale = 1.0 / softmax_terms(scores, docs, lane_max(scores, whole), sharpness, slopes);
   Doubles means = {};
   for (std::int64_t k = 0; k < whole; k += kLanes) {
     Doubles p;
@@ -124,12 +171,12 @@ double smooth_dcg(const double* scores, const double* gains, std::int64_t docs, 
   }
   const double mean = sum_of(means);
   for (std::int64_t k = 0; k < whole; ++k)
-    slopes[k] = smooth_dcg_slope(slopes[k], gains[k], mean, smoothing);
+    slopes[k] = smooth_dcg_slope(slopes[k], gains[k], mean, sharpness);
   return most_gain - mean;
 }
 
-/// The documents by descending grade, ties by index. Scores and slopes have room for kLanes more, because
-/// loops over the losers from some place on run over whole lanes.
+/// The documents by descending grade, ties by index. Loops over the losers from some place on run over
+/// whole lanes: behind the documents are scores of −∞, with which a winner's pair has loss and slope 0.
 struct ByGrade {
   std::span<std::int32_t> doc;
   std::span<std::uint8_t> grade;
@@ -138,7 +185,7 @@ struct ByGrade {
 };
 
 std::span<double> take_zeros(std::int64_t docs, Scratch& scratch) {
-  const auto values = scratch.take<double>(padded(docs) + kLanes);
+  const auto values = scratch.take<double>(padded(docs) + kPadding);
   std::fill(values.begin(), values.end(), 0.0);
   return values;
 }
@@ -157,17 +204,18 @@ void sort_by_grade(std::span<const std::uint8_t> grades, std::span<std::int32_t>
   }
 }
 
+/// The scores may be padded.
 ByGrade take_by_grade(std::span<const double> scores, std::span<const std::uint8_t> grades,
                       Scratch& scratch) {
-  const std::size_t docs = scores.size();
+  const std::size_t docs = grades.size();
   ByGrade sorted{scratch.take<std::int32_t>(docs), scratch.take<std::uint8_t>(docs),
-                 take_zeros(std::ssize(scores), scratch), take_zeros(std::ssize(scores), scratch)};
+                 take_zeros(std::ssize(grades), scratch), take_zeros(std::ssize(grades), scratch)};
   sort_by_grade(grades, sorted.doc);
   for (std::size_t place = 0; place < docs; ++place) {
     sorted.score[place] = scores[sorted.doc[place]];
     sorted.grade[place] = grades[sorted.doc[place]];
   }
-  std::fill(sorted.score.begin() + std::ssize(scores), sorted.score.end(), sorted.score[docs - 1]);
+  std::fill(sorted.score.begin() + std::ssize(grades), sorted.score.end(), -kInfinity);
   return sorted;
 }
 
@@ -185,33 +233,46 @@ void for_grades(std::span<const std::uint8_t> grades, Body&& of) {
   }
 }
 
+/// The pairs of `kWinners` winners from a place on and the losers at places [end, docs).
+template <int kWinners>
+OLRANK_ALWAYS_INLINE void add_hinges(const double* scores, std::int64_t winner, std::int64_t end,
+                                     std::int64_t docs, double* slopes, Doubles& losses) {
+  const Doubles zeros = {};
+  const Doubles ones = zeros + 1.0;
+  Doubles active[kWinners] = {};
+  Doubles margins[kWinners] = {};
+  for (std::int64_t loser = end; loser < docs; loser += kLanes) {
+    Doubles score;
+    Doubles slope;
+    load(scores + loser, score);
+    load(slopes + loser, slope);
+    for (int w = 0; w < kWinners; ++w) {
+      const Doubles margin = 1.0 + (score - scores[winner + w]);
+      const Doubles counts = margin > 0.0 ? ones : zeros;  // as hinge_slope()
+      margins[w] += margin > 0.0 ? margin : zeros;         // as hinge_loss()
+      active[w] += counts;
+      slope += counts;
+    }
+    std::memcpy(slopes + loser, &slope, sizeof slope);
+  }
+  for (int w = 0; w < kWinners; ++w) {
+    slopes[winner + w] -= sum_of(active[w]);
+    losses += margins[w];
+  }
+}
+
 /// Loss and slopes of the pairs of winners at places [first, end) and losers at places [end, docs).
 OLRANK_VECTOR_CLONES
 double rank_svm_pairs(const double* scores, std::int64_t first, std::int64_t end, std::int64_t docs,
                       double* slopes) {
-  double losses[kLosersPerChunk];
-  double active[kLosersPerChunk];
-  double total = 0.0;
-  for (std::int64_t chunk = end; chunk < docs; chunk += kLosersPerChunk) {
-    const std::int64_t count = std::min(kLosersPerChunk, docs - chunk);
-    const std::int64_t whole = padded(count);
-    std::fill(losses, losses + whole, 0.0);
-    for (std::int64_t winner = first; winner < end; ++winner) {
-      const double score = scores[winner];
-      const double* loser = scores + chunk;
-      double* slope = slopes + chunk;
-      for (std::int64_t k = 0; k < whole; ++k) {
-        const double lead = loser[k] - score;
-        losses[k] += hinge_loss(lead);
-        active[k] = hinge_slope(lead);
-      }
-      for (std::int64_t k = count; k < whole; ++k) losses[k] = active[k] = 0.0;
-      for (std::int64_t k = 0; k < whole; ++k) slope[k] += active[k];
-      slopes[winner] -= lane_sum(active, whole);
-    }
-    total += lane_sum(losses, whole);
+  constexpr int kTogether = 4;  // of the winners, so that a loser's slope is loaded and stored less often
+  Doubles losses = {};
+  std::int64_t winner = first;
+  for (; winner + kTogether <= end; winner += kTogether) {
+    add_hinges<kTogether>(scores, winner, end, docs, slopes, losses);
   }
-  return total;
+  for (; winner < end; ++winner) add_hinges<1>(scores, winner, end, docs, slopes, losses);
+  return sum_of(losses);
 }
 
 /// The log of the product of all lanes, each at most 2^kMostFactors.
@@ -228,32 +289,27 @@ double rank_net_pairs(const double* scores, std::int64_t first, std::int64_t end
   double weights[kLosersPerChunk];
   double factors[kLosersPerChunk];
   double leads[kLosersPerChunk];
-  Doubles product = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+  Doubles product = {1.0, 1.0, 1.0, 1.0};
   Doubles excess = {};
   std::int64_t multiplied = 0;
   double total = 0.0;
   for (std::int64_t chunk = end; chunk < docs; chunk += kLosersPerChunk) {
-    const std::int64_t count = std::min(kLosersPerChunk, docs - chunk);
-    const std::int64_t whole = padded(count);
+    const std::int64_t whole = padded(std::min(kLosersPerChunk, docs - chunk));
     for (std::int64_t winner = first; winner < end; ++winner) {
       const double score = scores[winner];
       const double* loser = scores + chunk;
       double* slope = slopes + chunk;
       for (std::int64_t k = 0; k < whole; ++k) {
         const double lead = loser[k] - score;
-        const double e = portable_exp_nonpositive(lead > 0.0 ? -lead : lead);
+        const double e = portable_exp_nonpositive(-std::fabs(lead));
         factors[k] = 1.0 + e;
         leads[k] = lead > 0.0 ? lead : 0.0;
         weights[k] = (lead < 0.0 ? e : 1.0) / (1.0 + e);  // sigmoid(lead)
       }
-      for (std::int64_t k = count; k < whole; ++k) {
-        weights[k] = leads[k] = 0.0;
-        factors[k] = 1.0;
-      }
       multiplied += whole / kLanes;
       if (multiplied > kMostFactors) {
         total += log_of_lanes(product);
-        product = Doubles{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+        product = Doubles{1.0, 1.0, 1.0, 1.0};
         multiplied = whole / kLanes;
       }
       Doubles sum = {};
@@ -289,18 +345,16 @@ double lambda_rank_pairs(const double* scores, const double* gains, const double
     const double discount = discounts[winner];
     double own = slopes[winner];
     for (std::int64_t chunk = end; chunk < docs; chunk += kLosersPerChunk) {
-      const std::int64_t count = std::min(kLosersPerChunk, docs - chunk);
-      const std::int64_t whole = padded(count);
+      const std::int64_t whole = padded(std::min(kLosersPerChunk, docs - chunk));
       for (std::int64_t k = 0; k < whole; ++k) {
         const double change = ndcg_change(gain - gains[chunk + k], discount, discounts[chunk + k], ideal);
         const double lead = scores[chunk + k] - score;
         losses[k] = misorder_loss(lead) * change;
         weights[k] = sigmoid(lead) * change;
       }
-      for (std::int64_t k = count; k < whole; ++k) losses[k] = weights[k] = 0.0;
       for (std::int64_t k = 0; k < whole; ++k) slopes[chunk + k] += weights[k];
       // One after the other: the order that saved trials of the ranker with true grades depend on.
-      for (std::int64_t k = 0; k < count; ++k) own -= weights[k];
+      for (std::int64_t k = 0; k < whole; ++k) own -= weights[k];
       total += lane_sum(losses, whole);
     }
     slopes[winner] = own;
@@ -311,11 +365,13 @@ double lambda_rank_pairs(const double* scores, const double* gains, const double
 double lambda_rank(const ByGrade& sorted, Scratch& scratch) {
   const auto docs = std::ssize(sorted.doc);
   const Scratch::Frame frame(scratch);
+  const auto of_rank = scratch.take<double>(docs);
+  for (std::int64_t rank = 0; rank < docs; ++rank) of_rank[rank] = dcg_discount(rank, Discount::kLog2);
   double ideal = 0.0;
   const auto gains = take_zeros(docs, scratch);
+  find_gains(sorted.grade.data(), docs, gains.data());
   for (std::int64_t place = 0; place < docs; ++place) {
-    gains[place] = dcg_gain(sorted.grade[place], Gain::kExponential);
-    if (sorted.grade[place] > 0) ideal += gains[place] * dcg_discount(place, Discount::kLog2);
+    if (sorted.grade[place] > 0) ideal += gains[place] * of_rank[place];
   }
   // Places by descending score, ties by index.
   const auto order = scratch.take<std::int32_t>(docs);
@@ -324,9 +380,7 @@ double lambda_rank(const ByGrade& sorted, Scratch& scratch) {
     return comes_before(sorted.score[a], sorted.doc[a], sorted.score[b], sorted.doc[b]);
   });
   const auto discounts = take_zeros(docs, scratch);
-  for (std::int64_t rank = 0; rank < docs; ++rank) {
-    discounts[order[rank]] = dcg_discount(rank, Discount::kLog2);
-  }
+  for (std::int64_t rank = 0; rank < docs; ++rank) discounts[order[rank]] = of_rank[rank];
   double loss = 0.0;
   for_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
     loss += lambda_rank_pairs(sorted.score.data(), gains.data(), discounts.data(), ideal, first, end, docs,
@@ -337,27 +391,43 @@ double lambda_rank(const ByGrade& sorted, Scratch& scratch) {
 
 /// Takes the scores by place and leaves the slopes by place. With L_r = log Σ_{q≥r} e^{s_q} = m_r + log
 /// z_r, m_r the largest score from place r on: all exponents below are ≤ 0, so that no spread of scores
-/// matters. `terms`, `steps` and `sums` are memory.
+/// matters. Where the spread is small, m_r is the largest score of all, which saves half of the
+/// exponentials. `most`, `terms`, `steps` and `sums` are memory.
 OLRANK_VECTOR_CLONES
 double list_mle(const double* scores, std::int64_t docs, double* most, double* terms, double* steps,
                 double* sums, double* slopes) {
+  constexpr double kSmallSpread = 20.0;  // 32 factors z_r ≥ e^{−20} of a product stay above 1e-280
   const std::int64_t whole = padded(docs);
-  most[docs - 1] = scores[docs - 1];
-  for (std::int64_t r = docs - 2; r >= 0; --r) most[r] = std::max(most[r + 1], scores[r]);
-  for (std::int64_t r = docs; r < whole; ++r) most[r] = scores[r];
-  // From one place to the next: e^{m_{r+1} − m_r}.
-  steps[whole - 1] = 1.0;
-  for (std::int64_t r = 0; r < whole - 1; ++r) steps[r] = portable_exp_nonpositive(most[r + 1] - most[r]);
+  const double highest = lane_max(scores, whole);
+  bool one_scale = true;
+  for (std::int64_t r = 0; r < whole; ++r) one_scale &= highest - scores[r] < kSmallSpread;
+  if (one_scale) {
+    std::fill_n(most, whole, highest);
+  } else {
+    most[docs - 1] = scores[docs - 1];
+    for (std::int64_t r = docs - 2; r >= 0; --r) most[r] = std::max(most[r + 1], scores[r]);
+    for (std::int64_t r = docs; r < whole; ++r) most[r] = scores[r];
+    // From one place to the next: e^{m_{r+1} − m_r}.
+    steps[whole - 1] = 1.0;
+    for (std::int64_t r = 0; r < whole - 1; ++r) steps[r] = portable_exp_nonpositive(most[r + 1] - most[r]);
+  }
   for (std::int64_t r = 0; r < whole; ++r) terms[r] = portable_exp_nonpositive(scores[r] - most[r]);
-  sums[docs - 1] = terms[docs - 1];
-  for (std::int64_t r = docs - 2; r >= 0; --r) sums[r] = sums[r + 1] * steps[r] + terms[r];
-  for (std::int64_t r = docs; r < whole; ++r) sums[r] = 1.0;
-  // Σ_r log z_r as the log of a product; 1 ≤ z_r ≤ docs < 2³¹.
+  double sum = 0.0;
+  if (one_scale) {
+    for (std::int64_t r = docs - 1; r >= 0; --r) sums[r] = sum += terms[r];
+  } else {
+    for (std::int64_t r = docs - 1; r >= 0; --r) sums[r] = sum = sum * steps[r] + terms[r];
+  }
+  for (std::int64_t r = docs; r < whole; ++r) {
+    sums[r] = 1.0;
+    most[r] = scores[r];
+  }
+  // Σ_r log z_r as the log of a product; e^{−20} < z_r ≤ docs < 2³¹.
   constexpr std::int64_t kPerLog = 32 * kLanes;
   double loss = 0.0;
   Doubles excess = {};
   for (std::int64_t chunk = 0; chunk < whole; chunk += kPerLog) {
-    Doubles product = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+    Doubles product = {1.0, 1.0, 1.0, 1.0};
     for (std::int64_t r = chunk; r < std::min(chunk + kPerLog, whole); r += kLanes) {
       Doubles v;
       load(sums + r, v);
@@ -372,8 +442,15 @@ double list_mle(const double* scores, std::int64_t docs, double* most, double* t
   loss += sum_of(excess);
   // e^{s_q} Σ_{r≤q} e^{−L_r} − 1.
   for (std::int64_t r = 0; r < whole; ++r) sums[r] = 1.0 / sums[r];
-  slopes[0] = sums[0];
-  for (std::int64_t r = 1; r < docs; ++r) slopes[r] = slopes[r - 1] * steps[r - 1] + sums[r];
+  sum = 0.0;
+  if (one_scale) {
+    for (std::int64_t r = 0; r < docs; ++r) slopes[r] = sum += sums[r];
+  } else {
+    for (std::int64_t r = 0; r < docs; ++r) {
+      slopes[r] = sum += sums[r];
+      sum *= steps[r];
+    }
+  }
   for (std::int64_t r = 0; r < docs; ++r) slopes[r] = slopes[r] * terms[r] - 1.0;
   return loss;
 }
@@ -416,11 +493,12 @@ double pair_loss_by_grade(const ListLossForm& form, const ByGrade& sorted, Scrat
 }
 
 double loss_by_grade(const ListLossForm& form, std::span<const double> scores,
-                     std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {
+                     std::span<const std::uint8_t> grades, Scratch& scratch, double* slopes) {
   const ByGrade sorted = take_by_grade(scores, grades, scratch);
-  const auto docs = std::ssize(scores);
+  const auto docs = std::ssize(grades);
   double loss = 0.0;
   if (form.loss == ListLoss::kListMle) {
+    std::fill(sorted.score.begin() + docs, sorted.score.end(), sorted.score[docs - 1]);
     const auto memory = scratch.take<double>(4 * padded(docs));
     double* const most = memory.data();
     loss = list_mle(sorted.score.data(), docs, most, most + padded(docs), most + 2 * padded(docs),
@@ -437,33 +515,55 @@ double loss_by_grade(const ListLossForm& form, std::span<const double> scores,
   return loss;
 }
 
-double loss_in_order(const ListLossForm& form, std::span<const double> scores,
-                     std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {
-  const auto docs = std::ssize(scores);
-  const auto s = take_padded(scores, scratch);
+double loss_in_order(const ListLossForm& form, std::span<double> scores,
+                     std::span<const std::uint8_t> grades, Scratch& scratch, double* slopes) {
+  const auto docs = std::ssize(grades);
   const auto slope = scratch.take<double>(padded(docs));
   double loss = 0.0;
   switch (form.loss) {
     case ListLoss::kSmoothDcg: {
       const auto gains = take_zeros(docs, scratch);
-      std::transform(grades.begin(), grades.end(), gains.begin(),
-                     [](std::uint8_t grade) { return dcg_gain(grade, Gain::kExponential); });
-      loss = smooth_dcg(s.data(), gains.data(), docs, dcg_gain(form.most_grade, Gain::kExponential),
-                        form.smoothing, slope.data());
+      find_gains(grades.data(), docs, gains.data());
+      loss = smooth_dcg(scores.data(), gains.data(), docs, dcg_gain(form.most_grade, Gain::kExponential),
+                        1.0 / form.smoothing, slope.data());
       break;
     }
     case ListLoss::kRankCosine: {
       const auto y = take_padded(grades, scratch);
-      std::fill(s.begin() + docs, s.end(), 0.0);
+      std::fill(scores.begin() + docs, scores.end(), 0.0);
       std::fill(y.begin() + docs, y.end(), 0.0);
-      loss = rank_cosine(s.data(), y.data(), docs, slope.data());
+      loss = rank_cosine(scores.data(), y.data(), docs, slope.data());
       break;
     }
     default:
-      loss = list_net(s.data(), take_padded(grades, scratch).data(), docs, slope.data());
+      loss = list_net(scores.data(), take_padded(grades, scratch).data(), docs, slope.data());
   }
-  std::copy_n(slope.begin(), docs, slopes.begin());
+  std::copy_n(slope.begin(), docs, slopes);
   return loss;
+}
+
+/// Of one query, in any precision of its scores.
+template <class Score>
+double loss_of_query(const ListLossForm& form, std::span<const Score> scores,
+                     std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {
+  if (scores.empty()) return 0.0;
+  const Scratch::Frame frame(scratch);
+  const std::span<double> precise = take_padded(scores, scratch);
+  if (!all_finite(precise.data(), std::ssize(precise))) {
+    std::fill(slopes.begin(), slopes.end(), kNan);
+    return kNan;
+  }
+  return has_pairs(form.loss) || form.loss == ListLoss::kListMle
+             ? loss_by_grade(form, precise, grades, scratch, slopes.data())
+             : loss_in_order(form, precise, grades, scratch, slopes.data());
+}
+
+/// Of the sum of the pairs' weights. |ΔNDCG| is at most the first rank's discount less the last's, because
+/// no gain is above the ideal DCG.
+double pair_weights_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pairs) {
+  const double count = form.pair_mean && pairs > 0 ? 1.0 : static_cast<double>(pairs);
+  return form.loss == ListLoss::kLambdaRank ? count * (1.0 - dcg_discount(docs - 1, Discount::kLog2))
+                                            : count;
 }
 
 }  // namespace
@@ -483,17 +583,7 @@ std::int64_t pairs_of_grades(std::span<const std::uint8_t> grades) {
 double list_loss(const ListLossForm& form, std::span<const double> scores,
                  std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {
   assert(grades.size() == scores.size() && slopes.size() == scores.size() && form.smoothing > 0.0);
-  if (scores.empty()) return 0.0;
-  bool finite = true;
-  for (const double score : scores) finite &= std::fabs(score) < kInfinity;
-  if (!finite) {
-    std::fill(slopes.begin(), slopes.end(), kNan);
-    return kNan;
-  }
-  const Scratch::Frame frame(scratch);
-  return has_pairs(form.loss) || form.loss == ListLoss::kListMle
-             ? loss_by_grade(form, scores, grades, scratch, slopes)
-             : loss_in_order(form, scores, grades, scratch, slopes);
+  return loss_of_query(form, scores, grades, scratch, slopes);
 }
 
 double list_losses(ExecutionContext& context, const ListLossForm& form, std::span<const float> scores,
@@ -507,13 +597,10 @@ double list_losses(ExecutionContext& context, const ListLossForm& form, std::spa
       std::ssize(list_ends), kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
         Scratch& scratch = context.scratch(worker);
         for (std::int64_t query = begin; query < end; ++query) {
-          const Scratch::Frame frame(scratch);
           const auto first = static_cast<std::size_t>(query == 0 ? 0 : list_ends[query - 1]);
           const std::size_t docs = static_cast<std::size_t>(list_ends[query]) - first;
-          const auto precise = scratch.take<double>(docs);
-          std::copy_n(scores.begin() + static_cast<std::ptrdiff_t>(first), docs, precise.begin());
-          losses[query] =
-              list_loss(form, precise, grades.subspan(first, docs), scratch, slopes.subspan(first, docs));
+          losses[query] = loss_of_query(form, scores.subspan(first, docs), grades.subspan(first, docs),
+                                        scratch, slopes.subspan(first, docs));
         }
       });
   double total = 0.0;
@@ -523,7 +610,6 @@ double list_losses(ExecutionContext& context, const ListLossForm& form, std::spa
 
 double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pairs) {
   if (docs <= 1) return 0.0;
-  const double of_pairs = form.pair_mean && pairs > 0 ? 1.0 : static_cast<double>(pairs);
   switch (form.loss) {
     case ListLoss::kListNet:
       return 2.0;  // ‖P(s)‖₁ + ‖P(y)‖₁
@@ -533,7 +619,7 @@ double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pai
     case ListLoss::kRankSvm:
     case ListLoss::kRankNet:
     case ListLoss::kLambdaRank:
-      return 2.0 * of_pairs;  // |ΔNDCG| ≤ 1
+      return 2.0 * pair_weights_bound(form, docs, pairs);
     case ListLoss::kListMle:
       return 2.0 * static_cast<double>(docs - 1);  // the last place adds nothing
     case ListLoss::kRankCosine:
@@ -544,7 +630,6 @@ double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pai
 
 double curvature_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pairs) {
   if (docs <= 1) return 0.0;
-  const double of_pairs = form.pair_mean && pairs > 0 ? 1.0 : static_cast<double>(pairs);
   switch (form.loss) {
     // diag(p) − p pᵀ is a covariance: its largest uᵀHv over signs is a variance of signs, at most 1.
     case ListLoss::kListNet:
@@ -556,7 +641,7 @@ double curvature_bound(const ListLossForm& form, std::int64_t docs, std::int64_t
     // A pair has curvature at most ¼ along e_i − e_j, and ‖(e_i − e_j)(e_i − e_j)ᵀ‖_{∞→1} = 4.
     case ListLoss::kRankNet:
     case ListLoss::kLambdaRank:
-      return of_pairs;
+      return pair_weights_bound(form, docs, pairs);
     case ListLoss::kListMle:
       return static_cast<double>(docs - 1);  // as kListNet, place by place
     case ListLoss::kRankSvm:

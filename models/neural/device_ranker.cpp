@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "models/ensemble_model.h"
+#include "models/neural/list_objective.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
@@ -159,6 +160,9 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (row.weighs_by_ndcg && retraining_rule(settings.trainer).retrain == Retrain::kGrowth)
     return fmt::format("'{}' with retrain = \"growth\" has no device implementation", row.name);
   if (history_content(settings).limit > 0) return "history_limit has no device implementation";
+  if (list_loss_of(settings))
+    return fmt::format("loss_kind = \"{}\" has no device implementation",
+                       name_of(settings.trainer.loss_kind));
   return std::nullopt;
 }
 

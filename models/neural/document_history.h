@@ -20,7 +20,7 @@ namespace olrank {
 
 /// What a history keeps beside its documents and the folded pairs between them.
 struct HistoryContent {
-  bool lists = false;      // the examined list that each pair came from, which LambdaRank needs
+  bool lists = false;      // the examined list that each pair came from: LambdaRank, losses of lists
   bool pairs = true;       // every observed pair, in order
   bool counts = false;     // how often each pair was observed, so that one can be drawn
   std::int64_t limit = 0;  // observed pairs that it keeps, the newest ones; 0: all

@@ -14,6 +14,7 @@ namespace olrank {
 
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
     : spec_(spec), eigenvector_(spec.model.parameters()), gradient_(eigenvector_.size()) {
+  if (spec.list_loss) list_objective_.emplace(*spec.list_loss);
   if (replays()) {
     reference_.assign(spec.first.begin(), spec.first.end());
     reference_gradient_.resize(gradient_.size());
@@ -28,16 +29,20 @@ FullBatchTrainer::Problem FullBatchTrainer::problem_of(const SampledPairs& pairs
   Problem problem;
   problem.docs = pairs.sample.features();
   problem.terms = pairs.terms;
+  problem.curvature_terms = pairs.sample.terms();
   problem.weigh_by_ndcg = weigh_by_ndcg;
   problem.lists = pairs.sample.lists();
   problem.scales = pairs.sample.scales();
   return problem;
 }
 
-double FullBatchTrainer::find_curvature(ExecutionContext& context, FeatureMatrix docs,
-                                        std::span<const PairTerm> terms, std::span<const float> theta) {
-  // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
-  return spec_.model.find_curvature(context, theta, docs, terms, eigenvector_);
+double FullBatchTrainer::find_curvature(ExecutionContext& context, const Problem& problem,
+                                        std::span<const float> theta) {
+  // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound. That of a
+  // list's loss is bounded by terms for its pairs: ListObjective::curvature_terms().
+  const auto terms =
+      list_objective_ ? list_objective_->curvature_terms(problem.lists) : problem.curvature_terms;
+  return spec_.model.find_curvature(context, theta, problem.docs, terms, eigenvector_);
 }
 
 std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionContext& context,
@@ -53,8 +58,40 @@ std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionCon
   return weighted_;
 }
 
+double FullBatchTrainer::find_list_gradient(ExecutionContext& context, const Problem& problem,
+                                            std::span<const float> theta) {
+  double loss = 0.0;
+  std::fill(gradient_.begin(), gradient_.end(), 0.0);
+  spec_.model.add_gradient_of_scores(
+      context, theta, problem.docs,
+      [&](std::span<const float> scores, std::span<double> slopes) {
+        loss = list_objective_->loss_of_scores(context, problem.lists, scores, slopes);
+      },
+      gradient_);
+  add_parameter_gradient(theta, objective(problem), gradient_);
+  return loss + parameter_loss(theta, objective(problem));
+}
+
+double FullBatchTrainer::find_gradient(ExecutionContext& context, const Problem& problem,
+                                       std::span<const PairTerm> terms, std::span<const float> theta,
+                                       bool with_loss) {
+  if (list_objective_) return find_list_gradient(context, problem, theta);
+  if (with_loss)
+    return spec_.model.find_loss_gradient(context, theta, problem.docs, terms, objective(problem),
+                                          gradient_);
+  spec_.model.find_gradient(context, theta, problem.docs, terms, objective(problem), gradient_);
+  return std::nan("");
+}
+
 double FullBatchTrainer::loss_at(ExecutionContext& context, const Problem& problem,
-                                 std::span<const float> theta) const {
+                                 std::span<const float> theta) {
+  if (list_objective_) {
+    scores_.resize(problem.docs.docs);
+    slopes_.resize(scores_.size());
+    spec_.model.score(context, theta, problem.docs, scores_);
+    return list_objective_->loss_of_scores(context, problem.lists, scores_, slopes_) +
+           parameter_loss(theta, objective(problem));
+  }
   return spec_.model.find_loss(context, theta, problem.docs, problem.terms, objective(problem));
 }
 
@@ -80,12 +117,8 @@ double FullBatchTrainer::descend(ExecutionContext& context, const Problem& probl
   for (std::int64_t number = 1; number <= problem.steps; ++number) {
     const auto terms = terms_at(context, problem, theta);
     if (!terms) break;
-    if (number == 1) {
-      began = spec_.model.find_loss_gradient(context, theta, problem.docs, *terms, objective(problem),
-                                             gradient_);
-    } else {
-      spec_.model.find_gradient(context, theta, problem.docs, *terms, objective(problem), gradient_);
-    }
+    const double loss = find_gradient(context, problem, *terms, theta, number == 1);
+    if (number == 1) began = loss;
     if (target > 0.0 && norm(gradient_) <= target) break;
     move(number, step, theta);
   }
@@ -110,7 +143,7 @@ void FullBatchTrainer::explain(ExecutionContext& context, const Problem& problem
   for (; number < problem.steps && good(loss); ++number) {
     const auto terms = terms_at(context, problem, theta);
     if (!terms) break;
-    spec_.model.find_gradient(context, theta, problem.docs, *terms, objective(problem), gradient_);
+    find_gradient(context, problem, *terms, theta, false);
     move(number, step, theta);
     loss = loss_at(context, problem, theta);
   }
@@ -128,13 +161,12 @@ double FullBatchTrainer::step_of(int repeats, double curvature) const {
 }
 
 double FullBatchTrainer::descend_safely(ExecutionContext& context, const Problem& problem,
-                                        std::span<const PairTerm> curvature_terms, double& curvature,
-                                        std::span<float> theta) {
+                                        double& curvature, std::span<float> theta) {
   before_.assign(theta.begin(), theta.end());
   double step = 0.0;
   for (int repeats = 0;; ++repeats) {
     if (by_curvature() && repeats == kRepeatThatFindsCurvature)
-      curvature = find_curvature(context, problem.docs, curvature_terms, theta);
+      curvature = find_curvature(context, problem, theta);
     step = step_of(repeats, curvature);
     // LambdaRank descends another loss at each step; this one, unweighted, only shows an explosion.
     const double unweighted = problem.weigh_by_ndcg ? loss_at(context, problem, theta) : 0.0;
@@ -157,21 +189,22 @@ std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const T
   // With a limit n stays, and new terms replace old ones.
   const bool turned_over =
       spec_.settings.history_limit > 0 && 10 * (sizes.entered - curvature_entered_) >= sizes.distinct;
-  if (by_curvature() && (curvature_is_stale(sizes.observed, curvature_pairs_) || turned_over ||
-                         history.latest_docs_outgrow())) {
-    curvature_ = find_curvature(context, history.features(), history.terms(), theta);
-    curvature_pairs_ = sizes.observed;
-    curvature_entered_ = sizes.entered;
-  }
   Problem problem;
   problem.docs = history.features();
   problem.terms = task.terms;
+  problem.curvature_terms = history.terms();
   problem.weigh_by_ndcg = task.weigh_by_ndcg;
-  if (task.weigh_by_ndcg) problem.lists = history.pair_lists();
+  if (task.weigh_by_ndcg || list_objective_) problem.lists = history.pair_lists();
   problem.observed = sizes.observed;
   problem.steps = spec_.settings.steps;
   problem.round = task.round;
-  const double step = descend_safely(context, problem, history.terms(), curvature_, theta);
+  if (by_curvature() && (curvature_is_stale(sizes.observed, curvature_pairs_) || turned_over ||
+                         history.latest_docs_outgrow())) {
+    curvature_ = find_curvature(context, problem, theta);
+    curvature_pairs_ = sizes.observed;
+    curvature_entered_ = sizes.entered;
+  }
+  const double step = descend_safely(context, problem, curvature_, theta);
   if (replays()) {
     reference_.assign(theta.begin(), theta.end());
     find_reference_gradient(context, problem);
@@ -205,18 +238,17 @@ std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const 
   problem.observed = observed;
   problem.steps = spec_.settings.replay_steps;
   problem.round = task.round;
-  const auto terms = task.drawn.sample.terms();
   double curvature = curvature_;
   if (by_curvature()) {
     if (task.history.latest_docs_outgrow()) {
-      curvature = curvature_ = find_curvature(context, problem.docs, terms, theta);
+      curvature = curvature_ = find_curvature(context, problem, theta);
       curvature_pairs_ = observed;
     } else {
       // κ is a sum over pairs, and more have come since it was found.
       curvature *= static_cast<double>(observed) / static_cast<double>(curvature_pairs_);
     }
   }
-  return descend_safely(context, problem, terms, curvature, theta);
+  return descend_safely(context, problem, curvature, theta);
 }
 
 void FullBatchTrainer::save(StateWriter& state) const {

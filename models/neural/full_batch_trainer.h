@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/neural/list_objective.h"
 #include "models/neural/network_trainer.h"
 
 namespace olrank {
@@ -8,6 +9,7 @@ namespace olrank {
 /// `gd` and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the
 /// data term; κ_t is recomputed when the history has grown by a tenth, or its documents by far. A training
 /// that fails (core/math/step_size.h) is undone and repeated with half the step until it holds.
+/// Instead of the cross-entropy, L may have the losses of the examined lists.
 ///
 /// Between two such trainings replay() descends on a sample, whose gradient is corrected by the known one
 /// of the whole history at the latest training's result.
@@ -27,9 +29,10 @@ class FullBatchTrainer : public NetworkTrainer {
   struct Problem {
     FeatureMatrix docs;
     std::span<const PairTerm> terms;
-    std::span<const double> linear;  // h of the objective
+    std::span<const PairTerm> curvature_terms;  // without perturbed labels
+    std::span<const double> linear;             // h of the objective
     bool weigh_by_ndcg = false;
-    PairLists lists;                 // for weigh_by_ndcg
+    PairLists lists;                 // for weigh_by_ndcg and losses of lists
     std::span<const double> scales;  // of their pairs; empty: 1
     std::int64_t observed = 0;       // n
     std::int64_t steps = 0;
@@ -42,13 +45,11 @@ class FullBatchTrainer : public NetworkTrainer {
   }
   bool by_curvature() const { return spec_.settings.optimizer != Optimizer::kAdam; }
   bool replays() const { return spec_.settings.retraining().replays(); }
-  double find_curvature(ExecutionContext& context, FeatureMatrix docs, std::span<const PairTerm> terms,
-                        std::span<const float> theta);
+  double find_curvature(ExecutionContext& context, const Problem& problem, std::span<const float> theta);
   /// σ_t of the `repeats`-th repeat of this training, from this κ_t.
   double step_of(int repeats, double curvature) const;
   /// Trains on a problem, with the rule for failures, and returns σ_t. A repeat may find κ_t again.
-  double descend_safely(ExecutionContext& context, const Problem& problem,
-                        std::span<const PairTerm> curvature_terms, double& curvature,
+  double descend_safely(ExecutionContext& context, const Problem& problem, double& curvature,
                         std::span<float> theta);
   /// Steps from θ; the loss before the first.
   double descend(ExecutionContext& context, const Problem& problem, double step, std::span<float> theta);
@@ -60,12 +61,19 @@ class FullBatchTrainer : public NetworkTrainer {
   /// Nothing if scores are not finite, so that LambdaRank's weights are undefined.
   std::optional<std::span<const PairTerm>> terms_at(ExecutionContext& context, const Problem& problem,
                                                     std::span<const float> theta);
-  double loss_at(ExecutionContext& context, const Problem& problem, std::span<const float> theta) const;
+  double loss_at(ExecutionContext& context, const Problem& problem, std::span<const float> theta);
+  /// gradient_ = that of the loss; returns the loss if asked to.
+  double find_gradient(ExecutionContext& context, const Problem& problem, std::span<const PairTerm> terms,
+                       std::span<const float> theta, bool with_loss);
+  /// The same of the losses of lists, which it always returns.
+  double find_list_gradient(ExecutionContext& context, const Problem& problem,
+                            std::span<const float> theta);
   /// gradient_ = that of the data at the reference; false if it is not finite.
   bool find_reference_gradient(ExecutionContext& context, const Problem& problem);
   void move(std::int64_t number, double step, std::span<float> theta);
 
   TrainerSpec spec_;
+  std::optional<ListObjective> list_objective_;
 
   // State.
   double curvature_ = 0.0;              // κ_t
@@ -83,6 +91,7 @@ class FullBatchTrainer : public NetworkTrainer {
   std::vector<double> position_;  // θ in double during a nesterov or adam training
   std::vector<float> before_;
   std::vector<float> scores_;
+  std::vector<double> slopes_;
   std::vector<double> changes_;
   std::vector<PairTerm> weighted_;
 };

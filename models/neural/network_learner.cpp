@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/math/label_noise.h"
+#include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_kinds.h"
 
@@ -19,7 +20,8 @@ RetrainingRule retraining_rule(const TrainerSettings& trainer) {
 
 HistoryContent history_content(const RankerSettings& settings, bool reads_lists) {
   const bool samples = retraining_rule(settings.trainer).retrain == Retrain::kGrowth;
-  return {row_of(settings.kind).weighs_by_ndcg, !samples, samples,
+  const bool lists = row_of(settings.kind).weighs_by_ndcg || list_loss_of(settings);
+  return {lists, !samples, samples,
           settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0, reads_lists};
 }
 
@@ -59,7 +61,8 @@ NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const 
     const auto member = static_cast<std::uint64_t>(share_.first() + number);
     return make_network_trainer({*model_, settings.trainer, settings.posterior.lambda,
                                  prior_weight(settings.network, settings.posterior.lambda),
-                                 first_thetas_[number], keys.key(Purpose::kBatch, member)});
+                                 first_thetas_[number], keys.key(Purpose::kBatch, member),
+                                 list_loss_of(settings)});
   };
   for (std::int64_t number = 0; number < share_.count(); ++number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/io/state_archive.h"
+#include "core/ops/list_loss.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
@@ -64,10 +65,11 @@ class NetworkTrainer {
 struct TrainerSpec {
   const TangentModel& model;  // has to outlive the trainer
   TrainerSettings settings;
-  double lambda = 10.0;          // λ
-  double prior_weight = 0.0;     // ½mλ of ‖θ − θ₀‖², sum form
-  std::span<const float> first;  // θ₀; has to outlive the trainer
-  PhiloxKey batch_key;           // of mini-batches
+  double lambda = 10.0;                    // λ
+  double prior_weight = 0.0;               // ½mλ of ‖θ − θ₀‖², sum form
+  std::span<const float> first;            // θ₀; has to outlive the trainer
+  PhiloxKey batch_key;                     // of mini-batches
+  std::optional<ListLoss> list_loss = {};  // descends on this instead of the pairs' cross-entropy
 };
 
 /// The sum form trains with full batches from the current parameters, the mean form with mini-batches from

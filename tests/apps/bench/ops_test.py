@@ -17,6 +17,9 @@ SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
 DECLARED = re.compile(r"^(?!using|typedef|inline)[A-Za-z_][\w:<>]*(?: [\w:<>]+)*[ *&]+(\w+)\(", re.M)
 # These compute nothing (network shapes, offsets within rows, names) or one number.
 NOT_MEASURED = {"blas/compute_as_on_any_cpu", "blas/fast_columns", "blas/library_name", "blas/restriction",
+                # One query of list_losses(), and counts and constants of it.
+                "list_loss/curvature_bound", "list_loss/has_pairs", "list_loss/is_convex", "list_loss/list_loss",
+                "list_loss/pairs_of_grades", "list_loss/slope_bound",
                 # Parts of pair_loss_gradient() for models that compute their own scores.
                 "pair_training/add_parameter_gradient", "pair_training/pair_loss_of_scores",
                 "pair_training/pair_slopes_of_scores", "pair_training/parameter_loss",
@@ -24,8 +27,10 @@ NOT_MEASURED = {"blas/compute_as_on_any_cpu", "blas/fast_columns", "blas/library
                 "relu_layers/hidden_of_factors", "relu_layers/take_deltas", "relu_layers/take_hidden",
                 "relu_network/linear_shape", "relu_network/ntk_shape", "relu_network/standard_shape",
                 "sampled_term/noisy_sampled_labels"}
-# One function for two number types, with a case for each.
-OVERLOADED = {"blas/gemm_double": "blas/gemm", "blas/gemm_float": "blas/gemm"}
+# One function for two number types or several losses, with a case for each.
+LOSSES = ("lambdarank", "listmle", "listnet", "rankcosine", "ranknet", "ranksvm", "smooth-dcg")
+OVERLOADED = {"blas/gemm_double": "blas/gemm", "blas/gemm_float": "blas/gemm",
+              **{f"list_loss/list_losses_{loss}": "list_loss/list_losses" for loss in LOSSES}}
 
 
 def operations_of(header):

@@ -1,0 +1,247 @@
+#include "cuda/ops/list_loss.h"
+
+#include "core/math/dcg.h"
+#include "core/math/list_loss.h"
+#include "core/math/score_order.h"
+#include "cuda/ops/block_sum.cuh"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr unsigned kThreads = 128;
+constexpr unsigned kWarps = kThreads / 32;
+
+/// The block's part of all threads' values, in a fixed order, for every thread. `shared` is free again
+/// after it.
+template <class Combine>
+__device__ double combined(double value, double* shared, Combine combine) {
+  for (int bits = 16; bits > 0; bits /= 2) {
+    value = combine(value, __shfl_xor_sync(kWholeWarp, value, bits));
+  }
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = shared[0];
+  for (unsigned warp = 1; warp < kWarps; ++warp) value = combine(value, shared[warp]);
+  __syncthreads();
+  return value;
+}
+
+/// One query and its block. A thread owns every kThreads-th document.
+struct Query {
+  std::int32_t docs;
+  const float* scores;
+  const std::uint8_t* grades;
+  double* workspace;
+  double* slopes;
+  double* shared;
+
+  template <class Body>
+  __device__ void for_docs(Body body) const {
+    for (auto doc = static_cast<std::int32_t>(threadIdx.x); doc < docs; doc += kThreads) body(doc);
+  }
+  /// Σ term(doc) over the query, for every thread.
+  template <class Term>
+  __device__ double sum(Term term) const {
+    double own = 0.0;
+    for_docs([&](std::int32_t doc) { own += term(doc); });
+    return combined(own, shared, [](double a, double b) { return a + b; });
+  }
+  template <class Value>
+  __device__ double most(Value value) const {
+    double own = value(0);
+    for_docs([&](std::int32_t doc) { own = own > value(doc) ? own : value(doc); });
+    return combined(own, shared, [](double a, double b) { return a > b ? a : b; });
+  }
+  __device__ double score(std::int32_t doc) const { return double{scores[doc]}; }
+  __device__ double gain(std::int32_t doc) const { return dcg_gain(grades[doc], Gain::kExponential); }
+  /// In the order by grade, ties by index.
+  __device__ bool is_before(std::int32_t doc, std::int32_t other) const {
+    return grades[doc] > grades[other] || (grades[doc] == grades[other] && doc < other);
+  }
+};
+
+__device__ double list_net(const Query& query) {
+  const double most = query.most([&](std::int32_t doc) { return query.score(doc); });
+  const double most_grade = query.most([&](std::int32_t doc) { return double{1.0} * query.grades[doc]; });
+  const auto weight = [&](std::int32_t doc) { return portable_exp_nonpositive(query.score(doc) - most); };
+  const auto target = [&](std::int32_t doc) {
+    return portable_exp_nonpositive(query.grades[doc] - most_grade);
+  };
+  const double sum = query.sum(weight);
+  const double target_sum = query.sum(target);
+  const double log_sum = log(sum);
+  query.for_docs(
+      [&](std::int32_t doc) { query.slopes[doc] = weight(doc) / sum - target(doc) / target_sum; });
+  return query.sum(
+      [&](std::int32_t doc) { return target(doc) / target_sum * (log_sum - (query.score(doc) - most)); });
+}
+
+__device__ double smooth_dcg(const Query& query, double most_gain, double sharpness) {
+  const double most = query.most([&](std::int32_t doc) { return query.score(doc); });
+  const auto weight = [&](std::int32_t doc) {
+    return portable_exp_nonpositive((query.score(doc) - most) * sharpness);
+  };
+  const double sum = query.sum(weight);
+  const double mean = query.sum([&](std::int32_t doc) { return weight(doc) / sum * query.gain(doc); });
+  query.for_docs([&](std::int32_t doc) {
+    query.slopes[doc] = smooth_dcg_slope(weight(doc) / sum, query.gain(doc), mean, sharpness);
+  });
+  return most_gain - mean;
+}
+
+/// Every document meets all others: as a winner it adds the pair's loss, and as either its slope. So each
+/// pair is computed twice, but no two threads add to one number. pair(winner, loser, lead) returns loss and
+/// slope in `lead`.
+struct PairValue {
+  double loss;
+  double slope;
+};
+template <class Pair>
+__device__ double all_pairs(const Query& query, bool mean, Pair pair) {
+  double loss = 0.0;
+  double pairs = 0.0;
+  query.for_docs([&](std::int32_t doc) {
+    double slope = 0.0;
+    for (std::int32_t other = 0; other < query.docs; ++other) {
+      if (query.grades[doc] == query.grades[other]) continue;
+      const bool wins = query.grades[doc] > query.grades[other];
+      const double difference = query.score(other) - query.score(doc);
+      const PairValue value = wins ? pair(doc, other, difference) : pair(other, doc, -difference);
+      slope += wins ? -value.slope : value.slope;
+      loss += wins ? value.loss : 0.0;
+      pairs += wins ? 1.0 : 0.0;
+    }
+    query.slopes[doc] = slope;
+  });
+  const auto add = [](double a, double b) { return a + b; };
+  loss = combined(loss, query.shared, add);
+  if (!mean) return loss;
+  pairs = combined(pairs, query.shared, add);
+  if (pairs == 0.0) return loss;
+  query.for_docs([&](std::int32_t doc) { query.slopes[doc] /= pairs; });
+  return loss / pairs;
+}
+
+__device__ double lambda_rank(const Query& query, bool mean, const double* discounts) {
+  const double ideal = query.sum([&](std::int32_t doc) {
+    std::int32_t rank = 0;
+    std::int32_t place = 0;
+    for (std::int32_t other = 0; other < query.docs; ++other) {
+      rank += comes_before(query.scores[other], other, query.scores[doc], doc) ? 1 : 0;
+      place += query.is_before(other, doc) ? 1 : 0;
+    }
+    query.workspace[doc] = discounts[rank];
+    return query.gain(doc) * discounts[place];
+  });
+  return all_pairs(query, mean, [&](std::int32_t winner, std::int32_t loser, double lead) {
+    const double change = ndcg_change(query.gain(winner) - query.gain(loser), query.workspace[winner],
+                                      query.workspace[loser], ideal);
+    return PairValue{misorder_loss(lead) * change, sigmoid(lead) * change};
+  });
+}
+
+/// L_r = log Σ e^{s_q} over the places q ≥ r, each from scratch: no scan, and no spread of scores matters.
+__device__ double list_mle(const Query& query) {
+  const double loss = query.sum([&](std::int32_t doc) {
+    double most = query.score(doc);
+    for (std::int32_t other = 0; other < query.docs; ++other) {
+      if (query.is_before(doc, other) && query.score(other) > most) most = query.score(other);
+    }
+    double sum = portable_exp_nonpositive(query.score(doc) - most);
+    for (std::int32_t other = 0; other < query.docs; ++other) {
+      if (query.is_before(doc, other)) sum += portable_exp_nonpositive(query.score(other) - most);
+    }
+    query.workspace[doc] = most + log(sum);
+    return query.workspace[doc] - query.score(doc);
+  });
+  query.for_docs([&](std::int32_t doc) {
+    double slope = -1.0;
+    for (std::int32_t other = 0; other < query.docs; ++other) {
+      if (other != doc && !query.is_before(other, doc)) continue;
+      const double exponent = query.score(doc) - query.workspace[other];
+      slope += portable_exp_nonpositive(exponent < 0.0 ? exponent : 0.0);
+    }
+    query.slopes[doc] = slope;
+  });
+  return loss;
+}
+
+__device__ double rank_cosine(const Query& query) {
+  const auto grade = [&](std::int32_t doc) { return double{1.0} * query.grades[doc]; };
+  const double product = query.sum([&](std::int32_t doc) { return query.score(doc) * grade(doc); });
+  const double score_norm =
+      sqrt(query.sum([&](std::int32_t doc) { return query.score(doc) * query.score(doc); }));
+  const double grade_norm = sqrt(query.sum([&](std::int32_t doc) { return grade(doc) * grade(doc); }));
+  const bool counts = score_norm > 0.0 && grade_norm > 0.0;
+  const double scale = counts ? 1.0 / (score_norm * grade_norm) : 0.0;
+  const double cosine = product * scale;
+  const double along = counts ? cosine / (score_norm * score_norm) : 0.0;
+  query.for_docs(
+      [&](std::int32_t doc) { query.slopes[doc] = 0.5 * (along * query.score(doc) - scale * grade(doc)); });
+  const double loss = 0.5 * (1.0 - cosine);
+  return grade_norm > 0.0 && loss > 0.0 ? loss : 0.0;
+}
+
+__device__ double loss_of(const ListLossForm& form, const Query& query, const double* discounts) {
+  switch (form.loss) {
+    case ListLoss::kListNet:
+      return list_net(query);
+    case ListLoss::kSmoothDcg:
+      return smooth_dcg(query, dcg_gain(form.most_grade, Gain::kExponential), 1.0 / form.smoothing);
+    case ListLoss::kRankSvm:
+      return all_pairs(query, form.pair_mean, [](std::int32_t, std::int32_t, double lead) {
+        return PairValue{hinge_loss(lead), hinge_slope(lead)};
+      });
+    case ListLoss::kRankNet:
+      return all_pairs(query, form.pair_mean, [](std::int32_t, std::int32_t, double lead) {
+        return PairValue{misorder_loss(lead), sigmoid(lead)};
+      });
+    case ListLoss::kLambdaRank:
+      return lambda_rank(query, form.pair_mean, discounts);
+    case ListLoss::kListMle:
+      return list_mle(query);
+    case ListLoss::kRankCosine:
+      return rank_cosine(query);
+  }
+  return 0.0;
+}
+
+// losses [queries], slopes [docs]. A block owns a query, its threads the documents. All arithmetic is in
+// double; sums go by thread, lane and warp, an order that depends on the query's size alone. Losses of
+// pairs and kListMle take V² terms, without sorting.
+__global__ void __launch_bounds__(kThreads)
+    list_losses_kernel(ListLossForm form, GradedLists lists, const float* scores, double* workspace,
+                       double* losses, double* slopes) {
+  const std::int64_t number = blockIdx.x;
+  const std::int64_t first = number == 0 ? 0 : lists.list_ends[number - 1];
+  const Query query{static_cast<std::int32_t>(lists.list_ends[number] - first),
+                    scores + first,
+                    lists.grades + first,
+                    workspace + first,
+                    slopes + first,
+                    dynamic_shared<double>()};
+  if (query.docs == 0) {
+    if (threadIdx.x == 0) losses[number] = 0.0;
+    return;
+  }
+  // 0, or NaN where a score is not finite.
+  const double marker = query.sum([&](std::int32_t doc) { return query.score(doc) * 0.0; });
+  if (!(marker == 0.0)) {
+    query.for_docs([&](std::int32_t doc) { query.slopes[doc] = marker; });
+    if (threadIdx.x == 0) losses[number] = marker;
+    return;
+  }
+  const double loss = loss_of(form, query, lists.discounts);
+  if (threadIdx.x == 0) losses[number] = loss;
+}
+
+}  // namespace
+
+void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
+                 double* workspace, double* losses, double* slopes) {
+  if (lists.queries == 0) return;
+  launch(list_losses_kernel, dim3{static_cast<unsigned>(lists.queries)}, dim3{kThreads},
+         kWarps * sizeof(double), stream, form, lists, scores, workspace, losses, slopes);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,560 @@
+#include "core/ops/list_loss.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+using Scores = std::vector<double>;
+using Grades = std::vector<std::uint8_t>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double gain_of(int grade) {
+  return std::pow(2.0, grade) - 1.0;
+}
+
+double dcg_of(const std::vector<int>& grades) {
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < grades.size(); ++rank) {
+    sum += gain_of(grades[rank]) / std::log2(static_cast<double>(rank) + 2.0);
+  }
+  return sum;
+}
+
+double log_sum_exp(const Scores& v) {
+  const double most = *std::max_element(v.begin(), v.end());
+  double sum = 0.0;
+  for (const double value : v) sum += std::exp(value - most);
+  return most + std::log(sum);
+}
+
+/// |ΔNDCG| of each (winner, loser), [docs · docs]: swaps the two documents in the list and takes the
+/// difference of two whole NDCGs.
+std::vector<double> slow_changes(const Scores& scores, const Grades& grades) {
+  const std::size_t docs = scores.size();
+  std::vector<std::size_t> order(docs);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  std::vector<int> shown;
+  for (const std::size_t doc : order) shown.push_back(grades[doc]);
+  std::vector<int> ideal = shown;
+  std::sort(ideal.rbegin(), ideal.rend());
+  std::vector<double> changes(docs * docs, 0.0);
+  for (std::size_t a = 0; a < docs; ++a) {
+    for (std::size_t b = 0; b < docs; ++b) {
+      if (grades[order[a]] <= grades[order[b]]) continue;
+      std::vector<int> swapped = shown;
+      std::swap(swapped[a], swapped[b]);
+      changes[order[a] * docs + order[b]] = std::fabs(dcg_of(shown) - dcg_of(swapped)) / dcg_of(ideal);
+    }
+  }
+  return changes;
+}
+
+/// The formulas of the header, term by term; kLambdaRank with the weights in `changes`.
+double slow_loss(const ListLossForm& form, const Scores& s, const Grades& y,
+                 const std::vector<double>& changes) {
+  const std::size_t docs = s.size();
+  if (docs == 0) return 0.0;
+  double loss = 0.0;
+  switch (form.loss) {
+    case ListLoss::kListNet: {
+      const double target_sum = log_sum_exp({y.begin(), y.end()});
+      const double sum = log_sum_exp(s);
+      for (std::size_t j = 0; j < docs; ++j) loss -= std::exp(y[j] - target_sum) * (s[j] - sum);
+      return loss;
+    }
+    case ListLoss::kSmoothDcg: {
+      const double most = *std::max_element(s.begin(), s.end());
+      Scores scaled;
+      for (const double score : s) scaled.push_back((score - most) / form.smoothing);
+      const double sum = log_sum_exp(scaled);
+      for (std::size_t j = 0; j < docs; ++j) loss += gain_of(y[j]) * std::exp(scaled[j] - sum);
+      return gain_of(form.most_grade) - loss;
+    }
+    case ListLoss::kListMle: {
+      std::vector<std::size_t> order(docs);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::size_t a, std::size_t b) { return y[a] > y[b]; });
+      for (std::size_t r = 0; r < docs; ++r) {
+        Scores rest;
+        for (std::size_t q = r; q < docs; ++q) rest.push_back(s[order[q]]);
+        loss += log_sum_exp(rest) - s[order[r]];
+      }
+      return loss;
+    }
+    case ListLoss::kRankCosine: {
+      double product = 0.0;
+      double of_scores = 0.0;
+      double of_grades = 0.0;
+      for (std::size_t j = 0; j < docs; ++j) {
+        product += s[j] * y[j];
+        of_scores += s[j] * s[j];
+        of_grades += double{1.0} * y[j] * y[j];
+      }
+      if (of_grades == 0.0) return 0.0;
+      return of_scores == 0.0 ? 0.5 : 0.5 * (1.0 - product / std::sqrt(of_scores * of_grades));
+    }
+    default:
+      break;
+  }
+  std::int64_t pairs = 0;
+  for (std::size_t i = 0; i < docs; ++i) {
+    for (std::size_t j = 0; j < docs; ++j) {
+      if (y[i] <= y[j]) continue;
+      ++pairs;
+      const double lead = s[j] - s[i];
+      const double logistic = lead > 0.0 ? lead + std::log1p(std::exp(-lead)) : std::log1p(std::exp(lead));
+      loss += form.loss == ListLoss::kRankSvm   ? std::max(0.0, 1.0 + lead)
+              : form.loss == ListLoss::kRankNet ? logistic
+                                                : changes[i * docs + j] * logistic;
+    }
+  }
+  return form.pair_mean && pairs > 0 ? loss / static_cast<double>(pairs) : loss;
+}
+
+double slow_loss(const ListLossForm& form, const Scores& s, const Grades& y) {
+  return slow_loss(form, s, y, form.loss == ListLoss::kLambdaRank ? slow_changes(s, y) : Scores{});
+}
+
+struct Result {
+  double loss;
+  Scores slopes;
+};
+
+Result result_of(const ListLossForm& form, const Scores& scores, const Grades& grades) {
+  Scratch scratch;
+  Result result{0.0, Scores(scores.size(), 7.0)};
+  result.loss = list_loss(form, scores, grades, scratch, result.slopes);
+  return result;
+}
+
+double absolute_sum(const Scores& values) {
+  double sum = 0.0;
+  for (const double value : values) sum += std::fabs(value);
+  return sum;
+}
+
+std::vector<ListLossForm> all_forms() {
+  std::vector<ListLossForm> forms;
+  for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
+    forms.push_back({.loss = loss});
+    if (has_pairs(loss)) forms.push_back({.loss = loss, .pair_mean = true});
+    if (loss == ListLoss::kSmoothDcg) forms.push_back({.loss = loss, .smoothing = 0.25});
+  }
+  return forms;
+}
+
+/// Draws of queries.
+class ListLossTest : public testing::Test {
+ protected:
+  Scores normal_scores(std::int64_t docs, double scale) {
+    Scores scores(docs);
+    for (double& score : scores) score = scale * draws_.normal();
+    return scores;
+  }
+
+  /// Multiples of ½, so that many tie.
+  Scores tied_scores(std::int64_t docs) {
+    Scores scores(docs);
+    for (double& score : scores) score = std::round(draws_.normal() * 4.0) / 2.0;
+    return scores;
+  }
+
+  Grades grades(std::int64_t docs, std::uint32_t levels) {
+    Grades grades(docs);
+    for (std::uint8_t& grade : grades) grade = static_cast<std::uint8_t>(draws_.index(levels));
+    return grades;
+  }
+
+  RngStream draws_{make_key({.seed = 4, .purpose = Purpose::kSynthetic}), 0};
+};
+
+TEST_F(ListLossTest, ValueIsTheFormula) {
+  for (const ListLossForm& form : all_forms()) {
+    for (const std::int64_t docs : {0, 1, 2, 3, 7, 8, 9, 17, 40, 63}) {
+      for (const std::uint32_t levels : {1U, 2U, 5U}) {
+        for (const bool tied : {false, true}) {
+          const Scores s = tied ? tied_scores(docs) : normal_scores(docs, 2.0);
+          const Grades y = grades(docs, levels);
+          const double slow = slow_loss(form, s, y);
+          // At most 63² terms near 1, each off by a few ulps.
+          EXPECT_TRUE(std::fabs(result_of(form, s, y).loss - slow) <= 1e-12 * (1.0 + slow))
+              << name_of(form.loss) << ", " << docs << " documents, " << levels << " grades";
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ListLossTest, LongListsOfPairsAreSummedInChunks) {
+  for (const ListLoss loss : {ListLoss::kRankSvm, ListLoss::kRankNet, ListLoss::kListMle}) {
+    for (const std::int64_t docs : {513, 1100, 2500}) {
+      const Scores s = normal_scores(docs, 3.0);
+      const Grades y = grades(docs, 3);
+      const double slow = slow_loss({.loss = loss}, s, y);
+      EXPECT_TRUE(std::fabs(result_of({.loss = loss}, s, y).loss - slow) <= 1e-12 * slow)
+          << name_of(loss) << ", " << docs;
+    }
+  }
+}
+
+/// Whether a hinge is so close to its kink that a finite difference would cross it.
+bool near_a_kink(const Scores& scores) {
+  for (const double a : scores) {
+    for (const double b : scores) {
+      if (std::fabs(1.0 + a - b) < 1e-4) return true;
+    }
+  }
+  return false;
+}
+
+TEST_F(ListLossTest, SlopesAreFiniteDifferences) {
+  constexpr double kStep = 1e-5;
+  for (const ListLossForm& form : all_forms()) {
+    for (const std::int64_t docs : {1, 2, 3, 9, 17, 30}) {
+      for (const std::uint32_t levels : {1U, 2U, 5U}) {
+        Scores s = normal_scores(docs, 1.5);
+        while (near_a_kink(s)) s = normal_scores(docs, 1.5);
+        const Grades y = grades(docs, levels);
+        const Scores changes = slow_changes(s, y);  // held fixed in the gradient
+        const Scores slopes = result_of(form, s, y).slopes;
+        for (std::int64_t doc = 0; doc < docs; ++doc) {
+          Scores moved = s;
+          moved[doc] = s[doc] + kStep;
+          double difference = slow_loss(form, moved, y, changes);
+          moved[doc] = s[doc] - kStep;
+          difference -= slow_loss(form, moved, y, changes);
+          const double slope = difference / (2.0 * kStep);
+          EXPECT_TRUE(std::fabs(slopes[doc] - slope) <= 1e-6)
+              << name_of(form.loss) << ", document " << doc << " of " << docs << ": " << slopes[doc]
+              << " against " << slope;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ListLossTest, LambdaRankSlopesAreTheSumOverAllPairsOfDifferentGrades) {
+  for (const std::int64_t docs : {1, 2, 3, 17, 40}) {
+    for (const std::uint32_t levels : {1U, 2U, 5U}) {
+      const Scores s = tied_scores(docs);
+      const Grades y = grades(docs, levels);
+      const Scores changes = slow_changes(s, y);
+      Scores slow(docs, 0.0);
+      for (std::int64_t winner = 0; winner < docs; ++winner) {
+        for (std::int64_t loser = 0; loser < docs; ++loser) {
+          const double weight = changes[winner * docs + loser] / (1.0 + std::exp(s[winner] - s[loser]));
+          slow[winner] -= weight;
+          slow[loser] += weight;
+        }
+      }
+      const Scores slopes = result_of({.loss = ListLoss::kLambdaRank}, s, y).slopes;
+      // Differences of two sums of forty terms near one.
+      for (std::int64_t doc = 0; doc < docs; ++doc) {
+        EXPECT_TRUE(std::fabs(slopes[doc] - slow[doc]) <= 1e-12) << docs << " documents, doc " << doc;
+      }
+    }
+  }
+}
+
+TEST_F(ListLossTest, EqualGradesLeaveListNetItsUniformTargetAndPairsNothing) {
+  for (const std::uint8_t grade : {0, 3}) {
+    const Grades y(5, grade);
+    const Scores s = normal_scores(5, 1.0);
+    for (const ListLoss loss : {ListLoss::kRankSvm, ListLoss::kRankNet, ListLoss::kLambdaRank}) {
+      for (const bool mean : {false, true}) {
+        const Result result = result_of({.loss = loss, .pair_mean = mean}, s, y);
+        EXPECT_EQ(result.loss, 0.0);
+        EXPECT_EQ(result.slopes, Scores(5, 0.0));
+      }
+    }
+    const Scores net = result_of({}, s, y).slopes;
+    for (int doc = 0; doc < 5; ++doc) {
+      EXPECT_TRUE(std::fabs(net[doc] - (std::exp(s[doc] - log_sum_exp(s)) - 0.2)) <= 1e-15);
+    }
+  }
+}
+
+TEST_F(ListLossTest, RankCosineHasValuesWhereItsFormulaHasNone) {
+  const ListLossForm form{.loss = ListLoss::kRankCosine};
+  const Result no_grade = result_of(form, {1.0, -2.0, 3.0}, {0, 0, 0});
+  EXPECT_EQ(no_grade.loss, 0.0);
+  EXPECT_EQ(no_grade.slopes, Scores(3, 0.0));
+  const Result no_score = result_of(form, {0.0, 0.0, 0.0}, {0, 1, 2});
+  EXPECT_EQ(no_score.loss, 0.5);
+  EXPECT_EQ(no_score.slopes, Scores(3, 0.0));
+  EXPECT_EQ(slope_bound(form, 3, 3), kInfinity);
+  EXPECT_EQ(curvature_bound(form, 3, 3), kInfinity);
+}
+
+TEST_F(ListLossTest, SlopesAndTheirChangesStayWithinTheBounds) {
+  struct Size {
+    std::int64_t docs;
+    int draws;
+    int draws_of_pairs;
+  };
+  for (const ListLossForm& form : all_forms()) {
+    if (form.loss == ListLoss::kRankCosine) continue;
+    double most_share = 0.0;
+    double most_curvature_share = 0.0;
+    for (const Size& size :
+         {Size{2, 5000, 5000}, Size{10, 4000, 4500}, Size{100, 900, 480}, Size{1000, 100, 20}}) {
+      const int draws = has_pairs(form.loss) ? size.draws_of_pairs : size.draws;
+      for (int draw = 0; draw < draws; ++draw) {
+        Scores s = normal_scores(size.docs, std::pow(10.0, draws_.uniform() * 4.0 - 2.0));
+        const Grades y = grades(size.docs, 2 + draws_.index(4));
+        const std::int64_t pairs = pairs_of_grades(y);
+        const Scores slopes = result_of(form, s, y).slopes;
+        const double bound = slope_bound(form, size.docs, pairs);
+        ASSERT_TRUE(absolute_sum(slopes) <= bound * (1.0 + 1e-12)) << name_of(form.loss) << size.docs;
+        if (bound > 0.0) most_share = std::max(most_share, absolute_sum(slopes) / bound);
+        const double curvature = curvature_bound(form, size.docs, pairs);
+        if (curvature == kInfinity) continue;
+        // H u for a vector of signs; a step of 1e-4 leaves an error of 1e-8. Ranks must not change.
+        constexpr double kStep = 1e-4;
+        if (form.loss == ListLoss::kLambdaRank) {
+          for (double& score : s) score = std::round(score * 1e3) / 1e3;
+          Scores sorted = s;
+          std::sort(sorted.begin(), sorted.end());
+          if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) continue;
+        }
+        Scores up = s;
+        Scores down = s;
+        for (std::int64_t doc = 0; doc < size.docs; ++doc) {
+          const double step = draws_.index(2) == 0 ? kStep : -kStep;
+          up[doc] += step;
+          down[doc] -= step;
+        }
+        Scores change = result_of(form, up, y).slopes;
+        const Scores before = result_of(form, down, y).slopes;
+        for (std::int64_t doc = 0; doc < size.docs; ++doc) {
+          change[doc] = (change[doc] - before[doc]) / (2.0 * kStep);
+        }
+        ASSERT_TRUE(absolute_sum(change) <= curvature * (1.0 + 1e-6) + 1e-6)
+            << name_of(form.loss) << size.docs;
+        if (curvature > 0.0)
+          most_curvature_share = std::max(most_curvature_share, absolute_sum(change) / curvature);
+      }
+    }
+    // The bounds are of the right order.
+    EXPECT_GT(most_share, 0.4) << name_of(form.loss);
+    if (form.loss != ListLoss::kRankSvm) {
+      EXPECT_GT(most_curvature_share, 0.1) << name_of(form.loss);
+    }
+  }
+}
+
+TEST_F(ListLossTest, BoundsAreApproached) {
+  // All of the target on one document, all of the model on the other.
+  EXPECT_GT(absolute_sum(result_of({}, {40.0, 0.0}, {0, 31}).slopes), 2.0 - 1e-12);
+  EXPECT_EQ(slope_bound({}, 2, 1), 2.0);
+  for (const double smoothing : {0.1, 1.0, 3.0}) {
+    const ListLossForm form{.loss = ListLoss::kSmoothDcg, .smoothing = smoothing};
+    const double steepest = absolute_sum(result_of(form, {0.5, 0.5}, {4, 0}).slopes);
+    EXPECT_TRUE(std::fabs(steepest - 0.5 * gain_of(4) / smoothing) <= 1e-14 * steepest);
+    EXPECT_EQ(slope_bound(form, 2, 1), 0.5 * gain_of(4) / smoothing);
+  }
+  for (const std::int64_t docs : {2, 10, 100}) {
+    Grades y(docs, 0);
+    std::fill_n(y.begin(), docs / 2, 1);
+    const ListLossForm form{.loss = ListLoss::kRankSvm};
+    EXPECT_EQ(absolute_sum(result_of(form, Scores(docs, 0.0), y).slopes),
+              static_cast<double>(docs * docs) / 2.0);
+    EXPECT_EQ(slope_bound(form, docs, pairs_of_grades(y)), static_cast<double>(docs * docs) / 2.0);
+    EXPECT_EQ(slope_bound({.loss = ListLoss::kRankSvm, .pair_mean = true}, docs, pairs_of_grades(y)), 2.0);
+  }
+  // ListNet's Hessian is diag(p) − p pᵀ: p = (½, ½) with signs (1, −1).
+  const Scores up = result_of({}, {1e-4, -1e-4}, {1, 1}).slopes;
+  EXPECT_TRUE(std::fabs(absolute_sum(up) / 1e-4 - curvature_bound({}, 2, 0)) <= 1e-7);
+}
+
+TEST_F(ListLossTest, OneDocumentHasNoBoundAboveZero) {
+  for (const ListLossForm& form : all_forms()) {
+    EXPECT_EQ(slope_bound(form, 1, 0), 0.0);
+    EXPECT_EQ(curvature_bound(form, 1, 0), 0.0);
+    EXPECT_TRUE(absolute_sum(result_of(form, {2.5}, {3}).slopes) <= 1e-16) << name_of(form.loss);
+  }
+}
+
+TEST_F(ListLossTest, SmoothDcgApproachesTheGainOfTheFirstRank) {
+  const Scores s = {0.3, 1.7, -0.4, 1.1};
+  for (const double smoothing : {0.1, 0.01, 0.001}) {
+    const ListLossForm form{.loss = ListLoss::kSmoothDcg, .smoothing = smoothing};
+    // The second document leads by 0.6.
+    EXPECT_TRUE(std::fabs(gain_of(4) - result_of(form, s, {4, 2, 3, 0}).loss - gain_of(2)) <=
+                30.0 * std::exp(-0.6 / smoothing));
+  }
+}
+
+TEST_F(ListLossTest, PermutedDocumentsHavePermutedSlopes) {
+  constexpr std::int64_t kDocs = 23;
+  const Scores s = normal_scores(kDocs, 1.0);
+  Grades y = grades(kDocs, 5);
+  for (const ListLossForm& form : all_forms()) {
+    if (form.loss == ListLoss::kListMle) std::iota(y.begin(), y.end(), 0);  // its ties go by index
+    const Result result = result_of(form, s, y);
+    std::vector<std::int64_t> place(kDocs);
+    std::iota(place.begin(), place.end(), 0);
+    for (std::int64_t doc = kDocs - 1; doc > 0; --doc) {
+      std::swap(place[doc], place[draws_.index(static_cast<std::uint32_t>(doc + 1))]);
+    }
+    Scores moved_scores(kDocs);
+    Grades moved_grades(kDocs);
+    for (std::int64_t doc = 0; doc < kDocs; ++doc) {
+      moved_scores[place[doc]] = s[doc];
+      moved_grades[place[doc]] = y[doc];
+    }
+    const Result moved = result_of(form, moved_scores, moved_grades);
+    EXPECT_TRUE(std::fabs(moved.loss - result.loss) <= 1e-13 * result.loss) << name_of(form.loss);
+    for (std::int64_t doc = 0; doc < kDocs; ++doc) {
+      EXPECT_TRUE(std::fabs(moved.slopes[place[doc]] - result.slopes[doc]) <= 1e-12) << name_of(form.loss);
+    }
+  }
+}
+
+TEST_F(ListLossTest, HugeScoresStayFinite) {
+  for (const ListLossForm& form : all_forms()) {
+    for (const std::int64_t docs : {2, 9, 40}) {
+      for (int draw = 0; draw < 20; ++draw) {
+        Scores s(docs);
+        for (double& score : s) score = draws_.index(2) == 0 ? 1e4 : -1e4;
+        const Grades y = grades(docs, 4);
+        const Result result = result_of(form, s, y);
+        const double slow = slow_loss(form, s, y);
+        EXPECT_TRUE(std::fabs(result.loss - slow) <= 1e-12 * (1.0 + slow)) << name_of(form.loss);
+        EXPECT_TRUE(absolute_sum(result.slopes) <= 2.0 * 15.0 * 1600.0) << name_of(form.loss);
+      }
+    }
+  }
+}
+
+TEST_F(ListLossTest, ScoresThatAreNotFiniteGiveNoNumber) {
+  for (const ListLossForm& form : all_forms()) {
+    for (const double bad : {std::nan(""), kInfinity, -kInfinity}) {
+      const Result result = result_of(form, {1.0, bad, 2.0}, {0, 1, 2});
+      EXPECT_TRUE(std::isnan(result.loss)) << name_of(form.loss);
+      for (const double slope : result.slopes) EXPECT_TRUE(std::isnan(slope)) << name_of(form.loss);
+    }
+  }
+}
+
+TEST_F(ListLossTest, RaggedQueriesAreTheirSumWithTheSameBitsOnAnyThreads) {
+  std::vector<std::int64_t> ends;
+  std::vector<float> scores;
+  Grades all_grades;
+  for (int query = 0; query < 150; ++query) {
+    const std::int64_t docs = query % 7 == 0 ? query % 3 : 1 + draws_.index(60);
+    for (const double score : normal_scores(docs, 2.0)) scores.push_back(static_cast<float>(score));
+    for (const std::uint8_t grade : grades(docs, 1 + query % 5)) all_grades.push_back(grade);
+    ends.push_back(std::ssize(scores));
+  }
+  for (const ListLossForm& form : all_forms()) {
+    double total = 0.0;
+    Scores slopes;
+    for (std::size_t query = 0; query < ends.size(); ++query) {
+      const std::int64_t first = query == 0 ? 0 : ends[query - 1];
+      const Result one = result_of(form, {scores.begin() + first, scores.begin() + ends[query]},
+                                   {all_grades.begin() + first, all_grades.begin() + ends[query]});
+      total += one.loss;
+      slopes.insert(slopes.end(), one.slopes.begin(), one.slopes.end());
+    }
+    for (const int threads : {1, 2, 4}) {
+      ExecutionContext context(threads);
+      Scores ragged(scores.size(), 7.0);
+      EXPECT_EQ(list_losses(context, form, scores, all_grades, ends, ragged), total) << name_of(form.loss);
+      EXPECT_EQ(ragged, slopes) << name_of(form.loss) << " on " << threads << " threads";
+    }
+  }
+  ExecutionContext context;
+  EXPECT_EQ(list_losses(context, {}, {}, {}, {}, {}), 0.0);
+}
+
+TEST_F(ListLossTest, CountsPairsOfDifferentGrades) {
+  for (const std::int64_t docs : {0, 1, 2, 30}) {
+    const Grades y = grades(docs, 4);
+    std::int64_t pairs = 0;
+    for (const std::uint8_t a : y) {
+      for (const std::uint8_t b : y) pairs += a > b ? 1 : 0;
+    }
+    EXPECT_EQ(pairs_of_grades(y), pairs);
+  }
+}
+
+TEST_F(ListLossTest, OnlyTheConvexOnesAreCalledSo) {
+  for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
+    // The value at the middle of two points is at most the mean of the values.
+    bool convex = true;
+    for (int draw = 0; draw < 2000; ++draw) {
+      const ListLossForm form{.loss = loss};
+      const Grades y = grades(4, 5);
+      const Scores a = normal_scores(4, 3.0);
+      const Scores b = normal_scores(4, 3.0);
+      Scores middle(4);
+      for (int doc = 0; doc < 4; ++doc) middle[doc] = 0.5 * (a[doc] + b[doc]);
+      const double mean = 0.5 * (result_of(form, a, y).loss + result_of(form, b, y).loss);
+      convex &= result_of(form, middle, y).loss <= mean * (1.0 + 1e-12) + 1e-12;
+    }
+    EXPECT_EQ(is_convex(loss), convex) << name;
+  }
+}
+
+// Tewari and Chaudhuri, ICML 2015, section 2: linear maps from documents to scores that commute with
+// permutations are X ↦ Xw + (1ᵀXv)1. The average of any linear map over all permutations commutes with
+// them, so it must have this form; the second part is the same for all documents and changes no order.
+TEST_F(ListLossTest, LinearMapsThatCommuteWithPermutationsScoreDocumentsAlike) {
+  constexpr int kDocs = 3;
+  constexpr int kFeatures = 2;
+  // map[j][k][f]: what feature f of document k adds to the score of document j.
+  double map[kDocs][kDocs][kFeatures];
+  for (auto& of_score : map) {
+    for (auto& of_doc : of_score) {
+      for (double& entry : of_doc) entry = draws_.normal();
+    }
+  }
+  double mean[kDocs][kDocs][kFeatures] = {};
+  std::vector<int> place = {0, 1, 2};
+  do {
+    for (int j = 0; j < kDocs; ++j) {
+      for (int k = 0; k < kDocs; ++k) {
+        for (int f = 0; f < kFeatures; ++f) mean[j][k][f] += map[place[j]][place[k]][f] / 6.0;
+      }
+    }
+  } while (std::next_permutation(place.begin(), place.end()));
+  double w[kFeatures];
+  double v[kFeatures];
+  for (int f = 0; f < kFeatures; ++f) {
+    v[f] = mean[0][1][f];
+    w[f] = mean[0][0][f] - v[f];
+    EXPECT_GT(std::fabs(w[f]), 1e-6);
+    EXPECT_GT(std::fabs(v[f]), 1e-6);
+  }
+  const Scores x = normal_scores(kDocs * kFeatures, 1.0);
+  double common = 0.0;
+  for (int k = 0; k < kDocs; ++k) {
+    for (int f = 0; f < kFeatures; ++f) common += x[k * kFeatures + f] * v[f];
+  }
+  for (int j = 0; j < kDocs; ++j) {
+    double score = 0.0;
+    double own = 0.0;
+    for (int f = 0; f < kFeatures; ++f) own += x[j * kFeatures + f] * w[f];
+    for (int k = 0; k < kDocs; ++k) {
+      for (int f = 0; f < kFeatures; ++f) score += x[k * kFeatures + f] * mean[j][k][f];
+    }
+    EXPECT_TRUE(std::fabs(score - (own + common)) <= 1e-14);
+  }
+}
+
+}  // namespace
+}  // namespace olrank

@@ -164,7 +164,10 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 
 /// Marks GPU rankers: their results differ from the CPU's by rounding, and their checkpoints in format.
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
-  std::string recipe = settings_without(RankerSettings::schema(), &ranker, {"name", "start_from"});
+  std::vector<std::string_view> elsewhere = {"name", "start_from"};
+  // Trials of versions without this setting stay as they are.
+  if (ranker.trainer.loss_kind == TrainingLoss::kPairs) elsewhere.emplace_back("loss_kind");
+  std::string recipe = settings_without(RankerSettings::schema(), &ranker, elsewhere);
   if (const auto start = start_model_of(ranker))
     recipe += fmt::format("# starts from the model {}\n", start->fingerprint);
   // A module of another content plays another trial.

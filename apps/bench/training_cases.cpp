@@ -1,8 +1,11 @@
+#include <algorithm>
+
 #include "apps/bench/case_list.h"
 #include "core/ops/folded_pair_gradient.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/pair_training.h"
+#include "core/ops/score_gradient.h"
 
 namespace olrank {
 namespace {
@@ -36,6 +39,15 @@ void add_pair_passes(CaseList& list) {
                      gradient = std::vector<double>(length(p))]() mutable {
                pair_loss_gradient(data->context, data->shape, data->theta, data->matrix(), terms, {},
                                   gradient);
+             };
+           });
+  list.add("score_gradient/score_gradient", list.of_pairs(),
+           {CeilingKind::kGemmFloat, 2.0 * pass, {features, 0.0, kDouble * real(p)}}, [docs, p] {
+             return [data = docs(), gradient = std::vector<double>(length(p))]() mutable {
+               const auto ones = [](std::span<const float>, std::span<double> slopes) {
+                 std::fill(slopes.begin(), slopes.end(), 1.0);
+               };
+               score_gradient(data->context, data->shape, data->theta, data->matrix(), ones, 1.0, gradient);
              };
            });
   list.add("pair_training/pair_loss", list.of_pairs(),

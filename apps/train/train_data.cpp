@@ -86,14 +86,16 @@ ordered_json training_summary(LabelTraining& training, const TrainFold& data, st
                           {"converged", training.converged()},
                           {"loss", training.final_objective()}};
   const auto part = [&](const Dataset& dataset) {
-    ordered_json json = {{"loss", training.mean_loss(dataset)}};
-    json.update(metrics_json(training.evaluate(dataset), options));
+    const LabelTraining::Evaluation found = training.evaluate(dataset);
+    ordered_json json = {{"queries", dataset.queries()}, {"docs", dataset.docs()}, {"loss", found.loss}};
+    json.update(metrics_json(found.metrics, options));
     return json;
   };
   summary["train"] = part(data.train);
   if (data.vali) summary["vali"] = part(*data.vali);
   if (data.test.queries() > 0) summary["test"] = part(data.test);
   summary["conventions"] = describe_conventions(options);
+  summary["features"] = data.normaliser.features;
   summary["parameters"] = training.model().parameters();
   return summary;
 }

@@ -44,7 +44,8 @@ std::vector<std::pair<std::string, double>> figures_of(const TrainedModel& model
   std::vector<std::pair<std::string, double>> figures = {{"objective", real(model.summary.at("loss"))}};
   if (!model.summary.contains("test")) return figures;
   for (const auto& [name, value] : model.summary["test"].items()) {
-    if (name != "loss") figures.emplace_back(name, real(value));
+    const bool is_metric = name != "loss" && name != "queries" && name != "docs";
+    if (is_metric) figures.emplace_back(name, real(value));
   }
   return figures;
 }

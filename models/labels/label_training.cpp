@@ -56,7 +56,7 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
                              std::vector<float> first_theta, int threads)
     : settings_(settings),
       vali_(data.vali),
-      most_grade_(data.most_grade),
+      form_(settings.loss_form(data.most_grade)),
       context_(threads),
       labels_(data.train),
       evaluator_(label_metrics(settings)) {
@@ -66,20 +66,24 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
         "a validation part.");
   }
   model_ = make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), first_theta);
-  const ListLossForm form = settings.loss_form(data.most_grade);
-  objective_ = std::make_unique<LabelObjective>(*model_, labels_, form, threads);
+  objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads);
   require_order(labels_);
-  if (vali_ != nullptr)
-    vali_objective_ = std::make_unique<LabelObjective>(*model_, LabelledQueries(*vali_), form, threads);
   solver_ = make_label_solver(settings, *objective_, keys.key(Purpose::kBatch), std::move(first_theta));
+}
+
+double LabelTraining::score(const Dataset& data, std::span<const float> theta) {
+  scores_.resize(data.docs());
+  slopes_.resize(data.docs());
+  model_->score(context_, theta, data.all_features(), scores_);
+  const double sum =
+      list_losses(context_, form_, scores_, data.all_grades(), data.offsets().subspan(1), slopes_);
+  return data.queries() > 0 ? sum / static_cast<double>(data.queries()) : 0.0;
 }
 
 LabelTraining::Point LabelTraining::point(std::optional<double> loss, std::span<const float> theta) {
   Point point{epoch_, loss, std::nullopt, {}};
   if (vali_ == nullptr) return point;
-  point.vali_loss = vali_objective_->mean_of_all(theta, {});
-  scores_.resize(vali_->docs());
-  model_->score(context_, theta, vali_->all_features(), scores_);
+  point.vali_loss = score(*vali_, theta);
   point.vali = evaluator_.evaluate(*vali_, scores_, context_);
   const auto& cutoffs = evaluator_.options().cutoffs;
   const auto place = std::find(cutoffs.begin(), cutoffs.end(), settings_.cutoff) - cutoffs.begin();
@@ -116,16 +120,9 @@ double LabelTraining::final_objective() {
   return objective_->mean_of_all(theta(), {}) + penalty(settings_, theta());
 }
 
-MetricReport LabelTraining::evaluate(const Dataset& data) {
-  std::vector<float> scores(data.docs());
-  model_->score(context_, theta(), data.all_features(), scores);
-  return olrank::evaluate(data, scores, evaluator_.options(), context_);
-}
-
-double LabelTraining::mean_loss(const Dataset& data) {
-  LabelObjective objective(*model_, LabelledQueries(data), settings_.loss_form(most_grade_),
-                           context_.threads());
-  return objective.mean_of_all(theta(), {});
+LabelTraining::Evaluation LabelTraining::evaluate(const Dataset& data) {
+  const double loss = score(data, theta());
+  return {loss, olrank::evaluate(data, scores_, evaluator_.options(), context_)};
 }
 
 void LabelTraining::save(StateWriter& state) const {

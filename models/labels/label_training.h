@@ -61,26 +61,31 @@ class LabelTraining {
   bool converged() const { return solver_->converged(); }
   /// Mean loss + penalty on the training part, at theta().
   double final_objective();
-  MetricReport evaluate(const Dataset& data);
-  double mean_loss(const Dataset& data);
+  struct Evaluation {
+    double loss = 0.0;  // mean, without penalty
+    MetricReport metrics;
+  };
+  Evaluation evaluate(const Dataset& data);
 
   void save(StateWriter& state) const;
   void load(StateReader& state);
 
  private:
   Point point(std::optional<double> loss, std::span<const float> theta);
+  /// The mean loss on the data; leaves their scores in scores_.
+  double score(const Dataset& data, std::span<const float> theta);
 
   LabelSettings settings_;
   const Dataset* vali_;
-  int most_grade_;
+  ListLossForm form_;
   ExecutionContext context_;
   LabelledQueries labels_;
   std::unique_ptr<ScoreModel> model_;
   std::unique_ptr<LabelObjective> objective_;
-  std::unique_ptr<LabelObjective> vali_objective_;
   std::unique_ptr<LabelSolver> solver_;
   Evaluator evaluator_;
   std::vector<float> scores_;
+  std::vector<double> slopes_;
 
   std::int64_t epoch_ = 0;
   std::vector<float> best_theta_;

@@ -36,7 +36,7 @@ TEST(LabelTrainingTest, KeepsTheBestModelByValidation) {
   }
   const auto best = std::max_element(ndcg.begin(), ndcg.end()) - ndcg.begin();
   EXPECT_EQ(training.theta_epoch(), best);
-  EXPECT_EQ(training.evaluate(vali.data()).ndcg[2], ndcg[best]);
+  EXPECT_EQ(training.evaluate(vali.data()).metrics.ndcg[2], ndcg[best]);
   EXPECT_TRUE(training.epoch() == best + 3 || training.epoch() == 40);
 }
 

@@ -21,10 +21,12 @@ namespace olrank {
 
 template <>
 struct EnumNames<FolderKind> {
-  static constexpr std::array values = {std::pair{FolderKind::kExperiment, std::string_view("experiment")},
-                                        std::pair{FolderKind::kTuning, std::string_view("tuning")},
-                                        std::pair{FolderKind::kTraining, std::string_view("training")},
-                                        std::pair{FolderKind::kReport, std::string_view("report")}};
+  static constexpr std::array values = {
+      std::pair{FolderKind::kExperiment, std::string_view("experiment")},
+      std::pair{FolderKind::kTuning, std::string_view("tuning")},
+      std::pair{FolderKind::kTraining, std::string_view("training")},
+      std::pair{FolderKind::kGeneralisation, std::string_view("generalisation")},
+      std::pair{FolderKind::kReport, std::string_view("report")}};
 };
 
 namespace {

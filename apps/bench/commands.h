@@ -9,6 +9,7 @@ namespace olrank {
 // The commands of `olrank bench`.
 std::unique_ptr<Command> make_bench_covariance_command();
 std::unique_ptr<Command> make_bench_data_command();
+std::unique_ptr<Command> make_bench_generalisation_command();
 std::unique_ptr<Command> make_bench_long_command();
 std::unique_ptr<Command> make_bench_ops_command();
 std::unique_ptr<Command> make_bench_round_command();

@@ -45,7 +45,7 @@ class Posterior {
   virtual WidthHealth widths(ExecutionContext& context, TangentFactors docs,
                              std::span<double> width_sq) const = 0;
   /// A copy of this posterior that no later pair changes. Large arrays are shared until a later pair
-  /// overwrites them.
+  /// overwrites them. Null on a device.
   virtual std::shared_ptr<const Posterior> freeze() const = 0;
 
   /// Adds pairs of these documents to A.

@@ -36,6 +36,7 @@ FullBatchTrainer::Problem FullBatchTrainer::problem_of(const SampledPairs& pairs
 
 double FullBatchTrainer::find_curvature(ExecutionContext& context, FeatureMatrix docs,
                                         std::span<const PairTerm> terms, std::span<const float> theta) {
+  const auto kept = spec_.model.keep_docs(docs);
   // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
   return spec_.model.find_curvature(context, theta, docs, terms, eigenvector_);
 }
@@ -131,6 +132,7 @@ double FullBatchTrainer::descend_safely(ExecutionContext& context, const Problem
                                         std::span<const PairTerm> curvature_terms, double& curvature,
                                         std::span<float> theta) {
   before_.assign(theta.begin(), theta.end());
+  const auto kept = spec_.model.keep_docs(problem.docs);
   double step = 0.0;
   for (int repeats = 0;; ++repeats) {
     if (by_curvature() && repeats == kRepeatThatFindsCurvature)

@@ -64,6 +64,8 @@ class Posterior {
   /// covariance's name.
   virtual std::string_view form() const = 0;
   virtual std::int64_t bytes() const = 0;
+  /// Whether bytes() depends on how memory has grown in this run, so that it is no result.
+  virtual bool bytes_are_of_the_run() const { return false; }
 
   /// A loaded posterior continues to the same bits as the saved one.
   virtual void save(StateWriter& state) const = 0;

@@ -35,6 +35,7 @@ class PosteriorOnDevice : public Posterior {
   std::int64_t negative_widths() const override { return negative_widths_; }
   std::string_view form() const override { return device_->form(); }
   std::int64_t bytes() const override { return device_->bytes(); }
+  bool bytes_are_of_the_run() const override { return true; }
 
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;

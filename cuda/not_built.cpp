@@ -1,5 +1,6 @@
 // What a build without CUDA has instead of a device.
 #include "core/device/device_network.h"
+#include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 
@@ -21,6 +22,14 @@ void sleep_while_waiting(const GpuDescription&) {
 
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec&) {
   throw NotBuiltWithCuda("A network on a device");
+}
+
+std::unique_ptr<DevicePosterior> make_device_posterior(const DevicePosteriorRequest&) {
+  throw NotBuiltWithCuda("A covariance on a device");
+}
+
+std::optional<int> libtorch_number_of(int) {
+  throw NotBuiltWithCuda("A LibTorch module on a GPU");
 }
 
 }  // namespace olrank

@@ -137,7 +137,9 @@ std::vector<RankerFigure> CertainOrderRanker::figures(ExecutionContext& context)
 }
 
 std::shared_ptr<const FrozenRanker> CertainOrderRanker::freeze() const {
-  return std::make_shared<FrozenCertainOrderRanker>(settings_, list_key_, belief_->freeze(),
+  auto belief = belief_->freeze();
+  if (!belief) return nullptr;
+  return std::make_shared<FrozenCertainOrderRanker>(settings_, list_key_, std::move(belief),
                                                     learner_->thetas());
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/device/most_layers.h"
 #include "core/error.h"
 #include "core/text/byte_size.h"
 #include "models/dueling_bandit.h"
@@ -64,11 +65,9 @@ double parameter_bytes(const ModelSize& shape, const RankerSettings& settings) {
          (retraining_rule(settings.trainer).replays() ? bytes + kFloat + 2.0 * kDouble : bytes);
 }
 
-/// The distinct documents with the arrays of a pass. Lists that are read as a whole pass one by one, so
-/// that only the features, scores and weights of all are held.
+/// The distinct documents with the arrays of a pass.
 double document_bytes(const ModelSize& shape, double docs) {
-  const std::int64_t arrays = shape.reads_lists ? 4 : 2 * shape.tangents.factors();
-  return docs * static_cast<double>(shape.inputs + arrays) * kFloat;
+  return docs * static_cast<double>(shape.inputs + shape.arrays_of_pass()) * kFloat;
 }
 
 /// Documents that a pair brings.
@@ -168,11 +167,18 @@ RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load
   return plan_linear(settings, load, settings.posterior.members, settings.posterior.members);
 }
 
-/// Covariances of layers, and a module whose gradients have none.
-void check_layers(const RankerSettings& settings, const ModelSize& shape) {
+/// Covariances of layers, a module whose gradients have none, and one that has more than a GPU takes.
+void check_layers(const RankerSettings& settings, const ModelSize& shape, PosteriorHome home) {
   const Covariance covariance = settings.posterior.covariance;
+  const auto layers = std::ssize(shape.tangents.layers());
+  if (home != PosteriorHome::kHost && covariance != Covariance::kNone && layers > kMostDeviceLayers) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' has {} layers of parameters, and a covariance on a GPU takes at most {}: use "
+        "--device cpu, or fewer layers.",
+        settings.name, layers, kMostDeviceLayers));
+  }
   if (covariance != Covariance::kUnitBlocks && covariance != Covariance::kLastLayer) return;
-  if (settings.network.network != NetworkForm::kModule || shape.tangents.layers().size() > 1) return;
+  if (settings.network.network != NetworkForm::kModule || layers > 1) return;
   throw InvalidArgument(fmt::format(
       "Ranker '{}' has covariance = \"{}\", which needs layers, but the gradients of module '{}' are whole "
       "rows: choose full, inducing or diagonal.",
@@ -181,7 +187,7 @@ void check_layers(const RankerSettings& settings, const ModelSize& shape) {
 
 RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
   const ModelSize shape = model_size(settings.network, load.features);
-  check_layers(settings, shape);
+  check_layers(settings, shape, load.home);
   const std::int64_t of_round = pairs_of_a_round(settings.feedback.pairs, load.cutoff);
   const PosteriorLoad posterior{shape.tangents, load.home, load.rounds * of_round, load.most_docs,
                                 of_round};

@@ -182,7 +182,9 @@ class SteadyTrial {
         total += taken;
         if (stage == kHostStage) on_host += taken;
       }
-      if (sizes_.gpu) seconds_["idle"].push_back(std::max(0.0, elapsed - (total - on_host)));
+      // Stages of modules are the host's time.
+      if (sizes_.gpu && sizes_.module.empty())
+        seconds_["idle"].push_back(std::max(0.0, elapsed - (total - on_host)));
       seconds_["total"].push_back(sizes_.gpu ? elapsed : total);
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ GpuSurvey visible_gpus();
 
 /// Free memory of a GPU of this survey. Makes a context there.
 std::int64_t free_bytes_of(const GpuDescription& gpu);
+
+/// The number of this GPU in LibTorch; none for an emulated one, next to which LibTorch stays on the CPU.
+std::optional<int> libtorch_number_of(int gpu);
 
 /// Threads that wait for this GPU sleep instead of spinning: for more threads than cores.
 void sleep_while_waiting(const GpuDescription& gpu);

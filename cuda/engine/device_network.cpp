@@ -1,11 +1,17 @@
 #include "core/device/device_network.h"
 
+#include "core/device/device_posterior.h"
 #include "cuda/engine/resident_network.h"
+#include "cuda/engine/uploaded_posterior.h"
 
 namespace olrank {
 
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec) {
   return cuda::make_network(spec);
+}
+
+std::unique_ptr<DevicePosterior> make_device_posterior(const DevicePosteriorRequest& request) {
+  return cuda::make_posterior(request);
 }
 
 }  // namespace olrank

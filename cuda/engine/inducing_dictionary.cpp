@@ -63,7 +63,7 @@ void multiply_placed(Products& products, std::int64_t rows, std::int64_t columns
   products.multiply(shape, a.values, b.values, c, scales);
 }
 
-InducingDictionary::InducingDictionary(const NetworkShape& shape, double scale, std::int64_t budget,
+InducingDictionary::InducingDictionary(const TangentShape& shape, double scale, std::int64_t budget,
                                        Products& products)
     : shape_(shape),
       scale_(scale),

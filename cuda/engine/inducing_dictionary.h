@@ -6,6 +6,7 @@
 
 #include "core/io/state_archive.h"
 #include "core/learning/dictionary_policy.h"
+#include "core/ops/tangent_shape.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/growing_matrix.h"
 #include "cuda/engine/resident_pairs.h"
@@ -39,7 +40,7 @@ struct AddedPairs {
 /// with zeros. Works in the stream of `products`.
 class InducingDictionary {
  public:
-  InducingDictionary(const NetworkShape& shape, double scale, std::int64_t budget, Products& products);
+  InducingDictionary(const TangentShape& shape, double scale, std::int64_t budget, Products& products);
 
   std::int64_t members() const { return pairs_.pairs(); }
   std::int64_t padded_members() const { return GrowingMatrix::padded(members()); }
@@ -73,7 +74,7 @@ class InducingDictionary {
   void append(const ProjectedPairs& pairs, const AddedPairs& added);
   Stream stream() const { return products_->stream(); }
 
-  NetworkShape shape_;
+  TangentShape shape_;
   double scale_;
   std::int64_t budget_;
   Products* products_;

@@ -6,6 +6,7 @@
 
 #include "core/io/state_archive.h"
 #include "core/online/preference_pair.h"
+#include "core/ops/tangent_shape.h"
 #include "core/runtime/function_ref.h"
 #include "cuda/engine/mapped_array.h"
 #include "cuda/engine/saved_values.h"
@@ -17,7 +18,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// full covariance is rebuilt from them.
 class ResidentPairs {
  public:
-  explicit ResidentPairs(const NetworkShape& shape) : shape_(shape) {}
+  explicit ResidentPairs(const TangentShape& shape) : shape_(shape) {}
 
   std::int64_t pairs() const { return pairs_; }
   std::int64_t bytes() const {
@@ -49,7 +50,7 @@ class ResidentPairs {
   void load(Stream stream, StateReader& state);
 
  private:
-  NetworkShape shape_;
+  TangentShape shape_;
   MappedArray<float> rows_;  // [2 · pairs × factors]
   std::int64_t pairs_ = 0;
   // Of products() and sum(): a drift check asks for many, and freeing memory waits for the whole device.

@@ -419,7 +419,8 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance cova
     case DeviceCovariance::kUnitBlocks:
       return make_block_posterior(spec, 0, "unit-blocks", products.stream());
     case DeviceCovariance::kLastLayer:
-      return make_block_posterior(spec, spec.shape.depth - 1, "last-layer", products.stream());
+      return make_block_posterior(spec, std::ssize(spec.shape.layers()) - 1, "last-layer",
+                                  products.stream());
     case DeviceCovariance::kNone:
       break;
   }

@@ -8,6 +8,7 @@
 #include "core/device/network_spec.h"
 #include "core/io/state_archive.h"
 #include "core/online/preference_pair.h"
+#include "core/ops/tangent_shape.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/products.h"
@@ -57,9 +58,9 @@ class ResidentPosterior {
   virtual void load(Stream stream, StateReader& state) = 0;
 };
 
-/// A = λI + s Σ g gᵀ of networks with this shape.
+/// A = λI + s Σ g gᵀ of gradients with this shape.
 struct ResidentPosteriorSpec {
-  NetworkShape shape;
+  TangentShape shape;
   double lambda = 1.0;  // λ
   double scale = 1.0;   // s
   CovarianceChecks checks;

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/ops/tangent_shape.h"
 #include "core/runtime/execution_context.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/watched_posterior.h"
@@ -35,7 +36,7 @@ class ShadowPosterior {
   /// The factors of pairs of documents, two rows next to each other.
   FactorRows gather(Stream stream, const FactorRows& docs, const std::int32_t* pairs, std::int64_t count);
 
-  NetworkShape shape_;
+  TangentShape shape_;
   WatchedPosterior posterior_;
   DeviceArray<PreferencePair> places_;  // of gathered pairs: 0 before 1, 2 before 3, …
   GrowingArray<std::int32_t> chosen_;

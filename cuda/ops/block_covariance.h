@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/online/preference_pair.h"
+#include "core/ops/tangent_shape.h"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
@@ -21,10 +22,10 @@ struct BlockTable {
   std::int64_t parameters = 0;
   std::int64_t numbers = 0;  // of all roots
   // Of the first block of each layer:
-  std::int64_t first_parameter[LayerTable::kMostLayers] = {};
-  std::int64_t first_number[LayerTable::kMostLayers] = {};
+  std::int64_t first_parameter[kMostDeviceLayers] = {};
+  std::int64_t first_number[kMostDeviceLayers] = {};
 
-  BlockTable(const NetworkShape& shape, std::int64_t first_layer);
+  BlockTable(const TangentShape& shape, std::int64_t first_layer);
 
   OLRANK_HOST_DEVICE std::int64_t count() const { return layers.units() - first_unit; }
 
@@ -44,8 +45,8 @@ struct BlockTable {
     }
   };
   OLRANK_HOST_DEVICE Block block(std::int64_t index) const {
-    const std::int64_t l = (first_unit + index) / layers.width;
-    const std::int64_t unit = (first_unit + index) % layers.width;
+    const std::int64_t l = layers.layer_number(first_unit + index);
+    const std::int64_t unit = layers.row_of(first_unit + index);
     const std::int64_t size = layers.layer[l].unit_parameters();
     return {&layers.layer[l], unit, size, first_parameter[l] + unit * size,
             first_number[l] + unit * size * size};

@@ -116,7 +116,7 @@ std::int64_t pair_kernel_workspace(std::int64_t n) {
   return n * 2 * std::min(n, kPairsAtATime);
 }
 
-void pair_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pairs, double scale,
+void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pairs, double scale,
                  double lambda, double* workspace, double* b) {
   const std::int64_t n = pairs.docs / 2;
   for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
@@ -132,7 +132,7 @@ std::int64_t pair_covariance_workspace(std::int64_t parameters) {
   return kPairsAtATime * parameters;
 }
 
-void pair_covariance(Stream stream, const NetworkShape& shape, const ParameterTable& table,
+void pair_covariance(Stream stream, const TangentShape& shape, const ParameterTable& table,
                      const FactorRows& pairs, double scale, double lambda, double* workspace, double* a) {
   const std::int64_t p = shape.parameters();
   const std::int64_t n = pairs.docs / 2;

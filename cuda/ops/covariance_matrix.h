@@ -14,14 +14,14 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 std::int64_t pair_kernel_workspace(std::int64_t n);
 
 /// b [n × n] = λI + scale · (g_s·g_t).
-void pair_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pairs, double scale,
+void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pairs, double scale,
                  double lambda, double* workspace, double* b);
 
 /// Doubles of workspace of pair_covariance().
 std::int64_t pair_covariance_workspace(std::int64_t parameters);
 
 /// a [p × p] = λI + scale · Σ g_s g_sᵀ.
-void pair_covariance(Stream stream, const NetworkShape& shape, const ParameterTable& table,
+void pair_covariance(Stream stream, const TangentShape& shape, const ParameterTable& table,
                      const FactorRows& pairs, double scale, double lambda, double* workspace, double* a);
 
 /// The status of a covariance whose matrix has the factor l [n × n]: the log of its determinant over λⁿ, or

@@ -122,32 +122,31 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
 
 }  // namespace
 
-void reset_diagonal(Stream stream, const NetworkShape& shape, double lambda, double scale,
+void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
                     const DiagonalState& state) {
   const std::int64_t p = shape.parameters();
   launch(reset_diagonal_kernel, dim3{static_cast<unsigned>((p + kThreads - 1) / kThreads)}, dim3{kThreads},
          0, stream, p, lambda, scale, state);
 }
 
-void add_to_diagonal(Stream stream, const NetworkShape& shape, const FactorRows& rows,
+void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows& rows,
                      const PreferencePair* pairs, std::int64_t count, double scale,
                      const DiagonalState& state) {
   if (count == 0) return;
   const LayerTable layers(shape);
   std::int64_t most = 0;
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    most = std::max(most, layers.layer[l].rows * (layers.layer[l].columns + (shape.biases ? 1 : 0)));
-  }
+  for (const NetworkLayer& layer : shape.layers())
+    most = std::max(most, layer.rows * layer.unit_parameters());
   const dim3 grid{static_cast<unsigned>((most + kThreads - 1) / kThreads),
-                  static_cast<unsigned>(shape.depth)};
+                  static_cast<unsigned>(layers.depth)};
   launch(add_to_diagonal_kernel, grid, dim3{kThreads}, 0, stream, layers, rows, pairs, count, scale, state);
 }
 
-std::int64_t diagonal_gram_workspace(const NetworkShape& shape, std::int64_t docs) {
+std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t docs) {
   return docs == 0 ? 0 : UnitParts(LayerTable(shape).units(), docs).count * docs * docs;
 }
 
-void diagonal_gram(Stream stream, const NetworkShape& shape, const FactorRows& rows, const double* root,
+void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* root,
                    double* workspace, double* m) {
   if (rows.docs == 0) return;
   const LayerTable layers(shape);

@@ -20,23 +20,28 @@ unsigned count_of(std::int64_t n) {
 }
 
 /// Tiles of 64 units of all layers, one after another.
-std::int64_t unit_tiles(const NetworkShape& shape) {
-  return (shape.depth - 1) * parts_of(shape.width, DoubleTile::kSide) + 1;
+std::int64_t unit_tiles(const TangentShape& shape) {
+  std::int64_t tiles = 0;
+  for (const NetworkLayer& layer : shape.layers()) tiles += parts_of(layer.rows, DoubleTile::kSide);
+  return tiles;
 }
 
-/// A tile of units: its layer and first unit. The output layer is the last tile.
+/// A tile of units: its layer and first unit there.
 struct UnitTile {
-  std::int64_t layer;
-  std::int64_t first;
+  std::int64_t layer = 0;
+  std::int64_t first = 0;
 
   __device__ UnitTile(const LayerTable& layers, unsigned number) {
-    const std::int64_t per_layer = (layers.width + DoubleTile::kSide - 1) / DoubleTile::kSide;
-    layer = number / per_layer;
-    first = number % per_layer * DoubleTile::kSide;
-    if (layer >= layers.depth - 1) {
-      layer = layers.depth - 1;
-      first = 0;
+    const auto tiles = [](std::int64_t rows) { return (rows + DoubleTile::kSide - 1) / DoubleTile::kSide; };
+    std::int64_t tile = number;
+    if (layers.width > 0) {
+      const std::int64_t per_layer = tiles(layers.width);
+      layer = min(tile / per_layer, layers.depth - 1);
+      tile -= layer * per_layer;
+    } else {
+      for (; tile >= tiles(layers.layer[layer].rows); ++layer) tile -= tiles(layers.layer[layer].rows);
     }
+    first = tile * DoubleTile::kSide;
   }
 };
 
@@ -224,9 +229,9 @@ struct SumParts {
   std::int64_t parts;
 };
 
-SumParts sum_parts(const NetworkShape& shape, std::int64_t docs) {
-  const std::int64_t widest =
-      (shape.depth == 1 ? shape.inputs : std::max(shape.inputs, shape.width)) + (shape.biases ? 1 : 0);
+SumParts sum_parts(const TangentShape& shape, std::int64_t docs) {
+  std::int64_t widest = 0;
+  for (const NetworkLayer& layer : shape.layers()) widest = std::max(widest, layer.unit_parameters());
   SumParts cut{};
   cut.column_tiles = parts_of(widest, DoubleTile::kSide);
   const std::int64_t wanted =
@@ -245,15 +250,15 @@ void add_parts(Stream stream, std::int64_t numbers, std::int64_t parts, const do
 
 }  // namespace
 
-std::int64_t gradient_products_workspace(const NetworkShape& shape, std::int64_t docs) {
+std::int64_t gradient_products_workspace(const TangentShape& shape, std::int64_t docs) {
   return 2 * unit_tiles(shape) * docs;
 }
 
-std::int64_t gradient_sum_workspace(const NetworkShape& shape, std::int64_t docs) {
+std::int64_t gradient_sum_workspace(const TangentShape& shape, std::int64_t docs) {
   return sum_parts(shape, docs).parts * shape.parameters();
 }
 
-void gradient_products(Stream stream, const NetworkShape& shape, const FactorRows& rows, const double* v,
+void gradient_products(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* v,
                        double* workspace, double* products, const std::int32_t* skip) {
   if (rows.docs == 0) return;
   const std::int64_t tiles = unit_tiles(shape);
@@ -262,7 +267,7 @@ void gradient_products(Stream stream, const NetworkShape& shape, const FactorRow
   add_parts(stream, rows.docs, 2 * tiles, workspace, products, skip);
 }
 
-void gradient_sum(Stream stream, const NetworkShape& shape, const FactorRows& rows, const double* weights,
+void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* weights,
                   double* workspace, double* sum, const std::int32_t* skip) {
   const SumParts cut = sum_parts(shape, rows.docs);
   if (cut.parts > 0) {

@@ -121,7 +121,7 @@ GramParts gram_parts(std::int64_t parameters, std::int64_t docs) {
 
 }  // namespace
 
-void fill_parameter_table(Stream stream, const NetworkShape& shape, const ParameterTable& table) {
+void fill_parameter_table(Stream stream, const TangentShape& shape, const ParameterTable& table) {
   launch(fill_parameter_table_kernel, dim3{count_of(parts_of(shape.parameters(), kThreads))},
          dim3{kThreads}, 0, stream, LayerTable(shape), table);
 }
@@ -131,11 +131,11 @@ void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lam
          dim3{kThreads}, 0, stream, parameters, lambda, inverse);
 }
 
-std::int64_t inverse_gram_workspace(const NetworkShape& shape, std::int64_t docs) {
+std::int64_t inverse_gram_workspace(const TangentShape& shape, std::int64_t docs) {
   return gram_parts(shape.parameters(), docs).numbers() + docs * shape.parameters();
 }
 
-void inverse_covariance_gram(Products& products, const NetworkShape& shape, const ParameterTable& table,
+void inverse_covariance_gram(Products& products, const TangentShape& shape, const ParameterTable& table,
                              const FactorRows& rows, double scale, const double* inverse, double* workspace,
                              double* w, double* m) {
   const std::int64_t docs = rows.docs;

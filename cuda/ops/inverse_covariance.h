@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/math/host_device.h"
+#include "core/ops/tangent_shape.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/products.h"
@@ -22,17 +23,17 @@ OLRANK_HOST_DEVICE inline double gradient_number(const ParameterTable& table, co
   const std::int32_t input = table.input[k];
   return static_cast<double>(row[table.delta[k]]) * (input < 0 ? 1.0 : static_cast<double>(row[input]));
 }
-void fill_parameter_table(Stream stream, const NetworkShape& shape, const ParameterTable& table);
+void fill_parameter_table(Stream stream, const TangentShape& shape, const ParameterTable& table);
 
 /// A⁻¹ = I/λ: no pairs yet.
 void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse);
 
 /// Doubles of workspace that inverse_covariance_gram() takes.
-std::int64_t inverse_gram_workspace(const NetworkShape& shape, std::int64_t docs);
+std::int64_t inverse_gram_workspace(const TangentShape& shape, std::int64_t docs);
 
 /// w [docs × p] = G A⁻¹ and m [docs × docs] (lower triangle) = scale · G A⁻¹ Gᵀ, as dense products. All
 /// arrays begin at multiples of 16 bytes.
-void inverse_covariance_gram(Products& products, const NetworkShape& shape, const ParameterTable& table,
+void inverse_covariance_gram(Products& products, const TangentShape& shape, const ParameterTable& table,
                              const FactorRows& rows, double scale, const double* inverse, double* workspace,
                              double* w, double* m);
 

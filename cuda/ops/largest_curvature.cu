@@ -152,7 +152,7 @@ void measure(Stream stream, const CurvatureTask& task, const double* vector, con
 
 }  // namespace
 
-std::int64_t curvature_workspace(const NetworkShape& shape, std::int64_t docs) {
+std::int64_t curvature_workspace(const TangentShape& shape, std::int64_t docs) {
   return 2 * docs + parts_of(docs, kDocsPerBlock) + parts_of(shape.parameters(), kPerNormBlock) +
          std::max(gradient_products_workspace(shape, docs), gradient_sum_workspace(shape, docs));
 }

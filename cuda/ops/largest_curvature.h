@@ -4,6 +4,7 @@
 
 #include "core/math/largest_curvature.h"
 #include "core/ops/pair_training.h"
+#include "core/ops/tangent_shape.h"
 #include "cuda/ops/pair_incidence.h"
 #include "cuda/ops/relu_layers.h"
 
@@ -19,7 +20,7 @@ struct CurvatureState {
 };
 
 struct CurvatureTask {
-  NetworkShape shape;
+  TangentShape shape;
   FactorRows rows;  // of the distinct documents
   const PairTerm* terms = nullptr;
   std::int64_t count = 0;
@@ -29,7 +30,7 @@ struct CurvatureTask {
 };
 
 /// Doubles of workspace.
-std::int64_t curvature_workspace(const NetworkShape& shape, std::int64_t docs);
+std::int64_t curvature_workspace(const TangentShape& shape, std::int64_t docs);
 
 /// Resets the state and measures `vector` [p], which the caller has filled with the previous result or at
 /// random. A zero vector, which zero gradients leave behind, is replaced by `fresh`.

@@ -8,7 +8,7 @@
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/relu_layers.h"
 
-// Sums over a network's units by tiles [64 × 64] of documents, which skip units that are inactive for a
+// Sums over all units by tiles [64 × 64] of documents, which skip units that are inactive for a
 // tile's documents.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -43,7 +43,7 @@ class LiveUnits {
     // First, units_[i] flags whether unit i is active; a warp checks every fourth unit.
     const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
     for (std::int64_t unit = first + threadIdx.x / 32; unit < last; unit += DoubleTile::kThreads / 32) {
-      const std::int64_t delta = layers.layer_of(unit).delta + unit % layers.width;
+      const std::int64_t delta = layers.layer_of(unit).delta + layers.row_of(unit);
       const auto lives = [&](std::int64_t begin) {
         bool any = false;
         for (std::int64_t doc = begin + lane; doc < min(begin + DoubleTile::kSide, rows.docs); doc += 32) {
@@ -104,7 +104,7 @@ struct UnitWalk {
   __device__ std::int64_t unit() const { return units[place]; }
   __device__ const NetworkLayer& layer() const { return layers.layer_of(unit()); }
   /// Of the unit in its layer.
-  __device__ std::int64_t number() const { return unit() % layers.width; }
+  __device__ std::int64_t number() const { return layers.row_of(unit()); }
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

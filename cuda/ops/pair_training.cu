@@ -114,7 +114,7 @@ __device__ SummedColumn summed_column(const LayerTable& layers, std::int64_t num
   const std::int64_t unit = number - last.columns;
   if (!last.has_bias() || unit >= layers.units()) return {};
   const NetworkLayer& layer = layers.layer_of(unit);
-  const std::int64_t row = unit % layers.width;
+  const std::int64_t row = layers.row_of(unit);
   return {layer.bias + row, member_rows + layer.delta + row, stride, false};
 }
 

@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
 
 }  // namespace
 
-void query_kernels(Stream stream, const NetworkShape& shape, const FactorRows& docs,
+void query_kernels(Stream stream, const TangentShape& shape, const FactorRows& docs,
                    const FactorRows& pairs, double scale, double* of_docs, double* of_pairs,
                    std::int64_t stride) {
   if (docs.docs == 0) return;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/ops/tangent_shape.h"
 #include "cuda/ops/relu_layers.h"
 
 // The device version of core/ops/tangent_kernel.h: inner products of gradients from their factors, in
@@ -12,7 +13,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// scale · g(x_i)·g(x_j), and of_pairs [pairs × docs] = scale · g_s·g(x_j), rows `stride` numbers apart.
 /// Pair s is the rows 2s (winner) and 2s + 1 of `pairs`, which may have none. Without of_docs, null, only
 /// the second.
-void query_kernels(Stream stream, const NetworkShape& shape, const FactorRows& docs,
+void query_kernels(Stream stream, const TangentShape& shape, const FactorRows& docs,
                    const FactorRows& pairs, double scale, double* of_docs, double* of_pairs,
                    std::int64_t stride);
 

@@ -68,6 +68,10 @@ std::int64_t free_bytes_of(const GpuDescription& gpu) {
   return static_cast<std::int64_t>(free_bytes);
 }
 
+std::optional<int> libtorch_number_of(int gpu) {
+  return gpu;
+}
+
 void sleep_while_waiting(const GpuDescription& gpu) {
   OLRANK_CUDA_CHECK(cudaSetDevice(gpu.index));
   OLRANK_CUDA_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));

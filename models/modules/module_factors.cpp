@@ -18,6 +18,27 @@ using torch::autograd::Node;
 /// A function, and which of its operands.
 using Operand = std::pair<std::shared_ptr<Node>, std::uint32_t>;
 
+/// Rows of numbers for the host, [docs × columns], filled where the scores are and brought down at once.
+class HostRows {
+ public:
+  HostRows(const torch::Tensor& scores, std::int64_t columns, float* out)
+      : out_(torch::from_blob(out, {scores.numel(), columns}, torch::kFloat)),
+        rows_(scores.is_cpu() ? out_ : torch::empty({scores.numel(), columns}, on(scores))) {}
+
+  const torch::Tensor& get() const { return rows_; }
+  void bring() {
+    if (!rows_.is_same(out_)) out_.copy_(rows_);
+  }
+
+ private:
+  static torch::TensorOptions on(const torch::Tensor& scores) {
+    return torch::dtype(torch::kFloat).device(scores.device());
+  }
+
+  torch::Tensor out_;
+  torch::Tensor rows_;
+};
+
 }  // namespace
 
 struct ModuleFactors::Use {
@@ -169,7 +190,8 @@ bool ModuleFactors::extract(const torch::Tensor& scores, std::span<const torch::
 
   const torch::NoGradGuard no_gradient;
   const std::int64_t docs = scores.numel();
-  const torch::Tensor rows = torch::from_blob(factors, {docs, shape_.factors()}, torch::kFloat);
+  HostRows host(scores, shape_.factors(), factors);
+  const torch::Tensor& rows = host.get();
   for (std::size_t k = 0; k < uses->size(); ++k) {
     const Part& part = parts_[k];
     if (part.with_bias) continue;
@@ -206,6 +228,7 @@ bool ModuleFactors::extract(const torch::Tensor& scores, std::span<const torch::
       vector.copy_(delta);
     }
   }
+  host.bring();
   return true;
 }
 
@@ -215,7 +238,8 @@ void find_gradient_rows(const torch::Tensor& scores, std::span<const torch::Tens
   std::int64_t size = 0;
   for (const torch::Tensor& parameter : all) size += parameter.numel();
   const std::int64_t docs = scores.numel();
-  const torch::Tensor filled = torch::from_blob(rows, {docs, size + 1}, torch::kFloat);
+  HostRows host(scores, size + 1, rows);
+  const torch::Tensor& filled = host.get();
   const torch::Tensor chosen = torch::eye(docs, scores.options().requires_grad(false));
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     const auto gradients =
@@ -233,8 +257,9 @@ void find_gradient_rows(const torch::Tensor& scores, std::span<const torch::Tens
         part.zero_();
       }
     }
-    rows[doc * (size + 1) + size] = 1.0F;
   }
+  filled.select(1, size).fill_(1.0);
+  host.bring();
 }
 
 std::vector<torch::Tensor> gradients_of(const torch::Tensor& scores,
@@ -242,6 +267,10 @@ std::vector<torch::Tensor> gradients_of(const torch::Tensor& scores,
                                         const torch::Tensor& weights) {
   auto gradients = torch::autograd::grad(
       {scores}, std::vector<torch::Tensor>(parameters.begin(), parameters.end()), {weights});
+  if (!scores.is_cpu()) {
+    for (torch::Tensor& gradient : gradients) gradient = gradient.reshape(-1);
+    return {torch::cat(gradients).cpu()};
+  }
   for (torch::Tensor& gradient : gradients) gradient = gradient.contiguous();
   return gradients;
 }

@@ -53,7 +53,8 @@ class ModuleFactors {
 void find_gradient_rows(const torch::Tensor& scores, std::span<const torch::Tensor> parameters,
                         float* rows);
 
-/// Σ_i weights[i] ∇_θ f_i, by parameters, each contiguous.
+/// Σ_i weights[i] ∇_θ f_i on the host, in parts that follow each other: by parameters, or from a device in
+/// one piece.
 std::vector<torch::Tensor> gradients_of(const torch::Tensor& scores,
                                         std::span<const torch::Tensor> parameters,
                                         const torch::Tensor& weights);

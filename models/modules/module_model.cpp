@@ -13,7 +13,10 @@
 #include "core/ops/gradient_products.h"
 #include "core/text/base64.h"
 #include "models/libtorch_runtime.h"
+#include "models/modules/kept_documents.h"
 #include "models/modules/module_checks.h"
+#include "models/modules/module_device.h"
+#include "models/modules/module_errors.h"
 #include "models/modules/module_factors.h"
 #include "models/modules/module_instance.h"
 #include "models/network_settings.h"
@@ -21,8 +24,9 @@
 namespace olrank {
 namespace {
 
-/// Documents of one pass where they do not depend on each other.
+/// Documents of one pass where they do not depend on each other. On a GPU as many as fill it.
 constexpr std::int64_t kDocsPerModulePass = 256;
+constexpr std::int64_t kDocsPerGpuPass = 8192;
 /// Most documents of several lists whose graphs wait for the weights of scores; with more, each list is
 /// computed once more, with the same bits.
 constexpr std::int64_t kMostDocsWithGraphs = 1024;
@@ -30,8 +34,10 @@ constexpr std::int64_t kMostDocsWithGraphs = 1024;
 /// Copies of a module in one precision. A call borrows one, alone.
 class InstancePool {
  public:
-  InstancePool(const ModuleSource& source, torch::Dtype precision)
-      : source_(source), precision_(precision) {}
+  InstancePool(const ModuleSource& source, torch::Dtype precision, const ModuleDevice& device)
+      : source_(source), precision_(precision), device_(device) {}
+
+  const ModuleDevice& device() const { return device_; }
 
   std::unique_ptr<ModuleInstance> borrow(std::span<const float> theta) {
     thread_local const bool one_thread = (use_one_libtorch_thread(), true);
@@ -45,7 +51,7 @@ class InstancePool {
       }
     }
     // Buffers that were drawn are the same in every copy.
-    if (!instance) instance = std::make_unique<ModuleInstance>(source_.make(0), precision_);
+    if (!instance) instance = std::make_unique<ModuleInstance>(source_.make(0), precision_, device_.get());
     instance->set_parameters(theta);
     return instance;
   }
@@ -57,13 +63,16 @@ class InstancePool {
  private:
   const ModuleSource& source_;
   torch::Dtype precision_;
+  const ModuleDevice& device_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ModuleInstance>> free_;
 };
 
+/// A copy, and the stream in which the calling thread works with it.
 class Borrowed {
  public:
-  Borrowed(InstancePool& pool, std::span<const float> theta) : pool_(pool), instance_(pool.borrow(theta)) {}
+  Borrowed(InstancePool& pool, std::span<const float> theta)
+      : in_stream_(pool.device().stream()), pool_(pool), instance_(pool.borrow(theta)) {}
   ~Borrowed() { pool_.give_back(std::move(instance_)); }
   Borrowed(const Borrowed&) = delete;
   Borrowed& operator=(const Borrowed&) = delete;
@@ -71,6 +80,7 @@ class Borrowed {
   ModuleInstance* operator->() { return instance_.get(); }
 
  private:
+  c10::OptionalStreamGuard in_stream_;
   InstancePool& pool_;
   std::unique_ptr<ModuleInstance> instance_;
 };
@@ -81,7 +91,7 @@ void set_magnitudes(std::span<const float> scores, std::span<float> magnitudes) 
 }
 
 void copy_scores(const torch::Tensor& scores, std::span<float> out) {
-  const torch::Tensor values = scores.detach().to(torch::kFloat).contiguous();
+  const torch::Tensor values = scores.detach().to(torch::kFloat).cpu().contiguous();
   std::copy_n(values.data_ptr<float>(), out.size(), out.data());
 }
 
@@ -92,13 +102,19 @@ std::shared_ptr<const std::string> load_module_file(const std::string& path) {
 }
 
 struct ModuleModel::State {
-  explicit State(const ModuleRequest& asked)
-      : request(asked), source(asked), precise(source, torch::kDouble), fast(source, torch::kFloat) {}
+  State(const ModuleRequest& asked, std::optional<int> gpu)
+      : request(asked),
+        device(gpu),
+        source(asked),
+        kept(device),
+        precise(source, torch::kDouble, device),
+        fast(source, torch::kFloat, device) {}
 
   /// The scores that a module gives, or the reason why there are none.
   torch::Tensor forward(ModuleInstance& instance, FeatureMatrix docs) const {
     return told(request, docs.docs, [&] {
-      torch::Tensor scores = instance.forward(instance.documents(docs));
+      const std::optional<torch::Tensor> there = kept.find(docs);
+      torch::Tensor scores = instance.forward(there ? instance.here(*there) : instance.documents(docs));
       if (scores.dim() != 1 || scores.size(0) != docs.docs) {
         throw Error(fmt::format("Module '{}' gave {} scores for {} documents: return one for each.",
                                 request.module, scores.numel(), docs.docs));
@@ -111,23 +127,26 @@ struct ModuleModel::State {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
+  std::int64_t docs_of_pass() const { return device.is_cpu() ? kDocsPerModulePass : kDocsPerGpuPass; }
   std::int64_t passes(const FeatureMatrix& docs) const {
     if (found.reads_lists) return docs.lists();
-    return (docs.docs + kDocsPerModulePass - 1) / kDocsPerModulePass;
+    return (docs.docs + docs_of_pass() - 1) / docs_of_pass();
   }
   Pass pass(const FeatureMatrix& docs, std::int64_t number) const {
     if (found.reads_lists) return {docs.list_begin(number), docs.list_end(number)};
-    const std::int64_t begin = number * kDocsPerModulePass;
-    return {begin, std::min(begin + kDocsPerModulePass, docs.docs)};
+    const std::int64_t begin = number * docs_of_pass();
+    return {begin, std::min(begin + docs_of_pass(), docs.docs)};
   }
   void find_factors(ExecutionContext& context, InstancePool& pool, std::span<const float> theta,
                     FeatureMatrix docs, std::span<float> factors, std::span<float> scores) const;
 
   ModuleRequest request;
+  ModuleDevice device;
   ModuleSource source;
   ModuleFindings found;
   std::string fingerprint;
   std::string file_text;  // the TorchScript file in base64
+  mutable KeptDocuments kept;
   mutable InstancePool precise;
   mutable InstancePool fast;
 };
@@ -155,9 +174,11 @@ void ModuleModel::State::find_factors(ExecutionContext& context, InstancePool& p
   });
 }
 
-ModuleModel::ModuleModel(const ModuleRequest& request) : state_(std::make_unique<State>(request)) {
+ModuleModel::ModuleModel(const ModuleRequest& request, std::optional<int> gpu)
+    : state_(std::make_unique<State>(request, gpu)) {
   use_one_libtorch_thread();
-  state_->found = check_module(state_->source, request);
+  const c10::OptionalStreamGuard in_stream(state_->device.stream());
+  state_->found = check_module(state_->source, request, state_->device.get());
   Fingerprinter digest;
   for (const ModuleFindings::Parameter& parameter : state_->found.parameters) {
     digest.add(parameter.name);
@@ -194,6 +215,10 @@ const TangentShape& ModuleModel::tangent_shape() const {
   return state_->found.shape();
 }
 
+std::shared_ptr<const void> ModuleModel::keep_docs(FeatureMatrix docs) const {
+  return state_->kept.keep(docs);
+}
+
 /// As if every matrix multiplied what the one before it gave.
 double ModuleModel::largest_parameter() const {
   std::int64_t matrices = 1;
@@ -225,7 +250,7 @@ void ModuleModel::score_precisely(std::span<const float> theta, FeatureMatrix do
     const auto [begin, end] = state_->pass(docs, number);
     if (begin == end) continue;
     Borrowed instance(state_->precise, theta);
-    const torch::Tensor values = state_->forward(*instance, docs.part(begin, end)).contiguous();
+    const torch::Tensor values = state_->forward(*instance, docs.part(begin, end)).cpu().contiguous();
     std::copy_n(values.data_ptr<double>(), end - begin, scores.subspan(begin).data());
   }
 }
@@ -296,11 +321,10 @@ void ModuleModel::multiply_gradients(ExecutionContext& context, std::span<const 
     }
     const torch::AutoGradMode with_gradient(true);
     Borrowed instance(state_->fast, theta);
-    const torch::Tensor direction =
-        torch::from_blob(const_cast<double*>(v.data()), {std::ssize(v)}, torch::kDouble).to(torch::kFloat);
+    const torch::Tensor direction = instance->here(on_host(v));
     const torch::Tensor values =
         multiply_by_gradients(state_->forward(*instance, part), instance->parameters(), direction)
-            .to(torch::kDouble)
+            .to(torch::kCPU, torch::kDouble)
             .contiguous();
     std::copy_n(values.data_ptr<double>(), part.docs, out.data());
   }
@@ -340,8 +364,7 @@ void ModuleModel::add_gradient_of_scores(
     if (lists > 1 && std::all_of(of_list.begin(), of_list.end(), [](double w) { return w == 0.0; }))
       continue;
     if (!values[list].defined()) values[list] = state_->forward(*instance, whole.part(begin, end));
-    const torch::Tensor seeds =
-        torch::from_blob(of_list.data(), {end - begin}, torch::kDouble).to(torch::kFloat);
+    const torch::Tensor seeds = instance->here(on_host(std::span<const double>(of_list)));
     const auto sums = gradients_of(values[list], instance->parameters(), seeds);
     values[list].reset();
     double* out = gradient.data();

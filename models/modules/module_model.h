@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,8 +27,9 @@ std::shared_ptr<const std::string> load_module_file(const std::string& path);
 class ModuleModel : public TangentModel {
  public:
   /// Tries the module on documents drawn from a fixed seed. Throws InvalidArgument, with what to change,
-  /// for one that cannot be a ranker.
-  explicit ModuleModel(const ModuleRequest& request);
+  /// for one that cannot be a ranker. It computes on the GPU with this number in LibTorch, if there is one;
+  /// θ, documents and results are the host's all the same.
+  explicit ModuleModel(const ModuleRequest& request, std::optional<int> gpu = std::nullopt);
   ~ModuleModel() override;
 
   /// Each list then is a pass of its own, for itself.
@@ -49,6 +51,7 @@ class ModuleModel : public TangentModel {
   void score_precisely(std::span<const float> theta, FeatureMatrix docs, std::span<double> scores) const;
 
   const TangentShape& tangent_shape() const override;
+  std::shared_ptr<const void> keep_docs(FeatureMatrix docs) const override;
   /// What the module is made with, from LibTorch's generator seeded by the key; `relu` draws as the closed
   /// form does, and a file brings its own.
   std::vector<float> first_parameters(PhiloxKey key) const override;

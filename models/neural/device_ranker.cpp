@@ -14,38 +14,13 @@
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"
-#include "models/posterior/posterior.h"
-#include "models/posterior_settings.h"
+#include "models/posterior/posterior_on_device.h"
 
 namespace olrank {
 namespace {
 
 bool is_ensemble(const RankerSettings& settings) {
   return row_of(settings.kind).is_ensemble();
-}
-
-DeviceCovariance full_form(const PosteriorSettings& settings) {
-  return settings.form == CovarianceForm::kPrimal ? DeviceCovariance::kPrimal : DeviceCovariance::kDual;
-}
-
-DeviceCovariance device_covariance(const PosteriorSettings& settings) {
-  switch (settings.covariance) {
-    case Covariance::kFull:
-      return full_form(settings);
-    case Covariance::kDiagonal:
-      return DeviceCovariance::kDiagonal;
-    case Covariance::kDiagonalOfInverse:
-      return DeviceCovariance::kDiagonalOfInverse;
-    case Covariance::kInducing:
-      return DeviceCovariance::kInducing;
-    case Covariance::kUnitBlocks:
-      return DeviceCovariance::kUnitBlocks;
-    case Covariance::kLastLayer:
-      return DeviceCovariance::kLastLayer;
-    case Covariance::kNone:
-      break;
-  }
-  return DeviceCovariance::kNone;
 }
 
 /// θ₀ of each member, and the keys of its draws.
@@ -113,58 +88,15 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
     spec.certainty.by_vote = true;
     spec.noise = {std::sqrt(settings.posterior.noise_variance), first.noise_keys};
   } else {
-    spec.posterior.covariance = device_covariance(settings.posterior);
+    spec.posterior.covariance = device_covariance(settings.posterior.covariance, settings.posterior.form);
     spec.posterior.budget = settings.posterior.budget;
-    if (settings.posterior.has_shadow()) spec.posterior.shadow = full_form(settings.posterior);
+    if (settings.posterior.has_shadow())
+      spec.posterior.shadow = device_covariance(Covariance::kFull, settings.posterior.form);
   }
   return spec;
 }
 
-/// What a covariance may take on the device, next to the network, a query's view, the history and its
-/// training, whose arrays double.
-FormPolicy::Room room_of(const RankerSettings& settings, const NetworkShape& shape, const DeviceHome& home,
-                         bool grows_in_place) {
-  constexpr double kFloatBytes = sizeof(float);
-  constexpr double kDoubleBytes = sizeof(double);
-  constexpr double kWhileDoubling = 3.0;  // the old array and one of twice the size
-  constexpr double kTermBytes = 128.0;    // of a document's terms and their index
-  constexpr double kPartialSums = 264.0;  // of a gradient, at most so many
-  const auto p = static_cast<double>(shape.parameters());
-  const auto most_docs = static_cast<double>(home.most_docs);
-  const double of_doc = static_cast<double>(shape.inputs + 2 * shape.factors()) * kFloatBytes;
-  FormPolicy::Room room;
-  room.bytes = covariance_memory(settings.posterior, home.memory);
-  room.home = grows_in_place ? PosteriorHome::kDevice : PosteriorHome::kOlderDevice;
-  room.most_docs = home.most_docs;
-  room.beside = p * (kPartialSums + 8.0) * kDoubleBytes + most_docs * (of_doc + most_docs * kDoubleBytes);
-  if (const RetrainingRule rule = retraining_rule(settings.trainer); rule.replays()) {
-    constexpr double kParameters = 3.0;  // of θ at the reference, its gradient, and a sample's linear term
-    const auto sampled_docs = 2.0 * static_cast<double>(rule.replay);
-    room.beside += kParameters * p * kDoubleBytes + sampled_docs * (of_doc + kTermBytes);
-  }
-  room.beside_per_doc = kWhileDoubling * (of_doc + kTermBytes);
-  room.docs = home.train.docs;
-  return room;
-}
-
 }  // namespace
-
-std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
-  const RankerKindRow& row = row_of(settings.kind);
-  if (!row.on_device) return fmt::format("'{}' has no device implementation", row.name);
-  if (settings.network.network == NetworkForm::kModule) return "modules run on the CPU";
-  if (!settings.start_from.empty()) return "rankers that start from a model run on the CPU";
-  constexpr std::int64_t kMostLayers = 16;
-  if (settings.network.depth > kMostLayers)
-    return fmt::format("the kernels support at most {} layers", kMostLayers);
-  if (row.weighs_by_ndcg && retraining_rule(settings.trainer).retrain == Retrain::kGrowth)
-    return fmt::format("'{}' with retrain = \"growth\" has no device implementation", row.name);
-  if (history_content(settings).limit > 0) return "history_limit has no device implementation";
-  if (list_loss_of(settings))
-    return fmt::format("loss_kind = \"{}\" has no device implementation",
-                       name_of(settings.trainer.loss_kind));
-  return std::nullopt;
-}
 
 DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
                            std::int64_t cutoff, const DeviceHome& home, const MakeNetwork& make_network)
@@ -182,7 +114,7 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   network_ = make_network(network_spec(settings, shape_, home, first, share_));
   policy_ = FormPolicy(shape_, settings.posterior.form,
-                       room_of(settings, shape_, home, network_->grows_in_place()));
+                       room_on_device(settings, {shape_.inputs, shape_}, home, network_->grows_in_place()));
 }
 
 DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {

@@ -13,23 +13,13 @@
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/certain_list.h"
+#include "models/neural/device_home.h"
 #include "models/neural/document_history.h"
 #include "models/neural/training_sample.h"
 #include "models/posterior/form_policy.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
-
-/// The device that a ranker runs on, its memory, and the documents that the ranker will rank and score.
-/// Rankers on a device share its copy of these documents.
-struct DeviceHome {
-  int device = 0;
-  FeatureMatrix train;         // has to outlive the ranker, as does `eval_docs`
-  std::int64_t most_docs = 0;  // of a query
-  FeatureMatrix eval_docs;
-  std::int64_t memory = 0;     // bytes that the ranker may take on the device, next to these documents
-  RankGroup* ranks = nullptr;  // whose devices have shares of an ensemble's members; outlives the ranker
-};
 
 /// A confident network or an ensemble whose rounds run on a device, with the draws of its CPU counterpart.
 /// The host makes the lists, indexes the documents and pairs of the history, and applies the FormPolicy.
@@ -97,8 +87,5 @@ class DeviceRanker : public OnlineRanker {
   std::vector<double> width_ratios_;  // of the latest list, with a shadow
   bool described_ = false;            // the round is traced: learn() waits for its step
 };
-
-/// Why a ranker cannot run on a device, as a clause; nothing if it can.
-std::optional<std::string> why_not_on_device(const RankerSettings& settings);
 
 }  // namespace olrank

@@ -38,6 +38,7 @@ FullBatchTrainer::Problem FullBatchTrainer::problem_of(const SampledPairs& pairs
 
 double FullBatchTrainer::find_curvature(ExecutionContext& context, const Problem& problem,
                                         std::span<const float> theta) {
+  const auto kept = spec_.model.keep_docs(problem.docs);
   // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound. That of a
   // list's loss is bounded by terms for its pairs: ListObjective::curvature_terms().
   const auto terms =
@@ -163,6 +164,7 @@ double FullBatchTrainer::step_of(int repeats, double curvature) const {
 double FullBatchTrainer::descend_safely(ExecutionContext& context, const Problem& problem,
                                         double& curvature, std::span<float> theta) {
   before_.assign(theta.begin(), theta.end());
+  const auto kept = spec_.model.keep_docs(problem.docs);
   double step = 0.0;
   for (int repeats = 0;; ++repeats) {
     if (by_curvature() && repeats == kRepeatThatFindsCurvature)

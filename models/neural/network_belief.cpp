@@ -87,7 +87,9 @@ void NetworkWidths::observe(ExecutionContext& context, FeatureMatrix docs, const
 }
 
 std::shared_ptr<const Belief> NetworkWidths::freeze() const {
-  return std::shared_ptr<const Belief>(new NetworkWidths(model_, posterior_->freeze()));
+  std::shared_ptr<const Posterior> frozen = posterior_->freeze();
+  if (!frozen) return nullptr;
+  return std::shared_ptr<const Belief>(new NetworkWidths(model_, std::move(frozen)));
 }
 
 ModelTensors NetworkWidths::model(MemberThetas thetas) const {
@@ -95,9 +97,10 @@ ModelTensors NetworkWidths::model(MemberThetas thetas) const {
 }
 
 std::vector<RankerFigure> NetworkWidths::figures(ExecutionContext& context) const {
-  return {{"drift", posterior_->drift(context)},
-          {"negative_widths", static_cast<double>(posterior_->negative_widths())},
-          {"posterior_bytes", static_cast<double>(posterior_->bytes())}};
+  return {
+      {"drift", posterior_->drift(context)},
+      {"negative_widths", static_cast<double>(posterior_->negative_widths())},
+      {"posterior_bytes", static_cast<double>(posterior_->bytes()), posterior_->bytes_are_of_the_run()}};
 }
 
 Evidence NetworkVotes::take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const {

@@ -68,7 +68,8 @@ NetworkSettings with_module_file(const NetworkSettings& settings) {
   return held;
 }
 
-std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, std::int64_t features) {
+std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, std::int64_t features,
+                                               std::optional<int> gpu) {
   ModuleRequest request;
   request.module = settings.module;
   request.features = features;
@@ -79,12 +80,13 @@ std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, 
   request.output_scale = output_scale_of(settings);
   request.symmetric = initialisation_of(settings) == Initialisation::kSymmetric;
   request.file = settings.module_file;
-  return std::make_unique<ModuleModel>(request);
+  return std::make_unique<ModuleModel>(request, gpu);
 }
 
-std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features) {
+std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features,
+                                                 std::optional<int> gpu) {
   if (settings.network != NetworkForm::kModule) return std::make_unique<NetworkModel>(settings, features);
-  return make_module_model(settings, features);
+  return make_module_model(settings, features, gpu);
 }
 
 ModelSize model_size(const NetworkSettings& settings, std::int64_t features) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,10 +33,12 @@ ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape
 bool has_module_file(const NetworkSettings& settings);
 /// Settings that hold the file which they name, so that all their networks are of the same one.
 NetworkSettings with_module_file(const NetworkSettings& settings);
-/// The module that the settings name.
-std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, std::int64_t features);
+/// The module that the settings name, on the CPU or on a GPU as LibTorch numbers them.
+std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, std::int64_t features,
+                                               std::optional<int> gpu = std::nullopt);
 /// The network of these settings; a LibTorch module where they name one.
-std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features);
+std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features,
+                                                 std::optional<int> gpu = std::nullopt);
 
 /// The sizes of a scoring function.
 struct ModelSize {
@@ -44,6 +47,9 @@ struct ModelSize {
   bool reads_lists = false;
 
   std::int64_t parameters() const { return tangents.parameters(); }
+  /// Numbers of a document while the history is trained on, next to its inputs. Lists that are read as a
+  /// whole pass one by one, so that only the scores and weights of all are held.
+  std::int64_t arrays_of_pass() const { return reads_lists ? 4 : 2 * tangents.factors(); }
 };
 
 ModelSize model_size(const NetworkSettings& settings, std::int64_t features);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,9 @@ class TangentModel : public ScoreModel {
  public:
   /// How its gradients fall into factors.
   virtual const TangentShape& tangent_shape() const = 0;
+  /// Documents that calls will go over again and again, and that do not change until the result is
+  /// destroyed: a model that computes elsewhere brings them there once. The model has to outlive it.
+  virtual std::shared_ptr<const void> keep_docs(FeatureMatrix) const { return nullptr; }
   /// θ₀.
   virtual std::vector<float> first_parameters(PhiloxKey key) const = 0;
 

@@ -45,7 +45,7 @@ class Posterior {
   virtual WidthHealth widths(ExecutionContext& context, TangentFactors docs,
                              std::span<double> width_sq) const = 0;
   /// A copy of this posterior that no later pair changes. Large arrays are shared until a later pair
-  /// overwrites them.
+  /// overwrites them. Null on a device.
   virtual std::shared_ptr<const Posterior> freeze() const = 0;
 
   /// Adds pairs of these documents to A.
@@ -64,6 +64,8 @@ class Posterior {
   /// covariance's name.
   virtual std::string_view form() const = 0;
   virtual std::int64_t bytes() const = 0;
+  /// Whether bytes() depends on how memory has grown in this run, so that it is no result.
+  virtual bool bytes_are_of_the_run() const { return false; }
 
   /// A loaded posterior continues to the same bits as the saved one.
   virtual void save(StateWriter& state) const = 0;

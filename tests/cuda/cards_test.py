@@ -1,6 +1,7 @@
 """`olrank run --device` on several emulated GPUs: the same bits wherever a trial is played, and what is refused."""
 
 import collections
+import csv
 import json
 import os
 import pathlib
@@ -82,6 +83,25 @@ class Cards(unittest.TestCase):
         found, made = self.run_on("cuda:0,2", "failed", "--resume")
         self.assertEqual(found, whole)
         self.assertNotIn("cuda:1", made)
+
+    def test_modules_of_a_ranker_on_a_card_give_what_the_cpu_gives(self):
+        log = self.root / "log"
+        flags = ["--data", DATA, "--ranker", "olranknet,p2neurrank", "--set", "ranker.p2neurrank.members=2", "--network", "module",
+                 "--module", "layernorm", "--activation", "gelu", "--width", 4, "--steps", 2, "--rounds", 12, "--protocol-eval-every", 3,
+                 "--seeds", "1-2", "--clicks", "perfect"]
+        figures = {}
+        for device, used in (("cpu", "cpu"), ("auto", "cpu"), ("cuda:1", "cuda:1")):
+            done = self.olrank("run", "--quiet", *flags, "--device", device, "--out", self.root / device, OLRANK_EMULATED_LOG=str(log))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads((self.root / device / "manifest.json").read_text())["device"], used)
+            with (self.root / device / "summary.csv").open(encoding="utf-8") as file:
+                # The fingerprint digests the state, too.
+                figures[device] = [{**row, "result_fingerprint": ""} for row in csv.DictReader(file)]
+        self.assertEqual(len(figures["cpu"]), 4)
+        self.assertEqual(figures["cuda:1"], figures["cpu"])
+        self.assertEqual(figures["auto"], figures["cpu"])
+        # A covariance for each trial of olranknet; members of an ensemble need none.
+        self.assertEqual(log.read_text().split(), ["cuda:1", "cuda:1"])
 
     def test_info_lists_every_card_with_its_memory(self):
         cards = "Card=8GB,Card=busy,Other card=4GB"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/ops/pair_training.h"
@@ -110,6 +111,20 @@ inline std::vector<float> random_factors(const NetworkShape& shape, std::int64_t
   return factors;
 }
 
+/// Factors of a shape that no network has: normal numbers, some units inactive, and δ = 1 in plain vectors.
+inline std::vector<float> random_factors(const TangentShape& shape, std::int64_t docs, std::uint64_t seed) {
+  std::vector<float> factors = random_numbers(docs * shape.factors(), seed);
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    for (const NetworkLayer& layer : shape.layers()) {
+      float* deltas = factors.data() + doc * shape.factors() + layer.delta;
+      if (layer.rows == 1 && !layer.has_bias()) deltas[0] = 1.0F;
+      for (std::int64_t unit = 1; unit < layer.rows; unit += 3)
+        if ((unit + doc) % 2 == 0) deltas[unit] = 0.0F;
+    }
+  }
+  return factors;
+}
+
 /// The gradients of documents, [docs × p].
 inline Eigen::MatrixXd slow_gradients(const TangentShape& shape, TangentFactors docs) {
   Eigen::MatrixXd gradients(docs.docs, shape.parameters());
@@ -145,6 +160,36 @@ inline std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count)
     terms.push_back({first, second, 1.0 + draws.index(5), 3.0 * draws.normal()});
   }
   return terms;
+}
+
+/// A shape of layers one after another, {rows, columns, whether there is a bias}; one row without a bias is
+/// a plain vector.
+struct LayerSize {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  bool bias = false;
+};
+inline TangentShape shape_of_layers(const std::vector<LayerSize>& sizes) {
+  std::vector<NetworkLayer> layers;
+  std::int64_t place = 0;
+  for (const LayerSize& size : sizes) {
+    NetworkLayer layer;
+    layer.rows = size.rows;
+    layer.columns = size.columns;
+    layer.weight = place;
+    if (size.bias) layer.bias = place + size.rows * size.columns;
+    layers.push_back(layer);
+    place += size.rows * (size.columns + (size.bias ? 1 : 0));
+  }
+  return TangentShape(std::move(layers));
+}
+
+/// What modules bring: residual blocks, normalised layers with their gains and biases in one vector, whole
+/// rows, and layers of many sizes in no order.
+inline std::vector<TangentShape> module_shapes() {
+  return {shape_of_layers({{6, 5, true}, {6, 6, true}, {6, 6, true}, {1, 6, true}}),
+          shape_of_layers({{6, 5, true}, {6, 6, true}, {1, 24}, {1, 6, true}}), TangentShape::of_rows(23),
+          shape_of_layers({{2, 3}, {1, 9}, {5, 2, true}, {3, 3}, {1, 4}})};
 }
 
 /// The shapes that tests go through: depths 1 to 4, with and without biases, odd sizes.

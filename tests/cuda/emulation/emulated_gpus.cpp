@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,11 +19,13 @@
 #include <vector>
 
 #include "core/device/device_network.h"
+#include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/byte_size.h"
 #include "cuda/engine/resident_network.h"
+#include "cuda/engine/uploaded_posterior.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/emulator.h"
 
@@ -106,12 +109,22 @@ std::int64_t free_bytes_of(const GpuDescription& gpu) {
 
 void sleep_while_waiting(const GpuDescription&) {}
 
+std::optional<int> libtorch_number_of(int) {
+  return std::nullopt;
+}
+
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec) {
   survey_of_emulator();
   const std::string gpu = device_name(std::span(&spec.device, 1));
   write_to_log(gpu);
   if (gpu == variable("OLRANK_EMULATED_FAILURE")) return std::make_unique<FailingNetwork>(spec);
   return emulated::make_network(spec);
+}
+
+std::unique_ptr<DevicePosterior> make_device_posterior(const DevicePosteriorRequest& request) {
+  survey_of_emulator();
+  write_to_log(device_name(std::span(&request.device, 1)));
+  return emulated::make_posterior(request);
 }
 
 }  // namespace olrank

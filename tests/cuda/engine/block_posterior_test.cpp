@@ -24,8 +24,12 @@ namespace {
 constexpr std::int64_t kBlockDocs = 12;
 constexpr DeviceCovariance kBlockForms[] = {DeviceCovariance::kUnitBlocks, DeviceCovariance::kLastLayer};
 
+NetworkShape block_shape() {
+  return standard_shape(5, 4, 3);
+}
+
 device::ResidentPosteriorSpec block_spec() {
-  return {standard_shape(5, 4, 3), 0.3, 0.125, {}};
+  return {block_shape(), 0.3, 0.125, {}};
 }
 
 Covariance on_cpu_of(DeviceCovariance covariance) {
@@ -50,7 +54,7 @@ class BlockPosteriorTest : public KernelTest {
 class BlockQuery {
  public:
   explicit BlockQuery(std::uint64_t seed, std::int64_t count = 3)
-      : rows_(on_device(random_factors(block_spec().shape, kBlockDocs, seed))), count_(count) {
+      : rows_(on_device(random_factors(block_shape(), kBlockDocs, seed))), count_(count) {
     for (std::int64_t s = 0; s < count; ++s) {
       chosen_.push_back({static_cast<std::int32_t>((5 * s + 1) % kBlockDocs),
                          static_cast<std::int32_t>((7 * s + 2) % kBlockDocs)});
@@ -109,7 +113,7 @@ TEST_P(BlockPosteriorTest, MatchesTheCpu) {
       BlockQuery query(100 + round);
       const std::vector<double> m = query.m_by(*on_device);
       const auto at = [&](std::int64_t i, std::int64_t j) { return m[i * (i + 1) / 2 + j]; };
-      const std::vector<float> factors = random_factors(block_spec().shape, kBlockDocs, 100 + round);
+      const std::vector<float> factors = random_factors(block_shape(), kBlockDocs, 100 + round);
       const TangentFactors view = view_of(block_spec().shape, factors);
       std::vector<double> expected(kBlockDocs * kBlockDocs);
       on_cpu->width_sq(context, view, expected);

@@ -13,11 +13,10 @@ constexpr double kBlockLambda = 0.4;
 constexpr double kBlockScale = 0.125;
 
 /// Places in θ of each block's parameters, written out: a unit's weights, then its bias.
-std::vector<std::vector<std::int64_t>> places_of_blocks(const NetworkShape& shape,
+std::vector<std::vector<std::int64_t>> places_of_blocks(const TangentShape& shape,
                                                         std::int64_t first_layer) {
   std::vector<std::vector<std::int64_t>> places;
-  for (std::int64_t l = first_layer; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
+  for (const NetworkLayer& layer : shape.layers().subspan(first_layer)) {
     for (std::int64_t unit = 0; unit < layer.rows; ++unit) {
       places.emplace_back();
       for (std::int64_t c = 0; c < layer.columns; ++c)
@@ -29,11 +28,12 @@ std::vector<std::vector<std::int64_t>> places_of_blocks(const NetworkShape& shap
 }
 
 /// Factors in which every third hidden unit is inactive for all documents, and every unit for document 2.
-std::vector<float> partly_dead_factors(const NetworkShape& shape, std::int64_t docs, std::uint64_t seed) {
+template <class Shape>
+std::vector<float> partly_dead_factors(const Shape& shape, std::int64_t docs, std::uint64_t seed) {
   std::vector<float> factors = random_factors(shape, docs, seed);
   for (std::int64_t doc = 0; doc < docs; ++doc) {
-    for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
-      const NetworkLayer layer = shape.layer(l);
+    const TangentShape all(shape);
+    for (const NetworkLayer& layer : all.layers().first(all.layers().size() - 1)) {
       for (std::int64_t unit = 0; unit < layer.rows; ++unit) {
         if (unit % 3 == 1 || doc == 2) factors[doc * shape.factors() + layer.delta + unit] = 0.0F;
       }
@@ -44,7 +44,7 @@ std::vector<float> partly_dead_factors(const NetworkShape& shape, std::int64_t d
 
 /// Blocks as the device keeps them, round by round, beside the matrices that they stand for.
 struct BlockRounds {
-  NetworkShape shape;
+  TangentShape shape;
   device::BlockTable blocks;
   std::vector<std::vector<std::int64_t>> places;
   DeviceArray<double> roots;
@@ -55,7 +55,7 @@ struct BlockRounds {
   DeviceArray<double> energies;
   std::vector<Eigen::MatrixXd> a;
 
-  BlockRounds(const NetworkShape& of, std::int64_t first_layer)
+  BlockRounds(const TangentShape& of, std::int64_t first_layer)
       : shape(of),
         blocks(of, first_layer),
         places(places_of_blocks(of, first_layer)),
@@ -108,7 +108,7 @@ struct BlockRounds {
         // Sums in double of numbers whose scale is that of the diagonal.
         const double scale = std::sqrt(expected(i, i) * expected(j, j));
         ASSERT_TRUE(std::abs(found[i * docs + j] - expected(i, j)) <= 1e-11 * scale)
-            << shape.depth << " " << docs << " " << i << " " << j;
+            << shape.parameters() << " " << docs << " " << i << " " << j;
       }
     }
   }
@@ -164,9 +164,9 @@ struct BlockRounds {
 class BlockCovarianceKernelTest : public KernelTest {};
 
 TEST_P(BlockCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
-  for (const NetworkShape& shape : {ntk_shape(9, 12, 2), standard_shape(70, 5, 2), standard_shape(4, 7, 3),
-                                    ntk_shape(5, 6, 4), linear_shape(7)}) {
-    for (const std::int64_t first_layer : {std::int64_t{0}, shape.depth - 1}) {
+  const auto expect_match = [](const auto& shape) {
+    const auto last = std::ssize(TangentShape(shape).layers()) - 1;
+    for (const std::int64_t first_layer : {std::int64_t{0}, last}) {
       BlockRounds rounds(shape, first_layer);
       std::uint64_t seed = 30;
       for (const std::int64_t count : {0, 1, 5, 32, 9}) {
@@ -180,7 +180,11 @@ TEST_P(BlockCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
       }
       rounds.expect_state();
     }
-  }
+  };
+  for (const NetworkShape& shape : {ntk_shape(9, 12, 2), standard_shape(70, 5, 2), standard_shape(4, 7, 3),
+                                    ntk_shape(5, 6, 4), linear_shape(7)})
+    expect_match(shape);
+  for (const TangentShape& shape : module_shapes()) expect_match(shape);
 }
 
 TEST_P(BlockCovarianceKernelTest, GramsTakeAnyNumberOfDocuments) {
@@ -190,8 +194,9 @@ TEST_P(BlockCovarianceKernelTest, GramsTakeAnyNumberOfDocuments) {
     rounds.play(partly_dead_factors(shape, docs, 3), {});
   }
   // Parts of two units.
-  BlockRounds wide(ntk_shape(2, 90, 2), 0);
-  wide.play(partly_dead_factors(wide.shape, 130, 3), {});
+  const NetworkShape wide_shape = ntk_shape(2, 90, 2);
+  BlockRounds wide(wide_shape, 0);
+  wide.play(partly_dead_factors(wide_shape, 130, 3), {});
 }
 
 // A squared U would leave nothing of λ beside 10¹⁸ times as much, and of the pairs' difference.

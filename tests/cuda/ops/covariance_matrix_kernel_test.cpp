@@ -42,7 +42,7 @@ void expect_lower(const std::vector<double>& found, const Eigen::MatrixXd& expec
 }
 
 TEST_P(CovarianceMatrixKernelTest, FormsBothMatrices) {
-  for (const NetworkShape& shape : {ntk_shape(5, 6, 2), standard_shape(4, 7, 3), linear_shape(7)}) {
+  const auto expect_match = [](const auto& shape) {
     for (const std::int64_t n : {1, 33, 300}) {
       const std::vector<float> factors = random_factors(shape, 2 * n, 4);
       auto rows = on_device(factors);
@@ -71,7 +71,10 @@ TEST_P(CovarianceMatrixKernelTest, FormsBothMatrices) {
                    kMatrixLambda * Eigen::MatrixXd::Identity(p, p) + kMatrixScale * g.transpose() * g,
                    1e-13 * (1.0 + static_cast<double>(n) * largest));
     }
-  }
+  };
+  for (const NetworkShape& shape : {ntk_shape(5, 6, 2), standard_shape(4, 7, 3), linear_shape(7)})
+    expect_match(shape);
+  for (const TangentShape& shape : module_shapes()) expect_match(shape);
 }
 
 TEST_P(CovarianceMatrixKernelTest, CopiesMatricesAndTriangles) {

@@ -9,12 +9,13 @@ namespace {
 class DiagonalCovarianceKernelTest : public KernelTest {};
 
 /// Factors with some units dead for all documents and some documents without a live unit.
-std::vector<float> factors_with_dead_units(const NetworkShape& shape, std::int64_t docs) {
+template <class Shape>
+std::vector<float> factors_with_dead_units(const Shape& shape, std::int64_t docs) {
   std::vector<float> factors = random_factors(shape, docs, 17);
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     float* row = factors.data() + doc * shape.factors();
-    for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
-      const NetworkLayer layer = shape.layer(l);
+    const TangentShape all(shape);
+    for (const NetworkLayer& layer : all.layers().first(all.layers().size() - 1)) {
       for (std::int64_t unit = 0; unit < layer.rows; ++unit) {
         if (unit % 3 == 1 || doc == 2) row[layer.delta + unit] = 0.0F;
       }
@@ -34,7 +35,7 @@ struct Device {
 TEST_P(DiagonalCovarianceKernelTest, AccumulationMatchesCpu) {
   constexpr double kLambda = 0.3;
   constexpr double kScale = 0.125;
-  for (const NetworkShape& shape : test_shapes()) {
+  const auto expect_equal_diagonals = [&](const auto& shape) {
     const std::vector<float> factors = random_factors(shape, 12, 3);
     const std::vector<PreferencePair> pairs = {{4, 1}, {0, 11}, {5, 5}, {4, 2}};
     auto rows = on_device(factors);
@@ -63,10 +64,13 @@ TEST_P(DiagonalCovarianceKernelTest, AccumulationMatchesCpu) {
     std::vector<double> root;
     for (const double value : expected) root.push_back(std::sqrt(kScale / value));
     EXPECT_TRUE(all_near(device.root.to_host(), root, 0.0, 1e-14));
-  }
+  };
+  for (const NetworkShape& shape : test_shapes()) expect_equal_diagonals(shape);
+  for (const TangentShape& shape : module_shapes()) expect_equal_diagonals(shape);
 }
 
-void expect_equal_grams(const NetworkShape& shape, std::int64_t docs) {
+template <class Shape>
+void expect_equal_grams(const Shape& shape, std::int64_t docs) {
   constexpr double kScale = 0.25;
   ExecutionContext context;
   const std::vector<float> factors = factors_with_dead_units(shape, docs);
@@ -98,10 +102,12 @@ void expect_equal_grams(const NetworkShape& shape, std::int64_t docs) {
 
 TEST_P(DiagonalCovarianceKernelTest, GramsMatchCpu) {
   for (const NetworkShape& shape : test_shapes()) expect_equal_grams(shape, 10);
+  for (const TangentShape& shape : module_shapes()) expect_equal_grams(shape, 33);
   for (const std::int64_t docs : {0, 1, 31, 32, 33, 64, 65, 130})
     expect_equal_grams(ntk_shape(5, 6, 2), docs);
   // More units than one part lists.
   expect_equal_grams(ntk_shape(3, 300, 2), 3);
+  expect_equal_grams(shape_of_layers({{140, 2, true}, {1, 300}, {150, 3}}), 3);
 }
 
 OLRANK_KERNEL_TESTS(DiagonalCovarianceKernelTest);

@@ -24,7 +24,8 @@ std::size_t at(std::int64_t i, std::int64_t j, std::int64_t stride) {
   return static_cast<std::size_t>(i * stride + j);
 }
 
-void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int64_t pairs) {
+template <class Shape>
+void expect_equal_kernels(const Shape& shape, std::int64_t docs, std::int64_t pairs) {
   ExecutionContext context;
   const std::int64_t stride = docs + 3;
   const std::vector<float> factors = random_factors(shape, docs, 3);
@@ -66,6 +67,7 @@ void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int
 
 TEST_P(DualFormKernelTest, QueryKernelsMatchCpu) {
   for (const NetworkShape& shape : test_shapes()) expect_equal_kernels(shape, 9, 7);
+  for (const TangentShape& shape : module_shapes()) expect_equal_kernels(shape, 33, 7);
   for (const std::int64_t docs : {0, 1, 31, 32, 33, 65}) {
     expect_equal_kernels(ntk_shape(5, 6, 2), docs, docs == 0 ? 3 : 34);
     expect_equal_kernels(ntk_shape(5, 6, 2), 5, docs);

@@ -10,7 +10,8 @@ namespace {
 
 class GradientProductsKernelTest : public KernelTest {};
 
-void expect_equal_sums(const NetworkShape& shape, std::int64_t docs) {
+template <class Shape>
+void expect_equal_sums(const Shape& shape, std::int64_t docs) {
   ExecutionContext context;
   const std::int64_t p = shape.parameters();
   const std::vector<float> factors = random_factors(shape, docs, 6);
@@ -29,10 +30,10 @@ void expect_equal_sums(const NetworkShape& shape, std::int64_t docs) {
   std::vector<double> expected(docs);
   gradient_products(context, shape, view_of(shape, factors), v, expected);
   // Sums of up to 2,000 products of numbers below 100, in double.
-  EXPECT_TRUE(all_near(products.to_host(), expected, 1e-10, 1e-12)) << shape.depth << " " << docs;
+  EXPECT_TRUE(all_near(products.to_host(), expected, 1e-10, 1e-12)) << p << " " << docs;
   std::vector<double> expected_sum(p);
   gradient_sum(context, shape, view_of(shape, factors), weights, expected_sum);
-  EXPECT_TRUE(all_near(sum.to_host(), expected_sum, 1e-10, 1e-12)) << shape.depth << " " << docs;
+  EXPECT_TRUE(all_near(sum.to_host(), expected_sum, 1e-10, 1e-12)) << p << " " << docs;
 
   const auto skip = on_device(std::vector<std::int32_t>{1});
   auto untouched = on_device(expected_sum);
@@ -43,6 +44,9 @@ void expect_equal_sums(const NetworkShape& shape, std::int64_t docs) {
 
 TEST_P(GradientProductsKernelTest, ProductsAndSumsMatchCpu) {
   for (const NetworkShape& shape : test_shapes()) expect_equal_sums(shape, 19);
+  for (const TangentShape& shape : module_shapes()) expect_equal_sums(shape, 33);
+  // Several tiles of units in layers of other sizes, and of columns in plain vectors.
+  expect_equal_sums(shape_of_layers({{70, 3, true}, {1, 130}, {65, 2}, {2, 66, true}}), 20);
   for (const std::int64_t docs : {0, 1, 31, 64, 65, 200}) expect_equal_sums(ntk_shape(5, 6, 2), docs);
   expect_equal_sums(standard_shape(70, 66, 3), 20);
 }

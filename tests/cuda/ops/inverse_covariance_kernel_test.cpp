@@ -15,7 +15,7 @@ constexpr double kPrimalScale = 0.125;
 
 /// The primal form as the device keeps it, round by round, beside the matrix that it inverts.
 struct PrimalRounds {
-  NetworkShape shape;
+  TangentShape shape;
   std::int64_t p;
   DeviceArray<double> inverse;
   DeviceArray<std::int32_t> delta;
@@ -25,7 +25,7 @@ struct PrimalRounds {
   device::Products products{plans, nullptr};
   Eigen::MatrixXd a;
 
-  explicit PrimalRounds(const NetworkShape& of)
+  explicit PrimalRounds(const TangentShape& of)
       : shape(of),
         p(shape.parameters()),
         inverse(p * p),
@@ -61,7 +61,7 @@ struct PrimalRounds {
         // |g_i||g_j|.
         const double tolerance = 1e-12 * kPrimalScale / kPrimalLambda * g.row(i).norm() * g.row(j).norm();
         ASSERT_NEAR(found[i * docs + j], expected(i, j), tolerance)
-            << shape.depth << " " << docs << " " << i << " " << j;
+            << p << " " << docs << " " << i << " " << j;
       }
     }
     for (const PreferencePair& pair : pairs) {
@@ -72,8 +72,7 @@ struct PrimalRounds {
 };
 
 TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
-  for (const NetworkShape& shape :
-       {ntk_shape(9, 12, 2), ntk_shape(21, 24, 2), standard_shape(4, 7, 3), linear_shape(7)}) {
+  const auto expect_match = [](const auto& shape) {
     PrimalRounds rounds(shape);
     std::uint64_t seed = 30;
     for (const std::int64_t count : {0, 1, 5, 40, 2}) {
@@ -103,7 +102,11 @@ TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
     const device::CovarianceStatus status = rounds.status.to_host()[0];
     EXPECT_EQ(status.failed, 0);
     EXPECT_NEAR(status.log_det, log_det, 1e-10 * (1.0 + log_det));
-  }
+  };
+  for (const NetworkShape& shape :
+       {ntk_shape(9, 12, 2), ntk_shape(21, 24, 2), standard_shape(4, 7, 3), linear_shape(7)})
+    expect_match(shape);
+  for (const TangentShape& shape : module_shapes()) expect_match(shape);
 }
 
 TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {

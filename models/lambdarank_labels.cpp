@@ -49,8 +49,10 @@ LearnReport LambdaRankLabels::learn(RoundContext& context, const Feedback& feedb
   const auto measured = context.clock.measure("train");
   asked_.push_back(feedback.query.query);
   std::vector<float> theta(this->theta().begin(), this->theta().end());
+  // Without the user, whose clicks change nothing.
+  const PhiloxKey key = make_key({.seed = keys().seed, .purpose = Purpose::kBatch, .fold = keys().fold});
   for (std::int64_t step = 0; step < steps_a_round_; ++step) {
-    RngStream draws(keys().key(Purpose::kBatch), feedback.round, static_cast<std::uint32_t>(step));
+    RngStream draws(key, feedback.round, static_cast<std::uint32_t>(step));
     drawn_.clear();
     for (std::int64_t number = 0; number < std::min(batch_, std::ssize(asked_)); ++number)
       drawn_.push_back(asked_[draws.index_of(std::ssize(asked_))]);

@@ -47,11 +47,11 @@ class Frame(unittest.TestCase):
             done = olrank(command, flag, "1")
             self.assertEqual(done.returncode, 2)
             self.assertEqual(done.stderr, f"olrank: Unknown flag '{flag}'. Did you mean '{here}'? See 'olrank {command} --help'.\n")
-        self.assertIn("'run'", olrank("train").stderr)
+        self.assertIn("'train'", olrank("fit").stderr)
 
     def test_nothing_is_suggested_that_is_not_close(self):
         self.assertEqual(olrank("run", "--zzzzqqq").stderr, "olrank: Unknown flag '--zzzzqqq'. See 'olrank run --help'.\n")
-        self.assertIn("Unknown command 'frobnicate'. The commands are run, tune,", olrank("frobnicate").stderr)
+        self.assertIn("Unknown command 'frobnicate'. The commands are run, train, tune,", olrank("frobnicate").stderr)
 
     def test_help_is_a_command(self):
         self.assertEqual(olrank("help").stdout, olrank("--help").stdout)

@@ -76,7 +76,10 @@ def check_command(line):
             words = words[:end]
             break
     arguments = words[1:]
-    if arguments and arguments[0] == "run":
+    if "--start-from" in arguments:  # a model that a command before it has made
+        place = arguments.index("--start-from")
+        arguments = arguments[:place] + arguments[place + 2:]
+    if arguments and arguments[0] in ("run", "train"):
         done = olrank(*[a for a in arguments if a != "--print-config"], "--print-config")
         return None if done.returncode == 0 else done.stderr.strip()
     command = []

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/MEASUREMENTS.md from the files in docs/benchmarks.
+"""Writes the tables of docs/MEASUREMENTS.md, TRAINING.md and GENERALISATION.md from the files in docs/benchmarks.
 
 bench/tables.py [--check | --add-study NAME OUT [--with-times] | --load NUMBER NAME...]
 
@@ -15,7 +15,7 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path("docs/MEASUREMENTS.md")
+PAGES = [pathlib.Path("docs") / name for name in ("MEASUREMENTS.md", "TRAINING.md", "GENERALISATION.md")]
 FILES = pathlib.Path("docs/benchmarks")
 BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
 IDLE_LOAD = 0.5
@@ -204,8 +204,30 @@ def study_table(name):
     return "".join(text)
 
 
+def training_table(name):
+    found = read(name)
+    networks = {"linear": "linear", "mlp": f"m = {found['width']}"}
+    rows = [[networks[one["network"]], one["version"], time(one["seconds"]), time(one["olrank_seconds"]), ratio(one["ratio"])]
+            for one in found["rows"]]
+    header = ["network", "PyTorch's loop", "PyTorch", "olrank", "ratio"]
+    return f"[{name}.json](benchmarks/{name}.json); PyTorch {found['torch']}, one thread; {found['docs']:,} documents × " \
+        f"{found['features']}, batches of {found['batch']} queries\n\n" + markdown(header, rows)
+
+
+def claims_table(name):
+    found = read(name)
+    seeds = found["seeds"]
+    text = f"[{name}.json](benchmarks/{name}.json), seeds {seeds[0]} to {seeds[-1]}; {found['sizes']}\n\n"
+    rows = []
+    for one in found["claims"]:
+        limit = "–" if one.get("at_most") is None else f"≤ {one['at_most']:.1f}".replace("-", "−")
+        rows.append([one["experiment"], one["subject"], one["quantity"],
+                     f"{one['mean']:.3f} ± {one['half_width_95']:.3f}".replace("-", "−"), limit, one.get("verdict") or "–"])
+    return text + markdown(["", "what", "figure", "measured", "theory", "verdict"], rows)
+
+
 KINDS = {"ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
-         "ladder": ladder_table}
+         "ladder": ladder_table, "training": training_table, "claims": claims_table}
 
 
 def kept_rounds(widths):
@@ -248,16 +270,21 @@ def main():
     if arguments.add_study:
         add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]), arguments.with_times)
         return
-    page = PAGE.read_text()
-    written = BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)
+    tables = set()
+    for path in PAGES:
+        page = path.read_text()
+        written = BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)
+        of_page = {block[3] for block in BLOCK.finditer(page)}
+        if not arguments.check:
+            path.write_text(written)
+        elif not of_page or written != page:
+            sys.exit(f"{path} differs from its files; run bench/tables.py to rewrite it")
+        tables |= of_page
+    unused = sorted(path.name for path in FILES.glob("*.json") if path.stem not in tables)
+    if unused:
+        sys.exit(f"no page has a table of {', '.join(unused)}")
     if arguments.check:
-        tables = {block[3] for block in BLOCK.finditer(page)}
-        unused = sorted(path.name for path in FILES.glob("*.json") if path.stem not in tables)
-        if not tables or written != page or unused:
-            sys.exit(f"{PAGE} differs from its files (without a table: {unused}); run bench/tables.py to rewrite it")
         print(f"{len(tables)} tables match their files")
-        return
-    PAGE.write_text(written)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,10 @@ class Training(Folder):
         mean = sum(one["test"]["ndcg@10"] for one in each) / 3
         self.assertAlmostEqual(whole["test"]["ndcg@10"], mean, places=12)
         self.assertGreater(whole["half_width_95"]["ndcg@10"], 0)
-        self.assertIn("<svg", (self.root / "o/report.html").read_text())
+        page = (self.root / "o/report.html").read_text()
+        self.assertIn("<svg", page)
+        self.assertIn("\nloss = &quot;listnet&quot;\n", page)
+        self.assertNotIn("\ufffd", page)
 
     def test_a_killed_training_ends_in_the_same_bits(self):
         settings = ["--data", "synth:mslr-like?queries=60", "--network", "mlp", "--width", 32, "--patience", 200, "--epochs", 200]

@@ -1,11 +1,12 @@
 """Writes the tables of docs/MEASUREMENTS.md, TRAINING.md and GENERALISATION.md from the files in docs/benchmarks.
 
-bench/tables.py [--check | --add-study NAME OUT [--with-times] | --load NUMBER NAME...]
+bench/tables.py [--check | --add-study NAME OUT [--with-times] | --add-generalisation OUT | --load NUMBER NAME...]
 
 A table is the text between `<!-- table KIND NAME -->` and `<!-- end of table -->`, generated from NAME.json alone.
 --check changes nothing and fails if a table differs from its file. --add-study copies study.json of a study's folder into
 docs/benchmarks, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are
-only meaningful on an idle machine: --with-times keeps them. --load records how many programs ran before the measurements of these files began; a
+only meaningful on an idle machine: --with-times keeps them. --add-generalisation does so with generalisation.json of a folder of
+`olrank bench generalisation`. --load records how many programs ran before the measurements of these files began; a
 busy machine is then noted above their tables."""
 
 import argparse
@@ -15,7 +16,7 @@ import pathlib
 import re
 import sys
 
-PAGES = [pathlib.Path("docs") / name for name in ("MEASUREMENTS.md", "TRAINING.md", "GENERALISATION.md")]
+PAGES = tuple(pathlib.Path("docs") / name for name in ("MEASUREMENTS.md", "TRAINING.md", "GENERALISATION.md"))
 FILES = pathlib.Path("docs/benchmarks")
 BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
 IDLE_LOAD = 0.5
@@ -204,6 +205,47 @@ def study_table(name):
     return "".join(text)
 
 
+def number(value):
+    return f"{value:.3g}" if abs(value) < 0.01 else f"{value:.2f}"
+
+
+def claims_table(letter):
+    """The claims of one experiment."""
+    def table(name):
+        found = read(name)
+        rows = []
+        for claim in found["claims"]:
+            if claim["experiment"] != letter:
+                continue
+            half = "" if claim["half_width_95"] is None else f" ± {number(claim['half_width_95'])}"
+            theory = f"≤ {claim['at_most']:g}" if "at_most" in claim else "–"
+            rows.append([one.replace("-", "−") if one in (theory,) else one for one in (
+                claim["subject"], claim["quantity"], f"{number(claim['mean'])}{half}".replace("-", "−"), theory, claim["verdict"])])
+        return markdown(["what", "figure", "measured", "theory", "verdict"], rows)
+    return table
+
+
+def gaps_table(figure):
+    """The means of a figure, a column for each line."""
+    def table(name):
+        found = next(one for one in read(name)["figures"] if one["name"] == figure)
+        at = sorted({point[0] for line in found["lines"] for point in line["points"]})
+        rows = []
+        for x in at:
+            values = ([point[1] for point in line["points"] if point[0] == x] for line in found["lines"])
+            rows.append([f"{x:g}", *(f"{value[0]:.3g}" if value else "–" for value in values)])
+        return f"{found['subtitle']}\n\n" + markdown([found["x"], *(line["line"] for line in found["lines"])], rows)
+    return table
+
+
+def study_of_generalisation(name):
+    """What was run, where."""
+    found = read(name)
+    data = "; ".join(f"{one['name']}: the {one['queries']} of {one['of']} queries with {one['longest']} documents or more"
+                     for one in found["data"])
+    return f"{source(name, found['machine'])}; {len(found['seeds'])} seeds. Sizes: {found['sizes']}. {data}.\n"
+
+
 def training_table(name):
     found = read(name)
     networks = {"linear": "linear", "mlp": f"m = {found['width']}"}
@@ -214,30 +256,32 @@ def training_table(name):
         f"{found['features']}, batches of {found['batch']} queries\n\n" + markdown(header, rows)
 
 
-def claims_table(name):
-    found = read(name)
-    seeds = found["seeds"]
-    text = f"[{name}.json](benchmarks/{name}.json), seeds {seeds[0]} to {seeds[-1]}; {found['sizes']}\n\n"
-    rows = []
-    for one in found["claims"]:
-        limit = "–" if one.get("at_most") is None else f"≤ {one['at_most']:.1f}".replace("-", "−")
-        rows.append([one["experiment"], one["subject"], one["quantity"],
-                     f"{one['mean']:.3f} ± {one['half_width_95']:.3f}".replace("-", "−"), limit, one.get("verdict") or "–"])
-    return text + markdown(["", "what", "figure", "measured", "theory", "verdict"], rows)
-
-
 KINDS = {"ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
-         "ladder": ladder_table, "training": training_table, "claims": claims_table}
+         "ladder": ladder_table, "training": training_table, "generalisation": study_of_generalisation,
+         **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},
+         **{f"gaps_{noise}": gaps_table(f"gap-by-length-{noise}") for noise in ("query", "document")}}
 
 
 def kept_rounds(widths):
     return [at for at in widths if at["round"] in (10, 100, 1000, 10000) or at is widths[-1]]
 
 
+def machine_of(manifest):
+    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
+    return {"processor": processor, "cores": len(os.sched_getaffinity(0)), "blas": manifest["blas"],
+            "compiler": manifest["compiler"], "date": manifest["started"][:10]}
+
+
+def add_generalisation(folder):
+    """Without the path of the data, which is the machine's."""
+    found = json.loads((folder / "generalisation.json").read_text())
+    machine = machine_of(json.loads((folder / "manifest.json").read_text()))
+    (FILES / "generalisation.json").write_text(json.dumps({"machine": machine, **found}, indent=1, ensure_ascii=False) + "\n")
+
+
 def add_study(name, folder, with_times):
     study = json.loads((folder / "study.json").read_text())
     manifest = json.loads((folder / "manifest.json").read_text())
-    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
     for user in study["users"]:
         for result in user["results"]:
             result["width_ratios"] = kept_rounds(result["width_ratios"])
@@ -245,9 +289,7 @@ def add_study(name, folder, with_times):
                 del result["milliseconds_by_stage"]
                 for slug in TIMES:
                     result["figures"].pop(slug, None)
-    machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "blas": manifest["blas"],
-               "compiler": manifest["compiler"], "date": manifest["started"][:10]}
-    (FILES / f"{name}.json").write_text(json.dumps({"machine": machine, **study}, indent=1, ensure_ascii=False) + "\n")
+    (FILES / f"{name}.json").write_text(json.dumps({"machine": machine_of(manifest), **study}, indent=1, ensure_ascii=False) + "\n")
 
 
 def add_load(load, names):
@@ -262,6 +304,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--add-study", nargs=2, metavar=("NAME", "OUT"))
     parser.add_argument("--with-times", action="store_true")
+    parser.add_argument("--add-generalisation", metavar="OUT")
     parser.add_argument("--load", nargs="+", metavar=("NUMBER", "NAME"))
     arguments = parser.parse_args()
     if arguments.load:
@@ -270,21 +313,22 @@ def main():
     if arguments.add_study:
         add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]), arguments.with_times)
         return
-    tables = set()
-    for path in PAGES:
-        page = path.read_text()
-        written = BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)
-        of_page = {block[3] for block in BLOCK.finditer(page)}
-        if not arguments.check:
-            path.write_text(written)
-        elif not of_page or written != page:
-            sys.exit(f"{path} differs from its files; run bench/tables.py to rewrite it")
-        tables |= of_page
-    unused = sorted(path.name for path in FILES.glob("*.json") if path.stem not in tables)
-    if unused:
-        sys.exit(f"no page has a table of {', '.join(unused)}")
+    if arguments.add_generalisation:
+        add_generalisation(pathlib.Path(arguments.add_generalisation))
+        return
+    pages = {path: path.read_text() for path in PAGES}
+    written = {path: BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)
+               for path, page in pages.items()}
     if arguments.check:
+        tables = {block[3] for page in pages.values() for block in BLOCK.finditer(page)}
+        unused = sorted(path.name for path in FILES.glob("*.json") if path.stem not in tables)
+        wrong = [str(path) for path in PAGES if written[path] != pages[path]]
+        if not tables or wrong or unused:
+            sys.exit(f"{', '.join(wrong)} differs from its files (without a table: {unused}); run bench/tables.py to rewrite it")
         print(f"{len(tables)} tables match their files")
+        return
+    for path, page in written.items():
+        path.write_text(page)
 
 
 if __name__ == "__main__":

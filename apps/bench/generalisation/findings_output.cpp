@@ -110,15 +110,17 @@ std::string findings_page(const GeneralisationFindings& findings, const Generali
   page.program = "olrank bench generalisation";
   page.title = "What list length does to generalisation";
   std::size_t bounds = 0;
-  std::size_t exceeded = 0;
+  std::size_t above = 0;
   for (const TheoryClaim& claim : findings.claims) {
     bounds += claim.at_most ? 1 : 0;
-    exceeded += claim.verdict() == "exceeded" ? 1 : 0;
+    above += claim.verdict() == "above" ? 1 : 0;
   }
   page.sentence = fmt::format(
-      "{} of {} are exceeded, over {}. Intervals are 95 % t intervals over seeds, or over folds "
-      "in F; a slope is one of logs, fitted for each seed.",
-      exceeded, counted(bounds, "bound"), counted(findings.seeds, "seed"));
+      "Of {1}, measurements are significantly above {0}, over {2}. Intervals are 95 % t intervals over "
+      "seeds, "
+      "over folds in F; a slope is one of logs, fitted for each seed. A slope above its bound does not "
+      "contradict a theorem, which bounds values.",
+      above, counted(bounds, "bound"), counted(findings.seeds, "seed"));
   page.settings = fmt::format("{}\nseeds {}\n{}\n", command, fmt::join(plan.seeds, ","), plan.sizes.text());
   for (const ExperimentTitle& title : kExperimentTitles) {
     ClaimsSection section;

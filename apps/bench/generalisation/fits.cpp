@@ -55,7 +55,7 @@ std::vector<float> fit_regularised(const ListLossForm& form, const Dataset& data
   settings.optimizer = LabelOptimizer::kLbfgs;
   settings.l2 = penalty;
   settings.epochs = 60;
-  settings.tolerance = 1e-5 * slopes_in_w;
+  settings.tolerance = 1e-4 * slopes_in_w;
   return fit_linear(settings, data, form.most_grade).theta;
 }
 

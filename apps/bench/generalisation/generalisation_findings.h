@@ -28,7 +28,8 @@ struct TheoryClaim {
   bool is_difference = false;     // a test against 0, without a margin
 
   /// "holds, reached": the interval is below the bound or hardly above it, and near it; "holds": well
-  /// below; "open": the interval straddles it; "exceeded": all of it is above. "–" without a bound.
+  /// below; "open": the interval straddles it; "above": all of it is above. "–" without a bound. A slope
+  /// above its figure does not contradict a theorem, which bounds values and not slopes over some sizes.
   std::string verdict() const;
 };
 

@@ -50,7 +50,6 @@ struct TwinFits {
   std::vector<float> b;
   TwinLosses losses;
   HeldOutMean risk_of_a;
-  HeldOutMean risk_of_b;
 };
 
 TwinFits fit_twins(const StudyLoss& loss, const Dataset& a, const Dataset& b, std::int64_t docs,
@@ -115,15 +114,13 @@ std::vector<CellRow> list_length_rows(const GeneralisationSizes& sizes, std::int
     for (TwinFits& fits : all) {
       LabelObjective risk(model, LabelledQueries(held_out), fits.loss.form, 1);
       fits.risk_of_a.add(risk.mean_of_all(fits.a, {}));
-      fits.risk_of_b.add(risk.mean_of_all(fits.b, {}));
     }
   }
   std::vector<CellRow> rows;
   for (const TwinFits& fits : all) {
     CellRow row = row_of(fits, docs);
     row.labels["noise"] = noise;
-    row.values["plain_gap"] =
-        0.5 * (fits.risk_of_a.mean() - fits.losses.a_on_a + fits.risk_of_b.mean() - fits.losses.b_on_b);
+    row.values["plain_gap"] = fits.risk_of_a.mean() - fits.losses.a_on_a;
     row.values["held_out_error"] = fits.risk_of_a.standard_error();
     row.values["held_out"] = static_cast<double>(blocks * per_block);
     rows.push_back(std::move(row));

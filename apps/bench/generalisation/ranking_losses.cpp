@@ -15,6 +15,7 @@
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
 #include "core/error.h"
+#include "core/runtime/log_output.h"
 #include "models/linear/linear_model.h"
 
 namespace olrank {
@@ -41,6 +42,7 @@ std::vector<CellRow> ranking_rows(const RealLists& lists, const std::string& nam
   TrainConfiguration configuration;
   configuration.data.source = lists.folder;
   ExecutionContext context;
+  const MutedLog muted;  // what there is to say of the data was said when the study was planned
   const TrainFold data = load_train_fold(configuration, fold, context);
   if (!data.vali)
     throw InvalidArgument(

@@ -218,9 +218,9 @@ def claims_table(letter):
             if claim["experiment"] != letter:
                 continue
             half = "" if claim["half_width_95"] is None else f" ± {number(claim['half_width_95'])}"
-            theory = f"≤ {claim['at_most']:g}" if "at_most" in claim else "–"
-            rows.append([one.replace("-", "−") if one in (theory,) else one for one in (
-                claim["subject"], claim["quantity"], f"{number(claim['mean'])}{half}".replace("-", "−"), theory, claim["verdict"])])
+            theory = f"≤ {claim['at_most']:g}".replace("-", "−") if "at_most" in claim else "–"
+            measured = f"{number(claim['mean'])}{half}".replace("-", "−")
+            rows.append([claim["subject"], claim["quantity"], measured, theory, claim["verdict"]])
         return markdown(["what", "figure", "measured", "theory", "verdict"], rows)
     return table
 

@@ -22,6 +22,7 @@
 #include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
+#include "core/ops/blas.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/runtime/log_output.h"
@@ -161,7 +162,8 @@ class BenchGeneralisationCommand : public Command {
     folder.write_manifest({{"experiments", plan.experiments},
                            {"seeds", plan.seeds},
                            {"sizes", plan.sizes.text()},
-                           {"data", data_}},
+                           {"data", data_},
+                           {"blas", blas::library_name()}},
                           output.command_line);
 
     const InterruptGuard guard;

@@ -181,7 +181,7 @@ void check_label_settings(const LabelSettings& settings) {
       settings.optimizer == LabelOptimizer::kOgdAverage || settings.optimizer == LabelOptimizer::kProximal;
   if (needs_convexity && !is_convex(settings.loss)) {
     throw InvalidArgument(fmt::format(
-        "optimizer = \"{}\" needs a convex loss, and \"{}\" is not: choose listnet, ranksvm, ranknet or "
+        "optimizer = \"{}\" needs a convex loss, and \"{}\" is not: choose listnet, ranknet or "
         "listmle, or another optimizer.",
         name_of(settings.optimizer), name_of(settings.loss)));
   }

@@ -150,6 +150,7 @@ class FindingsOf {
     std::map<std::int64_t, double> by_seed;
     for (const StudiedRow& one : rows) by_seed[one.seed] = std::max(by_seed[one.seed], one.row.value(y));
     std::vector<double> largest;
+    largest.reserve(by_seed.size());
     for (const auto& [seed, value] : by_seed) largest.push_back(value);
     return mean_interval({largest});
   }
@@ -163,6 +164,7 @@ class FindingsOf {
       sums[one.seed].second += one.row.value("gap") / one.row.value("bound");
     }
     std::vector<double> shares;
+    shares.reserve(sums.size());
     for (const auto& [seed, sum] : sums) shares.push_back(sum.first / sum.second);
     return mean_interval({shares});
   }

@@ -205,10 +205,6 @@ def study_table(name):
     return "".join(text)
 
 
-def number(value):
-    return f"{value:.3g}" if abs(value) < 0.01 else f"{value:.2f}"
-
-
 def claims_table(letter):
     """The claims of one experiment."""
     def table(name):
@@ -217,9 +213,10 @@ def claims_table(letter):
         for claim in found["claims"]:
             if claim["experiment"] != letter:
                 continue
-            half = "" if claim["half_width_95"] is None else f" ± {number(claim['half_width_95'])}"
+            digits = 3 if abs(claim["mean"]) < 0.1 else 2
+            half = "" if claim["half_width_95"] is None else f" ± {claim['half_width_95']:.{digits}f}"
             theory = f"≤ {claim['at_most']:g}".replace("-", "−") if "at_most" in claim else "–"
-            measured = f"{number(claim['mean'])}{half}".replace("-", "−")
+            measured = f"{claim['mean']:.{digits}f}{half}".replace("-", "−")
             rows.append([claim["subject"], claim["quantity"], measured, theory, claim["verdict"]])
         return markdown(["what", "figure", "measured", "theory", "verdict"], rows)
     return table

@@ -30,7 +30,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 std::vector<double> fit_least_squares(std::span<const double> y,
                                       const std::vector<std::vector<double>>& columns) {
   const std::size_t count = columns.size();
-  const std::vector<double> undecided(count + 1, std::nan(""));
+  std::vector<double> undecided(count + 1, std::nan(""));
   if (y.size() < count + 1) return undecided;
   double y_mean = 0.0;
   std::vector<double> rest = centred(y, y_mean);

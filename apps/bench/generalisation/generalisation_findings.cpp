@@ -150,6 +150,7 @@ class FindingsOf {
     std::map<std::int64_t, double> by_seed;
     for (const StudiedRow& one : rows) by_seed[one.seed] = std::max(by_seed[one.seed], one.row.value(y));
     std::vector<double> largest;
+    largest.reserve(by_seed.size());
     for (const auto& [seed, value] : by_seed) largest.push_back(value);
     return mean_interval({largest});
   }
@@ -163,6 +164,7 @@ class FindingsOf {
       sums[one.seed].second += one.row.value("gap") / one.row.value("bound");
     }
     std::vector<double> shares;
+    shares.reserve(sums.size());
     for (const auto& [seed, sum] : sums) shares.push_back(sum.first / sum.second);
     return mean_interval({shares});
   }
@@ -191,6 +193,8 @@ class FindingsOf {
         claim('A', loss.loss + of, "c: slope over n", slopes[1], -0.5);
         claim('A', loss.loss + of, "largest share of G W R √(2/n)", largest_share(of_loss, "gap"), 1.0,
               true);
+        claim('A', loss.loss + of, "largest ‖w‖ ÷ W", largest_of(of_loss, "radius_share"), {});
+        claim('A', loss.loss + of, "gap by held-out queries ÷ gap by twins", plain_share(of_loss), {});
         over_m.lines.push_back(
             line_over(rows_where(of_loss, [&](const StudiedRow& one) { return one.row.value("n") == n; }),
                       loss.loss, style, "m", "gap"));
@@ -204,7 +208,7 @@ class FindingsOf {
           rows_where(list_net, [&](const StudiedRow& one) { return one.row.value("n") == n; });
       const auto at_m =
           rows_where(list_net, [&](const StudiedRow& one) { return one.row.value("m") == m; });
-      over_m.lines.push_back(line_over(at_n, "3 G₂ W R √(m/n)", style, "m", "length_bound"));
+      over_m.lines.push_back(line_over(at_n, "3G₂WR√(m/n)", style, "m", "length_bound"));
       over_m.baseline = line_over(at_n, "G W R √(2/n)", 0, "m", "bound");
       over_n.baseline = line_over(at_m, "G W R √(2/n)", 0, "n", "bound");
       const std::string bounds = " Bounds are listnet's. Bands: 95 % over seeds.";

@@ -61,7 +61,7 @@ class CellPlanner {
  private:
   using Rows = std::function<std::vector<CellRow>(std::int64_t seed)>;
 
-  void add(char experiment, std::string setting, double cost, const Rows& rows,
+  void add(char experiment, const std::string& setting, double cost, const Rows& rows,
            const std::string& data = "none") {
     for (const std::int64_t seed : plan_.seeds) add_one(experiment, setting, seed, cost, rows, data);
   }

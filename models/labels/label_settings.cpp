@@ -180,10 +180,10 @@ void check_label_settings(const LabelSettings& settings) {
   const bool needs_convexity =
       settings.optimizer == LabelOptimizer::kOgdAverage || settings.optimizer == LabelOptimizer::kProximal;
   if (needs_convexity && !is_convex(settings.loss)) {
-    throw InvalidArgument(fmt::format(
-        "optimizer = \"{}\" needs a convex loss, and \"{}\" is not: choose listnet, ranknet or "
-        "listmle, or another optimizer.",
-        name_of(settings.optimizer), name_of(settings.loss)));
+    throw InvalidArgument(
+        fmt::format("optimizer = \"{}\" needs a convex loss, and \"{}\" is not: choose listnet, ranknet or "
+                    "listmle, or another optimizer.",
+                    name_of(settings.optimizer), name_of(settings.loss)));
   }
   if (settings.optimizer == LabelOptimizer::kProximal && settings.loss == ListLoss::kRankSvm) {
     throw InvalidArgument(

@@ -213,7 +213,7 @@ def claims_table(letter):
         for claim in found["claims"]:
             if claim["experiment"] != letter:
                 continue
-            digits = 3 if abs(claim["mean"]) < 0.1 else 2
+            digits = 3 if letter == "F" or abs(claim["mean"]) < 0.1 else 2
             half = "" if claim["half_width_95"] is None else f" ± {claim['half_width_95']:.{digits}f}"
             theory = f"≤ {claim['at_most']:g}".replace("-", "−") if "at_most" in claim else "–"
             measured = f"{claim['mean']:.{digits}f}{half}".replace("-", "−")

@@ -235,6 +235,19 @@ def gaps_table(figure):
     return table
 
 
+def lengths_table(name):
+    """What theory allows as a slope over m and what was measured, a line for each loss."""
+    claims = {(claim["subject"], claim["quantity"]): claim for claim in read(name)["claims"]}
+    rows = []
+    for (subject, quantity), whole in claims.items():
+        if not subject.endswith(", noise by query") or quantity != "b: slope over m":
+            continue
+        long = claims[subject, "b from m = 50 on"]
+        slopes = [f"{one['mean']:.2f} ± {one['half_width_95']:.2f}".replace("-", "−") for one in (whole, long)]
+        rows.append([f"`{subject.split(',')[0]}`", f"at most {whole['at_most']:g}", *slopes, whole["verdict"]])
+    return markdown(["loss", "theory", "measured", "from m = 50 on", "verdict"], rows)
+
+
 def study_of_generalisation(name):
     """What was run, where."""
     found = read(name)
@@ -244,7 +257,7 @@ def study_of_generalisation(name):
 
 
 KINDS = {"ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
-         "ladder": ladder_table, "generalisation": study_of_generalisation,
+         "ladder": ladder_table, "generalisation": study_of_generalisation, "lengths": lengths_table,
          **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},
          **{f"gaps_{noise}": gaps_table(f"gap-by-length-{noise}") for noise in ("query", "document")}}
 

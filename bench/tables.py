@@ -213,7 +213,7 @@ def claims_table(letter):
         for claim in found["claims"]:
             if claim["experiment"] != letter:
                 continue
-            digits = 3 if abs(claim["mean"]) < 0.1 else 2
+            digits = 3 if letter == "F" or abs(claim["mean"]) < 0.1 else 2
             half = "" if claim["half_width_95"] is None else f" ± {claim['half_width_95']:.{digits}f}"
             theory = f"≤ {claim['at_most']:g}".replace("-", "−") if "at_most" in claim else "–"
             measured = f"{claim['mean']:.{digits}f}{half}".replace("-", "−")
@@ -233,6 +233,19 @@ def gaps_table(figure):
             rows.append([f"{x:g}", *(f"{value[0]:.3g}" if value else "–" for value in values)])
         return f"{found['subtitle']}\n\n" + markdown([found["x"], *(line["line"] for line in found["lines"])], rows)
     return table
+
+
+def lengths_table(name):
+    """What theory allows as a slope over m and what was measured, a line for each loss."""
+    claims = {(claim["subject"], claim["quantity"]): claim for claim in read(name)["claims"]}
+    rows = []
+    for (subject, quantity), whole in claims.items():
+        if not subject.endswith(", noise by query") or quantity != "b: slope over m":
+            continue
+        long = claims[subject, "b from m = 50 on"]
+        slopes = [f"{one['mean']:.2f} ± {one['half_width_95']:.2f}".replace("-", "−") for one in (whole, long)]
+        rows.append([f"`{subject.split(',')[0]}`", f"at most {whole['at_most']:g}", *slopes, whole["verdict"]])
+    return markdown(["loss", "theory", "measured", "from m = 50 on", "verdict"], rows)
 
 
 def study_of_generalisation(name):
@@ -255,6 +268,7 @@ def training_table(name):
 
 KINDS = {"ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
          "ladder": ladder_table, "training": training_table, "generalisation": study_of_generalisation,
+         "lengths": lengths_table,
          **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},
          **{f"gaps_{noise}": gaps_table(f"gap-by-length-{noise}") for noise in ("query", "document")}}
 

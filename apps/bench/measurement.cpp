@@ -29,11 +29,13 @@ constexpr double kShortSeconds = 2e-6;
 constexpr double kShortestLimited = 2e-7;
 constexpr double kStartBytes = 256.0;  // of each kind of access, enough to start every loop
 // Which one is fastest depends on the processor and its cache sizes.
-constexpr std::array<std::pair<ReadStreams, Stores>, 4> kTrafficYardsticks = {
+constexpr std::array<std::pair<ReadStreams, Stores>, 6> kTrafficYardsticks = {
     {{ReadStreams::kFew, Stores::kLibrary},
      {ReadStreams::kFew, Stores::kPlain},
      {ReadStreams::kMany, Stores::kLibrary},
-     {ReadStreams::kMany, Stores::kPlain}}};
+     {ReadStreams::kMany, Stores::kPlain},
+     {ReadStreams::kNarrow, Stores::kLibrary},
+     {ReadStreams::kNarrow, Stores::kPlain}}};
 
 /// A square product.
 template <class Number>

@@ -15,8 +15,9 @@ struct MemoryTraffic {
   double footprint() const { return read + updated + written; }
 };
 
-/// The number of concurrent read streams; which is faster depends on the caches.
-enum class ReadStreams { kFew, kMany };
+/// The number of concurrent read streams; which is faster depends on the caches. kNarrow: few, and all
+/// loops in vectors of 32 bytes.
+enum class ReadStreams { kFew, kMany, kNarrow };
 
 /// How memory is written: by memcpy and memset, which bypass the caches for large sizes, or by plain
 /// stores, which fill them.

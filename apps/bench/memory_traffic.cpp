@@ -148,6 +148,8 @@ void copy_wide(const Word* from, Word* to, std::size_t count, Word* updated, std
 }
 OLRANK_VECTOR_CLONES
 void copy_narrow(const Word* from, Word* to, std::size_t count, Word* updated, std::size_t updates_each) {
+  // A number that the compiler knows unrolls the inner loop.
+  if (updates_each == 1) return copy_plainly<kNarrowLanes>(from, to, count, updated, 1);
   copy_plainly<kNarrowLanes>(from, to, count, updated, updates_each);
 }
 OLRANK_VECTOR_CLONES

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/fair/templates.h"
 #include "core/metrics/named_metric.h"
 #include "core/runtime/device.h"
 #include "core/settings/toml_document.h"
@@ -160,6 +161,23 @@ void check_sweep(const std::vector<SweepAxis>& sweep, const std::vector<RankerSe
   }
 }
 
+/// Rankers that are to be fair need groups, and templates have a most length.
+void check_fairness(const RankerSettings& ranker, const GroupSettings& groups, std::int64_t cutoff) {
+  const bool fair = ranker.fair.fair != Fairness::kNone;
+  if (!groups.are_set() && (fair || row_of(ranker.kind).needs_groups)) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' {}, so it needs groups: set a feature or a file in [groups].", ranker.name,
+        fair ? fmt::format("has fair = \"{}\"", name_of(ranker.fair.fair))
+             : fmt::format("is of the kind \"{}\"", name_of(ranker.kind))));
+  }
+  if (ranker.fair.fair == Fairness::kFairExp && cutoff > TemplateTable::kMostPlaces) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' has fair = \"fairexp\", which compares all templates of {} ranks: use a cutoff of at "
+        "most {}, or fair = \"fairco\".",
+        ranker.name, cutoff, TemplateTable::kMostPlaces));
+  }
+}
+
 template <class T>
 void check_distinct(const std::vector<T>& items, std::string_view what) {
   if (items.empty()) throw InvalidArgument(fmt::format("{} is empty; it needs at least one value.", what));
@@ -216,6 +234,7 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   sources.apply(DataSettings::schema(), &configuration.data);
   sources.apply(ProtocolSettings::schema(), &configuration.protocol);
   sources.apply(ClickSettings::schema(), &configuration.clicks);
+  sources.apply(GroupSettings::schema(), &configuration.groups);
   sources.apply(RunSettings::schema(), &configuration.run);
   sources.apply(SearchSettings::schema(), &configuration.search);
   configuration.study = resolve_study(document, overrides, sources);
@@ -234,6 +253,9 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   parse_metrics(configuration.protocol.metrics, "protocol.metrics");
   for (const UserSettings& user : configuration.users) check_folder_name(kUserTable, user.name);
   check_users(configuration.clicks, configuration.users);
+  configuration.groups.check(configuration.protocol.cutoff);
+  for (const RankerSettings& ranker : configuration.rankers)
+    check_fairness(ranker, configuration.groups, configuration.protocol.cutoff);
   parse_device(configuration.run.device);
   return configuration;
 }
@@ -254,6 +276,8 @@ std::string print_configuration(const Configuration& configuration) {
   std::string text = print_settings(DataSettings::schema(), &configuration.data);
   text += "\n" + print_settings(ProtocolSettings::schema(), &configuration.protocol);
   text += "\n" + print_settings(ClickSettings::schema(), &configuration.clicks);
+  if (configuration.groups.are_set())
+    text += "\n" + print_settings(GroupSettings::schema(), &configuration.groups);
   for (const UserSettings& user : configuration.users) {
     text += "\n" + print_settings(UserSettings::schema(), &user);
   }
@@ -276,10 +300,11 @@ std::span<const SchemaWithDefaults> configuration_tables() {
       RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
   static const UserSettings user = UserSettings::defaults(defaults.clicks);
   static const StudySettings study;
-  static const std::array<SchemaWithDefaults, 8> tables = {{
+  static const std::array<SchemaWithDefaults, 9> tables = {{
       {&DataSettings::schema(), &defaults.data},
       {&ProtocolSettings::schema(), &defaults.protocol},
       {&ClickSettings::schema(), &defaults.clicks},
+      {&GroupSettings::schema(), &defaults.groups},
       {&UserSettings::schema(), &user},
       {&RankerSettings::schema(), &ranker},
       {&RunSettings::schema(), &defaults.run},

@@ -12,6 +12,7 @@
 #include "apps/study_settings.h"
 #include "apps/sweep_axis.h"
 #include "core/data/data_settings.h"
+#include "core/fair/group_settings.h"
 #include "core/settings/reference_page.h"
 #include "models/ranker_settings.h"
 #include "sim/click_settings.h"
@@ -25,6 +26,7 @@ struct Configuration {
   DataSettings data;
   ProtocolSettings protocol;
   ClickSettings clicks;
+  GroupSettings groups;             // off unless set
   std::vector<UserSettings> users;  // in addition to the built-in ones
   std::vector<RankerSettings> rankers;
   RunSettings run;

@@ -14,6 +14,7 @@
 #include "core/data/normaliser_text.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
+#include "core/fair/dataset_groups.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/metrics/metric_options.h"
@@ -28,6 +29,7 @@
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranknet_offline.h"
+#include "sim/trial_fairness.h"
 #include "sim/users.h"
 
 namespace olrank {
@@ -96,6 +98,17 @@ void check_start_models(const Configuration& configuration, const FittedNormalis
   }
 }
 
+/// The groups of the part that queries come from, by raw values. Trials with other groups are other trials.
+void add_groups(const GroupSettings& settings, const Dataset& train, const Dataset& query_data,
+                FoldData& fold) {
+  const GroupRule rule(settings, train);
+  fold.data.groups = rule.groups_of(query_data).of_doc;
+  fold.data.beta = rule.beta();
+  Fingerprinter fingerprinter;
+  fingerprinter.add(fold.data.groups.data(), fold.data.groups.size());
+  fold.fingerprint = fmt::format(" groups {} beta {}", fingerprinter.value().hex(), rule.beta());
+}
+
 std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
                                           const ExperimentRequest& request, std::int64_t fold) {
   ExecutionContext context(threads_of(configuration));
@@ -115,10 +128,12 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
                {{"normalisation", normaliser_text(normaliser)},
                 {"feature_names", feature_names_text(plain_feature_names(normaliser.features))}},
                std::move(recorded)});
+  if (configuration.groups.are_set()) add_groups(configuration.groups, parts.train, query_data, *data);
   if (configuration.protocol.cosine == CosineReference::kOffline)
     data->data.offline = train_offline_model(data->data, fold, context);
   data->fingerprint = fmt::format("{} {} grades 0-{}", data->data.train.fingerprint().hex(),
-                                  data->data.eval_set.fingerprint().hex(), max_grade);
+                                  data->data.eval_set.fingerprint().hex(), max_grade) +
+                      data->fingerprint;
   return data;
 }
 
@@ -140,6 +155,8 @@ ordered_json configuration_object(const Configuration& configuration) {
   ordered_json json = {{"data", table_json(DataSettings::schema(), &configuration.data)},
                        {"protocol", table_json(ProtocolSettings::schema(), &configuration.protocol)},
                        {"clicks", table_json(ClickSettings::schema(), &configuration.clicks)}};
+  if (configuration.groups.are_set())
+    json["groups"] = table_json(GroupSettings::schema(), &configuration.groups);
   for (const UserSettings& user : configuration.users)
     json["user"].push_back(table_json(UserSettings::schema(), &user));
   for (const RankerSettings& ranker : configuration.rankers) {
@@ -167,6 +184,9 @@ std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& devi
   std::vector<std::string_view> elsewhere = {"name", "start_from"};
   // Trials of versions without this setting stay as they are.
   if (ranker.trainer.loss_kind == TrainingLoss::kPairs) elsewhere.emplace_back("loss_kind");
+  if (ranker.fair.fair == Fairness::kNone) {
+    for (const Setting& setting : FairSettings::schema().settings) elsewhere.emplace_back(setting.key);
+  }
   std::string recipe = settings_without(RankerSettings::schema(), &ranker, elsewhere);
   if (const auto start = start_model_of(ranker))
     recipe += fmt::format("# starts from the model {}\n", start->fingerprint);
@@ -184,6 +204,10 @@ std::string exploration_advice(const RankerSettings& ranker, const DataSettings&
   std::vector<std::string> ways;
   if (row.evidence == OrderEvidence::kVotes) {
     ways.push_back(fmt::format("a larger noise_variance than {}", ranker.posterior.noise_variance));
+  } else if (row.evidence == OrderEvidence::kClickCounts) {
+    ways.push_back(fmt::format("more rounds a query, or a larger delta than {}", ranker.explore.delta));
+  } else if (ranker.kind == RankerKind::kFairCo) {
+    ways.push_back(fmt::format("a smaller fair_gain than {}", ranker.fair.fair_gain));
   } else if (row.evidence == OrderEvidence::kNone) {
     ways.push_back(fmt::format("a smaller learning_rate than {}", ranker.trainer.learning_rate));
   } else if (ranker.posterior.covariance == Covariance::kNone) {
@@ -218,6 +242,30 @@ ordered_json modules_json(const Configuration& configuration, std::int64_t featu
                                              : "whole, from a backward pass for each document (rows)");
   }
   return modules;
+}
+
+/// What each user's trials on a fold measure fairness by.
+void add_fairness(const Configuration& configuration, const ExperimentPlan& plan, std::int64_t fold,
+                  const Dataset& train, int max_grade, ordered_json& fairness) {
+  const GroupRule rule(configuration.groups, train);
+  const auto group_json = [&](DocGroup group) -> ordered_json {
+    const GroupSummary& summary = rule.of_train().summaries[static_cast<std::size_t>(group)];
+    return {{"docs", summary.docs}, {"mean_grade", summary.mean_grade}};
+  };
+  for (const ExperimentUser& user : plan.users) {
+    const PlannedFairness planned =
+        make_trial_fairness(configuration.groups, rule.beta(), *user.make(max_grade), train,
+                            configuration.protocol.cutoff, fold, user.name);
+    ordered_json entry = {{"user", user.name},
+                          {"fold", fold},
+                          {"examination", planned.examination.by_rank},
+                          {"examination_lists", planned.examination.lists},
+                          {"beta", rule.beta()},
+                          {"epsilon", planned.fairness.rule.epsilon},
+                          {"groups", {{"A", group_json(DocGroup::kA)}, {"B", group_json(DocGroup::kB)}}}};
+    if (configuration.groups.feature > 0) entry["threshold"] = rule.threshold();
+    fairness.push_back(std::move(entry));
+  }
 }
 
 std::int64_t matrix_bytes(const FeatureMatrix& docs) {
@@ -310,6 +358,15 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, elsewhere);
   if (const std::string restriction = blas::restriction(); !restriction.empty())
     plan.protocol += fmt::format("MKL_CBWR = {}\n", restriction);
+  if (configuration.groups.are_set()) {
+    if (!request.replay.empty()) {
+      throw InvalidArgument(
+          "[groups] measures the exposure of lists that rankers show, and --replay takes those of a "
+          "recording: remove one of them.");
+    }
+    plan.groups = configuration.groups;
+    plan.protocol += settings_without(GroupSettings::schema(), &configuration.groups, {"file"});
+  }
   plan.version = std::string(version());
   plan.data = std::make_shared<FoldCache>(
       [&configuration, request](std::int64_t fold) { return load_fold(configuration, request, fold); });
@@ -355,6 +412,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
       {"source", configuration.data.source.empty() ? configuration.data.train : configuration.data.source}};
   ExecutionContext context(threads_of(configuration));
   std::int64_t features = 1;
+  ordered_json fairness = ordered_json::array();
   for (const std::int64_t fold : configuration.data.folds) {
     const DataParts parts = load_parts(configuration.data, fold, context);
     evaluated_part(parts, configuration.data, fold);
@@ -363,6 +421,8 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
       if (!recorded) user.describe(max_grade_of(parts));
     }
     features = parts.train.features();
+    if (configuration.groups.are_set())
+      add_fairness(configuration, plan, fold, parts.train, max_grade_of(parts), fairness);
     ordered_json entry = {{"fold", fold}, {"train", part_json(parts.train)}};
     if (parts.vali) entry["vali"] = part_json(*parts.vali);
     entry["test"] = part_json(parts.test);
@@ -394,6 +454,11 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
         {"online", "an empty query counts 0; regret counts mis-ordered pairs of the whole list"}}}};
   const ordered_json modules = modules_json(configuration, features);
   if (!modules.empty()) description["modules"] = modules;
+  if (fairness.size() == 1) {
+    for (const char* key : {"examination", "examination_lists", "beta", "epsilon"})
+      description[key] = fairness.front()[key];
+  }
+  if (!fairness.empty()) description["fairness"] = fairness;
   folder.write_manifest(description, command, trials);
 }
 

@@ -74,6 +74,8 @@ std::string experiment_difference(const Configuration& recorded, const Configura
   if (difference.empty())
     difference =
         first_difference(ClickSettings::schema(), "clicks", &recorded.clicks, &run.clicks, {"models"});
+  if (difference.empty())
+    difference = first_difference(GroupSettings::schema(), "groups", &recorded.groups, &run.groups, {});
   for (const UserSettings& user : run.users) {
     const UserSettings* there = find_named(recorded.users, user.name);
     if (!difference.empty() || there == nullptr) continue;

@@ -32,6 +32,8 @@ std::string type_name(const Setting& setting) {
       return "true|false";
     case SettingKind::kInteger:
       return "INTEGER";
+    case SettingKind::kRealOrAuto:
+      return "REAL|auto";
     case SettingKind::kReal:
       return "REAL";
     case SettingKind::kText:

@@ -11,11 +11,12 @@ namespace {
 /// Makes lists as a CertainOrderRanker did when it was frozen.
 class FrozenCertainOrderRanker : public FrozenRanker {
  public:
-  FrozenCertainOrderRanker(const RankerSettings& settings, PhiloxKey list_key,
+  FrozenCertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys,
                            std::shared_ptr<const Belief> belief, MemberThetas thetas)
       : explore_(settings.explore),
+        fair_(settings.fair),
         policy_(certainty_policy(settings)),
-        list_key_(list_key),
+        keys_(keys),
         belief_(std::move(belief)),
         thetas_(thetas.begin(), thetas.end()) {}
 
@@ -27,20 +28,31 @@ class FrozenCertainOrderRanker : public FrozenRanker {
     ranking.scores.assign(evidence.scores.begin(), evidence.scores.end());
     order_by_score(context, evidence.scores, ranking.by_score);
     if (belief_->has_widths()) belief_->measure_widths(context, task.docs, evidence);
-    find_certain_orders(context, policy_, *belief_, evidence, ranking.by_score, ranking.orders);
-
-    ExploringList list(task.explore ? explore_.list : ListRule::kGreedy, explore_.refine, list_key_);
-    const RankedList made = list.make(ranking.by_score, ranking.orders, task.round, task.cutoff);
+    ExplorationSettings explore = explore_;
+    if (!task.explore) explore.list = ListRule::kGreedy;
+    CertainList list(explore, fair_, keys_, task.cutoff);
+    find_certain_orders(context, policy_, *belief_, evidence, ranking.by_score, list.orders());
+    RankedList made;
+    if (task.fair != nullptr && fair_.fair == Fairness::kFairCo) {
+      ControlledOrders controlled;
+      controlled.find(context, policy_, *belief_, evidence, *task.fair, fair_.fair_gain);
+      made = list.make_controlled(ranking.by_score, controlled.by_score(), controlled.orders(), task.round);
+    } else {
+      made = list.make(ranking.by_score, task.round, task.fair);
+    }
     ranking.list.assign(made.docs.begin(), made.docs.end());
     ranking.knows_orders = true;
     ranking.certainty = made.certainty;
+    ranking.fairness = made.fairness;
+    std::swap(ranking.orders, list.orders());
   }
   ModelTensors model() const override { return belief_->model(thetas_); }
 
  private:
   ExplorationSettings explore_;
+  FairSettings fair_;
   CertaintyPolicy policy_;
-  PhiloxKey list_key_;
+  TrialKeys keys_;
   std::shared_ptr<const Belief> belief_;
   std::vector<std::vector<float>> thetas_;
 };
@@ -52,11 +64,11 @@ CertainOrderRanker::CertainOrderRanker(const RankerSettings& settings, const Tri
     : settings_(settings),
       policy_(certainty_policy(settings)),
       batch_key_(keys.key(Purpose::kBatch)),
-      list_key_(keys.key(Purpose::kList)),
+      keys_(keys),
       belief_(std::move(parts.belief)),
       learner_(std::move(parts.learner)),
       shadow_(std::move(parts.shadow)),
-      list_(settings.explore, list_key_, cutoff) {}
+      list_(settings.explore, settings.fair, keys, cutoff) {}
 
 void CertainOrderRanker::score_query(ExecutionContext& context, const QueryDocs& query) {
   const MemberThetas thetas = learner_->thetas();
@@ -82,13 +94,21 @@ RankedList CertainOrderRanker::rank(RoundContext& context, const QueryDocs& quer
   {
     const auto measured = context.clock.measure("rank");
     rule = find_certain_orders(context.execution, policy_, *belief_, evidence_, by_score_, list_.orders());
-    list = list_.make(by_score_, round);
+    list = query.fair != nullptr && settings_.fair.fair == Fairness::kFairCo
+               ? rank_controlled(context.execution, *query.fair, round)
+               : list_.make(by_score_, round, query.fair);
   }
   if (shadow_) {
     const auto measured = context.clock.measure("shadow");
     shadow_->compare(context.execution, list_.shown(list), evidence_, rule, list);
   }
   return list;
+}
+
+RankedList CertainOrderRanker::rank_controlled(ExecutionContext& context, const FairRound& fair,
+                                               std::uint32_t round) {
+  controlled_.find(context, policy_, *belief_, evidence_, fair, settings_.fair.fair_gain);
+  return list_.make_controlled(by_score_, controlled_.by_score(), controlled_.orders(), round);
 }
 
 LearnReport CertainOrderRanker::learn(RoundContext& context, const Feedback& feedback) {
@@ -139,7 +159,7 @@ std::vector<RankerFigure> CertainOrderRanker::figures(ExecutionContext& context)
 std::shared_ptr<const FrozenRanker> CertainOrderRanker::freeze() const {
   auto belief = belief_->freeze();
   if (!belief) return nullptr;
-  return std::make_shared<FrozenCertainOrderRanker>(settings_, list_key_, std::move(belief),
+  return std::make_shared<FrozenCertainOrderRanker>(settings_, keys_, std::move(belief),
                                                     learner_->thetas());
 }
 

@@ -10,6 +10,7 @@
 #include "core/online/trial_keys.h"
 #include "models/belief.h"
 #include "models/certain_list.h"
+#include "models/controlled_orders.h"
 #include "models/model_learner.h"
 #include "models/neural/width_shadow.h"
 #include "models/ranker_settings.h"
@@ -43,13 +44,15 @@ class CertainOrderRanker : public OnlineRanker {
   void load(StateReader& state) override;
 
  private:
+  /// FairCo: the list by scores of which those of one group are raised.
+  RankedList rank_controlled(ExecutionContext& context, const FairRound& fair, std::uint32_t round);
   /// Scores of a query at the current parameters, as the evidence.
   void score_query(ExecutionContext& context, const QueryDocs& query);
 
   RankerSettings settings_;
   CertaintyPolicy policy_;
   PhiloxKey batch_key_;
-  PhiloxKey list_key_;
+  TrialKeys keys_;
 
   // State.
   std::unique_ptr<Belief> belief_;
@@ -63,6 +66,7 @@ class CertainOrderRanker : public OnlineRanker {
   std::int64_t scored_query_ = -1;  // −1 once the parameters have changed
   std::vector<std::int32_t> by_score_;
   CertainList list_;
+  ControlledOrders controlled_;
   std::vector<PreferencePair> pairs_;
 };
 

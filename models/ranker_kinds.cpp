@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "models/dueling_bandit.h"
+#include "models/fairco.h"
 #include "models/lambdarank_labels.h"
 #include "models/lambdarank_step.h"
 #include "models/linear/p2linrank.h"
@@ -15,6 +16,7 @@
 #include "models/ranker_plan.h"
 #include "models/ranknet.h"
 #include "models/ranknet_offline.h"
+#include "models/toprank.h"
 
 namespace olrank {
 namespace {
@@ -122,6 +124,21 @@ constexpr std::array kRows = {
                   .set_defaults = set_ranknet_offline_defaults,
                   .plan = plan_score_model,
                   .make = make_ranknet_offline},
+    RankerKindRow{.kind = RankerKind::kTopRank,
+                  .name = "toprank",
+                  .forms = ModelForms::kLinear,
+                  .evidence = OrderEvidence::kClickCounts,
+                  .training = Training::kNone,
+                  .set_defaults = set_toprank_defaults,
+                  .plan = plan_toprank,
+                  .make = make_toprank},
+    RankerKindRow{.kind = RankerKind::kFairCo,
+                  .name = "fairco",
+                  .training = Training::kEstimates,
+                  .needs_groups = true,
+                  .set_defaults = set_fairco_defaults,
+                  .plan = plan_fairco,
+                  .make = make_fairco},
 };
 
 constexpr auto kNames = [] {

@@ -31,18 +31,21 @@ enum class RankerKind {
   kMgd,
   kPdgd,
   kRankNetOffline,
+  kTopRank,
+  kFairCo,
 };
 
 /// The scoring functions that a kind can have.
 enum class ModelForms { kLinear, kNetwork, kEither };
 /// What a kind's certain orders follow from, if it has any.
-enum class OrderEvidence { kNone, kWidths, kVotes };
+enum class OrderEvidence { kNone, kWidths, kVotes, kClickCounts };
 /// How a kind uses the pair rule of the settings: not at all, one pair at a time, or with weights too.
 enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 
 /// How a kind trains: the pairs of its whole history by Newton's method, or by steps of a network; one step
-/// a round; true grades before the first round, or those of all queries asked so far.
-enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels };
+/// a round; true grades before the first round, or those of all queries asked so far; estimates of relevance
+/// from all shown documents; no parameters at all.
+enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimates, kNone };
 /// How a kind without certain orders explores, if not in a way of its own.
 enum class BanditUse { kNone, kEpsilon, kDuels };
 
@@ -66,6 +69,7 @@ struct RankerKindRow {
   bool weighs_by_ndcg = false;  // LambdaRank: pairs are weighted by |ΔNDCG|
   bool multileaves = false;     // compares bandit.candidates at once, not one
   bool needs_labels = false;    // learns from true grades; no other kind is given any
+  bool needs_groups = false;       // learns from the probabilities of examination that come with groups
   bool starts_from_model = false;  // a kind that refits its history from zero would forget the model
   bool on_device = false;          // has a device implementation
 
@@ -76,6 +80,7 @@ struct RankerKindRow {
   /// The ranker before round 1. The request has passed the checks of make_ranker().
   std::unique_ptr<OnlineRanker> (*make)(const RankerRequest& request) = nullptr;
 
+  bool has_orders() const { return evidence != OrderEvidence::kNone; }
   bool is_ensemble() const { return evidence == OrderEvidence::kVotes; }
 };
 

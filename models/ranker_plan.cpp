@@ -234,6 +234,26 @@ RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& lo
           {}};
 }
 
+RankerPlan plan_toprank(const RankerSettings& /*settings*/, const RankerLoad& load) {
+  constexpr double kOfPair = 4.0 + 4.0 + 1.0 / 8.0;  // lead and count of half of the pairs, a bit of each
+  const auto docs = static_cast<double>(load.train_docs);
+  const auto most = static_cast<double>(load.most_docs);
+  return {load.features, whole_bytes(docs * most * kOfPair / 2.0), {}};
+}
+
+RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load) {
+  RankerPlan plan = plan_score_model(settings, load);
+  const auto features = static_cast<double>(load.features);
+  if (settings.network.network == NetworkForm::kLinear) {
+    plan.bytes += whole_bytes(2.0 * features * features * kDouble);
+  } else {
+    const auto shown = static_cast<double>(load.rounds) * static_cast<double>(load.cutoff);
+    const double docs = std::min(shown, static_cast<double>(load.train_docs));
+    plan.bytes += whole_bytes(docs * features * kFloat + 2.0 * shown * kFloat);
+  }
+  return plan;
+}
+
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {
   return row_of(settings.kind).plan(settings, load);
 }

@@ -48,6 +48,7 @@ const Schema& RankerSettings::schema() {
           .include(&S::feedback, PairSettings::schema())
           .include(&S::trainer, TrainerSettings::schema())
           .include(&S::bandit, BanditSettings::schema())
+          .include(&S::fair, FairSettings::schema())
           .build();
   return schema;
 }

@@ -4,6 +4,7 @@
 
 #include "core/explore/certainty_policy.h"
 #include "core/explore/exploration_settings.h"
+#include "core/fair/fair_settings.h"
 #include "core/feedback/pair_settings.h"
 #include "core/protocol.h"
 #include "core/settings/schema.h"
@@ -26,6 +27,7 @@ struct RankerSettings {
   PairSettings feedback;
   TrainerSettings trainer;
   BanditSettings bandit;
+  FairSettings fair;
 
   static const Schema& schema();
   /// The settings of a kind under a protocol, before any is set. The candidates of mgd depend on how they

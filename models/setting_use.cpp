@@ -25,7 +25,16 @@ bool with_votes(const RankerKindRow& row) {
   return row.evidence == OrderEvidence::kVotes;
 }
 bool with_orders(const RankerKindRow& row) {
-  return row.evidence != OrderEvidence::kNone;
+  return with_widths(row) || with_votes(row);
+}
+bool with_estimates(const RankerKindRow& row) {
+  return row.training == Training::kEstimates;
+}
+bool with_fair_lists(const RankerKindRow& row) {
+  return row.has_orders();
+}
+bool with_delta(const RankerKindRow& row) {
+  return with_widths(row) || row.evidence == OrderEvidence::kClickCounts;
 }
 bool may_have_network(const RankerKindRow& row) {
   return row.forms != ModelForms::kLinear;
@@ -37,16 +46,16 @@ bool with_newton_or_history(const RankerKindRow& row) {
   return row.training == Training::kNewton || with_history(row);
 }
 bool with_steps_of_a_size(const RankerKindRow& row) {
-  return row.training != Training::kNewton;
+  return row.training != Training::kNewton && row.training != Training::kNone;
 }
 bool with_passes(const RankerKindRow& row) {
   return row.training == Training::kLabels || with_history(row);
 }
 bool with_batches(const RankerKindRow& row) {
-  return row.training == Training::kAskedLabels || with_passes(row);
+  return row.training == Training::kAskedLabels || with_estimates(row) || with_passes(row);
 }
 bool with_steps(const RankerKindRow& row) {
-  return row.training == Training::kAskedLabels || with_newton_or_history(row);
+  return row.training == Training::kAskedLabels || with_estimates(row) || with_newton_or_history(row);
 }
 bool with_width_covariance(const RankerKindRow& row) {
   return with_widths(row) && with_history(row);
@@ -82,6 +91,26 @@ bool has_full_batches(const RankerSettings& settings) {
   return row_of(settings.kind).training != Training::kHistory || settings.trainer.loss == LossForm::kSum;
 }
 
+/// Linear estimates are solved exactly.
+bool takes_steps(const RankerSettings& settings) {
+  return row_of(settings.kind).training != Training::kEstimates || is_network(settings);
+}
+bool has_batches(const RankerSettings& settings) {
+  return takes_steps(settings) && has_mean_loss(settings);
+}
+bool steps_in_full_batches(const RankerSettings& settings) {
+  return takes_steps(settings) && has_full_batches(settings);
+}
+bool has_delta(const RankerSettings& settings) {
+  return row_of(settings.kind).evidence == OrderEvidence::kClickCounts || is_theory(settings);
+}
+bool uses_gain(const RankerSettings& settings) {
+  return settings.kind == RankerKind::kFairCo || settings.fair.fair == Fairness::kFairCo;
+}
+bool searches_templates(const RankerSettings& settings) {
+  return settings.fair.fair == Fairness::kFairExp;
+}
+
 bool retrains_on_growth(const RankerSettings& settings) {
   return settings.trainer.retrain == Retrain::kGrowth;
 }
@@ -91,6 +120,8 @@ constexpr std::string_view kNetwork = "network = \"mlp\"";
 constexpr std::string_view kModule = "network = \"module\"";
 constexpr std::string_view kTheory = "alpha_schedule = \"theory\"";
 constexpr std::string_view kSumLoss = "loss = \"sum\"";
+constexpr std::string_view kSumLossOrNetwork = "loss = \"sum\", or for fairco network = \"mlp\"";
+constexpr std::string_view kMeanLossOrNetwork = "loss = \"mean\", or for fairco network = \"mlp\"";
 constexpr std::string_view kMeanLoss = "loss = \"mean\"";
 
 constexpr std::array kUses = {
@@ -118,7 +149,8 @@ constexpr std::array kUses = {
         "shadow", with_width_covariance,
         [](const RankerSettings& settings) { return settings.posterior.covariance != Covariance::kFull; },
         "another covariance than full"},
-    SettingUse{"lambda", with_orders},
+    SettingUse{"lambda",
+               [](const RankerKindRow& row) { return with_orders(row) || with_estimates(row); }},
     SettingUse{"members", with_votes},
     SettingUse{"noise_variance", with_votes},
     SettingUse{"member_schedule",
@@ -128,7 +160,7 @@ constexpr std::array kUses = {
     SettingUse{"alpha_schedule", with_widths},
     SettingUse{"c1", with_widths, is_theory, kTheory},
     SettingUse{"c2", with_widths, is_theory, kTheory},
-    SettingUse{"delta", with_widths, is_theory, kTheory},
+    SettingUse{"delta", with_delta, has_delta, kTheory},
     SettingUse{"noise_subgaussian", with_widths, is_theory, kTheory},
     SettingUse{"slack", with_widths},
     SettingUse{"list", with_orders},
@@ -139,9 +171,9 @@ constexpr std::array kUses = {
     SettingUse{"loss_kind",
                [](const RankerKindRow& row) { return with_history(row) && !row.weighs_by_ndcg; },
                has_full_batches, kSumLoss},
-    SettingUse{"learning_rate", with_steps_of_a_size},
-    SettingUse{"learning_rate_decay", with_steps_of_a_size, has_full_batches, kSumLoss},
-    SettingUse{"steps", with_steps, has_full_batches, kSumLoss},
+    SettingUse{"learning_rate", with_steps_of_a_size, takes_steps, kNetwork},
+    SettingUse{"learning_rate_decay", with_steps_of_a_size, steps_in_full_batches, kSumLossOrNetwork},
+    SettingUse{"steps", with_steps, steps_in_full_batches, kSumLossOrNetwork},
     SettingUse{"stop_gradient_norm", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"retrain", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"retrain_growth", with_newton_or_history, retrains_on_growth, kGrowth},
@@ -149,7 +181,7 @@ constexpr std::array kUses = {
     SettingUse{"replay", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"history_limit", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"epochs", with_passes, has_mean_loss, kMeanLoss},
-    SettingUse{"batch", with_batches, has_mean_loss, kMeanLoss},
+    SettingUse{"batch", with_batches, has_batches, kMeanLossOrNetwork},
     SettingUse{"precision", on_device},
     SettingUse{"training_kernel", on_device, has_full_batches, kSumLoss},
     SettingUse{"exploration", by_epsilon},
@@ -166,6 +198,13 @@ constexpr std::array kUses = {
                  return settings.bandit.interleaving == Interleaving::kProbabilistic;
                },
                "interleaving = \"probabilistic\""},
+    SettingUse{"fair", with_fair_lists},
+    SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
+    SettingUse{"fair_gain",
+               [](const RankerKindRow& row) {
+                 return with_fair_lists(row) || row.kind == RankerKind::kFairCo;
+               },
+               uses_gain, "fair = \"fairco\""},
 };
 
 const SettingUse* use_of(std::string_view key) {

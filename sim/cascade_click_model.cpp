@@ -26,4 +26,10 @@ void CascadeClickModel::click(QueryGrades grades, std::span<const std::int32_t> 
   }
 }
 
+std::optional<ExaminationLaw> CascadeClickModel::examination_law(std::int64_t /*ranks*/) const {
+  ExaminationLaw law;
+  for (const double click : click_) law.goes_on.push_back(1.0 - observed_click_rate(click, noise_));
+  return law;
+}
+
 }  // namespace olrank

@@ -6,6 +6,11 @@
 
 namespace olrank {
 
+/// How often an examined document's click is observed, flipped or not.
+inline double observed_click_rate(double click, double noise) {
+  return click * (1.0 - noise) + (1.0 - click) * noise;
+}
+
 /// A document's random draws in one round. Each decision has its own position, so decisions are
 /// independent, and a document gets the same draws at every rank and for every ranker.
 class ClickCoins {

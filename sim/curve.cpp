@@ -26,6 +26,15 @@ std::string tally_member(const char* name, const Tally& tally) {
       tally.total);
 }
 
+std::string fairness_member(const FairnessPoint& point) {
+  return fmt::format(
+      ",\"fairness\":{{\"unfairness\":{},\"fair_share\":{},\"violations\":{},\"unrealisable\":{},"
+      "\"exposure\":{{\"A\":{},\"B\":{}}}}}",
+      olrank::json_number(point.unfairness), olrank::json_number(point.fair_share),
+      json_number(point.violations), point.unrealisable, olrank::json_number(point.exposure[0]),
+      olrank::json_number(point.exposure[1]));
+}
+
 /// {"map":0.31,"mrr":0.5}; without those that are unknown, if `known_only`.
 std::string metrics_object(const std::vector<CurveMetric>& metrics, double CurveMetric::*value,
                            bool known_only) {
@@ -88,6 +97,7 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
                       width_ratio_object(point.width_ratio), json_number(point.drift));
   line += tally_member("false_certain", point.false_certain);
   line += tally_member("decisions_differ", point.decisions_differ);
+  if (point.fairness) line += fairness_member(*point.fairness);
   for (const RankerFigure& figure : point.figures) {
     if (figure.of_the_run && clock == nullptr) continue;
     line += fmt::format(",\"{}\":{}", figure.name, olrank::json_number(figure.value));

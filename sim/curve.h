@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/fair/doc_group.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/stage_clock.h"
 #include "sim/width_ratios.h"
@@ -26,6 +27,15 @@ struct CurveMetric {
   std::string name;
   double value = 0.0;
   double random = 0.0;  // what random orders have; NaN where that is unknown
+};
+
+/// The balance of exposure between two groups.
+struct FairnessPoint {
+  double unfairness = 0.0;           // UF_t
+  double fair_share = 1.0;           // of the rounds so far, those with |UF_t| ≤ ε
+  std::optional<double> violations;  // certain orders that a list violates, mean since the last evaluation
+  std::int64_t unrealisable = 0;     // rounds so far without a list within ε
+  std::array<double, 2> exposure{};  // of A and B
 };
 
 /// One evaluation of a trial: a line of curve.jsonl.
@@ -49,6 +59,7 @@ struct CurvePoint {
   Tally false_certain;     // certain orders of shown documents contradicted by their grades
   Tally decisions_differ;  // decisions on shown pairs that exact widths would reverse
   std::optional<double> drift;
+  std::optional<FairnessPoint> fairness;  // where documents have groups
   std::vector<RankerFigure> figures;  // of the ranker's health, beyond drift
 };
 

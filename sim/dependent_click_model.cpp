@@ -31,4 +31,14 @@ void DependentClickModel::click(QueryGrades grades, std::span<const std::int32_t
   }
 }
 
+std::optional<ExaminationLaw> DependentClickModel::examination_law(std::int64_t /*ranks*/) const {
+  ExaminationLaw law;
+  for (std::size_t grade = 0; grade < table_.click.size(); ++grade) {
+    const bool every_doc = stop_draw_ == StopDraw::kEveryDoc;
+    const double may_stop = every_doc ? 1.0 : observed_click_rate(table_.click[grade], noise_);
+    law.goes_on.push_back(1.0 - may_stop * table_.stop[grade]);
+  }
+  return law;
+}
+
 }  // namespace olrank

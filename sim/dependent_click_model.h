@@ -16,6 +16,7 @@ class DependentClickModel : public ClickModel {
 
   void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
              ClickLog& log) const override;
+  std::optional<ExaminationLaw> examination_law(std::int64_t ranks) const override;
 
  private:
   ClickTable table_;

@@ -30,4 +30,13 @@ void DynamicBayesianClickModel::click(QueryGrades grades, std::span<const std::i
   }
 }
 
+std::optional<ExaminationLaw> DynamicBayesianClickModel::examination_law(std::int64_t /*ranks*/) const {
+  ExaminationLaw law;
+  for (std::size_t grade = 0; grade < table_.attraction.size(); ++grade) {
+    const double clicked = observed_click_rate(table_.attraction[grade], noise_);
+    law.goes_on.push_back((1.0 - clicked * table_.satisfaction[grade]) * table_.perseverance);
+  }
+  return law;
+}
+
 }  // namespace olrank

@@ -24,6 +24,7 @@ class DynamicBayesianClickModel : public ClickModel {
 
   void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
              ClickLog& log) const override;
+  std::optional<ExaminationLaw> examination_law(std::int64_t ranks) const override;
 
  private:
   DynamicBayesianTable table_;

@@ -25,11 +25,14 @@ struct PlannedTrial {
         labels(fold.data.train),
         ranker(ranker_plan.make(ranker_data(fold.data, ranker_plan.needs_labels ? &labels : nullptr, slot),
                                 keys)),
+        fairness(make_fairness(plan, of_user, identity, fold)),
         queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
         clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
         trial(settings(plan, fold), fold.data,
               fold.recorded ? TrialUsers{.recorded = &*fold.recorded}
-                            : TrialUsers{.queries = &queries, .clicks = clicks.get()},
+                            : TrialUsers{.queries = &queries,
+                                         .clicks = clicks.get(),
+                                         .fairness = fairness ? &*fairness : nullptr},
               keys, *ranker, execution) {}
   PlannedTrial(const PlannedTrial&) = delete;
   PlannedTrial& operator=(const PlannedTrial&) = delete;
@@ -40,11 +43,22 @@ struct PlannedTrial {
     return settings;
   }
 
+  /// With the fold's groups; none without any.
+  static std::optional<TrialFairness> make_fairness(const ExperimentPlan& plan, const ExperimentUser& user,
+                                                    const TrialIdentity& identity, const FoldData& fold) {
+    if (!plan.groups || fold.recorded) return std::nullopt;
+    const auto clicks = user.make(fold.data.max_grade);
+    return make_trial_fairness(*plan.groups, fold.data.beta, *clicks, fold.data.train, plan.trial.cutoff,
+                               identity.fold, identity.user)
+        .fairness;
+  }
+
   const ExperimentRanker& ranker_plan;
   const ExperimentUser& user_plan;
   TrialKeys keys;
   LabelledQueries labels;
   std::unique_ptr<OnlineRanker> ranker;
+  std::optional<TrialFairness> fairness;
   UniformQueries queries;
   std::unique_ptr<ClickModel> clicks;
   Trial trial;

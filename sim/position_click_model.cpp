@@ -34,4 +34,10 @@ void PositionClickModel::click(QueryGrades grades, std::span<const std::int32_t>
   }
 }
 
+std::optional<ExaminationLaw> PositionClickModel::examination_law(std::int64_t ranks) const {
+  ExaminationLaw law;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) law.by_rank.push_back(examination(rank));
+  return law;
+}
+
 }  // namespace olrank

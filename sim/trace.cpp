@@ -59,7 +59,13 @@ void Trace::write(const PlayedRound& round, std::string_view qid, const RoundDet
     const auto& [winner, loser] = round.learned.pairs[i];
     buffer_ += fmt::format("{}[{},{}]", i > 0 ? "," : "", winner, loser);
   }
-  buffer_ += fmt::format("],\"ndcg\":{},\"step\":", json_number(round.ndcg));
+  buffer_ += fmt::format("],\"ndcg\":{}", json_number(round.ndcg));
+  if (round.unfairness) {
+    buffer_ += fmt::format(",\"unfairness\":{},\"groups\":\"", json_number(*round.unfairness));
+    for (const DocGroup group : round.groups) buffer_ += letter_of(group);
+    buffer_ += '"';
+  }
+  buffer_ += ",\"step\":";
   const auto steps = round.learned.steps;
   if (steps.empty()) {
     buffer_ += "null";

@@ -72,8 +72,14 @@ const PlayedRound& Trial::play_round(RoundDetail* detail, bool full_detail) {
 
 void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail) {
   played_.query = users_.queries->query_of(played_.round);
-  const QueryDocs query = query_docs(played_.query);
+  QueryDocs query = query_docs(played_.query);
   const QueryGrades grades{data_.train.grades_of(played_.query)};
+  FairRound fair;
+  if (users_.fairness != nullptr) {
+    played_.groups = std::span(data_.groups).subspan(query.first_doc, query.docs());
+    fair = {played_.groups, &users_.fairness->rule, exposure_.unfairness()};
+    query.fair = &fair;
+  }
   const RankedList list = ranker_.rank(context, query, played_.round);
   const auto shown = static_cast<std::size_t>(std::min(settings_.cutoff, query.docs()));
   shown_.assign(list.docs.begin(), list.docs.begin() + static_cast<std::ptrdiff_t>(shown));
@@ -86,6 +92,7 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     certainty_.turned_decisions.count += list.turned_decisions.count;
     certainty_.turned_decisions.total += list.turned_decisions.total;
     width_ratios_.insert(width_ratios_.end(), list.width_ratios.begin(), list.width_ratios.end());
+    if (users_.fairness != nullptr) count_fairness(list);
   }
   played_.shown = shown_;
   played_.clicks = log_.clicks;
@@ -108,6 +115,37 @@ void Trial::play_recorded(RoundContext& context) {
   }
   played_.ndcg = online_.observe(data_.train.grades_of(record.query), whole_list_);
   played_.learned = ranker_.learn(context, {played_.round, query, record.shown, record.clicks});
+}
+
+void Trial::count_fairness(const RankedList& list) {
+  const TrialFairness& fairness = *users_.fairness;
+  if (fairness.exposure == ExposureKind::kPosition) {
+    exposure_.observe(fairness.rule, played_.groups, shown_);
+  } else {
+    exposure_.observe_examined(fairness.rule, played_.groups, shown_, log_.examined);
+  }
+  played_.unfairness = exposure_.unfairness();
+  if (!list.fairness) return;
+  fairness_.unrealisable += list.fairness->realisable ? 0 : 1;
+  if (!list.fairness->violated) return;
+  fairness_.violated_sum += *list.fairness->violated;
+  ++fairness_.violated_rounds;
+}
+
+FairnessPoint Trial::fairness_point() const {
+  FairnessPoint point;
+  point.unfairness = exposure_.unfairness();
+  if (exposure_.rounds() > 0) {
+    point.fair_share =
+        static_cast<double>(exposure_.fair_rounds()) / static_cast<double>(exposure_.rounds());
+  }
+  if (fairness_.violated_rounds > 0) {
+    point.violations =
+        static_cast<double>(fairness_.violated_sum) / static_cast<double>(fairness_.violated_rounds);
+  }
+  point.unrealisable = fairness_.unrealisable;
+  point.exposure = {exposure_.of(DocGroup::kA), exposure_.of(DocGroup::kB)};
+  return point;
 }
 
 void Trial::count_certainty(const ListCertainty& certainty) {
@@ -171,11 +209,13 @@ void Trial::begin_evaluation() {
     }
   }
   point_.width_ratio = width_ratio_of(width_ratios_);
+  if (users_.fairness != nullptr) point_.fairness = fairness_point();
   interval_ = round_ % settings_.eval_every == 0
                   ? Interval{}
-                  : Interval{evaluated_round_, certainty_, std::move(width_ratios_)};
+                  : Interval{evaluated_round_, certainty_, std::move(width_ratios_), fairness_};
   width_ratios_.clear();
   certainty_ = Certainty{};
+  fairness_ = {0, 0, fairness_.unrealisable};
   evaluated_round_ = round_;
   // The cosine uses the model that gave the scores.
   scores_begun_ = !data_.offline && ranker_.begin_scores(data_.eval_set.all_features());
@@ -218,6 +258,7 @@ void Trial::save_beside(StateWriter& state) const {
   state.put("interval.evaluated_round", interval_.evaluated_round);
   save(interval_.certainty, state);
   state.put("interval.width_ratios", interval_.width_ratios);
+  save(interval_.fairness, state);
 }
 
 void Trial::load_beside(StateReader& state) {
@@ -225,6 +266,21 @@ void Trial::load_beside(StateReader& state) {
   interval_.evaluated_round = state.get_one<std::int64_t>("interval.evaluated_round");
   interval_.certainty = load_certainty(state);
   interval_.width_ratios = state.get<double>("interval.width_ratios");
+  interval_.fairness = load_fairness(state);
+}
+
+// Trials without groups have the state that they had before there were any.
+void Trial::save(const Fairness& fairness, StateWriter& state) const {
+  if (users_.fairness == nullptr) return;
+  const std::int64_t counts[] = {fairness.violated_sum, fairness.violated_rounds, fairness.unrealisable};
+  state.put("fairness.counts", std::span<const std::int64_t>(counts));
+}
+
+Trial::Fairness Trial::load_fairness(StateReader& state) const {
+  if (users_.fairness == nullptr) return {};
+  std::int64_t counts[3];
+  state.get_into("fairness.counts", std::span<std::int64_t>(counts));
+  return {counts[0], counts[1], counts[2]};
 }
 
 void Trial::save(const Certainty& certainty, StateWriter& state) {
@@ -266,6 +322,8 @@ void Trial::save(StateWriter& state) const {
   state.put("online.regret", online.regret);
   state.put("online.exposure", online.exposure);
   save(certainty_, state);
+  save(fairness_, state);
+  if (users_.fairness != nullptr) exposure_.save(state);
   state.put("trial.width_ratios", width_ratios_);
   ranker_.save(state);
 }
@@ -286,12 +344,15 @@ void Trial::load(StateReader& state) {
   for (std::int64_t round = 1; round <= round_; ++round)
     random_.observe(data_.train.grades_of(query_of(round)));
   certainty_ = load_certainty(state);
+  fairness_ = load_fairness(state);
+  if (users_.fairness != nullptr) exposure_.load(state);
   width_ratios_ = state.get<double>("trial.width_ratios");
   ranker_.load(state);
   if (finished() || !ended_between_evaluations()) return;
   evaluated_round_ = interval_.evaluated_round;
   certainty_ = interval_.certainty;
   width_ratios_ = std::move(interval_.width_ratios);
+  fairness_ = interval_.fairness;
   interval_ = {};
 }
 

@@ -21,6 +21,7 @@
 #include "sim/curve.h"
 #include "sim/last_lists.h"
 #include "sim/recorded_feedback.h"
+#include "sim/trial_fairness.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {
@@ -30,6 +31,7 @@ struct TrialUsers {
   const QuerySource* queries = nullptr;
   const ClickModel* clicks = nullptr;
   const RecordedFeedback* recorded = nullptr;  // instead of the two above
+  const TrialFairness* fairness = nullptr;     // where documents have groups
 };
 
 /// A played round, for traces; spans stay valid until the next round.
@@ -40,6 +42,8 @@ struct PlayedRound {
   std::span<const std::uint8_t> clicks;
   double ndcg = 0.0;  // of the shown list
   LearnReport learned;
+  std::optional<double> unfairness;   // UF_t, where documents have groups
+  std::span<const DocGroup> groups;  // of the query's documents
 };
 
 /// One run of rounds: query, list, clicks, learning, and every E rounds an evaluation of the current model.
@@ -103,11 +107,19 @@ class Trial {
     Tally turned_decisions;  // reversed by exact widths
   };
 
+  /// What lists did to be fair.
+  struct Fairness {
+    std::int64_t violated_sum = 0;  // since the last evaluation
+    std::int64_t violated_rounds = 0;
+    std::int64_t unrealisable = 0;  // rounds so far
+  };
+
   /// Since the last evaluation but the one at the end.
   struct Interval {
     std::int64_t evaluated_round = -1;
     Certainty certainty;
     std::vector<double> width_ratios;
+    Fairness fairness;
   };
 
   bool ended_between_evaluations() const {
@@ -115,10 +127,14 @@ class Trial {
   }
   static void save(const Certainty& certainty, StateWriter& state);
   static Certainty load_certainty(StateReader& state);
+  void save(const Fairness& fairness, StateWriter& state) const;
+  Fairness load_fairness(StateReader& state) const;
   QueryDocs query_docs(std::int64_t query) const;
   void play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail);
   void play_recorded(RoundContext& context);
   std::int64_t query_of(std::int64_t round) const;
+  void count_fairness(const RankedList& list);
+  FairnessPoint fairness_point() const;
   void count_certainty(const ListCertainty& certainty);
   void count_contradicted(std::span<const CertainOrder> orders, const QueryGrades& grades);
 
@@ -139,6 +155,8 @@ class Trial {
   LastLists last_lists_;
   Certainty certainty_;
   std::vector<double> width_ratios_;  // since the last evaluation
+  ExposureLedger exposure_;
+  Fairness fairness_;
   Interval interval_;                 // before an evaluation between two multiples of E
   StageClock clock_;
   StageClock evaluation_clock_;

@@ -448,6 +448,7 @@ std::string summary_json(const TrialSummary& summary, const StageClock& clock) {
   json["rounds"] = last.round;
   json["last"] = nlohmann::ordered_json::parse(curve_line(last, &clock));
   json["last"].erase("seconds");
+  if (json["last"].contains("fairness")) json["fairness"] = json["last"]["fairness"];
   json["area"] = {{"offline", summary.offline_area}, {"online", summary.online_area}};
   json["parameters"] = summary.parameters;
   json["seconds"] = summary.seconds;

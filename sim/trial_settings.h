@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/fair/doc_group.h"
 #include "core/metrics/empty_queries.h"
 #include "core/metrics/named_metric.h"
 
@@ -32,6 +33,8 @@ struct TrialData {
   Dataset eval_set;
   int max_grade = 0;                                   // of all parts
   std::optional<OfflineModel> offline = std::nullopt;  // if cosines are requested
+  std::vector<DocGroup> groups = {};                   // [train docs], where exposure is measured
+  double beta = 1.0;                                   // β of these groups
 };
 
 }  // namespace olrank

@@ -80,8 +80,8 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
   }
   certainty.certain_pairs = std::ssize(certain_orders_);
   certainty.blocks = std::ssize(block_ends_);
-  // Each document of a block is certainly before all documents of later blocks, so every list keeps the
-  // blocks in order, and rank r lies in the block of place r.
+  // Each document of a block is certainly before all documents of later blocks, so every list but one that
+  // is made fair keeps the blocks in order, and rank r lies in the block of place r.
   for (std::size_t i = 0; i < ListCertainty::kBlockRanks.size(); ++i) {
     const std::int64_t place = ListCertainty::kBlockRanks[i] - 1;
     if (place >= orders.docs()) continue;
@@ -91,14 +91,14 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
   return certainty;
 }
 
-RankedList ExploringList::make(std::span<const std::int32_t> by_score, const OrderBits& given,
-                               std::uint32_t round, std::int64_t cutoff) {
+void ExploringList::arrange(std::span<const std::int32_t> by_score, const OrderBits& given,
+                            std::uint32_t round) {
   assert(given.docs() == std::ssize(by_score));
   if (refine_) {
     closed_ = given;
     close_transitively(closed_);
   }
-  const OrderBits& orders = refine_ ? closed_ : given;
+  const OrderBits& orders = followed(given);
   find_blocks(orders, block_ends_);
   const std::int64_t docs = orders.docs();
   places_.clear();
@@ -124,6 +124,21 @@ RankedList ExploringList::make(std::span<const std::int32_t> by_score, const Ord
       break;
     }
   }
+}
+
+void ExploringList::arrange_blocks(std::span<const std::int32_t> by_score,
+                                   std::span<const std::int32_t> block_ends, std::uint32_t round) {
+  block_ends_.assign(block_ends.begin(), block_ends.end());
+  places_.clear();
+  std::int64_t begin = 0;
+  for (const std::int64_t end : block_ends_) {
+    shuffle_block(begin, end, by_score, round);
+    begin = end;
+  }
+}
+
+RankedList ExploringList::finish(std::span<const std::int32_t> by_score, const OrderBits& given,
+                                 std::int64_t cutoff) {
   list_.clear();
   for (const std::int32_t place : places_) list_.push_back(by_score[place]);
   const ListCertainty known = certainty(by_score, given, cutoff);

@@ -27,7 +27,26 @@ class ExploringList {
   /// `by_score` are docs, best first. Where `refine` is set, blocks and list follow the transitive closure
   /// of `orders`; certain pairs are counted in `orders` itself. The list is valid until the next call.
   RankedList make(std::span<const std::int32_t> by_score, const OrderBits& orders, std::uint32_t round,
-                  std::int64_t cutoff);
+                  std::int64_t cutoff) {
+    arrange(by_score, orders, round);
+    return finish(by_score, orders, cutoff);
+  }
+
+  // The two halves of make(): between them, places() may be put into another order.
+
+  /// Blocks and list, by place.
+  void arrange(std::span<const std::int32_t> by_score, const OrderBits& orders, std::uint32_t round);
+  /// The same for a partition that is given: each block is shuffled.
+  void arrange_blocks(std::span<const std::int32_t> by_score, std::span<const std::int32_t> block_ends,
+                      std::uint32_t round);
+  RankedList finish(std::span<const std::int32_t> by_score, const OrderBits& orders, std::int64_t cutoff);
+
+  std::vector<std::int32_t>& places() { return places_; }
+  std::span<const std::int32_t> block_ends() const { return block_ends_; }
+  /// The orders that blocks and list follow: those given, or their closure.
+  const OrderBits& followed(const OrderBits& orders) const { return refine_ ? closed_ : orders; }
+  /// Whether documents of a block come in any order, certain or not.
+  bool shuffles_blocks() const { return rule_ == ListRule::kBlocks; }
 
  private:
   struct Shuffled {

@@ -25,6 +25,12 @@ struct ListCertainty {
   std::array<std::int64_t, 3> block_size{};  // of the block at each of kBlockRanks; 0 beyond the list
 };
 
+/// What fairness between groups did to a list.
+struct ListFairness {
+  std::optional<std::int64_t> violated;  // certain orders, by the whole list; none without certain orders
+  bool realisable = true;                // whether a list within ε existed, where one was looked for
+};
+
 /// A count out of a total.
 struct Tally {
   std::int64_t count = 0;
@@ -41,6 +47,7 @@ struct RankedList {
   /// Decisions on shown pairs, certain or not, that exact widths would reverse, out of all of them; for
   /// rankers that keep a shadow covariance.
   Tally turned_decisions = {};
+  std::optional<ListFairness> fairness = std::nullopt;  // of queries with groups
 };
 
 }  // namespace olrank

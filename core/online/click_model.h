@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,12 @@ struct ClickLog {
   std::vector<std::uint8_t> examined;  // [shown]
 };
 
+/// How likely a user examines each rank, in closed form: one of two forms.
+struct ExaminationLaw {
+  std::vector<double> by_rank;  // [ranks], whatever is shown
+  std::vector<double> goes_on;  // [grades]: examines the rank behind a document that it has examined
+};
+
 /// A simulated user. Its coins belong to (round, document), so that they do not depend on the ranker.
 class ClickModel {
  public:
@@ -27,6 +34,11 @@ class ClickModel {
   /// its memory.
   virtual void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key,
                      std::uint32_t round, ClickLog& log) const = 0;
+
+  /// None for users without such a form.
+  virtual std::optional<ExaminationLaw> examination_law(std::int64_t /*ranks*/) const {
+    return std::nullopt;
+  }
 };
 
 }  // namespace olrank

@@ -17,6 +17,7 @@ struct RankingTask {
   std::int64_t cutoff = 10;  // ranks that will be seen
   std::uint32_t round = 1;   // selects the draws of an exploring list
   bool explore = true;       // false: by score
+  const FairRound* fair = nullptr;  // the documents' groups, where exposure is measured
 };
 
 /// A list, with the scores and orders behind it. Memory is reused from list to list.
@@ -27,6 +28,7 @@ struct Ranking {
   bool knows_orders = false;           // whether `orders` and `certainty` are set
   OrderBits orders;                    // by places of by_score
   std::optional<ListCertainty> certainty;
+  std::optional<ListFairness> fairness;
 };
 
 /// A snapshot of a ranker: it never changes, and any number of threads may use it at once, each with a

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/data/feature_matrix.h"
+#include "core/fair/exposure.h"
 
 namespace olrank {
 
@@ -14,6 +15,7 @@ struct QueryDocs {
   std::int64_t first_doc = 0;  // number within the part of document 0; identifies documents across rounds
   FeatureMatrix features;      // [V × d], normalised
   std::span<const std::int64_t> numbers = {};  // [V] those numbers, unless they follow first_doc
+  const FairRound* fair = nullptr;             // the documents' groups, where exposure is measured
 
   std::int64_t docs() const { return features.docs; }
   std::int64_t number(std::int32_t doc) const { return numbers.empty() ? first_doc + doc : numbers[doc]; }

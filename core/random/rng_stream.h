@@ -30,6 +30,7 @@ enum class Purpose : std::uint64_t {
   kSearch = 13,         // settings that tuning tries
   kReplay = 14,         // pairs of the history that a round trains on again
   kDictionary = 15,     // pairs that stand for all in a covariance
+  kTemplate = 16,       // documents that move to keep groups in balance
 };
 
 /// Identifies the random streams of a trial. It contains neither a trial number nor a ranker's name, so

@@ -87,6 +87,8 @@ constexpr SettingKind setting_kind() {
     return SettingKind::kInteger;
   else if constexpr (std::is_floating_point_v<T>)
     return SettingKind::kReal;
+  else if constexpr (std::is_same_v<T, std::optional<double>>)
+    return SettingKind::kRealOrAuto;
   else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
     return SettingKind::kIntegers;
   else if constexpr (std::is_same_v<T, std::vector<double>>)
@@ -104,6 +106,8 @@ template <class T>
 SettingValue to_value(const T& member) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || is_list<T>)
     return member;
+  else if constexpr (std::is_same_v<T, std::optional<double>>)
+    return member ? SettingValue(*member) : SettingValue(std::string("auto"));
   else if constexpr (std::is_enum_v<T>)
     return std::string(name_of(member));
   else if constexpr (std::is_integral_v<T>)
@@ -116,6 +120,9 @@ template <class T>
 void from_value(T& member, const SettingValue& value) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || is_list<T>) {
     member = std::get<T>(value);
+  } else if constexpr (std::is_same_v<T, std::optional<double>>) {
+    const auto* number = std::get_if<double>(&value);
+    member = number != nullptr ? T(*number) : T();
   } else if constexpr (std::is_enum_v<T>) {
     member = value_named<T>(std::get<std::string>(value)).value();  // already checked against the choices
   } else if constexpr (std::is_integral_v<T>) {

@@ -14,6 +14,7 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kLongestRange = 1'000'000;
+constexpr std::string_view kAuto = "auto";
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t";
@@ -132,6 +133,8 @@ std::string_view readable_kind(SettingKind kind) {
       return "a list of strings";
     case SettingKind::kSwitches:
       return "a list of booleans";
+    case SettingKind::kRealOrAuto:
+      return "a finite number or \"auto\"";
   }
   return "a value";
 }
@@ -177,6 +180,12 @@ SettingValue parse_setting(SettingKind kind, std::string_view text) {
         switches.push_back(std::get<bool>(parse_setting(SettingKind::kSwitch, item)));
       return switches;
     }
+    case SettingKind::kRealOrAuto: {
+      if (without_quotes(text) == kAuto) return std::string(kAuto);
+      const std::optional<double> number = whole_text_as<double>(text);
+      if (!number || !std::isfinite(*number)) refuse(kind, text);
+      return *number;
+    }
   }
   refuse(kind, text);
 }
@@ -219,6 +228,12 @@ SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
     case SettingKind::kSwitches:
       if (const auto* held = std::get_if<bool>(&value)) return std::vector<bool>{*held};
       if (empty_list) return std::vector<bool>{};
+      break;
+    case SettingKind::kRealOrAuto:
+      if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<double>(*number);
+      if (const auto* number = std::get_if<double>(&value); number != nullptr && std::isfinite(*number))
+        return value;
+      if (const auto* text = std::get_if<std::string>(&value); text != nullptr && *text == kAuto) return value;
       break;
     default:
       break;

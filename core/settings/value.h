@@ -8,11 +8,21 @@
 
 namespace olrank {
 
-/// The value of one setting, in the order of SettingKind.
+/// The value of one setting, in the order of SettingKind; one of kRealOrAuto is a number or the text "auto".
 using SettingValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                                   std::vector<double>, std::vector<std::string>, std::vector<bool>>;
 
-enum class SettingKind { kSwitch, kInteger, kReal, kText, kIntegers, kReals, kTexts, kSwitches };
+enum class SettingKind {
+  kSwitch,
+  kInteger,
+  kReal,
+  kText,
+  kIntegers,
+  kReals,
+  kTexts,
+  kSwitches,
+  kRealOrAuto
+};
 
 inline SettingKind kind_of(const SettingValue& value) {
   return static_cast<SettingKind>(value.index());

@@ -54,6 +54,7 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
     return fmt::format("the kernels support at most {} layers", kMostDeviceLayers);
   if (row.weighs_by_ndcg && retraining_rule(settings.trainer).retrain == Retrain::kGrowth)
     return fmt::format("'{}' with retrain = \"growth\" has no device implementation", row.name);
+  if (settings.fair.fair == Fairness::kFairCo) return "fair = \"fairco\" has no device implementation";
   if (history_content(settings).limit > 0) return "history_limit has no device implementation";
   if (list_loss_of(settings)) {
     return fmt::format("loss_kind = \"{}\" has no device implementation",

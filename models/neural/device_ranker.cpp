@@ -109,7 +109,7 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       schedule_(retraining_rule(settings.trainer)),
       replay_key_(keys.key(Purpose::kReplay)),
       policy_(shape_, settings.posterior.form, {}),
-      list_(settings.explore, keys.key(Purpose::kList), cutoff) {
+      list_(settings.explore, settings.fair, keys, cutoff) {
   FirstMembers first = first_members(settings, shape_, keys, share_);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   network_ = make_network(network_spec(settings, shape_, home, first, share_));
@@ -145,7 +145,7 @@ RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std
   described_ = false;
   const auto measured = context.clock.measure("rank");
   list_.orders().assign(query.docs(), orders.certain);
-  RankedList list = list_.make(orders.by_score, round);
+  RankedList list = list_.make(orders.by_score, round, query.fair);
   if (has_shadow()) {
     const DeviceComparison found = network_->compare(context.execution, list_.shown(list));
     list.turned_decisions =

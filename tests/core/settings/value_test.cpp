@@ -27,6 +27,8 @@ TEST(SettingValueTest, ParsesCommandLineValues) {
   EXPECT_EQ(parse_setting(SettingKind::kIntegers, "[4, 5]"), SettingValue(Integers{4, 5}));
   EXPECT_EQ(parse_setting(SettingKind::kTexts, "a, 'b',\"c\""), SettingValue(Texts{"a", "b", "c"}));
   EXPECT_EQ(parse_setting(SettingKind::kSwitches, "[true,false]"), SettingValue(Switches{true, false}));
+  EXPECT_EQ(parse_setting(SettingKind::kRealOrAuto, "\"auto\""), SettingValue(std::string("auto")));
+  EXPECT_EQ(parse_setting(SettingKind::kRealOrAuto, "2"), SettingValue(2.0));
 }
 
 TEST(SettingValueTest, RefusesInvalidValues) {
@@ -45,6 +47,8 @@ TEST(SettingValueTest, RefusesInvalidValues) {
       {SettingKind::kSwitches, "true,yes"},
       {SettingKind::kIntegers, "1-"},
       {SettingKind::kInteger, "99999999999999999999"},
+      {SettingKind::kRealOrAuto, "automatic"},
+      {SettingKind::kRealOrAuto, "inf"},
   };
   for (const auto& [kind, text] : wrong) EXPECT_THROW(parse_setting(kind, text), InvalidArgument) << text;
 }

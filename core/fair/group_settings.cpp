@@ -1,0 +1,82 @@
+#include "core/fair/group_settings.h"
+
+#include <fmt/format.h>
+
+namespace olrank {
+
+void GroupSettings::check(std::int64_t cutoff) const {
+  if (!are_set()) {
+    if (threshold || quantile)
+      throw InvalidArgument("[groups] has a threshold but no feature: say which with groups.feature.");
+    return;
+  }
+  if (feature > 0 && !file.empty()) {
+    throw InvalidArgument(
+        fmt::format("[groups] has both feature = {} and file = \"{}\": groups come from one of them.",
+                    feature, file));
+  }
+  if (feature > 0 && threshold.has_value() == quantile.has_value()) {
+    throw InvalidArgument(
+        fmt::format("[groups] has feature = {} and {}: give either a threshold or a quantile.", feature,
+                    threshold ? "both a threshold and a quantile" : "neither threshold nor quantile"));
+  }
+  if (!file.empty() && (threshold || quantile)) {
+    throw InvalidArgument(fmt::format(
+        "[groups] has file = \"{}\", which names each document's group: remove the {}.", file,
+        threshold ? "threshold" : "quantile"));
+  }
+  if (!examination.empty() && std::ssize(examination) < cutoff) {
+    throw InvalidArgument(fmt::format(
+        "groups.examination has {} probabilities, but lists show {} ranks: give one for each rank.",
+        examination.size(), cutoff));
+  }
+  if (!examination.empty() && examination.front() <= 0.0)
+    throw InvalidArgument("groups.examination begins with 0, but the first rank must be examined sometimes.");
+}
+
+const Schema& GroupSettings::schema() {
+  using S = GroupSettings;
+  static const Schema schema =
+      SchemaBuilder<S>("groups",
+                       "Two groups of documents, A and B, whose exposure is measured and may be kept in "
+                       "balance (docs/FAIRNESS.md); off without a feature or a file.")
+          .field("feature", &S::feature,
+                 "the feature that decides a document's group by its raw value, counted from 1; 0 for none")
+          .at_least(0)
+          .field("threshold", &S::threshold, "the value that separates the groups; `auto`: by `quantile`")
+          .field("quantile", &S::quantile,
+                 "the share of the training part's values up to which the threshold is put; `auto`: by "
+                 "`threshold`")
+          .at_least(0.0)
+          .at_most(1.0)
+          .field("group_a", &S::group_a,
+                 "group A has the values of at most the threshold (`at-most`), or those above it (`above`)")
+          .field("file", &S::file,
+                 "a CSV file `qid,doc,group` instead of a feature: `doc` counts the documents of a query from "
+                 "0, `group` is A or B")
+          .field("beta", &S::beta,
+                 "exposure of A per exposure of B that is fair; `auto`: the ratio of their mean grades in the "
+                 "training part")
+          .symbol("β")
+          .above(0.0)
+          .field("epsilon", &S::epsilon, "the unfairness that is still fair")
+          .unit("P(1)")
+          .symbol("ε")
+          .at_least(0.0)
+          .field("exposure", &S::exposure,
+                 "a shown document's exposure: its rank's probability of examination (`position`), or 1 if "
+                 "the simulated user examined it (`examined`)")
+          .field("examination", &S::examination,
+                 "probabilities of examination of the ranks from the first; empty: those of the simulated "
+                 "user")
+          .at_least(0.0)
+          .at_most(1.0)
+          .field("examination_lists", &S::examination_lists,
+                 "random lists that they are estimated by, where no formula gives them")
+          .at_least(1)
+          .at_most(10'000'000)
+          .build();
+  return schema;
+}
+
+}  // namespace olrank

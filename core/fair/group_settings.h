@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+/// Which documents are group A: those whose value is at most the threshold, or those above it.
+enum class GroupSide { kAtMost, kAbove };
+/// What counts as a shown document's exposure: its rank's P, or whether the user examined it.
+enum class ExposureKind { kPosition, kExamined };
+
+/// Which groups of documents exposure is shared between, and what is fair. Off without a feature or a file.
+struct GroupSettings {
+  std::int64_t feature = 0;  // from 1, as in the data's files
+  std::optional<double> threshold;
+  std::optional<double> quantile;
+  GroupSide group_a = GroupSide::kAtMost;
+  std::string file;
+  std::optional<double> beta;  // β; else from mean grades
+  double epsilon = 1.0;        // ε, in units of P(1)
+  ExposureKind exposure = ExposureKind::kPosition;
+  std::vector<double> examination;  // P(1), P(2), …; empty: the user model's
+  std::int64_t examination_lists = 100'000;
+
+  bool are_set() const { return feature > 0 || !file.empty(); }
+  /// Throws InvalidArgument for settings that contradict each other.
+  void check(std::int64_t cutoff) const;
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<GroupSide> {
+  static constexpr std::array values = {std::pair{GroupSide::kAtMost, std::string_view("at-most")},
+                                        std::pair{GroupSide::kAbove, std::string_view("above")}};
+};
+
+template <>
+struct EnumNames<ExposureKind> {
+  static constexpr std::array values = {std::pair{ExposureKind::kPosition, std::string_view("position")},
+                                        std::pair{ExposureKind::kExamined, std::string_view("examined")}};
+};
+
+}  // namespace olrank

@@ -12,8 +12,10 @@
 #include "apps/data/commands.h"
 #include "apps/data/data_files.h"
 #include "core/data/data_folder.h"
+#include "core/data/data_loader.h"
 #include "core/data/inspection.h"
 #include "core/error.h"
+#include "core/fair/dataset_groups.h"
 
 namespace olrank {
 namespace {
@@ -124,6 +126,40 @@ void print_inspection(const Inspected& inspected) {
   }
 }
 
+double share_of_docs(const GroupRule& rule, const GroupSummary& group) {
+  return static_cast<double>(group.docs) / static_cast<double>(rule.of_train().of_doc.size());
+}
+
+ordered_json groups_json(const std::string& path, const GroupSettings& settings, const GroupRule& rule) {
+  ordered_json json = {{"source", path}};
+  if (settings.feature > 0) {
+    json["feature"] = settings.feature;
+    json["threshold"] = rule.threshold();
+  } else {
+    json["file"] = settings.file;
+  }
+  for (const DocGroup group : {DocGroup::kA, DocGroup::kB}) {
+    const GroupSummary& summary = rule.of_train().summaries[static_cast<std::size_t>(group)];
+    json[std::string(1, letter_of(group))] = {{"docs", summary.docs},
+                                              {"share", share_of_docs(rule, summary)},
+                                              {"mean_grade", summary.mean_grade}};
+  }
+  json["beta"] = rule.beta();
+  return json;
+}
+
+void print_groups(const std::string& path, const GroupSettings& settings, const GroupRule& rule) {
+  fmt::print("{}\n", path);
+  if (settings.feature > 0)
+    fmt::print("  {:<22}feature {}, threshold {}\n", "groups by", settings.feature, rule.threshold());
+  for (const DocGroup group : {DocGroup::kA, DocGroup::kB}) {
+    const GroupSummary& summary = rule.of_train().summaries[static_cast<std::size_t>(group)];
+    fmt::print("  group {:<16}{} documents ({:.2f} %), mean grade {:.4f}\n", letter_of(group), summary.docs,
+               100.0 * share_of_docs(rule, summary), summary.mean_grade);
+  }
+  fmt::print("  {:<22}{:.4f}{}\n", "β", rule.beta(), settings.beta ? "" : ", the ratio of the mean grades");
+}
+
 std::int64_t shared_queries(const Inspection& a, const Inspection& b) {
   const std::unordered_set<std::string> names(a.qids.begin(), a.qids.end());
   return std::count_if(b.qids.begin(), b.qids.end(),
@@ -179,11 +215,17 @@ class InspectCommand : public Command {
     app.add_option("path", paths_, "data folders or files; - is standard input")
         ->type_name("PATH")
         ->required();
+    app.add_option("--groups", groups_,
+                   "two groups of documents, as key=value,… of [groups]: feature=128,quantile=0.65 or "
+                   "file=groups.csv; shows their sizes, mean grades and β")
+        ->type_name("SETTINGS");
+    app.add_option("--fold", fold_, "the fold whose groups are shown [default: 1]")->type_name("N");
     flags_.declare(app);
   }
 
   int run(const OutputFlags& output) override {
     ExecutionContext context(flags_.threads);
+    if (!groups_.empty()) return show_groups(output, context);
     const LetorOptions options = flags_.options();
     std::vector<Inspected> all;
     bool failed = false;
@@ -238,7 +280,29 @@ class InspectCommand : public Command {
   }
 
  private:
+  /// The groups of each path's training part; a single file is one.
+  int show_groups(const OutputFlags& output, ExecutionContext& context) {
+    const GroupSettings settings = parse_group_settings(groups_, "--groups");
+    ordered_json all = ordered_json::array();
+    for (const std::string& path : paths_) {
+      DataSettings data;
+      data.source = path;
+      data.max_memory = flags_.max_memory;
+      const Dataset train = load_part(data, fold_, DataPart::kTrain, context);
+      const GroupRule rule(settings, train);
+      if (output.json) {
+        all.push_back(groups_json(path, settings, rule));
+      } else {
+        print_groups(path, settings, rule);
+      }
+    }
+    if (output.json) fmt::print("{}\n", ordered_json{{"groups", all}}.dump(2));
+    return 0;
+  }
+
   std::vector<std::string> paths_;
+  std::string groups_;
+  std::int64_t fold_ = 1;
   ReadingFlags flags_;
 };
 

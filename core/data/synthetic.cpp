@@ -70,11 +70,13 @@ class Generator {
       const double noise = plan_.source.noise * doc_stream.normal();
       const double y = plan_.relevance.at(signals) + query_effect + noise;
       grades[doc] = static_cast<std::uint8_t>(plan_.grade_of(y));
-      float* row = values + doc * plan_.source.features;
+      float* row = values + doc * plan_.source.columns();
       for (std::size_t g = 0; g < groups.size(); ++g) {
         write_group(doc_stream, plan_.groups[g], groups[g], signals, constants, row);
       }
       write_singles(doc_stream, row);
+      if (plan_.source.has_groups())
+        row[plan_.source.features] = plan_.in_group_a(y, doc_stream.normal()) ? 0.0F : 1.0F;
     }
   }
 
@@ -233,7 +235,7 @@ Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContex
   constexpr std::int64_t kQidStride = 20'000'000;
   const Generator generator(plan, part);
   const std::int64_t queries = queries_of(plan.source, part);
-  const std::int64_t features = plan.source.features;
+  const std::int64_t features = plan.source.columns();
   const auto buffers = std::make_shared<Buffers>();
   buffers->offsets = make_offsets(generator, queries);
   const std::int64_t docs = buffers->offsets.back();
@@ -265,7 +267,7 @@ Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContex
 void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
   const double docs =
       static_cast<double>(source.queries + 2 * source.test_queries) * static_cast<double>(source.docs);
-  const double bytes = docs * static_cast<double>(source.features) * sizeof(float);
+  const double bytes = docs * static_cast<double>(source.columns()) * sizeof(float);
   if (bytes <= static_cast<double>(max_bytes)) return;
   throw InvalidArgument(fmt::format(
       "The synthetic data would need about {} ({} + 2 × {} queries of {} documents with {} features), but "

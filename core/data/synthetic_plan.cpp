@@ -1,8 +1,13 @@
 #include "core/data/synthetic_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <vector>
+
+#include "core/error.h"
 
 namespace olrank {
 namespace {
@@ -10,6 +15,7 @@ namespace {
 // Parts 0, 1 and 2 are training, validation and test; these hold what all parts share.
 constexpr std::uint64_t kPlanPart = 100;
 constexpr std::uint64_t kCalibrationPart = 101;
+constexpr std::uint64_t kGroupPart = 102;
 
 /// Kinds of the first ten groups: enough ratios for all signals however few the features are.
 constexpr std::string_view kFirstKinds = "RCRKRRBRRR";
@@ -146,6 +152,63 @@ void calibrate(SyntheticPlan& plan) {
   }
 }
 
+/// Finds the correlation of group and relevance that gives the wanted difference of mean grades, on a sample
+/// that depends on the seed alone.
+void plant_groups(SyntheticPlan& plan) {
+  constexpr std::uint32_t kSample = 32768;
+  constexpr double kMostCorrelation = 0.999;
+  const PhiloxKey key = plan.key_of_part(kGroupPart);
+  std::vector<double> y(kSample);
+  std::vector<double> e(kSample);
+  for (std::uint32_t i = 0; i < kSample; ++i) {
+    RngStream stream(key, 0, i);
+    const double relevance = plan.relevance.at(plan.relevance.draw(stream));
+    const double query_effect = SyntheticPlan::kQueryEffect * stream.normal();
+    y[i] = relevance + query_effect + plan.source.noise * stream.normal();
+    e[i] = stream.normal();
+  }
+  double sum = 0.0;
+  double sum_sq = 0.0;
+  for (const double value : y) sum += value;
+  plan.y_mean = sum / kSample;
+  for (const double value : y) sum_sq += (value - plan.y_mean) * (value - plan.y_mean);
+  plan.y_deviation = std::sqrt(sum_sq / kSample);
+
+  std::vector<double> latent(kSample);
+  const auto gap_at = [&](double correlation) {
+    plan.group_correlation = correlation;
+    const double rest = std::sqrt(1.0 - correlation * correlation);
+    for (std::uint32_t i = 0; i < kSample; ++i)
+      latent[i] = correlation * (y[i] - plan.y_mean) / plan.y_deviation + rest * e[i];
+    const auto bound = latent.begin() + static_cast<std::ptrdiff_t>((1.0 - plan.source.group_share) * kSample);
+    std::nth_element(latent.begin(), bound, latent.end());
+    plan.group_bound = *bound;
+    double grades[2] = {0.0, 0.0};
+    double docs[2] = {0.0, 0.0};
+    for (std::uint32_t i = 0; i < kSample; ++i) {
+      const int group = plan.in_group_a(y[i], e[i]) ? 0 : 1;
+      grades[group] += plan.grade_of(y[i]);
+      docs[group] += 1.0;
+    }
+    return grades[0] / docs[0] - grades[1] / docs[1];
+  };
+  const double wanted = plan.source.group_gap;
+  const double least = gap_at(-kMostCorrelation);
+  const double most = gap_at(kMostCorrelation);
+  if (wanted < least || wanted > most) {
+    throw InvalidArgument(
+        fmt::format("group_gap must be from {:.3f} to {:.3f} with group_share = {}, not {}.", least, most,
+                    plan.source.group_share, wanted));
+  }
+  double low = -kMostCorrelation;
+  double high = kMostCorrelation;
+  for (int halving = 0; halving < 30; ++halving) {
+    const double middle = 0.5 * (low + high);
+    (gap_at(middle) < wanted ? low : high) = middle;
+  }
+  gap_at(wanted == 0.0 ? 0.0 : 0.5 * (low + high));
+}
+
 }  // namespace
 
 SyntheticSignals SyntheticRelevance::draw(RngStream& stream) const {
@@ -200,6 +263,7 @@ SyntheticPlan make_synthetic_plan(const SyntheticSource& source) {
   place_signals(plan.groups, stream);
   if (missing) place_missing(plan);
   calibrate(plan);
+  if (source.has_groups()) plant_groups(plan);
   return plan;
 }
 

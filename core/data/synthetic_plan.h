@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -73,7 +74,20 @@ struct SyntheticPlan {
   std::int64_t first_single = 0;         // columns from here on stand alone: properties of the document
   double single_present = 1.0;           // probability that a document has one of them
   bool has_missing = false;              // 0 means missing, and no other value is 0
-  std::array<double, 4> grade_bounds{};  // of relevance + query effect + noise
+  std::array<double, 4> grade_bounds{};  // of y = relevance + query effect + noise
+
+  // A document is in group A where ρ (y − mean)/deviation + √(1 − ρ²) e, with e standard normal, is above
+  // the bound.
+  double group_correlation = 0.0;  // ρ
+  double group_bound = 0.0;
+  double y_mean = 0.0;
+  double y_deviation = 1.0;
+
+  bool in_group_a(double y, double e) const {
+    return group_correlation * (y - y_mean) / y_deviation +
+               std::sqrt(1.0 - group_correlation * group_correlation) * e >
+           group_bound;
+  }
 
   static constexpr double kQueryEffect = 0.35;  // standard deviation, added to all documents of a query
 

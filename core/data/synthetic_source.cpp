@@ -79,9 +79,13 @@ void set(SyntheticSource& source, std::string_view key, std::string_view value) 
     source.nonlinearity = number<double>(key, value, 0.0, 1.0);
   } else if (key == "seed") {
     source.seed = number<std::uint64_t>(key, value, 0, UINT64_MAX);
+  } else if (key == "group_share") {
+    source.group_share = number<double>(key, value, 0.01, 0.99);
+  } else if (key == "group_gap") {
+    source.group_gap = number<double>(key, value, -4.0, 4.0);
   } else {
-    const std::vector<std::string> known = {"queries", "test_queries", "docs", "features",
-                                            "noise",   "nonlinearity", "seed"};
+    const std::vector<std::string> known = {"queries",      "test_queries", "docs",        "features", "noise",
+                                            "nonlinearity", "seed",         "group_share", "group_gap"};
     throw InvalidArgument(fmt::format("Unknown key '{}' of a synthetic source. {} The keys are {}.", key,
                                       did_you_mean(key, known), joined(known)));
   }
@@ -127,6 +131,8 @@ SyntheticSource parse_synthetic_source(std::string_view text) {
     }
     seen.push_back(key);
   }
+  if (source.group_gap != 0.0 && !source.has_groups())
+    throw InvalidArgument(fmt::format("'{}' sets group_gap but no groups: set group_share, too.", text));
   if (source.test_queries == 0) source.test_queries = default_test_queries(source);
   return source;
 }

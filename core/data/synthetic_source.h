@@ -21,6 +21,12 @@ struct SyntheticSource {
   double noise = 0.0;             // standard deviations of the noise-free relevance, 0 … 100
   double nonlinearity = 0.0;      // share of its variance that is bumps and products, 0 … 1
   std::uint64_t seed = 1;
+  double group_share = 0.0;  // of group A; 0: no groups
+  double group_gap = 0.0;    // mean grade of group A minus that of group B
+
+  bool has_groups() const { return group_share > 0.0; }
+  /// With the column that shows the group, behind the features.
+  std::int64_t columns() const { return features + (has_groups() ? 1 : 0); }
 };
 
 /// True for what starts with "synth:".

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace olrank {
 
 void GroupSettings::check(std::int64_t cutoff) const {
@@ -32,6 +34,27 @@ void GroupSettings::check(std::int64_t cutoff) const {
   }
   if (!examination.empty() && examination.front() <= 0.0)
     throw InvalidArgument("groups.examination begins with 0, but the first rank must be examined sometimes.");
+}
+
+GroupSettings parse_group_settings(std::string_view text, std::string_view origin) {
+  GroupSettings settings;
+  while (!text.empty()) {
+    // A value may be a list in brackets.
+    std::size_t comma = 0;
+    for (int depth = 0; comma < text.size() && (text[comma] != ',' || depth > 0); ++comma)
+      depth += text[comma] == '[' ? 1 : text[comma] == ']' ? -1 : 0;
+    const std::string_view item = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      throw InvalidArgument(fmt::format(
+          "{}: '{}' must be key=value, such as feature=128,quantile=0.65.", origin, item));
+    }
+    const std::string_view key = item.substr(0, equals);
+    assign_setting_text(GroupSettings::schema(), &settings, key, item.substr(equals + 1),
+                        fmt::format("{} {}", origin, key));
+  }
+  return settings;
 }
 
 const Schema& GroupSettings::schema() {

@@ -38,6 +38,9 @@ struct GroupSettings {
   static const Schema& schema();
 };
 
+/// "key=value,key=value" of the settings above. `origin` begins error messages: "--groups".
+GroupSettings parse_group_settings(std::string_view text, std::string_view origin);
+
 template <>
 struct EnumNames<GroupSide> {
   static constexpr std::array values = {std::pair{GroupSide::kAtMost, std::string_view("at-most")},

@@ -165,10 +165,10 @@ void check_sweep(const std::vector<SweepAxis>& sweep, const std::vector<RankerSe
 void check_fairness(const RankerSettings& ranker, const GroupSettings& groups, std::int64_t cutoff) {
   const bool fair = ranker.fair.fair != Fairness::kNone;
   if (!groups.are_set() && (fair || row_of(ranker.kind).needs_groups)) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' {}, so it needs groups: set a feature or a file in [groups].", ranker.name,
-        fair ? fmt::format("has fair = \"{}\"", name_of(ranker.fair.fair))
-             : fmt::format("is of the kind \"{}\"", name_of(ranker.kind))));
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' {}, so it needs groups: set a feature or a file in [groups].", ranker.name,
+                    fair ? fmt::format("has fair = \"{}\"", name_of(ranker.fair.fair))
+                         : fmt::format("is of the kind \"{}\"", name_of(ranker.kind))));
   }
   if (ranker.fair.fair == Fairness::kFairExp && cutoff > TemplateTable::kMostPlaces) {
     throw InvalidArgument(fmt::format(

@@ -1,12 +1,12 @@
-"""Writes the tables of docs/MEASUREMENTS.md, TRAINING.md and GENERALISATION.md from the files in docs/benchmarks.
+"""Writes the tables of docs/MEASUREMENTS.md, TRAINING.md, GENERALISATION.md and FAIRNESS.md from the files in docs/benchmarks.
 
-bench/tables.py [--check | --add-study NAME OUT [--with-times] | --add-generalisation OUT | --load NUMBER NAME...]
+bench/tables.py [--check | --add-study NAME OUT [--with-times] | --add-generalisation OUT | --add-fairness NAME OUT | --load NUMBER NAME...]
 
 A table is the text between `<!-- table KIND NAME -->` and `<!-- end of table -->`, generated from NAME.json alone.
 --check changes nothing and fails if a table differs from its file. --add-study copies study.json of a study's folder into
 docs/benchmarks, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are
 only meaningful on an idle machine: --with-times keeps them. --add-generalisation does so with generalisation.json of a folder of
-`olrank bench generalisation`. --load records how many programs ran before the measurements of these files began; a
+`olrank bench generalisation`. --add-fairness copies the last figures of an experiment with groups. --load records how many programs ran before the measurements of these files began; a
 busy machine is then noted above their tables."""
 
 import argparse
@@ -14,9 +14,10 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import sys
 
-PAGES = tuple(pathlib.Path("docs") / name for name in ("MEASUREMENTS.md", "TRAINING.md", "GENERALISATION.md"))
+PAGES = tuple(pathlib.Path("docs") / name for name in ("MEASUREMENTS.md", "TRAINING.md", "GENERALISATION.md", "FAIRNESS.md"))
 FILES = pathlib.Path("docs/benchmarks")
 BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
 IDLE_LOAD = 0.5
@@ -266,7 +267,65 @@ def training_table(name):
         f"{found['features']}, batches of {found['batch']} queries\n\n" + markdown(header, rows)
 
 
-KINDS = {"ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
+T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262, 20: 2.093}  # of so many values
+
+
+def interval(values, digits):
+    """The mean with the half-width of its 95 % t interval."""
+    mean = statistics.fmean(values)
+    half = T_97_5[len(values)] * statistics.stdev(values) / len(values) ** 0.5
+    return f"{mean:,.{digits}f} ± {half:,.{digits}f}".replace("-", "−")
+
+
+def trials_by(found):
+    trials = {}
+    for trial in found["trials"]:
+        trials.setdefault((trial["user"], trial["ranker"]), []).append(trial)
+    return trials
+
+
+FAIR_FIGURES = (("online cNDCG@10", "cndcg", 1), ("offline NDCG@10", "offline", 4), ("size of UF_T", "size", 2),
+                ("fair rounds", "fair_share", 4), ("violated orders a list", "violations", 2), ("no fair list", "unrealisable", 0))
+
+
+def fairness_table(name):
+    """What each ranker came to, by user."""
+    found = read(name)
+    header = ["user", "ranker", *(title for title, _, _ in FAIR_FIGURES)]
+    rows = []
+    for (user, ranker), trials in trials_by(found).items():
+        fields = []
+        for _, key, digits in FAIR_FIGURES:
+            values = [trial[key] for trial in trials]
+            fields.append("–" if None in values else interval(values, digits))
+        rows.append([user, f"`{ranker}`", *fields])
+    groups = "; ".join(f"{letter}: {one['docs']:,} documents, mean grade {one['mean_grade']:.3f}" for letter, one in found["groups"].items())
+    return f"{source(name, found['machine'])}; {found['source']}, {found['rounds']:,} rounds, {len(found['seeds'])} seeds; {groups}; " \
+        f"β = {found['beta']:.4f}, ε = {found['epsilon']:g}\n\n" + markdown(header, rows)
+
+
+FAIR_PAIRS = (("fairexp", "pairrank"), ("fairexp-blocks", "pairrank-blocks"), ("fairexp", "pairrank-fairco"), ("fairexp", "fairco"),
+              ("fairexp-exact", "fairexp"), ("pairrank", "pdgd"), ("pairrank", "dbgd"), ("fairexp", "pdgd"), ("fairco", "pdgd"),
+              ("toprank-fairexp", "toprank"), ("pairrank", "toprank"))
+
+
+def faircompare_table(name):
+    """Differences of two rankers on the same seeds."""
+    trials = trials_by(read(name))
+    rows = []
+    for user in dict.fromkeys(user for user, _ in trials):
+        for first, second in FAIR_PAIRS:
+            if (user, first) not in trials or (user, second) not in trials:
+                continue
+            fields = []
+            for key, digits in (("cndcg", 1), ("offline", 4), ("violations", 2)):
+                pairs = [(a[key], b[key]) for a, b in zip(trials[user, first], trials[user, second])]
+                fields.append("–" if any(None in pair for pair in pairs) else interval([a - b for a, b in pairs], digits))
+            rows.append([user, f"`{first}` − `{second}`", *fields])
+    return markdown(["user", "difference", "online cNDCG@10", "offline NDCG@10", "violated orders a list"], rows)
+
+
+KINDS = {"fairness": fairness_table, "faircompare": faircompare_table, "ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
          "ladder": ladder_table, "training": training_table, "generalisation": study_of_generalisation,
          "lengths": lengths_table,
          **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},
@@ -303,6 +362,35 @@ def add_study(name, folder, with_times):
     (FILES / f"{name}.json").write_text(json.dumps({"machine": machine_of(manifest), **study}, indent=1, ensure_ascii=False) + "\n")
 
 
+def add_fairness(name, folder):
+    """The last figures of each trial with groups; violations are a mean over the whole trial."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    one = manifest["fairness"][0]
+    trials = []
+    for file in sorted(folder.glob("trials/*/*/fold*/seed*/summary.json")):
+        summary = json.loads(file.read_text())
+        last, fairness = summary["last"], summary["fairness"]
+        curve = [json.loads(line) for line in (file.parent / "curve.jsonl").read_text().splitlines()][1:]
+        violations = [point["fairness"]["violations"] for point in curve]
+        trials.append({"user": summary["clicks"], "ranker": summary["ranker"], "seed": summary["seed"],
+                       "cndcg": last["online"]["cndcg@10"], "offline": last["offline"]["ndcg@10"],
+                       "size": abs(fairness["unfairness"]), "fair_share": fairness["fair_share"],
+                       "violations": None if None in violations else statistics.fmean(violations),
+                       "unrealisable": fairness["unrealisable"],
+                       "unfairness": [[point["round"], round(point["fairness"]["unfairness"], 3)] for point in curve],
+                       "violations_by_round": None if None in violations else [round(value, 3) for value in violations]})
+    users = list(dict.fromkeys(manifest["config"]["clicks"]["models"]))
+    rankers = [ranker["name"] for ranker in manifest["config"]["ranker"]]
+    trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["seed"]))
+    origin = manifest["config"]["data"]["source"]
+    found = {"machine": machine_of(manifest), "source": origin if origin.startswith("synth:") else pathlib.Path(origin).name.upper(),
+             "rounds": manifest["config"]["protocol"]["rounds"], "seeds": manifest["seeds"], "groups": one["groups"],
+             "beta": one["beta"], "epsilon": one["epsilon"], "trials": trials}
+    lines = ",\n".join(json.dumps(trial) for trial in trials)
+    text = json.dumps({**found, "trials": []}, indent=1, ensure_ascii=False).replace('"trials": []', f'"trials": [\n{lines}\n]')
+    (FILES / f"{name}.json").write_text(text + "\n")
+
+
 def add_load(load, names):
     for name in names:
         found = read(name)
@@ -316,6 +404,7 @@ def main():
     parser.add_argument("--add-study", nargs=2, metavar=("NAME", "OUT"))
     parser.add_argument("--with-times", action="store_true")
     parser.add_argument("--add-generalisation", metavar="OUT")
+    parser.add_argument("--add-fairness", nargs=2, metavar=("NAME", "OUT"))
     parser.add_argument("--load", nargs="+", metavar=("NUMBER", "NAME"))
     arguments = parser.parse_args()
     if arguments.load:
@@ -326,6 +415,9 @@ def main():
         return
     if arguments.add_generalisation:
         add_generalisation(pathlib.Path(arguments.add_generalisation))
+        return
+    if arguments.add_fairness:
+        add_fairness(arguments.add_fairness[0], pathlib.Path(arguments.add_fairness[1]))
         return
     pages = {path: path.read_text() for path in PAGES}
     written = {path: BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)

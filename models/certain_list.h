@@ -28,16 +28,19 @@ class CertainList {
   OrderBits& orders() { return orders_; }
   const OrderBits& orders() const { return orders_; }
 
-  /// `by_score` are the documents, best first; `fair` may be null. The list stays valid until the next call.
+  /// `by_score` are the documents, best first; `fair` may be null. The list stays valid until the next
+  /// call.
   RankedList make(std::span<const std::int32_t> by_score, std::uint32_t round, const FairRound* fair);
   /// The same with blocks that are given.
   RankedList make_of_blocks(std::span<const std::int32_t> by_score,
                             std::span<const std::int32_t> block_ends, std::uint32_t round,
                             const FairRound* fair);
-  /// Of other scores and orders, as proportional control has them: what they violate is counted in orders().
-  RankedList make_controlled(std::span<const std::int32_t> by_score,
-                             std::span<const std::int32_t> controlled_by_score,
-                             const OrderBits& controlled_orders, std::uint32_t round);  /// The same with blocks that are given, which are shuffled.
+  /// Of other scores and orders, as proportional control has them: what they violate is counted in
+  /// orders().
+  RankedList make_controlled(
+      std::span<const std::int32_t> by_score, std::span<const std::int32_t> controlled_by_score,
+      const OrderBits& controlled_orders,
+      std::uint32_t round);  /// The same with blocks that are given, which are shuffled.
   RankedList make_controlled_blocks(std::span<const std::int32_t> by_score,
                                     std::span<const std::int32_t> controlled_by_score,
                                     std::span<const std::int32_t> controlled_ends, std::uint32_t round);

@@ -51,10 +51,11 @@ FairCo::FairCo(std::unique_ptr<ScoreModel> model, const RankerSettings& settings
       steps_a_round_(settings.trainer.steps),
       batch_(settings.trainer.batch) {
   if (score_model().reads_lists()) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' estimates each document's relevance by itself, but module '{}' reads whole lists: choose "
-        "another module.",
-        settings.name, settings.network.module));
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' estimates each document's relevance by itself, but module '{}' reads "
+                    "whole lists: choose "
+                    "another module.",
+                    settings.name, settings.network.module));
   }
   if (linear_) {
     matrix_.assign(features_ * features_, 0.0);
@@ -203,7 +204,8 @@ void FairCo::load(StateReader& state) {
   state.get_into("first", std::span(first_));
   state.get_into("second", std::span(second_));
   const auto distinct = std::ssize(doc_numbers_);
-  const bool fits = std::ssize(docs_) == distinct * features_ && shown_rows_.size() == shown_targets_.size() &&
+  const bool fits = std::ssize(docs_) == distinct * features_ &&
+                    shown_rows_.size() == shown_targets_.size() &&
                     std::all_of(shown_rows_.begin(), shown_rows_.end(),
                                 [&](std::int32_t row) { return row >= 0 && row < distinct; });
   if (!fits) throw IoError("The checkpoint's shown documents of fairco do not fit: play the trial again.");

@@ -43,8 +43,8 @@ enum class OrderEvidence { kNone, kWidths, kVotes, kClickCounts };
 enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 
 /// How a kind trains: the pairs of its whole history by Newton's method, or by steps of a network; one step
-/// a round; true grades before the first round, or those of all queries asked so far; estimates of relevance
-/// from all shown documents; no parameters at all.
+/// a round; true grades before the first round, or those of all queries asked so far; estimates of
+/// relevance from all shown documents; no parameters at all.
 enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimates, kNone };
 /// How a kind without certain orders explores, if not in a way of its own.
 enum class BanditUse { kNone, kEpsilon, kDuels };
@@ -69,7 +69,7 @@ struct RankerKindRow {
   bool weighs_by_ndcg = false;  // LambdaRank: pairs are weighted by |ΔNDCG|
   bool multileaves = false;     // compares bandit.candidates at once, not one
   bool needs_labels = false;    // learns from true grades; no other kind is given any
-  bool needs_groups = false;       // learns from the probabilities of examination that come with groups
+  bool needs_groups = false;    // learns from the probabilities of examination that come with groups
   bool starts_from_model = false;  // a kind that refits its history from zero would forget the model
   bool on_device = false;          // has a device implementation
 

@@ -238,7 +238,8 @@ RankerPlan plan_toprank(const RankerSettings& /*settings*/, const RankerLoad& lo
   constexpr double kOfPair = 4.0 + 4.0 + 1.0 / 8.0;  // lead and count of half of the pairs, a bit of each
   const auto docs = static_cast<double>(load.train_docs);
   const auto most = static_cast<double>(load.most_docs);
-  return {load.features, whole_bytes(docs * most * kOfPair / 2.0), {}};
+  const double weights = static_cast<double>(load.features) * kFloat;  // all 0
+  return {load.features, whole_bytes(weights + docs * most * kOfPair / 2.0), {}};
 }
 
 RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load) {

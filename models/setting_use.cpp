@@ -149,8 +149,7 @@ constexpr std::array kUses = {
         "shadow", with_width_covariance,
         [](const RankerSettings& settings) { return settings.posterior.covariance != Covariance::kFull; },
         "another covariance than full"},
-    SettingUse{"lambda",
-               [](const RankerKindRow& row) { return with_orders(row) || with_estimates(row); }},
+    SettingUse{"lambda", [](const RankerKindRow& row) { return with_orders(row) || with_estimates(row); }},
     SettingUse{"members", with_votes},
     SettingUse{"noise_variance", with_votes},
     SettingUse{"member_schedule",
@@ -200,11 +199,10 @@ constexpr std::array kUses = {
                "interleaving = \"probabilistic\""},
     SettingUse{"fair", with_fair_lists},
     SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
-    SettingUse{"fair_gain",
-               [](const RankerKindRow& row) {
-                 return with_fair_lists(row) || row.kind == RankerKind::kFairCo;
-               },
-               uses_gain, "fair = \"fairco\""},
+    SettingUse{
+        "fair_gain",
+        [](const RankerKindRow& row) { return with_fair_lists(row) || row.kind == RankerKind::kFairCo; },
+        uses_gain, "fair = \"fairco\""},
 };
 
 const SettingUse* use_of(std::string_view key) {

@@ -101,9 +101,9 @@ void TopRank::control(const Known& known, const FairRound& fair) {
         fair_control(fair, settings_.fair.fair_gain, fair.groups[doc]) - static_cast<double>(block);
   }
   controlled_docs_ = known.by_block;
-  std::stable_sort(
-      controlled_docs_.begin(), controlled_docs_.end(),
-      [&](std::int32_t a, std::int32_t b) { return controlled_scores_[a] > controlled_scores_[b]; });
+  std::stable_sort(controlled_docs_.begin(), controlled_docs_.end(), [&](std::int32_t a, std::int32_t b) {
+    return controlled_scores_[a] > controlled_scores_[b];
+  });
   controlled_ends_.clear();
   for (std::int32_t end = 1; end <= known.docs; ++end) {
     if (end < known.docs &&
@@ -130,7 +130,8 @@ bool TopRank::count(Known& known, std::int64_t winner, std::int64_t loser) const
   known.lead[pair] += in_order ? 1 : -1;
   ++known.count[pair];
   const std::int64_t lead = in_order ? known.lead[pair] : -known.lead[pair];
-  if (static_cast<double>(lead) < toprank_threshold(known.count[pair], settings_.explore.delta)) return false;
+  if (static_cast<double>(lead) < toprank_threshold(known.count[pair], settings_.explore.delta))
+    return false;
   known.better[winner * OrderBits::words(known.docs) + loser / OrderBits::kWordBits] |=
       std::uint64_t{1} << loser % OrderBits::kWordBits;
   return true;

@@ -21,7 +21,8 @@ namespace olrank {
 /// nothing about queries that it was never asked: its scores are 0.
 class TopRank : public OnlineRanker {
  public:
-  TopRank(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys, std::int64_t cutoff);
+  TopRank(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys,
+          std::int64_t cutoff);
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;

@@ -74,6 +74,12 @@ Line parse_line(std::string_view text) {
   }
   read_tally(object, "false_certain", values[Measure::kFalseCertain], line.point.certain_orders);
   read_tally(object, "decisions_differ", values[Measure::kDecisionsDiffer], line.point.decisions);
+  if (const auto fairness = object.find("fairness"); fairness != object.end()) {
+    values[Measure::kUnfairness] = number(*fairness, "unfairness");
+    values[Measure::kFairShare] = number(*fairness, "fair_share");
+    values[Measure::kViolations] = number(*fairness, "violations");
+    values[Measure::kUnrealisable] = number(*fairness, "unrealisable");
+  }
   if (const auto random = object.find("random"); random != object.end()) {
     const json& lists = random->at("online");
     values[Measure::kRandomOfflineNdcg] = nullable(member(random->at("offline"), "ndcg@").value());

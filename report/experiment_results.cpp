@@ -44,6 +44,12 @@ void read_last(const json& last, TrialResults& trial) {
   trial.last[Measure::kCertainShare] = nullable(last, "certain_share");
   trial.last[Measure::kBlocks] = nullable(last, "blocks");
   trial.last[Measure::kCosine] = nullable(last, "cosine");
+  if (const auto fairness = last.find("fairness"); fairness != last.end()) {
+    trial.last[Measure::kUnfairness] = nullable(*fairness, "unfairness");
+    trial.last[Measure::kFairShare] = nullable(*fairness, "fair_share");
+    trial.last[Measure::kViolations] = nullable(*fairness, "violations");
+    trial.last[Measure::kUnrealisable] = nullable(*fairness, "unrealisable");
+  }
   read_metrics(last, trial.last);
   trial.posterior_bytes = nullable(last, "posterior_bytes");
 }

@@ -22,7 +22,8 @@ namespace olrank {
 namespace {
 
 constexpr Measure kLineMeasures[] = {
-    Measure::kOfflineNdcg,     Measure::kDiscountedNdcg, Measure::kOnlineNdcg, Measure::kCertainShare,
+    Measure::kOfflineNdcg,     Measure::kDiscountedNdcg, Measure::kUnfairness, Measure::kFairShare,
+    Measure::kViolations,      Measure::kUnrealisable,   Measure::kOnlineNdcg, Measure::kCertainShare,
     Measure::kBlocks,          Measure::kBlockSize1,     Measure::kBlockSize5, Measure::kBlockSize10,
     Measure::kRegret,          Measure::kCosine,         Measure::kWidthRatio, Measure::kFalseCertain,
     Measure::kDecisionsDiffer, Measure::kMilliseconds};
@@ -34,6 +35,10 @@ FigureGroup group_of(Measure measure) {
   switch (measure) {
     case Measure::kOfflineNdcg:
     case Measure::kDiscountedNdcg:
+    case Measure::kUnfairness:
+    case Measure::kFairShare:
+    case Measure::kViolations:
+    case Measure::kUnrealisable:
       return FigureGroup::kMain;
     case Measure::kCertainShare:
     case Measure::kBlocks:
@@ -61,7 +66,7 @@ bool is_share(Measure measure) {
   if (const auto metric = metric_of(measure)) return metric->is_share();
   return measure == Measure::kOfflineNdcg || measure == Measure::kOnlineNdcg ||
          measure == Measure::kCertainShare || measure == Measure::kFalseCertain ||
-         measure == Measure::kDecisionsDiffer;
+         measure == Measure::kDecisionsDiffer || measure == Measure::kFairShare;
 }
 
 LinePoint line_point(double x, const MeanInterval& estimate) {

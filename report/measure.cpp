@@ -49,6 +49,13 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
      "Expected discounted sum of the NDCG@{} of random lists for the same queries."},
     {"random-regret", "Regret of random lists",
      "Expected misordered pairs of random lists for the same queries."},
+    {"unfairness", "Unfairness",
+     "Exposure of group A so far, minus β times that of group B: 0 is fair, and within ±ε still is."},
+    {"fair-share", "Share of fair rounds", "Rounds so far after which the unfairness was within ±ε."},
+    {"violations", "Violated certain orders per list",
+     "Certain orders that a list puts the other way round, mean since the previous evaluation."},
+    {"unrealisable", "Rounds without a fair list",
+     "Rounds so far in which no list of the query's documents was within ±ε."},
 }};
 
 const Wording& wording_of(Measure measure) {

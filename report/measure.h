@@ -37,8 +37,13 @@ enum class Measure : std::size_t {
   kRandomOnlineNdcg,
   kRandomDiscountedNdcg,
   kRandomRegret,
+  // The balance of exposure between groups of documents.
+  kUnfairness,
+  kFairShare,
+  kViolations,
+  kUnrealisable,
 };
-inline constexpr std::size_t kMeasures = 20;
+inline constexpr std::size_t kMeasures = 24;
 
 /// An offline metric of protocol.metrics, or what random orders have of it.
 Measure measure_of(const NamedMetric& metric);

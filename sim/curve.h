@@ -60,7 +60,7 @@ struct CurvePoint {
   Tally decisions_differ;  // decisions on shown pairs that exact widths would reverse
   std::optional<double> drift;
   std::optional<FairnessPoint> fairness;  // where documents have groups
-  std::vector<RankerFigure> figures;  // of the ranker's health, beyond drift
+  std::vector<RankerFigure> figures;      // of the ranker's health, beyond drift
 };
 
 /// The line, with '\n'. Without a `clock` it is what fingerprints cover: seconds are left out, which differ

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/fair/group_settings.h"
 #include "core/online/click_model.h"
 #include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
-#include "core/fair/group_settings.h"
 #include "core/online/trial_keys.h"
 #include "core/ranks/rank_group.h"
 #include "sim/fold_cache.h"
@@ -59,8 +59,8 @@ struct ExperimentPlan {
   std::vector<std::int64_t> seeds;
   TrialSettings trial;
   std::optional<GroupSettings> groups;  // if documents have groups, as the folds' data says
-  std::string protocol;  // key = value lines of the settings that determine results
-  std::string version;   // of the program
+  std::string protocol;                 // key = value lines of the settings that determine results
+  std::string version;                  // of the program
   std::shared_ptr<FoldCache> data;
   /// How the data differs from that of the folder's earlier trials: "data.source is 'b', and was 'a'".
   std::function<std::string()> data_difference;

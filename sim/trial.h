@@ -42,7 +42,7 @@ struct PlayedRound {
   std::span<const std::uint8_t> clicks;
   double ndcg = 0.0;  // of the shown list
   LearnReport learned;
-  std::optional<double> unfairness;   // UF_t, where documents have groups
+  std::optional<double> unfairness;  // UF_t, where documents have groups
   std::span<const DocGroup> groups;  // of the query's documents
 };
 
@@ -157,7 +157,7 @@ class Trial {
   std::vector<double> width_ratios_;  // since the last evaluation
   ExposureLedger exposure_;
   Fairness fairness_;
-  Interval interval_;                 // before an evaluation between two multiples of E
+  Interval interval_;  // before an evaluation between two multiples of E
   StageClock clock_;
   StageClock evaluation_clock_;
   bool evaluating_ = false;

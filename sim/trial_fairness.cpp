@@ -8,8 +8,9 @@
 namespace olrank {
 namespace {
 
-/// Where the user goes on from a document of grade g with probability c_g, rank r is examined with the mean of
-/// Π c over all choices of r − 1 documents: an elementary symmetric mean, which grows document by document.
+/// Where the user goes on from a document of grade g with probability c_g, rank r is examined with the mean
+/// of Π c over all choices of r − 1 documents: an elementary symmetric mean, which grows document by
+/// document.
 void add_query(std::span<const double> goes_on, std::span<const std::uint8_t> grades, std::int64_t ranks,
                std::vector<double>& means, std::vector<double>& sums, std::vector<std::int64_t>& counts) {
   means.assign(ranks, 0.0);
@@ -72,7 +73,8 @@ Examination examination_of(const ClickModel& user, const Dataset& train, std::in
       examination.lists = lists;
     }
     for (std::int64_t rank = 0; rank < ranks; ++rank)
-      examination.by_rank.push_back(counts[rank] > 0 ? sums[rank] / static_cast<double>(counts[rank]) : 0.0);
+      examination.by_rank.push_back(counts[rank] > 0 ? sums[rank] / static_cast<double>(counts[rank])
+                                                     : 0.0);
   }
   const double first = examination.by_rank.front();
   if (first > 0.0) {

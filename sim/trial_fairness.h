@@ -23,8 +23,8 @@ struct Examination {
   std::int64_t lists = 0;       // that it was estimated by; 0: exact, or given
 };
 
-/// The mean over queries drawn at random, each with its documents in random order; of the queries that have a
-/// rank. Exact where the user has an examination_law(), else estimated by `lists` seeded lists.
+/// The mean over queries drawn at random, each with its documents in random order; of the queries that have
+/// a rank. Exact where the user has an examination_law(), else estimated by `lists` seeded lists.
 Examination examination_of(const ClickModel& user, const Dataset& train, std::int64_t ranks,
                            std::int64_t lists, std::int64_t fold, const std::string& user_name);
 

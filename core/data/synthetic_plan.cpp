@@ -152,8 +152,8 @@ void calibrate(SyntheticPlan& plan) {
   }
 }
 
-/// Finds the correlation of group and relevance that gives the wanted difference of mean grades, on a sample
-/// that depends on the seed alone.
+/// Finds the correlation of group and relevance that gives the wanted difference of mean grades, on a
+/// sample that depends on the seed alone.
 void plant_groups(SyntheticPlan& plan) {
   constexpr std::uint32_t kSample = 32768;
   constexpr double kMostCorrelation = 0.999;
@@ -180,7 +180,8 @@ void plant_groups(SyntheticPlan& plan) {
     const double rest = std::sqrt(1.0 - correlation * correlation);
     for (std::uint32_t i = 0; i < kSample; ++i)
       latent[i] = correlation * (y[i] - plan.y_mean) / plan.y_deviation + rest * e[i];
-    const auto bound = latent.begin() + static_cast<std::ptrdiff_t>((1.0 - plan.source.group_share) * kSample);
+    const auto bound =
+        latent.begin() + static_cast<std::ptrdiff_t>((1.0 - plan.source.group_share) * kSample);
     std::nth_element(latent.begin(), bound, latent.end());
     plan.group_bound = *bound;
     double grades[2] = {0.0, 0.0};

@@ -84,8 +84,9 @@ void set(SyntheticSource& source, std::string_view key, std::string_view value) 
   } else if (key == "group_gap") {
     source.group_gap = number<double>(key, value, -4.0, 4.0);
   } else {
-    const std::vector<std::string> known = {"queries",      "test_queries", "docs",        "features", "noise",
-                                            "nonlinearity", "seed",         "group_share", "group_gap"};
+    const std::vector<std::string> known = {"queries",  "test_queries", "docs",
+                                            "features", "noise",        "nonlinearity",
+                                            "seed",     "group_share",  "group_gap"};
     throw InvalidArgument(fmt::format("Unknown key '{}' of a synthetic source. {} The keys are {}.", key,
                                       did_you_mean(key, known), joined(known)));
   }

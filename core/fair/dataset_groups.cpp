@@ -65,15 +65,17 @@ std::vector<DocGroup> read_groups(const std::string& file, const Dataset& part) 
     if (query == query_of.end()) continue;
     const std::int64_t docs = part.docs_of(query->second);
     if (line.doc >= docs) {
-      lines.fail(lines.line(), fmt::format("Query {} has the documents 0 to {}, so there is no document {}.",
-                                           quoted(line.qid), docs - 1, line.doc));
+      lines.fail(lines.line(),
+                 fmt::format("Query {} has the documents 0 to {}, so there is no document {}.",
+                             quoted(line.qid), docs - 1, line.doc));
     }
     const std::int64_t doc = part.offset(query->second) + line.doc;
     if (line_of[doc] != 0 && groups[doc] != line.group) {
-      lines.fail(lines.line(), fmt::format("Document {} of query {} is in group {} here, but in group {} in "
-                                           "line {}.",
-                                           line.doc, quoted(line.qid), letter_of(line.group),
-                                           letter_of(groups[doc]), line_of[doc]));
+      lines.fail(lines.line(),
+                 fmt::format("Document {} of query {} is in group {} here, but in group {} in "
+                             "line {}.",
+                             line.doc, quoted(line.qid), letter_of(line.group), letter_of(groups[doc]),
+                             line_of[doc]));
     }
     groups[doc] = line.group;
     line_of[doc] = lines.number();
@@ -89,7 +91,8 @@ std::vector<DocGroup> read_groups(const std::string& file, const Dataset& part) 
   return groups;
 }
 
-std::array<GroupSummary, 2> summarise(std::span<const DocGroup> groups, std::span<const std::uint8_t> grades) {
+std::array<GroupSummary, 2> summarise(std::span<const DocGroup> groups,
+                                      std::span<const std::uint8_t> grades) {
   std::array<GroupSummary, 2> summaries;
   std::array<std::int64_t, 2> sums = {0, 0};
   for (std::size_t doc = 0; doc < groups.size(); ++doc) {

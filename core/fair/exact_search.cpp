@@ -43,7 +43,8 @@ void ExactSearch::prepare(const OrderBits& orders, const FairSwap& swap, std::ui
     for (const std::int32_t x : places) {
       for (const std::int32_t y : places) {
         if (x == y || before_count_[x] > before_count_[y]) continue;
-        if (!is_subset(before_->row(x), before_->row(y)) || !is_subset(orders.row(y), orders.row(x))) continue;
+        if (!is_subset(before_->row(x), before_->row(y)) || !is_subset(orders.row(y), orders.row(x)))
+          continue;
         const bool equal = before_count_[x] == before_count_[y] && is_subset(orders.row(x), orders.row(y));
         if (equal && swap.coin_rank(x) > swap.coin_rank(y)) continue;
         dominators_.row(y)[x / OrderBits::kWordBits] |= std::uint64_t{1} << x % OrderBits::kWordBits;
@@ -112,13 +113,14 @@ std::optional<std::int64_t> ExactSearch::finish(const State& from, TemplatePatte
       return std::span(state.taken.data(), static_cast<std::size_t>(state.size));
     };
     std::sort(next_.begin(), next_.end(), [&](const State& a, const State& b) {
-      const auto order =
-          std::lexicographical_compare_three_way(sets(a).begin(), sets(a).end(), sets(b).begin(), sets(b).end());
+      const auto order = std::lexicographical_compare_three_way(sets(a).begin(), sets(a).end(),
+                                                                sets(b).begin(), sets(b).end());
       return order < 0 || (order == 0 && a.cost < b.cost);
     });
-    next_.erase(std::unique(next_.begin(), next_.end(),
-                            [&](const State& a, const State& b) { return std::ranges::equal(sets(a), sets(b)); }),
-                next_.end());
+    next_.erase(
+        std::unique(next_.begin(), next_.end(),
+                    [&](const State& a, const State& b) { return std::ranges::equal(sets(a), sets(b)); }),
+        next_.end());
     std::swap(states_, next_);
     if (states_.empty()) return std::nullopt;
   }

@@ -13,16 +13,16 @@ namespace olrank {
 
 /// The fewest certain orders that a list of a template can violate, and lists that violate no more.
 ///
-/// What is behind the template's places can always follow the scores, which violates nothing. So the cost of
-/// a list is, for each of its first k documents, what is certainly before it and not placed yet. A document x
-/// dominates y of its group if all that is certainly before x is so before y, and all that is certainly after
-/// y is so after x: exchanging the two never costs more where y comes first. Dynamic programming over places
-/// therefore takes a document only after all that dominate it; its state is the set of documents taken,
-/// which for orders by blocks is no more than the count of each group.
+/// What is behind the template's places can always follow the scores, which violates nothing. So the cost
+/// of a list is, for each of its first k documents, what is certainly before it and not placed yet. A
+/// document x dominates y of its group if all that is certainly before x is so before y, and all that is
+/// certainly after y is so after x: exchanging the two never costs more where y comes first. Dynamic
+/// programming over places therefore takes a document only after all that dominate it; its state is the set
+/// of documents taken, which for orders by blocks is no more than the count of each group.
 class ExactSearch {
  public:
-  /// Documents that a search tries before it gives up. Enough for the orders of real rankers at k = 10; with
-  /// orders at random the sets are too many.
+  /// Documents that a search tries before it gives up. Enough for the orders of real rankers at k = 10;
+  /// with orders at random the sets are too many.
   static constexpr std::int64_t kMostSteps = 2'000'000;
 
   explicit ExactSearch(PhiloxKey key) : key_(key) {}
@@ -36,7 +36,8 @@ class ExactSearch {
   bool gave_up() const { return steps_ > kMostSteps; }
 
   /// A list of the template that violates exactly `violated` orders, the least: place by place, the first
-  /// document in a random order that still allows it; then the others by score. False if the search gave up.
+  /// document in a random order that still allows it; then the others by score. False if the search gave
+  /// up.
   bool draw_list(TemplatePattern pattern, int length, std::int64_t violated,
                  std::vector<std::int32_t>& list);
 

@@ -5,8 +5,8 @@
 
 namespace olrank {
 
-// A list's terms are summed rank by rank, as TemplateTable does, so that a list has the very unfairness that
-// its template promised.
+// A list's terms are summed rank by rank, as TemplateTable does, so that a list has the very unfairness
+// that its template promised.
 void ExposureLedger::observe(const ExposureRule& rule, std::span<const DocGroup> groups,
                              std::span<const std::int32_t> shown) {
   double added = 0.0;

@@ -206,7 +206,8 @@ std::int64_t FairSwap::violated(const OrderBits& before) {
   std::int64_t count = 0;
   for (const std::int32_t place : head()) {
     const auto row = before.row(place);
-    for (std::size_t word = 0; word < row.size(); ++word) count += std::popcount(row[word] & ~placed_[word]);
+    for (std::size_t word = 0; word < row.size(); ++word)
+      count += std::popcount(row[word] & ~placed_[word]);
     set_bit(placed_, place);
   }
   std::int64_t behind = unswapped_violated_;

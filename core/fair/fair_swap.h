@@ -12,8 +12,8 @@
 
 namespace olrank {
 
-/// What lists are made of: a query's documents by score, in blocks whose inner order is uncertain, with their
-/// groups. Documents are named by their place in the order by score.
+/// What lists are made of: a query's documents by score, in blocks whose inner order is uncertain, with
+/// their groups. Documents are named by their place in the order by score.
 struct GroupedBlocks {
   std::span<const std::int32_t> by_score;    // docs, best first
   std::span<const std::int32_t> block_ends;  // the place after each block
@@ -29,14 +29,14 @@ struct GroupedBlocks {
 /// FairSwap: the list of a template that moves as few documents between blocks as it can. Jia, "Toward
 /// Reliable Decision-making in Information Systems", PhD thesis, University of Virginia, 2022, Algorithm 4,
 /// with its line 9 up to and including the last block. Where a block has too few documents of a group for
-/// its places, documents are fetched from the nearest later blocks at random, and as many of the other group
-/// leave for a block of their own directly behind.
+/// its places, documents are fetched from the nearest later blocks at random, and as many of the other
+/// group leave for a block of their own directly behind.
 ///
 /// In uniform blocks, documents have two coins of a round, one for being fetched and one for their place
 /// inside a block; they are the same for every template, so that templates are compared on equal draws.
-/// Deviation: a ranker whose list keeps the certain orders inside blocks, too, has its documents fetched and
-/// placed in the order of that list, which is as random as its orders allow. Preparing is O(V log V + V²/64);
-/// a template then costs O(k + V·k/64): what is behind its places is the same list without them.
+/// Deviation: a ranker whose list keeps the certain orders inside blocks, too, has its documents fetched
+/// and placed in the order of that list, which is as random as its orders allow. Preparing is O(V log V +
+/// V²/64); a template then costs O(k + V·k/64): what is behind its places is the same list without them.
 class FairSwap {
  public:
   /// `key` is the trial's key of Purpose::kTemplate.
@@ -56,7 +56,9 @@ class FairSwap {
   /// violates.
   std::int64_t swap(TemplatePattern pattern, int length);
   /// The places of the list found last: the template's, and then all of the query's.
-  std::span<const std::int32_t> head() const { return {head_.data(), static_cast<std::size_t>(head_size_)}; }
+  std::span<const std::int32_t> head() const {
+    return {head_.data(), static_cast<std::size_t>(head_size_)};
+  }
   void write_list(std::vector<std::int32_t>& list) const;
 
   /// Rows of the transposed orders: what is certainly before a place.
@@ -88,15 +90,15 @@ class FairSwap {
   std::int64_t violated(const OrderBits& before);
 
   PhiloxKey key_;
-  std::vector<DocGroup> group_;                  // by place
-  std::vector<std::uint32_t> coin_rank_;         // by place
-  std::vector<std::int32_t> fetch_index_;        // by place, in its group's by_fetch
+  std::vector<DocGroup> group_;            // by place
+  std::vector<std::uint32_t> coin_rank_;   // by place
+  std::vector<std::int32_t> fetch_index_;  // by place, in its group's by_fetch
   std::array<Group, 2> groups_;
-  std::vector<std::int32_t> unswapped_;          // all places: blocks in order, and inside by coins
-  std::int64_t unswapped_violated_ = 0;          // by that list
+  std::vector<std::int32_t> unswapped_;  // all places: blocks in order, and inside by coins
+  std::int64_t unswapped_violated_ = 0;  // by that list
   OrderBits before_;
-  OrderBits broken_;                             // violated orders of that list, both ways
-  std::vector<std::int32_t> broken_count_;       // by place
+  OrderBits broken_;                        // violated orders of that list, both ways
+  std::vector<std::int32_t> broken_count_;  // by place
   std::array<std::int32_t, TemplateTable::kMostPlaces> head_{};
   int head_size_ = 0;
   std::vector<std::uint64_t> placed_;

@@ -13,9 +13,8 @@ void GroupSettings::check(std::int64_t cutoff) const {
     return;
   }
   if (feature > 0 && !file.empty()) {
-    throw InvalidArgument(
-        fmt::format("[groups] has both feature = {} and file = \"{}\": groups come from one of them.",
-                    feature, file));
+    throw InvalidArgument(fmt::format(
+        "[groups] has both feature = {} and file = \"{}\": groups come from one of them.", feature, file));
   }
   if (feature > 0 && threshold.has_value() == quantile.has_value()) {
     throw InvalidArgument(
@@ -23,9 +22,9 @@ void GroupSettings::check(std::int64_t cutoff) const {
                     threshold ? "both a threshold and a quantile" : "neither threshold nor quantile"));
   }
   if (!file.empty() && (threshold || quantile)) {
-    throw InvalidArgument(fmt::format(
-        "[groups] has file = \"{}\", which names each document's group: remove the {}.", file,
-        threshold ? "threshold" : "quantile"));
+    throw InvalidArgument(
+        fmt::format("[groups] has file = \"{}\", which names each document's group: remove the {}.", file,
+                    threshold ? "threshold" : "quantile"));
   }
   if (!examination.empty() && std::ssize(examination) < cutoff) {
     throw InvalidArgument(fmt::format(
@@ -33,7 +32,8 @@ void GroupSettings::check(std::int64_t cutoff) const {
         examination.size(), cutoff));
   }
   if (!examination.empty() && examination.front() <= 0.0)
-    throw InvalidArgument("groups.examination begins with 0, but the first rank must be examined sometimes.");
+    throw InvalidArgument(
+        "groups.examination begins with 0, but the first rank must be examined sometimes.");
 }
 
 GroupSettings parse_group_settings(std::string_view text, std::string_view origin) {
@@ -47,8 +47,8 @@ GroupSettings parse_group_settings(std::string_view text, std::string_view origi
     text.remove_prefix(std::min(comma + 1, text.size()));
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
-      throw InvalidArgument(fmt::format(
-          "{}: '{}' must be key=value, such as feature=128,quantile=0.65.", origin, item));
+      throw InvalidArgument(
+          fmt::format("{}: '{}' must be key=value, such as feature=128,quantile=0.65.", origin, item));
     }
     const std::string_view key = item.substr(0, equals);
     assign_setting_text(GroupSettings::schema(), &settings, key, item.substr(equals + 1),
@@ -74,12 +74,14 @@ const Schema& GroupSettings::schema() {
           .at_most(1.0)
           .field("group_a", &S::group_a,
                  "group A has the values of at most the threshold (`at-most`), or those above it (`above`)")
-          .field("file", &S::file,
-                 "a CSV file `qid,doc,group` instead of a feature: `doc` counts the documents of a query from "
-                 "0, `group` is A or B")
-          .field("beta", &S::beta,
-                 "exposure of A per exposure of B that is fair; `auto`: the ratio of their mean grades in the "
-                 "training part")
+          .field(
+              "file", &S::file,
+              "a CSV file `qid,doc,group` instead of a feature: `doc` counts the documents of a query from "
+              "0, `group` is A or B")
+          .field(
+              "beta", &S::beta,
+              "exposure of A per exposure of B that is fair; `auto`: the ratio of their mean grades in the "
+              "training part")
           .symbol("β")
           .above(0.0)
           .field("epsilon", &S::epsilon, "the unfairness that is still fair")

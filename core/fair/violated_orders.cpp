@@ -47,7 +47,8 @@ std::int64_t count_violated(const OrderBits& orders, std::span<const std::int32_
   std::int64_t violated = 0;
   for (const std::int32_t place : list) {
     const auto row = orders.row(place);
-    for (std::size_t word = 0; word < row.size(); ++word) violated += std::popcount(row[word] & placed[word]);
+    for (std::size_t word = 0; word < row.size(); ++word)
+      violated += std::popcount(row[word] & placed[word]);
     placed[place / OrderBits::kWordBits] |= std::uint64_t{1} << place % OrderBits::kWordBits;
   }
   return violated;

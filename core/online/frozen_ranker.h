@@ -13,10 +13,10 @@ namespace olrank {
 
 /// A query to rank.
 struct RankingTask {
-  FeatureMatrix docs;        // [V × d], normalised
-  std::int64_t cutoff = 10;  // ranks that will be seen
-  std::uint32_t round = 1;   // selects the draws of an exploring list
-  bool explore = true;       // false: by score
+  FeatureMatrix docs;               // [V × d], normalised
+  std::int64_t cutoff = 10;         // ranks that will be seen
+  std::uint32_t round = 1;          // selects the draws of an exploring list
+  bool explore = true;              // false: by score
   const FairRound* fair = nullptr;  // the documents' groups, where exposure is measured
 };
 

@@ -233,7 +233,8 @@ SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
       if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<double>(*number);
       if (const auto* number = std::get_if<double>(&value); number != nullptr && std::isfinite(*number))
         return value;
-      if (const auto* text = std::get_if<std::string>(&value); text != nullptr && *text == kAuto) return value;
+      if (const auto* text = std::get_if<std::string>(&value); text != nullptr && *text == kAuto)
+        return value;
       break;
     default:
       break;

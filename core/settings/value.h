@@ -8,7 +8,8 @@
 
 namespace olrank {
 
-/// The value of one setting, in the order of SettingKind; one of kRealOrAuto is a number or the text "auto".
+/// The value of one setting, in the order of SettingKind; one of kRealOrAuto is a number or the text
+/// "auto".
 using SettingValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                                   std::vector<double>, std::vector<std::string>, std::vector<bool>>;
 

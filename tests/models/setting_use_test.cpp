@@ -32,11 +32,18 @@ std::string play_rounds(const RankerSettings& settings) {
       make_ranker(settings, taught_world().features(), TrialKeys::of(5, 1, "use"), 6, {.labels = &labels});
   TestContext context;
   std::string played;
+  std::vector<DocGroup> groups;
+  for (int doc = 0; doc < 12; ++doc) groups.push_back(doc % 3 == 0 ? DocGroup::kA : DocGroup::kB);
+  const ExposureRule rule{{1.0, 0.9, 0.8, 0.7, 0.6, 0.5}, 1.0, 0.5};
+  ExposureLedger ledger;
   for (std::uint32_t round = 1; round <= 24; ++round) {
-    const QueryDocs query = taught_world().query_of(round);
+    QueryDocs query = taught_world().query_of(round);
+    const FairRound fair{groups, &rule, ledger.unfairness()};
+    query.fair = &fair;
     const RankedList list = ranker->rank(context.round, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 6);
     for (const std::int32_t doc : list.docs) played += std::to_string(doc) + " ";
+    ledger.observe(rule, groups, shown);
     ranker->learn(context.round, {round, query, shown, taught_world().perfect_clicks(query.query, shown)});
   }
   StateWriter state;
@@ -86,7 +93,7 @@ TEST_P(SettingUseTest, SettingsThatCountChangeSomething) {
   const std::string played = play_rounds(settings());
   for (const char* key :
        {"width", "depth", "lambda", "members", "alpha", "list", "optimizer", "learning_rate",
-        "exploration_radius", "interleaving", "candidates", "pairs", "epochs", "c1"}) {
+        "exploration_radius", "interleaving", "candidates", "pairs", "epochs", "c1", "fair", "fair_gain"}) {
     if (why_ignored(settings(), key)) continue;
     const Setting& setting = *RankerSettings::schema().find(key);
     std::string other;

@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-PhiloxKey template_key() {
+PhiloxKey choice_key() {
   return make_key({.seed = 2, .purpose = Purpose::kTemplate});
 }
 
@@ -58,11 +58,12 @@ TEST(FairList, StaysWithinEpsilonWhereverAListCan) {
   for (const TemplateSearch search : {TemplateSearch::kFairSwap, TemplateSearch::kExact}) {
     const int rounds = search == TemplateSearch::kExact ? 300 : 5000;
     const ExposureRule rule = rule_of(6, 1.2, 0.5);
-    FairList lists(search, template_key());
+    FairList lists(search, choice_key());
     ExposureLedger ledger;
     std::int64_t unrealisable = 0;
     for (int round = 1; round <= rounds; ++round) {
-      const FairWorld world = FairWorld::random(2 + round % 23, 0.02 * (round % 40), round % 50 == 0 ? 0.0 : 0.45, round);
+      const FairWorld world =
+          FairWorld::random(2 + round % 23, 0.02 * (round % 40), round % 50 == 0 ? 0.0 : 0.45, round);
       const FairRound fair{world.groups, &rule, ledger.unfairness()};
       std::vector<std::int32_t> list;
       const FairList::Choice choice = lists.make(world.blocks(round % 2 == 0), fair, round, 6, list);
@@ -86,7 +87,7 @@ TEST(FairList, StaysWithinEpsilonWhereverAListCan) {
 TEST(FairList, WithoutATemplateWithinEpsilonTakesTheClosest) {
   const FairWorld world = FairWorld::of_blocks({2, 2}, std::vector<DocGroup>(4, DocGroup::kA));
   const ExposureRule rule = rule_of(3, 1.0, 0.25);
-  FairList lists(TemplateSearch::kFairSwap, template_key());
+  FairList lists(TemplateSearch::kFairSwap, choice_key());
   std::vector<std::int32_t> list;
   const auto choice = lists.make(world.blocks(), {world.groups, &rule, 0.0}, 1, 3, list);
   EXPECT_FALSE(choice.realisable);
@@ -99,7 +100,7 @@ TEST(FairList, OfEqualListsTakesTheFairest) {
   const FairWorld world =
       FairWorld::of_blocks({4}, {DocGroup::kA, DocGroup::kB, DocGroup::kA, DocGroup::kB});
   const ExposureRule rule{.examination = {1.0, 0.5}, .beta = 1.0, .epsilon = 10.0};
-  FairList lists(TemplateSearch::kFairSwap, template_key());
+  FairList lists(TemplateSearch::kFairSwap, choice_key());
   std::vector<std::int32_t> list;
   // Nothing is certain: of AA, AB, BA, BB at UF = 0.5 the closest to 0 is BA.
   const auto choice = lists.make(world.blocks(), {world.groups, &rule, 0.5}, 1, 2, list);
@@ -109,8 +110,8 @@ TEST(FairList, OfEqualListsTakesTheFairest) {
 }
 
 TEST(FairList, ExactIsNeverWorse) {
-  FairList greedy(TemplateSearch::kFairSwap, template_key());
-  FairList exact(TemplateSearch::kExact, template_key());
+  FairList greedy(TemplateSearch::kFairSwap, choice_key());
+  FairList exact(TemplateSearch::kExact, choice_key());
   const ExposureRule rule = rule_of(8, 1.0, 0.3);
   std::int64_t sums[2] = {0, 0};
   for (std::uint32_t round = 1; round <= 60; ++round) {

@@ -15,7 +15,7 @@ namespace {
 constexpr DocGroup A = DocGroup::kA;
 constexpr DocGroup B = DocGroup::kB;
 
-PhiloxKey template_key() {
+PhiloxKey swap_key() {
   return make_key({.seed = 1, .purpose = Purpose::kTemplate});
 }
 
@@ -46,7 +46,7 @@ TEST(ViolatedOrders, CountsAsTheDefinitionSays) {
     std::vector<std::int32_t> list(70);
     std::iota(list.begin(), list.end(), 0);
     EXPECT_EQ(count_violated(world.orders, list, placed), 0);
-    RngStream(template_key(), number).shuffle(std::span(list));
+    RngStream(swap_key(), number).shuffle(std::span(list));
     EXPECT_EQ(count_violated(world.orders, list, placed), slow_violated(world.orders, list));
   }
 }
@@ -56,7 +56,7 @@ TEST(FairSwap, FollowsTheWorkedExample) {
   const FairWorld world = FairWorld::of_blocks({2, 3}, {A, B, A, A, B});
   std::set<std::vector<std::int32_t>> lists;
   for (std::uint32_t round = 1; round <= 400; ++round) {
-    FairSwap swap(template_key());
+    FairSwap swap(swap_key());
     swap.prepare(world.blocks(), round);
     const std::int64_t violated = swap.swap(pattern("AABAB"), 5);
     std::vector<std::int32_t> list;
@@ -74,12 +74,13 @@ TEST(FairSwap, ListsFollowTheirTemplateAndAreCountedRight) {
   for (std::uint32_t number = 0; number < 60; ++number) {
     const std::int64_t docs = 3 + number % 30;
     const FairWorld world = FairWorld::random(docs, 0.05 + 0.02 * number, 0.2 + 0.01 * number, number);
-    FairSwap swap(template_key());
+    FairSwap swap(swap_key());
     swap.prepare(world.blocks(number % 2 == 0), number);
     const int length = static_cast<int>(std::min<std::int64_t>(docs, 8));
     for (TemplatePattern wanted = 0; wanted < TemplatePattern{1} << length; ++wanted) {
       const std::int64_t of_a = TemplateTable::needed_of_a(wanted);
-      ASSERT_EQ(swap.can_realise(wanted, length), of_a <= world.count_of(A) && length - of_a <= world.count_of(B));
+      ASSERT_EQ(swap.can_realise(wanted, length),
+                of_a <= world.count_of(A) && length - of_a <= world.count_of(B));
       if (!swap.can_realise(wanted, length)) continue;
       const std::int64_t violated = swap.swap(wanted, length);
       std::vector<std::int32_t> list;
@@ -93,9 +94,10 @@ TEST(FairSwap, ListsFollowTheirTemplateAndAreCountedRight) {
 
 TEST(FairSwap, KeepsBlocksWhereTheTemplateLetsIt) {
   const FairWorld world = FairWorld::of_blocks({2, 2, 3}, {A, B, A, B, A, B, A});
-  FairSwap swap(template_key());
+  FairSwap swap(swap_key());
   swap.prepare(world.blocks(), 1);
-  for (const char* kept : {"ABABAAB", "BAABBAA", "ABBAABA"}) EXPECT_EQ(swap.swap(pattern(kept), 7), 0) << kept;
+  for (const char* kept : {"ABABAAB", "BAABBAA", "ABBAABA"})
+    EXPECT_EQ(swap.swap(pattern(kept), 7), 0) << kept;
 }
 
 TEST(FairSwap, InListsWithOrdersTakesDocumentsAsTheListDoes) {
@@ -103,7 +105,7 @@ TEST(FairSwap, InListsWithOrdersTakesDocumentsAsTheListDoes) {
   FairWorld world = FairWorld::of_blocks({3}, {B, A, A});
   world.orders.set(0, 2);
   world.list = {1, 0, 2};
-  FairSwap swap(template_key());
+  FairSwap swap(swap_key());
   swap.prepare(world.blocks(false), 1);
   EXPECT_EQ(swap.swap(pattern("AAB"), 3), 1);
   std::vector<std::int32_t> list;
@@ -119,7 +121,7 @@ TEST(FairSwap, FetchesAndPlacesUniformly) {
   std::map<std::int32_t, int> second;
   constexpr int kRounds = 6000;
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
-    FairSwap swap(template_key());
+    FairSwap swap(swap_key());
     swap.prepare(world.blocks(), round);
     swap.swap(pattern("ABBA"), 4);
     ++fetched[swap.head()[1]];
@@ -128,7 +130,8 @@ TEST(FairSwap, FetchesAndPlacesUniformly) {
   for (const auto& counts : {fetched, second}) {
     ASSERT_EQ(counts.size(), 12U);
     double chi = 0.0;
-    for (const auto& [place, count] : counts) chi += (count - kRounds / 12.0) * (count - kRounds / 12.0) / (kRounds / 12.0);
+    for (const auto& [place, count] : counts)
+      chi += (count - kRounds / 12.0) * (count - kRounds / 12.0) / (kRounds / 12.0);
     EXPECT_LT(chi, 45.1);
   }
 }
@@ -139,7 +142,8 @@ std::int64_t exhaustive(const FairWorld& world, TemplatePattern wanted, int leng
   std::iota(list.begin(), list.end(), 0);
   std::int64_t least = 1'000'000;
   do {
-    if (world.pattern_of(list, length) == wanted) least = std::min(least, slow_violated(world.orders, list));
+    if (world.pattern_of(list, length) == wanted)
+      least = std::min(least, slow_violated(world.orders, list));
   } while (std::next_permutation(list.begin(), list.end()));
   return least;
 }
@@ -149,9 +153,9 @@ TEST(ExactSearch, FindsWhatTryingAllListsFinds) {
   for (std::uint32_t number = 0; number < 24; ++number) {
     const std::int64_t docs = 3 + number % 4;
     const FairWorld world = FairWorld::random(docs, 0.1 + 0.05 * number, 0.5, 100 + number);
-    FairSwap swap(template_key());
+    FairSwap swap(swap_key());
     swap.prepare(world.blocks(), number);
-    ExactSearch exact(template_key());
+    ExactSearch exact(swap_key());
     const int length = static_cast<int>(std::min<std::int64_t>(docs, 5));
     for (TemplatePattern wanted = 0; wanted < TemplatePattern{1} << length; ++wanted) {
       if (!swap.can_realise(wanted, length)) continue;

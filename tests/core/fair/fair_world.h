@@ -21,7 +21,9 @@ struct FairWorld {
 
   std::vector<std::int32_t> list;  // places in order
 
-  GroupedBlocks blocks(bool uniform = true) const { return {by_score, ends, &orders, groups, list, uniform}; }
+  GroupedBlocks blocks(bool uniform = true) const {
+    return {by_score, ends, &orders, groups, list, uniform};
+  }
 
   /// An order is certain where scores differ by more than a width, drawn in [0, `width`) for each pair.
   static FairWorld random(std::int64_t docs, double width, double share_of_a, std::uint32_t number) {

@@ -1,0 +1,128 @@
+"""Fair exploration from the command line: exposure recomputed from a trace, restarts, unchanged rankers, refusals."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+DATA = "synth:small?queries=40&docs=20&seed=3&group_share=0.4&group_gap=0.5"
+GROUPS = ("--groups-feature", "11", "--groups-threshold", "0.5")
+
+
+def olrank(*arguments, **options):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+
+
+class Fairness(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name)
+
+    def run_trial(self, out, *arguments, code=0):
+        done = olrank("run", "--data", DATA, "--clicks", "informational", "--seeds", 1, "--rounds", 300,
+                      "--eval-every", 100, "--out", self.root / out, *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def trial(self, out, ranker, file):
+        return (self.root / out / "trials" / ranker / "informational" / "fold1" / "seed1" / file).read_text()
+
+    def test_the_trace_adds_up_to_what_is_reported(self):
+        trace = self.root / "trace.jsonl"
+        self.run_trial("o", *GROUPS, "--ranker", "pairrank", "--fair", "fairexp", "--trace", trace)
+        manifest = json.loads((self.root / "o" / "manifest.json").read_text())
+        examination, beta, epsilon = manifest["examination"], manifest["beta"], manifest["epsilon"]
+        self.assertEqual(examination[0], 1.0)
+        self.assertEqual(len(examination), 10)
+        self.assertEqual(epsilon, 1.0)
+        unfairness, fair, exposure = 0.0, 0, {"A": 0.0, "B": 0.0}
+        for line in trace.read_text().splitlines()[1:]:
+            one = json.loads(line)
+            self.assertEqual(len(one["groups"]), one["docs"])
+            for rank, doc in enumerate(one["shown"]):
+                exposure[one["groups"][doc]] += examination[rank]
+            unfairness = exposure["A"] - beta * exposure["B"]
+            self.assertAlmostEqual(one["unfairness"], unfairness, places=9)
+            fair += abs(one["unfairness"]) <= epsilon
+        summary = json.loads(self.trial("o", "pairrank", "summary.json"))["fairness"]
+        self.assertAlmostEqual(summary["unfairness"], unfairness, places=9)
+        self.assertAlmostEqual(summary["exposure"]["A"], exposure["A"], places=6)
+        self.assertAlmostEqual(summary["exposure"]["B"], exposure["B"], places=6)
+        self.assertEqual(summary["fair_share"], fair / 300)
+        self.assertGreaterEqual(fair, 300 - summary["unrealisable"])
+
+    def test_a_killed_run_goes_on_to_the_same_bits(self):
+        arguments = (*GROUPS, "--ranker", "pairrank,toprank", "--fair", "fairexp")
+        self.run_trial("whole", *arguments)
+        command = [PROGRAM, "run", "--data", DATA, "--clicks", "informational", "--seeds", "1", "--rounds", "300",
+                   "--eval-every", "100", "--out", str(self.root / "killed"), *arguments,
+                   "--run-checkpoint-every", "20"]
+        killed = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        checkpoints = self.root / "killed" / "trials" / "pairrank" / "informational" / "fold1" / "seed1" / "checkpoints"
+        for _ in range(2000):
+            if killed.poll() is not None or (checkpoints.is_dir() and any(checkpoints.iterdir())):
+                break
+            time.sleep(0.005)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        done = olrank(*command[1:], "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for ranker in ("pairrank", "toprank"):
+            one, other = (json.loads(self.trial(out, ranker, "summary.json")) for out in ("whole", "killed"))
+            self.assertEqual(one["result_fingerprint"], other["result_fingerprint"])
+            self.assertEqual(one["fairness"], other["fairness"])
+
+    def test_groups_change_nothing_where_nothing_is_fair(self):
+        self.run_trial("with", *GROUPS, "--ranker", "pairrank")
+        self.run_trial("without", "--ranker", "pairrank")
+
+        def curve(out):
+            lines = [json.loads(line) for line in self.trial(out, "pairrank", "curve.jsonl").splitlines()]
+            for line in lines:
+                del line["seconds"]
+                line.pop("fairness", None)
+            return lines
+
+        self.assertEqual(curve("with"), curve("without"))
+        self.assertNotIn("fairness", self.trial("without", "pairrank", "curve.jsonl"))
+
+    def test_groups_of_a_folder_are_shown(self):
+        done = olrank("data", "inspect", DATA, "--groups", "feature=11,threshold=0.5", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = json.loads(done.stdout)["groups"][0]
+        self.assertAlmostEqual(shown["A"]["share"], 0.4, delta=0.06)
+        self.assertAlmostEqual(shown["A"]["mean_grade"] - shown["B"]["mean_grade"], 0.5, delta=0.25)
+        self.assertAlmostEqual(shown["beta"], shown["A"]["mean_grade"] / shown["B"]["mean_grade"])
+
+    def test_refusals_are_one_sentence(self):
+        bad = self.root / "bad.csv"
+        bad.write_text("qid,doc,group\n1,0,A\n1,zero,B\n")
+        cases = [
+            (("--groups-feature", 99, "--groups-threshold", 0.5), 2, "groups.feature is 99"),
+            (("--groups-feature", 11, "--groups-threshold", 9), 2, "leaves group B empty"),
+            (("--groups-file", bad), 1, "bad.csv:3:3:"),
+            ((*GROUPS, "--groups-beta", 0), 2, "--groups-beta must be above 0, not 0.0"),
+            ((*GROUPS, "--groups-epsilon", -1), 2, "--groups-epsilon must be at least 0, not -1.0"),
+            ((*GROUPS, "--fair", "fairexp", "--cutoff", 13), 2, "a cutoff of at most 12"),
+            ((*GROUPS, "--ranker", "pdgd", "--fair", "fairexp"), 2, "kind \"pdgd\" has no 'fair'"),
+            (("--fair", "fairexp"), 2, "so it needs groups"),
+            (("--ranker", "fairco"), 2, "so it needs groups"),
+        ]
+        for arguments, code, words in cases:
+            with self.subTest(arguments=arguments):
+                if "--ranker" not in arguments:
+                    arguments = (*arguments, "--ranker", "pairrank")
+                done = self.run_trial("refused", *arguments, code=code)
+                self.assertIn(words, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertFalse((self.root / "refused").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

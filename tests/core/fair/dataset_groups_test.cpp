@@ -1,0 +1,174 @@
+#include "core/fair/dataset_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "core/data/synthetic.h"
+#include "core/error.h"
+#include "core/io/scratch_folder.h"
+
+namespace olrank {
+namespace {
+
+Dataset small_train() {
+  static ExecutionContext context(1);
+  return make_synthetic("synth:small?queries=30&group_share=0.4&group_gap=0.5", context).train;
+}
+
+GroupSettings by_feature(std::int64_t feature, double threshold) {
+  GroupSettings settings;
+  settings.feature = feature;
+  settings.threshold = threshold;
+  return settings;
+}
+
+TEST(DatasetGroups, FollowTheThresholdOnEitherSide) {
+  const Dataset train = small_train();
+  GroupSettings settings = by_feature(3, 0.4);
+  settings.beta = 2.0;
+  const GroupRule below(settings, train);
+  settings.group_a = GroupSide::kAbove;
+  const GroupRule above(settings, train);
+  EXPECT_EQ(below.beta(), 2.0);
+  for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
+    const bool is_above = train.all_features().doc(doc)[2] > 0.4;
+    ASSERT_EQ(below.of_train().of_doc[doc], is_above ? DocGroup::kB : DocGroup::kA);
+    ASSERT_EQ(above.of_train().of_doc[doc], is_above ? DocGroup::kA : DocGroup::kB);
+  }
+}
+
+TEST(DatasetGroups, QuantileHoldsAtLeastItsShare) {
+  const Dataset train = small_train();
+  for (const double quantile : {0.1, 0.5, 0.65, 0.9}) {
+    GroupSettings settings;
+    settings.feature = 1;
+    settings.quantile = quantile;
+    const GroupRule rule(settings, train);
+    std::int64_t below = 0;
+    std::int64_t at_most = 0;
+    for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
+      below += train.all_features().doc(doc)[0] < rule.threshold() ? 1 : 0;
+      at_most += train.all_features().doc(doc)[0] <= rule.threshold() ? 1 : 0;
+    }
+    EXPECT_GE(at_most, quantile * train.docs());
+    EXPECT_LT(below, quantile * train.docs());
+    EXPECT_EQ(rule.of_train().summaries[0].docs, at_most);
+  }
+}
+
+TEST(DatasetGroups, BetaIsTheRatioOfMeanGrades) {
+  const Dataset train = small_train();
+  const GroupRule rule(by_feature(11, 0.5), train);
+  double sums[2] = {0.0, 0.0};
+  double docs[2] = {0.0, 0.0};
+  for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
+    const int group = train.all_features().doc(doc)[10] > 0.5 ? 1 : 0;
+    sums[group] += train.all_grades()[doc];
+    docs[group] += 1.0;
+  }
+  EXPECT_NEAR(rule.beta(), sums[0] / docs[0] / (sums[1] / docs[1]), 1e-12);
+}
+
+// Over 20,000 documents: a share has a standard error of 0.004, a difference of mean grades of about 0.016.
+TEST(DatasetGroups, GeneratedGroupsHaveTheirShareAndGap) {
+  ExecutionContext context(1);
+  for (const auto& [share, gap] : {std::pair(0.35, 0.6), std::pair(0.65, -0.3), std::pair(0.5, 0.0)}) {
+    const Dataset train = make_synthetic("synth:small?queries=2000&group_share=" + std::to_string(share) +
+                                             "&group_gap=" + std::to_string(gap),
+                                         context)
+                              .train;
+    const GroupRule rule(by_feature(11, 0.5), train);
+    const auto& [a, b] = rule.of_train().summaries;
+    EXPECT_NEAR(static_cast<double>(a.docs) / static_cast<double>(train.docs()), share, 0.02);
+    EXPECT_NEAR(a.mean_grade - b.mean_grade, gap, 0.08);
+  }
+}
+
+TEST(DatasetGroups, GroupsChangeNoOtherColumn) {
+  ExecutionContext context(1);
+  const Dataset plain = make_synthetic("synth:small?queries=20", context).train;
+  const Dataset grouped = make_synthetic("synth:small?queries=20&group_share=0.3", context).train;
+  ASSERT_EQ(grouped.features(), plain.features() + 1);
+  for (std::int64_t doc = 0; doc < plain.docs(); ++doc) {
+    ASSERT_EQ(grouped.all_grades()[doc], plain.all_grades()[doc]);
+    for (std::int64_t column = 0; column < plain.features(); ++column)
+      ASSERT_EQ(grouped.all_features().doc(doc)[column], plain.all_features().doc(doc)[column]);
+  }
+}
+
+template <class Failure>
+void expect_refusal(const GroupSettings& settings, const std::string& words) {
+  try {
+    settings.check(10);
+    const GroupRule rule(settings, small_train());
+    ADD_FAILURE() << "accepted: " << words;
+  } catch (const Failure& failure) {
+    EXPECT_NE(std::string(failure.what()).find(words), std::string::npos) << failure.what();
+  }
+}
+
+TEST(DatasetGroups, RefusesWhatCannotBe) {
+  expect_refusal<InvalidArgument>(by_feature(200, 0.5),
+                                  "groups.feature is 200, but the data has the features");
+  expect_refusal<InvalidArgument>(by_feature(11, 7.0), "groups.threshold = 7 leaves group B empty");
+  expect_refusal<InvalidArgument>(by_feature(11, -7.0), "groups.threshold = -7 leaves group A empty");
+  GroupSettings both = by_feature(11, 0.5);
+  both.file = "groups.csv";
+  expect_refusal<InvalidArgument>(both, "both feature = 11 and file");
+  GroupSettings neither;
+  neither.feature = 3;
+  expect_refusal<InvalidArgument>(neither, "neither threshold nor quantile");
+}
+
+class GroupsFileTest : public testing::Test {
+ protected:
+  /// A file that names every document, with one line replaced by `text`, or added where it is −1.
+  GroupSettings file_with(std::int64_t replaced, const std::string& text) {
+    const Dataset train = small_train();
+    const std::filesystem::path file = folder_.path() / "groups.csv";
+    std::ofstream out(file);
+    out << "qid,doc,group\n";
+    std::int64_t line = 1;
+    for (std::int64_t query = 0; query < train.queries(); ++query) {
+      for (std::int64_t doc = 0; doc < train.docs_of(query); ++doc) {
+        ++line;
+        if (line == replaced) {
+          out << text << '\n';
+        } else {
+          out << train.qid(query) << ',' << doc << ',' << (doc % 2 == 0 ? 'A' : 'B') << '\n';
+        }
+      }
+    }
+    if (replaced < 0) out << text << '\n';
+    GroupSettings settings;
+    settings.file = file.string();
+    return settings;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(GroupsFileTest, NamesTheGroupOfEachDocument) {
+  const Dataset train = small_train();
+  const GroupRule rule(file_with(-1, "of-another-part,3,B"), train);
+  for (std::int64_t query = 0; query < train.queries(); ++query) {
+    for (std::int64_t doc = 0; doc < train.docs_of(query); ++doc)
+      ASSERT_EQ(rule.of_train().of_doc[train.offset(query) + doc],
+                doc % 2 == 0 ? DocGroup::kA : DocGroup::kB);
+  }
+}
+
+TEST_F(GroupsFileTest, RefusesWithTheLine) {
+  const std::string qid(small_train().qid(0));
+  expect_refusal<DataError>(file_with(4, qid + ",2,C"), "groups.csv:4:");
+  expect_refusal<DataError>(file_with(4, qid + ",two,A"), "groups.csv:4:");
+  expect_refusal<DataError>(file_with(4, qid + " 2 A"), "A line of groups must be 'qid,doc,group'");
+  expect_refusal<DataError>(file_with(4, qid + ",999,A"), "there is no document 999");
+  expect_refusal<DataError>(file_with(4, qid + ",0,B"), "but in group A in line 2");
+  expect_refusal<DataError>(file_with(4, ""), "without a group for document 2 of query");
+}
+
+}  // namespace
+}  // namespace olrank

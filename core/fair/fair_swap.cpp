@@ -196,16 +196,16 @@ std::int64_t FairSwap::swap(TemplatePattern pattern, int length) {
     place_block(pattern, length, block, held);
   }
   assert(head_size_ == length);
-  return violated(before_);
+  return count_violated_by_list();
 }
 
 /// The head violates what is certainly before its places and not placed yet; what is behind it violates as
 /// the list that is not swapped, without the head.
-std::int64_t FairSwap::violated(const OrderBits& before) {
+std::int64_t FairSwap::count_violated_by_list() {
   std::fill(placed_.begin(), placed_.end(), 0);
   std::int64_t count = 0;
   for (const std::int32_t place : head()) {
-    const auto row = before.row(place);
+    const auto row = before_.row(place);
     for (std::size_t word = 0; word < row.size(); ++word)
       count += std::popcount(row[word] & ~placed_[word]);
     set_bit(placed_, place);

@@ -87,7 +87,7 @@ class FairSwap {
   void count_unswapped(const GroupedBlocks& blocks);
   void hold(DocGroup group, std::int64_t block, int most, Holding& holding) const;
   void place_block(TemplatePattern pattern, int length, std::int64_t block, Holding (&held)[2]);
-  std::int64_t violated(const OrderBits& before);
+  std::int64_t count_violated_by_list();
 
   PhiloxKey key_;
   std::vector<DocGroup> group_;            // by place

@@ -25,6 +25,7 @@
 #include "serve/learner.h"
 #include "serve/listener.h"
 #include "serve/service.h"
+#include "serve/service_groups.h"
 #include "serve/state_folder.h"
 #include "serve/token_file.h"
 
@@ -55,6 +56,10 @@ class ServeCommand : public Command {
     app.add_option("--cutoff", request_.cutoff,
                    "documents to show if a request does not specify k [default: 10]")
         ->type_name("K");
+    app.add_option("--groups", groups_,
+                   "two groups of documents, A and B, that come with each request and share exposure, as "
+                   "key=value,… of [groups]: beta=1.2,epsilon=0.5,examination=[1,0.6,…]")
+        ->type_name("SETTINGS");
     app.add_option("--seed", request_.seed,
                    "random seed of initialisation, exploration and noise [default: 1]")
         ->type_name("N");
@@ -96,7 +101,9 @@ class ServeCommand : public Command {
     // Up to three states exist at once: two that requests still use and one that the learner builds.
     auto ranker = make_service_ranker(resolved, available_memory() / 3);
     std::optional<ImportedLog> imported;
-    if (!import_.log.empty()) imported.emplace(folder, import_, normaliser, ranker->learns_from_unshown());
+    if (!import_.log.empty())
+      imported.emplace(folder, import_, normaliser, ranker->learns_from_unshown(),
+                       identity.groups.has_value());
     if (imported) {  // nothing can refuse a log that olrank has just written
       folder.begin(identity, resolved.model);
       imported->commit();
@@ -106,7 +113,7 @@ class ServeCommand : public Command {
     FeedbackLog log(folder.log(), impressions_.open, accept_loss_);
     Learner learner(std::move(ranker), log,
                     {folder.checkpoint(), print_identity(identity), checkpoint_every_, normaliser.inputs(),
-                     accept_loss_});
+                     accept_loss_, identity.exposure()});
     if (resolved.is_new && !imported) folder.begin(identity, resolved.model);
     log.begin_writing();
     log.guard_writes([&folder] { folder.require_lock(); });
@@ -200,6 +207,13 @@ class ServeCommand : public Command {
     request.names_kind = std::any_of(
         request.ranker.begin(), request.ranker.end(),
         [](const SettingOverride& setting) { return setting.table == "ranker" && setting.key == "kind"; });
+    request.groups = groups_;
+    for (const SettingOverride& setting : request.ranker) {
+      if (setting.table == GroupSettings::schema().table)
+        throw InvalidArgument(
+            fmt::format("{}: The groups of a service are set by --groups: write --groups {}={}.",
+                        setting.origin, setting.key, setting.text));
+    }
     if (protocol_->count() > 0)
       request.ranker.insert(request.ranker.begin(), {"protocol", "", "name", protocol_text_, "--protocol"});
     return request;
@@ -217,6 +231,11 @@ class ServeCommand : public Command {
     parts.requests.values = http_.body_bytes / 2;
     parts.impressions = impressions_;
     parts.start = random_start_id();
+    parts.exposure = identity.exposure();
+    if (identity.groups) {
+      parts.requests.groups = true;
+      parts.requests.most_ranks = most_balanced_ranks(identity.ranker, *identity.groups);
+    }
     return parts;
   }
 
@@ -269,6 +288,7 @@ class ServeCommand : public Command {
 
   std::string state_;
   ServiceRequest request_;
+  std::optional<std::string> groups_;
   CLI::Option* protocol_ = nullptr;
   std::string protocol_text_;
   SettingFlags flags_;

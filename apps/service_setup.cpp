@@ -27,6 +27,7 @@
 #include "serve/learner.h"
 #include "serve/own_file.h"
 #include "serve/service.h"
+#include "serve/service_groups.h"
 #include "sim/recorded_feedback.h"
 
 namespace olrank {
@@ -79,7 +80,11 @@ FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel&
   return normaliser;
 }
 
-RankerSettings resolve_ranker(std::span<const SettingOverride> overrides) {
+RankerSettings resolve_ranker(std::span<const SettingOverride> given) {
+  std::vector<SettingOverride> overrides(given.begin(), given.end());
+  // A configuration has groups by a feature or a file, or refuses rankers that need them. Whether the
+  // service has groups is checked by check_service_fairness().
+  overrides.push_back({GroupSettings::schema().table, "", "file", "requests", "--groups"});
   const std::vector<RankerSettings> rankers = resolve_configuration(std::nullopt, overrides).rankers;
   for (const RankerSettings& ranker : rankers) {
     if (!ranker.start_from.empty())
@@ -167,6 +172,8 @@ ResolvedService new_service(const ServiceRequest& request) {
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
   identity.seed = request.seed.value_or(identity.seed);
+  if (request.groups) identity.groups = parse_service_groups(*request.groups, identity.cutoff);
+  check_service_fairness(identity.ranker, identity.groups, identity.cutoff);
   described.is_new = true;
   return described;
 }
@@ -182,6 +189,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   }
   requested.cutoff = request.cutoff.value_or(stored.cutoff);
   requested.seed = request.seed.value_or(stored.seed);
+  if (request.groups) requested.groups = parse_service_groups(*request.groups, requested.cutoff);
   const auto of_protocol = [](const SettingOverride& setting) { return setting.table == "protocol"; };
   if (std::any_of(request.ranker.begin(), request.ranker.end(), of_protocol)) {
     // The protocol decides the defaults of all settings that are not given.
@@ -202,7 +210,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
 }
 
 void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool with_unshown,
-                        ImportedLog& log) {
+                        bool with_groups, ImportedLog& log) {
   const MappedMemory file = MappedMemory::of_file(source.log);
   std::string_view text = file.text();
   FeedbackRecord record;
@@ -220,6 +228,9 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
                             record.columns, inputs));
     if (with_unshown && !record.has_unshown)
       refuse(1, "The line has no 'unshown' documents, which this kind of ranker requires.");
+    if (!with_groups) record.groups.clear();
+    if (with_groups && record.groups.empty())
+      refuse(1, "The line has no 'groups', which a service with --groups requires.");
     if (record.impression.empty()) record.impression = fmt::format("imported-{}", log.rounds() + 1);
     log.write(record);
   }
@@ -282,6 +293,7 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
                     "choose another folder.",
                     folder.path().string(), difference));
   }
+  check_service_fairness(stored->ranker, stored->groups, stored->cutoff);
   ResolvedService service;
   service.identity = *stored;
   if (!stored->model.empty()) service.model_file = folder.model();
@@ -321,7 +333,8 @@ std::string stopped_service_model(const std::filesystem::path& state) {
   FeedbackLog log(folder.log(), 1, false, FeedbackLog::Access::kRead);
   Learner learner(make_service_ranker(resolved, available_memory()), log,
                   {folder.checkpoint(), print_identity(*identity), 1,
-                   parse_normaliser(identity->normalisation, folder.identity_file().string()).inputs()});
+                   parse_normaliser(identity->normalisation, folder.identity_file().string()).inputs(),
+                   false, identity->exposure()});
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
     log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
   learner.learn_all();
@@ -329,7 +342,7 @@ std::string stopped_service_model(const std::filesystem::path& state) {
 }
 
 ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
-                         const FittedNormaliser& normaliser, bool with_unshown)
+                         const FittedNormaliser& normaliser, bool with_unshown, bool with_groups)
     : file_(folder.log()) {
   std::error_code failed;
   if (const auto bytes = std::filesystem::file_size(folder.log(), failed);
@@ -339,8 +352,13 @@ ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
                     folder.path().string()));
   }
   if (source.data.empty()) {
-    import_whole_lines(source, normaliser.inputs(), with_unshown, *this);
+    import_whole_lines(source, normaliser.inputs(), with_unshown, with_groups, *this);
   } else {
+    if (with_groups) {
+      throw InvalidArgument(
+          "--import-data brings no groups of documents, which a service with --groups requires: import the "
+          "log of a service with groups.");
+    }
     import_rounds_of_data(source, normaliser, with_unshown, *this);
   }
 }

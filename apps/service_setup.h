@@ -25,6 +25,7 @@ struct ServiceRequest {
   std::optional<std::int64_t> cutoff;
   std::optional<std::int64_t> seed;
   std::vector<SettingOverride> ranker;  // settings of ranker and protocol
+  std::optional<std::string> groups;    // as given
 
   /// Whether the request suffices to create a service.
   bool suffices() const { return !model.empty() || names_kind; }
@@ -61,7 +62,7 @@ class ImportedLog {
  public:
   /// Throws, and leaves nothing behind, for an invalid line and for a folder that already has a log.
   ImportedLog(const StateFolder& folder, const ImportSource& source, const FittedNormaliser& normaliser,
-              bool with_unshown);
+              bool with_unshown, bool with_groups);
 
   void write(const FeedbackRecord& record);
   std::uint64_t rounds() const { return rounds_; }

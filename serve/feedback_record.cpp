@@ -71,6 +71,11 @@ class RecordReader final : public JsonHandler {
       return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
                               counted(record_.docs.size(), "document"), counted(rows_, "list")));
     }
+    if (seen_[kGroups] && record_.groups.size() != record_.docs.size()) {
+      return fail(fmt::format("The line has {} and {} of 'groups'; give one letter per document.",
+                              counted(record_.docs.size(), "document"),
+                              counted(record_.groups.size(), "letter")));
+    }
     return check_unique_docs();
   }
 
@@ -106,6 +111,7 @@ class RecordReader final : public JsonHandler {
     if (is_list_of_ids()) return add_id({value, false});
     if (depth_ == 1 && field_ == kQid) return set_text(record_.query, value);
     if (depth_ == 1 && field_ == kImpression) return set_text(record_.impression, value);
+    if (depth_ == 1 && field_ == kGroups) return set_groups(value);
     return scalar();
   }
 
@@ -151,9 +157,9 @@ class RecordReader final : public JsonHandler {
   }
 
  private:
-  enum Field { kRound, kImpression, kQid, kShown, kClicks, kUnshown, kInputs, kOther };
-  static constexpr std::string_view kNames[] = {"round",  "impression", "qid",   "shown",
-                                                "clicks", "unshown",    "inputs"};
+  enum Field { kRound, kImpression, kQid, kShown, kClicks, kUnshown, kGroups, kInputs, kOther };
+  static constexpr std::string_view kNames[] = {"round",  "impression", "qid",    "shown",
+                                                "clicks", "unshown",    "groups", "inputs"};
 
   bool fail(std::string message) {
     if (message_.empty()) message_ = std::move(message);
@@ -176,6 +182,14 @@ class RecordReader final : public JsonHandler {
   }
   bool add_id(DocId id) {
     (field_ == kShown ? shown_ : unshown_).push_back(std::move(id));
+    return true;
+  }
+  bool set_groups(const std::string& letters) {
+    for (const char letter : letters) {
+      if (letter != letter_of(DocGroup::kA) && letter != letter_of(DocGroup::kB))
+        return fail("'groups' must be letters A and B, one per document.");
+      record_.groups.push_back(letter == letter_of(DocGroup::kA) ? DocGroup::kA : DocGroup::kB);
+    }
     return true;
   }
   bool add_click(std::int64_t value) {
@@ -233,6 +247,11 @@ std::string record_body(const FeedbackRecord& record) {
   const DocId* last = first + record.docs.size();
   append_ids(body, "shown", first, middle);
   if (record.has_unshown || middle != last) append_ids(body, "unshown", middle, last);
+  if (!record.groups.empty()) {
+    body += ",\"groups\":\"";
+    for (const DocGroup group : record.groups) body += letter_of(group);
+    body += '"';
+  }
   append_inputs(body, record);
   return body;
 }

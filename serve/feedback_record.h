@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/fair/doc_group.h"
 
 namespace olrank {
 
@@ -27,6 +28,7 @@ struct FeedbackRecord {
   std::vector<DocId> docs;           // shown docs, best first, then unshown docs the ranker learns from
   bool has_unshown = false;          // whether those are part of the record, even if there are none
   std::vector<std::uint8_t> clicks;  // 0 or 1 for each shown doc
+  std::vector<DocGroup> groups;      // of all docs; empty in a service without groups
   std::int64_t columns = 0;
   std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs
 
@@ -39,9 +41,9 @@ struct FeedbackRecord {
 /// A log line without its round and checksum, which record_line() adds.
 std::string record_body(const FeedbackRecord& record);
 
-/// A complete line with its newline: {"round", "impression", "qid", "shown", "clicks", "unshown", "inputs",
-/// "check"}, where "check" is the XXH3 of everything before it. `olrank run --replay` reads the same
-/// format. Floats round-trip exactly.
+/// A complete line with its newline: {"round", "impression", "qid", "shown", "clicks", "unshown", "groups",
+/// "inputs", "check"}, where "check" is the XXH3 of everything before it. `olrank run --replay` reads the
+/// same format. Floats round-trip exactly.
 std::string record_line(std::uint64_t round, std::string_view body);
 
 /// Whether the line (without its newline) ends in a valid checksum.

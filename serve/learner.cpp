@@ -6,6 +6,7 @@
 #include <bit>
 #include <exception>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -27,6 +28,13 @@ constexpr std::chrono::milliseconds kPublishInterval{50};
 constexpr int kRestPerWork = 9;
 /// Figures are for people, who look at them now and then: a fiftieth.
 constexpr int kRestPerFigures = 49;
+
+/// A record's documents begin with those shown, best first.
+std::vector<std::int32_t> shown_docs(const FeedbackRecord& record) {
+  std::vector<std::int32_t> shown(record.clicks.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  return shown;
+}
 
 }  // namespace
 
@@ -83,6 +91,7 @@ void Learner::restore() {
   ranker_->load(state);
   // Only checkpoints after a skipped round have it.
   if (state.is_next("service.skipped")) skipped_ = state.get_one<std::uint64_t>("service.skipped");
+  if (settings_.exposure) exposure_.load(state);
   state.require_end();
   restored_round_ = checkpoint_round_ = round_;
 }
@@ -211,28 +220,36 @@ void Learner::finish() {
   }
 }
 
-void Learner::require_inputs(const FeedbackRecord& record, std::uint64_t line) const {
-  if (settings_.inputs == 0 || record.columns == settings_.inputs) return;
-  throw DataError(
-      log_.path().string(), static_cast<std::int64_t>(line), 1,
-      fmt::format("The record has {} per document, but the model expects {}: the log belongs to "
-                  "another service.",
-                  counted(record.columns, "input"), settings_.inputs));
+void Learner::require_fitting(const FeedbackRecord& record, std::uint64_t line) const {
+  const auto refuse = [&](const std::string& message) {
+    throw DataError(log_.path().string(), static_cast<std::int64_t>(line), 1, message);
+  };
+  if (settings_.inputs != 0 && record.columns != settings_.inputs) {
+    refuse(
+        fmt::format("The record has {} per document, but the model expects {}: the log belongs to "
+                    "another service.",
+                    counted(record.columns, "input"), settings_.inputs));
+  }
+  if (settings_.exposure && record.groups.empty())
+    refuse("The record has no 'groups', but the service has: the log belongs to another service.");
 }
 
 /// Every record that is still to be learned. Records of earlier versions without unshown documents may
 /// belong to lists that showed all of them, but some record of such a service has them.
-void Learner::require_fitting_log() const {
+void Learner::require_fitting_log() {
   FeedbackLog::Reader rest(log_, position_);
   FeedbackRecord record;
   bool has_unshown = !learns_from_unshown_;
   std::uint64_t round = round_;
+  logged_exposure_ = exposure_;
   for (std::string_view line; rest.next(line);) {
     ++round;
     if (const auto failure = parse_record(line, record))
       throw DataError(log_.path().string(), static_cast<std::int64_t>(round), failure->column,
                       failure->message);
-    require_inputs(record, round);
+    require_fitting(record, round);
+    if (settings_.exposure)
+      logged_exposure_.observe(*settings_.exposure, record.groups, shown_docs(record));
     has_unshown = has_unshown || record.has_unshown;
   }
   if (has_unshown || round == round_) return;
@@ -251,7 +268,7 @@ bool Learner::consume_next() {
     throw IoError(fmt::format("{}: Found round {} where round {} was expected.", log_.path().string(),
                               record_.round, round_ + 1));
   }
-  require_inputs(record_, round_ + 1);
+  require_fitting(record_, round_ + 1);
   summary_.reset();
   learn(record_);
   last_check_ = check_of(line);
@@ -261,16 +278,21 @@ bool Learner::consume_next() {
 
 void Learner::learn(const FeedbackRecord& record) {
   std::vector<std::int64_t> numbers(record.docs.size());
-  std::vector<std::int32_t> shown(record.clicks.size());
+  const std::vector<std::int32_t> shown = shown_docs(record);
   for (std::int64_t doc = 0; doc < std::ssize(numbers); ++doc) {
     numbers[doc] = doc_number(record.query, record.features().doc(doc), record.docs[doc].text);
   }
-  for (std::size_t rank = 0; rank < shown.size(); ++rank) shown[rank] = static_cast<std::int32_t>(rank);
   RoundContext context{context_, clock_};
   const auto round = static_cast<std::uint32_t>(record.round);
+  QueryDocs query{round, 0, record.features(), numbers};
+  FairRound fair;
+  if (settings_.exposure) {
+    fair = {record.groups, &*settings_.exposure, exposure_.unfairness()};
+    query.fair = &fair;
+    exposure_.observe(*settings_.exposure, record.groups, shown);
+  }
   try {
-    const LearnReport learned =
-        ranker_->learn(context, {round, {round, 0, record.features(), numbers}, shown, record.clicks});
+    const LearnReport learned = ranker_->learn(context, {round, query, shown, record.clicks});
     pairs_ += std::ssize(learned.pairs);
   } catch (const NumericError& error) {
     skip(error.what());
@@ -342,6 +364,7 @@ void Learner::save_checkpoint() {
   state.put_text("service.last_check", last_check_);
   ranker_->save(state);
   if (skipped_ > 0) state.put("service.skipped", skipped_);
+  if (settings_.exposure) exposure_.save(state);
   begin_writing();
   log_.require_writable();
   checkpoint_round_ = round_;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/fair/exposure.h"
 #include "core/io/fingerprint.h"
 #include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
@@ -31,10 +32,11 @@ struct PublishedRanker {
 
 struct LearnerSettings {
   std::filesystem::path checkpoint;
-  std::string identity;                   // a checkpoint with another identity is rejected
-  std::uint64_t checkpoint_every = 1000;  // rounds
-  std::int64_t inputs = 0;                // per document; records with others are rejected. 0: any
-  bool accept_loss = false;               // of a checkpoint that its log does not cover
+  std::string identity;                    // a checkpoint with another identity is rejected
+  std::uint64_t checkpoint_every = 1000;   // rounds
+  std::int64_t inputs = 0;                 // per document; records with others are rejected. 0: any
+  bool accept_loss = false;                // of a checkpoint that its log does not cover
+  std::optional<ExposureRule> exposure{};  // of a service with groups: its records have them
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
@@ -78,6 +80,8 @@ class Learner {
   /// Why learning has stopped, if it has.
   std::optional<std::string> failure() const;
   std::uint64_t restored_round() const { return restored_round_; }
+  /// Of all lists that were in the log when the learner was made.
+  const ExposureLedger& logged_exposure() const { return logged_exposure_; }
 
  private:
   struct Request {
@@ -90,8 +94,8 @@ class Learner {
   /// it belongs to the log.
   std::string contradiction(const std::string& last_check) const;
   void begin_writing();
-  void require_fitting_log() const;
-  void require_inputs(const FeedbackRecord& record, std::uint64_t line) const;
+  void require_fitting_log();
+  void require_fitting(const FeedbackRecord& record, std::uint64_t line) const;
   void run();
   std::vector<Request> take_due_requests();
   /// When an idle thread has to publish or to save next; nothing if only a wake makes work.
@@ -120,6 +124,7 @@ class Learner {
   LearnerSettings settings_;
   bool learns_from_unshown_;
   std::uint64_t restored_round_ = 0;
+  ExposureLedger logged_exposure_;
 
   // Used by the learning thread only.
   ExecutionContext context_;
@@ -135,6 +140,7 @@ class Learner {
   std::int64_t position_ = 0;
   std::int64_t pairs_ = 0;
   std::uint64_t skipped_ = 0;
+  ExposureLedger exposure_;  // of the rounds so far
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures

@@ -92,6 +92,7 @@ class RankReader final : public RequestReader {
     request.query.clear();
     request.docs.clear();
     request.values.clear();
+    request.groups.clear();
     request.cutoff = limits.cutoff;
     request.explore = true;
   }
@@ -137,8 +138,11 @@ class RankReader final : public RequestReader {
     if (place_ == kTop) {
       field_ = known_key("", name, kTopNames, seen_);
     } else if (place_ == kDoc) {
-      doc_field_ =
-          known_key(fmt::format("docs[{}].", request_.docs.size() - 1), name, kDocNames, doc_seen_);
+      const std::string parent = fmt::format("docs[{}].", request_.docs.size() - 1);
+      if (name == kDocNames[kGroup] && !limits_.groups)
+        throw ApiError(422, parent + name, "This service has no groups; it was started without --groups.");
+      const auto names = std::span(kDocNames).first(limits_.groups ? kGroup + 1 : kGroup);
+      doc_field_ = known_key(parent, name, names, doc_seen_);
     } else {
       feature_ = feature_of(name);
     }
@@ -150,6 +154,7 @@ class RankReader final : public RequestReader {
     } else if (place_ == kDoc) {
       if ((doc_seen_ >> kId & 1U) == 0) missing("id");
       if ((doc_seen_ >> kFeatures & 1U) == 0) missing("features");
+      if (limits_.groups && (doc_seen_ >> kGroup & 1U) == 0) missing("group");
       place_ = kDocList;
     } else {
       place_ = kBody;
@@ -180,9 +185,9 @@ class RankReader final : public RequestReader {
  private:
   enum Place { kBody, kTop, kDocList, kDoc, kFeatureList, kFeatureObject };
   enum TopField { kQuery, kDocs, kCutoff, kExplore };
-  enum DocField { kId, kFeatures };
+  enum DocField { kId, kFeatures, kGroup };
   static inline const std::array<std::string, 4> kTopNames = {"query", "docs", "k", "explore"};
-  static inline const std::array<std::string, 2> kDocNames = {"id", "features"};
+  static inline const std::array<std::string, 3> kDocNames = {"id", "features", "group"};
 
   std::string field() const override {
     switch (place_) {
@@ -210,6 +215,8 @@ class RankReader final : public RequestReader {
     } else if (place_ == kDoc && doc_field_ == kId) {
       check_text(value, limits_.text_bytes);
       request_.docs.back() = {value, false};
+    } else if (place_ == kDoc && doc_field_ == kGroup) {
+      request_.groups.push_back(as_group(value));
     } else {
       reject_type("string");
     }
@@ -251,8 +258,17 @@ class RankReader final : public RequestReader {
 
   bool set_cutoff(std::optional<std::int64_t> whole) {
     if (!whole || *whole < 1) reject("k must be an integer of at least 1.");
+    if (limits_.most_ranks > 0 && *whole > limits_.most_ranks)
+      reject(fmt::format("k must be at most {}: this service balances the exposure of no more ranks.",
+                         limits_.most_ranks));
     request_.cutoff = *whole;
     return true;
+  }
+  DocGroup as_group(const std::string& value) const {
+    for (const DocGroup group : {DocGroup::kA, DocGroup::kB}) {
+      if (value.size() == 1 && value.front() == letter_of(group)) return group;
+    }
+    reject("A document's group must be \"A\" or \"B\".");
   }
   float as_feature(double value) const {
     const auto narrow = static_cast<float>(value);

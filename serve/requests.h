@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/fair/doc_group.h"
 #include "serve/feedback_record.h"
 #include "serve/impressions.h"
 
@@ -18,13 +19,16 @@ struct RequestLimits {
   /// Most features of all documents together. Without it, a sparse document of ten bytes would take the
   /// memory of all features.
   std::size_t values = 8'000'000;
+  bool groups = false;          // each document has its group
+  std::int64_t most_ranks = 0;  // largest k; 0: any
 };
 
 /// POST /v1/rank. Reused between requests to keep its memory.
 struct RankRequest {
   std::string query;
   std::vector<DocId> docs;
-  std::vector<float> values;  // [docs × features], raw
+  std::vector<float> values;     // [docs × features], raw
+  std::vector<DocGroup> groups;  // [docs], if the service has groups
   std::int64_t cutoff = 0;
   bool explore = true;
 };

@@ -54,7 +54,7 @@ void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown
 }
 
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
-                        const Ranking& ranking, std::int64_t shown) {
+                        const Ranking& ranking, std::int64_t shown, const std::string& fairness) {
   std::string out = "{\"impression\":";
   append_json_string(out, impression);
   out += ",\"query\":";
@@ -68,7 +68,7 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
   }
   out += "],\"certain\":";
   append_certain(out, ranking, shown);
-  return out + "}\n";
+  return out + fairness + "}\n";
 }
 
 void append_failure(std::string& out, const std::optional<std::string>& failure) {
@@ -116,9 +116,9 @@ class Service::Lease {
 std::size_t Service::Workspace::bytes() {
   // The bits of the certain orders are among the vectors that grow with a list's square.
   const std::size_t docs = ranking.by_score.capacity();
-  return heap_bytes(request.docs) + heap_bytes(request.values) + heap_bytes(inputs) +
-         heap_bytes(ranking.scores) + 2 * heap_bytes(ranking.by_score) + docs * docs / 8 +
-         context.scratch().capacity();
+  return heap_bytes(request.docs) + heap_bytes(request.values) + heap_bytes(request.groups) +
+         heap_bytes(inputs) + heap_bytes(ranking.scores) + 2 * heap_bytes(ranking.by_score) +
+         docs * docs / 8 + context.scratch().capacity();
 }
 
 std::string published_model(const PublishedRanker& published, ModelMetadata about) {
@@ -133,6 +133,7 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
       impressions_(parts_.impressions, parts_.start),
       rounds_at_start_(log.rounds()),
       first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
+  if (parts_.exposure) balance_.emplace(*parts_.exposure, learner.logged_exposure());
   FeedbackLog::Reader latest(log, log.latest_begin());
   FeedbackRecord record;
   for (std::string_view line; latest.next(line);) {
@@ -153,10 +154,23 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   for (std::int64_t rank = 0; rank < kept; ++rank) {
     const std::int32_t doc = ranking.list[rank];
     record.docs.push_back(workspace.request.docs[doc]);
+    if (balance_) record.groups.push_back(workspace.request.groups[doc]);
     const float* row = workspace.inputs.data() + doc * record.columns;
     record.inputs.insert(record.inputs.end(), row, row + record.columns);
   }
   return record;
+}
+
+void Service::make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const {
+  try {
+    ranker.rank(workspace.context, task, workspace.ranking);
+  } catch (const NumericError& error) {
+    throw ApiError(422, "docs", error.what());
+  }
+  if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
+                   [](float score) { return std::isfinite(score); })) {
+    throw ApiError(422, "docs", "The scores of these documents overflow a 32-bit float.");
+  }
 }
 
 std::string Service::rank(std::string_view body) {
@@ -177,20 +191,27 @@ std::string Service::rank(std::string_view body) {
 
   const std::shared_ptr<const PublishedRanker> published = learner_.latest();
   const std::int64_t shown = std::min(request.cutoff, docs);
-  const RankingTask task{
+  RankingTask task{
       {workspace.inputs.data(), docs, columns}, shown, first_coin_ + ++lists_, request.explore};
-  try {
-    published->ranker->rank(workspace.context, task, workspace.ranking);
-  } catch (const NumericError& error) {
-    throw ApiError(422, "docs", error.what());
-  }
-  if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
-                   [](float score) { return std::isfinite(score); })) {
-    throw ApiError(422, "docs", "The scores of these documents overflow a 32-bit float.");
+  std::string impression;
+  std::string fairness;  // of the answer
+  if (balance_) {
+    ExposureBalance::Turn turn(*balance_);
+    const FairRound fair = turn.round(request.groups);
+    task.fair = &fair;
+    make_list(*published->ranker, task, workspace);
+    // Only what will be shown counts: it may find no room in memory.
+    impression = impressions_.open(record_of(workspace, shown), shown);
+    const auto list = std::span<const std::int32_t>(workspace.ranking.list).first(shown);
+    const double unfairness = turn.show(request.groups, list);
+    fairness = fmt::format(",\"unfairness\":{},\"fair\":{}", unfairness,
+                           std::abs(unfairness) <= balance_->rule().epsilon);
+  } else {
+    make_list(*published->ranker, task, workspace);
+    impression = impressions_.open(record_of(workspace, shown), shown);
   }
   if (const auto& certainty = workspace.ranking.certainty)
     counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);
-  const std::string impression = impressions_.open(record_of(workspace, shown), shown);
   RecentLists::List list{impression,
                          request.query,
                          {},
@@ -202,7 +223,11 @@ std::string Service::rank(std::string_view body) {
   for (std::int64_t rank = 0; rank < std::min<std::int64_t>(shown, RecentLists::kDocs); ++rank)
     list.docs.push_back(request.docs[workspace.ranking.list[rank]]);
   recent_.add(std::move(list));
-  return rank_answer(impression, published->round, request, workspace.ranking, shown);
+  return rank_answer(impression, published->round, request, workspace.ranking, shown, fairness);
+}
+
+std::string Service::fairness_json() const {
+  return balance_ ? balance_->json() : "null";
 }
 
 std::string Service::feedback(std::string_view body) {
@@ -258,7 +283,8 @@ std::string Service::stats() {
     out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
                        json_number(published->figures[i].value));
   }
-  out += "},\"failure\":";
+  out += "},\"fairness\":" + fairness_json();
+  out += ",\"failure\":";
   append_failure(out, learner_.failure());
   return out + "}\n";
 }
@@ -280,6 +306,7 @@ std::string Service::overview() const {
       accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
       log_.is_failing());
   append_failure(out, learner_.failure());
+  out += ",\"fairness\":" + fairness_json();
   out += ",\"latencies\":[";
   for (const Metrics::Summary& one : counters_.summaries()) {
     if (out.back() != '[') out += ',';
@@ -329,6 +356,7 @@ std::string Service::metrics() const {
   text += metric_text("olrank_certain_share", "gauge",
                       "Share of shown pairs whose order was certain, since the service started.",
                       counters_.certain_share());
+  if (balance_) text += balance_->metrics();
   text += metric_text("olrank_feedback_rejected_by_disk", "gauge",
                       "1 while the disk is full or failing, so that feedback is rejected, else 0.",
                       log_.is_failing() ? 1.0 : 0.0);

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/data/normaliser.h"
+#include "core/fair/exposure.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/execution_context.h"
+#include "serve/exposure_balance.h"
 #include "serve/feedback_log.h"
 #include "serve/impressions.h"
 #include "serve/learner.h"
@@ -34,7 +37,8 @@ class Service {
     ModelMetadata metadata;  // for exported models, in addition to their architecture
     RequestLimits requests;
     ImpressionLimits impressions;
-    std::string start;  // unique per run: prefix of every impression ID
+    std::string start;                       // unique per run: prefix of every impression ID
+    std::optional<ExposureRule> exposure{};  // of a service with groups
   };
   /// `log` and `learner` must outlive the service.
   Service(Parts parts, FeedbackLog& log, Learner& learner);
@@ -65,11 +69,14 @@ class Service {
   class Lease;
 
   FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown) const;
+  void make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const;
+  std::string fairness_json() const;
 
   Parts parts_;
   FeedbackLog& log_;
   Learner& learner_;
   Impressions impressions_;
+  std::optional<ExposureBalance> balance_;
   Metrics counters_;
   RecentLists recent_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/settings/toml_document.h"
+#include "serve/service_groups.h"
 
 namespace olrank {
 namespace {
@@ -36,26 +37,42 @@ const Schema& ServiceIdentity::schema() {
   return schema;
 }
 
+std::optional<ExposureRule> ServiceIdentity::exposure() const {
+  if (!groups) return std::nullopt;
+  return exposure_rule_of(*groups);
+}
+
 ModelMetadata model_metadata(const ServiceIdentity& identity) {
   return {{"normalisation", identity.normalisation},
           {"ranker", std::string(name_of(identity.ranker.kind))}};
 }
 
 std::string print_identity(const ServiceIdentity& identity) {
-  return print_settings(ServiceIdentity::schema(), &identity) + "\n" +
-         print_settings(RankerSettings::schema(), &identity.ranker);
+  std::string text = print_settings(ServiceIdentity::schema(), &identity) + "\n" +
+                     print_settings(RankerSettings::schema(), &identity.ranker);
+  if (identity.groups)
+    text += "\n" + print_settings(GroupSettings::schema(), &*identity.groups, is_service_group_setting);
+  return text;
 }
 
 ServiceIdentity parse_identity(std::string_view text, const std::string& origin) {
   ServiceIdentity identity;
   for (const auto& table : parse_toml(text, origin).tables) {
-    const bool of_service = table.name == ServiceIdentity::schema().table;
-    if (!of_service && table.name != RankerSettings::schema().table)
+    const auto read = [&](const Schema& schema, void* object) {
+      for (const auto& entry : table.entries)
+        assign_setting(schema, object, entry.key, entry.value, entry.origin);
+    };
+    if (table.name == ServiceIdentity::schema().table) {
+      read(ServiceIdentity::schema(), &identity);
+    } else if (table.name == RankerSettings::schema().table) {
+      read(RankerSettings::schema(), &identity.ranker);
+    } else if (table.name == GroupSettings::schema().table) {
+      read(GroupSettings::schema(), &identity.groups.emplace());
+      if (!identity.groups->beta || identity.groups->examination.empty())
+        throw InvalidArgument(fmt::format("{}: The groups need beta and examination.", table.origin));
+    } else {
       throw InvalidArgument(fmt::format("{}: This file does not describe a service.", table.origin));
-    const Schema& schema = of_service ? ServiceIdentity::schema() : RankerSettings::schema();
-    void* object = of_service ? static_cast<void*>(&identity) : &identity.ranker;
-    for (const auto& entry : table.entries)
-      assign_setting(schema, object, entry.key, entry.value, entry.origin);
+    }
   }
   return identity;
 }
@@ -64,6 +81,12 @@ std::string identity_difference(const ServiceIdentity& stored, const ServiceIden
   std::string differences;
   add_differences(ServiceIdentity::schema(), &stored, &requested, differences);
   add_differences(RankerSettings::schema(), &stored.ranker, &requested.ranker, differences);
+  if (stored.groups && requested.groups) {
+    add_differences(GroupSettings::schema(), &*stored.groups, &*requested.groups, differences);
+  } else if (stored.groups || requested.groups) {
+    differences += fmt::format("{}groups are {}", differences.empty() ? "" : "; ",
+                               stored.groups ? "on, not off" : "off, not on");
+  }
   return differences;
 }
 

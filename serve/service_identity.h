@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/data/normaliser.h"
+#include "core/fair/exposure.h"
+#include "core/fair/group_settings.h"
 #include "core/io/safetensors.h"
 #include "core/settings/schema.h"
 #include "models/ranker_settings.h"
@@ -19,8 +22,12 @@ struct ServiceIdentity {
   std::int64_t seed = 1;
   std::string model;  // fingerprint of the initial model file; empty without one
   RankerSettings ranker;
+  std::optional<GroupSettings> groups;  // of a service with groups; only is_service_group_setting()
 
-  static const Schema& schema();  // all but the ranker, which has its own table
+  /// None without groups.
+  std::optional<ExposureRule> exposure() const;
+
+  static const Schema& schema();  // all but the ranker and the groups, which have their own tables
 };
 
 /// What the service's model files say about it, in addition to their architecture.

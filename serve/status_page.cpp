@@ -126,6 +126,13 @@ function showCards(now) {
     ['certain share, since the start', share(now.certain_share)],
     ['median ranking', rank ? milliseconds(rank.median) + ' ms' : '–'],
   ];
+  if (now.fairness !== null) {
+    const fair = now.fairness;
+    cards.push(['unfairness; fair up to ±' + Number(fair.epsilon.toPrecision(3)), fair.unfairness.toFixed(2)],
+      ['fair lists', share(fair.fair_share)],
+      ['exposure of A', count(Math.round(fair.exposure.A))],
+      ['exposure of B', count(Math.round(fair.exposure.B))]);
+  }
   if (now.skipped_rounds > 0) cards.push(['rounds skipped', count(now.skipped_rounds)]);
   at('cards').replaceChildren(...cards.map(([name, value]) => {
     const card = make('div');
@@ -239,7 +246,7 @@ refresh();
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-Hak56osPdJ9B8shIyLFuuBPZ+PrvL1h0luiWQDnODq8='; "
+    "script-src 'sha256-jr++BWrIE9d485Kv5bFN/s/r0mySiCcNU3bVtTdbkcg='; "
     "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -4,6 +4,11 @@
     ranking = client.rank("jacket", [{"id": "a", "features": [0.1, 2.0]}, {"id": "b", "features": {"2": 1.0}}])
     client.feedback(ranking["impression"], clicks=["b"])
 
+A service with groups (`--groups`) takes each document's group, "A" or "B", and tells the unfairness after the list:
+
+    ranking = client.rank("jacket", [{"id": "a", "features": [0.1, 2.0], "group": "A"}, ...])
+    print(ranking["unfairness"], ranking["fair"])
+
 Each client holds one connection and is not thread-safe. Run this file for an example: `python3 olrank_client.py --help`.
 """
 
@@ -46,10 +51,13 @@ class Client:
             self._connection.close()
             self._connection = None
 
-    def rank(self, query, docs, k=None, explore=None):
+    def rank(self, query, docs, k=None, explore=None, groups=None):
         """Ranks `docs`: a list of {"id", "features"}, where features is a list of all values or maps numbers (strings, from
         "1") to values. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
-        for each shown rank the ranks that it certainly precedes."""
+        for each shown rank the ranks that it certainly precedes. In a service with groups each document also has a "group",
+        "A" or "B", in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair"."""
+        if groups is not None:
+            docs = [{**doc, "group": groups[doc["id"]]} for doc in docs]
         request = {"query": query, "docs": docs}
         if k is not None:
             request["k"] = k
@@ -150,18 +158,23 @@ def example(url, token, rounds):
 
     draw = random.Random(1)
     with Client(url, token) as client:
-        features = client.stats()["features"]
+        stats = client.stats()
+        features = stats["features"]
         found = []  # per list since the last printed line: how many of the 5 best documents it shows
         for round_number in range(1, rounds + 1):
             docs = [{"id": f"doc{i}", "features": [draw.random() for _ in range(features)]} for i in range(20)]
             utility = {doc["id"]: doc["features"][0] - doc["features"][-1] for doc in docs}
             best = set(sorted(utility, key=utility.get)[-5:])
-            ranking = client.rank(f"query{round_number}", docs, k=5)
+            groups = None
+            if stats["fairness"]:  # the service has groups; of the better documents more are in A
+                groups = {id: "A" if draw.random() < 0.5 + 0.3 * value else "B" for id, value in utility.items()}
+            ranking = client.rank(f"query{round_number}", docs, k=5, groups=groups)
             shown = [doc["id"] for doc in ranking["docs"]]
             client.feedback(ranking["impression"], [doc for doc in shown if doc in best])
             found.append(len(best & set(shown)))
             if round_number in (10, 50) or round_number % 100 == 0:
-                print(f"round {round_number}: lists showed {sum(found) / len(found):.2f} of the 5 best documents on average")
+                print(f"round {round_number}: lists showed {sum(found) / len(found):.2f} of the 5 best documents on average" +
+                      (f", unfairness {ranking['unfairness']:.2f}" if stats["fairness"] else ""))
                 found = []
         print(json.dumps(client.wait_until_learned(), indent=2))
 

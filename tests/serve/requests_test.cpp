@@ -111,6 +111,36 @@ TEST(RankRequest, ErrorsNameTheField) {
   for (const auto& [body, expected] : cases) EXPECT_EQ(rank_error(body), expected) << body.substr(0, 200);
 }
 
+TEST(RankRequest, TakesAGroupPerDocument) {
+  RequestLimits limits = kLimits;
+  limits.groups = true;
+  limits.most_ranks = 12;
+  RankRequest request;
+  const auto error = [&](const std::string& first, const std::string& rest = "") {
+    return error_of([&] {
+      parse_rank_request(
+          R"({"query": "q", "docs": [{"id": "a", "features": [1, 2])" + first + "}]" + rest + "}", limits,
+          request);
+    });
+  };
+  parse_rank_request(
+      R"({"docs": [{"id": 1, "group": "B", "features": [1, 2]}, {"id": 2, "features": {}, "group": "A"}], "query": "q"})",
+      limits, request);
+  EXPECT_EQ(request.groups, (std::vector<DocGroup>{DocGroup::kB, DocGroup::kA}));
+  EXPECT_EQ(error(R"(, "group": "A")", R"(, "k": 12)"), "none");
+  EXPECT_EQ(request.groups, std::vector<DocGroup>{DocGroup::kA});
+  EXPECT_EQ(error(R"(, "group": "A")", R"(, "k": 13)"), "422 k");
+  EXPECT_EQ(error(""), "422 docs[0].group");
+  for (const char* value : {R"("C")", R"("a")", R"("AB")", R"("")", "1", "null", "true", "[]", "{}"})
+    EXPECT_EQ(error(std::string(R"(, "group": )") + value), "422 docs[0].group") << value;
+  EXPECT_EQ(error(R"(, "group": "A", "group": "A")"), "422 docs[0].group");
+  EXPECT_EQ(error(R"(, "group": "A", "grup": "A")"), "422 docs[0].grup");
+  limits.groups = false;
+  EXPECT_EQ(error(R"(, "group": "A")"), "422 docs[0].group");
+  EXPECT_EQ(error(""), "none");
+  EXPECT_TRUE(request.groups.empty());
+}
+
 TEST(RankRequest, EnforcesTheDocumentLimit) {
   std::string docs;
   for (int doc = 0; doc < 4; ++doc)

@@ -94,7 +94,7 @@ with tempfile.TemporaryDirectory() as folder:
                 service.stop()
                 service = None
         made = sorted(path.name for path in (folder / "runs").iterdir())
-        assert made == ["other", "service", "service.onnx", "service.safetensors", "token"], made
+        assert made == ["fair", "other", "service", "service.onnx", "service.safetensors", "token"], made
         assert curls >= 6, curls
         print(f"{curls} curl commands succeeded")
     finally:

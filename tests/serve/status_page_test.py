@@ -155,6 +155,18 @@ class InABrowser(PageTest):
             service.kill()
             tab.wait_for("document.getElementById('state').textContent.startsWith('No answer since ')")
 
+    def test_shows_the_exposure_of_groups(self):
+        service = self.start("--ranker", "pairrank", "--features", "2", "--groups", "beta=1,epsilon=0.5")
+        with service.client() as client:
+            client.rank("q", [{"id": "a", "features": [1, 0], "group": "B"}])
+        with browser.Browser() as tab:
+            tab.open(service.url + "/")
+            tab.wait_for("!document.getElementById('data').hidden")
+            text = tab.value("document.body.innerText")
+            for part in ("unfairness; fair up to ±0.5\n-1.00", "fair lists\n0.0 %", "exposure of A\n0", "exposure of B\n1"):
+                self.assertIn(part, text)
+            self.assertEqual(tab.problems, [])
+
     def test_asks_for_the_token(self):
         service = self.start(*RANKER, *self.token())
         self.play(service, 4, "the token")

@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/error.h"
+#include "models/ranker_settings.h"
+#include "serve/api_error.h"
+#include "serve/service.h"
+#include "tests/serve/service_fixture.h"
+#include "tests/support/message_of.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kShownRanks = 3;
+
+ExposureRule three_ranks() {
+  return {{1.0, 0.5, 0.25}, 1.25, 0.5};
+}
+
+std::unique_ptr<OnlineRanker> make_fair(RankerKind kind, Fairness fair) {
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  settings.name = "fair";
+  settings.fair.fair = fair;
+  return make_ranker(settings, kServedFeatures, TrialKeys::of(1, 1, "service"), kShownRanks);
+}
+
+/// A learner and a service with groups on a log that a test may have filled.
+struct FairService {
+  explicit FairService(const TemporaryFolder& folder, RankerKind kind = RankerKind::kPairRank,
+                       Fairness fair = Fairness::kFairExp, ImpressionLimits impressions = {})
+      : log(folder / "log", 100), learner(make_fair(kind, fair), log, settings(folder)) {
+    Service::Parts parts = small_parts();
+    parts.requests.cutoff = kShownRanks;
+    parts.requests.groups = true;
+    parts.requests.most_ranks = kShownRanks;
+    parts.impressions = impressions;
+    parts.exposure = three_ranks();
+    service.emplace(std::move(parts), log, learner);
+    learner.start();
+  }
+  static LearnerSettings settings(const TemporaryFolder& folder) {
+    return {.checkpoint = folder / "checkpoint", .identity = "identity", .exposure = three_ranks()};
+  }
+
+  /// Documents 0, 1, …, of which every third is of group B, with features that `number` decides.
+  nlohmann::json rank(int number, int docs = 8) {
+    std::string body = fmt::format("{{\"query\":\"q{}\",\"docs\":[", number % 5);
+    for (int doc = 0; doc < docs; ++doc) {
+      body += fmt::format(R"({}{{"id":{},"group":"{}","features":[{},{},{},1]}})", doc > 0 ? "," : "", doc,
+                          doc % 3 == 2 ? 'B' : 'A', (number * 7 + doc * 3) % 11, doc % 5, number % 3);
+    }
+    return nlohmann::json::parse(service->rank(body + "]}"));
+  }
+  nlohmann::json fairness() { return nlohmann::json::parse(service->stats())["fairness"]; }
+
+  FeedbackLog log;
+  Learner learner;
+  std::optional<Service> service;
+};
+
+/// Σ of the terms of a list, by the definition.
+double unfairness_of(const std::string& groups, std::size_t shown) {
+  double unfairness = 0.0;
+  const double examination[] = {1.0, 0.5, 0.25};
+  for (std::size_t rank = 0; rank < shown; ++rank)
+    unfairness += groups[rank] == 'A' ? examination[rank] : -1.25 * examination[rank];
+  return unfairness;
+}
+
+TEST(FairService, KeepsTheUnfairnessWithinItsBoundAndCountsItByTheDefinition) {
+  const TemporaryFolder folder;
+  FairService fair(folder);
+  double expected = 0.0;
+  for (int number = 0; number < 60; ++number) {
+    const auto answer = fair.rank(number);
+    std::string groups;
+    for (const auto& doc : answer["docs"]) groups += doc["id"].get<int>() % 3 == 2 ? 'B' : 'A';
+    expected += unfairness_of(groups, groups.size());
+    EXPECT_NEAR(answer["unfairness"].get<double>(), expected, 1e-12);
+    EXPECT_TRUE(answer["fair"].get<bool>());
+    EXPECT_LE(std::abs(expected), 0.5 + 1e-12);
+  }
+  const auto now = fair.fairness();
+  EXPECT_NEAR(now["unfairness"].get<double>(), expected, 1e-12);
+  EXPECT_EQ(now["lists"], 60);
+  EXPECT_EQ(now["fair_share"], 1.0);
+  EXPECT_NEAR(now["exposure"]["A"].get<double>() + now["exposure"]["B"].get<double>(), 60 * 1.75, 1e-9);
+  const std::string metrics = fair.service->metrics();
+  EXPECT_NE(metrics.find(fmt::format("\nolrank_unfairness {}\n", now["unfairness"].get<double>())),
+            std::string::npos);
+  EXPECT_NE(metrics.find("\nolrank_exposure_total{group=\"B\"} "), std::string::npos);
+}
+
+// Lists that were chosen by the same unfairness would go beyond the bound together.
+TEST(FairService, KeepsItWithRequestsAtTheSameTime) {
+  const TemporaryFolder folder;
+  FairService fair(folder);
+  std::atomic<int> unfair = 0;
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 4; ++client) {
+    clients.emplace_back([&, client] {
+      for (int number = 0; number < 50; ++number)
+        unfair += fair.rank(client * 50 + number)["fair"].get<bool>() ? 0 : 1;
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(unfair, 0);
+  EXPECT_EQ(fair.fairness()["lists"], 200);
+  EXPECT_EQ(fair.fairness()["fair_share"], 1.0);
+}
+
+TEST(FairService, SaysWhereNoListIsFair) {
+  const TemporaryFolder folder;
+  FairService fair(folder);
+  // Two documents of A: 1 + 0.5 > ε.
+  const auto answer = fair.rank(1, 2);
+  EXPECT_EQ(answer["unfairness"], 1.5);
+  EXPECT_FALSE(answer["fair"].get<bool>());
+  EXPECT_EQ(fair.fairness()["fair_share"], 0.0);
+}
+
+TEST(FairService, CountsTheLoggedListsAfterARestart) {
+  const TemporaryFolder folder;
+  const auto play = [](FairService& fair, int from, int to) {
+    for (int number = from; number < to; ++number) {
+      const auto answer = fair.rank(number);
+      // Every third list stays without feedback, so that a restart forgets it.
+      if (number % 3 == 0) continue;
+      fair.service->feedback(
+          fmt::format(R"({{"impression":"{}","clicks":[1]}})", answer["impression"].get<std::string>()));
+    }
+  };
+  const auto by_hand = [&] {
+    FeedbackLog log(folder / "log", 1, false, FeedbackLog::Access::kRead);
+    FeedbackLog::Reader reader(log, 0);
+    double sum = 0.0;
+    for (std::string_view line; reader.next(line);) {
+      const auto record = nlohmann::json::parse(line);
+      sum += unfairness_of(record["groups"], record["shown"].size());
+    }
+    return sum;
+  };
+  {
+    FairService fair(folder);
+    play(fair, 0, 20);
+    fair.learner.write_checkpoint();
+    play(fair, 20, 41);
+    fair.learner.stop(std::chrono::seconds(0));
+  }
+  const double expected = by_hand();
+  FairService after(folder);
+  EXPECT_NEAR(after.fairness()["unfairness"].get<double>(), expected, 1e-12);
+  EXPECT_EQ(after.fairness()["lists"], 27);
+  // From the whole log or from a checkpoint on: the same bits.
+  const double resumed = after.learner.logged_exposure().unfairness();
+  after.learner.stop(std::chrono::seconds(0));
+  const TemporaryFolder elsewhere;
+  Learner whole(make_fair(RankerKind::kPairRank, Fairness::kFairExp), after.log,
+                FairService::settings(elsewhere));
+  EXPECT_EQ(whole.logged_exposure().unfairness(), resumed);
+}
+
+TEST(FairService, CountsOnlyListsThatAreShown) {
+  const TemporaryFolder folder;
+  ImpressionLimits tiny;
+  tiny.bytes = 64;
+  FairService fair(folder, RankerKind::kPairRank, Fairness::kFairExp, tiny);
+  EXPECT_THROW(fair.rank(1), ApiError);
+  EXPECT_EQ(fair.fairness()["lists"], 0);
+  EXPECT_EQ(fair.fairness()["unfairness"], 0.0);
+}
+
+TEST(FairService, MeasuresRankersThatAreNotFair) {
+  const TemporaryFolder folder;
+  FairService fair(folder, RankerKind::kPairRank, Fairness::kNone);
+  bool beyond = false;
+  for (int number = 0; number < 30; ++number) {
+    const auto answer = fair.rank(number);
+    const bool within = std::abs(answer["unfairness"].get<double>()) <= 0.5;
+    EXPECT_EQ(answer["fair"].get<bool>(), within);
+    beyond = beyond || !within;
+  }
+  EXPECT_TRUE(beyond);
+}
+
+TEST(FairService, FairCoLearnsByTheExaminationOfRanks) {
+  const TemporaryFolder folder;
+  FairService fair(folder, RankerKind::kFairCo, Fairness::kFairCo);
+  for (int number = 0; number < 10; ++number) {
+    const auto answer = fair.rank(number);
+    fair.service->feedback(
+        fmt::format(R"({{"impression":"{}","clicks":[2]}})", answer["impression"].get<std::string>()));
+  }
+  EXPECT_EQ(fair.learner.write_checkpoint().round, 10U);
+  EXPECT_EQ(fair.learner.failure(), std::nullopt);
+  EXPECT_EQ(fair.learner.latest()->skipped, 0U);
+}
+
+TEST(FairService, RefusesALogWithoutGroups) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  log.append(liked_first_feature(1));
+  const std::string message = message_of<DataError>([&] {
+    Learner(make_fair(RankerKind::kPairRank, Fairness::kFairExp), log, FairService::settings(folder));
+  });
+  EXPECT_NE(message.find("log:1:1: The record has no 'groups'"), std::string::npos) << message;
+}
+
+TEST(FairService, HasNoFairnessWithoutGroups) {
+  SmallService small;
+  const auto answer =
+      nlohmann::json::parse(small.service.rank(R"({"query":"q","docs":[{"id":1,"features":[1,2,3,4]}]})"));
+  EXPECT_FALSE(answer.contains("unfairness"));
+  EXPECT_FALSE(answer.contains("fair"));
+  EXPECT_TRUE(nlohmann::json::parse(small.service.stats())["fairness"].is_null());
+  EXPECT_EQ(small.service.metrics().find("unfairness"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace olrank

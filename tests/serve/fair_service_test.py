@@ -1,0 +1,177 @@
+"""`olrank serve --groups`: the exposure of two groups stays within its bound, also across a crash, and what a start or a request
+must not have is refused."""
+
+import json
+import math
+import os
+import pathlib
+import random
+import tempfile
+import unittest
+import urllib.request
+
+from running_service import RunningService, ServiceError, Users, logged, olrank
+
+RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5", "--fair", "fairexp"]
+BETA, EPSILON = 1.2, 0.5
+GROUPS = ["--groups", f"beta={BETA},epsilon={EPSILON}"]
+
+
+def unfairness_of(groups):
+    """Of one list, by the definition, with P(r) = 1/log2(1 + r)."""
+    return math.fsum((1 if group == "A" else -BETA) / math.log2(2 + rank) for rank, group in enumerate(groups))
+
+
+class FairUsers(Users):
+    """Groups that follow relevance: without care, A is seen far more often."""
+
+    def __init__(self, seed=3):
+        super().__init__(seed, 4, docs=12, queries=20)
+        for docs in self.queries:
+            for doc in docs:
+                doc["group"] = "A" if doc["features"][0] > 0.4 else "B"
+
+
+class FairService(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.state = pathlib.Path(self.folder.name, "state")
+        self.services = []
+        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+
+    def start(self, *arguments, state=None):
+        self.services.append(RunningService(state or self.state, *arguments))
+        return self.services[-1]
+
+    def refused(self, *arguments, state=None, code=2):
+        done = olrank("serve", "--state", state or self.state, "--port", "0", *arguments)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+        return done.stderr
+
+    def test_stays_within_its_bound_and_knows_it_after_a_crash(self):
+        users, draw = FairUsers(), random.Random(1)
+        service = self.start(*RANKER, *GROUPS)
+        unfairness = 0.0
+        with service.client() as client:
+            for number in range(300):
+                docs = users.queries[draw.randrange(20)]
+                ranking = client.rank(f"q{number % 20}", docs)
+                of = {doc["id"]: doc for doc in docs}
+                shown = [doc["id"] for doc in ranking["docs"]]
+                unfairness += unfairness_of([of[one]["group"] for one in shown])
+                self.assertAlmostEqual(ranking["unfairness"], unfairness, 9)
+                self.assertTrue(ranking["fair"])
+                self.assertLessEqual(abs(unfairness), EPSILON + 1e-9)
+                if number % 10 != 7:  # others give no feedback, and are not in the log
+                    client.feedback(ranking["impression"], [one for one in shown if of[one]["features"][0] > 0.6])
+                if number == 150:
+                    client.checkpoint()
+            stats = client.wait_until_learned()["fairness"]
+            metrics = client.metrics()
+        self.assertAlmostEqual(stats["unfairness"], unfairness, 9)
+        self.assertEqual((stats["lists"], stats["fair_share"], stats["beta"], stats["epsilon"]), (300, 1.0, BETA, EPSILON))
+        self.assertIn(f"\nolrank_unfairness {stats['unfairness']}\n", metrics)
+        with urllib.request.urlopen(service.url + "/v1/overview", timeout=20) as answer:
+            self.assertEqual(json.load(answer)["fairness"], stats)
+        service.kill()
+
+        lines = logged(self.state)
+        self.assertEqual(len(lines), 270)
+        by_hand = sum(unfairness_of(line["groups"]) for line in lines)
+        exposure = {group: sum(1 / math.log2(2 + rank) for line in lines for rank, one in enumerate(line["groups"]) if one == group)
+                    for group in "AB"}
+        service = self.start()
+        with service.client() as client:
+            restarted = client.stats()["fairness"]
+            self.assertAlmostEqual(restarted["unfairness"], by_hand, 9)
+            self.assertEqual(restarted["lists"], 270)
+            for group in "AB":
+                self.assertAlmostEqual(restarted["exposure"][group], exposure[group], 9)
+            # The next lists bring it back within the bound, however far the unanswered ones had been from it.
+            answers = [client.rank("q", users.queries[number % 20]) for number in range(30)]
+        self.assertTrue(answers[-1]["fair"])
+        self.assertLessEqual(abs(answers[-1]["unfairness"]), EPSILON)
+        self.assertEqual(service.stop(), 0)
+        # The model of the stopped service comes from the same log.
+        out = pathlib.Path(self.folder.name, "model.safetensors")
+        done = olrank("export", "--state", self.state, "--to", "safetensors", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_refuses_other_settings(self):
+        self.assertEqual(self.start(*RANKER, *GROUPS).stop(), 0)
+        self.assertIn("beta is 1.2, not 2.0", self.refused("--groups", "beta=2,epsilon=0.5"))
+        self.assertIn("epsilon is 0.5, not 1.0", self.refused("--groups", "beta=1.2"))
+        self.assertIn("fair is \"fairexp\", not \"none\"", self.refused("--fair", "none"))
+        self.assertEqual(self.start(*GROUPS).stop(), 0)
+        without = pathlib.Path(self.folder.name, "without")
+        self.assertEqual(self.start("--ranker", "pairrank", "--features", "4", state=without).stop(), 0)
+        self.assertIn("groups are off, not on", self.refused(*GROUPS, state=without))
+
+    def test_refuses_a_start_without_sense(self):
+        served = ["--ranker", "pairrank", "--features", "4"]
+        for arguments, message in (
+                ([*served, "--fair", "fairexp"], "--fair fairexp needs the groups of documents: add --groups"),
+                ([*served, "--fair", "fairco"], "--fair fairco needs the groups of documents: add --groups"),
+                (["--ranker", "fairco", "--features", "4"], "Ranker 'fairco' needs the groups of documents: add --groups"),
+                ([*served, "--groups", "epsilon=1"], "--groups: beta must be a number"),
+                ([*served, "--groups", "beta=auto"], "--groups: beta must be a number"),
+                ([*served, "--groups", "beta=0"], "--groups beta"),
+                ([*served, "--groups", "beta=1,epsilon=-1"], "--groups epsilon"),
+                ([*served, "--groups", "beta=1,epsilom=1"], "epsilon"),
+                ([*served, "--groups", "beta=1,feature=1,quantile=0.5"], "--groups feature: A service gets each document's group"),
+                ([*served, "--groups", "beta=1,file=groups.csv"], "--groups file: A service gets each document's group"),
+                ([*served, "--groups", "beta=1,exposure=examined"], "Nobody sees which documents real users examine"),
+                ([*served, "--groups", "beta=1,examination=[1,0.5]"], "2 values given, but lists show 10 ranks"),
+                ([*served, "--set", "groups.beta=1"], "write --groups beta=1"),
+                ([*served, "--fair", "fairexp", "--cutoff", "13", "--groups", "beta=1"], "a --cutoff of at most 12"),
+                (["--ranker", "ranknet", "--features", "4", "--fair", "fairexp", "--groups", "beta=1"], "--fair does not apply")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(message, self.refused(*arguments))
+                self.assertFalse(self.state.exists())
+
+    def test_refuses_documents_without_their_group(self):
+        service = self.start(*RANKER, *GROUPS)
+        doc = {"id": "a", "features": [1, 2, 3, 4]}
+        with service.client() as client:
+            for one, k, field in ((doc, 5, "docs[1].group"), ({**doc, "group": "C"}, 5, "docs[1].group"),
+                                  ({**doc, "group": 1}, 5, "docs[1].group"), ({**doc, "group": "A"}, 6, "k")):
+                with self.assertRaises(ServiceError) as refused:
+                    client.rank("q", [{**doc, "id": "first", "group": "B"}, one], k=k)
+                self.assertEqual((refused.exception.status, refused.exception.field), (422, field))
+            self.assertEqual(client.stats()["fairness"]["lists"], 0)
+        plain = self.start("--ranker", "pairrank", "--features", "4", state=pathlib.Path(self.folder.name, "plain"))
+        with plain.client() as client:
+            with self.assertRaises(ServiceError) as refused:
+                client.rank("q", [{**doc, "group": "A"}])
+            self.assertEqual((refused.exception.status, refused.exception.field), (422, "docs[0].group"))
+            self.assertIsNone(client.stats()["fairness"])
+
+    def test_imports_a_log_with_groups_only(self):
+        users, draw = FairUsers(), random.Random(4)
+        for state, arguments in (("with", [*RANKER, *GROUPS]), ("without", ["--ranker", "pairrank", "--features", "4"])):
+            service = self.start(*arguments, state=pathlib.Path(self.folder.name, state))
+            plain = [[{"id": doc["id"], "features": doc["features"]} for doc in docs] for docs in users.queries]
+            with service.client() as client:
+                for _ in range(5):
+                    docs = (users.queries if state == "with" else plain)[draw.randrange(20)]
+                    client.feedback(client.rank("q", docs)["impression"], [0])
+                client.wait_until_learned()
+            self.assertEqual(service.stop(), 0)
+        whole, bare = (pathlib.Path(self.folder.name, state, "feedback.jsonl") for state in ("with", "without"))
+        self.assertNotIn(b"groups", bare.read_bytes())
+        message = self.refused(*RANKER, *GROUPS, "--import-log", bare, code=1)
+        self.assertIn("feedback.jsonl:1:1: The line has no 'groups'", message)
+        self.assertIn("--import-data brings no groups", self.refused(*RANKER, *GROUPS, "--import-log", bare, "--import-data", "synth:tiny"))
+        with self.start("--ranker", "fairco", "--features", "4", "--cutoff", "5", *GROUPS, "--import-log", whole).client() as client:
+            self.assertEqual(client.wait_until_learned()["rounds"], 5)
+            by_hand = sum(unfairness_of(line["groups"]) for line in logged(whole.parent))
+            self.assertAlmostEqual(client.stats()["fairness"]["unfairness"], by_hand, 9)
+        other = pathlib.Path(self.folder.name, "other")
+        self.start("--ranker", "pairrank", "--features", "4", "--import-log", whole, state=other)
+        self.assertNotIn("groups", logged(other)[0])
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    unittest.main(verbosity=2)

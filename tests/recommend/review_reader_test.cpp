@@ -64,9 +64,9 @@ TEST(ReviewReaderTest, SaysWhereALineIsBroken) {
   const std::string good = R"({"user":"a","item":"b","rating":3})"
                            "\n";
   for (const auto& [line, place] : {
-           std::pair<std::string, std::string>{R"({"user":"a","item":"b","rating":6})", ":2:32: "},
-           {R"({"user":"a","item":"b","rating":0.5})", ":2:32: "},
-           {R"({"user":"a","item":"b","rating":nan})", ":2:32: "},
+           std::pair<std::string, std::string>{R"({"user":"a","item":"b","rating":6})", ":2:33: "},
+           {R"({"user":"a","item":"b","rating":0.5})", ":2:33: "},
+           {R"({"user":"a","item":"b","rating":nan})", ":2:33: "},
            {R"({"user":"a","item":"b"})", ":2:1: "},
            {R"({"user":"a","item":"b","rating":3)", ":2:34: "},
            {R"({"user":"a","item":"b","rating":3,"opinions":[["f","p",2]]})", ":2:56: "},

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "recommend/factors/bprmf.h"
+#include "recommend/factors/efm.h"
+#include "recommend/factors/nmf.h"
+#include "recommend/mter/mter.h"
 #include "recommend/popular.h"
 
 namespace olrank {
@@ -10,13 +14,29 @@ namespace {
 
 using Key = std::string_view;
 
-constexpr std::array kKinds = {
-    RecommenderKindRow{.kind = RecommenderKind::kPopular,
-                       .about = "the items with most reviews, the same for everybody",
-                       .passes = 1,
-                       .plan = plan_popular,
-                       .start = start_popular,
-                       .read = read_popular},
+const std::array kKinds = {
+    RecommenderKindRow{RecommenderKind::kMter,
+                       "tensors of preferences and phrases, with a core each, and pairs", 100, kMterKeys,
+                       true, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kMterS, "mter with canonical decompositions, vectors partly shared",
+                       100, kMterCanonicalKeys, true, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kMterSa, "mter with canonical decompositions, all vectors shared",
+                       100, kMterCanonicalKeys, true, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kEfm,
+                       "explicit factors: ratings, users' attention and items' quality", 30, kEfmKeys, true,
+                       plan_efm, start_efm, read_efm},
+    RecommenderKindRow{RecommenderKind::kBprmf, "matrix factorisation for pairs", 100, kBprmfKeys, false,
+                       plan_bprmf, start_bprmf, read_product},
+    RecommenderKindRow{RecommenderKind::kNmf, "non-negative factorisation of ratings", 30, kNmfKeys, false,
+                       plan_nmf, start_nmf, read_product},
+    RecommenderKindRow{RecommenderKind::kPopular,
+                       "the items with most reviews, the same for everybody",
+                       1,
+                       {},
+                       false,
+                       plan_popular,
+                       start_popular,
+                       read_popular},
 };
 
 bool lists(const RecommenderKindRow& row, Key key) {

@@ -2,12 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace olrank {
 
+namespace {
+
+/// Each key is a flag of its own: `olrank recommend train` has no other table.
+Schema with_short_flags(Schema schema) {
+  for (Setting& setting : schema.settings) {
+    setting.flag = setting.key;
+    std::replace(setting.flag.begin(), setting.flag.end(), '_', '-');
+  }
+  return schema;
+}
+
+}  // namespace
+
 const Schema& RecommendSettings::schema() {
-  static const Schema schema =
+  static const Schema schema = with_short_flags(
       SchemaBuilder<RecommendSettings>("recommend", "A recommender from reviews: `olrank recommend train`.")
           .field("kind", &RecommendSettings::kind, "kind of recommender")
           .field("data", &RecommendSettings::data,
@@ -59,7 +74,7 @@ const Schema& RecommendSettings::schema() {
           .at_least(1)
           .field("gain", &RecommendSettings::gain, "gain of a held-out item in NDCG: 1, or 2^rating − 1")
           .include(&RecommendSettings::factors, FactorSettings::schema())
-          .build();
+          .build());
   return schema;
 }
 

@@ -17,23 +17,24 @@ using Key = std::string_view;
 const std::array kKinds = {
     RecommenderKindRow{RecommenderKind::kMter,
                        "tensors of preferences and phrases, with a core each, and pairs", 100, kMterKeys,
-                       true, plan_mter, start_mter, read_mter},
+                       true, nullptr, plan_mter, start_mter, read_mter},
     RecommenderKindRow{RecommenderKind::kMterS, "mter with canonical decompositions, vectors partly shared",
-                       100, kMterCanonicalKeys, true, plan_mter, start_mter, read_mter},
+                       100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
     RecommenderKindRow{RecommenderKind::kMterSa, "mter with canonical decompositions, all vectors shared",
-                       100, kMterCanonicalKeys, true, plan_mter, start_mter, read_mter},
+                       100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
     RecommenderKindRow{RecommenderKind::kEfm,
                        "explicit factors: ratings, users' attention and items' quality", 30, kEfmKeys, true,
-                       plan_efm, start_efm, read_efm},
+                       nullptr, plan_efm, start_efm, read_efm},
     RecommenderKindRow{RecommenderKind::kBprmf, "matrix factorisation for pairs", 100, kBprmfKeys, false,
-                       plan_bprmf, start_bprmf, read_product},
+                       set_bprmf_defaults, plan_bprmf, start_bprmf, read_product},
     RecommenderKindRow{RecommenderKind::kNmf, "non-negative factorisation of ratings", 30, kNmfKeys, false,
-                       plan_nmf, start_nmf, read_product},
+                       nullptr, plan_nmf, start_nmf, read_product},
     RecommenderKindRow{RecommenderKind::kPopular,
                        "the items with most reviews, the same for everybody",
                        1,
                        {},
                        false,
+                       nullptr,
                        plan_popular,
                        start_popular,
                        read_popular},
@@ -58,6 +59,19 @@ bool kind_reads(RecommenderKind kind, Key key) {
   if (lists(recommender_kind(kind), key)) return true;
   return std::none_of(kKinds.begin(), kKinds.end(),
                       [&](const RecommenderKindRow& row) { return lists(row, key); });
+}
+
+RecommendSettings default_settings(RecommenderKind kind) {
+  RecommendSettings settings;
+  settings.kind = kind;
+  if (const auto set = recommender_kind(kind).set_defaults) set(settings);
+  return settings;
+}
+
+std::vector<std::string> recommender_names() {
+  std::vector<std::string> names;
+  for (const RecommenderKindRow& row : kKinds) names.emplace_back(name_of(row.kind));
+  return names;
 }
 
 RecommendSettings resolved(RecommendSettings settings) {

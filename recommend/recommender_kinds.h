@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "recommend/recommend_settings.h"
 #include "recommend/recommender.h"
@@ -19,6 +21,8 @@ struct RecommenderKindRow {
   std::span<const std::string_view> keys =
       {};  // of [recommend], that only some kinds read, this one among them
   bool explains = false;
+  /// What differs from the defaults of the table.
+  void (*set_defaults)(RecommendSettings&) = nullptr;
   /// Bytes of the training beyond the data, at its peak.
   std::int64_t (*plan)(const RecommendSettings&, const ReviewCounts&, int threads) = nullptr;
   /// `settings.passes` is resolved. The data outlives the training.
@@ -34,7 +38,12 @@ const RecommenderKindRow& recommender_kind(RecommenderKind kind);
 /// Whether a kind reads a key of [recommend]; keys that no row lists are read by all.
 bool kind_reads(RecommenderKind kind, std::string_view key);
 
-/// Settings with the kind's defaults for what is 0.
+/// The defaults of a kind.
+RecommendSettings default_settings(RecommenderKind kind);
+/// Settings with the kind's number of passes where they say 0.
 RecommendSettings resolved(RecommendSettings settings);
+
+/// The names of the kinds that there are.
+std::vector<std::string> recommender_names();
 
 }  // namespace olrank

@@ -17,12 +17,12 @@ struct PlantedFactors {
   std::int64_t items = 1000;
   std::int64_t features = 50;
   std::int64_t phrases = 10;  // of each feature, half of them praise
-  std::int64_t reviews = 15000;
-  double mentions = 5.0;  // of a review, on average
+  std::int64_t reviews = 8000;
+  double mentions = 10.0;  // of a review, on average
   std::int64_t dimension = 8;
-  double taste = 2.0;       // logits a standard deviation of preference adds when users choose
+  double taste = 0.8;       // logits a standard deviation of preference adds when users choose
   double popularity = 0.5;  // exponent of the items' Zipf distribution
-  double praise = 2.0;      // logits a standard deviation of preference adds to praise
+  double praise = 4.0;      // logits a standard deviation of preference adds to praise
   double noise = 0.5;       // standard deviation of a rating's error
   std::int64_t seed = 1;
 

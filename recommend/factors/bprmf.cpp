@@ -199,6 +199,10 @@ std::unique_ptr<Recommender> read_product(StateReader& state, const ReviewCounts
   return std::make_unique<ProductRecommender>(std::move(users), std::move(items));
 }
 
+void set_bprmf_defaults(RecommendSettings& settings) {
+  settings.factors.factor_penalty = 0.1;
+}
+
 std::int64_t plan_bprmf(const RecommendSettings& settings, const ReviewCounts& counts, int) {
   const std::int64_t width = padded_width(settings.factors.dimension + 1);
   const std::int64_t factors = 3 * (counts.users + counts.items) * width;

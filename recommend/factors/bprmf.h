@@ -29,6 +29,7 @@ std::unique_ptr<Recommender> read_product(StateReader& state, const ReviewCounts
 /// personalized ranking from implicit feedback", UAI 2009, over the pairs of Jia, PhD thesis, UVA 2022, Eq.
 /// (4.1.4), with a bias of each item. Mini-batches with AdaGrad, as MTER's.
 extern const std::array<std::string_view, 4> kBprmfKeys;
+void set_bprmf_defaults(RecommendSettings& settings);
 std::int64_t plan_bprmf(const RecommendSettings& settings, const ReviewCounts& counts, int threads);
 std::unique_ptr<RecommenderTraining> start_bprmf(const RecommendSettings& settings,
                                                  const TrainingData& data);

@@ -16,10 +16,10 @@ struct FactorSettings {
   std::int64_t feature_dimension = 12;  // c
   std::int64_t phrase_dimension = 12;   // d
   double learning_rate = 0.1;
-  double core_learning_rate = 0.01;
+  double core_learning_rate = 0.0003;
   double factor_penalty = 0.01;       // λ_F
   double core_penalty = 0.01;         // λ_G
-  double pair_weight = 1.0;           // λ_B
+  double pair_weight = 3.0;           // λ_B
   std::int64_t batch = 4096;          // entries drawn from each tensor
   std::int64_t pairs = 16384;         // N_BPR
   double penalty = 0.1;               // λ of nmf, efm and bprmf

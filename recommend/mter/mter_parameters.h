@@ -59,8 +59,8 @@ struct MterParameters {
   void add_up(std::size_t task, MterSide side, std::int64_t row);
   void add_up_all();
 
-  /// Uniform starts, scaled so that the first predictions are about the middle of the scale. Cores start near
-  /// a diagonal: from uniform ones, all rows look alike for long.
+  /// Uniform starts, scaled so that the first predictions are about the middle of the scale. Cores start
+  /// near a diagonal: from uniform ones, all rows look alike for long.
   void start(std::uint64_t seed, double highest_rating);
 
   void save(StateWriter& state, bool with_squares) const;

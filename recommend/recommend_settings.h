@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/settings/schema.h"
-#include "recommend/factor_settings.h"
+#include "recommend/factors/factor_settings.h"
 #include "recommend/recommender_kind.h"
 #include "recommend/review_split.h"
 #include "recommend/trees/tree_settings.h"

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "recommend/factors/bprmf.h"
+#include "recommend/factors/efm.h"
+#include "recommend/factors/nmf.h"
+#include "recommend/mter/mter.h"
 #include "recommend/popular.h"
 #include "recommend/trees/fact_training.h"
 #include "recommend/trees/fmf_training.h"
@@ -12,36 +16,34 @@ namespace {
 
 using Key = std::string_view;
 
-constexpr std::array<Key, 15> kFactKeys = {
-    "dimension", "user_depth",    "item_depth",        "node_rows",        "parent_factor",
-    "personal",  "user_penalty",  "item_penalty",      "tree_pair_weight", "pairs_per_rating",
-    "finalists", "descent_steps", "descent_step_size", "start_passes",     "least_change"};
-constexpr std::array<Key, 9> kFmfKeys = {"dimension",     "user_depth",   "node_rows",
-                                         "parent_factor", "user_penalty", "item_penalty",
-                                         "start_passes",  "least_change", "like_at"};
-
-constexpr std::array kKinds = {
-    RecommenderKindRow{.kind = RecommenderKind::kFact,
-                       .about = "two trees over what reviews mention, with factors in their leaves",
-                       .passes = 10,
-                       .keys = kFactKeys,
-                       .explains = true,
-                       .plan = plan_fact,
-                       .start = start_fact,
-                       .read = read_fact},
-    RecommenderKindRow{.kind = RecommenderKind::kFmf,
-                       .about = "a tree over what users rate, with factors in its leaves",
-                       .passes = 10,
-                       .keys = kFmfKeys,
-                       .plan = plan_fmf,
-                       .start = start_fmf,
-                       .read = read_fmf},
-    RecommenderKindRow{.kind = RecommenderKind::kPopular,
-                       .about = "the items with most reviews, the same for everybody",
-                       .passes = 1,
-                       .plan = plan_popular,
-                       .start = start_popular,
-                       .read = read_popular},
+const std::array kKinds = {
+    RecommenderKindRow{RecommenderKind::kMter,
+                       "tensors of preferences and phrases, with a core each, and pairs", 100, kMterKeys,
+                       true, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kMterS, "mter with canonical decompositions, vectors partly shared",
+                       100, kMterCanonicalKeys, true, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kMterSa, "mter with canonical decompositions, all vectors shared",
+                       100, kMterCanonicalKeys, true, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kFact,
+                       "two trees over what reviews mention, with factors in their leaves", 10, kFactKeys,
+                       true, plan_fact, start_fact, read_fact},
+    RecommenderKindRow{RecommenderKind::kFmf, "a tree over what users rate, with factors in its leaves", 10,
+                       kFmfKeys, false, plan_fmf, start_fmf, read_fmf},
+    RecommenderKindRow{RecommenderKind::kEfm,
+                       "explicit factors: ratings, users' attention and items' quality", 30, kEfmKeys, true,
+                       plan_efm, start_efm, read_efm},
+    RecommenderKindRow{RecommenderKind::kBprmf, "matrix factorisation for pairs", 100, kBprmfKeys, false,
+                       plan_bprmf, start_bprmf, read_product},
+    RecommenderKindRow{RecommenderKind::kNmf, "non-negative factorisation of ratings", 30, kNmfKeys, false,
+                       plan_nmf, start_nmf, read_product},
+    RecommenderKindRow{RecommenderKind::kPopular,
+                       "the items with most reviews, the same for everybody",
+                       1,
+                       {},
+                       false,
+                       plan_popular,
+                       start_popular,
+                       read_popular},
 };
 
 bool lists(const RecommenderKindRow& row, Key key) {

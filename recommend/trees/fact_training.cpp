@@ -59,7 +59,7 @@ struct TrainedSide {
   SplitData split;
 };
 
-double squared_loss(const RatingRows& by_user, const FactorMatrix& users, const FactorMatrix& items) {
+double squared_loss(const RatingRows& by_user, const FactorRows& users, const FactorRows& items) {
   double sum = 0.0;
   for (std::int64_t user = 0; user < by_user.rows(); ++user) {
     const auto rated = by_user.others_of(user);
@@ -70,8 +70,7 @@ double squared_loss(const RatingRows& by_user, const FactorMatrix& users, const 
   return sum;
 }
 
-double pair_loss(std::span<const PreferencePair> pairs, const FactorMatrix& users,
-                 const FactorMatrix& items) {
+double pair_loss(std::span<const PreferencePair> pairs, const FactorRows& users, const FactorRows& items) {
   double sum = 0.0;
   for (const PreferencePair& pair : pairs) {
     sum += logistic_loss(factor_product(users.row(pair.user), items.row(pair.winner)) -
@@ -124,7 +123,7 @@ class FactTraining : public RecommenderTraining {
   int dimension() const { return static_cast<int>(settings_.factors.dimension); }
 
   /// V_0.
-  FactorMatrix first_items() const {
+  FactorRows first_items() const {
     return factorise_ratings(data_.by_user, data_.by_item.rows(),
                              {.dimension = dimension(),
                               .passes = settings_.trees.start_passes,
@@ -136,8 +135,8 @@ class FactTraining : public RecommenderTraining {
     TreeModel model;
     model.user_tree = FactorTree(dimension());
     model.item_tree = FactorTree(dimension());
-    model.users = FactorMatrix(data_.by_user.rows(), dimension());
-    model.items = FactorMatrix(data_.by_item.rows(), dimension());
+    model.users = FactorRows(data_.by_user.rows(), dimension());
+    model.items = FactorRows(data_.by_item.rows(), dimension());
     model.user_leaf.assign(data_.by_user.rows(), 0);
     model.item_leaf.assign(data_.by_item.rows(), 0);
     model.user_profiles = users_.profiles;
@@ -171,7 +170,7 @@ class FactTraining : public RecommenderTraining {
   const TrainingData& data_;
   TrainedSide users_;
   TrainedSide items_;
-  FactorMatrix next_items_;  // V_{t−1}
+  FactorRows next_items_;  // V_{t−1}
   TreeRecommender model_;
   std::int64_t passed_ = 0;
   double loss_ = 0.0;
@@ -257,7 +256,7 @@ std::int64_t plan_fact(const RecommendSettings& settings, const ReviewCounts& co
   constexpr std::int64_t kDouble = sizeof(double);
   const int dimension = static_cast<int>(settings.factors.dimension);
   const std::int64_t sums = squared_sums_size(dimension) * kDouble;
-  const std::int64_t row = FactorMatrix::padded(dimension) * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t row = FactorRows::padded(dimension) * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t pairs = counts.reviews * settings.trees.pairs_per_rating;
   const std::int64_t entries =
       std::min(counts.mentions, std::max(counts.users, counts.items) * counts.features);

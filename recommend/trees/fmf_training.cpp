@@ -101,9 +101,9 @@ class FmfTraining : public RecommenderTraining {
     TreeModel model;
     model.questions = TreeQuestions::kItems;
     model.user_tree = FactorTree(dimension());
-    model.users = FactorMatrix(data_.by_user.rows(), dimension());
+    model.users = FactorRows(data_.by_user.rows(), dimension());
     model.user_leaf.assign(data_.by_user.rows(), 0);
-    model.items = FactorMatrix(data_.by_item.rows(), dimension());
+    model.items = FactorRows(data_.by_item.rows(), dimension());
     return model;
   }
 
@@ -160,7 +160,7 @@ std::int64_t plan_fmf(const RecommendSettings& settings, const ReviewCounts& cou
   constexpr std::int64_t kDouble = sizeof(double);
   const int dimension = static_cast<int>(settings.factors.dimension);
   const std::int64_t sums = squared_sums_size(dimension) * kDouble;
-  const std::int64_t row = FactorMatrix::padded(dimension) * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t row = FactorRows::padded(dimension) * static_cast<std::int64_t>(sizeof(float));
   // Sums of one side at a time, and per thread those between thresholds; factors in the old and the new
   // model; ratings as profiles with their index.
   return std::max(counts.users, counts.items) * sums + threads * (kMostThresholds + 8) * sums +

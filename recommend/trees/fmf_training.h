@@ -1,10 +1,18 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "recommend/recommender_kinds.h"
 
 namespace olrank {
+
+/// The settings that it reads.
+inline constexpr std::array<std::string_view, 9> kFmfKeys = {
+    "dimension",    "user_depth",   "node_rows",    "parent_factor", "user_penalty",
+    "item_penalty", "start_passes", "least_change", "like_at"};
 
 /// FMF, functional matrix factorisation: a tree of users whose questions are items, liked, disliked or
 /// unknown. Zhou, Yang and Zha, "Functional matrix factorizations for cold-start recommendation", SIGIR

@@ -24,12 +24,12 @@ struct LearnedFactors {
     }
   }
 
-  FactorMatrix values;
-  FactorMatrix squares;
+  FactorRows values;
+  FactorRows squares;
 };
 
 /// Factors whose products are about the mean rating.
-void draw_start(FactorMatrix& factors, double scale, std::uint64_t seed, std::uint64_t side) {
+void draw_start(FactorRows& factors, double scale, std::uint64_t seed, std::uint64_t side) {
   const PhiloxKey key = make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = side});
   for (std::int64_t row = 0; row < factors.rows(); ++row) {
     RngStream draws(key, 0, static_cast<std::uint32_t>(row));
@@ -39,8 +39,8 @@ void draw_start(FactorMatrix& factors, double scale, std::uint64_t seed, std::ui
 
 }  // namespace
 
-FactorMatrix factorise_ratings(const RatingRows& by_user, std::int64_t items,
-                               const MatrixStartSettings& settings) {
+FactorRows factorise_ratings(const RatingRows& by_user, std::int64_t items,
+                             const MatrixStartSettings& settings) {
   const std::int64_t users = by_user.rows();
   LearnedFactors u(users, settings.dimension);
   LearnedFactors v(items, settings.dimension);

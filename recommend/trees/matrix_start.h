@@ -4,7 +4,7 @@
 #include <span>
 
 #include "recommend/training_data.h"
-#include "recommend/trees/factor_matrix.h"
+#include "recommend/trees/factor_rows.h"
 
 namespace olrank {
 
@@ -19,7 +19,7 @@ struct MatrixStartSettings {
 
 /// Item factors by plain matrix factorisation: Jia, Toward Reliable Decision-making in Information Systems,
 /// PhD thesis, UVA 2022, Eq. (4.2.2), by AdaGrad over ratings, each with one pair, in the order of users.
-FactorMatrix factorise_ratings(const RatingRows& by_user, std::int64_t items,
-                               const MatrixStartSettings& settings);
+FactorRows factorise_ratings(const RatingRows& by_user, std::int64_t items,
+                             const MatrixStartSettings& settings);
 
 }  // namespace olrank

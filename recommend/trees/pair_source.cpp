@@ -4,15 +4,15 @@
 
 namespace olrank {
 
-UserPairs::UserPairs(std::span<const PreferencePair> pairs, std::int64_t users, const FactorMatrix& items)
+UserPairs::UserPairs(std::span<const PreferencePair> pairs, std::int64_t users, const FactorRows& items)
     : pairs_(pairs), items_(items), index_(index_by_user(pairs, users)) {}
 
-NodePairs UserPairs::gather(std::span<const std::int32_t> rows, const FactorMatrix&) const {
+NodePairs UserPairs::gather(std::span<const std::int32_t> rows, const FactorRows&) const {
   std::int64_t count = 0;
   for (const std::int32_t row : rows) count += std::ssize(index_.of(row));
   NodePairs gathered;
   gathered.terms.reserve(count);
-  gathered.vectors = FactorMatrix(count, items_.dimension());
+  gathered.vectors = FactorRows(count, items_.dimension());
   for (std::size_t place = 0; place < rows.size(); ++place) {
     for (const std::int64_t number : index_.of(rows[place])) {
       const std::span<const float> winner = items_.row(pairs_[number].winner);
@@ -25,10 +25,10 @@ NodePairs UserPairs::gather(std::span<const std::int32_t> rows, const FactorMatr
   return gathered;
 }
 
-ItemPairs::ItemPairs(std::span<const PreferencePair> pairs, std::int64_t items, const FactorMatrix& users)
+ItemPairs::ItemPairs(std::span<const PreferencePair> pairs, std::int64_t items, const FactorRows& users)
     : pairs_(pairs), users_(users), index_(index_by_item(pairs, items)) {}
 
-NodePairs ItemPairs::gather(std::span<const std::int32_t> rows, const FactorMatrix& current) const {
+NodePairs ItemPairs::gather(std::span<const std::int32_t> rows, const FactorRows& current) const {
   // Rows ascend.
   const auto place_of = [&](std::int32_t item) {
     const auto found = std::ranges::lower_bound(rows, item);
@@ -56,7 +56,7 @@ NodePairs ItemPairs::gather(std::span<const std::int32_t> rows, const FactorMatr
       users.push_back(pair.user);
     }
   }
-  gathered.vectors = FactorMatrix(std::ssize(users), users_.dimension());
+  gathered.vectors = FactorRows(std::ssize(users), users_.dimension());
   for (std::size_t number = 0; number < users.size(); ++number)
     std::ranges::copy(users_.row(users[number]),
                       gathered.vectors.row(static_cast<std::int64_t>(number)).begin());

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "recommend/trees/factor_matrix.h"
+#include "recommend/trees/factor_rows.h"
 #include "recommend/trees/part_fit.h"
 #include "recommend/trees/preference_pairs.h"
 
@@ -18,7 +18,7 @@ class PairSource {
   PairSource& operator=(const PairSource&) = delete;
 
   /// The terms of the pairs that concern `rows`. `current` are the factors of all rows of the side.
-  virtual NodePairs gather(std::span<const std::int32_t> rows, const FactorMatrix& current) const = 0;
+  virtual NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const = 0;
   virtual bool concerns(std::int64_t row) const = 0;
 };
 
@@ -26,14 +26,14 @@ class PairSource {
 class UserPairs : public PairSource {
  public:
   /// Both outlive this.
-  UserPairs(std::span<const PreferencePair> pairs, std::int64_t users, const FactorMatrix& items);
+  UserPairs(std::span<const PreferencePair> pairs, std::int64_t users, const FactorRows& items);
 
-  NodePairs gather(std::span<const std::int32_t> rows, const FactorMatrix& current) const override;
+  NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const override;
   bool concerns(std::int64_t row) const override { return !index_.of(row).empty(); }
 
  private:
   std::span<const PreferencePair> pairs_;
-  const FactorMatrix& items_;
+  const FactorRows& items_;
   PairIndex index_;
 };
 
@@ -41,14 +41,14 @@ class UserPairs : public PairSource {
 /// rows; else the other item keeps its current factor.
 class ItemPairs : public PairSource {
  public:
-  ItemPairs(std::span<const PreferencePair> pairs, std::int64_t items, const FactorMatrix& users);
+  ItemPairs(std::span<const PreferencePair> pairs, std::int64_t items, const FactorRows& users);
 
-  NodePairs gather(std::span<const std::int32_t> rows, const FactorMatrix& current) const override;
+  NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const override;
   bool concerns(std::int64_t row) const override { return !index_.of(row).empty(); }
 
  private:
   std::span<const PreferencePair> pairs_;
-  const FactorMatrix& users_;
+  const FactorRows& users_;
   PairIndex index_;
 };
 

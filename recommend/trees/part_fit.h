@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "recommend/trees/factor_matrix.h"
+#include "recommend/trees/factor_rows.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/preference_pairs.h"
 
@@ -14,7 +14,7 @@ namespace olrank {
 /// The terms of a node's pairs with their vectors w, one padded row each.
 struct NodePairs {
   std::vector<PairTerm> terms;
-  FactorMatrix vectors;
+  FactorRows vectors;
 };
 
 /// How the factors of parts are fitted where the closed form does not reach.

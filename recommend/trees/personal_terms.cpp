@@ -9,7 +9,7 @@ namespace {
 
 /// Of one row; returns ‖ũ‖².
 double add_personal_term(const SplitData& data, std::int32_t row, const PairSource* pairs, double penalty,
-                         DescentSettings descent, FactorMatrix& factors) {
+                         DescentSettings descent, FactorRows& factors) {
   if (pairs == nullptr) descent.pair_weight = 0.0;
   const std::span<float> factor = factors.row(row);
   const std::vector<double> leaf(factor.begin(), factor.end());
@@ -31,7 +31,7 @@ double add_personal_term(const SplitData& data, std::int32_t row, const PairSour
 
 double add_user_terms(ExecutionContext& context, const SplitData& data, std::span<const std::int32_t> rows,
                       const PairSource* pairs, double penalty, const DescentSettings& descent,
-                      FactorMatrix& factors) {
+                      FactorRows& factors) {
   constexpr std::int64_t kRowsOfBlock = 32;
   std::vector<double> norms(rows.size());
   context.for_blocks(std::ssize(rows), kRowsOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
@@ -44,7 +44,7 @@ double add_user_terms(ExecutionContext& context, const SplitData& data, std::spa
 }
 
 double add_item_terms(const SplitData& data, std::span<const std::int32_t> rows, const PairSource* pairs,
-                      double penalty, const DescentSettings& descent, FactorMatrix& factors) {
+                      double penalty, const DescentSettings& descent, FactorRows& factors) {
   double sum = 0.0;
   for (const std::int32_t row : rows) sum += add_personal_term(data, row, pairs, penalty, descent, factors);
   return penalty * sum;

@@ -15,8 +15,8 @@ namespace olrank {
 /// other, since pairs tie them together. Returns λ Σ‖ũ_i‖².
 double add_user_terms(ExecutionContext& context, const SplitData& data, std::span<const std::int32_t> rows,
                       const PairSource* pairs, double penalty, const DescentSettings& descent,
-                      FactorMatrix& factors);
+                      FactorRows& factors);
 double add_item_terms(const SplitData& data, std::span<const std::int32_t> rows, const PairSource* pairs,
-                      double penalty, const DescentSettings& descent, FactorMatrix& factors);
+                      double penalty, const DescentSettings& descent, FactorRows& factors);
 
 }  // namespace olrank

@@ -7,7 +7,7 @@
 
 namespace olrank {
 
-std::vector<double> squared_sums_of_rows(const RatingRows& ratings, const FactorMatrix& columns) {
+std::vector<double> squared_sums_of_rows(const RatingRows& ratings, const FactorRows& columns) {
   const int dimension = columns.dimension();
   const std::int64_t size = squared_sums_size(dimension);
   std::vector<double> sums(static_cast<std::size_t>(ratings.rows() * size), 0.0);

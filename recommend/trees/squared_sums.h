@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "recommend/training_data.h"
-#include "recommend/trees/factor_matrix.h"
+#include "recommend/trees/factor_rows.h"
 
 namespace olrank {
 
@@ -18,7 +18,7 @@ inline std::int64_t squared_sums_size(int dimension) {
 }
 
 /// The sums of each row of `ratings`; `columns` are the factors v.
-std::vector<double> squared_sums_of_rows(const RatingRows& ratings, const FactorMatrix& columns);
+std::vector<double> squared_sums_of_rows(const RatingRows& ratings, const FactorRows& columns);
 
 void add_sums(std::span<double> to, std::span<const double> other);
 

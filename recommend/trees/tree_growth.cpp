@@ -21,7 +21,7 @@ class Grower {
          const GrowthSettings& settings)
       : context_(context), data_(data), pairs_(pairs), settings_(settings), zero_(data.dimension, 0.0) {
     grown_.tree = FactorTree(data.dimension);
-    grown_.factors = FactorMatrix(data.profiles->rows(), data.dimension);
+    grown_.factors = FactorRows(data.profiles->rows(), data.dimension);
     if (pairs_ == nullptr) settings_.descent.pair_weight = 0.0;
   }
 

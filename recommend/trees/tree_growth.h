@@ -25,7 +25,7 @@ struct GrowthSettings {
 struct GrownTree {
   FactorTree tree;
   std::vector<std::int32_t> leaf_of;  // of every row, those without data included
-  FactorMatrix factors;               // of every row: its leaf's
+  FactorRows factors;                 // of every row: its leaf's
   double penalty = 0.0;               // λ Σ of the squared factors that growing optimised
 };
 

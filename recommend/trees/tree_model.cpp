@@ -52,12 +52,12 @@ FactorTree read_tree(StateReader& state, int dimension, std::int64_t features) {
   return tree;
 }
 
-void save_factors(StateWriter& state, const FactorMatrix& factors) {
+void save_factors(StateWriter& state, const FactorRows& factors) {
   state.put("factors", factors.padded_values());
 }
 
-FactorMatrix read_factors(StateReader& state, std::int64_t rows, int dimension) {
-  FactorMatrix factors(rows, dimension);
+FactorRows read_factors(StateReader& state, std::int64_t rows, int dimension) {
+  FactorRows factors(rows, dimension);
   state.get_into("factors", factors.padded_values());
   return factors;
 }

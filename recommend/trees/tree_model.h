@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "recommend/recommender.h"
-#include "recommend/trees/factor_matrix.h"
+#include "recommend/trees/factor_rows.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/profiles.h"
 
@@ -24,8 +24,8 @@ struct TreeModel {
   TreeQuestions questions = TreeQuestions::kFeatures;
   FactorTree user_tree;
   FactorTree item_tree;
-  FactorMatrix users;  // leaf factors with personal terms
-  FactorMatrix items;
+  FactorRows users;  // leaf factors with personal terms
+  FactorRows items;
   std::vector<std::int32_t> user_leaf;
   std::vector<std::int32_t> item_leaf;  // empty without items' tree
   Profiles user_profiles;               // of the training; empty where questions are about items

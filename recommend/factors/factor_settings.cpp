@@ -1,4 +1,4 @@
-#include "recommend/factor_settings.h"
+#include "recommend/factors/factor_settings.h"
 
 namespace olrank {
 
@@ -50,7 +50,7 @@ const Schema& FactorSettings::schema() {
           .symbol("N_BPR")
           .at_least(1)
           .at_most(1 << 20)
-          .field("penalty", &FactorSettings::penalty, "weight of the squared factors of nmf, efm and bprmf")
+          .field("penalty", &FactorSettings::penalty, "weight of the squared factors of nmf and efm")
           .at_least(0)
           .field("user_feature_weight", &FactorSettings::user_feature_weight,
                  "weight of what users mention in efm")

@@ -1,4 +1,4 @@
-#include "recommend/trees/factor_matrix.h"
+#include "recommend/trees/factor_rows.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ OLRANK_VECTOR_CLONES void score_padded(const float* rows, std::int64_t count, co
 
 }  // namespace
 
-void score_rows(const FactorMatrix& rows, std::span<const float> vector, std::span<float> scores) {
+void score_rows(const FactorRows& rows, std::span<const float> vector, std::span<float> scores) {
   std::vector<float> padded(rows.stride(), 0.0F);
   std::ranges::copy(vector, padded.begin());
   score_padded(rows.padded_values().data(), rows.rows(), padded.data(), rows.stride(), scores.data());

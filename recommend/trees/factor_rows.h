@@ -11,12 +11,12 @@ namespace olrank {
 
 /// One latent factor a row. Rows are padded with zeros to a multiple of eight numbers, so that loops over
 /// whole vectors need no tail.
-class FactorMatrix {
+class FactorRows {
  public:
   static constexpr int kLanes = 8;
 
-  FactorMatrix() = default;
-  FactorMatrix(std::int64_t rows, int dimension)
+  FactorRows() = default;
+  FactorRows(std::int64_t rows, int dimension)
       : rows_(rows),
         dimension_(dimension),
         stride_(padded(dimension)),
@@ -39,7 +39,7 @@ class FactorMatrix {
   std::span<const float> padded_values() const { return values_; }
   std::span<float> padded_values() { return values_; }
 
-  bool operator==(const FactorMatrix&) const = default;
+  bool operator==(const FactorRows&) const = default;
 
  private:
   std::int64_t rows_ = 0;
@@ -50,7 +50,7 @@ class FactorMatrix {
 
 /// The product of two padded rows, summed in fixed lanes: the same bits in every vector width.
 OLRANK_ALWAYS_INLINE float padded_product(const float* left, const float* right, int stride) {
-  constexpr int kLanes = FactorMatrix::kLanes;
+  constexpr int kLanes = FactorRows::kLanes;
   float lanes[kLanes] = {};
   for (int k = 0; k < stride; k += kLanes) {
     for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += left[k + lane] * right[k + lane];
@@ -59,7 +59,7 @@ OLRANK_ALWAYS_INLINE float padded_product(const float* left, const float* right,
 }
 
 /// Scores of all rows for one vector of the same padding.
-void score_rows(const FactorMatrix& rows, std::span<const float> vector, std::span<float> scores);
+void score_rows(const FactorRows& rows, std::span<const float> vector, std::span<float> scores);
 
 /// u·v, summed in double.
 inline double factor_product(std::span<const float> left, std::span<const float> right) {

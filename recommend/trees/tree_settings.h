@@ -25,10 +25,10 @@ struct TreeSettings {
   std::int64_t node_rows = 20;
   bool parent_factor = true;
   PersonalTerms personal = PersonalTerms::kEvery;
-  double user_penalty = 1.0;      // λ_u
-  double item_penalty = 1.0;      // λ_v
-  double tree_pair_weight = 1.0;  // λ_b
-  std::int64_t pairs_per_rating = 1;
+  double user_penalty = 300.0;      // λ_u
+  double item_penalty = 300.0;      // λ_v
+  double tree_pair_weight = 5.0;  // λ_b
+  std::int64_t pairs_per_rating = 2;
   std::int64_t finalists = 5;
   std::int64_t descent_steps = 30;
   double descent_step_size = 0.1;

@@ -19,7 +19,7 @@ button:disabled{opacity:.45;cursor:default}
 .change{margin-left:.75rem;font-size:.85em;opacity:.75}
 .new .change{font-weight:600;opacity:1}
 details{margin:.2rem 0 .2rem .6rem;border-left:1px solid rgba(128,128,128,.4);padding-left:.6rem}
-summary{cursor:pointer}
+summary{cursor:pointer;font-weight:400}
 .here>summary,.here.leaf{font-weight:600}
 .leaf{margin:.2rem 0 .2rem .6rem;padding-left:.6rem;border-left:1px solid rgba(128,128,128,.4)}
 )css";
@@ -172,8 +172,10 @@ std::string interview_page(const InterviewPage& page) {
       "<p><button type=\"button\" id=\"back\">Back</button> "
       "<button type=\"button\" id=\"again\">Start again</button></p>\n"
       "<ul id=\"given\"></ul>\n<h3>The list now</h3>\n<ol id=\"list\"></ol></section>\n"
-      "<section><h2>The users' tree</h2>\n<p class=\"soft\">Each question splits users by the share of "
-      "their mentions; the path of your answers is bold.</p>\n<div id=\"users\"></div></section>\n"
+      "<section><h2>The users' tree</h2>\n<p class=\"soft\">";
+  html += escape_html(page.users_note);
+  html +=
+      " The path of your answers is bold.</p>\n<div id=\"users\"></div></section>\n"
       "<section><h2>The items' tree</h2>\n<p class=\"soft\">Each question splits items by praise minus "
       "complaints, as a share of what is said about them.</p>\n<div id=\"items\"></div></section>\n"
       "</main>\n";

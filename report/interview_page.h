@@ -8,6 +8,7 @@ namespace olrank {
 struct InterviewPage {
   std::string title;
   std::string sentence;
+  std::string users_note;  // what the questions of the users' tree compare
   /// JSON: {"question": text with {} for the subject, "answers": [3 texts], "items": [names],
   /// "user_tree": [{"rows", "list": [[item, score], …], and of inner nodes "subject", "threshold",
   /// "children": [3 nodes]}, …], "item_tree": [likewise with "examples": [item, …] for a list]}.

@@ -63,6 +63,9 @@ class RecommendInterviewCommand : public Command {
         "{} items, {} users; the users' tree has {} nodes on {} levels. Answer questions, or open the "
         "trees.",
         trees.items.rows(), trees.users.rows(), trees.user_tree.size(), trees.user_tree.depth());
+    page.users_note = trees.questions == TreeQuestions::kItems
+                          ? "Each question splits users by their rating of an item."
+                          : "Each question splits users by a feature's share of their mentions.";
     page.data = dump_json(interview_data(recommender, loaded.names, k_));
     write_file_atomically(html_, interview_page(page));
     report_file("page", html_, output);

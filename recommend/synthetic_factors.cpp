@@ -16,6 +16,8 @@
 namespace olrank {
 namespace {
 
+constexpr std::int64_t kUsersTogether = 32;
+
 /// What a draw of the generator is for: a member of its key.
 enum class PlantedDraw : std::uint64_t {
   kUser = 1,
@@ -137,9 +139,6 @@ class PlantedModel {
       all[item] = overall_.of(sum);
     }
   }
-  double feature_preference(std::span<const double> meets, std::int64_t feature) const {
-    return by_feature_.of(meet(meets, feature));
-  }
   /// How natural a phrase about a feature is to the user and fitting for the item: Ŷ^U · Ŷ^I.
   double phrase_weight(std::int64_t user, std::int64_t item, std::int64_t feature,
                        std::int64_t phrase) const {
@@ -166,17 +165,14 @@ class PlantedModel {
   void measure() {
     RngStream random(planted_key(settings_.seed, PlantedDraw::kScale), 0);
     std::vector<double> overall;
-    std::vector<double> by_feature;
     std::vector<double> by_item;
     std::vector<double> meets(d_);
     for (int sample = 0; sample < 4000; ++sample) {
       contract_user(random.index_of(settings_.users), by_item);
       contract_item(by_item, random.index_of(settings_.items), meets);
       overall.push_back(meet(meets, settings_.features));
-      by_feature.push_back(meet(meets, random.index_of(settings_.features)));
     }
     overall_ = standard_of(overall);
-    by_feature_ = standard_of(by_feature);
   }
 
   const PlantedFactors& settings_;
@@ -189,7 +185,6 @@ class PlantedModel {
   std::vector<double> of_users_;
   std::vector<double> of_items_;
   Standard overall_;
-  Standard by_feature_;
 };
 
 /// How many reviews each user writes: at least one, some many, `reviews` in all as nearly as that allows.
@@ -219,6 +214,12 @@ struct Written {
   std::vector<Mention> mentions;
 };
 
+/// What is usual among the reviewed pairs, from a sample of them: users rate and praise against it.
+struct Usual {
+  Standard overall;
+  std::vector<Standard> features;
+};
+
 /// The places of the `count` largest keys, largest first.
 std::vector<std::int32_t> largest_keys(std::span<const double> keys, std::int64_t count) {
   std::vector<std::int32_t> order(keys.size());
@@ -231,10 +232,10 @@ std::vector<std::int32_t> largest_keys(std::span<const double> keys, std::int64_
   return order;
 }
 
-/// Writes one user's reviews. Draws without replacement are the largest of log-weights plus Gumbel noise.
-class PlantedWriter {
+/// One user at a time. Draws without replacement are the largest of log-weights plus Gumbel noise.
+class PlantedUser {
  public:
-  PlantedWriter(const PlantedFactors& settings, const PlantedModel& model)
+  PlantedUser(const PlantedFactors& settings, const PlantedModel& model)
       : settings_(settings),
         model_(model),
         preferences_(settings.items),
@@ -242,45 +243,51 @@ class PlantedWriter {
         feature_keys_(settings.features),
         meets_(model.dimension()) {}
 
-  std::vector<Written> write(std::int64_t user, std::int64_t count,
-                             std::span<const double> log_popularity) {
+  /// Which items a user reviews, in the order of writing, which is not that of preference.
+  std::vector<std::int32_t> choose(std::int64_t user, std::int64_t count,
+                                   std::span<const double> log_popularity) {
     model_.preferences(user, by_item_, preferences_);
     RngStream choice(planted_key(settings_.seed, PlantedDraw::kChoice), static_cast<std::uint32_t>(user));
     for (std::int64_t item = 0; item < settings_.items; ++item)
       keys_[item] = settings_.taste * preferences_[item] + log_popularity[item] + gumbel_draw(choice);
+    std::vector<std::int32_t> chosen = largest_keys(keys_, count);
+    choice.shuffle(std::span<std::int32_t>(chosen));
+    return chosen;
+  }
+
+  std::vector<Written> write(std::int64_t user, std::span<const std::int32_t> chosen, const Usual& usual) {
+    model_.contract_user(user, by_item_);
     std::vector<Written> written;
-    for (const std::int32_t item : largest_keys(keys_, count)) written.push_back(review(user, item));
-    // Users do not write in the order of their preference.
-    choice.shuffle(std::span<Written>(written));
+    for (const std::int32_t item : chosen) written.push_back(review(user, item, usual));
     return written;
   }
 
  private:
-  Written review(std::int64_t user, std::int32_t item) {
+  Written review(std::int64_t user, std::int32_t item, const Usual& usual) {
     RngStream random(planted_key(settings_.seed, PlantedDraw::kReview), static_cast<std::uint32_t>(user),
                      static_cast<std::uint32_t>(item));
     Written written{item, 0.0F, {}};
-    const double rated = 3.0 + 0.8 * preferences_[item] + settings_.noise * random.normal();
-    written.rating = static_cast<float>(std::clamp(std::round(rated), 1.0, 5.0));
     model_.contract_item(by_item_, item, meets_);
+    const double liked = usual.overall.of(model_.meet(meets_, settings_.features));
+    const double rated = 3.5 + liked + settings_.noise * random.normal();
+    written.rating = static_cast<float>(std::clamp(std::round(rated), 1.0, 5.0));
     for (std::int64_t feature = 0; feature < settings_.features; ++feature) {
       const double attention = std::max(model_.meet(meets_, feature), 1e-9);
       feature_keys_[feature] =
           std::log(attention) - std::log(static_cast<double>(feature + 1)) + gumbel_draw(random);
     }
-    const auto most = std::min<std::int64_t>(settings_.features, 100);
     std::int64_t count = 1;
-    for (double left = settings_.mentions - 1.0; count < most && left > 0.0; ++count) {
-      left -= exponential_draw(random);
-      if (left <= 0.0) break;
-    }
+    for (double left = settings_.mentions - 1.0 - exponential_draw(random);
+         left > 0.0 && count < settings_.features; left -= exponential_draw(random))
+      ++count;
     for (const std::int32_t feature : largest_keys(feature_keys_, count))
-      written.mentions.push_back(mention(user, item, feature, random));
+      written.mentions.push_back(mention(user, item, feature, usual, random));
     return written;
   }
 
-  Mention mention(std::int64_t user, std::int32_t item, std::int32_t feature, RngStream& random) const {
-    const double liked = settings_.praise * model_.feature_preference(meets_, feature) + 0.5;
+  Mention mention(std::int64_t user, std::int32_t item, std::int32_t feature, const Usual& usual,
+                  RngStream& random) const {
+    const double liked = settings_.praise * usual.features[feature].of(model_.meet(meets_, feature)) + 0.5;
     const bool praised = random.uniform() < sigmoid(liked);
     const std::int64_t praises = (settings_.phrases + 1) / 2;
     const std::int64_t first = feature * settings_.phrases + (praised ? 0 : praises);
@@ -306,6 +313,27 @@ class PlantedWriter {
   std::vector<double> feature_keys_;
   std::vector<double> meets_;
 };
+
+Usual usual_among(const PlantedFactors& settings, const PlantedModel& model,
+                  const std::vector<std::vector<std::int32_t>>& chosen) {
+  constexpr std::int64_t kSampledUsers = 2000;
+  const std::int64_t stride = std::max<std::int64_t>(settings.users / kSampledUsers, 1);
+  std::vector<std::vector<double>> values(settings.features + 1);
+  std::vector<double> by_item;
+  std::vector<double> meets(model.dimension());
+  for (std::int64_t user = 0; user < settings.users; user += stride) {
+    model.contract_user(user, by_item);
+    for (std::size_t i = 0; i < std::min<std::size_t>(chosen[user].size(), 10); ++i) {
+      model.contract_item(by_item, chosen[user][i], meets);
+      for (std::int64_t feature = 0; feature <= settings.features; ++feature)
+        values[feature].push_back(model.meet(meets, feature));
+    }
+  }
+  Usual usual;
+  for (const std::vector<double>& of_feature : values) usual.features.push_back(standard_of(of_feature));
+  usual.overall = usual.features.back();
+  return usual;
+}
 
 std::vector<double> log_popularities(const PlantedFactors& settings) {
   std::vector<std::int32_t> order(settings.items);
@@ -379,11 +407,18 @@ Reviews make_factor_reviews(ExecutionContext& context, const PlantedFactors& set
   const PlantedModel model(settings);
   const std::vector<std::int64_t> counts = review_counts(settings);
   const std::vector<double> log_popularity = log_popularities(settings);
-  std::vector<std::vector<Written>> written(settings.users);
-  context.for_blocks(settings.users, 32, [&](std::int64_t begin, std::int64_t end, int) {
-    PlantedWriter writer(settings, model);
+  std::vector<std::vector<std::int32_t>> chosen(settings.users);
+  context.for_blocks(settings.users, kUsersTogether, [&](std::int64_t begin, std::int64_t end, int) {
+    PlantedUser planted(settings, model);
     for (std::int64_t user = begin; user < end; ++user)
-      written[user] = writer.write(user, counts[user], log_popularity);
+      chosen[user] = planted.choose(user, counts[user], log_popularity);
+  });
+  const Usual usual = usual_among(settings, model, chosen);
+  std::vector<std::vector<Written>> written(settings.users);
+  context.for_blocks(settings.users, kUsersTogether, [&](std::int64_t begin, std::int64_t end, int) {
+    PlantedUser planted(settings, model);
+    for (std::int64_t user = begin; user < end; ++user)
+      written[user] = planted.write(user, chosen[user], usual);
   });
   Reviews reviews;
   std::vector<Mention> said;

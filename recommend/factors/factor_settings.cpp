@@ -32,6 +32,9 @@ const Schema& FactorSettings::schema() {
           .field("learning_rate", &FactorSettings::learning_rate, "step of AdaGrad")
           .above(0)
           .at_most(10)
+          .field("core_learning_rate", &FactorSettings::core_learning_rate, "step of AdaGrad for mter's cores")
+          .at_least(0)
+          .at_most(10)
           .field("factor_penalty", &FactorSettings::factor_penalty,
                  "weight of the squared factors, as a mean over their rows")
           .symbol("λ_F")

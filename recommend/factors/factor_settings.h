@@ -16,6 +16,7 @@ struct FactorSettings {
   std::int64_t feature_dimension = 12;  // c
   std::int64_t phrase_dimension = 12;   // d
   double learning_rate = 0.1;
+  double core_learning_rate = 0.01;
   double factor_penalty = 0.01;       // λ_F
   double core_penalty = 0.01;         // λ_G
   double pair_weight = 1.0;           // λ_B

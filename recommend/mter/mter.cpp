@@ -154,9 +154,9 @@ std::vector<std::size_t> largest_places(const std::vector<double>& values, std::
 
 }  // namespace
 
-const std::array<std::string_view, 10> kMterKeys = {
+const std::array<std::string_view, 11> kMterKeys = {
     "user_dimension", "item_dimension", "feature_dimension", "phrase_dimension",
-    "learning_rate",  "factor_penalty", "core_penalty",      "pair_weight",
+    "learning_rate",  "core_learning_rate", "factor_penalty", "core_penalty",      "pair_weight",
     "batch",          "pairs"};
 const std::array<std::string_view, 6> kMterCanonicalKeys = {
     "dimension", "learning_rate", "factor_penalty", "pair_weight", "batch", "pairs"};

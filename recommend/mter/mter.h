@@ -52,7 +52,7 @@ class MterRecommender : public Recommender {
   AlignedVector<float> overall_;  // the core's contraction with F of the overall rating
 };
 
-extern const std::array<std::string_view, 10> kMterKeys;
+extern const std::array<std::string_view, 11> kMterKeys;
 extern const std::array<std::string_view, 6> kMterCanonicalKeys;
 
 std::int64_t plan_mter(const RecommendSettings& settings, const ReviewCounts& counts, int threads);

@@ -59,7 +59,7 @@ FactorMatrix matrix(std::int64_t rows, std::int64_t columns, std::int64_t width)
 }
 
 /// Uniform noise of a core's start around a diagonal of ones.
-constexpr double kCoreNoise = 0.02;
+constexpr double kCoreNoise = 0.002;
 
 PhiloxKey start_key(std::uint64_t seed, std::size_t part) {
   return make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = part});

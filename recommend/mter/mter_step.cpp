@@ -397,7 +397,7 @@ void MterStep::update(ExecutionContext& context, MterParameters& parameters) {
       FactorMatrix& core = parameters.cores[task];
       AlignedVector<float> gradient(core.width);
       core_gradient(parameters, task, number % layers, gradient.data());
-      adagrad_step(static_cast<float>(settings_.learning_rate), true, gradient.data(),
+      adagrad_step(static_cast<float>(settings_.core_learning_rate), true, gradient.data(),
                    core.squares.data() + number % layers * core.width, core.row(number % layers),
                    core.width);
       return;

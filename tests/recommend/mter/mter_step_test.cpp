@@ -278,14 +278,14 @@ TEST_F(MterStepTest, OneTensorWithoutPairsIsAPlainNonnegativeTuckerFit) {
       }
     }
     const auto descend = [&](std::vector<double>& theta, std::vector<double>& seen,
-                             const std::vector<double>& g) {
+                             const std::vector<double>& g, double rate) {
       for (std::size_t k = 0; k < theta.size(); ++k) {
         seen[k] += g[k] * g[k];
-        theta[k] = std::max(theta[k] - settings_.learning_rate * g[k] / std::sqrt(seen[k] + 1e-12), 0.0);
+        theta[k] = std::max(theta[k] - rate * g[k] / std::sqrt(seen[k] + 1e-12), 0.0);
       }
     };
-    for (std::size_t s = 0; s < 3; ++s) descend(factors[s], squares[s], slopes[s]);
-    descend(core, core_squares, core_slopes);
+    for (std::size_t s = 0; s < 3; ++s) descend(factors[s], squares[s], slopes[s], settings_.learning_rate);
+    descend(core, core_squares, core_slopes, settings_.core_learning_rate);
   }
   // 15 steps of at most 0.1 amplify the rounding of floats (6e-8 a sum) by far less than 1000.
   for (std::size_t s = 0; s < 3; ++s) {

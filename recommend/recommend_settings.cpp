@@ -74,6 +74,7 @@ const Schema& RecommendSettings::schema() {
           .at_least(1)
           .field("gain", &RecommendSettings::gain, "gain of a held-out item in NDCG: 1, or 2^rating − 1")
           .include(&RecommendSettings::factors, FactorSettings::schema())
+          .include(&RecommendSettings::trees, TreeSettings::schema())
           .build());
   return schema;
 }

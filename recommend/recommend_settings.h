@@ -10,6 +10,7 @@
 #include "recommend/factors/factor_settings.h"
 #include "recommend/recommender_kind.h"
 #include "recommend/review_split.h"
+#include "recommend/trees/tree_settings.h"
 
 namespace olrank {
 
@@ -52,6 +53,7 @@ struct RecommendSettings {
   std::int64_t cutoff = 50;
   HeldOutGain gain = HeldOutGain::kBinary;
   FactorSettings factors;
+  TreeSettings trees;
 
   static const Schema& schema();
   SplitSettings split_settings() const {

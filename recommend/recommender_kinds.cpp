@@ -8,6 +8,8 @@
 #include "recommend/factors/nmf.h"
 #include "recommend/mter/mter.h"
 #include "recommend/popular.h"
+#include "recommend/trees/fact_training.h"
+#include "recommend/trees/fmf_training.h"
 
 namespace olrank {
 namespace {
@@ -22,6 +24,11 @@ const std::array kKinds = {
                        100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
     RecommenderKindRow{RecommenderKind::kMterSa, "mter with canonical decompositions, all vectors shared",
                        100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kFact,
+                       "two trees over what reviews mention, with factors in their leaves", 10, kFactKeys,
+                       true, nullptr, plan_fact, start_fact, read_fact},
+    RecommenderKindRow{RecommenderKind::kFmf, "a tree over what users rate, with factors in its leaves", 10,
+                       kFmfKeys, false, nullptr, plan_fmf, start_fmf, read_fmf},
     RecommenderKindRow{RecommenderKind::kEfm,
                        "explicit factors: ratings, users' attention and items' quality", 30, kEfmKeys, true,
                        nullptr, plan_efm, start_efm, read_efm},

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text/nearest.h"
 #include "recommend/synthetic_factors.h"
+#include "recommend/synthetic_trees.h"
 
 namespace olrank {
 namespace {
@@ -17,6 +18,8 @@ constexpr std::string_view kSyntheticPrefix = "synth:";
 constexpr std::array kGenerators = {
     ReviewGenerator{"factors", "users, items, features and phrases with planted non-negative factors",
                     PlantedFactors::schema, make_factor_reviews},
+    ReviewGenerator{"trees", "users and items whose factors planted trees over mentioned features decide",
+                    PlantedTrees::schema, make_tree_reviews},
 };
 
 const ReviewGenerator& generator_named(std::string_view name) {

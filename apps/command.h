@@ -38,6 +38,7 @@ std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_info_command();
 std::unique_ptr<Command> make_rank_command();
+std::unique_ptr<Command> make_recommend_command();
 std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_serve_command();

@@ -7,6 +7,7 @@
 
 #include "apps/command.h"
 #include "apps/configuration.h"
+#include "apps/recommend/recommend_configuration.h"
 #include "apps/train/train_configuration.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
@@ -123,6 +124,7 @@ class InfoCommand : public Command {
     if (settings_) {
       std::vector<SchemaWithDefaults> tables(configuration_tables().begin(), configuration_tables().end());
       tables.push_back(train_tables().back());  // [data] is there
+      tables.push_back(recommend_tables().back());
       fmt::print("{}", reference_page(tables));
       return 0;
     }

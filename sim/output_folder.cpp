@@ -26,6 +26,7 @@ struct EnumNames<FolderKind> {
       std::pair{FolderKind::kTuning, std::string_view("tuning")},
       std::pair{FolderKind::kTraining, std::string_view("training")},
       std::pair{FolderKind::kGeneralisation, std::string_view("generalisation")},
+      std::pair{FolderKind::kRecommender, std::string_view("recommender")},
       std::pair{FolderKind::kReport, std::string_view("report")}};
 };
 

@@ -19,7 +19,7 @@ struct Shard {
 };
 
 /// What a folder of results holds.
-enum class FolderKind { kExperiment, kTuning, kTraining, kGeneralisation, kReport };
+enum class FolderKind { kExperiment, kTuning, kTraining, kGeneralisation, kRecommender, kReport };
 
 /// A folder that commands write results to. The one place that decides whether a folder is olrank's: its
 /// manifest.json says so. Any other folder is refused unless it is missing or empty, whatever the flags.

@@ -1,4 +1,4 @@
-"""Includes point one way: between folders, apps → {report, serve, sim, models} → core ← cuda, report → sim, serve → models;
+"""Includes point one way: between folders, apps → {recommend, report, serve, sim, models} → core ← cuda, report → sim, serve → models;
 and between the folders of core, along the edges that docs/ARCHITECTURE.md lists, without a cycle."""
 
 import pathlib
@@ -13,13 +13,14 @@ ALLOWED = {
     "cuda": {"core"},
     "models": {"core"},
     "sim": {"core"},
+    "recommend": {"core"},
     "report": {"core", "sim"},
     "serve": {"core", "models"},
     "library": {"core", "models"},
-    "apps": {"core", "models", "report", "serve", "sim"},
-    "bench": {"core", "cuda", "models", "report", "serve", "sim", "apps", "tests"},
+    "apps": {"core", "models", "recommend", "report", "serve", "sim"},
+    "bench": {"core", "cuda", "models", "recommend", "report", "serve", "sim", "apps", "tests"},
     "examples": set(),
-    "tests": {"core", "cuda", "models", "report", "serve", "sim", "apps", "bench", "library"},
+    "tests": {"core", "cuda", "models", "recommend", "report", "serve", "sim", "apps", "bench", "library"},
 }
 # The other folders of core that each folder of core may include. Every one may include the files of core itself.
 ALLOWED_IN_CORE = {
@@ -107,7 +108,7 @@ def complaints():
                 if match[2].endswith(".cuh") and folder != "cuda" and path.parts[:3] != EMULATION:
                     yield f"{place}: only files in cuda/ may include .cuh files"
             elif TORCH.match(line):
-                if path.suffix in (".cu", ".cuh") or folder in ("core", "report", "sim", "cuda"):
+                if path.suffix in (".cu", ".cuh") or folder in ("core", "recommend", "report", "sim", "cuda"):
                     yield f"{place}: {folder}{path.suffix} must not include LibTorch headers"
             elif CUDA.match(line) and path.suffix == ".h" and folder != "cuda":
                 yield f"{place}: headers outside cuda/ must not need CUDA"

@@ -1,0 +1,102 @@
+#include "recommend/factors/factor_matrix.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/io/state_archive.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/vector_clones.h"
+
+namespace olrank {
+namespace {
+
+constexpr float kTinySquare = 1e-12F;
+
+OLRANK_ALWAYS_INLINE void adagrad_elements(float rate, float lowest, const float* gradient, float* squares,
+                                           float* theta, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float square = squares[i] + gradient[i] * gradient[i];
+    squares[i] = square;
+    const float moved = theta[i] - rate * gradient[i] / std::sqrt(square + kTinySquare);
+    theta[i] = moved < lowest ? lowest : moved;
+  }
+}
+
+OLRANK_ALWAYS_INLINE float product_of_rows(const float* a, const float* b, std::int64_t width) {
+  float lanes[kFactorLanes] = {};
+  for (std::int64_t begin = 0; begin < width; begin += kFactorLanes) {
+    for (std::int64_t lane = 0; lane < kFactorLanes; ++lane)
+      lanes[lane] += a[begin + lane] * b[begin + lane];
+  }
+  for (std::int64_t lane = 0; lane < 8; ++lane) lanes[lane] += lanes[lane + 8];
+  for (std::int64_t lane = 0; lane < 4; ++lane) lanes[lane] += lanes[lane + 4];
+  return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+}
+
+OLRANK_VECTOR_CLONES
+void score_loop(const float* direction, const float* rows, std::int64_t width, float* scores,
+                std::int64_t count) {
+  for (std::int64_t row = 0; row < count; ++row)
+    scores[row] = product_of_rows(direction, rows + row * width, width);
+}
+
+OLRANK_VECTOR_CLONES
+void adagrad_loop(float rate, float lowest, const float* gradient, float* squares, float* theta,
+                  std::int64_t count) {
+  adagrad_elements(rate, lowest, gradient, squares, theta, count);
+}
+
+}  // namespace
+
+FactorMatrix::FactorMatrix(std::int64_t row_count, std::int64_t column_count)
+    : rows(row_count),
+      columns(column_count),
+      width(padded_width(column_count)),
+      values(static_cast<std::size_t>(rows * width), 0.0F) {}
+
+void FactorMatrix::fill_uniform(PhiloxKey key, double scale) {
+  squares.assign(values.size(), 0.0F);
+  for (std::int64_t number = 0; number < rows; ++number) {
+    RngStream random(key, static_cast<std::uint32_t>(number));
+    for (std::int64_t column = 0; column < columns; ++column)
+      row(number)[column] = static_cast<float>(scale * random.uniform());
+  }
+}
+
+void FactorMatrix::fill_normal(PhiloxKey key, double deviation) {
+  squares.assign(values.size(), 0.0F);
+  for (std::int64_t number = 0; number < rows; ++number) {
+    RngStream random(key, static_cast<std::uint32_t>(number));
+    for (std::int64_t column = 0; column < columns; ++column)
+      row(number)[column] = static_cast<float>(deviation * random.normal());
+  }
+}
+
+void FactorMatrix::save(StateWriter& state, std::string_view name, bool with_squares) const {
+  state.put(name, std::span<const float>(values));
+  if (with_squares) state.put(fmt::format("{}.squares", name), std::span<const float>(squares));
+}
+
+void FactorMatrix::load(StateReader& state, std::string_view name, bool with_squares) {
+  state.get_into(name, std::span<float>(values));
+  if (!with_squares) return;
+  squares.resize(values.size());
+  state.get_into(fmt::format("{}.squares", name), std::span<float>(squares));
+}
+
+float row_product(const float* a, const float* b, std::int64_t width) {
+  return product_of_rows(a, b, width);
+}
+
+void score_rows(const float* direction, const FactorMatrix& matrix, std::span<float> scores) {
+  score_loop(direction, matrix.values.data(), matrix.width, scores.data(), std::ssize(scores));
+}
+
+void adagrad_step(float rate, bool non_negative, const float* gradient, float* squares, float* theta,
+                  std::int64_t count) {
+  constexpr float kNoBound = -3e38F;
+  adagrad_loop(rate, non_negative ? 0.0F : kNoBound, gradient, squares, theta, count);
+}
+
+}  // namespace olrank

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/math/philox.h"
+#include "core/runtime/aligned_vector.h"
+
+namespace olrank {
+
+class StateReader;
+class StateWriter;
+
+/// Rows are padded to this many columns, of which the last are 0 and stay 0: loops have whole vectors.
+inline constexpr std::int64_t kFactorLanes = 16;
+
+inline std::int64_t padded_width(std::int64_t columns) {
+  return (columns + kFactorLanes - 1) / kFactorLanes * kFactorLanes;
+}
+
+/// Rows of latent factors with AdaGrad's sums of squared gradients.
+struct FactorMatrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t width = 0;        // padded columns
+  AlignedVector<float> values;   // rows × width
+  AlignedVector<float> squares;  // the same, of a training only
+
+  FactorMatrix() = default;
+  /// Zeros.
+  FactorMatrix(std::int64_t row_count, std::int64_t column_count);
+
+  float* row(std::int64_t number) { return values.data() + number * width; }
+  const float* row(std::int64_t number) const { return values.data() + number * width; }
+
+  /// Uniform in [0, scale); row r depends on the key and r alone.
+  void fill_uniform(PhiloxKey key, double scale);
+  /// Normal with mean 0.
+  void fill_normal(PhiloxKey key, double deviation);
+
+  void save(StateWriter& state, std::string_view name, bool with_squares) const;
+  /// Into a matrix of the same shape.
+  void load(StateReader& state, std::string_view name, bool with_squares);
+};
+
+/// The scalar product over a multiple of kFactorLanes columns, in fixed lanes.
+float row_product(const float* a, const float* b, std::int64_t width);
+
+/// scores[j] = direction · row j, for as many rows as there are scores.
+void score_rows(const float* direction, const FactorMatrix& matrix, std::span<float> scores);
+
+/// AdaGrad: Duchi, Hazan, Singer, "Adaptive subgradient methods for online learning and stochastic
+/// optimization", JMLR 2011. s ← s + g², θ ← θ − rate · g/√(s + tiny), then max(θ, 0) if `non_negative`.
+void adagrad_step(float rate, bool non_negative, const float* gradient, float* squares, float* theta,
+                  std::int64_t count);
+
+}  // namespace olrank

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/math/philox.h"
+#include "recommend/training_data.h"
+
+namespace olrank {
+
+/// (i; j, l) of D_i: user i prefers item j to item l.
+struct ItemPair {
+  std::int32_t user = 0;
+  std::int32_t winner = 0;
+  std::int32_t loser = 0;
+};
+
+/// Draws pairs of D_i = {(j, l): A_ij > A_il, or j reviewed by i and l not}. Jia, PhD thesis, UVA 2022, Eq.
+/// (4.1.4). Pair s of N takes its winner from the s-th of N equal parts of all reviews in the order of
+/// users, so that the pairs of a user are neighbours and every review is drawn as often; losers are
+/// uniform.
+class PairDraws {
+ public:
+  explicit PairDraws(const RatingRows& by_user, std::int64_t items);
+
+  std::int64_t reviews() const { return std::ssize(users_); }
+
+  /// Pairs [begin, begin + pairs.size()) of the `count` of an iteration; begin is a multiple of kBlock. A
+  /// user who has reviewed nearly all items at least as high gets a pair of equal items, without effect.
+  void draw(PhiloxKey key, std::uint32_t iteration, std::int64_t begin, std::int64_t count,
+            std::span<ItemPair> pairs) const;
+
+  static constexpr std::int64_t kBlock = 256;
+
+ private:
+  const RatingRows& by_user_;
+  std::int64_t items_;
+  std::vector<std::int32_t> users_;  // of each review, in the order of by_user_
+};
+
+}  // namespace olrank

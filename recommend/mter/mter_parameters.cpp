@@ -1,0 +1,187 @@
+#include "recommend/mter/mter_parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/io/state_archive.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::array<MterSide, kMterSides> kSides = {MterSide::kUser, MterSide::kItem, MterSide::kPhrase,
+                                                     MterSide::kFeature};
+
+std::int64_t columns_of(MterForm form, const FactorSettings& settings, MterSide side) {
+  if (form != MterForm::kTucker) return settings.dimension;
+  switch (side) {
+    case MterSide::kUser:
+      return settings.user_dimension;
+    case MterSide::kItem:
+      return settings.item_dimension;
+    case MterSide::kPhrase:
+      return settings.phrase_dimension;
+    case MterSide::kFeature:
+      return settings.feature_dimension;
+  }
+  return 0;
+}
+
+/// Features have a row more, the overall rating's.
+std::int64_t rows_of(const ReviewCounts& counts, MterSide side) {
+  switch (side) {
+    case MterSide::kUser:
+      return counts.users;
+    case MterSide::kItem:
+      return counts.items;
+    case MterSide::kPhrase:
+      return counts.phrases;
+    case MterSide::kFeature:
+      return counts.features + 1;
+  }
+  return 0;
+}
+
+/// The width that all sides share.
+std::int64_t common_width(MterForm form, const FactorSettings& settings) {
+  std::int64_t width = 0;
+  for (const MterSide side : kSides)
+    width = std::max(width, padded_width(columns_of(form, settings, side)));
+  return width;
+}
+
+FactorMatrix matrix(std::int64_t rows, std::int64_t columns, std::int64_t width) {
+  FactorMatrix made(rows, width);
+  made.columns = columns;
+  return made;
+}
+
+/// Uniform noise of a core's start around a diagonal of ones.
+constexpr double kCoreNoise = 0.002;
+
+PhiloxKey start_key(std::uint64_t seed, std::size_t part) {
+  return make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = part});
+}
+
+}  // namespace
+
+MterParameters::MterParameters(MterForm the_form, const FactorSettings& settings,
+                               const ReviewCounts& counts)
+    : form(the_form) {
+  const std::int64_t width = common_width(form, settings);
+  for (const MterSide side : kSides) {
+    const auto place = static_cast<std::size_t>(side);
+    shared[place] = matrix(rows_of(counts, side), columns_of(form, settings, side), width);
+    if (form != MterForm::kSplit) continue;
+    for (std::size_t task = 0; task < kMterTasks; ++task) {
+      if (!task_has(task, side)) continue;
+      own[task][place] = shared[place];
+      sums[task][place] = shared[place];
+    }
+  }
+  if (form != MterForm::kTucker) return;
+  for (FactorMatrix& core : cores) core = matrix(columns(MterSide::kFeature), width * width, width * width);
+}
+
+void MterParameters::add_up(std::size_t task, MterSide side, std::int64_t row) {
+  const auto place = static_cast<std::size_t>(side);
+  const float* const common = shared[place].row(row);
+  const float* const extra = own[task][place].row(row);
+  float* const sum = sums[task][place].row(row);
+  for (std::int64_t i = 0; i < width(); ++i) sum[i] = common[i] + extra[i];
+}
+
+void MterParameters::add_up_all() {
+  if (form != MterForm::kSplit) return;
+  for (std::size_t task = 0; task < kMterTasks; ++task) {
+    for (const MterSide side : kSides) {
+      if (!task_has(task, side)) continue;
+      for (std::int64_t row = 0; row < rows(side); ++row) add_up(task, side, row);
+    }
+  }
+}
+
+void MterParameters::start(std::uint64_t seed, double highest_rating) {
+  const double middle = (1.0 + highest_rating) / 2.0;
+  // E[(scale · uniform)³] · terms = middle, where a prediction sums `terms` products.
+  double terms = static_cast<double>(columns(MterSide::kUser));
+  if (form == MterForm::kTucker) {
+    const auto a = static_cast<double>(columns(MterSide::kUser));
+    const auto b = static_cast<double>(columns(MterSide::kItem));
+    const auto c = static_cast<double>(columns(MterSide::kFeature));
+    terms = std::max({a, b, c}) + kCoreNoise / 2.0 * a * b * c;
+  }
+  double scale = 2.0 * std::pow(middle / terms, 1.0 / 3.0);
+  if (form == MterForm::kSplit) scale /= 2.0;  // two of them are added
+  std::size_t part = 0;
+  for (FactorMatrix& side : shared) side.fill_uniform(start_key(seed, part++), scale);
+  for (auto& of_task : own) {
+    for (FactorMatrix& side : of_task) side.fill_uniform(start_key(seed, part++), scale);
+  }
+  for (std::size_t task = 0; task < kMterTasks && form == MterForm::kTucker; ++task)
+    start_core(task, start_key(seed, part++));
+  add_up_all();
+}
+
+void MterParameters::start_core(std::size_t task, PhiloxKey key) {
+  FactorMatrix& core = cores[task];
+  core.fill_uniform(key, kCoreNoise);
+  const std::int64_t lanes = width();
+  const std::int64_t rows_used = columns(kRowSide[task]);
+  const std::int64_t columns_used = columns(kColumnSide[task]);
+  for (std::int64_t v = 0; v < core.rows; ++v) {
+    for (std::int64_t r = 0; r < lanes; ++r) {
+      for (std::int64_t t = 0; t < lanes; ++t) {
+        float& value = core.row(v)[r * lanes + t];
+        if (r >= rows_used || t >= columns_used) value = 0.0F;  // padded places stay 0
+      }
+    }
+  }
+  const std::int64_t longest = std::max({core.rows, rows_used, columns_used});
+  for (std::int64_t i = 0; i < longest; ++i)
+    core.row(i % core.rows)[i % rows_used * lanes + i % columns_used] += 1.0F;
+}
+
+void MterParameters::save(StateWriter& state, bool with_squares) const {
+  for (const FactorMatrix& side : shared) side.save(state, "mter.shared", with_squares);
+  if (form == MterForm::kSplit) {
+    for (const auto& of_task : own) {
+      for (const FactorMatrix& side : of_task) side.save(state, "mter.own", with_squares);
+    }
+  }
+  if (form == MterForm::kTucker) {
+    for (const FactorMatrix& core : cores) core.save(state, "mter.core", with_squares);
+  }
+}
+
+void MterParameters::load(StateReader& state, bool with_squares) {
+  for (FactorMatrix& side : shared) side.load(state, "mter.shared", with_squares);
+  if (form == MterForm::kSplit) {
+    for (auto& of_task : own) {
+      for (FactorMatrix& side : of_task) side.load(state, "mter.own", with_squares);
+    }
+  }
+  if (form == MterForm::kTucker) {
+    for (FactorMatrix& core : cores) core.load(state, "mter.core", with_squares);
+  }
+  add_up_all();
+}
+
+std::int64_t MterParameters::bytes(MterForm form, const FactorSettings& settings,
+                                   const ReviewCounts& counts, bool with_squares) {
+  const std::int64_t width = common_width(form, settings);
+  const std::int64_t copies = with_squares ? 2 : 1;
+  std::int64_t floats = 0;
+  for (const MterSide side : kSides) {
+    std::int64_t matrices = copies;
+    for (std::size_t task = 0; task < kMterTasks && form == MterForm::kSplit; ++task)
+      matrices += task_has(task, side) ? copies + 1 : 0;
+    floats += matrices * rows_of(counts, side) * width;
+  }
+  if (form == MterForm::kTucker) floats += copies * 3 * settings.feature_dimension * width * width;
+  return floats * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace olrank

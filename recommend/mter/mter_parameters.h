@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "recommend/factors/factor_matrix.h"
+#include "recommend/recommend_settings.h"
+#include "recommend/training_data.h"
+
+namespace olrank {
+
+/// Whose vectors a matrix of MTER holds.
+enum class MterSide { kUser = 0, kItem = 1, kPhrase = 2, kFeature = 3 };
+inline constexpr std::size_t kMterSides = 4;
+
+/// The three tensors, X̃, Y^U and Y^I, with whose vectors their rows and columns meet.
+inline constexpr std::size_t kMterTasks = 3;
+inline constexpr std::array<MterSide, kMterTasks> kRowSide = {MterSide::kUser, MterSide::kUser,
+                                                              MterSide::kItem};
+inline constexpr std::array<MterSide, kMterTasks> kColumnSide = {MterSide::kItem, MterSide::kPhrase,
+                                                                 MterSide::kPhrase};
+/// Whether a tensor meets the vectors of a side.
+constexpr bool task_has(std::size_t task, MterSide side) {
+  return side == MterSide::kFeature || kRowSide[task] == side || kColumnSide[task] == side;
+}
+
+/// How the tensors are put together from vectors. Jia, PhD thesis, UVA 2022, §4.1: kTucker is MTER, with a
+/// core for each tensor; kShared is MTER-SA, the canonical decomposition with all vectors shared; kSplit is
+/// MTER-S, where each vector is a shared one plus one of the tensor's own.
+enum class MterForm { kTucker, kShared, kSplit };
+
+/// All parameters.
+struct MterParameters {
+  MterForm form = MterForm::kTucker;
+  std::array<FactorMatrix, kMterSides> shared;
+  /// Of kSplit: the tensors' own vectors, and what the tensors meet, the sums. Empty where a tensor does
+  /// not meet a side.
+  std::array<std::array<FactorMatrix, kMterSides>, kMterTasks> own;
+  std::array<std::array<FactorMatrix, kMterSides>, kMterTasks> sums;
+  /// Of kTucker: G1, G2, G3 as [feature dimension][row dimension][column dimension], each of the common
+  /// width.
+  std::array<FactorMatrix, kMterTasks> cores;
+
+  MterParameters() = default;
+  /// Zeros.
+  MterParameters(MterForm form, const FactorSettings& settings, const ReviewCounts& counts);
+
+  std::int64_t width() const { return shared[0].width; }
+  std::int64_t columns(MterSide side) const { return shared[static_cast<std::size_t>(side)].columns; }
+  std::int64_t rows(MterSide side) const { return shared[static_cast<std::size_t>(side)].rows; }
+
+  /// The matrix that a tensor meets.
+  const FactorMatrix& met(std::size_t task, MterSide side) const {
+    const auto place = static_cast<std::size_t>(side);
+    return form == MterForm::kSplit ? sums[task][place] : shared[place];
+  }
+  /// Writes shared + own of one row into the sums.
+  void add_up(std::size_t task, MterSide side, std::int64_t row);
+  void add_up_all();
+
+  /// Uniform starts, scaled so that the first predictions are about the middle of the scale. Cores start
+  /// near a diagonal: from uniform ones, all rows look alike for long.
+  void start(std::uint64_t seed, double highest_rating);
+
+  void save(StateWriter& state, bool with_squares) const;
+  void load(StateReader& state, bool with_squares);
+
+  void start_core(std::size_t task, PhiloxKey key);
+
+  static std::int64_t bytes(MterForm form, const FactorSettings& settings, const ReviewCounts& counts,
+                            bool with_squares);
+};
+
+}  // namespace olrank

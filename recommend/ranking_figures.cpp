@@ -1,0 +1,185 @@
+#include "recommend/ranking_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/math/dcg.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kUsersOfBlock = 16;
+
+/// A held-out review of a judged user.
+struct HeldOut {
+  std::int32_t item;
+  float rating;
+};
+
+double held_out_gain(float rating, HeldOutGain gain) {
+  return gain == HeldOutGain::kBinary ? 1.0 : std::exp2(static_cast<double>(rating)) - 1.0;
+}
+
+/// A user's list is judged from the places of the held-out items alone.
+class UserJudge {
+ public:
+  UserJudge(RankingFigures& figures, const RankingOptions& options)
+      : figures_(figures), options_(options) {}
+
+  /// Scores of excluded items are replaced.
+  void judge(std::size_t place, std::span<float> scores, std::span<const std::int32_t> excluded,
+             std::span<const HeldOut> held_out) {
+    for (const std::int32_t item : excluded) scores[item] = -std::numeric_limits<float>::infinity();
+    struct Ranked {
+      std::int64_t rank;
+      double gain;
+    };
+    std::vector<Ranked> ranked;
+    std::vector<double> gains;
+    for (const HeldOut& wanted : held_out) {
+      if (std::binary_search(excluded.begin(), excluded.end(), wanted.item)) continue;
+      const double gain = held_out_gain(wanted.rating, options_.gain);
+      ranked.push_back({rank_of(scores, wanted.item), gain});
+      gains.push_back(gain);
+    }
+    std::sort(gains.rbegin(), gains.rend());
+    for (std::size_t cutoff = 0; cutoff < options_.cutoffs.size(); ++cutoff) {
+      const std::int64_t limit = options_.cutoffs[cutoff];
+      double found = 0.0;
+      double ideal = 0.0;
+      bool hit = false;
+      std::sort(ranked.begin(), ranked.end(),
+                [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; });
+      for (const Ranked& item : ranked) {
+        if (item.rank >= limit) break;
+        found += item.gain * dcg_discount(item.rank, Discount::kLog2);
+        hit = true;
+      }
+      for (std::int64_t rank = 0; rank < std::min<std::int64_t>(limit, std::ssize(gains)); ++rank)
+        ideal += gains[rank] * dcg_discount(rank, Discount::kLog2);
+      figures_.ndcg[cutoff][place] = ideal > 0.0 ? found / ideal : 0.0;
+      figures_.hits[cutoff][place] = hit ? 1.0 : 0.0;
+    }
+  }
+
+ private:
+  static std::int64_t rank_of(std::span<const float> scores, std::int32_t item) {
+    const float score = scores[item];
+    std::int64_t above = 0;
+    for (std::int32_t other = 0; other < item; ++other) above += scores[other] >= score ? 1 : 0;
+    for (std::size_t other = item + 1; other < scores.size(); ++other)
+      above += scores[other] > score ? 1 : 0;
+    return above;
+  }
+
+  RankingFigures& figures_;
+  const RankingOptions& options_;
+};
+
+/// Reviews by user, in their order.
+std::vector<std::vector<std::int64_t>> reviews_by_user(const Reviews& reviews,
+                                                       std::span<const std::int64_t> numbers) {
+  std::vector<std::vector<std::int64_t>> by_user(reviews.names.users.size());
+  for (const std::int64_t review : numbers) by_user[reviews.user[review]].push_back(review);
+  return by_user;
+}
+
+std::vector<HeldOut> held_out_of(const Reviews& reviews, std::span<const std::int64_t> numbers) {
+  std::vector<HeldOut> held_out;
+  for (const std::int64_t review : numbers)
+    held_out.push_back({reviews.item[review], reviews.rating[review]});
+  return held_out;
+}
+
+void make_room(RankingFigures& figures, const RankingOptions& options) {
+  figures.cutoffs = options.cutoffs;
+  figures.ndcg.assign(options.cutoffs.size(), std::vector<double>(figures.users.size(), 0.0));
+  figures.hits = figures.ndcg;
+}
+
+}  // namespace
+
+RankingFigures judge_recommender(ExecutionContext& context, const Recommender& recommender,
+                                 const TrainingData& data, std::span<const std::int64_t> held_out,
+                                 const RankingOptions& options) {
+  const Reviews& reviews = *data.reviews;
+  const auto by_user = reviews_by_user(reviews, held_out);
+  RankingFigures figures;
+  for (std::size_t user = 0; user < by_user.size(); ++user) {
+    if (by_user[user].empty()) continue;
+    if (data.by_user.count(static_cast<std::int64_t>(user)) == 0) {
+      ++figures.without_training;
+    } else {
+      figures.users.push_back(static_cast<std::int32_t>(user));
+    }
+  }
+  make_room(figures, options);
+  const std::int64_t items = reviews.names.items.size();
+  context.for_blocks(
+      std::ssize(figures.users), kUsersOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
+        UserJudge judge(figures, options);
+        std::vector<float> scores(items);
+        for (std::int64_t place = begin; place < end; ++place) {
+          const std::int32_t user = figures.users[place];
+          recommender.score(user, scores);
+          judge.judge(place, scores, data.by_user.others_of(user), held_out_of(reviews, by_user[user]));
+        }
+      });
+  return figures;
+}
+
+RankingFigures judge_cold_start(ExecutionContext& context, const Recommender& recommender,
+                                const Reviews& reviews, std::span<const std::int64_t> test,
+                                std::int64_t known, std::int64_t most_known,
+                                const RankingOptions& options) {
+  const auto by_user = reviews_by_user(reviews, test);
+  RankingFigures figures;
+  for (std::size_t user = 0; user < by_user.size(); ++user) {
+    if (std::ssize(by_user[user]) > most_known) figures.users.push_back(static_cast<std::int32_t>(user));
+  }
+  make_room(figures, options);
+  const std::int64_t items = reviews.names.items.size();
+  context.for_blocks(
+      std::ssize(figures.users), kUsersOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
+        UserJudge judge(figures, options);
+        std::vector<float> scores(items);
+        for (std::int64_t place = begin; place < end; ++place) {
+          const std::vector<std::int64_t>& own = by_user[figures.users[place]];
+          std::vector<KnownReview> given;
+          std::vector<std::int32_t> excluded;
+          for (std::int64_t review = 0; review < most_known; ++review) {
+            const std::int64_t number = own[review];
+            excluded.push_back(reviews.item[number]);
+            if (review < known)
+              given.push_back({reviews.item[number], reviews.rating[number], reviews.mentions_of(number)});
+          }
+          std::sort(excluded.begin(), excluded.end());
+          recommender.score_new_user(given, scores);
+          judge.judge(place, scores, excluded,
+                      held_out_of(reviews, std::span(own).subspan(static_cast<std::size_t>(most_known))));
+        }
+      });
+  return figures;
+}
+
+std::vector<std::int32_t> best_items(std::span<const float> scores, std::span<const std::int32_t> excluded,
+                                     std::int64_t count) {
+  std::vector<std::int32_t> items;
+  items.reserve(scores.size());
+  auto next = excluded.begin();
+  for (std::int32_t item = 0; item < std::ssize(scores); ++item) {
+    while (next != excluded.end() && *next < item) ++next;
+    if (next != excluded.end() && *next == item) continue;
+    items.push_back(item);
+  }
+  const auto wanted = static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, std::ssize(items)));
+  std::partial_sort(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(wanted), items.end(),
+                    [&](std::int32_t a, std::int32_t b) {
+                      return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+                    });
+  items.resize(wanted);
+  return items;
+}
+
+}  // namespace olrank

@@ -1,0 +1,135 @@
+#include "recommend/review_filter.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace olrank {
+namespace {
+
+/// Reviews and mentions that are still there.
+struct Kept {
+  std::vector<bool> reviews;
+  std::vector<bool> features;
+};
+
+/// Calls use(feature) once for each different feature that a review still mentions.
+template <class Use>
+void for_features(const Reviews& reviews, std::int64_t review, const Kept& kept,
+                  std::vector<std::int64_t>& seen_in, Use use) {
+  for (const Mention& mention : reviews.mentions_of(review)) {
+    if (!kept.features[mention.feature] || seen_in[mention.feature] == review) continue;
+    seen_in[mention.feature] = review;
+    use(mention.feature);
+  }
+}
+
+std::vector<std::int64_t> reviews_by_feature(const Reviews& reviews, const Kept& kept) {
+  std::vector<std::int64_t> counts(reviews.names.features.size(), 0);
+  std::vector<std::int64_t> seen_in(counts.size(), -1);
+  for (std::int64_t review = 0; review < reviews.size(); ++review) {
+    if (kept.reviews[review])
+      for_features(reviews, review, kept, seen_in, [&](std::int32_t feature) { ++counts[feature]; });
+  }
+  return counts;
+}
+
+/// Drops features below their support; whether there were any.
+bool drop_features(const Reviews& reviews, const ReviewSupport& support, Kept& kept) {
+  const std::vector<std::int64_t> counts = reviews_by_feature(reviews, kept);
+  bool dropped = false;
+  for (std::size_t feature = 0; feature < counts.size(); ++feature) {
+    if (!kept.features[feature] || counts[feature] >= support.feature_reviews) continue;
+    kept.features[feature] = false;
+    dropped = true;
+  }
+  return dropped;
+}
+
+/// Drops reviews with too few features, and those of items and users with too few reviews.
+bool drop_reviews(const Reviews& reviews, const ReviewSupport& support, Kept& kept) {
+  std::vector<std::int64_t> seen_in(reviews.names.features.size(), -1);
+  std::vector<std::int64_t> by_item(reviews.names.items.size(), 0);
+  std::vector<std::int64_t> by_user(reviews.names.users.size(), 0);
+  bool dropped = false;
+  for (std::int64_t review = 0; review < reviews.size(); ++review) {
+    if (!kept.reviews[review]) continue;
+    std::int64_t features = 0;
+    for_features(reviews, review, kept, seen_in, [&](std::int32_t) { ++features; });
+    if (features < support.review_features) {
+      kept.reviews[review] = false;
+      dropped = true;
+      continue;
+    }
+    ++by_item[reviews.item[review]];
+    ++by_user[reviews.user[review]];
+  }
+  for (std::int64_t review = 0; review < reviews.size(); ++review) {
+    if (!kept.reviews[review]) continue;
+    if (by_item[reviews.item[review]] >= support.item_reviews &&
+        by_user[reviews.user[review]] >= support.user_reviews)
+      continue;
+    kept.reviews[review] = false;
+    dropped = true;
+  }
+  return dropped;
+}
+
+Reviews kept_reviews(const Reviews& reviews, const Kept& kept) {
+  Reviews left;
+  left.highest_rating = reviews.highest_rating;
+  std::vector<Mention> said;
+  for (std::int64_t review = 0; review < reviews.size(); ++review) {
+    if (!kept.reviews[review]) continue;
+    said.clear();
+    const std::int32_t user = left.names.users.intern(reviews.names.users[reviews.user[review]]);
+    const std::int32_t item = left.names.items.intern(reviews.names.items[reviews.item[review]]);
+    for (Mention mention : reviews.mentions_of(review)) {
+      if (!kept.features[mention.feature]) continue;
+      mention.feature = left.names.features.intern(reviews.names.features[mention.feature]);
+      mention.phrase = left.names.phrases.intern(reviews.names.phrases[mention.phrase]);
+      said.push_back(mention);
+    }
+    left.add(user, item, reviews.rating[review], said);
+  }
+  return left;
+}
+
+Kept everything(const Reviews& reviews) {
+  return {std::vector<bool>(reviews.size(), true), std::vector<bool>(reviews.names.features.size(), true)};
+}
+
+}  // namespace
+
+FilterCounts filter_reviews(Reviews& reviews, const ReviewSupport& support) {
+  Kept kept = everything(reviews);
+  for (;;) {
+    const bool features = drop_features(reviews, support, kept);
+    const bool some_reviews = drop_reviews(reviews, support, kept);
+    if (!features && !some_reviews) break;
+  }
+  Reviews left = kept_reviews(reviews, kept);
+  const FilterCounts removed = {
+      reviews.names.users.size() - left.names.users.size(),
+      reviews.names.items.size() - left.names.items.size(),
+      reviews.names.features.size() - left.names.features.size(),
+      reviews.size() - left.size(),
+      std::ssize(reviews.mentions) - std::ssize(left.mentions),
+  };
+  reviews = std::move(left);
+  return removed;
+}
+
+void keep_frequent_features(Reviews& reviews, std::int64_t count) {
+  Kept kept = everything(reviews);
+  const std::vector<std::int64_t> counts = reviews_by_feature(reviews, kept);
+  std::vector<std::int32_t> order(counts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return counts[a] > counts[b]; });
+  for (std::size_t place = static_cast<std::size_t>(count); place < order.size(); ++place)
+    kept.features[order[place]] = false;
+  reviews = kept_reviews(reviews, kept);
+}
+
+}  // namespace olrank

@@ -1,0 +1,80 @@
+#include "recommend/synthetic_reviews.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+#include "recommend/synthetic_factors.h"
+#include "recommend/synthetic_trees.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kSyntheticPrefix = "synth:";
+
+constexpr std::array kGenerators = {
+    ReviewGenerator{"factors", "users, items, features and phrases with planted non-negative factors",
+                    PlantedFactors::schema, make_factor_reviews},
+    ReviewGenerator{"trees", "users and items whose factors planted trees over mentioned features decide",
+                    PlantedTrees::schema, make_tree_reviews},
+};
+
+const ReviewGenerator& generator_named(std::string_view name) {
+  std::vector<std::string> names;
+  for (const ReviewGenerator& generator : kGenerators) {
+    if (generator.name == name) return generator;
+    names.emplace_back(generator.name);
+  }
+  throw InvalidArgument(fmt::format("There is no generator of reviews '{}', only {}. {}", name,
+                                    joined(names), did_you_mean(name, names)));
+}
+
+SourceKeys keys_in(std::string_view text, std::string_view source) {
+  SourceKeys keys;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('&'), text.size());
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      throw InvalidArgument(
+          fmt::format("'{}': Keys are written key=value and separated by '&', not '{}'.", source, part));
+    }
+    keys.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+  }
+  return keys;
+}
+
+}  // namespace
+
+std::span<const ReviewGenerator> review_generators() {
+  return kGenerators;
+}
+
+bool is_synthetic_reviews(std::string_view source) {
+  return source.starts_with(kSyntheticPrefix);
+}
+
+Reviews make_synthetic_reviews(ExecutionContext& context, std::string_view source) {
+  std::string_view rest = source;
+  if (is_synthetic_reviews(rest)) rest.remove_prefix(kSyntheticPrefix.size());
+  const std::size_t question = std::min(rest.find('?'), rest.size());
+  const ReviewGenerator& generator = generator_named(rest.substr(0, question));
+  const SourceKeys keys = keys_in(rest.substr(std::min(question + 1, rest.size())), source);
+  return generator.make(context, keys);
+}
+
+void assign_source_keys(const Schema& schema, void* settings, const SourceKeys& keys) {
+  for (const auto& [key, value] : keys) {
+    if (schema.find(key) == nullptr) {
+      throw InvalidArgument(fmt::format("The generator '{}' has no key '{}'. {}", schema.table, key,
+                                        did_you_mean(key, schema.keys())));
+    }
+    assign_setting_text(schema, settings, key, value, fmt::format("synth:{}", schema.table));
+  }
+}
+
+}  // namespace olrank

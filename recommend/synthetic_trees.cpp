@@ -1,0 +1,334 @@
+#include "recommend/synthetic_trees.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "recommend/trees/planted_tree.h"
+
+namespace olrank {
+namespace {
+
+/// What a draw is for: a member of its key.
+enum class TreeDraw : std::uint64_t {
+  kUserTree = 1,
+  kItemTree,
+  kUser,
+  kItem,
+  kCount,
+  kPopularity,
+  kReview
+};
+
+PhiloxKey tree_key(std::int64_t seed, TreeDraw draw) {
+  return make_key({.seed = static_cast<std::uint64_t>(seed),
+                   .purpose = Purpose::kSynthetic,
+                   .fold = 2,
+                   .member = static_cast<std::uint64_t>(draw)});
+}
+
+double gumbel_of(RngStream& random) {
+  return -std::log(std::max(-std::log1p(-random.uniform()), 1e-300));
+}
+
+PlantedTree planted_tree(const PlantedTrees& settings, TreeDraw draw) {
+  return PlantedTree({.levels = settings.levels,
+                      .features = settings.features,
+                      .dimension = settings.dimension,
+                      .key = tree_key(settings.seed, draw)});
+}
+
+/// At least one review a user; some write many.
+std::vector<std::int64_t> counts_of_users(const PlantedTrees& settings) {
+  std::vector<double> weights(settings.users);
+  double sum = 0.0;
+  for (std::int64_t user = 0; user < settings.users; ++user) {
+    RngStream random(tree_key(settings.seed, TreeDraw::kCount), static_cast<std::uint32_t>(user));
+    weights[user] = 0.1 - std::log1p(-random.uniform());
+    sum += weights[user];
+  }
+  std::vector<std::int64_t> counts(settings.users);
+  double owed = 0.0;
+  for (std::int64_t user = 0; user < settings.users; ++user) {
+    owed += static_cast<double>(settings.reviews) * weights[user] / sum;
+    counts[user] =
+        std::clamp<std::int64_t>(std::llround(owed), 1, std::max<std::int64_t>(settings.items / 2, 1));
+    owed -= static_cast<double>(counts[user]);
+  }
+  return counts;
+}
+
+/// Items by popularity: cumulative shares, to be searched with a uniform draw.
+class PopularItems {
+ public:
+  explicit PopularItems(const PlantedTrees& settings) : order_(settings.items), until_(settings.items) {
+    std::iota(order_.begin(), order_.end(), 0);
+    RngStream random(tree_key(settings.seed, TreeDraw::kPopularity), 0);
+    random.shuffle(std::span<std::int32_t>(order_));
+    double sum = 0.0;
+    for (std::int64_t place = 0; place < settings.items; ++place) {
+      sum += std::pow(static_cast<double>(place + 1), -settings.popularity);
+      until_[place] = sum;
+    }
+  }
+
+  std::int32_t draw(RngStream& random) const {
+    const double wanted = random.uniform() * until_.back();
+    const auto place = std::ranges::upper_bound(until_, wanted) - until_.begin();
+    return order_[std::min<std::ptrdiff_t>(place, std::ssize(order_) - 1)];
+  }
+
+ private:
+  std::vector<std::int32_t> order_;
+  std::vector<double> until_;
+};
+
+/// What features weigh in the reviews of a user or of an item, and how likely praise is.
+struct FeatureHabits {
+  std::vector<double> weights;
+  std::vector<double> praise;
+};
+
+double zipf_weight(std::int64_t feature) {
+  return 1.0 / static_cast<double>(feature + 1);
+}
+
+/// A user mentions often what the path emphasises, and never what a branch does not know.
+FeatureHabits habits_of_user(const PlantedTrees& settings, const PlantedTree::Place& place) {
+  FeatureHabits habits;
+  double all = 0.0;
+  for (std::int64_t feature = 0; feature < settings.features; ++feature) {
+    habits.weights.push_back(zipf_weight(feature));
+    all += zipf_weight(feature);
+  }
+  for (std::size_t level = 0; level < place.features.size(); ++level) {
+    double& weight = habits.weights[place.features[level]];
+    if (place.branches[level] == TreeBranch::kAtLeast) weight = 0.4 * all;
+    if (place.branches[level] == TreeBranch::kBelow) weight = 0.08 * all;
+    if (place.branches[level] == TreeBranch::kUnknown) weight = 0.0;
+  }
+  return habits;
+}
+
+/// Reviews praise what an item is good at, and do not speak of what it does not have.
+FeatureHabits habits_of_item(const PlantedTrees& settings, const PlantedTree::Place& place) {
+  FeatureHabits habits;
+  habits.weights.assign(settings.features, 1.0);
+  habits.praise.assign(settings.features, 0.6);
+  for (std::size_t level = 0; level < place.features.size(); ++level) {
+    const std::int64_t feature = place.features[level];
+    const TreeBranch branch = place.branches[level];
+    habits.praise[feature] = branch == TreeBranch::kAtLeast ? 0.95 : 0.2;
+    habits.weights[feature] = branch == TreeBranch::kUnknown ? 0.0 : 2.0;
+  }
+  return habits;
+}
+
+struct WrittenReview {
+  std::int32_t item;
+  float rating;
+  std::vector<Mention> mentions;
+};
+
+class TreeReviewWriter {
+ public:
+  explicit TreeReviewWriter(const PlantedTrees& settings)
+      : settings_(settings),
+        user_tree_(planted_tree(settings, TreeDraw::kUserTree)),
+        item_tree_(planted_tree(settings, TreeDraw::kItemTree)),
+        popular_(settings) {
+    for (std::int64_t item = 0; item < settings.items; ++item) {
+      const PlantedTree::Place place =
+          item_tree_.draw_place(tree_key(settings.seed, TreeDraw::kItem), item, settings.personal);
+      items_.push_back(habits_of_item(settings, place));
+      item_factors_.push_back(place.factor);
+    }
+  }
+
+  std::vector<WrittenReview> write(std::int64_t user, std::int64_t count) const {
+    const PlantedTree::Place place =
+        user_tree_.draw_place(tree_key(settings_.seed, TreeDraw::kUser), user, settings_.personal);
+    const FeatureHabits habits = habits_of_user(settings_, place);
+    std::vector<WrittenReview> written;
+    for (std::int64_t number = 0; number < count; ++number) {
+      RngStream random(tree_key(settings_.seed, TreeDraw::kReview), static_cast<std::uint32_t>(user),
+                       static_cast<std::uint32_t>(number));
+      const std::int32_t item = choose(place.factor, written, random);
+      if (item < 0) continue;
+      const double rated = 3.3 + 0.9 * preference(place.factor, item) + settings_.noise * random.normal();
+      written.push_back({item, static_cast<float>(std::clamp(std::round(rated), 1.0, 5.0)),
+                         mention_features(habits, items_[item], random)});
+    }
+    return written;
+  }
+
+ private:
+  /// Of unit variance.
+  double preference(const std::vector<double>& user, std::int32_t item) const {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < user.size(); ++k) sum += user[k] * item_factors_[item][k];
+    return sum / std::sqrt(static_cast<double>(user.size()));
+  }
+
+  /// Looks at some items, as popular as they are, and takes the one that pleases most; −1 if all were
+  /// reviewed before.
+  std::int32_t choose(const std::vector<double>& user, const std::vector<WrittenReview>& before,
+                      RngStream& random) const {
+    constexpr int kLooks = 20;
+    std::int32_t best = -1;
+    double best_key = 0.0;
+    for (int look = 0; look < kLooks; ++look) {
+      const std::int32_t item = popular_.draw(random);
+      const double key = settings_.taste * preference(user, item) + gumbel_of(random);
+      if (best >= 0 && key <= best_key) continue;
+      const bool reviewed =
+          std::ranges::any_of(before, [&](const WrittenReview& review) { return review.item == item; });
+      if (reviewed) continue;
+      best = item;
+      best_key = key;
+    }
+    return best;
+  }
+
+  /// Without repetition: the largest of log-weights plus Gumbel noise.
+  std::vector<Mention> mention_features(const FeatureHabits& user, const FeatureHabits& item,
+                                        RngStream& random) const {
+    struct Key {
+      double key;
+      std::int32_t feature;
+    };
+    std::vector<Key> keys;
+    for (std::int32_t feature = 0; feature < settings_.features; ++feature) {
+      const double weight = user.weights[feature] * item.weights[feature];
+      if (weight > 0.0) keys.push_back({std::log(weight) + gumbel_of(random), feature});
+    }
+    const auto count = std::min<std::ptrdiff_t>(settings_.mentions, std::ssize(keys));
+    std::partial_sort(keys.begin(), keys.begin() + count, keys.end(),
+                      [](const Key& left, const Key& right) {
+                        return left.key != right.key ? left.key > right.key : left.feature < right.feature;
+                      });
+    std::vector<Mention> mentions;
+    const auto praises = static_cast<std::uint32_t>((settings_.phrases + 1) / 2);
+    const auto faults = static_cast<std::uint32_t>(settings_.phrases) - praises;
+    for (std::ptrdiff_t place = 0; place < count; ++place) {
+      const std::int32_t feature = keys[place].feature;
+      const bool praised = random.uniform() < item.praise[feature];
+      const std::uint32_t phrase = praised ? random.index(praises) : praises + random.index(faults);
+      mentions.push_back(
+          {feature, static_cast<std::int32_t>(phrase), static_cast<std::int8_t>(praised ? 1 : -1)});
+    }
+    return mentions;
+  }
+
+  const PlantedTrees& settings_;
+  PlantedTree user_tree_;
+  PlantedTree item_tree_;
+  PopularItems popular_;
+  std::vector<FeatureHabits> items_;
+  std::vector<std::vector<double>> item_factors_;
+};
+
+std::string tree_feature_name(std::int64_t feature) {
+  return fmt::format("feature{:03}", feature);
+}
+
+}  // namespace
+
+const Schema& PlantedTrees::schema() {
+  static const Schema schema =
+      SchemaBuilder<PlantedTrees>("trees", "Reviews with planted trees of users and of items.")
+          .field("users", &PlantedTrees::users, "users")
+          .at_least(1)
+          .at_most(10'000'000)
+          .field("items", &PlantedTrees::items, "items")
+          .at_least(2)
+          .at_most(1'000'000)
+          .field("features", &PlantedTrees::features, "features, Zipf-distributed")
+          .at_least(2)
+          .at_most(10'000)
+          .field("phrases", &PlantedTrees::phrases, "phrases of each feature, half of them praise")
+          .at_least(2)
+          .at_most(1000)
+          .field("reviews", &PlantedTrees::reviews, "reviews of all users together")
+          .at_least(1)
+          .at_most(1'000'000'000)
+          .field("mentions", &PlantedTrees::mentions, "mentioned features of a review")
+          .at_least(1)
+          .at_most(50)
+          .field("levels", &PlantedTrees::levels, "levels of questions in each planted tree")
+          .at_least(1)
+          .at_most(6)
+          .field("dimension", &PlantedTrees::dimension, "length of the planted vectors")
+          .at_least(1)
+          .at_most(64)
+          .field("personal", &PlantedTrees::personal,
+                 "standard deviation of personal terms; the branches of a root have 1")
+          .at_least(0)
+          .at_most(100)
+          .field("taste", &PlantedTrees::taste,
+                 "logits that a standard deviation of preference adds when users choose what to review")
+          .at_least(0)
+          .at_most(100)
+          .field("popularity", &PlantedTrees::popularity, "exponent of the items' Zipf distribution")
+          .at_least(0)
+          .at_most(10)
+          .field("noise", &PlantedTrees::noise, "standard deviation of a rating's error")
+          .at_least(0)
+          .at_most(100)
+          .field("seed", &PlantedTrees::seed, "seed")
+          .at_least(0)
+          .build();
+  return schema;
+}
+
+Reviews make_tree_reviews(ExecutionContext& context, const SourceKeys& keys) {
+  PlantedTrees settings;
+  assign_source_keys(PlantedTrees::schema(), &settings, keys);
+  return make_tree_reviews(context, settings);
+}
+
+Reviews make_tree_reviews(ExecutionContext& context, const PlantedTrees& settings) {
+  if (settings.reviews > settings.users * settings.items / 4) {
+    throw InvalidArgument(
+        fmt::format("{} reviews are more than a quarter of {} users × {} items: ask for fewer.",
+                    settings.reviews, settings.users, settings.items));
+  }
+  const TreeReviewWriter writer(settings);
+  const std::vector<std::int64_t> counts = counts_of_users(settings);
+  std::vector<std::vector<WrittenReview>> written(settings.users);
+  context.for_blocks(settings.users, 32, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t user = begin; user < end; ++user) written[user] = writer.write(user, counts[user]);
+  });
+  Reviews reviews;
+  std::vector<Mention> said;
+  for (std::int64_t user = 0; user < settings.users; ++user) {
+    if (written[user].empty()) continue;
+    const std::int32_t by = reviews.names.users.intern(fmt::format("user{:05}", user));
+    for (const WrittenReview& review : written[user]) {
+      said.clear();
+      for (const Mention& mention : review.mentions) {
+        said.push_back(
+            {reviews.names.features.intern(tree_feature_name(mention.feature)),
+             reviews.names.phrases.intern(fmt::format("phrase{:03}-{}", mention.feature, mention.phrase)),
+             mention.sentiment});
+      }
+      reviews.add(by, reviews.names.items.intern(fmt::format("item{:05}", review.item)), review.rating,
+                  said);
+    }
+    written[user] = {};
+  }
+  return reviews;
+}
+
+std::string planted_root(const PlantedTrees& settings) {
+  return tree_feature_name(planted_tree(settings, TreeDraw::kUserTree).root_feature());
+}
+
+}  // namespace olrank

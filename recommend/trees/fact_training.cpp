@@ -1,0 +1,281 @@
+#include "recommend/trees/fact_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "core/io/state_archive.h"
+#include "core/math/pair_loss.h"
+#include "recommend/trees/matrix_start.h"
+#include "recommend/trees/personal_terms.h"
+#include "recommend/trees/tree_growth.h"
+#include "recommend/trees/tree_model.h"
+
+namespace olrank {
+namespace {
+
+/// Mentions in the training, by user or by item.
+Profiles profiles_of_training(const TrainingData& data, ProfileKind kind) {
+  const Reviews& reviews = *data.reviews;
+  const bool of_users = kind == ProfileKind::kUser;
+  std::vector<MentionCount> counts;
+  for (const std::int64_t review : data.train) {
+    const std::int32_t row = of_users ? reviews.user[review] : reviews.item[review];
+    for (const Mention& mention : reviews.mentions_of(review))
+      counts.push_back(
+          {row, mention.feature, mention.sentiment > 0 ? 1 : 0, mention.sentiment > 0 ? 0 : 1});
+  }
+  std::ranges::sort(counts, [](const MentionCount& left, const MentionCount& right) {
+    return left.row != right.row ? left.row < right.row : left.feature < right.feature;
+  });
+  std::size_t merged = 0;
+  for (const MentionCount& count : counts) {
+    if (merged > 0 && counts[merged - 1].row == count.row && counts[merged - 1].feature == count.feature) {
+      counts[merged - 1].positive += count.positive;
+      counts[merged - 1].negative += count.negative;
+    } else {
+      counts[merged++] = count;
+    }
+  }
+  counts.resize(merged);
+  return make_profiles(of_users ? reviews.names.users.size() : reviews.names.items.size(),
+                       reviews.names.features.size(), counts, kind);
+}
+
+/// One of the two sides, users or items.
+struct TrainedSide {
+  explicit TrainedSide(Profiles of_rows)
+      : profiles(std::move(of_rows)), thresholds(equal_frequency_thresholds(profiles)) {
+    split.profiles = &profiles;
+    split.thresholds = &thresholds;
+    split.reached = reached_thresholds(profiles, thresholds);
+  }
+  TrainedSide(const TrainedSide&) = delete;
+  TrainedSide& operator=(const TrainedSide&) = delete;
+
+  Profiles profiles;
+  Thresholds thresholds;
+  SplitData split;
+};
+
+double squared_loss(const RatingRows& by_user, const FactorRows& users, const FactorRows& items) {
+  double sum = 0.0;
+  for (std::int64_t user = 0; user < by_user.rows(); ++user) {
+    const auto rated = by_user.others_of(user);
+    const auto ratings = by_user.ratings_of(user);
+    for (std::size_t place = 0; place < rated.size(); ++place)
+      sum += squared_distance(factor_product(users.row(user), items.row(rated[place])), ratings[place]);
+  }
+  return sum;
+}
+
+double pair_loss(std::span<const PreferencePair> pairs, const FactorRows& users, const FactorRows& items) {
+  double sum = 0.0;
+  for (const PreferencePair& pair : pairs) {
+    sum += logistic_loss(factor_product(users.row(pair.user), items.row(pair.winner)) -
+                         factor_product(users.row(pair.user), items.row(pair.loser)));
+  }
+  return sum;
+}
+
+class FactTraining : public RecommenderTraining {
+ public:
+  FactTraining(const RecommendSettings& settings, const TrainingData& data)
+      : settings_(settings),
+        data_(data),
+        users_(profiles_of_training(data, ProfileKind::kUser)),
+        items_(profiles_of_training(data, ProfileKind::kItem)),
+        next_items_(data.by_item.rows(), dimension()),
+        model_(untrained()) {}
+
+  std::int64_t passes() const override { return settings_.passes; }
+  std::int64_t passed() const override { return passed_; }
+  bool finished() const override { return settled_ || passed_ >= passes(); }
+  const Recommender& model() const override { return model_; }
+
+  TrainingPassReport advance(ExecutionContext& context) override;
+
+  nlohmann::ordered_json facts() const override {
+    const TreeModel& trees = model_.trees();
+    return {{"user_tree", {{"depth", trees.user_tree.depth()}, {"nodes", trees.user_tree.size()}}},
+            {"item_tree", {{"depth", trees.item_tree.depth()}, {"nodes", trees.item_tree.size()}}},
+            {"settled", settled_}};
+  }
+
+  void save(StateWriter& state) const override {
+    state.put("fact.passed", passed_);
+    state.put("fact.loss", loss_);
+    state.put("fact.settled", std::int64_t{settled_});
+    state.put("fact.start", next_items_.padded_values());
+    model_.save(state);
+  }
+  void load(StateReader& state) override {
+    passed_ = state.get_one<std::int64_t>("fact.passed");
+    loss_ = state.get_one<double>("fact.loss");
+    settled_ = state.get_one<std::int64_t>("fact.settled") != 0;
+    state.get_into("fact.start", next_items_.padded_values());
+    model_.replace(read_tree_model(state, TreeQuestions::kFeatures, data_.by_user.rows(),
+                                   data_.by_item.rows(), users_.profiles.features));
+  }
+
+ private:
+  int dimension() const { return static_cast<int>(settings_.factors.dimension); }
+
+  /// V_0.
+  FactorRows first_items() const {
+    return factorise_ratings(data_.by_user, data_.by_item.rows(),
+                             {.dimension = dimension(),
+                              .passes = settings_.trees.start_passes,
+                              .pair_weight = settings_.trees.tree_pair_weight,
+                              .seed = static_cast<std::uint64_t>(settings_.seed)});
+  }
+
+  TreeModel untrained() const {
+    TreeModel model;
+    model.user_tree = FactorTree(dimension());
+    model.item_tree = FactorTree(dimension());
+    model.users = FactorRows(data_.by_user.rows(), dimension());
+    model.items = FactorRows(data_.by_item.rows(), dimension());
+    model.user_leaf.assign(data_.by_user.rows(), 0);
+    model.item_leaf.assign(data_.by_item.rows(), 0);
+    model.user_profiles = users_.profiles;
+    model.item_profiles = items_.profiles;
+    return model;
+  }
+
+  DescentSettings descent() const {
+    return {.pair_weight = settings_.trees.tree_pair_weight,
+            .steps = static_cast<int>(settings_.trees.descent_steps),
+            .step_size = settings_.trees.descent_step_size};
+  }
+  GrowthSettings growth(std::int64_t depth, double penalty) const {
+    return {.depth = static_cast<int>(depth),
+            .least_rows = settings_.trees.node_rows,
+            .penalty = penalty,
+            .parent_factor = settings_.trees.parent_factor,
+            .finalists = settings_.trees.finalists,
+            .descent = descent()};
+  }
+
+  static std::vector<std::int32_t> rows_with_data(const RatingRows& ratings, const PairSource& pairs) {
+    std::vector<std::int32_t> rows;
+    for (std::int64_t row = 0; row < ratings.rows(); ++row) {
+      if (ratings.count(row) > 0 || pairs.concerns(row)) rows.push_back(static_cast<std::int32_t>(row));
+    }
+    return rows;
+  }
+
+  const RecommendSettings settings_;
+  const TrainingData& data_;
+  TrainedSide users_;
+  TrainedSide items_;
+  FactorRows next_items_;  // V_{t−1}
+  TreeRecommender model_;
+  std::int64_t passed_ = 0;
+  double loss_ = 0.0;
+  bool settled_ = false;
+};
+
+TrainingPassReport FactTraining::advance(ExecutionContext& context) {
+  const TreeSettings& trees = settings_.trees;
+  const std::int64_t pass = passed_ + 1;
+  if (pass == 1) next_items_ = first_items();
+  const std::vector<PreferencePair> pairs =
+      trees.tree_pair_weight > 0.0
+          ? sample_preference_pairs(data_.by_user, data_.by_item.rows(), trees.pairs_per_rating,
+                                    static_cast<std::uint64_t>(settings_.seed), pass)
+          : std::vector<PreferencePair>{};
+  const bool personal_now = trees.personal == PersonalTerms::kEvery;
+  TreeModel model = model_.trees();
+
+  const UserPairs user_pairs(pairs, data_.by_user.rows(), next_items_);
+  const std::vector<std::int32_t> user_rows = rows_with_data(data_.by_user, user_pairs);
+  users_.split.dimension = dimension();
+  users_.split.sums = squared_sums_of_rows(data_.by_user, next_items_);
+  GrownTree of_users = grow_tree(context, users_.split, user_rows, &user_pairs,
+                                 growth(trees.user_depth, trees.user_penalty));
+  double penalty = of_users.penalty;
+  if (personal_now) {
+    penalty += add_user_terms(context, users_.split, user_rows, &user_pairs, trees.user_penalty, descent(),
+                              of_users.factors);
+  }
+  users_.split.sums = {};
+  model.user_tree = std::move(of_users.tree);
+  model.user_leaf = std::move(of_users.leaf_of);
+  model.users = std::move(of_users.factors);
+
+  const ItemPairs item_pairs(pairs, data_.by_item.rows(), model.users);
+  const std::vector<std::int32_t> item_rows = rows_with_data(data_.by_item, item_pairs);
+  items_.split.dimension = dimension();
+  items_.split.sums = squared_sums_of_rows(data_.by_item, model.users);
+  GrownTree of_items = grow_tree(context, items_.split, item_rows, &item_pairs,
+                                 growth(trees.item_depth, trees.item_penalty));
+  penalty += of_items.penalty;
+  if (personal_now) {
+    penalty += add_item_terms(items_.split, item_rows, &item_pairs, trees.item_penalty, descent(),
+                              of_items.factors);
+  }
+  model.item_tree = std::move(of_items.tree);
+  model.item_leaf = std::move(of_items.leaf_of);
+  model.items = std::move(of_items.factors);
+  next_items_ = model.items;
+
+  const auto whole_loss = [&] {
+    return squared_loss(data_.by_user, model.users, model.items) +
+           trees.tree_pair_weight * pair_loss(pairs, model.users, model.items) + penalty;
+  };
+  const double loss = whole_loss();
+  settled_ = pass > 1 && std::fabs(loss_ - loss) < trees.least_change * std::fabs(loss_);
+  loss_ = loss;
+  passed_ = pass;
+  if (!personal_now && finished()) {
+    const UserPairs last_pairs(pairs, data_.by_user.rows(), model.items);
+    users_.split.sums = squared_sums_of_rows(data_.by_user, model.items);
+    penalty += add_user_terms(context, users_.split, user_rows, &last_pairs, trees.user_penalty, descent(),
+                              model.users);
+    users_.split.sums = {};
+    items_.split.sums = squared_sums_of_rows(data_.by_item, model.users);
+    penalty +=
+        add_item_terms(items_.split, item_rows, &item_pairs, trees.item_penalty, descent(), model.items);
+    loss_ = whole_loss();
+  }
+  items_.split.sums = {};
+  TrainingPassReport report{.pass = pass};
+  const double squared = squared_loss(data_.by_user, model.users, model.items);
+  report.losses = {
+      {"loss", loss_}, {"squared", squared}, {"pairs", loss_ - squared - penalty}, {"penalty", penalty}};
+  report.pairs = std::ssize(pairs);
+  model_.replace(std::move(model));
+  return report;
+}
+
+}  // namespace
+
+std::int64_t plan_fact(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
+  constexpr std::int64_t kDouble = sizeof(double);
+  const int dimension = static_cast<int>(settings.factors.dimension);
+  const std::int64_t sums = squared_sums_size(dimension) * kDouble;
+  const std::int64_t row = FactorRows::padded(dimension) * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t pairs = counts.reviews * settings.trees.pairs_per_rating;
+  const std::int64_t entries =
+      std::min(counts.mentions, std::max(counts.users, counts.items) * counts.features);
+  // Sums of the larger side, and per thread those between thresholds; factors of both sides in the old and
+  // the new model and at the start; pairs with their index and gathered vectors; mentions while they are
+  // counted, then profiles of both sides with copies in the model.
+  return std::max(counts.users, counts.items) * sums + threads * (kMostThresholds + 8) * sums +
+         4 * (counts.users + counts.items) * row + pairs * (2 * row + 80) + counts.mentions * 32 +
+         entries * 64;
+}
+
+std::unique_ptr<RecommenderTraining> start_fact(const RecommendSettings& settings,
+                                                const TrainingData& data) {
+  return std::make_unique<FactTraining>(settings, data);
+}
+
+std::unique_ptr<Recommender> read_fact(StateReader& state, const ReviewCounts& counts) {
+  return std::make_unique<TreeRecommender>(
+      read_tree_model(state, TreeQuestions::kFeatures, counts.users, counts.items, counts.features));
+}
+
+}  // namespace olrank

@@ -1,0 +1,80 @@
+#include "recommend/trees/profiles.h"
+
+#include <algorithm>
+
+namespace olrank {
+
+std::optional<float> profile_value(std::span<const ProfileEntry> profile, std::int32_t feature) {
+  const auto place = std::ranges::lower_bound(profile, feature, {}, &ProfileEntry::feature);
+  if (place == profile.end() || place->feature != feature) return std::nullopt;
+  return place->value;
+}
+
+Profiles make_profiles(std::int64_t rows, std::int64_t features, std::span<const MentionCount> counts,
+                       ProfileKind kind) {
+  Profiles profiles;
+  profiles.features = features;
+  profiles.begin.assign(rows + 1, 0);
+  std::vector<std::int64_t> mentions(rows, 0);
+  std::vector<MentionCount> sorted(counts.begin(), counts.end());
+  std::ranges::sort(sorted, [](const MentionCount& left, const MentionCount& right) {
+    return left.row != right.row ? left.row < right.row : left.feature < right.feature;
+  });
+  for (const MentionCount& count : sorted) {
+    mentions[count.row] += count.positive + count.negative;
+    if (count.positive + count.negative > 0) ++profiles.begin[count.row + 1];
+  }
+  for (std::int64_t row = 0; row < rows; ++row) profiles.begin[row + 1] += profiles.begin[row];
+  profiles.entries.reserve(sorted.size());
+  for (const MentionCount& count : sorted) {
+    if (count.positive + count.negative == 0) continue;
+    const std::int32_t value =
+        count.positive + (kind == ProfileKind::kUser ? count.negative : -count.negative);
+    profiles.entries.push_back(
+        {count.feature, static_cast<float>(value) / static_cast<float>(mentions[count.row])});
+  }
+  return profiles;
+}
+
+Thresholds equal_frequency_thresholds(const Profiles& profiles) {
+  std::vector<std::vector<float>> values(profiles.features);
+  for (const ProfileEntry& entry : profiles.entries) values[entry.feature].push_back(entry.value);
+  Thresholds thresholds;
+  for (std::vector<float>& of_feature : values) {
+    std::ranges::sort(of_feature);
+    const std::size_t first = thresholds.values.size();
+    for (int cut = 1; cut <= kMostThresholds; ++cut) {
+      if (of_feature.empty()) break;
+      const float value = of_feature[of_feature.size() * cut / (kMostThresholds + 1)];
+      if (value <= of_feature.front()) continue;  // nothing would be below it
+      if (thresholds.values.size() > first && thresholds.values.back() == value) continue;
+      thresholds.values.push_back(value);
+    }
+    // Frequent lowest values can swallow every cut although others follow.
+    if (thresholds.values.size() == first && !of_feature.empty() &&
+        of_feature.back() > of_feature.front()) {
+      thresholds.values.push_back(*std::ranges::upper_bound(of_feature, of_feature.front()));
+    }
+    thresholds.begin.push_back(static_cast<std::int64_t>(thresholds.values.size()));
+  }
+  return thresholds;
+}
+
+Thresholds same_threshold(std::int64_t features, float threshold) {
+  Thresholds thresholds;
+  thresholds.values.assign(features, threshold);
+  for (std::int64_t feature = 1; feature <= features; ++feature) thresholds.begin.push_back(feature);
+  return thresholds;
+}
+
+std::vector<std::uint8_t> reached_thresholds(const Profiles& profiles, const Thresholds& thresholds) {
+  std::vector<std::uint8_t> reached(profiles.entries.size());
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const std::span<const float> cuts = thresholds.of(profiles.entries[i].feature);
+    const auto above = std::ranges::upper_bound(cuts, profiles.entries[i].value);
+    reached[i] = static_cast<std::uint8_t>(above - cuts.begin());
+  }
+  return reached;
+}
+
+}  // namespace olrank

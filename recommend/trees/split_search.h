@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/runtime/execution_context.h"
+#include "recommend/trees/factor_tree.h"
+#include "recommend/trees/profiles.h"
+#include "recommend/trees/squared_sums.h"
+
+namespace olrank {
+
+/// A question that a node may ask, with what the closed form says about it.
+struct SplitCandidate {
+  std::int32_t feature = -1;
+  std::int32_t cut = 0;  // number of the threshold among those of the feature
+  float threshold = 0.0F;
+  /// By how much Σ_c squared error + λ‖x_c − anchor‖² falls from x_c = anchor to its minimum.
+  double reduction = 0.0;
+};
+
+/// What all nodes of a tree share.
+struct SplitData {
+  const Profiles* profiles = nullptr;
+  const Thresholds* thresholds = nullptr;
+  std::vector<std::uint8_t> reached;  // reached_thresholds()
+  std::vector<double> sums;           // squared_sums_of_rows()
+  int dimension = 0;
+
+  std::span<const double> sums_of(std::int64_t row) const {
+    const std::int64_t size = squared_sums_size(dimension);
+    return {sums.data() + row * size, static_cast<std::size_t>(size)};
+  }
+};
+
+/// The branch of each row under a question.
+std::vector<std::uint8_t> parts_of_rows(const SplitData& data, std::span<const std::int32_t> rows,
+                                        std::int32_t feature, std::int32_t cut);
+
+/// The `wanted` questions of greatest reduction among those that make two parts with rows; on ties by
+/// feature, then by threshold. A feature costs one pass over its mentions: squared sums are gathered
+/// between thresholds, and running sums over these give the parts of every threshold.
+std::vector<SplitCandidate> best_splits(ExecutionContext& context, const SplitData& data,
+                                        std::span<const std::int32_t> rows, std::span<const double> anchor,
+                                        double lambda, std::int64_t wanted);
+
+}  // namespace olrank

@@ -1,0 +1,63 @@
+#include "recommend/trees/tree_settings.h"
+
+namespace olrank {
+
+const Schema& TreeSettings::schema() {
+  static const Schema schema =
+      SchemaBuilder<TreeSettings>("recommend", "Factorisation trees.")
+          .field("user_depth", &TreeSettings::user_depth, "levels of questions in the users' tree")
+          .symbol("h")
+          .at_least(0)
+          .at_most(12)
+          .field("item_depth", &TreeSettings::item_depth, "levels of questions in the items' tree of fact")
+          .at_least(0)
+          .at_most(12)
+          .field("node_rows", &TreeSettings::node_rows,
+                 "users or items that a node must have to ask a question")
+          .at_least(2)
+          .field("parent_factor", &TreeSettings::parent_factor,
+                 "a node's factor is its parent's plus a term of its own, and only this is penalised")
+          .field("personal", &TreeSettings::personal,
+                 "when each user and item gets a term of its own: after the last pass of fact, or in every "
+                 "one")
+          .field("user_penalty", &TreeSettings::user_penalty,
+                 "weight of the squared factors in the users' tree")
+          .symbol("λ_u")
+          .above(0)
+          .field("item_penalty", &TreeSettings::item_penalty, "weight of the squared factors of items")
+          .symbol("λ_v")
+          .above(0)
+          .field("tree_pair_weight", &TreeSettings::tree_pair_weight,
+                 "weight of the loss of a pair against a rating's squared error in fact")
+          .symbol("λ_b")
+          .at_least(0)
+          .field("pairs_per_rating", &TreeSettings::pairs_per_rating,
+                 "pairs that fact draws for each rating in each pass")
+          .at_least(1)
+          .at_most(100)
+          .field("finalists", &TreeSettings::finalists,
+                 "candidates of a split that are fitted with their pairs, after the closed form has "
+                 "screened all")
+          .at_least(1)
+          .at_most(1000)
+          .field("descent_steps", &TreeSettings::descent_steps,
+                 "steps of AdaGrad that fit factors to pairs")
+          .at_least(1)
+          .at_most(100000)
+          .field("descent_step_size", &TreeSettings::descent_step_size, "step of AdaGrad in these fits")
+          .above(0)
+          .at_most(10)
+          .field("start_passes", &TreeSettings::start_passes,
+                 "passes of the plain factorisation that gives the first item factors")
+          .at_least(1)
+          .at_most(100000)
+          .field("least_change", &TreeSettings::least_change,
+                 "the training ends once a pass changes the loss by less than this share")
+          .at_least(0)
+          .at_most(1)
+          .field("like_at", &TreeSettings::like_at, "lowest rating that is a like in fmf's questions")
+          .build();
+  return schema;
+}
+
+}  // namespace olrank

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+/// When personal terms are added to the factors of leaves: after the last pass, or in every pass, so that
+/// the other side's tree sees them. Which one is meant is not said in Jia, PhD thesis, UVA 2022, §4.2.
+enum class PersonalTerms { kEnd, kEvery };
+template <>
+struct EnumNames<PersonalTerms> {
+  static constexpr std::array values = {std::pair{PersonalTerms::kEnd, std::string_view("end")},
+                                        std::pair{PersonalTerms::kEvery, std::string_view("every")}};
+};
+
+/// The trees of fact and fmf. Jia, PhD thesis, UVA 2022, prints depth 6 and dimension 20, no other value.
+struct TreeSettings {
+  std::int64_t user_depth = 6;  // h
+  std::int64_t item_depth = 6;
+  std::int64_t node_rows = 20;
+  bool parent_factor = true;
+  PersonalTerms personal = PersonalTerms::kEvery;
+  double user_penalty = 300.0;      // λ_u
+  double item_penalty = 300.0;      // λ_v
+  double tree_pair_weight = 5.0;  // λ_b
+  std::int64_t pairs_per_rating = 2;
+  std::int64_t finalists = 5;
+  std::int64_t descent_steps = 30;
+  double descent_step_size = 0.1;
+  std::int64_t start_passes = 10;
+  double least_change = 1e-3;
+  double like_at = 4.0;
+
+  static const Schema& schema();
+};
+
+}  // namespace olrank

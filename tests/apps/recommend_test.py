@@ -1,0 +1,230 @@
+"""`olrank recommend`: its files, lists that are recomputed here, restarts to the same bits, and what it refuses."""
+
+import json
+import math
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+DATA = "synth:factors?users=60&items=50&features=8&phrases=4&reviews=700&seed=3"
+KINDS = ("mter", "mter-s", "mter-sa", "efm", "bprmf", "nmf", "popular")
+FAST = {"mter": 6, "mter-s": 6, "mter-sa": 6, "efm": 4, "bprmf": 6, "nmf": 4, "popular": 1}
+
+
+def olrank(*arguments, **options):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+
+
+def sentence_of(done):
+    return done.stderr.strip().splitlines()[-1]
+
+
+class Recommend(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name)
+
+    def done(self, *arguments, code=0):
+        done = olrank("recommend", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def train(self, *arguments, out="o", kind="mter", data=DATA, code=0):
+        return self.done("train", "--kind", kind, "--data", data, "--out", self.root / out, "--passes", FAST[kind],
+                         "--threads", 1, "--quiet", *arguments, code=code)
+
+    def summary(self, out="o"):
+        return json.loads((self.root / out / "summary.json").read_text())
+
+    def test_every_kind_trains_lists_and_explains_or_says_that_it_cannot(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                self.train(kind=kind, out=kind)
+                summary = self.summary(kind)
+                for cutoff in (10, 20, 50, 100):
+                    self.assertTrue(0 <= summary["test"][f"ndcg@{cutoff}"] <= 1)
+                curve = [json.loads(line) for line in (self.root / kind / "curve.jsonl").read_text().splitlines()]
+                self.assertEqual(len(curve), FAST[kind])
+                told = json.loads(self.done("rank", "--model", self.root / kind, "--user", "user00004", "--k", 5, "--json").stdout)
+                self.assertEqual([item["rank"] for item in told["items"]], [1, 2, 3, 4, 5])
+                scores = [item["score"] for item in told["items"]]
+                self.assertEqual(scores, sorted(scores, reverse=True))
+                item = told["items"][0]["item"]
+                explains = kind.startswith("mter") or kind == "efm"
+                explained = self.done("explain", "--model", self.root / kind, "--user", "user00004", "--item", item, "--json",
+                                      code=0 if explains else 2)
+                if explains:
+                    reasons = json.loads(explained.stdout)
+                    self.assertEqual(len(reasons["features"]), 3)
+                    self.assertEqual(len(reasons["sentences"]), 3)
+
+    def test_figures_are_those_of_the_lists(self):
+        """NDCG@10 of the test part from the TREC run of all users and the reviews themselves."""
+        file = self.root / "r.jsonl"
+        self.done("synth", DATA.removeprefix("synth:"), "--out", file)
+        self.train(kind="bprmf", data=file)
+        judged = json.loads(self.done("eval", "--model", self.root / "o", "--json").stdout)
+        self.assertEqual(judged["ndcg@10"], self.summary()["test"]["ndcg@10"])
+        lists = {}
+        for line in self.done("rank", "--model", self.root / "o", "--all-users", "--k", 50, "--trec").stdout.splitlines():
+            user, _, item, rank, _, _ = line.split()
+            lists.setdefault(user, []).append(item)
+            self.assertEqual(int(rank), len(lists[user]))
+        reviewed = {}
+        for line in file.read_text().splitlines():
+            review = json.loads(line)
+            reviewed.setdefault(review["user"], set()).add(review["item"])
+        items = set().union(*reviewed.values())
+        for user, listed in lists.items():  # all items but those of the training
+            self.assertEqual(len(listed), len(set(listed)))
+            self.assertLessEqual(items - set(listed), reviewed[user])
+        # Held out are reviews that a list still has; both parts together.
+        parts = [json.loads(self.done("eval", "--model", self.root / "o", "--part", part, "--json").stdout)
+                 for part in ("test", "validation")]
+        found = {user: [rank for rank, item in enumerate(listed) if item in reviewed[user]] for user, listed in lists.items()}
+        held_out = sum(map(len, found.values()))
+        summary = self.summary()["data"]
+        self.assertLessEqual(held_out, summary["test_reviews"] + summary["validation_reviews"])
+        best = sum(sum(1 / math.log2(rank + 2) for rank in ranks if rank < 10) for ranks in found.values())
+        # A user's gain is at most that of both parts together.
+        self.assertLessEqual(max(part["ndcg@10"] for part in parts), best)
+
+    def test_threads_and_restarts_change_no_bit(self):
+        whole = {}
+        for kind in ("mter", "efm", "bprmf"):
+            self.train(kind=kind, out=kind + "1")
+            self.train("--threads", 4, kind=kind, out=kind + "4")
+            whole[kind] = self.summary(kind + "1")["result_fingerprint"]
+            self.assertEqual(self.summary(kind + "4")["result_fingerprint"], whole[kind])
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(signal=number):
+                out = self.root / f"killed{number}"
+                command = [PROGRAM, "recommend", "train", "--kind", "mter", "--data", DATA, "--out", out, "--passes",
+                           "400", "--threads", "1", "--quiet"]
+                program = subprocess.Popen(list(map(str, command)))
+                deadline = time.monotonic() + 60
+                while time.monotonic() < deadline:
+                    curve = out / "curve.jsonl"
+                    if curve.exists() and curve.read_text().count("\n") >= 3:
+                        break
+                    time.sleep(0.02)
+                program.send_signal(number)
+                code = program.wait(timeout=60)
+                self.assertIn(code, (143, -number, 0))
+                self.assertFalse((out / "summary.json").exists() and code != 0)
+                self.assertEqual(olrank(*command[1:], "--resume").returncode, 0)
+                if number == signal.SIGTERM:
+                    reference = json.loads((out / "summary.json").read_text())["result_fingerprint"]
+                else:
+                    self.assertEqual(json.loads((out / "summary.json").read_text())["result_fingerprint"], reference)
+        uninterrupted = self.root / "whole"
+        self.assertEqual(olrank("recommend", "train", "--kind", "mter", "--data", DATA, "--out", uninterrupted, "--passes",
+                                400, "--threads", 2, "--quiet").returncode, 0)
+        self.assertEqual(json.loads((uninterrupted / "summary.json").read_text())["result_fingerprint"], reference)
+
+    def test_a_finished_training_is_kept_and_another_one_refused(self):
+        self.train(kind="nmf")
+        self.assertIn("--resume", sentence_of(self.train(kind="nmf", code=2)))
+        self.train("--resume", kind="nmf")
+        self.assertIn("dimension", sentence_of(self.train("--resume", "--dimension", 3, kind="nmf", code=2)))
+        self.train("--force", "--dimension", 3, kind="nmf")
+
+    def test_several_models_are_compared_over_users(self):
+        self.train(kind="popular", out="a")
+        self.train(kind="bprmf", out="b")
+        both = json.loads(self.done("eval", "--model", self.root / "a", "--model", self.root / "b", "--json").stdout)
+        against = both[1]["against_first"]["ndcg@50"]
+        self.assertAlmostEqual(against["difference"], both[1]["ndcg@50"] - both[0]["ndcg@50"], places=9)
+        self.assertTrue(0 <= against["p"] <= 1)
+
+    def test_files_configure_and_flags_win(self):
+        config = self.root / "c.toml"
+        config.write_text('[recommend]\nkind = "nmf"\ndimension = 7\npenalty = 0.5\n')
+        printed = self.done("train", "--config", config, "--penalty", 0.25, "--print-config").stdout
+        self.assertIn("dimension = 7", printed)
+        self.assertIn("penalty = 0.25", printed)
+        self.assertNotIn("pair_weight", printed)
+
+    def test_a_study_trains_each_cell_once(self):
+        config = self.root / "s.toml"
+        config.write_text(f"""[recommend]
+passes = 3
+dimension = 4
+
+[recommend_study]
+kinds = ["bprmf", "popular"]
+data = ["{DATA.replace('seed=3', 'seed={seed}')}"]
+seeds = [1, 2, 3]
+sweep = "factor_penalty"
+values = ["0.01", "0.1"]
+baseline = "popular"
+""")
+        first = self.done("study", config, "--out", self.root / "s", "--json", "--quiet")
+        rows = json.loads(first.stdout)
+        self.assertEqual([(row["kind"], row["value"]) for row in rows], [("bprmf", "0.01"), ("bprmf", "0.1"), ("popular", "")])
+        self.assertIn("p", rows[0]["ndcg@50"])
+        cells = {file: file.stat().st_mtime_ns for file in (self.root / "s/cells").iterdir()}
+        self.assertEqual(len(cells), 9)
+        self.assertEqual(self.done("study", config, "--out", self.root / "s", "--json", "--quiet").stdout, first.stdout)
+        self.assertEqual({file: file.stat().st_mtime_ns for file in cells}, cells)
+        self.assertEqual(len((self.root / "s/results.csv").read_text().splitlines()), 10)
+        tuned = olrank("tune", config, "--out", self.root / "s", "--json", "--quiet")
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        best = max((row for row in rows if row["kind"] == "bprmf"), key=lambda row: row["validation"])
+        chosen = json.loads(tuned.stdout)
+        self.assertEqual([(row["kind"], row["value"]) for row in chosen], [("bprmf", best["value"]), ("popular", "")])
+        self.assertEqual(chosen[0]["ndcg@50"]["mean"], best["ndcg@50"]["mean"])
+
+    def test_users_without_a_training_review_are_left_out_and_counted(self):
+        lines = [{"user": f"u{n}", "item": f"i{m}", "rating": 3} for n in range(20) for m in range(1 if n < 10 else 6)]
+        file = self.root / "r.jsonl"
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.train(kind="popular", data=file)
+        summary = self.summary()
+        self.assertGreater(summary["data"]["users_without_training"], 0)
+        self.assertEqual(summary["data"]["users"], 20)
+
+    def test_what_is_wrong_is_said_in_a_sentence_and_nothing_is_written(self):
+        bad = self.root / "bad.jsonl"
+        good = '{"user":"a","item":"b","rating":3,"opinions":[["f","p",1]]}\n'
+        for line, place in (('{"user":"a","item":"b","rating":3', "2:34"), ('{"user":"a","item":"b","rating":6}', "2:33"),
+                            ('{"user":"a","item":"b","rating":3,"opinions":[["f","p",0]]}', "2:56"), ("nonsense", "2:1")):
+            bad.write_text(good + line + "\n")
+            done = self.train(kind="popular", data=bad, code=1)
+            self.assertIn(f"{bad}:{place}: ", sentence_of(done))
+            self.assertFalse((self.root / "o").exists())
+        for arguments, word in ((("--kind", "mtre"), "mter"), (("--kind", "nmf", "--pairs", 10), "does not apply"),
+                                (("--dimension", 0, "--kind", "nmf"), "at least 1"), (("--pear-weight", 1), "--pair-weight"),
+                                (("--kind", "mter", "--max-memory", "1kB"), "memory"),
+                                (("--kind", "mter", "--split", "users"), "split = reviews"),
+                                (("--train-share", 0.9, "--validation-share", 0.2), "at most 1")):
+            done = olrank("recommend", "train", "--data", DATA, "--out", self.root / "o", *arguments)
+            self.assertEqual(done.returncode, 2, (arguments, done.stderr))
+            self.assertIn(word, sentence_of(done))
+            self.assertFalse((self.root / "o").exists(), arguments)
+        self.train(kind="popular", out="m")
+        for arguments, word in ((("rank", "--user", "user0004"), "user00004"), (("explain", "--user", "user00004", "--item", "x"), "'x'"),
+                                (("explain", "--user", "nobody", "--item", "item00001"), "nobody")):
+            done = olrank("recommend", arguments[0], "--model", self.root / "m", *arguments[1:])
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(word, sentence_of(done))
+        self.assertEqual(olrank("recommend", "rank", "--model", self.root / "none", "--user", "u").returncode, 1)
+        damaged = self.root / "m/model.safetensors"
+        damaged.write_bytes(damaged.read_bytes()[:-7])
+        self.assertEqual(olrank("recommend", "rank", "--model", self.root / "m", "--user", "user00004").returncode, 1)
+        for source, word in (("factor", "factors"), ("factors?user=3", "users"), ("factors?users=0", "at least 1"),
+                             ("factors?users", "key=value"), ("factors?users=2&items=2&reviews=100", "fewer")):
+            done = olrank("recommend", "synth", source, "--out", self.root / "x.jsonl")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(word, sentence_of(done))
+            self.assertFalse((self.root / "x.jsonl").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,124 @@
+"""Interviews of new users: piped answers, JSON, both trees, and the page answered to the end in a browser without network."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "serve"))
+import browser  # noqa: E402
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+SMALL = ["--passes", "1", "--dimension", "5", "--user-depth", "3", "--item-depth", "3", "--descent-steps", "5", "--start-passes", "3"]
+
+
+def olrank(*words, answers=None):
+    return subprocess.run([PROGRAM, *map(str, words)], input=answers, capture_output=True, text=True, timeout=60)
+
+
+class Interviews(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.folder = pathlib.Path(cls.temporary.name)
+        data = cls.folder / "reviews.jsonl"
+        cls.run_well("recommend", "synth", "trees?users=150&items=60&features=15&reviews=1500", "--out", data)
+        for kind in ("fact", "fmf"):
+            flags = SMALL if kind == "fact" else ["--passes", "1", "--dimension", "5", "--user-depth", "3"]
+            cls.run_well("recommend", "train", "--kind", kind, "--data", data, "--out", cls.folder / kind, *flags)
+        cls.run_well("recommend", "train", "--kind", "popular", "--data", data, "--out", cls.folder / "popular")
+
+    @classmethod
+    def run_well(cls, *words, answers=None):
+        done = olrank(*words, answers=answers)
+        if done.returncode != 0:
+            raise AssertionError(f"{words}: {done.stderr}")
+        return done.stdout
+
+    def trees(self, kind="fact"):
+        file = self.folder / f"{kind}-trees.json"
+        self.run_well("recommend", "interview", "--model", self.folder / kind, "--trees", file)
+        return json.loads(file.read_text())
+
+    def test_answers_lead_through_the_tree(self):
+        for kind in ("fact", "fmf"):
+            nodes = self.trees(kind)["user_tree"]["nodes"]
+            for word, key in (("1", "at_least"), ("<", "below"), ("unknown", "unknown")):
+                said = json.loads(self.run_well("recommend", "interview", "--model", self.folder / kind, "--json", "--k", 5,
+                                                answers=f"{word}\n" * 9))
+                node = 0
+                for step in said["steps"]:
+                    self.assertEqual((step["node"], step["subject"], step["answer"]), (node, nodes[node]["feature"], key))
+                    node = nodes[node][key]
+                self.assertTrue(said["finished"])
+                self.assertEqual(said["node"], node)
+                self.assertNotIn("feature", nodes[node])
+                self.assertEqual([item["rank"] for item in said["list"]], [1, 2, 3, 4, 5])
+                self.assertEqual(said["list"], said["steps"][-1]["list"])
+
+    def test_speaks_plainly_in_the_terminal(self):
+        text = self.run_well("recommend", "interview", "--model", self.folder / "fact", "--k", 3, answers="perhaps\na lot\nquit\n")
+        self.assertRegex(text, r"How much does feature\d{3} matter to you\?")
+        self.assertIn("'perhaps' is no answer", text)
+        self.assertIn("The interview ended early", text)
+        early = json.loads(self.run_well("recommend", "interview", "--model", self.folder / "fact", "--json", answers=""))
+        self.assertEqual((early["steps"], early["finished"], early["list"]), ([], False, early["before"]))
+
+    def test_refuses_what_it_cannot_ask(self):
+        done = olrank("recommend", "interview", "--model", self.folder / "popular", answers="1\n")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("A recommender of kind popular has no tree of questions", done.stderr)
+        done = olrank("recommend", "interview", "--model", self.folder / "fact", "--json", answers="perhaps\n")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+
+    def page(self, kind):
+        file = self.folder / f"{kind}.html"
+        self.run_well("recommend", "interview", "--model", self.folder / kind, "--html", file, "--k", 10)
+        return file
+
+    def test_page_needs_no_network(self):
+        text = self.page("fact").read_text()
+        for word in ("http:", "https:", "src=", "@import", "url("):
+            self.assertNotIn(word, text.replace("http://www.w3.org", ""))
+
+    @unittest.skipUnless(browser.PROGRAM, "Chromium is not installed")
+    def test_page_is_answered_to_the_end(self):
+        with browser.Browser() as tab:
+            for kind in ("fact", "fmf"):
+                nodes = self.trees(kind)["user_tree"]["nodes"]
+                file = self.page(kind)
+                tab.open(file.as_uri())
+                tab.wait_for("document.body && document.body.dataset.state === 'asking'")
+                # As in the terminal, with each list.
+                answers = ["at_least", "unknown", "below"]
+                said = json.loads(self.run_well("recommend", "interview", "--model", self.folder / kind, "--json",
+                                                answers="1\n3\n2\n"))
+                node, number = 0, 0
+                while tab.value("document.body.dataset.state") == "asking":
+                    self.assertIn(nodes[node]["feature"], tab.value("document.getElementById('question').textContent"))
+                    branch = ("at_least", "below", "unknown").index(answers[number])
+                    tab.value(f"document.querySelectorAll('#answers button')[{branch}].click()")
+                    node = nodes[node][answers[number]]
+                    shown = tab.value("[...document.querySelectorAll('#list li')].map(line => line.firstChild.textContent)")
+                    self.assertEqual(shown, [item["item"] for item in said["steps"][number]["list"]])
+                    self.assertEqual(tab.value("document.body.dataset.node"), str(node))
+                    number += 1
+                self.assertEqual((number, node), (len(said["steps"]), said["node"]))
+                self.assertGreater(number, 0)
+                self.assertEqual(tab.value("document.querySelectorAll('#answers button').length"), 0)
+                # The path is open in the tree; starting again brings the first list back.
+                self.assertTrue(tab.value(f"document.getElementById('user-{node}').classList.contains('here')"))
+                tab.value("document.getElementById('again').click()")
+                self.assertEqual(tab.value("document.body.dataset.node"), "0")
+                self.assertEqual(tab.value("[...document.querySelectorAll('#list li')].map(line => line.textContent)"),
+                                 [item["item"] for item in said["before"]])
+                self.assertEqual(tab.value("document.querySelectorAll('#items details').length > 0"), kind == "fact")
+            self.assertEqual(tab.problems, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

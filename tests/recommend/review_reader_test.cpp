@@ -1,0 +1,121 @@
+#include "recommend/review_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kTwoReviews =
+    R"({"user":"ann","item":"phone","rating":4,"opinions":[["battery","lasts",1],["screen","dim",-1]]})"
+    "\n"
+    R"( { "opinions" : [ ] , "rating" : 2.5e0, "item":"caf\u00e9 \ud83d\ude00\"", "user":"bob" } )"
+    "\n\n";
+
+std::string problem(std::string_view text) {
+  return message_of<DataError>([&] { parse_reviews(text, "r.jsonl"); });
+}
+
+TEST(ReviewReaderTest, ReadsReviewsInAnyOrderOfKeys) {
+  const Reviews reviews = parse_reviews(kTwoReviews, "r.jsonl");
+  ASSERT_EQ(reviews.size(), 2);
+  EXPECT_EQ(reviews.names.users[reviews.user[0]], "ann");
+  EXPECT_EQ(reviews.names.items[reviews.item[1]], "café 😀\"");
+  EXPECT_EQ(reviews.rating[1], 2.5F);
+  ASSERT_EQ(reviews.mentions_of(0).size(), 2U);
+  EXPECT_EQ(reviews.names.features[reviews.mentions_of(0)[1].feature], "screen");
+  EXPECT_EQ(reviews.names.phrases[reviews.mentions_of(0)[1].phrase], "dim");
+  EXPECT_EQ(reviews.mentions_of(0)[1].sentiment, -1);
+  EXPECT_TRUE(reviews.mentions_of(1).empty());
+}
+
+TEST(ReviewReaderTest, WrittenReviewsReadBackFromEveryFormat) {
+  const TemporaryFolder folder;
+  const Reviews reviews = parse_reviews(kTwoReviews, "r.jsonl");
+  for (const char* name : {"r.jsonl", "r.jsonl.gz", "r.jsonl.zst"}) {
+    write_reviews(reviews, folder.path() / name);
+    const Reviews back = read_reviews(folder.path() / name);
+    EXPECT_EQ(back.names, reviews.names) << name;
+    EXPECT_EQ(back.user, reviews.user) << name;
+    EXPECT_EQ(back.rating, reviews.rating) << name;
+    EXPECT_EQ(back.mentions, reviews.mentions) << name;
+  }
+}
+
+TEST(ReviewReaderTest, ReadsLinesAcrossPiecesOfTheStream) {
+  std::string text;
+  for (int line = 0; line < 40'000; ++line)
+    text += R"({"user":"u)" + std::to_string(line % 977) + R"(","item":"i)" + std::to_string(line) +
+            R"(","rating":3,"opinions":[["f","p",1]]})" + "\n";
+  const Reviews reviews = parse_reviews(text, "r.jsonl");
+  EXPECT_EQ(reviews.size(), 40'000);
+  EXPECT_EQ(reviews.names.users.size(), 977);
+  EXPECT_EQ(reviews.names.items[39'999], "i39999");
+}
+
+TEST(ReviewReaderTest, SaysWhereALineIsBroken) {
+  const std::string good = R"({"user":"a","item":"b","rating":3})"
+                           "\n";
+  for (const auto& [line, place] : {
+           std::pair<std::string, std::string>{R"({"user":"a","item":"b","rating":6})", ":2:33: "},
+           {R"({"user":"a","item":"b","rating":0.5})", ":2:33: "},
+           {R"({"user":"a","item":"b","rating":nan})", ":2:33: "},
+           {R"({"user":"a","item":"b"})", ":2:1: "},
+           {R"({"user":"a","item":"b","rating":3)", ":2:34: "},
+           {R"({"user":"a","item":"b","rating":3,"opinions":[["f","p",2]]})", ":2:56: "},
+           {R"({"user":"a","item":"b","rating":3,"opinions":[["f","p"]]})", ":2:55: "},
+           {R"({"user":"a","itme":"b","rating":3})", ":2:13: "},
+           {R"({"user":"a","user":"b","rating":3})", ":2:13: "},
+           {R"({"user":"a)", ":2:9: "},
+           {R"({"user":"\x"})", ":2:10: "},
+           {R"({"user":"\udc00"})", ":2:10: "},
+           {"{\"user\":\"\xff\"}", ":2:10: "},
+           {R"({"user":3})", ":2:9: "},
+           {"[1]", ":2:1: "},
+           {R"({"user":"a","item":"b","rating":3} x)", ":2:36: "},
+       }) {
+    const std::string message = problem(good + line);
+    EXPECT_NE(message.find("r.jsonl" + place), std::string::npos) << line << "\n" << message;
+  }
+  EXPECT_NE(problem(good + R"({"user":"a","itme":"b"})").find("Did you mean 'item'?"), std::string::npos);
+  EXPECT_NE(problem("\n \n").find("no reviews"), std::string::npos);
+}
+
+TEST(ReviewReaderTest, HoldsRatingsToTheScale) {
+  EXPECT_EQ(parse_reviews(R"({"user":"a","item":"b","rating":9})", "r", 10.0).rating[0], 9.0F);
+}
+
+TEST(ReviewReaderTest, MutatedTextsNeverDoMoreThanRefuse) {
+  std::uint32_t state = 7;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text(kTwoReviews);
+    for (int change = 0; change < 3; ++change) {
+      state = state * 1664525U + 1013904223U;
+      text[(state >> 8) % text.size()] = "{}[]\",:\\u0-1e\xc3\x80"[(state >> 3) % 16];
+    }
+    try {
+      const Reviews reviews = parse_reviews(text, "r");
+      EXPECT_LE(reviews.size(), 2);
+    } catch (const DataError&) {  // the point: nothing else
+    }
+  }
+}
+
+TEST(ReviewReaderTest, RefusesDamagedCompression) {
+  const TemporaryFolder folder;
+  write_reviews(parse_reviews(kTwoReviews, "r"), folder.path() / "r.gz");
+  const std::string bytes = read_file(folder.path() / "r.gz");
+  write_file_atomically(folder.path() / "cut.gz", std::string_view(bytes).substr(0, bytes.size() / 2));
+  EXPECT_THROW(read_reviews(folder.path() / "cut.gz"), DataError);
+  EXPECT_THROW(read_reviews(folder.path() / "none.gz"), IoError);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,196 @@
+#include "recommend/trees/fact_training.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/io/state_archive.h"
+#include "recommend/ranking_figures.h"
+#include "recommend/trees/fmf_training.h"
+#include "recommend/trees/tree_json.h"
+#include "recommend/trees/tree_model.h"
+#include "tests/recommend/trees/tree_world.h"
+
+namespace olrank {
+namespace {
+
+std::string trained_bytes(const RecommenderKindRow& kind, const RecommendSettings& settings,
+                          const TrainingData& data, int threads) {
+  ExecutionContext context(threads);
+  const auto training = kind.start(settings, data);
+  while (!training->finished()) training->advance(context);
+  StateWriter state;
+  training->save(state);
+  return state.bytes();
+}
+
+TEST(FactTrainingTest, SameTreesOnAnyNumberOfThreadsAndAfterAPause) {
+  const TreeWorld world(31);
+  for (const RecommenderKind kind : {RecommenderKind::kFact, RecommenderKind::kFmf}) {
+    RecommendSettings settings = small_fact(2);
+    settings.kind = kind;
+    const RecommenderKindRow& row = recommender_kind(kind);
+    const std::string one = trained_bytes(row, settings, world.data, 1);
+    EXPECT_EQ(one, trained_bytes(row, settings, world.data, 2));
+    EXPECT_EQ(one, trained_bytes(row, settings, world.data, 4));
+    ExecutionContext context;
+    const auto first = row.start(settings, world.data);
+    first->advance(context);
+    StateWriter pause;
+    first->save(pause);
+    const auto second = row.start(settings, world.data);
+    StateReader resume(pause.bytes(), "pause");
+    second->load(resume);
+    second->advance(context);
+    StateWriter state;
+    second->save(state);
+    EXPECT_EQ(one, state.bytes());
+  }
+}
+
+TEST(FactTrainingTest, FindsThePlantedRootInNineOfTenSeeds) {
+  ExecutionContext context;
+  int found = 0;
+  for (std::int64_t seed = 1; seed <= 10; ++seed) {
+    PlantedTrees planted;
+    planted.users = 400;
+    planted.items = 200;
+    planted.reviews = 6000;
+    planted.seed = seed;
+    const Reviews reviews = make_tree_reviews(context, planted);
+    std::vector<std::int64_t> all(reviews.size());
+    for (std::int64_t review = 0; review < reviews.size(); ++review) all[review] = review;
+    const TrainingData data = make_training_data(reviews, all);
+    RecommendSettings settings = small_fact(1);
+    settings.factors.dimension = 10;
+    settings.trees.user_depth = 1;
+    settings.trees.item_depth = 0;
+    settings.trees.start_passes = 10;
+    const auto training = start_fact(settings, data);
+    training->advance(context);
+    const TreeNode& root =
+        dynamic_cast<const TreeRecommender&>(training->model()).trees().user_tree.node(0);
+    if (root.feature >= 0 && reviews.names.features[root.feature] == planted_root(planted)) ++found;
+  }
+  // By chance it would be one of 100 features.
+  EXPECT_GE(found, 9);
+}
+
+TEST(FactTrainingTest, LossFallsFromPassToPass) {
+  const TreeWorld world(33);
+  ExecutionContext context;
+  const auto training = start_fact(small_fact(4), world.data);
+  const double first = training->advance(context).losses.front().second;
+  double last = first;
+  while (!training->finished()) last = training->advance(context).losses.front().second;
+  EXPECT_LT(last, first);
+}
+
+TEST(FactTrainingTest, SavedModelScoresAlike) {
+  const TreeWorld world(34);
+  ExecutionContext context;
+  for (const RecommenderKind kind : {RecommenderKind::kFact, RecommenderKind::kFmf}) {
+    RecommendSettings settings = small_fact(1);
+    settings.kind = kind;
+    const RecommenderKindRow& row = recommender_kind(kind);
+    const auto training = row.start(settings, world.data);
+    training->advance(context);
+    StateWriter state;
+    training->model().save(state);
+    StateReader reader(state.bytes(), "model");
+    const auto read = row.read(reader, counts_of(world.reviews));
+    std::vector<float> before(world.data.by_item.rows());
+    std::vector<float> after(before.size());
+    for (std::int64_t user = 0; user < 20; ++user) {
+      training->model().score(user, before);
+      read->score(user, after);
+      EXPECT_EQ(before, after);
+    }
+    // The first scores are products of factors.
+    const TreeModel& trees = dynamic_cast<const TreeRecommender&>(*read).trees();
+    EXPECT_NEAR(after[3], factor_product(trees.users.row(19), trees.items.row(3)), 1e-5);
+    ReviewCounts other = counts_of(world.reviews);
+    ++other.items;
+    StateReader again(state.bytes(), "model");
+    EXPECT_THROW(row.read(again, other), IoError);
+  }
+}
+
+// Evaluates the predicates of an explanation again, from its JSON and the JSON of the tree alone.
+std::int32_t walk_again(const nlohmann::ordered_json& path, const nlohmann::ordered_json& tree) {
+  std::int32_t node = 0;
+  for (const auto& step : path) {
+    EXPECT_EQ(step["node"], node);
+    const auto& asked = tree["nodes"][node];
+    EXPECT_EQ(asked["feature"], step["feature"]);
+    std::string answer = "unknown";
+    if (!step["value"].is_null())
+      answer = step["value"].get<float>() >= asked["threshold"].get<float>() ? "at_least" : "below";
+    EXPECT_EQ(step["branch"], answer);
+    node = asked[answer];
+  }
+  EXPECT_FALSE(tree["nodes"][node].contains("feature"));
+  return node;
+}
+
+TEST(TreeExplanationTest, PredicatesEvaluatedAgainLeadToTheSameLeaf) {
+  const TreeWorld world(35);
+  ExecutionContext context;
+  const auto training = start_fact(small_fact(1), world.data);
+  training->advance(context);
+  const TreeModel& trees = dynamic_cast<const TreeRecommender&>(training->model()).trees();
+  const auto user_tree = tree_json(trees.user_tree, world.reviews.names.features);
+  const auto item_tree = tree_json(trees.item_tree, world.reviews.names.features);
+  bool shared_somewhere = false;
+  for (std::int64_t user = 0; user < 40; ++user) {
+    const std::int64_t item = user * 2;
+    const auto explanation = training->model().explain(user, item, world.reviews.names);
+    ASSERT_TRUE(explanation);
+    const auto& details = explanation->details;
+    EXPECT_EQ(walk_again(details["user_path"], user_tree), trees.user_leaf[user]);
+    EXPECT_EQ(walk_again(details["item_path"], item_tree), trees.item_leaf[item]);
+    EXPECT_EQ(details["user_leaf"], trees.user_leaf[user]);
+    bool was_shared = true;
+    for (const auto& reason : details["reasons"]) {
+      const bool shared = reason["shared"];
+      EXPECT_TRUE(was_shared || !shared);  // shared ones first
+      was_shared = shared;
+      shared_somewhere = shared_somewhere || shared;
+      EXPECT_EQ(shared, !reason["user"].is_null() && !reason["item"].is_null());
+      for (const char* side : {"user", "item"}) {
+        if (!reason[side].is_null()) {
+          EXPECT_NE(reason[side]["branch"], "unknown");
+        }
+      }
+    }
+    EXPECT_FALSE(explanation->sentences.empty());
+    EXPECT_LE(explanation->sentences.size(), 3U);
+  }
+  EXPECT_TRUE(shared_somewhere);
+}
+
+TEST(TreeModelTest, NobodyKnownAnswersUnknownEverywhere) {
+  const TreeWorld world(36);
+  ExecutionContext context;
+  const auto training = start_fact(small_fact(1), world.data);
+  training->advance(context);
+  const TreeModel& trees = dynamic_cast<const TreeRecommender&>(training->model()).trees();
+  std::int32_t node = 0;
+  while (!trees.user_tree.node(node).is_leaf()) node = trees.user_tree.node(node).children[2];
+  std::vector<float> scores(trees.items.rows());
+  training->model().score_new_user({}, scores);
+  for (std::int64_t item = 0; item < 10; ++item)
+    EXPECT_NEAR(scores[item], factor_product(trees.user_tree.factor(node), trees.items.row(item)), 1e-5);
+  // All reviews of a user lead to the user's own leaf.
+  std::vector<KnownReview> known;
+  for (std::int64_t review = 0; review < world.reviews.size(); ++review) {
+    if (world.reviews.user[review] == 5)
+      known.push_back(
+          {world.reviews.item[review], world.reviews.rating[review], world.reviews.mentions_of(review)});
+  }
+  const Profiles profile =
+      profile_of_reviews(known, TreeQuestions::kFeatures, trees.user_profiles.features);
+  EXPECT_EQ(trees.user_tree.leaf_of(profile.row(0)), trees.user_leaf[5]);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "recommend/recommender_kinds.h"
+#include "recommend/synthetic_trees.h"
+#include "recommend/trees/factor_rows.h"
+#include "recommend/trees/profiles.h"
+#include "recommend/trees/split_search.h"
+
+namespace olrank {
+
+inline PlantedTrees small_trees(std::int64_t seed) {
+  PlantedTrees planted;
+  planted.users = 200;
+  planted.items = 120;
+  planted.features = 20;
+  planted.reviews = 2000;
+  planted.seed = seed;
+  return planted;
+}
+
+/// A small set of reviews with item factors, and what a users' tree grows from.
+struct TreeWorld {
+  static constexpr int kDimension = 4;
+
+  explicit TreeWorld(std::int64_t seed);
+  TreeWorld(const TreeWorld&) = delete;
+  TreeWorld& operator=(const TreeWorld&) = delete;
+
+  Reviews reviews;
+  TrainingData data;
+  FactorRows items;
+  Profiles profiles;
+  Thresholds thresholds;
+  SplitData split;
+  std::vector<std::int32_t> rows;
+};
+
+/// A training of fact in a few seconds at most.
+inline RecommendSettings small_fact(int passes) {
+  RecommendSettings settings;
+  settings.kind = RecommenderKind::kFact;
+  settings.passes = passes;
+  settings.factors.dimension = 5;
+  settings.trees.user_depth = 3;
+  settings.trees.item_depth = 3;
+  settings.trees.descent_steps = 10;
+  settings.trees.start_passes = 3;
+  return settings;
+}
+
+}  // namespace olrank

@@ -47,13 +47,13 @@ struct FairService {
   }
 
   /// Documents 0, 1, …, of which every third is of group B, with features that `number` decides.
-  nlohmann::json rank(int number, int docs = 8) {
+  nlohmann::json rank(int number, int docs = 8, bool explore = true) {
     std::string body = fmt::format("{{\"query\":\"q{}\",\"docs\":[", number % 5);
     for (int doc = 0; doc < docs; ++doc) {
       body += fmt::format(R"({}{{"id":{},"group":"{}","features":[{},{},{},1]}})", doc > 0 ? "," : "", doc,
                           doc % 3 == 2 ? 'B' : 'A', (number * 7 + doc * 3) % 11, doc % 5, number % 3);
     }
-    return nlohmann::json::parse(service->rank(body + "]}"));
+    return nlohmann::json::parse(service->rank(fmt::format("{}],\"explore\":{}}}", body, explore)));
   }
   nlohmann::json fairness() { return nlohmann::json::parse(service->stats())["fairness"]; }
 
@@ -111,6 +111,13 @@ TEST(FairService, KeepsItWithRequestsAtTheSameTime) {
   EXPECT_EQ(unfair, 0);
   EXPECT_EQ(fair.fairness()["lists"], 200);
   EXPECT_EQ(fair.fairness()["fair_share"], 1.0);
+}
+
+// Scores alone would favour the same documents each time.
+TEST(FairService, KeepsItWithoutExploration) {
+  const TemporaryFolder folder;
+  FairService fair(folder);
+  for (int time = 0; time < 20; ++time) EXPECT_TRUE(fair.rank(1, 8, false)["fair"].get<bool>());
 }
 
 TEST(FairService, SaysWhereNoListIsFair) {

@@ -10,6 +10,7 @@
 #include "apps/experiment_flags.h"
 #include "apps/experiment_run.h"
 #include "apps/experiment_setup.h"
+#include "apps/recommend/study_request.h"
 #include "apps/setting_flags.h"
 #include "apps/sweep.h"
 #include "apps/tuning_tables.h"
@@ -262,6 +263,7 @@ class TuneCommand : public Command {
     if (file_.empty())
       throw InvalidArgument(
           "No configuration file given. Usage: olrank tune FILE; see 'olrank tune --help'.");
+    if (is_recommend_study(file_)) return tune_recommenders(output);
     const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
     refuse_study("tune", configuration);
     const ChoiceRule rule = {parse_choice<SweepCriterion>("--by", by_),
@@ -285,6 +287,21 @@ class TuneCommand : public Command {
   }
 
  private:
+  /// A study that keeps of each kind the value of the best validation.
+  int tune_recommenders(const OutputFlags& output) const {
+    StudyRequest request{.file = file_, .out = "runs/tune"};
+    request.choose = true;
+    for (const SettingOverride& override : flags_.overrides()) {
+      if (override.table != "run" || override.key != "out") {
+        throw InvalidArgument(
+            fmt::format("{} does not apply to a study of recommenders: write its settings into {}.",
+                        override.origin, file_));
+      }
+      request.out = override.text;
+    }
+    return run_recommend_study(request, output);
+  }
+
   std::string file_;
   std::string by_ = "offline";
   std::string per_ = "ranker";

@@ -15,6 +15,7 @@
 #include "apps/recommend/recommender_folder.h"
 #include "apps/recommend/recommender_tables.h"
 #include "apps/recommend/study_cells.h"
+#include "apps/recommend/study_request.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
@@ -23,6 +24,7 @@
 #include "core/io/standard_output.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
+#include "core/settings/toml_document.h"
 #include "core/statistics/mean_interval.h"
 #include "core/statistics/paired_test.h"
 #include "core/text/csv.h"
@@ -62,26 +64,15 @@ struct RecommenderRow {
   }
 };
 
-class RecommendStudyCommand : public Command {
+/// A study: trains what its folder lacks, then writes and prints the table.
+class RecommenderStudyRun {
  public:
-  std::string name() const override { return "study"; }
-  std::string summary() const override {
-    return "train kinds over sources, seeds and values, and compare them";
-  }
-  void declare(CLI::App& app) override {
-    app.add_option("config", file_, "configuration file (TOML) with [recommend] and [recommend_study]")
-        ->type_name("FILE")
-        ->required();
-    app.add_option("--out", out_, "output folder; what it holds already is not trained again")
-        ->type_name("DIR")
-        ->required();
-    app.add_option("--threads", threads_, "CPU threads [default: every core]")
-        ->type_name("N")
-        ->check(CLI::Range(1, 4096));
-  }
+  explicit RecommenderStudyRun(const StudyRequest& request)
+      : file_(request.file), out_(request.out), threads_(request.threads), choose_(request.choose) {}
 
-  int run(const OutputFlags& output) override {
-    const RecommenderStudy plan = read_recommend_study(file_);
+  int run(const OutputFlags& output) {
+    RecommenderStudy plan = read_recommend_study(file_);
+    plan.study.choose = plan.study.choose || choose_;
     OutputFolder::require_own(out_, FolderKind::kRecommender);
     const OutputFolder folder(out_, FolderKind::kRecommender);
     folder.write_manifest(output.command_line);
@@ -175,8 +166,8 @@ class RecommendStudyCommand : public Command {
   }
 
   /// The baseline's row beside a row: the same source, and the same value or the baseline's only one.
-  static const RecommenderRow* baseline_of(const std::vector<RecommenderRow>& rows, const RecommenderRow& row,
-                                     const std::string& baseline) {
+  static const RecommenderRow* baseline_of(const std::vector<RecommenderRow>& rows,
+                                           const RecommenderRow& row, const std::string& baseline) {
     const RecommenderRow* only = nullptr;
     for (const RecommenderRow& other : rows) {
       if (other.kind != baseline || other.data != row.data || &other == &row) continue;
@@ -277,12 +268,49 @@ class RecommendStudyCommand : public Command {
 
   std::string file_;
   std::string out_;
-  int threads_ = available_threads();
+  int threads_;
+  bool choose_;
   std::unique_ptr<const ReviewParts> parts_;
   std::string parts_key_;
 };
 
+class RecommendStudyCommand : public Command {
+ public:
+  std::string name() const override { return "study"; }
+  std::string summary() const override {
+    return "train kinds over sources, seeds and values, and compare them";
+  }
+  void declare(CLI::App& app) override {
+    app.add_option("config", request_.file,
+                   "configuration file (TOML) with [recommend] and [recommend_study]")
+        ->type_name("FILE")
+        ->required();
+    app.add_option("--out", request_.out, "output folder; what it holds already is not trained again")
+        ->type_name("DIR")
+        ->required();
+    app.add_option("--threads", request_.threads, "CPU threads [default: every core]")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+  }
+
+  int run(const OutputFlags& output) override { return run_recommend_study(request_, output); }
+
+ private:
+  StudyRequest request_;
+};
+
 }  // namespace
+
+int run_recommend_study(const StudyRequest& request, const OutputFlags& output) {
+  return RecommenderStudyRun(request).run(output);
+}
+
+bool is_recommend_study(const std::filesystem::path& file) {
+  const TomlDocument document = read_toml(file);
+  return std::any_of(document.tables.begin(), document.tables.end(), [](const TomlDocument::Table& table) {
+    return table.name == RecommendStudySettings::schema().table;
+  });
+}
 
 std::unique_ptr<Command> make_recommend_study_command() {
   return std::make_unique<RecommendStudyCommand>();

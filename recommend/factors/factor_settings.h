@@ -21,7 +21,7 @@ struct FactorSettings {
   double core_penalty = 0.01;         // λ_G
   double pair_weight = 3.0;           // λ_B
   std::int64_t batch = 4096;          // entries drawn from each tensor
-  std::int64_t pairs = 16384;         // N_BPR
+  std::int64_t pairs = 24576;         // N_BPR
   double penalty = 0.1;               // λ of nmf, efm and bprmf
   double user_feature_weight = 0.05;  // λ_x of efm
   double item_feature_weight = 0.05;  // λ_y of efm

@@ -174,6 +174,12 @@ baseline = "popular"
         self.assertEqual(self.done("study", config, "--out", self.root / "s", "--json", "--quiet").stdout, first.stdout)
         self.assertEqual({file: file.stat().st_mtime_ns for file in cells}, cells)
         self.assertEqual(len((self.root / "s/results.csv").read_text().splitlines()), 10)
+        tuned = olrank("tune", config, "--out", self.root / "s", "--json", "--quiet")
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        best = max((row for row in rows if row["kind"] == "bprmf"), key=lambda row: row["validation"])
+        chosen = json.loads(tuned.stdout)
+        self.assertEqual([(row["kind"], row["value"]) for row in chosen], [("bprmf", best["value"]), ("popular", "")])
+        self.assertEqual(chosen[0]["ndcg@50"]["mean"], best["ndcg@50"]["mean"])
 
     def test_users_without_a_training_review_are_left_out_and_counted(self):
         lines = [{"user": f"u{n}", "item": f"i{m}", "rating": 3} for n in range(20) for m in range(1 if n < 10 else 6)]

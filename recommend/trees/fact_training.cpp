@@ -9,6 +9,7 @@
 #include "core/math/pair_loss.h"
 #include "recommend/trees/matrix_start.h"
 #include "recommend/trees/personal_terms.h"
+#include "recommend/trees/tree_depth.h"
 #include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
 
@@ -270,6 +271,8 @@ std::int64_t plan_fact(const RecommendSettings& settings, const ReviewCounts& co
 
 std::unique_ptr<RecommenderTraining> start_fact(const RecommendSettings& settings,
                                                 const TrainingData& data) {
+  check_tree_depth("user_depth", settings.trees.user_depth, data.by_user, "users");
+  check_tree_depth("item_depth", settings.trees.item_depth, data.by_item, "items");
   return std::make_unique<FactTraining>(settings, data);
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/io/state_archive.h"
 #include "recommend/trees/matrix_start.h"
+#include "recommend/trees/tree_depth.h"
 #include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
 
@@ -169,6 +170,7 @@ std::int64_t plan_fmf(const RecommendSettings& settings, const ReviewCounts& cou
 
 std::unique_ptr<RecommenderTraining> start_fmf(const RecommendSettings& settings,
                                                const TrainingData& data) {
+  check_tree_depth("user_depth", settings.trees.user_depth, data.by_user, "users");
   return std::make_unique<FmfTraining>(settings, data);
 }
 

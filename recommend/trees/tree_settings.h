@@ -25,8 +25,8 @@ struct TreeSettings {
   std::int64_t node_rows = 20;
   bool parent_factor = true;
   PersonalTerms personal = PersonalTerms::kEvery;
-  double user_penalty = 300.0;      // λ_u
-  double item_penalty = 300.0;      // λ_v
+  double user_penalty = 300.0;    // λ_u
+  double item_penalty = 300.0;    // λ_v
   double tree_pair_weight = 5.0;  // λ_b
   std::int64_t pairs_per_rating = 2;
   std::int64_t finalists = 5;

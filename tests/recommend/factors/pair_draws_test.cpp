@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -45,7 +46,7 @@ TEST(PairDrawsTest, DrawsOnlyPreferencesAndEveryReviewAsOften) {
     }
     for (std::size_t s = 0; s < pairs.size(); ++s) {
       ASSERT_GT(rating(pairs[s].user, pairs[s].winner), rating(pairs[s].user, pairs[s].loser));
-      if (s > 0) ASSERT_GE(pairs[s].user, pairs[s - 1].user);
+      ASSERT_GE(pairs[s].user, pairs[std::max<std::size_t>(s, 1) - 1].user);
       rated_loser = rated_loser || rating(pairs[s].user, pairs[s].loser) > 0.0F;
       ++winners[{pairs[s].user, pairs[s].winner}];
     }
@@ -119,8 +120,8 @@ TEST(NonnegativeRowTest, SolutionsMeetTheConditionsOfTheMinimum) {
       for (int j = 0; j < 4; ++j) error += double{f[o][j]} * x[j];
       slope += 2.0 * 0.7 * error * f[o][i];
     }
-    if (x[i] > 0.0F) EXPECT_NEAR(slope, 0.0, 1e-4);
-    if (x[i] == 0.0F) EXPECT_GE(slope, -1e-4);
+    EXPECT_GE(slope, -1e-4);
+    EXPECT_NEAR(slope * x[i], 0.0, 1e-4);
   }
   EXPECT_EQ(x[2], 0.0F);
 }

@@ -115,6 +115,21 @@ TEST(FactTrainingTest, SavedModelScoresAlike) {
   }
 }
 
+TEST(FactTrainingTest, RefusesTreesDeeperThanTheDataAllows) {
+  const TreeWorld world(37);
+  const TrainingData data = make_training_data(world.reviews, {0, 1, 2});
+  RecommendSettings settings = small_fact(1);
+  for (const RecommenderKind kind : {RecommenderKind::kFact, RecommenderKind::kFmf}) {
+    settings.kind = kind;
+    // One user wrote the first reviews.
+    settings.trees.user_depth = 1;
+    EXPECT_THROW(recommender_kind(kind).start(settings, data), InvalidArgument);
+    settings.trees.user_depth = 0;
+    settings.trees.item_depth = 2;
+    EXPECT_NO_THROW(recommender_kind(kind).start(settings, data));
+  }
+}
+
 // Evaluates the predicates of an explanation again, from its JSON and the JSON of the tree alone.
 std::int32_t walk_again(const nlohmann::ordered_json& path, const nlohmann::ordered_json& tree) {
   std::int32_t node = 0;

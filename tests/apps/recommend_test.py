@@ -37,7 +37,7 @@ class Recommend(unittest.TestCase):
 
     def train(self, *arguments, out="o", kind="mter", data=DATA, code=0):
         return self.done("train", "--kind", kind, "--data", data, "--out", self.root / out, "--passes", FAST[kind],
-                         "--threads", 1, "--quiet", *arguments, code=code)
+                         "--quiet", *(() if "--threads" in arguments else ("--threads", 1)), *arguments, code=code)
 
     def summary(self, out="o"):
         return json.loads((self.root / out / "summary.json").read_text())

@@ -22,7 +22,7 @@ class MterStepTest : public testing::TestWithParam<MterForm> {
     planted.items = 10;
     planted.features = 5;
     planted.phrases = 4;
-    planted.reviews = 50;
+    planted.reviews = 40;
     planted.dimension = 3;
     reviews_ = make_factor_reviews(context, planted);
     std::vector<std::int64_t> all(reviews_.size());
@@ -142,7 +142,7 @@ TEST_P(MterStepTest, GradientsOfEveryBlockAreDifferenceQuotients) {
   std::vector<float> gradient(static_cast<std::size_t>(parameters.width() * parameters.width()));
   for (std::size_t side = 0; side < kMterSides; ++side) {
     const auto s = static_cast<MterSide>(side);
-    for (std::int64_t row = 0; row < parameters.rows(s); row += 2) {
+    for (std::int64_t row = 0; row < parameters.rows(s); row += 3) {
       step.shared_gradient(parameters, s, row, gradient.data());
       for (std::int64_t i = 0; i < parameters.columns(s); ++i)
         check(parameters.shared[side].row(row)[i], gradient[i]);
@@ -159,7 +159,7 @@ TEST_P(MterStepTest, GradientsOfEveryBlockAreDifferenceQuotients) {
   for (std::size_t task = 0; task < kMterTasks && GetParam() == MterForm::kTucker; ++task) {
     for (std::int64_t layer = 0; layer < parameters.cores[task].rows; ++layer) {
       step.core_gradient(parameters, task, layer, gradient.data());
-      for (std::int64_t i = 0; i < parameters.cores[task].width; i += 3) {
+      for (std::int64_t i = 0; i < parameters.cores[task].width; i += 7) {
         const bool padded = i / parameters.width() >= parameters.columns(kRowSide[task]) ||
                             i % parameters.width() >= parameters.columns(kColumnSide[task]);
         if (padded) {
@@ -170,7 +170,7 @@ TEST_P(MterStepTest, GradientsOfEveryBlockAreDifferenceQuotients) {
       }
     }
   }
-  EXPECT_GT(checked, 80);
+  EXPECT_GT(checked, 50);
 }
 
 TEST_P(MterStepTest, StepsKeepEverythingNonNegativeAndLowerTheLoss) {

@@ -50,10 +50,11 @@ ModelMetadata model_metadata(const ServiceIdentity& identity) {
 std::string print_identity(const ServiceIdentity& identity) {
   // Services of versions without these settings stay as they are.
   const bool fair = identity.ranker.fair.fair != Fairness::kNone;
-  std::string text = print_settings(ServiceIdentity::schema(), &identity) + "\n" +
-                     print_settings(RankerSettings::schema(), &identity.ranker, [&](const Setting& setting) {
-                       return fair || FairSettings::schema().find(setting.key) == nullptr;
-                     });
+  std::string text =
+      print_settings(ServiceIdentity::schema(), &identity) + "\n" +
+      print_settings(RankerSettings::schema(), &identity.ranker, [&](const Setting& setting) {
+        return fair || FairSettings::schema().find(setting.key) == nullptr;
+      });
   if (identity.groups)
     text += "\n" + print_settings(GroupSettings::schema(), &*identity.groups, is_service_group_setting);
   return text;

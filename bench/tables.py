@@ -369,6 +369,10 @@ def add_fairness(name, folder):
     trials = []
     for file in sorted(folder.glob("trials/*/*/fold*/seed*/summary.json")):
         summary = json.loads(file.read_text())
+        # Users of whom all seeds are there.
+        if len(list(folder.glob(f"trials/*/{summary['clicks']}/fold*/seed*/summary.json"))) \
+                < len(manifest["seeds"]) * len(manifest["config"]["ranker"]):
+            continue
         last, fairness = summary["last"], summary["fairness"]
         curve = [json.loads(line) for line in (file.parent / "curve.jsonl").read_text().splitlines()][1:]
         violations = [point["fairness"]["violations"] for point in curve]

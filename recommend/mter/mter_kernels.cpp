@@ -211,6 +211,23 @@ OLRANK_VECTOR_CLONES void add_scaled_loop(float factor, const float* part, std::
   for (std::int64_t i = 0; i < size; ++i) sum[i] += factor * part[i];
 }
 
+OLRANK_VECTOR_CLONES void add_rows_loop(const float* rows, const std::int32_t* samples, std::size_t count,
+                                        std::int64_t width, float* sum) {
+  for (std::size_t s = 0; s < count; ++s) {
+    const float* const row = rows + samples[s] * width;
+    for (std::int64_t i = 0; i < width; ++i) sum[i] += row[i];
+  }
+}
+OLRANK_VECTOR_CLONES void add_directions_loop(float sign, const float* slopes, const std::int32_t* run_of,
+                                              const float* directions, const std::int32_t* pairs,
+                                              std::size_t count, std::int64_t width, float* sum) {
+  for (std::size_t s = 0; s < count; ++s) {
+    const float* const direction = directions + run_of[pairs[s]] * width;
+    const float factor = sign * slopes[pairs[s]];
+    for (std::int64_t i = 0; i < width; ++i) sum[i] += factor * direction[i];
+  }
+}
+
 }  // namespace
 
 double tucker_entries(const EntryPiece& piece) {
@@ -264,6 +281,16 @@ void contract_core(const float* core, const float* f, std::int64_t count, std::i
   for (std::int64_t r = 0; r < width; ++r) {
     for (std::int64_t t = 0; t < width; ++t) transposed[t * width + r] = contracted[r * width + t];
   }
+}
+
+void add_rows(const float* rows, std::span<const std::int32_t> samples, std::int64_t width, float* sum) {
+  if (!samples.empty()) add_rows_loop(rows, samples.data(), samples.size(), width, sum);
+}
+
+void add_directions(float sign, const float* slopes, const std::int32_t* run_of, const float* directions,
+                    std::span<const std::int32_t> pairs, std::int64_t width, float* sum) {
+  if (!pairs.empty())
+    add_directions_loop(sign, slopes, run_of, directions, pairs.data(), pairs.size(), width, sum);
 }
 
 void add_scaled(float factor, const float* part, std::int64_t size, float* sum) {

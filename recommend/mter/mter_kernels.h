@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "recommend/factors/pair_draws.h"
 
@@ -66,6 +67,11 @@ PairOutcome canonical_pairs(const PairPiece& piece);
 /// Σ_v f_v · core[v], v < count, and its transpose; both width × width.
 void contract_core(const float* core, const float* f, std::int64_t count, std::int64_t width,
                    float* contracted, float* transposed);
+/// sum += Σ over samples s of row s.
+void add_rows(const float* rows, std::span<const std::int32_t> samples, std::int64_t width, float* sum);
+/// sum += sign · Σ over pairs s of slope s · direction of the pair's run.
+void add_directions(float sign, const float* slopes, const std::int32_t* run_of, const float* directions,
+                    std::span<const std::int32_t> pairs, std::int64_t width, float* sum);
 /// sum += factor · part.
 void add_scaled(float factor, const float* part, std::int64_t size, float* sum);
 

@@ -33,8 +33,7 @@ const FactorMatrix& side_of(const std::array<FactorMatrix, kMterSides>& matrices
 
 void add_samples(const RowIndex& index, std::int64_t row, const float* gradients, std::int64_t width,
                  float* sum) {
-  for (const std::int32_t sample : index.samples_of(row))
-    add_scaled(1.0F, gradients + sample * width, width, sum);
+  add_rows(gradients, index.samples_of(row), width, sum);
 }
 
 }  // namespace
@@ -330,10 +329,10 @@ void MterStep::task_gradient(const MterParameters& parameters, std::size_t task,
   if (side == MterSide::kUser)
     add_samples(runs_by_user_, row, pair_user_gradients_.data(), width, gradient);
   if (side != MterSide::kItem) return;
-  for (const std::int32_t pair : pairs_by_winner_.samples_of(row))
-    add_scaled(slopes_[pair], directions_.data() + run_of_[pair] * width, width, gradient);
-  for (const std::int32_t pair : pairs_by_loser_.samples_of(row))
-    add_scaled(-slopes_[pair], directions_.data() + run_of_[pair] * width, width, gradient);
+  add_directions(1.0F, slopes_.data(), run_of_.data(), directions_.data(), pairs_by_winner_.samples_of(row),
+                 width, gradient);
+  add_directions(-1.0F, slopes_.data(), run_of_.data(), directions_.data(), pairs_by_loser_.samples_of(row),
+                 width, gradient);
 }
 
 void MterStep::shared_gradient(const MterParameters& parameters, MterSide side, std::int64_t row,

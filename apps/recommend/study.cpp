@@ -27,6 +27,7 @@
 #include "core/settings/toml_document.h"
 #include "core/statistics/mean_interval.h"
 #include "core/statistics/paired_test.h"
+#include "core/text/counted.h"
 #include "core/text/csv.h"
 #include "core/text/text_table.h"
 #include "sim/output_folder.h"
@@ -68,11 +69,20 @@ struct RecommenderRow {
 class RecommenderStudyRun {
  public:
   explicit RecommenderStudyRun(const StudyRequest& request)
-      : file_(request.file), out_(request.out), threads_(request.threads), choose_(request.choose) {}
+      : file_(request.file),
+        out_(request.out),
+        threads_(request.threads),
+        choose_(request.choose),
+        dry_run_(request.dry_run) {}
 
   int run(const OutputFlags& output) {
     RecommenderStudy plan = read_recommend_study(file_);
     plan.study.choose = plan.study.choose || choose_;
+    if (dry_run_) {
+      write_output(fmt::format("{}\n", counted(std::ssize(plan.cells), "training")));
+      return 0;
+    }
+    if (out_.empty()) throw InvalidArgument("--out is required: name the folder of the study.");
     OutputFolder::require_own(out_, FolderKind::kRecommender);
     const OutputFolder folder(out_, FolderKind::kRecommender);
     folder.write_manifest(output.command_line);
@@ -270,6 +280,7 @@ class RecommenderStudyRun {
   std::string out_;
   int threads_;
   bool choose_;
+  bool dry_run_;
   std::unique_ptr<const ReviewParts> parts_;
   std::string parts_key_;
 };
@@ -286,8 +297,8 @@ class RecommendStudyCommand : public Command {
         ->type_name("FILE")
         ->required();
     app.add_option("--out", request_.out, "output folder; what it holds already is not trained again")
-        ->type_name("DIR")
-        ->required();
+        ->type_name("DIR");
+    app.add_flag("--dry-run", request_.dry_run, "check the file, say how many trainings it has, and exit");
     app.add_option("--threads", request_.threads, "CPU threads [default: every core]")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));

@@ -13,7 +13,8 @@ struct StudyRequest {
   std::string file;
   std::string out;
   int threads = available_threads();
-  bool choose = false;  // whatever the file says
+  bool choose = false;   // whatever the file says
+  bool dry_run = false;  // only says what it would train
 };
 
 /// Whether a file has the table of such a study.

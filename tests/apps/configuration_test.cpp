@@ -116,7 +116,7 @@ TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
             "c.toml:1:1: Unknown table 'protokol'. Did you mean 'protocol'?");
   EXPECT_EQ(refusal_of("rounds = 3\n"),
             "c.toml:1:10: 'rounds' is not in a table; put it under one of data, protocol, clicks, "
-            "user, ranker, run, search, study or sweep.");
+            "groups, user, ranker, run, search, study or sweep.");
   EXPECT_EQ(refusal_of("[ranker]\nalpha = 1\n"), "c.toml:1:1: Write this table as [[ranker]].");
   EXPECT_EQ(refusal_of("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
   EXPECT_EQ(refusal_of("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");

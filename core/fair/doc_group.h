@@ -7,9 +7,6 @@ namespace olrank {
 /// The two groups of documents that exposure is shared between.
 enum class DocGroup : std::uint8_t { kA = 0, kB = 1 };
 
-constexpr DocGroup other(DocGroup group) {
-  return group == DocGroup::kA ? DocGroup::kB : DocGroup::kA;
-}
 constexpr char letter_of(DocGroup group) {
   return group == DocGroup::kA ? 'A' : 'B';
 }

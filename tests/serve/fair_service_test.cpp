@@ -202,6 +202,7 @@ TEST(FairService, FairCoLearnsByTheExaminationOfRanks) {
     fair.service->feedback(
         fmt::format(R"({{"impression":"{}","clicks":[2]}})", answer["impression"].get<std::string>()));
   }
+  wait_for_round(fair.learner, 10);
   EXPECT_EQ(fair.learner.write_checkpoint().round, 10U);
   EXPECT_EQ(fair.learner.failure(), std::nullopt);
   EXPECT_EQ(fair.learner.latest()->skipped, 0U);

@@ -42,12 +42,6 @@ Learner::State uninterrupted(int rounds) {
   return learner.state();
 }
 
-void wait_for_round(const Learner& learner, std::uint64_t round) {
-  for (int time = 0; time < 2000 && learner.latest()->round < round; ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  ASSERT_GE(learner.latest()->round, round);
-}
-
 TEST(Learner, MatchesARankerFedDirectly) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);

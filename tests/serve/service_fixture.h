@@ -1,9 +1,12 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "models/ranker_factory.h"
@@ -40,6 +43,13 @@ inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
     record.clicks.push_back(record.inputs[doc * kServedFeatures] > 0.5F ? 1 : 0);
   }
   return record;
+}
+
+/// Feedback is learned by another thread, some time after it is logged.
+inline void wait_for_round(const Learner& learner, std::uint64_t round) {
+  for (int time = 0; time < 2000 && learner.latest()->round < round; ++time)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_GE(learner.latest()->round, round);
 }
 
 inline Service::Parts small_parts() {

@@ -222,7 +222,11 @@ SettingOverride parse_override(const std::string& text) {
 
 Configuration resolve_configuration(const std::optional<std::filesystem::path>& file,
                                     std::span<const SettingOverride> overrides, IgnoredSettings ignored) {
-  const TomlDocument document = file ? read_toml(*file) : TomlDocument{};
+  return resolve_configuration(file ? read_toml(*file) : TomlDocument{}, overrides, ignored);
+}
+
+Configuration resolve_configuration(const TomlDocument& document,
+                                    std::span<const SettingOverride> overrides, IgnoredSettings ignored) {
   for (const auto& table : document.tables) check_table(table);
   for (const auto& override : overrides) schema_of(override.table, override.origin);
 

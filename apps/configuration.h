@@ -14,6 +14,7 @@
 #include "core/data/data_settings.h"
 #include "core/fair/group_settings.h"
 #include "core/settings/reference_page.h"
+#include "core/settings/toml_document.h"
 #include "models/ranker_settings.h"
 #include "sim/click_settings.h"
 #include "sim/protocol_settings.h"
@@ -41,6 +42,11 @@ SettingOverride parse_override(const std::string& text);
 /// Applies the defaults of protocol and kind, then the file, then the overrides. Throws InvalidArgument
 /// with the location of the first mistake, of which a setting that its ranker ignores is one.
 Configuration resolve_configuration(const std::optional<std::filesystem::path>& file,
+                                    std::span<const SettingOverride> overrides,
+                                    IgnoredSettings ignored = IgnoredSettings::kRefuse);
+
+/// The same for a document that is there already.
+Configuration resolve_configuration(const TomlDocument& document,
                                     std::span<const SettingOverride> overrides,
                                     IgnoredSettings ignored = IgnoredSettings::kRefuse);
 

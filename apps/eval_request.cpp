@@ -14,6 +14,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/metrics/evaluator.h"
+#include "core/metrics/named_values.h"
 #include "core/metrics/per_query_csv.h"
 #include "core/metrics/score_files.h"
 #include "core/text/nearest.h"
@@ -24,37 +25,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The means with their names, in the order of printing.
-std::vector<std::pair<std::string, double>> named_means(const MetricOptions& options,
-                                                        const MetricReport& report) {
-  std::vector<std::pair<std::string, double>> means;
-  for (std::size_t i = 0; i < options.cutoffs.size(); ++i) {
-    means.emplace_back(fmt::format("ndcg@{}", options.cutoffs[i]), report.ndcg[i]);
-  }
-  for (std::size_t i = 0; i < options.cutoffs.size(); ++i) {
-    means.emplace_back(fmt::format("dcg@{}", options.cutoffs[i]), report.dcg[i]);
-  }
-  means.emplace_back("map", report.map);
-  means.emplace_back("mrr", report.mrr);
-  means.emplace_back(fmt::format("p@{}", options.precision_cutoff), report.precision);
-  means.emplace_back(fmt::format("err@{}", options.err_cutoff), report.err);
-  means.emplace_back("arp", report.arp);
-  means.emplace_back("pair_accuracy", report.pair_accuracy);
-  for (std::size_t i = 0; i < options.named.size(); ++i) {
-    const std::string name = options.named[i].name();
-    const bool there =
-        std::any_of(means.begin(), means.end(), [&](const auto& mean) { return mean.first == name; });
-    if (!there) means.emplace_back(name, report.named[i]);
-  }
-  return means;
-}
-
 ordered_json as_json(const EvalResult& result) {
   const EvalRequest& request = result.request;
   const MetricReport& report = result.report;
   const MetricOptions& options = request.metrics;
   ordered_json metrics;
-  for (const auto& [name, mean] : named_means(options, report)) {
+  for (const auto& [name, mean] : named_values(options, report)) {
     metrics[name] = number_or_null(mean);
   }
   metrics["misordered_pairs"] = report.misordered_pairs;
@@ -118,7 +94,7 @@ std::string as_table(const EvalResult& result) {
                                       result.unjudged_docs, result.ignored_queries));
   }
   add_row("convention", conventions_of(request));
-  for (const auto& [name, mean] : named_means(request.metrics, report)) {
+  for (const auto& [name, mean] : named_values(request.metrics, report)) {
     add_row(name, std::isnan(mean) ? "undefined: no query counts" : fmt::format("{:.6f}", mean));
   }
   add_row("misordered_pairs", fmt::format("{} of {}", report.misordered_pairs, report.pairs));
@@ -128,9 +104,9 @@ std::string as_table(const EvalResult& result) {
 
 /// Unweighted means over folds; undefined if no query counts in some fold.
 std::vector<std::pair<std::string, double>> means_over(std::span<const EvalResult> folds) {
-  auto means = named_means(folds.front().request.metrics, folds.front().report);
+  auto means = named_values(folds.front().request.metrics, folds.front().report);
   for (const EvalResult& fold : folds.subspan(1)) {
-    const auto more = named_means(fold.request.metrics, fold.report);
+    const auto more = named_values(fold.request.metrics, fold.report);
     for (std::size_t i = 0; i < means.size(); ++i) means[i].second += more[i].second;
   }
   for (auto& [name, mean] : means) mean /= static_cast<double>(folds.size());

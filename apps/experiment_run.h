@@ -1,17 +1,31 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
 
 #include "apps/command.h"
+#include "apps/configuration.h"
 #include "report/comparison.h"
 #include "sim/experiment.h"
+#include "sim/output_folder.h"
 
 namespace olrank {
+
+/// Makes the plan's folder ready for a run and locks it: earlier results, manifest and configuration.
+/// `last_check` is called before anything is removed or written. With Existing::kResume the folder's
+/// configuration is extended. Throws what the run would be refused for.
+std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configuration,
+                                                 const ExperimentPlan& plan, const std::string& command,
+                                                 const std::function<void()>& last_check = {});
 
 /// 0 done, 1 if trials failed, 130 or 143 if a signal stopped the run.
 int exit_code_of(const ExperimentOutcome& outcome);
 
-/// Runs the plan and writes summary.csv. Returns the exit code.
+/// Runs the plan and writes summary.csv.
+ExperimentOutcome run_and_write(const ExperimentPlan& plan);
+/// The same, and says how it ended. Returns the exit code.
 int run_and_summarise(const ExperimentPlan& plan);
 
 /// Writes OUT/report.html from the trials so far, finished or not. Returns what the page shows.

@@ -15,7 +15,6 @@
 #include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
-#include "core/text/counted.h"
 
 namespace olrank {
 namespace {
@@ -57,7 +56,7 @@ class RunCommand : public Command {
       print_dry_run(configuration, plan, output);
       return 0;
     }
-    std::optional<OutputFolder> folder;
+    std::unique_ptr<OutputFolder> folder;
     std::optional<Trace> trace;
     prepare(configuration, plan, output, folder, trace);
     return play(plan, output);
@@ -74,7 +73,7 @@ class RunCommand : public Command {
     wanted.ranks = &ranked.group();
     ExperimentPlan plan = make_plan(here, wanted);
     ranked.require_same(configuration, plan);
-    std::optional<OutputFolder> folder;
+    std::unique_ptr<OutputFolder> folder;
     std::optional<Trace> trace;
     ranked.group().together([&] {
       if (ranked.group().is_first()) prepare(configuration, plan, output, folder, trace);
@@ -82,21 +81,13 @@ class RunCommand : public Command {
     return ranked.group().is_first() ? play(plan, output) : exit_code_of(run_experiment(plan));
   }
 
-  /// Makes the folder ready for the run: its lock, earlier results, manifest and configuration.
+  /// Makes the folder ready for the run, and the trace.
   void prepare(const Configuration& configuration, ExperimentPlan& plan, const OutputFlags& output,
-               std::optional<OutputFolder>& folder, std::optional<Trace>& trace) const {
-    OutputFolder::require_own(plan.out, FolderKind::kExperiment);  // before the data is read
+               std::unique_ptr<OutputFolder>& folder, std::optional<Trace>& trace) const {
     if (trace_detail_ && trace_.empty()) throw InvalidArgument("--trace-detail requires --trace FILE.");
-    check_memory(configuration, plan);  // before --force removes anything
-    folder.emplace(plan.out, FolderKind::kExperiment, plan.shard);
-    refuse_existing(plan, *folder);
-    const Configuration whole = whole_experiment(configuration);
-    check_existing(plan);
-    if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
-    remove_existing(plan, *folder);
-    announce(configuration, plan);
-    write_manifest(whole, plan, *folder, output.command_line);
-    write_configuration(whole, plan.out / "config.toml");
+    folder = prepare_experiment(configuration, plan, output.command_line, [&] {
+      if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
+    });
   }
 
   static int play(const ExperimentPlan& plan, const OutputFlags& output) {
@@ -113,18 +104,6 @@ class RunCommand : public Command {
     if (!file_.empty()) return resolve_configuration(std::filesystem::path(file_), overrides);
     if (experiment_.resume() && names_only_folder(overrides)) return continued_configuration(overrides);
     return resolve_configuration(std::nullopt, overrides);
-  }
-
-  /// What the folder holds once the run has finished: with --resume also what it held before.
-  Configuration whole_experiment(const Configuration& configuration) const {
-    if (!experiment_.resume() || !replay_.empty()) return configuration;
-    const auto recorded = recorded_configuration(configuration.run.out);
-    if (!recorded) return configuration;
-    Configuration whole = extended_experiment(*recorded, configuration);
-    const std::int64_t before = recorded->protocol.rounds;
-    if (before < configuration.protocol.rounds)
-      log_info("Extending from {} to {} rounds.", before, configuration.protocol.rounds);
-    return whole;
   }
 
   void refuse_unsupported_tables(const Configuration& configuration) const {
@@ -154,15 +133,6 @@ class RunCommand : public Command {
       throw InvalidArgument("--trace records ranked lists and cannot be combined with --replay.");
     trace.emplace(trace_, trace_detail_, configuration_json(configuration));
     return *trace;
-  }
-
-  static void announce(const Configuration& configuration, const ExperimentPlan& plan) {
-    const std::string shard =
-        plan.shard.count > 1 ? fmt::format(" (shard {} of {})", plan.shard.index, plan.shard.count) : "";
-    log_info("Running {} of {}{} in {}, protocol {}", counted(trials_of(plan).size(), "trial"),
-             counted(plan.trial.rounds, "round"), shard, plan.out.string(),
-             name_of(configuration.protocol.name));
-    for (const std::string& deviation : deviations(configuration)) log_info("  {}", deviation);
   }
 
   std::string file_;

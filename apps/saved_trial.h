@@ -6,7 +6,9 @@
 #include <string>
 
 #include "core/online/online_ranker.h"
+#include "core/online/trial_keys.h"
 #include "models/model_file.h"
+#include "models/ranker_settings.h"
 
 namespace olrank {
 
@@ -16,6 +18,8 @@ std::filesystem::path model_file_of(const std::string& named);
 
 /// A ranker in the state at the end of its trial.
 struct SavedTrial {
+  RankerSettings settings;
+  TrialKeys keys;
   std::unique_ptr<OnlineRanker> ranker;
   std::int64_t rounds = 0;  // learned
   std::int64_t cutoff = 10;

@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
+#include "apps/ranker_tables.h"
+#include "apps/saved_trial.h"
+#include "apps/start_model.h"
 #include "core/data/normaliser.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
@@ -18,62 +24,81 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 #include "core/settings/choice.h"
+#include "core/settings/toml_document.h"
 #include "core/version.h"
+#include "models/model_file.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_settings.h"
+#include "models/setting_use.h"
 
 namespace olrank {
 namespace {
 
+constexpr std::string_view kOrigin = "Ranker";  // of settings, in messages
+constexpr std::string_view kRestart = "create a new Ranker";
+
 RankerSettings settings_of(const RankerOptions& options) {
-  const auto protocol = parse_choice<ProtocolName>("RankerOptions::protocol", options.protocol);
-  const auto kind = parse_choice<RankerKind>("RankerOptions::kind", options.kind);
-  const auto apply = [&](RankerSettings& settings) {
-    for (const auto& [key, text] : options.settings) {
-      if (key == "kind" || key == "name")
-        throw InvalidArgument(
-            fmt::format("RankerOptions::settings has the key '{}': use RankerOptions::kind.", key));
-      assign_setting_text(RankerSettings::schema(), &settings, key, text, "RankerOptions::settings");
+  const auto protocol = parse_choice<ProtocolName>("protocol", options.protocol);
+  parse_choice<RankerKind>("kind", options.kind);
+  std::vector<SettingOverride> overrides = {{"ranker", "", "kind", options.kind, std::string(kOrigin)}};
+  for (const auto& [key, text] : options.settings) {
+    if (key == "kind" || key == "name") {
+      throw InvalidArgument(
+          fmt::format("RankerOptions::settings has the key '{}': use RankerOptions::kind.", key));
     }
-  };
-  RankerSettings probe;
-  apply(probe);
-  RankerSettings settings = RankerSettings::defaults(kind, protocol, probe.bandit.interleaving);
-  settings.name = options.kind;
-  apply(settings);
-  return settings;
+    overrides.push_back({"ranker", options.kind, key, text, std::string(kOrigin)});
+  }
+  return resolve_rankers({}, overrides, protocol).front();
 }
 
 FittedNormaliser normaliser_of(const RankerOptions& options) {
   FittedNormaliser normaliser;
-  normaliser.kind = parse_choice<Normalisation>("RankerOptions::normalise", options.normalise);
+  normaliser.kind = parse_choice<Normalisation>("normalise", options.normalise);
   normaliser.features = options.features;
   if (normaliser.kind == Normalisation::kZscore || normaliser.kind == Normalisation::kLog1pZscore) {
-    throw InvalidArgument(fmt::format(
-        "RankerOptions::normalise: '{}' needs the means and deviations of a data set: scale the "
-        "features yourself and choose 'none', or choose 'query-minmax'.",
-        options.normalise));
+    throw InvalidArgument(
+        fmt::format("normalise: '{}' needs the means and deviations of a data set: scale the features "
+                    "yourself and choose 'none', or choose 'query-minmax'.",
+                    options.normalise));
   }
   return normaliser;
 }
 
-void require_at_least_one(std::string_view option, std::int64_t value) {
-  if (value >= 1) return;
-  throw InvalidArgument(fmt::format("RankerOptions::{} must be at least 1, not {}.", option, value));
+TrialKeys keys_of(const RankerOptions& options) {
+  if (options.user.empty()) return {.seed = options.seed, .fold = options.fold};
+  return TrialKeys::of(options.seed, options.fold, options.user);
 }
 
-RankerOptions checked(const RankerOptions& options) {
+void require_at_least_one(std::string_view option, std::int64_t value) {
+  if (value >= 1) return;
+  throw InvalidArgument(fmt::format("{} must be at least 1, not {}.", option, value));
+}
+
+const RankerOptions& checked(const RankerOptions& options) {
   require_at_least_one("features", options.features);
   require_at_least_one("cutoff", options.cutoff);
   require_at_least_one("threads", options.threads);
   return options;
 }
 
+/// Numbers the rankers of this process, so that none takes the list of one that is gone for its own.
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> latest{0};
+  return ++latest;
+}
+
+std::vector<double> widths_of(const RoundDetail& detail) {
+  std::vector<double> widths(detail.width_sq.size());
+  std::transform(detail.width_sq.begin(), detail.width_sq.end(), widths.begin(),
+                 [](double width_sq) { return std::sqrt(width_sq); });
+  return widths;
+}
+
 }  // namespace
 
 struct ShownList::Query {
-  const void* owner = nullptr;  // the ranker that made the list
+  std::uint64_t owner = 0;  // the number of the ranker that made the list
   std::uint32_t round = 0;
   std::string name;
   std::vector<float> inputs;  // [V × d], normalised
@@ -82,19 +107,45 @@ struct ShownList::Query {
 };
 
 struct Ranker::State {
-  explicit State(const RankerOptions& wanted)
-      : options(checked(wanted)),
-        settings(settings_of(options)),
-        normaliser(normaliser_of(options)),
-        execution(options.threads) {
+  /// All but the ranker itself and its rounds.
+  State(RankerSettings of_ranker, FittedNormaliser of_inputs, const TrialKeys& of_trial,
+        std::int64_t of_list, int threads)
+      : settings(std::move(of_ranker)),
+        normaliser(std::move(of_inputs)),
+        keys(of_trial),
+        cutoff(of_list),
+        execution(threads) {}
+
+  static std::unique_ptr<State> before_round_1(const RankerOptions& options) {
+    checked(options);
+    RankerSettings settings = settings_of(options);
     settings.network = with_module_file(settings.network);
     check_ranker(settings, options.cutoff);
-    ranker = make_ranker(settings, options.features, TrialKeys{.seed = options.seed}, options.cutoff);
+    const FittedNormaliser normaliser = normaliser_of(options);
+    const auto start = start_model_of(settings);
+    if (start) check_start_inputs(settings, *start, normaliser);
+    settings.start_from.clear();  // what it gives is in the parameters from here on
+    auto state = std::make_unique<State>(std::move(settings), normaliser, keys_of(options), options.cutoff,
+                                         options.threads);
+    RankerDependencies dependencies;
+    if (start) dependencies.first_thetas = start->thetas;
+    state->make(dependencies);
+    return state;
+  }
+
+  void make(const RankerDependencies& dependencies = {}) {
+    take(make_ranker(settings, normaliser.inputs(), keys, cutoff, dependencies));
+  }
+
+  void take(std::unique_ptr<OnlineRanker> made) {
+    ranker = std::move(made);
     learns_from_latest_list_only = ranker->freeze() == nullptr;
   }
 
+  std::string_view kind() const { return name_of(settings.kind); }
+
   std::vector<float> inputs_of(std::span<const float> docs) const {
-    const std::int64_t features = options.features;
+    const std::int64_t features = normaliser.features;
     const auto values = std::ssize(docs);
     if (values == 0 || values % features != 0) {
       throw InvalidArgument(fmt::format(
@@ -105,9 +156,10 @@ struct Ranker::State {
       throw InvalidArgument(
           fmt::format("Feature {} of document {} is not finite.", k % features + 1, k / features));
     }
-    std::vector<float> inputs(docs.begin(), docs.end());
-    normaliser.apply({docs.data(), values / features, features}, inputs.data());
-    if (const auto bad = normaliser.find_bad_input(inputs.data(), values / features)) {
+    const std::int64_t rows = values / features;
+    std::vector<float> inputs(rows * normaliser.inputs());
+    normaliser.apply({docs.data(), rows, features}, inputs.data());
+    if (const auto bad = normaliser.find_bad_input(inputs.data(), rows)) {
       throw InvalidArgument(
           fmt::format("Feature {} of document {} gives the input {:g}, beyond the limit of ±{:g}: "
                       "normalise the features.",
@@ -117,29 +169,69 @@ struct Ranker::State {
   }
 
   FeatureMatrix matrix(const std::vector<float>& inputs) const {
-    return {inputs.data(), std::ssize(inputs) / options.features, options.features};
+    return {inputs.data(), std::ssize(inputs) / normaliser.inputs(), normaliser.inputs()};
   }
 
   void put(StateWriter& state) const {
-    state.put_text("library.kind", options.kind);
-    state.put_text("library.protocol", options.protocol);
-    state.put_text("library.normalise", options.normalise);
-    state.put("library.features", options.features);
-    state.put("library.cutoff", options.cutoff);
-    state.put("library.seed", options.seed);
-    std::string settings_text;
-    for (const auto& [key, text] : options.settings) settings_text += fmt::format("{}={}\n", key, text);
-    state.put_text("library.settings", settings_text);
-    state.put_text("library.resolved", print_settings(RankerSettings::schema(), &settings));
+    state.put_text("library.settings", print_settings(RankerSettings::schema(), &settings));
+    state.put_text("library.normalise", normaliser_text(normaliser));
+    state.put("library.cutoff", cutoff);
+    state.put("library.seed", keys.seed);
+    state.put("library.fold", keys.fold);
+    state.put("library.user", keys.click_model);
     if (settings.network.module_file)
       state.put_text("library.module", fingerprint_of(*settings.network.module_file).hex());
     state.put("library.round", round);
     ranker->save(state);
   }
 
-  RankerOptions options;
+  static std::unique_ptr<State> get(StateReader& reader, int threads) {
+    RankerSettings settings;
+    const TomlDocument written = parse_toml(reader.get_text("library.settings"), "settings");
+    for (const auto& table : written.tables) {
+      for (const auto& entry : table.entries)
+        assign_setting(RankerSettings::schema(), &settings, entry.key, entry.value, entry.origin);
+    }
+    settings.network = with_module_file(settings.network);
+    const FittedNormaliser normaliser = parse_normaliser(reader.get_text("library.normalise"), "ranker");
+    const auto cutoff = reader.get_one<std::int64_t>("library.cutoff");
+    TrialKeys keys;
+    keys.seed = reader.get_one<std::uint64_t>("library.seed");
+    keys.fold = reader.get_one<std::uint64_t>("library.fold");
+    keys.click_model = reader.get_one<std::uint64_t>("library.user");
+    if (settings.network.module_file &&
+        reader.get_text("library.module") != fingerprint_of(*settings.network.module_file).hex()) {
+      reader.fail(
+          fmt::format("The module '{}' is not the one that the saved ranker uses: restore the file.",
+                      settings.network.module));
+    }
+    require_at_least_one("threads", threads);
+    auto state = std::make_unique<State>(std::move(settings), normaliser, keys, cutoff, threads);
+    state->make();
+    state->round = reader.get_one<std::uint32_t>("library.round");
+    state->ranker->load(reader);
+    reader.require_end();
+    return state;
+  }
+
+  /// The ranker of a finished trial.
+  static std::unique_ptr<State> of_trial(const std::filesystem::path& folder, int threads) {
+    require_at_least_one("threads", threads);
+    const std::filesystem::path file = model_file_of(folder.string());
+    const LoadedModel model = load_model(file);
+    SavedTrial trial = load_saved_trial(file, model);
+    auto state = std::make_unique<State>(std::move(trial.settings), model.normaliser, trial.keys,
+                                         trial.cutoff, threads);
+    state->take(std::move(trial.ranker));
+    state->round = static_cast<std::uint32_t>(trial.rounds);
+    return state;
+  }
+
+  const std::uint64_t number = next_number();
   RankerSettings settings;
   FittedNormaliser normaliser;
+  TrialKeys keys;
+  std::int64_t cutoff;
   ExecutionContext execution;
   StageClock clock;
   std::unique_ptr<OnlineRanker> ranker;
@@ -147,14 +239,21 @@ struct Ranker::State {
   std::uint32_t round = 0;
 };
 
-Ranker::Ranker(const RankerOptions& options) : state_(std::make_unique<State>(options)) {}
+Ranker::Ranker(const RankerOptions& options) : state_(State::before_round_1(options)) {}
+Ranker::Ranker(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Ranker::~Ranker() = default;
 Ranker::Ranker(Ranker&&) noexcept = default;
 Ranker& Ranker::operator=(Ranker&&) noexcept = default;
 
-ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool with_widths) {
+ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool with_widths,
+                       std::int64_t ranks) {
+  if (ranks < 0 || ranks > state_->cutoff) {
+    throw InvalidArgument(
+        fmt::format("This ranker makes lists of {} ranks, not {}: create it with cutoff = {}.",
+                    state_->cutoff, ranks, std::max<std::int64_t>(ranks, 1)));
+  }
   auto asked = std::make_shared<ShownList::Query>();
-  asked->owner = state_.get();
+  asked->owner = state_->number;
   asked->name = query;
   asked->inputs = state_->inputs_of(docs);
   asked->round = ++state_->round;
@@ -164,23 +263,26 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
   RoundContext context{state_->execution, state_->clock};
   const RankedList ranked = state_->ranker->rank(context, query_docs, asked->round);
   ShownList list;
-  const std::int64_t shown = std::min(state_->options.cutoff, query_docs.docs());
+  const std::int64_t shown = std::min(ranks > 0 ? ranks : state_->cutoff, query_docs.docs());
   list.docs.assign(ranked.docs.begin(), ranked.docs.begin() + shown);
-  for (const CertainOrder& order : ranked.certain_orders)
-    list.certain.push_back({order.first, order.second});
+  const auto is_shown = [&](std::int32_t doc) {
+    return std::find(list.docs.begin(), list.docs.end(), doc) != list.docs.end();
+  };
+  const bool all = shown == std::min(state_->cutoff, query_docs.docs());
+  for (const CertainOrder& order : ranked.certain_orders) {
+    if (all || (is_shown(order.first) && is_shown(order.second)))
+      list.certain.push_back({order.first, order.second});
+  }
   RoundDetail detail;
   state_->ranker->describe(query_docs, with_widths, detail);
   list.scores.assign(detail.scores.begin(), detail.scores.end());
-  if (with_widths) {
-    list.widths.resize(detail.width_sq.size());
-    for (std::size_t i = 0; i < list.widths.size(); ++i) list.widths[i] = std::sqrt(detail.width_sq[i]);
-  }
+  if (with_widths) list.widths = widths_of(detail);
   list.query = std::move(asked);
   return list;
 }
 
 std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> clicks) {
-  if (list.query == nullptr || list.query->owner != state_.get())
+  if (list.query == nullptr || list.query->owner != state_->number)
     throw InvalidArgument("This list is not from this ranker: give it to the ranker whose rank() made it.");
   ShownList::Query& query = *list.query;
   if (query.answered) throw InvalidArgument(fmt::format("List {} was answered already.", query.round));
@@ -197,7 +299,7 @@ std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> 
   }
   if (state_->learns_from_latest_list_only && query.round != state_->round) {
     throw InvalidArgument(fmt::format("A '{}' learns from its latest list only, which is {}, not {}.",
-                                      state_->options.kind, state_->round, query.round));
+                                      state_->kind(), state_->round, query.round));
   }
   const FeatureMatrix docs = state_->matrix(query.inputs);
   std::vector<std::int64_t> numbers;
@@ -219,8 +321,32 @@ std::vector<float> Ranker::score(std::span<const float> docs) {
   return scores;
 }
 
+std::vector<double> Ranker::widths(std::span<const float> docs) {
+  if (row_of(state_->settings.kind).evidence != OrderEvidence::kWidths) {
+    throw InvalidArgument(
+        fmt::format("A '{}' has no widths: {} have.", state_->kind(),
+                    kinds_where([](const auto& row) { return row.evidence == OrderEvidence::kWidths; })));
+  }
+  const std::vector<float> inputs = state_->inputs_of(docs);
+  // Ranking changes nothing that later rounds depend on.
+  const QueryDocs query{0, 0, state_->matrix(inputs)};
+  RoundContext context{state_->execution, state_->clock};
+  state_->ranker->rank(context, query, state_->round + 1);
+  RoundDetail detail;
+  state_->ranker->describe(query, true, detail);
+  return widths_of(detail);
+}
+
+std::string Ranker::kind() const {
+  return std::string(state_->kind());
+}
+
 std::int64_t Ranker::features() const {
-  return state_->options.features;
+  return state_->normaliser.features;
+}
+
+std::int64_t Ranker::cutoff() const {
+  return state_->cutoff;
 }
 
 std::int64_t Ranker::parameters() const {
@@ -237,6 +363,12 @@ std::string Ranker::fingerprint() const {
   return state.fingerprint().hex();
 }
 
+std::string Ranker::settings() const {
+  const RankerSettings& settings = state_->settings;
+  return print_settings(RankerSettings::schema(), &settings,
+                        [&](const Setting& setting) { return !why_ignored(settings, setting.key); });
+}
+
 void Ranker::save(const std::filesystem::path& file) const {
   StateWriter state;
   state_->put(state);
@@ -244,46 +376,25 @@ void Ranker::save(const std::filesystem::path& file) const {
 }
 
 Ranker Ranker::load(const std::filesystem::path& file, int threads) {
-  StateReader state = read_state_file(file, "create a new Ranker");
-  RankerOptions options;
-  options.kind = state.get_text("library.kind");
-  options.protocol = state.get_text("library.protocol");
-  options.normalise = state.get_text("library.normalise");
-  options.features = state.get_one<std::int64_t>("library.features");
-  options.cutoff = state.get_one<std::int64_t>("library.cutoff");
-  options.seed = state.get_one<std::uint64_t>("library.seed");
-  options.threads = threads;
-  const std::string settings = state.get_text("library.settings");
-  for (std::size_t begin = 0; begin < settings.size();) {
-    const std::size_t equals = settings.find('=', begin);
-    const std::size_t end = settings.find('\n', begin);
-    if (equals == std::string::npos || end == std::string::npos || equals > end)
-      state.fail("The saved settings are not lines of key=value.");
-    options.settings[settings.substr(begin, equals - begin)] =
-        settings.substr(equals + 1, end - equals - 1);
-    begin = end + 1;
-  }
-  Ranker loaded(options);
-  if (state.get_text("library.resolved") !=
-      print_settings(RankerSettings::schema(), &loaded.state_->settings)) {
-    state.fail(
-        "This version of olrank has other defaults than the one that saved the ranker: use that one.");
-  }
-  if (const auto& module = loaded.state_->settings.network.module_file) {
-    if (state.get_text("library.module") != fingerprint_of(*module).hex()) {
-      state.fail(fmt::format("The module '{}' is not the one that the saved ranker uses: restore the file.",
-                             loaded.state_->settings.network.module));
-    }
-  }
-  loaded.state_->round = state.get_one<std::uint32_t>("library.round");
-  loaded.state_->ranker->load(state);
-  state.require_end();
-  return loaded;
+  if (std::filesystem::is_directory(file)) return Ranker(State::of_trial(file, threads));
+  StateReader state = read_state_file(file, kRestart);
+  return Ranker(State::get(state, threads));
+}
+
+std::string Ranker::bytes() const {
+  StateWriter state;
+  state_->put(state);
+  return state.bytes();
+}
+
+Ranker Ranker::from_bytes(std::string bytes, int threads) {
+  StateReader state(std::move(bytes), "ranker", kRestart);
+  return Ranker(State::get(state, threads));
 }
 
 void Ranker::save_model(const std::filesystem::path& file) const {
   const ModelMetadata metadata = {{"normalisation", normaliser_text(state_->normaliser)},
-                                  {"ranker", state_->options.kind},
+                                  {"ranker", std::string(state_->kind())},
                                   {"rounds", fmt::format("{}", state_->round)}};
   write_file_atomically(file, model_bytes(state_->ranker->model(), metadata));
 }

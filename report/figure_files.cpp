@@ -28,21 +28,13 @@ FigureWriter::FigureWriter(const std::vector<std::string>& formats) {
   }
 }
 
-std::size_t FigureWriter::write(const Report& report, const std::filesystem::path& folder) const {
-  make_folder(folder);
-  const auto write_figure = [&](const std::string& place, const ReportFigure& figure) {
-    const std::string name = fmt::format("{}-{}", place, figure.slug);
-    const std::string light = standalone_svg(figure.drawing, Theme::kLight);
-    if (svg_) {
-      write_file_atomically(folder / (name + ".svg"), light);
-      write_file_atomically(folder / (name + "-dark.svg"), standalone_svg(figure.drawing, Theme::kDark));
-    }
-    for (const PdfConverter& converter : pdf_)
-      write_file_atomically(folder / (name + ".pdf"), converter.convert(light));
-    write_file_atomically(folder / (name + ".csv"), figure.csv);
+std::vector<PlacedFigure> placed_figures(const Report& report) {
+  std::vector<PlacedFigure> figures;
+  const auto add = [&](const std::string& place, ReportFigure figure) {
+    std::string name = fmt::format("{}-{}", place, figure.slug);
+    figures.push_back({std::move(name), std::move(figure)});
   };
   std::set<std::string> taken;
-  std::size_t written = 0;
   for (const DataResults& data : report.data) {
     for (const UserResults& user : data.users) {
       const FinalTable table = final_table(user, data.cutoff);
@@ -50,10 +42,7 @@ std::size_t FigureWriter::write(const Report& report, const std::filesystem::pat
       if (report.data.size() > 1) place = fmt::format("{}-{}", name_slug(data.data), place);
       for (std::size_t number = 2; !taken.insert(place).second; ++number)
         place = fmt::format("{}-{}", name_slug(user.user), number);
-      for (const ReportFigure& figure : figures_of(report, data, user, table)) {
-        write_figure(place, figure);
-        ++written;
-      }
+      for (ReportFigure& figure : figures_of(report, data, user, table)) add(place, std::move(figure));
     }
   }
   for (std::size_t i = 0; i < report.experiments.size(); ++i) {
@@ -62,14 +51,28 @@ std::size_t FigureWriter::write(const Report& report, const std::filesystem::pat
     const std::string place =
         report.experiments.size() > 1 ? fmt::format("study-{}", name_slug(report.labels[i])) : "study";
     const Study study = analyse_study(results, *results.study);
-    std::vector<ReportFigure> figures = study_figures(study);
+    for (ReportFigure& figure : study_figures(study)) add(place, std::move(figure));
     for (const StudyUser& user : study.users) {
-      for (ReportFigure& figure : study_answers(study, user)) figures.push_back(std::move(figure));
+      for (ReportFigure& figure : study_answers(study, user)) add(place, std::move(figure));
     }
-    for (const ReportFigure& figure : figures) write_figure(place, figure);
-    written += figures.size();
   }
-  return written;
+  return figures;
+}
+
+std::size_t FigureWriter::write(const Report& report, const std::filesystem::path& folder) const {
+  make_folder(folder);
+  const std::vector<PlacedFigure> figures = placed_figures(report);
+  for (const auto& [name, figure] : figures) {
+    const std::string light = standalone_svg(figure.drawing, Theme::kLight);
+    if (svg_) {
+      write_file_atomically(folder / (name + ".svg"), light);
+      write_file_atomically(folder / (name + "-dark.svg"), standalone_svg(figure.drawing, Theme::kDark));
+    }
+    for (const PdfConverter& converter : pdf_)
+      write_file_atomically(folder / (name + ".pdf"), converter.convert(light));
+    write_file_atomically(folder / (name + ".csv"), figure.csv);
+  }
+  return figures.size();
 }
 
 }  // namespace olrank

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/comparison.h"
+#include "report/figures.h"
 #include "report/pdf_converter.h"
 
 namespace olrank {
@@ -14,13 +15,22 @@ namespace olrank {
 inline constexpr const char* kSvgFormat = "svg";
 inline constexpr const char* kPdfFormat = "pdf";
 
+/// A figure and the name of its files, "perfect-ndcg".
+struct PlacedFigure {
+  std::string name;
+  ReportFigure figure;
+};
+
+/// Each figure of each user, and of studies.
+std::vector<PlacedFigure> placed_figures(const Report& report);
+
 /// Writes figures into a folder.
 class FigureWriter {
  public:
   /// Throws InvalidArgument at an unknown format, and IoError if this machine cannot make one of them.
   explicit FigureWriter(const std::vector<std::string>& formats);
 
-  /// Writes each figure of each user, and of studies, with its numbers as CSV: NAME.svg for light ground,
+  /// Writes the placed figures with their numbers as CSV: NAME.svg for light ground,
   /// NAME-dark.svg, NAME.pdf, NAME.csv. Returns the number of figures.
   std::size_t write(const Report& report, const std::filesystem::path& folder) const;
 

@@ -20,7 +20,11 @@ using nlohmann::ordered_json;
 
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
                           ExecutionContext& context) {
-  const DataParts raw = load_parts(configuration.data, fold, context);
+  return train_fold_of(configuration, load_parts(configuration.data, fold, context), fold, context);
+}
+
+TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
+                        ExecutionContext& context) {
   if (configuration.train.patience > 0 && !raw.vali) {
     throw InvalidArgument(fmt::format(
         "Fold {} has no validation part, which patience = {} needs: add one, or set patience = 0.", fold,

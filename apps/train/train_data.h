@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/train/train_configuration.h"
+#include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
 #include "core/online/trial_keys.h"
 #include "core/runtime/execution_context.h"
@@ -29,6 +30,9 @@ struct TrainFold {
 /// require_order() does.
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
                           ExecutionContext& context);
+/// The same for data that is there already.
+TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
+                        ExecutionContext& context);
 
 /// The keys of a training's draws.
 TrialKeys training_keys(std::int64_t fold, std::int64_t seed);

@@ -29,6 +29,11 @@ LogSink& sink() {
   static LogSink instance;
   return instance;
 }
+std::function<void(std::string_view)>& event_sink() {
+  static std::function<void(std::string_view)> instance;
+  return instance;
+}
+std::atomic<bool> capturing{false};
 std::string& status() {
   static std::string line;
   return line;
@@ -70,7 +75,9 @@ void write_to_stderr(std::string_view text) {
 void write_event(std::string_view event, const ordered_json& members) {
   ordered_json object = {{"time", time_text()}, {"event", event}};
   object.update(members);
-  write_to_stderr(object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  const std::string line = object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  if (event_sink()) return event_sink()(line);
+  write_to_stderr(line + "\n");
 }
 
 void write_to_file(std::string_view prefix, std::string_view message) {
@@ -116,7 +123,9 @@ void log_line(LogLevel level, std::string_view message) {
   const std::lock_guard lock(log_mutex);
   const std::string_view prefix = level == LogLevel::kWarning ? "warning: " : "";
   write_to_file(prefix, message);
-  if (sink()) {
+  if (event_sink()) {
+    write_event(event_of(level), {{"message", message}});
+  } else if (sink()) {
     sink()(level, message);
   } else if (quiet && level != LogLevel::kWarning) {
     return;
@@ -142,8 +151,24 @@ void log_error(std::string_view message, int exit_code) {
   }
 }
 
+EventCapture::EventCapture(std::function<void(std::string_view)> sink) {
+  const std::lock_guard lock(log_mutex);
+  event_sink() = std::move(sink);
+  capturing = true;
+}
+
+EventCapture::~EventCapture() {
+  const std::lock_guard lock(log_mutex);
+  event_sink() = nullptr;
+  capturing = false;
+}
+
+bool EventCapture::active() {
+  return capturing;
+}
+
 void log_event(std::string_view event, const ordered_json& members) {
-  if (form != LogForm::kJson) return;
+  if (form != LogForm::kJson && !capturing) return;
   const std::lock_guard lock(log_mutex);
   write_event(event, members);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
@@ -22,7 +23,21 @@ bool stderr_is_quiet();
 /// The error that ends the program: "olrank: …" on stderr.
 void log_error(std::string_view message, int exit_code);
 
-/// An event for programs: with LogForm::kJson an object of time, event and its members; nothing as text.
+/// While it exists, events and lines go to a function as JSON objects, one a call, instead of stderr; a
+/// file still gets the lines. The function is called by any thread, one at a time, and must not log. One at
+/// a time.
+class EventCapture {
+ public:
+  explicit EventCapture(std::function<void(std::string_view)> sink);
+  ~EventCapture();
+  EventCapture(const EventCapture&) = delete;
+  EventCapture& operator=(const EventCapture&) = delete;
+
+  static bool active();
+};
+
+/// An event for programs: with LogForm::kJson, or captured, an object of time, event and its members;
+/// nothing as text.
 void log_event(std::string_view event, const nlohmann::ordered_json& members);
 
 /// The last line of a terminal: each call replaces it, and other lines go above it.

@@ -26,6 +26,7 @@ void set_progress_style(ProgressStyle style) {
 }
 
 ProgressStyle progress_style() {
+  if (EventCapture::active()) return ProgressStyle::kJson;
   if (chosen_style()) return *chosen_style();
   if (stderr_is_quiet()) return ProgressStyle::kSilent;
   const char* terminal = std::getenv("TERM");

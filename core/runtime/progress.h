@@ -11,7 +11,7 @@ enum class ProgressStyle { kBar, kLines, kJson, kSilent };
 /// Chooses a style in place of the one that fits stderr.
 void set_progress_style(ProgressStyle style);
 
-/// The chosen style, or else: kSilent when the log is quiet, kBar when stderr is a terminal that can move
+/// kJson while events are captured, then the chosen style, or else: kSilent when the log is quiet, kBar when stderr is a terminal that can move
 /// its cursor, kLines.
 ProgressStyle progress_style();
 

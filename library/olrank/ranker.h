@@ -21,6 +21,8 @@ struct RankerOptions {
   std::uint64_t seed = 1;                  // same seed, same lists, on any number of threads
   std::string protocol = "paper";          // whose defaults hold: paper or reference
   std::string normalise = "query-minmax";  // how raw features become inputs: query-minmax or none
+  std::uint64_t fold = 0;                  // with `user`, whose draws these are: those of a trial of this
+  std::string user = {};                   // fold and user in an experiment with the same seed
   int threads = 1;
   /// Other settings by their keys in the [[ranker]] table of a configuration file, such as
   /// {"covariance", "diagonal"}; docs/CONFIGURATION.md lists them.
@@ -57,8 +59,9 @@ class Ranker {
   /// Makes the list to show for one query. `docs` are its documents' features, row by row [V × d]. `query`
   /// names the query: documents of one name with equal features are one document to the ranker, whose
   /// history then does not grow when they come back. `with_widths` asks for ShownList::widths, which costs
-  /// V × V numbers.
-  ShownList rank(std::span<const float> docs, std::string_view query = {}, bool with_widths = false);
+  /// V × V numbers. `ranks` is how many the user sees, if fewer than the cutoff.
+  ShownList rank(std::span<const float> docs, std::string_view query = {}, bool with_widths = false,
+                 std::int64_t ranks = 0);
 
   /// Learns from what a user did with a list of this ranker: clicks[r] is 1 where the document at rank r
   /// was clicked. Lists may be answered in any order or not at all, each once. dbgd and mgd learn from
@@ -69,21 +72,35 @@ class Ranker {
   /// depend on the other documents, these are the others.
   std::vector<float> score(std::span<const float> docs);
 
+  /// w_ij of every two documents of one query [V × V]: how uncertain their order is, on the scale of score
+  /// differences. Throws InvalidArgument for kinds that have none.
+  std::vector<double> widths(std::span<const float> docs);
+
+  std::string kind() const;
   std::int64_t features() const;
+  std::int64_t cutoff() const;
   std::int64_t parameters() const;
   /// Lists made so far.
   std::uint32_t rounds() const;
   /// 32 hexadecimal digits that stand for the ranker's whole state: equal states have equal fingerprints.
   std::string fingerprint() const;
 
+  /// Every setting that counts, as `key = value` lines.
+  std::string settings() const;
+
   /// The whole state. A loaded ranker goes on to the same bits.
   void save(const std::filesystem::path& file) const;
+  /// What save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended.
   static Ranker load(const std::filesystem::path& file, int threads = 1);
+  /// The same in memory.
+  std::string bytes() const;
+  static Ranker from_bytes(std::string bytes, int threads = 1);
   /// The scoring function alone, as a model file: `olrank rank`, `eval`, `export` and `serve` take it.
   void save_model(const std::filesystem::path& file) const;
 
  private:
   struct State;
+  explicit Ranker(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

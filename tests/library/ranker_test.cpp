@@ -133,10 +133,10 @@ TEST(LibraryRankerTest, TakesAnswersInAnyOrderAndEachOnce) {
 
 TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
   EXPECT_EQ(message_of<InvalidArgument>([] { Ranker ranker({.kind = "pairrank"}); }),
-            "RankerOptions::features must be at least 1, not 0.");
+            "features must be at least 1, not 0.");
   const std::string unknown_kind =
       message_of<InvalidArgument>([] { Ranker ranker({.kind = "pairank", .features = 2}); });
-  EXPECT_EQ(unknown_kind.find("RankerOptions::kind must be pairrank, "), 0U) << unknown_kind;
+  EXPECT_EQ(unknown_kind.find("kind must be pairrank, "), 0U) << unknown_kind;
   EXPECT_NE(unknown_kind.find("not 'pairank'. Did you mean 'pairrank'?"), std::string::npos)
       << unknown_kind;
   const std::string unknown_key = message_of<InvalidArgument>([] {
@@ -171,7 +171,7 @@ TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
             "This list is not from this ranker: give it to the ranker whose rank() made it.");
   EXPECT_EQ(message_of<InvalidArgument>(
                 [] { Ranker ranker({.kind = "dbgd", .features = 2, .normalise = "zscore"}); }),
-            "RankerOptions::normalise: 'zscore' needs the means and deviations of a data set: scale the "
+            "normalise: 'zscore' needs the means and deviations of a data set: scale the "
             "features yourself and choose 'none', or choose 'query-minmax'.");
 }
 

@@ -16,7 +16,7 @@ ALLOWED = {
     "recommend": {"core"},
     "report": {"core", "sim"},
     "serve": {"core", "models"},
-    "library": {"core", "models"},
+    "library": {"core", "models", "report", "apps"},
     "apps": {"core", "models", "recommend", "report", "serve", "sim"},
     "bench": {"core", "cuda", "models", "recommend", "report", "serve", "sim", "apps", "tests"},
     "examples": set(),

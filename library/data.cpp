@@ -1,0 +1,119 @@
+#include "olrank/data.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/data/data_loader.h"
+#include "core/data/dataset.h"
+#include "core/data/doc_table.h"
+#include "core/data/letor_writer.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/math/dcg.h"
+#include "core/runtime/execution_context.h"
+#include "core/runtime/host.h"
+#include "core/settings/choice.h"
+
+namespace olrank {
+namespace {
+
+void require_sizes(std::span<const float> values, std::int64_t features,
+                   std::span<const std::uint8_t> grades, std::span<const std::int64_t> offsets,
+                   const std::vector<std::string>& names) {
+  const std::int64_t docs = std::ssize(grades);
+  if (features < 1 || std::ssize(values) != docs * features) {
+    throw InvalidArgument(fmt::format("There are {} feature values for {} grades and {} features: give {}.",
+                                      values.size(), docs, features,
+                                      docs * std::max<std::int64_t>(features, 0)));
+  }
+  if (offsets.empty() || offsets.front() != 0 || offsets.back() != docs)
+    throw InvalidArgument(fmt::format("The offsets of queries must begin with 0 and end with {}.", docs));
+  for (std::size_t query = 1; query < offsets.size(); ++query) {
+    if (offsets[query] > offsets[query - 1]) continue;
+    throw InvalidArgument(fmt::format("Query {} has no documents: leave it out.", query - 1));
+  }
+  if (!names.empty() && names.size() + 1 != offsets.size()) {
+    throw InvalidArgument(
+        fmt::format("There are {} names for {} queries.", names.size(), offsets.size() - 1));
+  }
+}
+
+void require_values(std::span<const float> values, std::int64_t features,
+                    std::span<const std::uint8_t> grades) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    const auto place = static_cast<std::int64_t>(i);
+    throw InvalidArgument(
+        fmt::format("Feature {} of document {} is not finite.", place % features + 1, place / features));
+  }
+  for (std::size_t doc = 0; doc < grades.size(); ++doc) {
+    if (grades[doc] <= kHighestGrade) continue;
+    throw InvalidArgument(fmt::format("The grade of document {} is {}: it must be 0 to {}.", doc,
+                                      grades[doc], kHighestGrade));
+  }
+}
+
+}  // namespace
+
+RankingData RankingData::load(const std::string& source, const std::string& part, std::int64_t fold,
+                              int threads) {
+  DataSettings settings;
+  settings.source = source;
+  ExecutionContext context(threads > 0 ? threads : available_threads());
+  return RankingData(std::make_shared<const Dataset>(
+      load_part(settings, fold, parse_choice<DataPart>("part", part), context)));
+}
+
+RankingData RankingData::of(std::shared_ptr<const void> owner, std::span<const float> values,
+                            std::int64_t features, std::span<const std::uint8_t> grades,
+                            std::span<const std::int64_t> offsets, std::vector<std::string> names) {
+  require_sizes(values, features, grades, offsets, names);
+  require_values(values, features, grades);
+  if (names.empty()) {
+    for (std::size_t query = 1; query < offsets.size(); ++query) names.push_back(fmt::format("{}", query));
+  }
+  Dataset::Contents contents;
+  contents.memory = std::move(owner);
+  contents.values = values;
+  contents.grades = grades;
+  contents.offsets = offsets;
+  contents.qids = std::move(names);
+  contents.features = features;
+  ThreadPool pool(1);
+  contents.fingerprint = content_fingerprint(contents, pool);
+  return RankingData(std::make_shared<const Dataset>(std::move(contents)));
+}
+
+std::int64_t RankingData::queries() const {
+  return data_->queries();
+}
+std::int64_t RankingData::docs() const {
+  return data_->docs();
+}
+std::int64_t RankingData::features() const {
+  return data_->features();
+}
+std::span<const float> RankingData::values() const {
+  return data_->contents().values;
+}
+std::span<const std::uint8_t> RankingData::grades() const {
+  return data_->all_grades();
+}
+std::span<const std::int64_t> RankingData::offsets() const {
+  return data_->offsets();
+}
+std::string_view RankingData::name(std::int64_t query) const {
+  return data_->qid(query);
+}
+std::string RankingData::fingerprint() const {
+  return data_->fingerprint().hex();
+}
+
+void RankingData::write(const std::filesystem::path& file) const {
+  std::string text;
+  write_letor(*data_, {}, [&](std::string_view piece) { text += piece; });
+  write_file_atomically(file, text);
+}
+
+}  // namespace olrank

@@ -1,0 +1,74 @@
+#include "olrank/experiment.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <optional>
+
+#include "apps/configuration.h"
+#include "apps/experiment_run.h"
+#include "apps/experiment_setup.h"
+#include "core/error.h"
+#include "core/runtime/log_output.h"
+#include "report/drawing.h"
+#include "report/figure_files.h"
+
+namespace olrank {
+namespace {
+
+Configuration configuration_of(const ExperimentOptions& options) {
+  std::vector<SettingOverride> overrides;
+  if (!options.out.empty()) overrides.push_back({"run", "", "out", options.out, "out"});
+  Configuration configuration =
+      resolve_configuration(parse_toml(options.configuration, options.origin), overrides);
+  refuse_study("run", configuration);
+  refuse_search("run", configuration);
+  if (!configuration.sweep.empty())
+    throw InvalidArgument(fmt::format("{} has a [sweep], which 'olrank tune' plays.", options.origin));
+  return configuration;
+}
+
+Existing existing_of(EarlierResults earlier) {
+  switch (earlier) {
+    case EarlierResults::kRefuse:
+      return Existing::kRefuse;
+    case EarlierResults::kResume:
+      return Existing::kResume;
+    case EarlierResults::kReplace:
+      return Existing::kReplace;
+  }
+  return Existing::kRefuse;
+}
+
+}  // namespace
+
+PlayedExperiment play_experiment(const ExperimentOptions& options) {
+  static std::mutex one_at_a_time;
+  const std::unique_lock lock(one_at_a_time, std::try_to_lock);
+  if (!lock.owns_lock())
+    throw InvalidArgument("An experiment runs in this process already: wait for its end.");
+  std::optional<EventCapture> capture;
+  if (options.on_event) capture.emplace(options.on_event);
+  const Configuration configuration = configuration_of(options);
+  ExperimentRequest request;
+  request.existing = existing_of(options.earlier);
+  const ExperimentPlan plan = make_plan(configuration, request);
+  const auto folder = prepare_experiment(configuration, plan, options.command);
+  const ExperimentOutcome outcome = run_and_write(plan);
+  write_report_page(plan.out);
+  return {plan.out, outcome.failures, outcome.signal};
+}
+
+std::vector<ExperimentFigure> experiment_figures(const std::filesystem::path& out, bool dark) {
+  std::vector<ExperimentResults> experiments;
+  experiments.push_back(read_experiment(out));
+  const Report report = compare_experiments(std::move(experiments));
+  std::vector<ExperimentFigure> figures;
+  for (PlacedFigure& figure : placed_figures(report)) {
+    figures.push_back({figure.name, figure.figure.caption,
+                       standalone_svg(figure.figure.drawing, dark ? Theme::kDark : Theme::kLight)});
+  }
+  return figures;
+}
+
+}  // namespace olrank

@@ -1,0 +1,112 @@
+#include "olrank/model.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "apps/saved_trial.h"
+#include "apps/train/train_data.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/online/model_bytes.h"
+#include "core/runtime/execution_context.h"
+#include "core/runtime/host.h"
+#include "core/settings/choice.h"
+#include "models/model_file.h"
+#include "models/model_scorer.h"
+
+namespace olrank {
+namespace {
+
+/// What a training sees of a test part that is not there.
+Dataset no_queries(std::int64_t features) {
+  static constexpr std::int64_t kNoOffset[] = {0};
+  Dataset::Contents contents;
+  contents.offsets = kNoOffset;
+  contents.features = features;
+  return Dataset(std::move(contents));
+}
+
+}  // namespace
+
+Model::Model(std::string bytes, const std::string& origin)
+    : bytes_(std::make_shared<const std::string>(std::move(bytes))),
+      scorer_(std::make_shared<const ModelScorer>(parse_model(*bytes_, origin))) {}
+
+Model Model::load(const std::filesystem::path& file) {
+  const std::filesystem::path found = model_file_of(file.string());
+  return Model(read_file(found), found.string());
+}
+
+Model Model::from_bytes(std::string bytes) {
+  return Model(std::move(bytes), "model");
+}
+
+std::int64_t Model::features() const {
+  return scorer_->features();
+}
+
+std::vector<double> Model::score(std::span<const float> docs, std::span<const std::int64_t> offsets) const {
+  const std::int64_t width = features();
+  const std::int64_t rows = std::ssize(docs) / width;
+  if (docs.empty() || std::ssize(docs) % width != 0) {
+    throw InvalidArgument(fmt::format(
+        "There are {} feature values: give every document {}, one document at least.", docs.size(), width));
+  }
+  for (std::size_t i = 0; i < docs.size(); ++i) {
+    if (std::isfinite(docs[i])) continue;
+    const auto place = static_cast<std::int64_t>(i);
+    throw InvalidArgument(
+        fmt::format("Feature {} of document {} is not finite.", place % width + 1, place / width));
+  }
+  const std::int64_t whole[] = {0, rows};
+  if (offsets.empty()) offsets = whole;
+  bool rising = offsets.front() == 0 && offsets.back() == rows;
+  for (std::size_t query = 1; query < offsets.size(); ++query)
+    rising = rising && offsets[query] >= offsets[query - 1];
+  if (!rising) {
+    throw InvalidArgument(
+        fmt::format("The offsets of queries must rise from 0 to the {} documents.", rows));
+  }
+  std::vector<double> scores(rows);
+  Scratch scratch;
+  scorer_->score(scratch, {docs.data(), rows, width}, offsets, scores);
+  return scores;
+}
+
+const std::string& Model::bytes() const {
+  return *bytes_;
+}
+
+void Model::save(const std::filesystem::path& file) const {
+  write_file_atomically(file, *bytes_);
+}
+
+Model fit_model(const RankingData& train, const std::optional<RankingData>& validation,
+                const FitOptions& options) {
+  std::vector<SettingOverride> overrides = {{"data", "", "normalise", options.normalise, "normalise"}};
+  for (const auto& [key, text] : options.settings) {
+    if (key == "seeds")
+      throw InvalidArgument("FitOptions::settings has the key 'seeds': use FitOptions::seed.");
+    overrides.push_back({"train", "", key, text, "fit"});
+  }
+  const TrainConfiguration configuration = resolve_train_configuration(std::nullopt, overrides);
+  const int threads = options.threads > 0 ? options.threads : available_threads();
+  ExecutionContext context(threads);
+  if (validation && validation->features() != train.features()) {
+    throw InvalidArgument(fmt::format("The training part has {} features and the validation part {}.",
+                                      train.features(), validation->features()));
+  }
+  DataParts parts{train.dataset(), std::nullopt, no_queries(train.features())};
+  if (validation) parts.vali = validation->dataset();
+  constexpr std::int64_t kFold = 1;
+  const TrainFold fold = train_fold_of(configuration, parts, kFold, context);
+  const auto seed = static_cast<std::int64_t>(options.seed);
+  LabelTraining training(configuration.train, fold.parts(), training_keys(kFold, seed), {}, threads);
+  training.evaluate_first();
+  while (!training.finished()) training.advance();
+  return Model::from_bytes(model_bytes(training.model().tensors(training.theta()),
+                                       model_metadata(configuration, fold, training, kFold, seed)));
+}
+
+}  // namespace olrank

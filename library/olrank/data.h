@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Data sets with grades: files, generated data, arrays of yours. Needs the C++20 standard library alone.
+namespace olrank {
+
+class Dataset;
+
+/// One part of a data set: queries one after another, each with its documents, their features and their
+/// grades. Copies share their memory, which never changes.
+class RankingData {
+ public:
+  /// `source` is a file of LETOR text (plain, .gz or .zst), a folder with Fold1, …, or
+  /// "synth:NAME?key=value". `part` is train, vali or test, for a source that has parts. 0 threads are all
+  /// cores.
+  static RankingData load(const std::string& source, const std::string& part = "train",
+                          std::int64_t fold = 1, int threads = 0);
+
+  /// Arrays of yours, not copied: `owner` keeps them alive. Query q has the documents offsets[q] to
+  /// offsets[q + 1]; grades are 0 to 31. Without names, queries are called 1, 2, …. Throws InvalidArgument
+  /// for sizes that do not match and for values that are not finite.
+  static RankingData of(std::shared_ptr<const void> owner, std::span<const float> values,
+                        std::int64_t features, std::span<const std::uint8_t> grades,
+                        std::span<const std::int64_t> offsets, std::vector<std::string> names = {});
+
+  std::int64_t queries() const;
+  std::int64_t docs() const;
+  std::int64_t features() const;
+  std::span<const float> values() const;          // [docs × features], raw
+  std::span<const std::uint8_t> grades() const;   // [docs]
+  std::span<const std::int64_t> offsets() const;  // [queries + 1]
+  std::string_view name(std::int64_t query) const;
+  /// 32 hexadecimal digits that stand for all of the content.
+  std::string fingerprint() const;
+
+  /// As LETOR text that reads back to the same data.
+  void write(const std::filesystem::path& file) const;
+
+  explicit RankingData(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  const Dataset& dataset() const { return *data_; }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// Experiments as `olrank run` plays them. Needs the C++20 standard library alone.
+namespace olrank {
+
+/// What to do with results that are there already.
+enum class EarlierResults { kRefuse, kResume, kReplace };
+
+struct ExperimentOptions {
+  std::string configuration = {};        // TOML, as in a configuration file
+  std::string origin = "configuration";  // what messages call it
+  std::string out = {};                  // instead of run.out
+  EarlierResults earlier = EarlierResults::kRefuse;
+  std::string command = "olrank::play_experiment";  // what the manifest says of the call
+  /// Gets the progress events of docs/CONTRACTS.md, each a JSON object. Called by any thread, one at a
+  /// time; it must not use olrank.
+  std::function<void(std::string_view)> on_event = {};
+};
+
+struct PlayedExperiment {
+  std::filesystem::path out;
+  std::vector<std::string> failures;  // a sentence for each trial that failed
+  int signal = 0;                     // that stopped it, with checkpoints; 0 for none
+};
+
+/// Plays all trials of a configuration and writes the folder that `olrank run` would: the same bits. One at
+/// a time in a process. SIGINT, SIGTERM and SIGHUP stop it between rounds.
+PlayedExperiment play_experiment(const ExperimentOptions& options);
+
+/// A figure of a report.
+struct ExperimentFigure {
+  std::string name;  // "perfect-ndcg"
+  std::string caption;
+  std::string svg;
+};
+/// The figures of a folder of results, finished or not.
+std::vector<ExperimentFigure> experiment_figures(const std::filesystem::path& out, bool dark = false);
+
+}  // namespace olrank

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "olrank/data.h"
+
+/// Scoring functions: model files, and models fitted to grades. Needs the C++20 standard library alone.
+namespace olrank {
+
+class ModelScorer;
+
+/// A function of raw documents. Copies share it; any number of threads may use one.
+class Model {
+ public:
+  /// A model file, or the folder of a finished trial or training that has one.
+  static Model load(const std::filesystem::path& file);
+  static Model from_bytes(std::string bytes);
+
+  std::int64_t features() const;
+  /// Scores of documents [docs × features]. Query q has the documents offsets[q] to offsets[q + 1]; without
+  /// offsets all are one query.
+  std::vector<double> score(std::span<const float> docs, std::span<const std::int64_t> offsets = {}) const;
+  /// The bytes of its model file.
+  const std::string& bytes() const;
+  void save(const std::filesystem::path& file) const;
+
+ private:
+  Model(std::string bytes, const std::string& origin);
+
+  std::shared_ptr<const std::string> bytes_;
+  std::shared_ptr<const ModelScorer> scorer_;
+};
+
+struct FitOptions {
+  /// Settings of the table [train] by their keys, such as {"loss", "listnet"}; docs/CONFIGURATION.md lists
+  /// them.
+  std::map<std::string, std::string> settings = {};
+  std::string normalise = "query-minmax";
+  std::uint64_t seed = 1;
+  int threads = 0;  // 0: all cores; changes no bit
+};
+
+/// Fits a model to grades, as `olrank train` does with the same settings, data and seed. A validation part
+/// is for `patience`.
+Model fit_model(const RankingData& train, const std::optional<RankingData>& validation = std::nullopt,
+                const FitOptions& options = {});
+
+}  // namespace olrank

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace olrank::python {
+
+namespace nb = nanobind;
+
+/// Arrays of Python's as the wrapper in Python hands them over: of this type, contiguous, on the CPU.
+using Floats = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Values = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class Array>
+auto span_of(const Array& array) {
+  return std::span(array.data(), array.size());
+}
+
+/// A NumPy array that owns the values.
+template <class T>
+nb::object to_array(std::vector<T> values, std::initializer_list<std::size_t> shape) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* held) noexcept { delete static_cast<std::vector<T>*>(held); });
+  return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape, owner));
+}
+template <class T>
+nb::object to_array(std::vector<T> values) {
+  const std::size_t size = values.size();
+  return to_array(std::move(values), {size});
+}
+
+/// A read-only NumPy array of memory that `owner` keeps.
+template <class T>
+nb::object to_view(std::span<const T> values, std::initializer_list<std::size_t> shape, nb::handle owner) {
+  return nb::cast(nb::ndarray<nb::numpy, const T>(values.data(), shape, owner));
+}
+
+}  // namespace olrank::python

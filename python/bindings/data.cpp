@@ -1,0 +1,99 @@
+#include "olrank/data.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.h"
+#include "olrank/evaluation.h"
+#include "parts.h"
+
+namespace olrank::python {
+namespace {
+
+/// Keeps arrays of Python's, and lets go of them from any thread.
+std::shared_ptr<const void> keeper_of(nb::object arrays) {
+  return {new nb::object(std::move(arrays)), [](const void* kept) {
+            const nb::gil_scoped_acquire acquire;
+            delete static_cast<const nb::object*>(kept);
+          }};
+}
+
+RankingData data_of(const Floats& values, const Values<std::uint8_t>& grades,
+                    const Values<std::int64_t>& offsets, std::vector<std::string> names, nb::object arrays) {
+  const auto owner = keeper_of(std::move(arrays));
+  const nb::gil_scoped_release release;
+  return RankingData::of(owner, span_of(values), static_cast<std::int64_t>(values.shape(1)), span_of(grades),
+                         span_of(offsets), std::move(names));
+}
+
+nb::object evaluate(const RankingData& data, const Values<double>& scores, EvaluationOptions options) {
+  MetricValues values;
+  {
+    const nb::gil_scoped_release release;
+    values = measure_scores(data, span_of(scores), options);
+  }
+  nb::dict means;
+  for (const auto& [name, value] : values.means) means[name.c_str()] = value;
+  if (!options.by_query) return std::move(means);
+  nb::dict by_query;
+  for (std::size_t column = 0; column < values.means.size(); ++column) {
+    std::vector<double> of_queries;
+    of_queries.reserve(values.by_query.size());
+    for (const std::vector<double>& row : values.by_query) of_queries.push_back(row[column]);
+    by_query[values.means[column].first.c_str()] = to_array(std::move(of_queries));
+  }
+  return nb::make_tuple(means, by_query);
+}
+
+}  // namespace
+
+void add_data(nb::module_& module) {
+  nb::class_<RankingData>(module, "RankingData")
+      .def_static("load",
+                  [](const std::string& source, const std::string& part, std::int64_t fold, int threads) {
+                    const nb::gil_scoped_release release;
+                    return RankingData::load(source, part, fold, threads);
+                  })
+      .def_static("of", &data_of)
+      .def("queries", &RankingData::queries)
+      .def("docs", &RankingData::docs)
+      .def("features", &RankingData::features)
+      .def("values",
+           [](nb::handle self) {
+             const auto& data = nb::cast<const RankingData&>(self);
+             return to_view<float>(
+                 data.values(),
+                 {static_cast<std::size_t>(data.docs()), static_cast<std::size_t>(data.features())}, self);
+           })
+      .def("grades",
+           [](nb::handle self) {
+             const auto grades = nb::cast<const RankingData&>(self).grades();
+             return to_view<std::uint8_t>(grades, {grades.size()}, self);
+           })
+      .def("offsets",
+           [](nb::handle self) {
+             const auto offsets = nb::cast<const RankingData&>(self).offsets();
+             return to_view<std::int64_t>(offsets, {offsets.size()}, self);
+           })
+      .def("name",
+           [](const RankingData& self, std::int64_t query) { return std::string(self.name(query)); })
+      .def("fingerprint", &RankingData::fingerprint)
+      .def("write", [](const RankingData& self, const std::string& file) {
+        const nb::gil_scoped_release release;
+        self.write(file);
+      });
+  module.def("evaluate", [](const RankingData& data, const Values<double>& scores, std::vector<std::int64_t> at,
+                            std::vector<std::string> metrics, std::string convention, std::string gain,
+                            std::string empty_queries, std::optional<int> max_grade, bool by_query,
+                            int threads) {
+    return evaluate(data, scores,
+                    {std::move(at), std::move(metrics), std::move(convention), std::move(gain),
+                     std::move(empty_queries), max_grade, by_query, threads});
+  });
+}
+
+}  // namespace olrank::python

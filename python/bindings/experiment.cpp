@@ -1,0 +1,300 @@
+#include "olrank/experiment.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "arrays.h"
+#include "olrank/error.h"
+#include "olrank/external_ranker.h"
+#include "olrank/external_user.h"
+#include "parts.h"
+
+namespace olrank::python {
+namespace {
+
+constexpr auto kBetweenReports = std::chrono::milliseconds(100);
+
+/// An object of Python's that any thread may let go of.
+std::shared_ptr<nb::object> shared(nb::object object) {
+  return {new nb::object(std::move(object)), [](nb::object* held) {
+            const nb::gil_scoped_acquire acquire;
+            delete held;
+          }};
+}
+
+/// What click() is given: everything about a query that a user may know.
+struct UserQuery {
+  std::vector<std::uint8_t> grades;
+  UserCoins coins;
+};
+
+/// What rank() and learn() are given.
+struct RankerQuery {
+  std::int64_t number = 0;
+  std::int64_t docs = 0;
+  std::int64_t features = 0;
+  std::vector<float> inputs;
+};
+
+/// A user in Python. The wrapper turns what click() returns into an array.
+class PythonUser : public ExternalUser {
+ public:
+  explicit PythonUser(nb::object click) : click_(shared(std::move(click))) {}
+
+  std::vector<std::uint8_t> click(const ShownToUser& list) const override {
+    const nb::gil_scoped_acquire acquire;
+    const nb::object query = nb::cast(UserQuery{{list.grades.begin(), list.grades.end()}, list.coins});
+    const nb::object shown = to_array(std::vector(list.shown.begin(), list.shown.end()));
+    const auto clicks = nb::cast<Values<std::uint8_t>>((*click_)(query, shown, list.round));
+    const auto values = span_of(clicks);
+    return {values.begin(), values.end()};
+  }
+
+ private:
+  std::shared_ptr<nb::object> click_;
+};
+
+/// A ranker in Python, behind a wrapper with rank, learn, score, save and load.
+class PythonRanker : public ExternalRanker {
+ public:
+  explicit PythonRanker(nb::object wrapper) : wrapper_(shared(std::move(wrapper))) {}
+
+  std::vector<std::int32_t> rank(const ExternalQuery& query) override {
+    const nb::gil_scoped_acquire acquire;
+    const auto order = nb::cast<Values<std::int32_t>>(wrapper_->attr("rank")(query_of(query), query.round));
+    const auto values = span_of(order);
+    return {values.begin(), values.end()};
+  }
+
+  void learn(const ExternalQuery& query, std::span<const std::int32_t> shown,
+             std::span<const std::uint8_t> clicks) override {
+    const nb::gil_scoped_acquire acquire;
+    wrapper_->attr("learn")(query_of(query), to_array(std::vector(shown.begin(), shown.end())),
+                            to_array(std::vector(clicks.begin(), clicks.end())), query.round);
+  }
+
+  void score(std::span<const float> inputs, std::int64_t docs, std::int64_t features,
+             std::span<float> scores) const override {
+    const nb::gil_scoped_acquire acquire;
+    const nb::object documents =
+        to_array(std::vector(inputs.begin(), inputs.end()),
+                 {static_cast<std::size_t>(docs), static_cast<std::size_t>(features)});
+    const auto given = nb::cast<Values<float>>(wrapper_->attr("score")(documents));
+    const auto values = span_of(given);
+    std::copy(values.begin(), values.end(), scores.begin());  // the wrapper has checked their number
+  }
+
+  std::string save() const override {
+    const nb::gil_scoped_acquire acquire;
+    const auto state = nb::cast<nb::bytes>(wrapper_->attr("save")());
+    return {state.c_str(), state.size()};
+  }
+
+  void load(std::string_view state) override {
+    const nb::gil_scoped_acquire acquire;
+    wrapper_->attr("load")(nb::bytes(state.data(), state.size()));
+  }
+
+ private:
+  static nb::object query_of(const ExternalQuery& query) {
+    return nb::cast(RankerQuery{query.query, query.docs, query.features,
+                                {query.inputs.begin(), query.inputs.end()}});
+  }
+
+  std::shared_ptr<nb::object> wrapper_;
+};
+
+void add_user(const std::string& name, const std::string& description, nb::object click) {
+  register_user(name, description, std::make_shared<PythonUser>(std::move(click)));
+}
+
+void add_ranker(const std::string& name, const std::string& description, nb::object make) {
+  register_ranker(name, description,
+                  [make = shared(std::move(make))](const ExternalRankerRequest& request) {
+                    const nb::gil_scoped_acquire acquire;
+                    return std::make_unique<PythonRanker>(
+                        (*make)(request.features, request.cutoff, request.seed, request.fold));
+                  });
+}
+
+/// An experiment on a thread of its own, and its events until somebody takes them.
+class BackgroundExperiment {
+ public:
+  explicit BackgroundExperiment(ExperimentOptions options) {
+    options.on_event = [this](std::string_view event) {
+      const std::lock_guard lock(mutex_);
+      events_.emplace_back(event);
+    };
+    thread_ = std::thread([this, options = std::move(options)] {
+      try {
+        played_ = play_experiment(options);
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      condition_.notify_all();
+    });
+  }
+  ~BackgroundExperiment() { join(); }
+
+  /// Waits for some time or the end; whether it has ended.
+  bool wait() {
+    const nb::gil_scoped_release release;
+    std::unique_lock lock(mutex_);
+    condition_.wait_for(lock, kBetweenReports, [this] { return ended_; });
+    return ended_;
+  }
+  std::vector<std::string> take_events() {
+    const nb::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return std::exchange(events_, {});
+  }
+  PlayedExperiment result() {
+    join();
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(played_);
+  }
+
+ private:
+  void join() {
+    const nb::gil_scoped_release release;
+    if (thread_.joinable()) thread_.join();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  std::vector<std::string> events_;
+  bool ended_ = false;
+  PlayedExperiment played_;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+using Handler = void (*)(int);
+Handler interrupt_handler() {
+  struct sigaction action {};
+  sigaction(SIGINT, nullptr, &action);
+  return action.sa_handler;
+}
+
+/// While an experiment plays its trials, it takes signals itself; before and after, Python does. A signal that
+/// Python has got is passed on as soon as the experiment can take it.
+class InterruptRelay {
+ public:
+  void look() {
+    if (!pending_ && PyErr_CheckSignals() != 0) {
+      if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
+      PyErr_Clear();
+      pending_ = true;
+    }
+    if (!pending_ || passed_on_ || interrupt_handler() == python_) return;
+    std::raise(SIGINT);
+    passed_on_ = true;
+  }
+  bool pending() const { return pending_; }
+
+ private:
+  Handler python_ = interrupt_handler();
+  bool pending_ = false;
+  bool passed_on_ = false;
+};
+
+std::tuple<std::string, std::vector<std::string>, int> play(ExperimentOptions options, const nb::object& tell) {
+  BackgroundExperiment experiment(std::move(options));
+  InterruptRelay interrupts;
+  for (bool ended = false; !ended;) {
+    ended = experiment.wait();
+    for (const std::string& event : experiment.take_events()) tell(event);
+    interrupts.look();
+  }
+  PlayedExperiment played = experiment.result();
+  if (interrupts.pending() && played.signal == 0) played.signal = SIGINT;
+  return {played.out.string(), std::move(played.failures), played.signal};
+}
+
+EarlierResults earlier_of(const std::string& name) {
+  if (name == "resume") return EarlierResults::kResume;
+  if (name == "replace") return EarlierResults::kReplace;
+  return EarlierResults::kRefuse;
+}
+
+}  // namespace
+
+void add_experiments(nb::module_& module) {
+  nb::enum_<UserDecision>(module, "UserDecision")
+      .value("click", UserDecision::kClick)
+      .value("stop", UserDecision::kStop)
+      .value("noise", UserDecision::kNoise)
+      .value("examination", UserDecision::kExamination)
+      .value("perseverance", UserDecision::kPerseverance);
+  nb::class_<UserQuery>(module, "UserQuery", "What a simulated user knows about the query of a round.")
+      .def_prop_ro(
+          "grades",
+          [](nb::handle self) {
+            const auto& grades = nb::cast<const UserQuery&>(self).grades;
+            return to_view<std::uint8_t>(grades, {grades.size()}, self);
+          },
+          "The true grades of all documents of the query.")
+      .def(
+          "uniform",
+          [](const UserQuery& self, std::int32_t doc, UserDecision decision) {
+            return self.coins.uniform(doc, decision);
+          },
+          nb::arg("doc"), nb::arg("decision"))
+      .def(
+          "own",
+          [](const UserQuery& self, std::int32_t doc, std::uint32_t number) {
+            return self.coins.own(doc, number);
+          },
+          nb::arg("doc"), nb::arg("number"));
+  nb::class_<RankerQuery>(module, "RankerQuery", "What a ranker knows about the query of a round.")
+      .def_ro("number", &RankerQuery::number, "Of the query within its part of the data.")
+      .def_prop_ro(
+          "X",
+          [](nb::handle self) {
+            const auto& query = nb::cast<const RankerQuery&>(self);
+            return to_view<float>(
+                query.inputs,
+                {static_cast<std::size_t>(query.docs), static_cast<std::size_t>(query.features)}, self);
+          },
+          "Features of the documents [V × d], normalised.");
+  module.def("register_user", &add_user);
+  module.def("unregister_user", &unregister_user);
+  module.def("register_ranker", &add_ranker);
+  module.def("unregister_ranker", &unregister_ranker);
+  module.def("play", [](std::string configuration, std::string origin, std::string out,
+                        const std::string& earlier, std::string command, const nb::object& tell) {
+    ExperimentOptions options;
+    options.configuration = std::move(configuration);
+    options.origin = std::move(origin);
+    options.out = std::move(out);
+    options.earlier = earlier_of(earlier);
+    options.command = std::move(command);
+    return play(std::move(options), tell);
+  });
+  module.def("figures", [](const std::string& out, bool dark) {
+    std::vector<ExperimentFigure> figures;
+    {
+      const nb::gil_scoped_release release;
+      figures = experiment_figures(out, dark);
+    }
+    std::vector<std::tuple<std::string, std::string, std::string>> shown;
+    for (ExperimentFigure& figure : figures)
+      shown.emplace_back(std::move(figure.name), std::move(figure.caption), std::move(figure.svg));
+    return shown;
+  });
+}
+
+}  // namespace olrank::python

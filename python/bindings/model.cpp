@@ -1,0 +1,47 @@
+#include "olrank/model.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "arrays.h"
+#include "parts.h"
+
+namespace olrank::python {
+
+void add_models(nb::module_& module) {
+  nb::class_<Model>(module, "Model")
+      .def_static("load",
+                  [](const std::string& file) {
+                    const nb::gil_scoped_release release;
+                    return Model::load(file);
+                  })
+      .def_static("from_bytes",
+                  [](const nb::bytes& bytes) {
+                    return Model::from_bytes(std::string(bytes.c_str(), bytes.size()));
+                  })
+      .def("features", &Model::features)
+      .def("score",
+           [](const Model& self, const Floats& docs, const Values<std::int64_t>& offsets) {
+             std::vector<double> scores;
+             {
+               const nb::gil_scoped_release release;
+               scores = self.score(span_of(docs), span_of(offsets));
+             }
+             return to_array(std::move(scores));
+           })
+      .def("bytes", [](const Model& self) { return nb::bytes(self.bytes().data(), self.bytes().size()); })
+      .def("save", [](const Model& self, const std::string& file) { self.save(file); });
+  module.def("fit_model",
+             [](const RankingData& train, const std::optional<RankingData>& validation,
+                std::map<std::string, std::string> settings, std::string normalise, std::uint64_t seed,
+                int threads) {
+               const nb::gil_scoped_release release;
+               return fit_model(train, validation,
+                                {std::move(settings), std::move(normalise), seed, threads});
+             });
+}
+
+}  // namespace olrank::python

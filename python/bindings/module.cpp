@@ -1,0 +1,50 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <exception>
+
+#include "olrank/error.h"
+#include "olrank/ranker.h"
+#include "olrank/settings.h"
+#include "parts.h"
+
+namespace olrank::python {
+namespace {
+
+namespace nb = nanobind;
+
+void raise(const char* name, const char* message) {
+  const nb::object type = nb::module_::import_("olrank.errors").attr(name);
+  PyErr_SetString(type.ptr(), message);
+}
+
+}  // namespace
+
+void add_errors() {
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const InvalidArgument& wrong) {
+      raise("InvalidArgument", wrong.what());
+    } catch (const DataError& wrong) {
+      raise("DataError", wrong.what());
+    } catch (const NumericError& wrong) {
+      raise("NumericError", wrong.what());
+    } catch (const Error& wrong) {
+      raise("Error", wrong.what());
+    }
+  });
+}
+
+}  // namespace olrank::python
+
+NB_MODULE(_core, module) {
+  module.doc() = "The engine of olrank. Use the package olrank, which wraps it.";
+  olrank::python::add_errors();
+  olrank::python::add_data(module);
+  olrank::python::add_rankers(module);
+  olrank::python::add_models(module);
+  olrank::python::add_experiments(module);
+  module.def("settings_json", &olrank::settings_json, "Every setting as JSON.");
+  module.def("version", &olrank::library_version, "The version of the engine.");
+}

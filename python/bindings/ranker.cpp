@@ -1,0 +1,158 @@
+#include "olrank/ranker.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <mutex>
+#include <optional>
+
+#include "arrays.h"
+#include "parts.h"
+
+namespace olrank::python {
+namespace {
+
+/// A ranker that several threads may hold: their calls follow one another. Python runs while one works.
+class SharedRanker {
+ public:
+  explicit SharedRanker(Ranker ranker) : ranker_(std::move(ranker)) {}
+
+  template <class Call>
+  auto with(Call call) {
+    const nb::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return call(ranker_);
+  }
+
+ private:
+  std::mutex mutex_;
+  Ranker ranker_;
+};
+
+template <class Make>
+SharedRanker* made_by(Make make) {
+  const nb::gil_scoped_release release;
+  return new SharedRanker(make());
+}
+
+nb::object certain_of(const ShownList& list) {
+  std::vector<std::int32_t> pairs;
+  pairs.reserve(2 * list.certain.size());
+  for (const CertainPair& pair : list.certain) {
+    pairs.push_back(pair.first);
+    pairs.push_back(pair.second);
+  }
+  return to_array(std::move(pairs), {list.certain.size(), 2});
+}
+
+void add_shown_list(nb::module_& module) {
+  nb::class_<ShownList>(module, "ShownList", "A list to show, with what the ranker knows about it.")
+      .def_prop_ro(
+          "docs",
+          [](nb::handle self) {
+            const auto& list = nb::cast<const ShownList&>(self);
+            return to_view<std::int32_t>(list.docs, {list.docs.size()}, self);
+          },
+          "Rows of X to show, best first.")
+      .def_prop_ro(
+          "scores",
+          [](nb::handle self) {
+            const auto& list = nb::cast<const ShownList&>(self);
+            return to_view<float>(list.scores, {list.scores.size()}, self);
+          },
+          "The score of every document, by row of X.")
+      .def_prop_ro("certain", &certain_of, "Pairs (a, b) of shown documents: a certainly belongs before b.")
+      .def_prop_ro(
+          "widths",
+          [](nb::handle self) -> nb::object {
+            const auto& list = nb::cast<const ShownList&>(self);
+            if (list.widths.empty()) return nb::none();
+            const std::size_t docs = list.scores.size();
+            return to_view<double>(list.widths, {docs, docs}, self);
+          },
+          "How uncertain the order of every two documents is, where rank() was asked for it; else None.");
+}
+
+}  // namespace
+
+void add_rankers(nb::module_& module) {
+  add_shown_list(module);
+  nb::class_<SharedRanker>(module, "Ranker")
+      .def_static(
+          "make",
+          [](const std::string& kind, std::int64_t features, std::int64_t cutoff, std::uint64_t seed,
+             const std::string& protocol, const std::string& normalise, std::uint64_t fold,
+             const std::string& user, int threads, std::map<std::string, std::string> settings) {
+            return made_by([&] {
+              return Ranker({kind, features, cutoff, seed, protocol, normalise, fold, user, threads,
+                             std::move(settings)});
+            });
+          },
+          nb::rv_policy::take_ownership)
+      .def_static(
+          "load",
+          [](const std::string& file, int threads) {
+            return made_by([&] { return Ranker::load(file, threads); });
+          },
+          nb::rv_policy::take_ownership)
+      .def_static(
+          "from_bytes",
+          [](const nb::bytes& state, int threads) {
+            std::string bytes(state.c_str(), state.size());
+            return made_by([&] { return Ranker::from_bytes(std::move(bytes), threads); });
+          },
+          nb::rv_policy::take_ownership)
+      .def(
+          "rank",
+          [](SharedRanker& self, const Floats& docs, std::string_view query, bool widths,
+             std::int64_t ranks) {
+            return self.with([&](Ranker& ranker) { return ranker.rank(span_of(docs), query, widths, ranks); });
+          },
+          nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
+      .def(
+          "learn",
+          [](SharedRanker& self, const ShownList& list, const Values<std::uint8_t>& clicks) {
+            return self.with([&](Ranker& ranker) { return ranker.learn(list, span_of(clicks)); });
+          },
+          nb::arg("list"), nb::arg("clicks"))
+      .def("score",
+           [](SharedRanker& self, const Floats& docs) {
+             return to_array(self.with([&](Ranker& ranker) { return ranker.score(span_of(docs)); }));
+           })
+      .def("widths",
+           [](SharedRanker& self, const Floats& docs) {
+             auto widths = self.with([&](Ranker& ranker) { return ranker.widths(span_of(docs)); });
+             return to_array(std::move(widths), {docs.shape(0), docs.shape(0)});
+           })
+      .def("bytes",
+           [](SharedRanker& self) {
+             const std::string bytes = self.with([](Ranker& ranker) { return ranker.bytes(); });
+             return nb::bytes(bytes.data(), bytes.size());
+           })
+      .def("save",
+           [](SharedRanker& self, const std::string& file) {
+             self.with([&](Ranker& ranker) { ranker.save(file); });
+           })
+      .def("save_model",
+           [](SharedRanker& self, const std::string& file) {
+             self.with([&](Ranker& ranker) { ranker.save_model(file); });
+           })
+      .def("fingerprint",
+           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.fingerprint(); }); })
+      .def("settings",
+           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.settings(); }); })
+      .def("kind", [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.kind(); }); })
+      .def("features",
+           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.features(); }); })
+      .def("cutoff",
+           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.cutoff(); }); })
+      .def("parameters",
+           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.parameters(); }); })
+      .def("rounds",
+           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.rounds(); }); });
+}
+
+}  // namespace olrank::python

@@ -1,0 +1,49 @@
+"""olrank learns a ranking function online, from clicks, and knows which orders it is sure of.
+
+    ranker = olrank.Ranker("olranknet", features=136)
+    shown = ranker.rank(X)               # X: one row a document
+    ranker.learn(shown, clicks)          # clicks: one truth value for each shown document
+
+docs/PYTHON.md has a page of examples.
+"""
+
+from olrank import _libraries
+
+_libraries.load()
+
+from olrank import _core  # noqa: E402
+from olrank.client import Client, ServiceError  # noqa: E402
+from olrank.data import Dataset, Query, load_letor, synthetic  # noqa: E402
+from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
+from olrank.experiment import Evaluation, Results, Trial, run  # noqa: E402
+from olrank.metrics import evaluate  # noqa: E402
+from olrank.model import Model, fit, load_model  # noqa: E402
+from olrank.ranker import Ranker, Shown  # noqa: E402
+from olrank.settings import Setting, settings  # noqa: E402
+
+__version__ = _core.version()
+
+__all__ = [
+    "Client",
+    "DataError",
+    "Dataset",
+    "Error",
+    "Evaluation",
+    "InvalidArgument",
+    "Model",
+    "NumericError",
+    "Query",
+    "Ranker",
+    "Results",
+    "ServiceError",
+    "Setting",
+    "Shown",
+    "Trial",
+    "evaluate",
+    "fit",
+    "load_letor",
+    "load_model",
+    "run",
+    "settings",
+    "synthetic",
+]

@@ -1,0 +1,107 @@
+"""Arrays as the engine takes them: of one type, contiguous, on the CPU. What already is so is not copied."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from olrank.errors import InvalidArgument
+
+
+class _Tensor(Protocol):
+    """A tensor of torch, which this package does not import."""
+
+    def detach(self) -> _Tensor: ...
+    def numpy(self) -> npt.NDArray[Any]: ...
+
+
+ArrayLike = npt.ArrayLike | _Tensor
+Floats = npt.NDArray[np.float32]
+
+
+def as_array(values: Any, name: str) -> npt.NDArray[Any]:
+    """A NumPy array of numbers, without a copy where that is possible."""
+    if isinstance(values, np.ndarray):
+        return values
+    if type(values).__module__.partition(".")[0] == "torch":
+        if values.device.type != "cpu":
+            raise TypeError(f"{name} is on {values.device}: pass {name}.cpu().")
+        if values.is_sparse:
+            raise TypeError(f"{name} is sparse: pass {name}.to_dense().")
+        tensor: npt.NDArray[Any] = values.detach().numpy()
+        return tensor
+    if hasattr(values, "to_numpy"):  # pandas, polars
+        frame: npt.NDArray[Any] = values.to_numpy()
+        return frame
+    if hasattr(values, "toarray"):
+        raise TypeError(f"{name} is sparse: pass {name}.toarray().")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidArgument(f"{name} is not a table of numbers: {error}.") from error
+
+
+def as_numbers(values: Any, name: str) -> npt.NDArray[Any]:
+    array = as_array(values, name)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has the type {array.dtype}: give real numbers.")
+    return array
+
+
+def as_features(values: Any, features: int, name: str = "X") -> Floats:
+    """[V × features] as float32. Values that float32 cannot hold become infinite, which the engine refuses."""
+    if type(values) is np.ndarray and values.dtype == np.float32 and values.ndim == 2 and values.flags.c_contiguous:
+        array = values  # the usual case, kept short
+    else:
+        array = as_numbers(values, name)
+        if array.ndim != 2:
+            raise InvalidArgument(f"{name} has {_dimensions(array)}: give a table, one row for each document.")
+        with np.errstate(over="ignore"):
+            array = np.ascontiguousarray(array, dtype=np.float32)
+    if array.shape[1] != features and features >= 0:
+        raise InvalidArgument(f"{name} has {array.shape[1]} columns, and documents here have {features} features.")
+    if array.shape[0] == 0:
+        raise InvalidArgument(f"{name} has no rows: give one document at least.")
+    return array
+
+
+def as_clicks(values: Any, shown: int, name: str = "clicks") -> npt.NDArray[np.uint8]:
+    """One 0 or 1 for each shown document."""
+    array = as_numbers(values, name) if np.size(values) else np.zeros(0, dtype=np.uint8)
+    if array.ndim != 1 or array.shape[0] != shown:
+        given = f"{array.shape[0]} values" if array.ndim == 1 else _dimensions(array)
+        raise InvalidArgument(f"{name} has {given} for {shown} shown documents: give one truth value for each rank.")
+    if array.dtype == np.bool_:
+        return np.ascontiguousarray(array).view(np.uint8)
+    if not np.isin(array, (0, 1)).all():
+        rank = int(np.flatnonzero(~np.isin(array, (0, 1)))[0])
+        raise InvalidArgument(f"{name} has {array[rank]} at rank {rank + 1}: it must be 0 or 1.")
+    return np.ascontiguousarray(array, dtype=np.uint8)
+
+
+def as_grades(values: Any, name: str = "y") -> npt.NDArray[np.uint8]:
+    """Whole grades, 0 to 31."""
+    array = as_numbers(values, name)
+    if array.ndim != 1:
+        raise InvalidArgument(f"{name} has {_dimensions(array)}: give one grade for each document.")
+    whole = np.isfinite(array) & (array == np.floor(array)) & (array >= 0) & (array <= 31)
+    if not whole.all():
+        doc = int(np.flatnonzero(~whole)[0])
+        raise InvalidArgument(f"{name} has the grade {array[doc]} for document {doc}: it must be a whole number, 0 to 31.")
+    return np.ascontiguousarray(array, dtype=np.uint8)
+
+
+def as_offsets(groups: Any, docs: int, name: str = "group") -> npt.NDArray[np.int64]:
+    """Documents before each query, from the number of documents of each."""
+    counts = as_numbers(groups, name)
+    if counts.ndim != 1 or not (counts == np.floor(counts)).all() or (counts < 1).any():
+        raise InvalidArgument(f"{name} must be the number of documents of each query, whole numbers of at least 1.")
+    if int(counts.sum()) != docs:
+        raise InvalidArgument(f"{name} adds up to {int(counts.sum())} documents, and there are {docs}.")
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def _dimensions(array: npt.NDArray[Any]) -> str:
+    return "1 dimension" if array.ndim == 1 else f"{array.ndim} dimensions"

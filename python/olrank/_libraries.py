@@ -1,0 +1,42 @@
+"""Finds the LibTorch of the installed torch and loads it, so that the engine's library finds it by name."""
+
+import ctypes
+import importlib.util
+import os
+import re
+
+from olrank import _build
+from olrank.errors import Error
+
+
+def _torch_folder() -> str:
+    spec = importlib.util.find_spec("torch")
+    places = [] if spec is None else list(spec.submodule_search_locations or [])
+    for place in places:
+        if os.path.exists(os.path.join(place, "version.py")):
+            return place
+    raise Error(f"olrank needs torch {_build.TORCH}, and no torch is installed: pip install torch=={_build.TORCH}")
+
+
+def _version_of(folder: str) -> str:
+    # Importing torch would take seconds, and the engine needs its libraries alone.
+    with open(os.path.join(folder, "version.py"), encoding="utf-8") as handle:
+        found = re.search(r"^__version__\s*=\s*['\"]([0-9]+\.[0-9]+\.[0-9]+)", handle.read(), re.M)
+    return found[1] if found else "of an unknown version"
+
+
+def load() -> None:
+    """Loads LibTorch once for the whole process. Raises Error for a torch of another version."""
+    folder = _torch_folder()
+    version = _version_of(folder)
+    if version.split(".")[:2] != _build.TORCH.split(".")[:2]:
+        raise Error(
+            f"olrank was built for torch {_build.TORCH}, and torch {version} is installed: "
+            f"pip install torch=={_build.TORCH}, or build olrank again."
+        )
+    for name in _build.LIBRARIES:
+        path = os.path.join(folder, "lib", name)
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:
+            raise Error(f"olrank cannot load {path}: {error}.") from error

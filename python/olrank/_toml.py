@@ -1,0 +1,60 @@
+"""Configurations as dicts, and as the TOML that the engine reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from olrank.errors import InvalidArgument
+from olrank.settings import as_text
+
+
+def read(path: str | os.PathLike[str]) -> str:
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return handle.read()
+    except OSError as error:
+        raise InvalidArgument(f"The configuration {os.fspath(path)} cannot be read: {error.strerror}.") from error
+
+
+def parse(text: str, origin: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgument(f"{origin}: {error}.") from error
+
+
+def write(configuration: Mapping[str, Any]) -> str:
+    """Tables of keys, and lists of tables for [[ranker]] and [[user]]."""
+    lines: list[str] = []
+    for name, table in configuration.items():
+        if isinstance(table, Mapping):
+            lines.append(f"[{name}]")
+            lines += _keys(name, table)
+        elif isinstance(table, (list, tuple)) and all(isinstance(entry, Mapping) for entry in table):
+            for entry in table:
+                lines.append(f"[[{name}]]")
+                lines += _keys(name, entry)
+        else:
+            raise InvalidArgument(f"'{name}' must be a table of settings, such as {{'{name}': {{'key': value}}}}, not {table!r}.")
+    return "\n".join(lines) + "\n"
+
+
+def _keys(table: str, entries: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for key, value in entries.items():
+        if isinstance(value, Mapping):
+            raise InvalidArgument(f"{table}.{key} must be one value or a list of values, not a table.")
+        lines.append(f"{key} = {_value(f'{table}.{key}', value)}")
+    return lines
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(name, entry) for entry in value) + "]"
+    if isinstance(value, str) or hasattr(value, "__fspath__"):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    return as_text(name, value)

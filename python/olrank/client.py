@@ -1,0 +1,1 @@
+../../clients/python/olrank_client.py

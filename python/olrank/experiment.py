@@ -1,0 +1,242 @@
+"""Experiments as `olrank run` plays them, with users and rankers of yours beside the built-in ones."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from olrank import _core, _toml
+from olrank._external import OnlineRanker, User, registered
+from olrank.errors import Error, InvalidArgument
+from olrank.progress import Progress
+
+if TYPE_CHECKING:
+    import pandas
+
+_log = logging.getLogger("olrank")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A ranker with a user on a fold, by one seed."""
+
+    ranker: str
+    user: str
+    fold: int
+    seed: int
+    folder: Path
+
+    @property
+    def curve(self) -> list[dict[str, Any]]:
+        """The evaluations, as lines of curve.jsonl."""
+        try:
+            text = (self.folder / "curve.jsonl").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / "summary.json").exists()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """summary.json: the figures at the end."""
+        if not self.finished:
+            raise Error(f"The trial in {self.folder} has not finished: continue the experiment with resume=True.")
+        summary: dict[str, Any] = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
+        return summary
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits that stand for the result: the same for the same settings, data and seed."""
+        return str(self.summary["result_fingerprint"])
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The figures of one trial after one round. `figures` has all of them, as a line of curve.jsonl."""
+
+    trial: Trial
+    round: int
+    figures: dict[str, Any] = field(repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.figures[name]
+
+
+class Results:
+    """The results in a folder. Iterating gives the evaluations of all trials, one trial after another."""
+
+    def __init__(self, out: str | os.PathLike[str], keep: Any = None) -> None:
+        self.out = Path(out)
+        self._keep = keep  # a temporary folder, which lives as long as its results
+        if not (self.out / "manifest.json").exists():
+            raise InvalidArgument(f"'{self.out}' has no results of an experiment.")
+
+    @property
+    def trials(self) -> list[Trial]:
+        listed = json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))["trials"]
+        return [
+            Trial(one["ranker"], one["user"], one["fold"], one["seed"], self.out / _folder_of(one)) for one in listed
+        ]
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        for trial in self.trials:
+            for figures in trial.curve:
+                yield Evaluation(trial, figures["round"], figures)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each evaluation: ranker, user, fold, seed, round and the figures."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise Error("to_pandas() needs pandas: pip install pandas") from error
+        rows = [
+            {"ranker": one.trial.ranker, "user": one.trial.user, "fold": one.trial.fold, "seed": one.trial.seed} | _flat(one.figures)
+            for one in self
+        ]
+        return pandas.DataFrame(rows)
+
+    def figures(self, dark: bool = False) -> dict[str, Figure]:
+        """The figures of the report by name."""
+        return {name: Figure(name, caption, svg) for name, caption, svg in _core.figures(os.fspath(self.out), dark)}
+
+    def plot(self, name: str | None = None, dark: bool = False) -> Figure:
+        """A figure of the report, which a notebook shows; without a name the first one: the learning curves."""
+        figures = self.figures(dark)
+        if not figures:
+            raise Error(f"There is nothing to plot in {self.out} yet.")
+        if name is None:
+            return next(iter(figures.values()))
+        if name not in figures:
+            raise InvalidArgument(f"There is no figure '{name}': choose {', '.join(figures)}.")
+        return figures[name]
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{figure.caption}</p>{figure.svg}" for figure in list(self.figures().values())[:1])
+
+    def __repr__(self) -> str:
+        trials = self.trials
+        return f"<olrank.Results {sum(trial.finished for trial in trials)} of {len(trials)} trials in {self.out}>"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture of a report, as SVG."""
+
+    name: str
+    caption: str
+    svg: str = field(repr=False)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+
+def run(
+    config: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    force: bool = False,
+    users: Mapping[str, User] | None = None,
+    rankers: Mapping[str, Callable[..., OnlineRanker]] | None = None,
+) -> Results:
+    """Plays an experiment: rankers × users × folds × seeds. The same bits as `olrank run` with the same configuration.
+
+    `config` is a dict of tables, such as {"data": {"source": "synth:small"}, "ranker": [{"kind": "pairrank"}]}, or the
+    path of a TOML file. Results are in `out`, else in the configuration's run.out, else in a temporary folder that goes
+    with the returned object. `resume` continues a run that was interrupted, `force` replaces its results. Ctrl-C stops
+    between rounds, with checkpoints, and raises KeyboardInterrupt.
+
+    `users` maps names to objects with click(query, shown, round), and `rankers` to classes with rank(query, round),
+    learn(query, shown, clicks, round) and score(X). They join those that the configuration names; where it names none,
+    they are all. `[[ranker]] kind = "external"` and `clicks.models` may name them, too.
+    """
+    if resume and force:
+        raise InvalidArgument("resume continues and force replaces earlier results: choose one of them.")
+    users, rankers = dict(users or {}), dict(rankers or {})
+    text, origin, table = _read(config)
+    if users or rankers:
+        text = _toml.write(_with_own(table, users, rankers))
+    temporary = None
+    if out is None and "out" not in table.get("run", {}):
+        if resume:
+            raise InvalidArgument("resume needs the folder of the earlier run: give out.")
+        temporary = tempfile.TemporaryDirectory(prefix="olrank-")
+        out = Path(temporary.name) / "run"
+    bar = Progress() if progress else None
+    with registered(users, rankers):
+        folder, failures, signal = _core.play(
+            text, origin, "" if out is None else os.fspath(out), "resume" if resume else "replace" if force else "refuse",
+            "olrank.run(…)", lambda event: _take(event, bar),
+        )
+    if bar is not None:
+        bar.end(done=signal == 0)
+    for failure in failures:
+        _log.warning("Failed: %s", failure)
+    if signal != 0:
+        if temporary is None:
+            _log.warning("Stopped, with checkpoints in %s: run it again with resume=True to continue.", folder)
+        raise KeyboardInterrupt
+    return Results(folder, temporary)
+
+
+def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[str, str, dict[str, Any]]:
+    if config is None:
+        return "", "configuration", {}
+    if isinstance(config, Mapping):
+        return _toml.write(config), "configuration", dict(config)
+    text = _toml.read(config)
+    return text, os.fspath(config), _toml.parse(text, os.fspath(config))
+
+
+def _with_own(table: dict[str, Any], users: Mapping[str, User], rankers: Mapping[str, Any]) -> dict[str, Any]:
+    whole = dict(table)
+    if users:
+        clicks = dict(whole.get("clicks", {}))
+        models = clicks.get("models", [])
+        models = [models] if isinstance(models, str) else list(models)
+        clicks["models"] = models + [name for name in users if name not in models]
+        whole["clicks"] = clicks
+    if rankers:
+        tables = whole.get("ranker", [])
+        tables = [tables] if isinstance(tables, Mapping) else list(tables)
+        named = {one.get("name") for one in tables if isinstance(one, Mapping)}
+        whole["ranker"] = tables + [{"name": name, "kind": "external"} for name in rankers if name not in named]
+    return whole
+
+
+def _take(line: str, bar: Progress | None) -> None:
+    event = json.loads(line)
+    if event["event"] == "warning":
+        _log.warning("%s", event["message"])
+    elif event["event"] in ("info", "detail"):
+        _log.info("%s", event["message"])
+    elif bar is not None:
+        bar.tell(event)
+
+
+def _folder_of(trial: Mapping[str, Any]) -> Path:
+    return Path("trials") / trial["ranker"] / trial["user"] / f"fold{trial['fold']}" / f"seed{trial['seed']}"
+
+
+def _flat(figures: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested figures with dotted names; lists stay as they are."""
+    flat: dict[str, Any] = {}
+    for name, value in figures.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat

@@ -1,0 +1,72 @@
+"""Scoring functions: model files, and models fitted to grades."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from olrank import _core
+from olrank._arrays import ArrayLike, as_features, as_offsets
+from olrank.data import Dataset
+from olrank.settings import as_texts
+
+if TYPE_CHECKING:
+    from typing import Unpack  # noqa: F401
+
+    from olrank._keywords import TrainSettings
+
+
+class Model:
+    """A function of documents. It normalises them itself, and any number of threads may use it."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: _core.Model) -> None:
+        self._engine = engine
+
+    @property
+    def features(self) -> int:
+        return self._engine.features()
+
+    def score(self, X: ArrayLike, group: ArrayLike | None = None) -> npt.NDArray[np.float64]:
+        """A score for each row of X. `group` has the number of rows of each query; without it all are one query."""
+        table = as_features(X, self.features)
+        offsets = as_offsets([len(table)] if group is None else group, len(table))
+        return self._engine.score(table, offsets)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model file that `olrank rank`, `eval`, `export` and `serve` take."""
+        self._engine.save(os.fspath(path))
+
+    def __getstate__(self) -> bytes:
+        return self._engine.bytes()
+
+    def __setstate__(self, state: bytes) -> None:
+        self._engine = _core.Model.from_bytes(state)
+
+    def __repr__(self) -> str:
+        return f"<olrank.Model of {self.features} features>"
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """A model file, or the folder of a finished trial or training that has one."""
+    return Model(_core.Model.load(os.fspath(path)))
+
+
+def fit(
+    train: Dataset,
+    validation: Dataset | None = None,
+    *,
+    normalise: str = "query-minmax",
+    seed: int = 1,
+    threads: int = 0,
+    **settings: Unpack[TrainSettings],
+) -> Model:
+    """Fits a model to grades, with the same result as `olrank train`. `olrank.settings("train")` lists the keywords."""
+    texts = as_texts(dict(settings))
+    return Model(
+        _core.fit_model(train._engine, None if validation is None else validation._engine, texts, normalise, seed, threads)
+    )

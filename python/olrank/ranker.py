@@ -1,0 +1,160 @@
+"""Rankers that learn online."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from olrank import _core
+from olrank._arrays import ArrayLike, as_clicks, as_features
+from olrank.errors import InvalidArgument
+from olrank.settings import as_texts
+
+if TYPE_CHECKING:
+    from typing import Unpack  # noqa: F401
+
+    from olrank._keywords import RankerSettings
+
+Shown = _core.ShownList
+
+
+class Ranker:
+    """An online ranker. It makes a list, learns from the clicks on it, and knows which orders it is sure of.
+
+    `kind` is pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, dbgd or mgd; `features` is the
+    number of columns of X; `cutoff` is how many documents users see. The same seed gives the same lists on any number
+    of threads. Every other keyword is a setting: `olrank.settings("ranker")` lists them with defaults and bounds.
+
+    Any number of rankers may work at once, each in a thread of its own; calls of one ranker follow one another.
+    """
+
+    __slots__ = ("_engine", "_features", "_cutoff")
+
+    def __init__(
+        self,
+        kind: str = "olranknet",
+        *,
+        features: int,
+        cutoff: int = 10,
+        seed: int = 1,
+        protocol: str = "paper",
+        normalise: str = "query-minmax",
+        fold: int = 0,
+        user: str = "",
+        threads: int = 1,
+        **settings: Unpack[RankerSettings],
+    ) -> None:
+        for name, number in (("features", features), ("cutoff", cutoff), ("seed", seed), ("fold", fold), ("threads", threads)):
+            _require_whole(name, number)
+        for name, text in (("kind", kind), ("protocol", protocol), ("normalise", normalise), ("user", user)):
+            if not isinstance(text, str):
+                raise TypeError(f"{name} must be a text, not {text!r}.")
+        texts = as_texts(dict(settings))
+        self._take(_core.Ranker.make(kind, features, cutoff, seed, protocol, normalise, fold, user, threads, texts))
+
+    def _take(self, engine: _core.Ranker) -> None:
+        self._engine = engine
+        self._features = engine.features()
+        self._cutoff = engine.cutoff()
+
+    @classmethod
+    def _of(cls, engine: _core.Ranker) -> Ranker:
+        ranker = cls.__new__(cls)
+        ranker._take(engine)
+        return ranker
+
+    def rank(self, X: ArrayLike, k: int | None = None, qid: object = None, widths: bool = False) -> Shown:
+        """The list to show for one query, whose documents are the rows of X.
+
+        `k` is how many users see, at most `cutoff`. `qid` names the query: documents of one name with equal features
+        are one document to the ranker, whose history then does not grow when they come back. `widths` asks for
+        `Shown.widths`, V × V numbers.
+        """
+        ranks = 0
+        if k is not None:
+            _require_whole("k", k)
+            if k < 1:
+                raise InvalidArgument(f"k must be at least 1, not {k}.")
+            ranks = k
+        return self._engine.rank(as_features(X, self._features), "" if qid is None else str(qid), bool(widths), ranks)
+
+    def learn(self, shown: Shown, clicks: ArrayLike) -> int:
+        """Learns from what a user did with a list of this ranker: one truth value for each shown document.
+
+        Lists may be answered in any order or not at all, each once. Returns the number of preference pairs.
+        """
+        if not isinstance(shown, Shown):
+            raise TypeError(f"shown must be what rank() returned, not a {type(shown).__name__}.")
+        return self._engine.learn(shown, as_clicks(clicks, len(shown.docs)))
+
+    def score(self, X: ArrayLike) -> npt.NDArray[np.float32]:
+        """The score of each document of one query, without a list and without exploration."""
+        return self._engine.score(as_features(X, self._features))
+
+    def widths(self, X: ArrayLike) -> npt.NDArray[np.float64]:
+        """How uncertain the order of every two documents of one query is [V × V], as differences of scores."""
+        return self._engine.widths(as_features(X, self._features))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the whole state. A loaded ranker goes on to the same bits."""
+        self._engine.save(os.fspath(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], threads: int = 1) -> Ranker:
+        """What save() wrote, or the folder of a finished trial of an experiment: the ranker as it ended."""
+        return cls._of(_core.Ranker.load(os.fspath(path), threads))
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Writes the scoring function alone, as the model file that `olrank rank`, `eval`, `export` and `serve` take."""
+        self._engine.save_model(os.fspath(path))
+
+    @property
+    def kind(self) -> str:
+        return self._engine.kind()
+
+    @property
+    def features(self) -> int:
+        return self._features
+
+    @property
+    def cutoff(self) -> int:
+        return self._cutoff
+
+    @property
+    def parameters(self) -> int:
+        """Numbers that are learned."""
+        return self._engine.parameters()
+
+    @property
+    def rounds(self) -> int:
+        """Lists made so far."""
+        return self._engine.rounds()
+
+    @property
+    def settings(self) -> str:
+        """Every setting that counts, as lines `key = value`."""
+        return self._engine.settings()
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits that stand for the whole state: equal states have equal fingerprints."""
+        return self._engine.fingerprint()
+
+    def __getstate__(self) -> bytes:
+        return self._engine.bytes()
+
+    def __setstate__(self, state: bytes) -> None:
+        self._take(_core.Ranker.from_bytes(state, 1))
+
+    def __repr__(self) -> str:
+        return f"<olrank.Ranker {self.kind}, {self._features} features, {self.parameters} parameters, round {self.rounds}>"
+
+
+def _require_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, not {value!r}.")
+    if not -(2**63) <= value < 2**63 or (value < 0 and name in ("seed", "fold")):
+        raise InvalidArgument(f"{name} must be at least 0 and below 2^63, not {value}.")

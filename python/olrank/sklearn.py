@@ -1,0 +1,81 @@
+"""Models fitted to grades as estimators of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from olrank.data import Dataset
+from olrank.errors import InvalidArgument
+from olrank.metrics import evaluate
+from olrank.model import Model, fit
+from olrank.settings import settings
+
+_OWN = ("normalise", "seed", "threads", "validation")
+
+
+class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A ranking function: fit(X, y, group) or fit(X, y, qid=…), predict(X).
+
+    Its parameters are the settings of `olrank train` (olrank.settings("train")), and `normalise`, `seed`, `threads`.
+    Inputs are normalised by query where the normalisation says so ("query-minmax"): then predict() needs the group too.
+    score(X, y, group) is NDCG@10. Cross-validation hands rows to folds: pass `qid` as fit parameter and split by it
+    (GroupKFold), or make each query one group of rows.
+    """
+
+    def __init__(self, *, normalise: str = "none", seed: int = 1, threads: int = 1, **settings: Any) -> None:
+        self.normalise = normalise
+        self.seed = seed
+        self.threads = threads
+        known = {setting.name: setting.default for setting in _settings()}
+        for name in settings:
+            if name not in known:
+                raise InvalidArgument(f"LTRModel has no parameter '{name}': olrank.settings(\"train\") lists them.")
+        for name, default in known.items():
+            setattr(self, name, settings.get(name, default))
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(["normalise", "seed", "threads"] + [setting.name for setting in _settings()])
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        group: Any = None,
+        *,
+        qid: Any = None,
+        validation: Dataset | None = None,
+    ) -> LTRModel:
+        """`group` has the number of rows of each query, in order; or `qid` the query of each row."""
+        given = {
+            setting.name: getattr(self, setting.name)
+            for setting in _settings()
+            if getattr(self, setting.name) != setting.default
+        }
+        data = Dataset.from_arrays(X, y, qid=qid, group=group)
+        self.model_: Model = fit(
+            data, validation, normalise=self.normalise, seed=self.seed, threads=self.threads, **given  # type: ignore[misc]
+        )
+        self.n_features_in_ = data.features
+        return self
+
+    def predict(self, X: Any, group: Any = None) -> npt.NDArray[np.float64]:
+        """A score for each row."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "model_")
+        return self.model_.score(X, group)
+
+    def score(self, X: Any, y: Any, group: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
+        """NDCG@10. Without group and qid, all rows are one query."""
+        if group is None and qid is None:
+            group = [len(y)]
+        return evaluate(y, self.predict(X, group if qid is None else None), qid, at=[10], group=group)["ndcg@10"]
+
+
+def _settings() -> list[Any]:
+    return [setting for setting in settings("train") if setting.name != "seeds"]

@@ -87,6 +87,8 @@ struct Ranker::State {
         settings(settings_of(options)),
         normaliser(normaliser_of(options)),
         execution(options.threads) {
+    if (row_of(settings.kind).is_external)
+      throw InvalidArgument("RankerOptions::kind 'external' plays experiments only: choose another kind.");
     settings.network = with_module_file(settings.network);
     check_ranker(settings, options.cutoff);
     ranker = make_ranker(settings, options.features, TrialKeys{.seed = options.seed}, options.cutoff);

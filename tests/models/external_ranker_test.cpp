@@ -23,9 +23,9 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kCutoff = 4;
+constexpr std::int64_t kShownByMine = 4;
 
-const SmallWorld& world() {
+const SmallWorld& queries_of_mine() {
   static const SmallWorld made(11, 6, 10, 5);
   return made;
 }
@@ -77,14 +77,14 @@ class Perceptron : public ExternalRanker {
 };
 
 /// A ranker that is known as "mine" while this exists.
-class Registered {
+class RegisteredMine {
  public:
-  explicit Registered(ExternalRankerFactory factory) {
+  explicit RegisteredMine(ExternalRankerFactory factory) {
     register_ranker("mine", "of a test", std::move(factory));
   }
-  ~Registered() { unregister_ranker("mine"); }
-  Registered(const Registered&) = delete;
-  Registered& operator=(const Registered&) = delete;
+  ~RegisteredMine() { unregister_ranker("mine"); }
+  RegisteredMine(const RegisteredMine&) = delete;
+  RegisteredMine& operator=(const RegisteredMine&) = delete;
 };
 
 std::unique_ptr<ExternalRanker> make_perceptron(const ExternalRankerRequest& request) {
@@ -98,20 +98,21 @@ RankerSettings external_settings() {
 }
 
 std::unique_ptr<OnlineRanker> make_mine() {
-  return make_ranker(external_settings(), world().features(), TrialKeys::of(2, 3, "someone"), kCutoff);
+  return make_ranker(external_settings(), queries_of_mine().features(), TrialKeys::of(2, 3, "someone"),
+                     kShownByMine);
 }
 
-std::vector<std::int32_t> play_round(OnlineRanker& ranker, TestContext& context, std::uint32_t round) {
-  const QueryDocs query = world().query_of(round);
+std::vector<std::int32_t> play_mine(OnlineRanker& ranker, TestContext& context, std::uint32_t round) {
+  const QueryDocs query = queries_of_mine().query_of(round);
   const RankedList list = ranker.rank(context.round, query, round);
   std::vector<std::int32_t> docs(list.docs.begin(), list.docs.end());
-  const auto shown = std::span<const std::int32_t>(docs).first(kCutoff);
-  const auto clicks = world().perfect_clicks(query.query, shown);
+  const auto shown = std::span<const std::int32_t>(docs).first(kShownByMine);
+  const auto clicks = queries_of_mine().perfect_clicks(query.query, shown);
   EXPECT_TRUE(ranker.learn(context.round, {round, query, shown, clicks}).pairs.empty());
   return docs;
 }
 
-std::string state_of(const OnlineRanker& ranker) {
+std::string saved_bytes(const OnlineRanker& ranker) {
   StateWriter state;
   ranker.save(state);
   return state.bytes();
@@ -119,31 +120,31 @@ std::string state_of(const OnlineRanker& ranker) {
 
 TEST(ExternalRankerTest, IsMadeForItsTrial) {
   ExternalRankerRequest made;
-  const Registered mine([&](const ExternalRankerRequest& request) {
+  const RegisteredMine mine([&](const ExternalRankerRequest& request) {
     made = request;
     return make_perceptron(request);
   });
   const auto ranker = make_mine();
   EXPECT_EQ(made.name, "mine");
-  EXPECT_EQ(made.features, world().features());
-  EXPECT_EQ(made.cutoff, kCutoff);
+  EXPECT_EQ(made.features, queries_of_mine().features());
+  EXPECT_EQ(made.cutoff, kShownByMine);
   EXPECT_EQ(made.seed, 2U);
   EXPECT_EQ(made.fold, 3U);
-  EXPECT_EQ(ranker->parameters(), world().features());
+  EXPECT_EQ(ranker->parameters(), queries_of_mine().features());
   EXPECT_EQ(ranker->freeze(), nullptr);
   EXPECT_NE(why_not_on_device(external_settings()), std::nullopt);
 }
 
 TEST(ExternalRankerTest, ListsAndScoresAreThoseOfTheSameFunction) {
-  const Registered mine(make_perceptron);
+  const RegisteredMine mine(make_perceptron);
   const auto ranker = make_mine();
   const std::vector<float> theta = {2.0F, 2.25F, 2.5F, 2.0F, 2.25F};
   TestContext context;
-  const LinearModel model(world().features());
+  const LinearModel model(queries_of_mine().features());
   std::vector<float> scores;
   std::vector<std::int32_t> by_score;
-  for (std::int64_t number = 0; number < world().queries(); ++number) {
-    const QueryDocs query = world().query(number);
+  for (std::int64_t number = 0; number < queries_of_mine().queries(); ++number) {
+    const QueryDocs query = queries_of_mine().query(number);
     score_and_order(context.execution, model, theta, query.features, scores, by_score);
     const RankedList list = ranker->rank(context.round, query, 1);
     EXPECT_TRUE(std::equal(list.docs.begin(), list.docs.end(), by_score.begin(), by_score.end())) << number;
@@ -160,32 +161,32 @@ TEST(ExternalRankerTest, ListsAndScoresAreThoseOfTheSameFunction) {
 }
 
 TEST(ExternalRankerTest, LearnsFromClicks) {
-  const Registered mine(make_perceptron);
+  const RegisteredMine mine(make_perceptron);
   const auto ranker = make_mine();
   TestContext context;
-  const double before = world().ndcg(*ranker, kCutoff);
-  for (std::uint32_t round = 1; round <= 100; ++round) play_round(*ranker, context, round);
-  EXPECT_GT(world().ndcg(*ranker, kCutoff), before);
+  const double before = queries_of_mine().ndcg(*ranker, kShownByMine);
+  for (std::uint32_t round = 1; round <= 100; ++round) play_mine(*ranker, context, round);
+  EXPECT_GT(queries_of_mine().ndcg(*ranker, kShownByMine), before);
 }
 
 TEST(ExternalRankerTest, ContinuesToTheSameBits) {
-  const Registered mine(make_perceptron);
+  const RegisteredMine mine(make_perceptron);
   const auto straight = make_mine();
   const auto first_half = make_mine();
   const auto second_half = make_mine();
   TestContext context;
   for (std::uint32_t round = 1; round <= 20; ++round) {
-    play_round(*straight, context, round);
-    if (round <= 10) play_round(*first_half, context, round);
+    play_mine(*straight, context, round);
+    if (round <= 10) play_mine(*first_half, context, round);
   }
-  StateReader state(state_of(*first_half), "a test");
+  StateReader state(saved_bytes(*first_half), "a test");
   second_half->load(state);
   state.require_end();
-  for (std::uint32_t round = 11; round <= 20; ++round) play_round(*second_half, context, round);
-  EXPECT_EQ(state_of(*second_half), state_of(*straight));
+  for (std::uint32_t round = 11; round <= 20; ++round) play_mine(*second_half, context, round);
+  EXPECT_EQ(saved_bytes(*second_half), saved_bytes(*straight));
 
-  const auto smaller = make_ranker(external_settings(), 2, TrialKeys{}, kCutoff);
-  StateReader wrong(state_of(*first_half), "a test");
+  const auto smaller = make_ranker(external_settings(), 2, TrialKeys{}, kShownByMine);
+  StateReader wrong(saved_bytes(*first_half), "a test");
   EXPECT_THROW(smaller->load(wrong), std::runtime_error);
 }
 
@@ -195,11 +196,10 @@ TEST(ExternalRankerTest, DocumentsThatAreLeftOutFollowInTheOrderOfTheData) {
     using Perceptron::Perceptron;
     std::vector<std::int32_t> rank(const ExternalQuery&) override { return {7, 1, 9, 2}; }
   };
-  const Registered mine(
+  const RegisteredMine mine(
       [](const ExternalRankerRequest& request) { return std::make_unique<Four>(request); });
   TestContext context;
-  EXPECT_EQ(play_round(*make_mine(), context, 1),
-            (std::vector<std::int32_t>{7, 1, 9, 2, 0, 3, 4, 5, 6, 8}));
+  EXPECT_EQ(play_mine(*make_mine(), context, 1), (std::vector<std::int32_t>{7, 1, 9, 2, 0, 3, 4, 5, 6, 8}));
 }
 
 /// Returns a list and scores as they are given.
@@ -219,10 +219,11 @@ class Wrong : public Perceptron {
 };
 
 std::string refused_list(const std::vector<std::int32_t>& list) {
-  const Registered mine(
+  const RegisteredMine mine(
       [&](const ExternalRankerRequest& request) { return std::make_unique<Wrong>(request, list, 0.0F); });
   TestContext context;
-  return message_of<InvalidArgument>([&] { make_mine()->rank(context.round, world().query(0), 3); });
+  return message_of<InvalidArgument>(
+      [&] { make_mine()->rank(context.round, queries_of_mine().query(0), 3); });
 }
 
 TEST(ExternalRankerTest, RefusesWhatIsNoList) {
@@ -238,16 +239,16 @@ TEST(ExternalRankerTest, RefusesWhatIsNoList) {
 }
 
 TEST(ExternalRankerTest, RefusesScoresThatAreNotFinite) {
-  const Registered mine([](const ExternalRankerRequest& request) {
+  const RegisteredMine mine([](const ExternalRankerRequest& request) {
     return std::make_unique<Wrong>(request, std::vector<std::int32_t>{0, 1, 2, 3},
                                    std::numeric_limits<float>::infinity());
   });
   const auto ranker = make_mine();
   TestContext context;
-  play_round(*ranker, context, 5);
+  play_mine(*ranker, context, 5);
   std::vector<float> scores(10);
   EXPECT_EQ(message_of<InvalidArgument>(
-                [&] { ranker->score(context.execution, world().query(0).features, scores); }),
+                [&] { ranker->score(context.execution, queries_of_mine().query(0).features, scores); }),
             "Ranker 'mine' gave document 2 of 10 the score inf after round 5: scores must be finite.");
 }
 
@@ -255,18 +256,18 @@ TEST(ExternalRankerTest, RefusesNames) {
   const std::string unknown =
       "No ranker named 'mine' is registered: kind 'external' is for programs that bring rankers of their "
       "own.";
-  EXPECT_EQ(message_of<InvalidArgument>([] { check_ranker(external_settings(), kCutoff); }), unknown);
+  EXPECT_EQ(message_of<InvalidArgument>([] { check_ranker(external_settings(), kShownByMine); }), unknown);
   EXPECT_EQ(message_of<InvalidArgument>([] { make_mine(); }), unknown);
   {
-    const Registered mine(
+    const RegisteredMine mine(
         [](const ExternalRankerRequest&) -> std::unique_ptr<ExternalRanker> { return nullptr; });
-    check_ranker(external_settings(), kCutoff);  // makes none
+    check_ranker(external_settings(), kShownByMine);  // makes none
     EXPECT_EQ(message_of<InvalidArgument>([] { make_mine(); }),
               "The factory of ranker 'mine' made none: return an object.");
     EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "of a test", make_perceptron); }),
               "There is a registered ranker 'mine' already: choose another name, or unregister it.");
   }
-  EXPECT_EQ(message_of<InvalidArgument>([] { check_ranker(external_settings(), kCutoff); }), unknown);
+  EXPECT_EQ(message_of<InvalidArgument>([] { check_ranker(external_settings(), kShownByMine); }), unknown);
   EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("", "of a test", make_perceptron); }),
             "A registered ranker needs a name: the empty one is none.");
   EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "two\nlines", make_perceptron); }),
@@ -277,7 +278,7 @@ TEST(ExternalRankerTest, RefusesNames) {
 }
 
 TEST(ExternalRankerTest, ItsModelFileIsRefused) {
-  const Registered mine(make_perceptron);
+  const RegisteredMine mine(make_perceptron);
   const TemporaryFolder folder;
   write_file_atomically(folder / "model.safetensors", model_bytes(make_mine()->model(), {}));
   const std::string sentence = message_of<DataError>([&] { load_model(folder / "model.safetensors"); });
@@ -288,21 +289,21 @@ TEST(ExternalRankerTest, ItsModelFileIsRefused) {
 }
 
 TEST(ExternalRankerTest, CannotStartFromAModel) {
-  const Registered mine(make_perceptron);
+  const RegisteredMine mine(make_perceptron);
   const std::vector<std::vector<float>> thetas = {std::vector<float>(5)};
   EXPECT_NE(message_of<InvalidArgument>([&] {
-              make_ranker(external_settings(), 5, TrialKeys{}, kCutoff, {.first_thetas = thetas});
+              make_ranker(external_settings(), 5, TrialKeys{}, kShownByMine, {.first_thetas = thetas});
             }).find("Ranker 'mine' cannot start from a model"),
             std::string::npos);
 }
 
 TEST(ExternalRankerTest, RankersPlayBesideEachOther) {
-  const Registered mine(make_perceptron);
+  const RegisteredMine mine(make_perceptron);
   const auto play = [] {
     const auto ranker = make_mine();
     TestContext context;
-    for (std::uint32_t round = 1; round <= 50; ++round) play_round(*ranker, context, round);
-    return state_of(*ranker);
+    for (std::uint32_t round = 1; round <= 50; ++round) play_mine(*ranker, context, round);
+    return saved_bytes(*ranker);
   };
   const std::string expected = play();
   std::array<std::string, 2> found;

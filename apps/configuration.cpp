@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/fair/templates.h"
+#include "core/io/folder.h"
 #include "core/metrics/named_metric.h"
 #include "core/runtime/device.h"
 #include "core/settings/toml_document.h"
@@ -111,13 +112,6 @@ UserSettings resolve_user(const TomlDocument::Table& table, const ClickSettings&
   UserSettings user = UserSettings::defaults(clicks);
   SettingSources::apply_file(UserSettings::schema(), &user, table);
   return user;
-}
-
-bool is_folder_name(const std::string& name) {
-  return !name.empty() && name.front() != '.' && name.size() <= 100 &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '+' || c == '=';
-         });
 }
 
 void check_folder_name(std::string_view whose, const std::string& name) {

@@ -149,14 +149,16 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
     if (count == 0) continue;
     const TrialEstimate& estimate = estimates.at(ranker.name);
     const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
+    const bool is_external = row_of(ranker.kind).is_external;
     table.add({ranker.name, fmt::format("{}", count), fmt::format("{}", estimate.parameters),
-               readable_bytes(static_cast<double>(planned.bytes)),
+               is_external ? "unknown" : readable_bytes(static_cast<double>(planned.bytes)),
                readable_bytes(static_cast<double>(estimate.state_bytes)),
                fmt::format("{:.1f}", estimate.seconds)});
     rankers.push_back({{"ranker", ranker.name},
                        {"trials", count},
                        {"parameters", estimate.parameters},
-                       {"bytes_at_most", planned.bytes},
+                       {"bytes_at_most", is_external ? nlohmann::ordered_json(nullptr)
+                                                     : nlohmann::ordered_json(planned.bytes)},
                        {"state_bytes_after_calibration", estimate.state_bytes},
                        {"seconds_a_trial", estimate.seconds},
                        {"calibration_rounds", estimate.rounds_tried}});

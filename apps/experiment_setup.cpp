@@ -21,6 +21,7 @@
 #include "core/ops/blas.h"
 #include "core/runtime/log.h"
 #include "core/version.h"
+#include "models/external_adapter.h"
 #include "models/libtorch_runtime.h"
 #include "models/linear/linear_model.h"
 #include "models/model_file.h"
@@ -194,6 +195,9 @@ std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& devi
   if (const auto& file = ranker.network.module_file)
     recipe +=
         fmt::format("# module {} has the content {}\n", ranker.network.module, fingerprint_of(*file).hex());
+  // The rankers of a program are as it describes them.
+  if (row_of(ranker.kind).is_external)
+    recipe += fmt::format("# registered: {}\n", registered_ranker(ranker.name).description);
   if (device.takes(ranker)) recipe += kComputedOnGpu;
   return recipe;
 }
@@ -206,6 +210,8 @@ std::string exploration_advice(const RankerSettings& ranker, const DataSettings&
     ways.push_back(fmt::format("a larger noise_variance than {}", ranker.posterior.noise_variance));
   } else if (row.evidence == OrderEvidence::kClickCounts) {
     ways.push_back(fmt::format("more rounds a query, or a larger delta than {}", ranker.explore.delta));
+  } else if (row.is_external) {
+    ways.emplace_back("more exploration");
   } else if (ranker.kind == RankerKind::kFairCo) {
     ways.push_back(fmt::format("a smaller fair_gain than {}", ranker.fair.fair_gain));
   } else if (row.evidence == OrderEvidence::kNone) {

@@ -307,6 +307,11 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
         "Ranker '{}' learns from true grades, which a service does not have: choose another kind.",
         identity.ranker.name));
   }
+  if (row_of(identity.ranker.kind).is_external) {
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' is of kind 'external', which plays experiments only: choose another kind.",
+                    identity.ranker.name));
+  }
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
   RankerSettings settings = identity.ranker;
   std::vector<std::vector<float>> thetas;

@@ -119,6 +119,8 @@ struct Ranker::State {
   static std::unique_ptr<State> before_round_1(const RankerOptions& options) {
     checked(options);
     RankerSettings settings = settings_of(options);
+    if (row_of(settings.kind).is_external)
+      throw InvalidArgument("Ranker: the kind 'external' plays experiments only: choose another kind.");
     settings.network = with_module_file(settings.network);
     check_ranker(settings, options.cutoff);
     const FittedNormaliser normaliser = normaliser_of(options);

@@ -17,6 +17,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/text/base64.h"
 #include "core/text/nearest.h"
+#include "models/external_adapter.h"
 #include "models/linear/linear_model.h"
 #include "models/modules/module_model.h"
 #include "models/network_shape.h"
@@ -47,6 +48,8 @@ class Model {
       model.shape = shape_of(model.settings, columns_of(prefix(0) + "layers.0.weight"));
     } else if (architecture == "module") {
       read_module(model, count);
+    } else if (architecture == kExternalArchitecture) {
+      fail("It is of an external ranker, which only the program that brings that ranker can use.");
     } else {
       fail("Its architecture is '{}'; olrank knows 'linear', 'relu' and 'module'.", architecture);
     }

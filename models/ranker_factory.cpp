@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
+#include "models/external_adapter.h"
 #include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_plan.h"
@@ -152,6 +153,11 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
 }
 
 void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
+  if (row_of(given.kind).is_external) {
+    check_form(row_of(given.kind), given);
+    registered_ranker(given.name);
+    return;  // it is made once its data are there
+  }
   RankerSettings settings = given;
   if (has_module_file(given.network)) {
     // For how many features a file is shows once there are data; all else is as with another module.

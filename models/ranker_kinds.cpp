@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "models/dueling_bandit.h"
+#include "models/external_adapter.h"
 #include "models/fairco.h"
 #include "models/lambdarank_labels.h"
 #include "models/lambdarank_step.h"
@@ -139,6 +140,13 @@ constexpr std::array kRows = {
                   .set_defaults = set_fairco_defaults,
                   .plan = plan_fairco,
                   .make = make_fairco},
+    RankerKindRow{.kind = RankerKind::kExternal,
+                  .name = "external",
+                  .forms = ModelForms::kLinear,
+                  .training = Training::kNone,
+                  .is_external = true,
+                  .plan = plan_external,
+                  .make = make_external},
 };
 
 constexpr auto kNames = [] {

@@ -33,6 +33,7 @@ enum class RankerKind {
   kRankNetOffline,
   kTopRank,
   kFairCo,
+  kExternal,
 };
 
 /// The scoring functions that a kind can have.
@@ -72,6 +73,7 @@ struct RankerKindRow {
   bool needs_groups = false;    // learns from the probabilities of examination that come with groups
   bool starts_from_model = false;  // a kind that refits its history from zero would forget the model
   bool on_device = false;          // has a device implementation
+  bool is_external = false;  // its rankers are the program's that uses the library, found by their names
 
   /// Changes what all kinds share under a protocol; null for nothing.
   void (*set_defaults)(RankerSettings& settings, const DefaultsContext& context) = nullptr;

@@ -255,6 +255,10 @@ RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load) {
   return plan;
 }
 
+RankerPlan plan_external(const RankerSettings& /*settings*/, const RankerLoad& /*load*/) {
+  return {};  // only the program knows
+}
+
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {
   return row_of(settings.kind).plan(settings, load);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/random/rng_stream.h"
+#include "sim/external_user.h"
 
 namespace olrank {
 
@@ -18,24 +19,24 @@ class ClickCoins {
   ClickCoins(PhiloxKey key, std::uint32_t round, std::int32_t doc)
       : key_(key), round_(round), doc_(static_cast<std::uint32_t>(doc)) {}
 
-  bool click(double probability) const { return lands(kClick, probability); }
-  bool stop(double probability) const { return lands(kStop, probability); }
-  bool noise(double probability) const { return lands(kNoise, probability); }
-  bool examination(double probability) const { return lands(kExamination, probability); }
-  bool perseverance(double probability) const { return lands(kPerseverance, probability); }
+  bool click(double probability) const { return lands(UserDecision::kClick, probability); }
+  bool stop(double probability) const { return lands(UserDecision::kStop, probability); }
+  bool noise(double probability) const { return lands(UserDecision::kNoise, probability); }
+  bool examination(double probability) const { return lands(UserDecision::kExamination, probability); }
+  bool perseverance(double probability) const { return lands(UserDecision::kPerseverance, probability); }
 
   /// The observed click of an examined document: the user's click, flipped with probability `noise`.
   bool observed_click(double probability, double noise_probability) const {
     return click(probability) != noise(noise_probability);
   }
 
- private:
-  // The numbers are part of every counter: never renumber, only append.
-  enum Position : std::uint32_t { kClick = 0, kStop = 1, kNoise = 2, kExamination = 3, kPerseverance = 4 };
+  /// The draw of a decision, in [0, 1).
+  double draw(std::uint32_t decision) const { return RngStream(key_, round_, doc_, decision).uniform(); }
 
-  /// Draws lie in [0, 1): 0 never lands and 1 always does.
-  bool lands(Position position, double probability) const {
-    return probability > 0.0 && RngStream(key_, round_, doc_, position).uniform() < probability;
+ private:
+  /// 0 never lands and 1 always does.
+  bool lands(UserDecision decision, double probability) const {
+    return probability > 0.0 && draw(static_cast<std::uint32_t>(decision)) < probability;
   }
 
   PhiloxKey key_;

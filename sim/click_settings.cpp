@@ -8,7 +8,7 @@ const Schema& ClickSettings::schema() {
       SchemaBuilder<S>("clicks", "The simulated users who click.")
           .field("models", &S::models,
                  "simulated users, each with its own trials: `perfect`, `navigational`, `informational`, "
-                 "or the name of a `[[user]]`")
+                 "or the name of a `[[user]]` or of one that a program registers")
           .flag("clicks")
           .field("kind", &S::kind,
                  "click model: `dependent` scans from the top and may stop, `cascade` scans to the first "

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "sim/click_tables.h"
 #include "sim/dependent_click_model.h"
 #include "sim/dynamic_bayesian_click_model.h"
+#include "sim/external_click_model.h"
 #include "sim/position_click_model.h"
 #include "sim/user_browsing_click_model.h"
 
@@ -27,9 +29,16 @@ const UserSettings* find_user(std::span<const UserSettings> users, const std::st
   return found == users.end() ? nullptr : &*found;
 }
 
+/// None for a user with a table.
+std::optional<RegisteredUser> external_user(const std::string& name, std::span<const UserSettings> users) {
+  return find_user(users, name) == nullptr ? registered_user(name) : std::nullopt;
+}
+
 std::vector<std::string> names_of(std::span<const UserSettings> users) {
   std::vector<std::string> names = built_in_users();
   for (const UserSettings& user : users) names.push_back(user.name);
+  const std::vector<std::string> registered = registered_users();
+  names.insert(names.end(), registered.begin(), registered.end());
   return names;
 }
 
@@ -136,7 +145,7 @@ void check_user(const UserSettings& user) {
 /// The intents are users that do not change themselves.
 void check_intents(const UserSettings& user, std::span<const UserSettings> users) {
   for (const std::string& name : user.intents) {
-    if (is_built_in_user(name)) continue;
+    if (is_built_in_user(name) || registered_user(name)) continue;
     const UserSettings* intent = find_user(users, name);
     if (intent == nullptr) {
       const std::vector<std::string> names = names_of(users);
@@ -201,6 +210,11 @@ void check_users(const ClickSettings& clicks, std::span<const UserSettings> user
           fmt::format("A [[user]] must not have the name of the built-in user '{}'. Choose another name.",
                       users[i].name));
     }
+    if (registered_user(users[i].name)) {
+      throw InvalidArgument(
+          fmt::format("A [[user]] must not have the name of the registered user '{}'. Choose another name.",
+                      users[i].name));
+    }
     if (find_user(users.first(i), users[i].name) != nullptr) {
       throw InvalidArgument(
           fmt::format("Two users are named '{}'. Give each [[user]] a unique name.", users[i].name));
@@ -209,12 +223,15 @@ void check_users(const ClickSettings& clicks, std::span<const UserSettings> user
     check_intents(users[i], users);
   }
   for (const std::string& name : clicks.models) {
-    if (!is_built_in_user(name) && find_user(users, name) == nullptr) refuse_unknown(name, users);
+    if (!is_built_in_user(name) && find_user(users, name) == nullptr && !registered_user(name))
+      refuse_unknown(name, users);
   }
 }
 
 std::unique_ptr<ClickModel> make_user(const std::string& name, const ClickSettings& clicks,
                                       std::span<const UserSettings> users, int max_grade) {
+  if (auto external = external_user(name, users))
+    return std::make_unique<ExternalClickModel>(name, std::move(external->user));
   UserSettings user = resolved_user(name, clicks, users, max_grade);
   switch (user.kind) {
     case ClickKind::kDependent:
@@ -246,6 +263,8 @@ std::unique_ptr<ClickModel> make_user(const std::string& name, const ClickSettin
 
 std::string describe_user(const std::string& name, const ClickSettings& clicks,
                           std::span<const UserSettings> users, int max_grade) {
+  if (const auto external = external_user(name, users))
+    return fmt::format("{}: registered, {}", name, external->description);
   const UserSettings user = resolved_user(name, clicks, users, max_grade);
   if (user.kind == ClickKind::kChanging) return describe_changing(user, clicks, users, max_grade);
   std::string text =

@@ -14,8 +14,9 @@ namespace olrank {
 /// itself or its kind, a duplicate name, an undefined model.
 void check_users(const ClickSettings& clicks, std::span<const UserSettings> users);
 
-/// The user named `name`, built-in or one of `users`, for data whose largest grade is `max_grade`. Throws
-/// InvalidArgument for an unknown name, or a table that does not cover the grades.
+/// The user named `name`, built-in, one of `users` or one that the program has registered
+/// (sim/external_user.h), for data whose largest grade is `max_grade`. Throws InvalidArgument for an
+/// unknown name, or a table that does not cover the grades.
 std::unique_ptr<ClickModel> make_user(const std::string& name, const ClickSettings& clicks,
                                       std::span<const UserSettings> users, int max_grade);
 

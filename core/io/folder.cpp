@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -64,6 +65,13 @@ bool remove_below(int parent, const fs::path& path, fs::path::const_iterator par
 }
 
 }  // namespace
+
+bool is_folder_name(std::string_view name) {
+  return !name.empty() && name.front() != '.' && name.size() <= 100 &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '+' || c == '=';
+         });
+}
 
 void make_folder(const fs::path& folder) {
   std::error_code failed;

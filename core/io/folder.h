@@ -7,6 +7,9 @@
 
 namespace olrank {
 
+/// Whether a name can be that of a folder of results: letters, digits and - _ . + =, without a leading dot.
+bool is_folder_name(std::string_view name);
+
 /// Creates the folder and its parents, if they do not exist. Throws IoError.
 void make_folder(const std::filesystem::path& folder);
 

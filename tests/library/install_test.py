@@ -31,7 +31,7 @@ class InstalledPackageTest(unittest.TestCase):
 
     def test_public_headers_compile_alone(self):
         headers = sorted((self.prefix / "include" / "olrank").glob("*.h"))
-        self.assertEqual([header.name for header in headers], ["error.h", "module.h", "module_request.h", "program.h", "ranker.h"])
+        self.assertEqual([header.name for header in headers], ["error.h", "external_ranker.h", "external_user.h", "module.h", "module_request.h", "program.h", "ranker.h"])
         self.assertEqual([path.name for path in (self.prefix / "include").iterdir()], ["olrank"])
         for header in headers:
             if header.name == "module.h":  # the example of a module includes it
@@ -44,9 +44,10 @@ class InstalledPackageTest(unittest.TestCase):
     def test_only_the_public_names_are_exported(self):
         library = next((self.prefix / "lib").rglob("libolrank.so"))
         names = run("nm", "-DC", "--defined-only", library)
-        for public in ("olrank::Ranker::rank(", "olrank::register_factory(", "olrank::run_program("):
+        for public in ("olrank::Ranker::rank(", "olrank::register_factory(", "olrank::register_ranker(", "olrank::register_user(",
+                       "olrank::UserCoins::uniform(", "olrank::run_program("):
             self.assertIn(public, names)
-        for hidden in ("nlohmann", "olrank::PairRank", "fmt::"):
+        for hidden in ("nlohmann", "olrank::PairRank", "olrank::registered_", "fmt::"):
             self.assertNotIn(hidden, names)
 
     def build_example(self, name):

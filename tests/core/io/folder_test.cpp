@@ -13,6 +13,15 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kOurs[] = {"curve", "model"};
 
+TEST(FolderTest, KnowsTheNamesThatFoldersOfResultsMayHave) {
+  for (const char* name : {"a", "pairrank-2", "lambda=0.1+b", "_x"})
+    EXPECT_TRUE(is_folder_name(name)) << name;
+  for (const char* name : {"", ".a", "..", "a/b", "a b", "a\n", "ü"})
+    EXPECT_FALSE(is_folder_name(name)) << name;
+  EXPECT_TRUE(is_folder_name(std::string(100, 'a')));
+  EXPECT_FALSE(is_folder_name(std::string(101, 'a')));
+}
+
 TEST(FolderTest, RemovesNamedFilesAndEmptyFoldersOnly) {
   const TemporaryFolder root;
   for (const char* folder : {"a/b", "a/c", "d/e"}) make_folder(root / folder);

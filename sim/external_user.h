@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace olrank {
+
+/// What a built-in user decides about a document, each with a coin of its own. The numbers are part of
+/// every draw: never renumber, only append.
+enum class UserDecision : std::uint32_t {
+  kClick = 0,
+  kStop = 1,
+  kNoise = 2,
+  kExamination = 3,
+  kPerseverance = 4
+};
+
+/// A user's random draws in one round of a trial. They belong to (seed, fold, user's name, round, document,
+/// decision), so that a document gets the same ones at every rank, for every ranker and on any thread.
+class UserCoins {
+ public:
+  UserCoins(std::array<std::uint32_t, 2> key, std::uint32_t round) : key_(key), round_(round) {}
+
+  /// In [0, 1). A built-in user does what has probability p if this is less than p, with these very
+  /// numbers.
+  double uniform(std::int32_t doc, UserDecision decision) const;
+  /// Further coins, for what built-in users do not decide: in [0, 1), independent by `number` below 2³¹.
+  double own(std::int32_t doc, std::uint32_t number) const;
+
+ private:
+  std::array<std::uint32_t, 2> key_;
+  std::uint32_t round_;
+};
+
+/// A list as its user sees it.
+struct ShownToUser {
+  std::uint32_t round = 0;               // from 1
+  std::span<const std::uint8_t> grades;  // [V] true grades of all the query's documents
+  std::span<const std::int32_t> shown;   // documents, 0 to V − 1, best first
+  UserCoins coins;
+};
+
+/// A simulated user of a program that uses olrank as a library. Several threads call click() at once, and
+/// trials are repeated and resumed to the same bits, so clicks follow from what is passed alone: a user has
+/// no state that changes, and draws from `coins`.
+///
+/// All shown documents count as examined: with [groups], every rank has the exposure 1, unless
+/// `groups.examination` says how likely this user examines each rank.
+class ExternalUser {
+ public:
+  ExternalUser() = default;
+  virtual ~ExternalUser() = default;
+  ExternalUser(const ExternalUser&) = delete;
+  ExternalUser& operator=(const ExternalUser&) = delete;
+
+  /// 0 or 1 for each shown document, in the same order.
+  virtual std::vector<std::uint8_t> click(const ShownToUser& list) const = 0;
+};
+
+/// Makes a user known, so that clicks.models = ["NAME"] plays trials with it; the name is part of its
+/// coins. Trials keep the description, one line, and refuse to continue with a user of another one: put a
+/// version and parameters into it. Throws InvalidArgument for a name that is taken, by a built-in user or
+/// another registered one, or that is no folder name. Any thread may call this.
+void register_user(const std::string& name, const std::string& description,
+                   std::shared_ptr<const ExternalUser> user);
+/// Trials that run keep their user. Does nothing for an unknown name.
+void unregister_user(const std::string& name);
+
+}  // namespace olrank

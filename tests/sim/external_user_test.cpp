@@ -1,0 +1,238 @@
+#include "sim/external_user.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "sim/click_tables.h"
+#include "sim/trial_fairness.h"
+#include "tests/sim/play_users.h"
+#include "tests/sim/small_trial.h"
+#include "tests/support/message_of.h"
+
+namespace olrank {
+namespace {
+
+using Click = std::function<std::vector<std::uint8_t>(const ShownToUser& list)>;
+
+class Clicker : public ExternalUser {
+ public:
+  explicit Clicker(Click click) : click_(std::move(click)) {}
+  std::vector<std::uint8_t> click(const ShownToUser& list) const override { return click_(list); }
+
+ private:
+  Click click_;
+};
+
+/// A user that is known while this exists.
+class Registered {
+ public:
+  Registered(const std::string& name, Click click, const std::string& description = "of a test")
+      : name_(name) {
+    register_user(name, description, std::make_shared<Clicker>(std::move(click)));
+  }
+  ~Registered() { unregister_user(name_); }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+
+ private:
+  std::string name_;
+};
+
+/// Scans from the top, clicks by grade, and may stop after a click: the navigational user of five grades.
+std::vector<std::uint8_t> navigate(const ShownToUser& list) {
+  static const ClickTable table = built_in_table("navigational", 5);
+  std::vector<std::uint8_t> clicks(list.shown.size(), 0);
+  for (std::size_t rank = 0; rank < clicks.size(); ++rank) {
+    const std::int32_t doc = list.shown[rank];
+    if (list.coins.uniform(doc, UserDecision::kClick) >= table.click[list.grades[doc]]) continue;
+    clicks[rank] = 1;
+    if (list.coins.uniform(doc, UserDecision::kStop) < table.stop[list.grades[doc]]) break;
+  }
+  return clicks;
+}
+
+std::vector<std::uint8_t> click_all(const ShownToUser& list) {
+  return std::vector<std::uint8_t>(list.shown.size(), 1);
+}
+
+TEST(UserCoinsTest, AreThoseOfBuiltInUsers) {
+  const PhiloxKey key = user_key();
+  const UserCoins coins({key.word[0], key.word[1]}, 7);
+  for (const std::int32_t doc : {0, 3, 4711}) {
+    for (std::uint32_t decision = 0; decision < 5; ++decision) {
+      EXPECT_EQ(coins.uniform(doc, UserDecision{decision}),
+                RngStream(key, 7, static_cast<std::uint32_t>(doc), decision).uniform());
+    }
+    EXPECT_NE(coins.own(doc, 0), coins.own(doc, 1));
+    EXPECT_NE(coins.own(doc, 0), coins.uniform(doc, UserDecision::kClick));
+  }
+}
+
+/// All that a trial of "mine" leaves: its curve and its state.
+std::string played(const std::vector<UserSettings>& users, std::uint64_t seed) {
+  const TrialData data = small_trial_data("synth:small?queries=12&test_queries=5");
+  const TrialKeys keys = TrialKeys::of(seed, 1, "mine");
+  const UniformQueries queries(keys.key(Purpose::kQuery), data.train.queries());
+  const auto clicks = make_user("mine", {}, users, data.max_grade);
+  StubRanker ranker(data.train.features());
+  ExecutionContext execution;
+  Trial trial({.rounds = 60, .cutoff = 10, .eval_every = 8}, data,
+              {.queries = &queries, .clicks = clicks.get()}, keys, ranker, execution);
+  std::string left;
+  while (!trial.finished()) {
+    trial.play_round();
+    if (trial.evaluation_due()) left += curve_line(trial.evaluate(), nullptr);
+  }
+  StateWriter state;
+  trial.save(state);
+  return left + state.fingerprint().hex();
+}
+
+TEST(ExternalUserTest, ABuiltInUserWrittenAgainPlaysTheSameTrial) {
+  const TrialData data = small_trial_data("synth:small?queries=12&test_queries=5");
+  ASSERT_EQ(data.max_grade, 4);
+  const ClickTable table = built_in_table("navigational", 5);
+  UserSettings mine;
+  mine.name = "mine";
+  mine.click = table.click;
+  mine.stop = table.stop;
+  for (const std::uint64_t seed : {1, 2}) {
+    const std::string built_in = played({mine}, seed);
+    const Registered user("mine", navigate);
+    EXPECT_EQ(played({}, seed), built_in);
+  }
+  const Registered user("mine", click_all);
+  EXPECT_NE(played({}, 1), played({mine}, 1));
+}
+
+TEST(ExternalUserTest, SeveralThreadsPlayTheSameTrials) {
+  std::atomic<int> calls = 0;
+  const Registered user("mine", [&](const ShownToUser& list) {
+    ++calls;
+    return navigate(list);
+  });
+  const std::string expected = played({}, 1);
+  std::array<std::string, 3> found;
+  std::vector<std::thread> threads;
+  for (std::string& one : found) threads.emplace_back([&one] { one = played({}, 1); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& one : found) EXPECT_EQ(one, expected);
+  EXPECT_EQ(calls, 4 * 60);
+}
+
+TEST(ExternalUserTest, SeesGradesListAndRound) {
+  const std::vector<std::uint8_t> grades = {2, 0, 1};
+  const std::vector<std::int32_t> shown = {2, 0};
+  int calls = 0;
+  const Registered user("mine", [&](const ShownToUser& list) -> std::vector<std::uint8_t> {
+    ++calls;
+    EXPECT_EQ(list.round, 5U);
+    EXPECT_TRUE(std::equal(list.grades.begin(), list.grades.end(), grades.begin(), grades.end()));
+    EXPECT_TRUE(std::equal(list.shown.begin(), list.shown.end(), shown.begin(), shown.end()));
+    return {0, 1};
+  });
+  ClickLog log;
+  make_user("mine", {}, {}, 31)->click({grades}, shown, user_key(), 5, log);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 1}));
+  EXPECT_EQ(log.examined, (std::vector<std::uint8_t>{1, 1}));
+}
+
+TEST(ExternalUserTest, TakesPartLikeABuiltInUser) {
+  const Registered user("mine", click_all, "clicks on everything, 2.0");
+  ClickSettings clicks;
+  clicks.models = {"perfect", "mine"};
+  UserSettings changing;
+  changing.name = "fickle";
+  changing.kind = ClickKind::kChanging;
+  changing.intents = {"mine", "perfect"};
+  changing.change_every = 3;
+  const std::vector<UserSettings> users = {changing};
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }), kNoError);
+  EXPECT_EQ(describe_user("mine", clicks, users, 2), "mine: registered, clicks on everything, 2.0");
+  EXPECT_NE(describe_user("fickle", clicks, users, 2).find("clicks on everything, 2.0"), std::string::npos);
+  ClickLog log;
+  make_user("fickle", clicks, users, 2)->click({{{0, 0}}}, in_order(2), user_key(), 3, log);
+  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{1, 1}));
+  make_user("fickle", clicks, users, 2)->click({{{0, 0}}}, in_order(2), user_key(), 4, log);
+  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 0}));
+}
+
+TEST(ExternalUserTest, CountsAsExaminingAllThatIsShown) {
+  const Registered user("mine", navigate);
+  const TrialData data = small_trial_data("synth:small?queries=12&test_queries=5");
+  const Examination examination =
+      examination_of(*make_user("mine", {}, {}, data.max_grade), data.train, 4, 100, 1, "mine");
+  EXPECT_EQ(examination.by_rank, std::vector<double>(4, 1.0));
+  EXPECT_EQ(examination.lists, 100);
+}
+
+std::string refused_clicks(const std::vector<std::uint8_t>& clicks) {
+  const Registered user("mine", [&](const ShownToUser&) { return clicks; });
+  const std::vector<std::uint8_t> grades = {2, 0, 1};
+  ClickLog log;
+  return message_of<InvalidArgument>(
+      [&] { make_user("mine", {}, {}, 2)->click({grades}, in_order(3), user_key(), 9, log); });
+}
+
+TEST(ExternalUserTest, RefusesWhatIsNoClick) {
+  EXPECT_EQ(refused_clicks({0, 1, 0}), kNoError);
+  EXPECT_EQ(refused_clicks({0, 1}),
+            "User 'mine' returned 2 clicks in round 9, but was shown 3 documents: return 0 or 1 for each.");
+  EXPECT_EQ(refused_clicks({0, 2, 1}),
+            "User 'mine' returned 2 for document 1 in round 9: a click is 1, and none is 0.");
+}
+
+TEST(ExternalUserTest, RefusesNames) {
+  const auto refused = [](const std::string& name, const std::string& description = "of a test") {
+    return message_of<InvalidArgument>(
+        [&] { register_user(name, description, std::make_shared<Clicker>(click_all)); });
+  };
+  const Registered user("mine", click_all);
+  EXPECT_EQ(refused("mine"),
+            "There is a registered user 'mine' already: choose another name, or unregister it.");
+  EXPECT_EQ(refused("perfect"), "The user 'perfect' is built in: choose another name.");
+  EXPECT_EQ(
+      refused("../x"),
+      "A user cannot be named '../x': its trials have a folder of that name, so use letters, digits and "
+      "- _ . + =, without a leading dot.");
+  EXPECT_EQ(refused("yours", ""),
+            "The description of user 'yours' must be one line: say which user it is, with version and "
+            "parameters.");
+  EXPECT_NE(refused("yours", "two\nlines"), kNoError);
+  EXPECT_EQ(message_of<InvalidArgument>([] { register_user("yours", "of a test", nullptr); }),
+            "The user 'yours' is a null pointer: register an object.");
+
+  UserSettings table;
+  table.name = "mine";
+  table.click = {0.0, 0.5, 1.0};
+  const std::vector<UserSettings> users = {table};
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users({}, users); }),
+            "A [[user]] must not have the name of the registered user 'mine'. Choose another name.");
+}
+
+TEST(ExternalUserTest, IsUnknownOnceUnregistered) {
+  ClickSettings clicks;
+  clicks.models = {"mine"};
+  std::unique_ptr<ClickModel> made;
+  {
+    const Registered user("mine", click_all);
+    check_users(clicks, {});
+    made = make_user("mine", clicks, {}, 2);
+  }
+  unregister_user("mine");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, {}); }).substr(0, 36),
+            "clicks.models: Unknown user 'mine'. ");
+  ClickLog log;
+  made->click({{{0, 0}}}, in_order(2), user_key(), 1, log);
+  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{1, 1}));
+}
+
+}  // namespace
+}  // namespace olrank

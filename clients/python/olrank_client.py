@@ -12,10 +12,13 @@ A service with groups (`--groups`) takes each document's group, "A" or "B", and 
 Each client holds one connection and is not thread-safe. Run this file for an example: `python3 olrank_client.py --help`.
 """
 
+from __future__ import annotations
+
 import http.client
 import json
 import time
 import urllib.parse
+from typing import Any
 
 
 class ServiceError(Exception):
@@ -23,13 +26,13 @@ class ServiceError(Exception):
     errors of one status apart (empty if there is none), and `retry_after`, the seconds after which the same request may succeed
     (None if it will not)."""
 
-    def __init__(self, status, field, message, code="", retry_after=None):
+    def __init__(self, status: int, field: str, message: str, code: str = "", retry_after: float | None = None) -> None:
         super().__init__(f"{status} {field}: {message}" if field else f"{status}: {message}")
         self.status, self.field, self.message, self.code, self.retry_after = status, field, message, code, retry_after
 
 
 class Client:
-    def __init__(self, url, token=None, timeout=30.0):
+    def __init__(self, url: str, token: str | None = None, timeout: float = 30.0) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme != "http" or not parts.hostname:
             raise ValueError(f"'{url}' is not a URL like http://127.0.0.1:8080")
@@ -38,72 +41,83 @@ class Client:
         self._headers = {"Content-Type": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._connection = None
+        self._connection: http.client.HTTPConnection | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def rank(self, query, docs, k=None, explore=None, groups=None):
+    def rank(
+        self,
+        query: str,
+        docs: list[dict[str, Any]],
+        k: int | None = None,
+        explore: bool | None = None,
+        groups: dict[Any, str] | None = None,
+    ) -> dict[str, Any]:
         """Ranks `docs`: a list of {"id", "features"}, where features is a list of all values or maps numbers (strings, from
         "1") to values. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
         for each shown rank the ranks that it certainly precedes. In a service with groups each document also has a "group",
         "A" or "B", in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair"."""
         if groups is not None:
             docs = [{**doc, "group": groups[doc["id"]]} for doc in docs]
-        request = {"query": query, "docs": docs}
+        request: dict[str, Any] = {"query": query, "docs": docs}
         if k is not None:
             request["k"] = k
         if explore is not None:
             request["explore"] = explore
         return self._json("POST", "/v1/rank", request)
 
-    def feedback(self, impression, clicks, attempts=1, pause=0.2):
+    def feedback(
+        self, impression: str, clicks: list[str] | list[int], attempts: int = 1, pause: float = 0.2
+    ) -> dict[str, Any]:
         """Sends clicks: document IDs (strings) or ranks (integers from 0); [] if nothing was clicked. Repeating feedback is
         harmless, so `attempts` > 1 can bridge a restart of the service, or the time in which it still writes the same feedback."""
-        for attempt in range(attempts):
+        attempt = 0
+        while True:
             try:
                 return self._json("POST", "/v1/feedback", {"impression": impression, "clicks": clicks})
             except (OSError, ServiceError) as error:
-                if attempt + 1 == attempts or isinstance(error, ServiceError) and error.retry_after is None:
+                attempt += 1
+                if attempt >= attempts or isinstance(error, ServiceError) and error.retry_after is None:
                     raise
                 time.sleep(max(pause, getattr(error, "retry_after", None) or 0))
 
-    def stats(self):
+    def stats(self) -> dict[str, Any]:
         return self._json("GET", "/v1/stats")
 
-    def checkpoint(self):
+    def checkpoint(self) -> dict[str, Any]:
         return self._json("POST", "/v1/checkpoint", {})
 
-    def model(self):
+    def model(self) -> bytes:
         """The current model as the bytes of a safetensors file."""
         return self._call("GET", "/v1/model")
 
-    def metrics(self):
+    def metrics(self) -> str:
         return self._call("GET", "/metrics").decode()
 
-    def is_ready(self):
+    def is_ready(self) -> bool:
         try:
             self._call("GET", "/readyz")
             return True
         except (OSError, ServiceError):
             return False
 
-    def wait_until_ready(self, seconds=60.0):
+    def wait_until_ready(self, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds
         while not self.is_ready():
             if time.monotonic() > until:
                 raise TimeoutError(f"the service was not ready within {seconds} seconds")
             time.sleep(0.05)
 
-    def wait_until_learned(self, seconds=60.0):
+    def wait_until_learned(self, seconds: float = 60.0) -> dict[str, Any]:
         """Waits until all accepted feedback is learned; returns the stats."""
         until = time.monotonic() + seconds
         while True:
@@ -114,10 +128,11 @@ class Client:
                 raise TimeoutError(f"{stats['log_rounds'] - stats['rounds']} rounds were not learned within {seconds} seconds")
             time.sleep(0.02)
 
-    def _json(self, method, path, request=None):
-        return json.loads(self._call(method, path, request))
+    def _json(self, method: str, path: str, request: dict[str, Any] | None = None) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._call(method, path, request))
+        return answer
 
-    def _call(self, method, path, request=None):
+    def _call(self, method: str, path: str, request: dict[str, Any] | None = None) -> bytes:
         body = None if request is None else json.dumps(request, separators=(",", ":")).encode()
         fresh = self._connection is None
         try:
@@ -135,7 +150,7 @@ class Client:
             self.close()
             raise
 
-    def _exchange(self, method, path, body):
+    def _exchange(self, method: str, path: str, body: bytes | None) -> bytes:
         if self._connection is None:
             self._connection = http.client.HTTPConnection(*self._address, timeout=self._timeout)
         self._connection.request(method, path, body, self._headers)
@@ -152,7 +167,7 @@ class Client:
                            int(retry_after) if retry_after.isdecimal() else None)
 
 
-def example(url, token, rounds):
+def example(url: str, token: str | None, rounds: int) -> None:
     """Simulates a user who prefers documents with a large first and a small last feature, and prints how the lists improve."""
     import random
 
@@ -162,9 +177,9 @@ def example(url, token, rounds):
         features = stats["features"]
         found = []  # per list since the last printed line: how many of the 5 best documents it shows
         for round_number in range(1, rounds + 1):
-            docs = [{"id": f"doc{i}", "features": [draw.random() for _ in range(features)]} for i in range(20)]
+            docs: list[dict[str, Any]] = [{"id": f"doc{i}", "features": [draw.random() for _ in range(features)]} for i in range(20)]
             utility = {doc["id"]: doc["features"][0] - doc["features"][-1] for doc in docs}
-            best = set(sorted(utility, key=utility.get)[-5:])
+            best = set(sorted(utility, key=lambda doc: utility[doc])[-5:])
             groups = None
             if stats["fairness"]:  # the service has groups; of the better documents more are in A
                 groups = {id: "A" if draw.random() < 0.5 + 0.3 * value else "B" for id, value in utility.items()}

@@ -1,0 +1,27 @@
+"""What the tests share: small queries and the program, where it is built."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def queries():
+    """Queries of 20 documents with 6 features, a function of their number alone."""
+
+    def make(number, docs=20, features=6):
+        return np.random.default_rng(number).random((docs, features), dtype=np.float32)
+
+    return make
+
+
+@pytest.fixture
+def program():
+    path = os.environ.get("OLRANK_PROGRAM")
+    if not path:
+        pytest.skip("OLRANK_PROGRAM names no program")
+    return path

@@ -1,0 +1,295 @@
+"""Experiments from Python: the program's bits, resumed and interrupted ones, and users and rankers of one's own."""
+
+import functools
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import olrank
+
+CONFIG = {
+    "data": {"source": "synth:small?queries=40"},
+    "protocol": {"rounds": 30, "eval_every": 10, "seeds": [1, 2]},
+    "clicks": {"models": ["navigational"]},
+    "run": {"device": "cpu"},
+    "ranker": [{"name": "linear", "kind": "pairrank"}, {"name": "net", "kind": "olranknet", "width": 8, "steps": 5}],
+}
+
+
+def fingerprints(results):
+    return {(trial.ranker, trial.user, trial.seed): trial.fingerprint for trial in results.trials}
+
+
+def with_ranker(*tables, **protocol):
+    return CONFIG | {"ranker": list(tables), "protocol": CONFIG["protocol"] | protocol}
+
+
+@pytest.fixture(scope="module")
+def played():
+    return olrank.run(CONFIG, progress=False)
+
+
+def test_results_iterate_as_evaluations(played):
+    assert [trial.finished for trial in played.trials] == [True] * 4
+    evaluations = list(played)
+    assert len(evaluations) == 4 * 4 and {one.round for one in evaluations} == {0, 10, 20, 30}
+    first = evaluations[0]
+    assert first.trial.ranker == "linear" and 0 < first["ndcg@10"] < 1
+    assert played.trials[0].summary["final"]["ndcg@10"] == evaluations[3]["ndcg@10"]
+
+
+def test_figures_are_the_programs(played):
+    figure = played.plot()
+    assert figure.svg.startswith("<svg") and figure._repr_svg_() == figure.svg and figure.caption
+    assert any("time" in name or "seconds" in name for name in played.figures()) and len(played.figures()) > 2
+    with pytest.raises(olrank.InvalidArgument, match="no figure 'x'"):
+        played.plot("x")
+
+
+def test_becomes_a_table(played):
+    pandas = pytest.importorskip("pandas")
+    table = played.to_pandas()
+    assert isinstance(table, pandas.DataFrame) and len(table) == 16
+    assert table.groupby("ranker")["ndcg@10"].max().between(0, 1).all()
+
+
+def test_has_the_bits_of_the_program(played, program, tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text((played.out / "config.toml").read_text())
+    subprocess.run([program, "run", config, "--out", tmp_path / "out", "--quiet"], check=True, capture_output=True)
+    assert fingerprints(olrank.Results(tmp_path / "out")) == fingerprints(played)
+    from_file = olrank.run(config, progress=False, out=tmp_path / "again")
+    assert fingerprints(from_file) == fingerprints(played)
+
+
+def test_continues_and_replaces_results(tmp_path, played):
+    half = CONFIG | {"protocol": CONFIG["protocol"] | {"rounds": 20}}
+    olrank.run(half, progress=False, out=tmp_path / "out")
+    with pytest.raises(olrank.InvalidArgument, match="already contains results"):
+        olrank.run(CONFIG, progress=False, out=tmp_path / "out")
+    whole = olrank.run(CONFIG, progress=False, out=tmp_path / "out", resume=True)
+    assert fingerprints(whole) == fingerprints(played)
+    again = olrank.run(CONFIG, progress=False, out=tmp_path / "out", force=True)
+    assert fingerprints(again) == fingerprints(played)
+
+
+def test_ctrl_c_keeps_a_checkpoint(tmp_path):
+    script = tmp_path / "long.py"
+    script.write_text(
+        "import olrank, sys\n"
+        f"config = {with_ranker({'kind': 'olranknet', 'width': 16}, rounds=100000, seeds=[1])!r}\n"
+        "try:\n"
+        f"    olrank.run(config, out={str(tmp_path / 'out')!r})\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    curve = tmp_path / "out/trials/olranknet/navigational/fold1/seed1/curve.jsonl"
+    for _ in range(600):
+        if curve.exists() and curve.stat().st_size > 0:
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out == "interrupted\n", err
+    assert "resume=True" in err
+    rounds = json.loads(curve.read_text().splitlines()[-1])["round"]
+    config = with_ranker({"kind": "olranknet", "width": 16}, rounds=rounds + 10, eval_every=10, seeds=[1])
+    with pytest.raises(olrank.Error):  # fewer rounds than played, or another curve: never silently another trial
+        olrank.run(config | {"protocol": config["protocol"] | {"rounds": 1}}, progress=False, out=tmp_path / "out", resume=True)
+    assert list(curve.parent.glob("checkpoint*"))
+
+
+def test_one_experiment_at_a_time(tmp_path):
+    long = with_ranker({"kind": "pairrank"}, rounds=3000, seeds=[1])
+    thread = threading.Thread(target=lambda: olrank.run(long, progress=False))
+    thread.start()
+    try:
+        for _ in range(200):
+            try:
+                olrank.run(with_ranker({"kind": "pairrank"}, rounds=1, seeds=[1]), progress=False)
+            except olrank.InvalidArgument as error:
+                assert "runs in this process already" in str(error)
+                break
+    finally:
+        thread.join()
+
+
+class Navigational:
+    """The built-in user of this name for grades 0 to 4, by the same coins."""
+
+    click_rates = (0.05, 0.3, 0.5, 0.7, 0.95)
+    stop_rates = (0.2, 0.3, 0.5, 0.7, 0.9)
+
+    def click(self, query, shown, round):
+        clicks = np.zeros(len(shown), dtype=bool)
+        for rank, doc in enumerate(shown):
+            grade = query.grades[doc]
+            clicks[rank] = query.coin(doc, "click") < self.click_rates[grade]
+            if clicks[rank] and query.coin(doc, "stop") < self.stop_rates[grade]:
+                break
+        return clicks
+
+
+def test_a_user_of_ones_own_has_the_built_in_coins():
+    shown = []
+
+    class Watching(Navigational):
+        def click(self, query, shown_docs, round):
+            clicks = super().click(query, shown_docs, round)
+            shown.append((round, shown_docs.tolist(), clicks.tolist()))
+            return clicks
+
+    config = with_ranker({"kind": "pairrank"}, seeds=[1], rounds=20)
+    own = olrank.run(config | {"clicks": {}}, progress=False, users={"mine": Watching()})
+    assert [trial.user for trial in own.trials] == ["mine"] and own.trials[0].finished
+    rounds = [entry for entry in shown if entry[0] == 20]
+    assert rounds and any(any(clicks) for _, _, clicks in shown)
+    both = olrank.run(config, progress=False, users={"mine": Navigational()})
+    assert {trial.user for trial in both.trials} == {"mine", "navigational"}
+
+
+class ByFirstFeature:
+    """Ranks by a weight that it learns for each feature: clicked minus shown."""
+
+    def __init__(self, features, cutoff, seed, fold, step=1.0):
+        self.weights = np.zeros(features)
+        self.step = step
+
+    def rank(self, query, round):
+        return np.argsort(-(query.X @ self.weights), kind="stable")
+
+    def learn(self, query, shown, clicks, round):
+        if clicks.any():
+            self.weights += self.step * (query.X[shown[clicks == 1]].mean(axis=0) - query.X[shown].mean(axis=0))
+
+    def score(self, X):
+        return X @ self.weights
+
+
+def test_a_ranker_of_ones_own_learns_beside_the_built_in_ones(tmp_path):
+    config = with_ranker({"name": "linear", "kind": "pairrank"}, rounds=100, eval_every=50)
+    results = olrank.run(config, progress=False, rankers={"mine": ByFirstFeature}, out=tmp_path / "out")
+    assert {trial.ranker for trial in results.trials} == {"linear", "mine"}
+    mine = [one["ndcg@10"] for one in results if one.trial.ranker == "mine" and one.trial.seed == 1]
+    assert mine[-1] > mine[0] + 0.05
+    resumed = olrank.run(
+        config | {"protocol": config["protocol"] | {"rounds": 50}}, progress=False, rankers={"mine": ByFirstFeature}, out=tmp_path / "half"
+    )
+    resumed = olrank.run(config, progress=False, rankers={"mine": ByFirstFeature}, out=tmp_path / "half", resume=True)
+    assert fingerprints(resumed) == fingerprints(results)
+    with pytest.raises(olrank.InvalidArgument, match="step=2"):
+        slow = functools.partial(ByFirstFeature, step=2)
+        olrank.run(config, progress=False, rankers={"mine": slow}, out=tmp_path / "half", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "error", "message"),
+    [
+        ("rank", [0, 0, 1], olrank.InvalidArgument, "document 0"),
+        ("rank", [99], olrank.InvalidArgument, "document 99"),
+        ("rank", [0.5], olrank.InvalidArgument, "not rows of the query"),
+        ("rank", "abc", TypeError, "rank"),
+        ("score", [1.0], olrank.InvalidArgument, "one score for each"),
+        ("score", np.nan, olrank.InvalidArgument, "score"),
+    ],
+)
+def test_answers_of_rankers_are_checked(method, answer, error, message):
+    class Wrong(ByFirstFeature):
+        pass
+
+    def wrong(self, first, *_):
+        return np.full(len(first), answer) if answer is np.nan else answer
+
+    setattr(Wrong, method, wrong)
+    with pytest.raises(error, match=message):
+        olrank.run(with_ranker({"name": "w", "kind": "external"}, seeds=[1]), progress=False, rankers={"w": Wrong})
+
+
+def test_errors_of_users_and_rankers_come_through():
+    class Broken:
+        def click(self, query, shown, round):
+            raise LookupError(f"in round {round}")
+
+    with pytest.raises(LookupError, match="in round 1"):
+        olrank.run(with_ranker({"kind": "pairrank"}), progress=False, users={"broken": Broken()})
+
+    class TooFew:
+        def click(self, query, shown, round):
+            return [1]
+
+    with pytest.raises(olrank.InvalidArgument, match="1 values for 10 shown documents"):
+        olrank.run(with_ranker({"kind": "pairrank"}), progress=False, users={"few": TooFew()})
+    with pytest.raises(TypeError, match="must be an object with click"):
+        olrank.run(with_ranker({"kind": "pairrank"}), progress=False, users={"type": TooFew})
+    with pytest.raises(olrank.InvalidArgument, match="perfect"):
+        olrank.run(with_ranker({"kind": "pairrank"}), progress=False, users={"perfect": TooFew()})
+    # None of them is left behind.
+    with pytest.raises(olrank.InvalidArgument, match="few"):
+        olrank.run(CONFIG | {"clicks": {"models": ["few"]}}, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"data": {"sorce": "synth:small"}}, "sorce.*source"),
+        ({"data": 5}, "must be a table"),
+        ({"datta": {}}, "datta"),
+        ({"data": {"source": "synth:small"}, "ranker": [{"kind": "pairank"}]}, "pairank.*pairrank"),
+        ({"data": {"source": "synth:small"}, "ranker": [{"kind": "olranknet", "alpha": -1}]}, "alpha"),
+        ({}, "No data given"),
+        ({"data": {"source": {"a": 1}}}, "not a table"),
+    ],
+)
+def test_refuses_configurations_with_the_programs_sentence(config, message):
+    with pytest.raises(olrank.InvalidArgument, match=message):
+        olrank.run(config, progress=False)
+
+
+def test_a_bar_shows_in_terminals_only(tmp_path, capfd):
+    olrank.run(with_ranker({"kind": "pairrank"}, seeds=[1]))
+    assert capfd.readouterr().err == ""
+    import pty
+
+    lead, follow = pty.openpty()
+    script = f"import olrank; olrank.run({with_ranker({'kind': 'pairrank'}, seeds=[1])!r})"
+    subprocess.run([sys.executable, "-c", script], stderr=follow, check=True)
+    os.close(follow)
+    shown = os.read(lead, 65536).decode()
+    os.close(lead)
+    assert "100%, 1 of 1 trials" in shown
+
+
+def test_the_same_loop_in_python_learns_the_same_model(tmp_path):
+    """Rounds driven by hand with an experiment's queries and clicks give the trial's parameters."""
+    rounds = []
+
+    class Recording(Navigational):
+        def click(self, query, shown, round):
+            clicks = super().click(query, shown, round)
+            rounds.append((shown.copy(), clicks))
+            return clicks
+
+    recorded = olrank.run(
+        with_ranker({"kind": "pairrank"}, seeds=[5], rounds=25, eval_every=25) | {"clicks": {}},
+        progress=False,
+        users={"recording": Recording()},
+        out=tmp_path / "out",
+    )
+    ranker = olrank.Ranker.load(recorded.trials[0].folder)
+    assert ranker.rounds == 25 and ranker.kind == "pairrank"
+    model = olrank.load_model(recorded.trials[0].folder)
+    data = olrank.synthetic("small", part="test", queries=40)
+    for query in list(data.queries())[:5]:
+        assert np.allclose(ranker.score(query.X), model.score(query.X), rtol=1e-5, atol=1e-6)
+    values = olrank.evaluate(data, model.score(data.X, data.group))
+    final = [one for one in recorded if one.round == 25][0]
+    assert values["ndcg@10"] == pytest.approx(final["ndcg@10"], abs=1e-9)

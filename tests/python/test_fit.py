@@ -1,0 +1,83 @@
+"""Models from labels: the program's bits, and scikit-learn's ways."""
+
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+
+import olrank
+
+TRAINING = {"loss": "listnet", "epochs": 5, "network": "linear"}
+
+
+def test_fits_as_the_program_does(program, tmp_path):
+    data = olrank.synthetic("small", queries=30)
+    model = olrank.fit(data, seed=3, **TRAINING)
+    flags = [f"--{key}={value}" for key, value in TRAINING.items()]
+    data.save(tmp_path / "train.txt")
+    command = [program, "train", "--train", tmp_path / "train.txt", "--test", tmp_path / "train.txt", "--seeds", "3", "--out",
+               tmp_path / "out", "--quiet", *flags]
+    subprocess.run(command, check=True, capture_output=True)
+    theirs = olrank.load_model(tmp_path / "out")
+    assert np.array_equal(model.score(data.X, data.group), theirs.score(data.X, data.group))
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).score(data.X[:5]), model.score(data.X[:5]))
+
+
+def test_threads_change_no_bit():
+    data = olrank.synthetic("small", queries=30)
+    one, two = (olrank.fit(data, threads=threads, loss="lambdarank", epochs=3, network="mlp", width=8) for threads in (1, 2))
+    assert np.array_equal(one.score(data.X[:20]), two.score(data.X[:20]))
+
+
+def test_refuses_with_the_programs_sentence():
+    data = olrank.synthetic("small", queries=5)
+    with pytest.raises(olrank.InvalidArgument, match="los.*loss"):
+        olrank.fit(data, los="listnet")
+    with pytest.raises(olrank.InvalidArgument, match="validation"):
+        olrank.fit(data, patience=3)
+    with pytest.raises(olrank.InvalidArgument, match="10 features and the validation part 1|features"):
+        olrank.fit(data, olrank.Dataset.from_arrays([[1.0]], [1], [1]))
+    flat = olrank.Dataset.from_arrays(np.ones((4, 2)), [1, 1, 1, 1], group=[2, 2])
+    with pytest.raises(olrank.Error, match="one grade|same grade"):
+        olrank.fit(flat)
+
+
+class TestScikitLearn:
+    @pytest.fixture(autouse=True)
+    def with_sklearn(self):
+        pytest.importorskip("sklearn")
+
+    def test_fits_predicts_and_clones(self):
+        from sklearn.base import clone
+
+        from olrank.sklearn import LTRModel
+
+        data = olrank.synthetic("small", queries=60)
+        test = olrank.synthetic("small", part="test", queries=60)
+        model = LTRModel(loss="listnet", network="linear", epochs=20, normalise="query-minmax")
+        assert clone(model).get_params() == model.get_params()
+        model.fit(data.X, data.y, data.group)
+        assert model.score(test.X, test.y, test.group) > olrank.evaluate(test, np.zeros(len(test.y)))["ndcg@10"] + 0.1
+        assert model.fit(data.X, data.y, qid=data.qid).predict(test.X, test.group).shape == test.y.shape
+        pickle.loads(pickle.dumps(model))
+
+    def test_grids_are_searched(self):
+        from sklearn.model_selection import GridSearchCV, GroupKFold
+
+        from olrank.sklearn import LTRModel
+
+        data = olrank.synthetic("small", queries=12)
+        search = GridSearchCV(LTRModel(network="linear", epochs=2), {"loss": ["listnet", "lambdarank"]}, cv=GroupKFold(3))
+        search.fit(data.X, data.y, groups=data.qid, qid=data.qid)
+        assert search.best_params_["loss"] in ("listnet", "lambdarank")
+
+    def test_refuses_unknown_parameters(self):
+        from sklearn.exceptions import NotFittedError
+
+        from olrank.sklearn import LTRModel
+
+        with pytest.raises(olrank.InvalidArgument, match="no parameter 'los'"):
+            LTRModel(los=1)
+        with pytest.raises(NotFittedError):
+            LTRModel().predict([[1.0]])

@@ -1,0 +1,174 @@
+"""Rankers: lists, learning, states, threads."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import olrank
+
+KINDS = ["pairrank", "olranknet", "ollambdarank", "p2linrank", "p2neurrank", "ranknet", "pdgd", "dbgd", "mgd"]
+SMALL = {"width": 8, "steps": 5}
+
+
+def make(kind, **more):
+    has_network = kind in ("olranknet", "ollambdarank", "p2neurrank")
+    return olrank.Ranker(kind, features=6, **(SMALL if has_network else {}), **more)
+
+
+def play(ranker, queries, first, last):
+    for number in range(first, last):
+        X = queries(number)
+        shown = ranker.rank(X)
+        ranker.learn(shown, X[shown.docs, 0] > 0.6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shows_and_learns(kind, queries):
+    ranker = make(kind)
+    shown = ranker.rank(queries(1))
+    assert sorted(set(shown.docs)) == sorted(shown.docs) and len(shown.docs) == 10
+    assert shown.docs.dtype == np.int32 and shown.scores.shape == (20,)
+    assert shown.certain.shape[1] == 2 and shown.widths is None
+    ranker.learn(shown, [True] + [False] * 9)
+    assert ranker.rounds == 1 and ranker.kind == kind
+    assert f"{kind}, 6 features" in repr(ranker)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saves_loads_pickles_and_copies_to_the_same_bits(kind, queries, tmp_path):
+    whole = make(kind)
+    play(whole, queries, 0, 8)
+    whole.save(tmp_path / "state")
+    others = [olrank.Ranker.load(tmp_path / "state"), pickle.loads(pickle.dumps(whole)), copy.copy(whole), copy.deepcopy(whole)]
+    play(whole, queries, 8, 12)
+    for other in others:
+        play(other, queries, 8, 12)
+        assert other.fingerprint == whole.fingerprint
+
+
+def test_learns_what_users_click(queries):
+    ranker = make("pairrank")
+    play(ranker, queries, 0, 60)
+    X = queries(1000)
+    assert np.corrcoef(ranker.score(X), X[:, 0])[0, 1] > 0.8
+
+
+def test_knows_widths_and_certain_orders(queries):
+    ranker = make("pairrank", alpha=0.01)
+    play(ranker, queries, 0, 60)
+    X = queries(7)
+    shown = ranker.rank(X, widths=True)
+    assert shown.widths.shape == (20, 20) and np.allclose(shown.widths, shown.widths.T)
+    assert len(shown.certain) > 0
+    for first, second in shown.certain:
+        assert shown.scores[first] > shown.scores[second]
+    # Looking at widths changes neither the state nor the next list.
+    before = ranker.fingerprint
+    twin = copy.copy(ranker)
+    widths = ranker.widths(X)
+    assert ranker.fingerprint == before
+    assert np.array_equal(ranker.rank(X, widths=True).widths, twin.rank(X, widths=True).widths)
+    assert np.array_equal(widths, shown.widths)
+
+
+def test_shows_fewer_documents_on_request(queries):
+    ranker = make("pairrank", alpha=0.01)
+    play(ranker, queries, 0, 30)
+    twin = copy.copy(ranker)
+    three, ten = ranker.rank(queries(50), k=3), twin.rank(queries(50))
+    assert list(three.docs) == list(ten.docs[:3])
+    assert set(three.certain.ravel()) <= set(three.docs)
+    ranker.learn(three, [1, 0, 0])
+    with pytest.raises(olrank.InvalidArgument, match="lists of 10 ranks, not 11: create it with cutoff = 11"):
+        ranker.rank(queries(50), k=11)
+
+
+def test_float32_is_not_copied_and_other_types_are(queries):
+    ranker = make("pairrank")
+    X = queries(3)
+    expected = ranker.score(X)
+    for other in (X.astype(np.float64), np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], X.tolist()):
+        assert np.array_equal(ranker.score(other), expected)
+    # A tensor's memory is what the engine reads.
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    if not hasattr(torch, "from_numpy"):
+        pytest.skip("torch is there as a library alone")
+    assert np.array_equal(ranker.score(torch.from_numpy(X).requires_grad_()), expected)
+
+
+def test_documents_of_a_named_query_come_back_as_themselves(queries):
+    named, nameless = make("olranknet"), make("olranknet")
+    for number in range(3):
+        for ranker, qid in ((named, "jacket"), (nameless, f"jacket {number}")):
+            shown = ranker.rank(queries(1), qid=qid)
+            ranker.learn(shown, [0, 1] + [0] * 8)
+    assert named.fingerprint != nameless.fingerprint
+
+
+def test_every_setting_is_a_keyword():
+    settings = {setting.name: setting for setting in olrank.settings("ranker")}
+    assert {"alpha", "width", "covariance", "retrain", "lambda"} <= set(settings)
+    assert settings["covariance"].choices and settings["alpha"].lowest is not None and settings["width"].help
+    for name in settings:
+        if name in ("kind", "name"):
+            continue
+        # Each is known: what is wrong with the value is said of this setting.
+        with pytest.raises((olrank.Error, TypeError), match=name):
+            olrank.Ranker("olranknet", features=2, **{name: object()})
+    with pytest.raises(olrank.InvalidArgument, match="'widht'.*Did you mean 'width'"):
+        olrank.Ranker("olranknet", features=2, widht=5)
+    with pytest.raises(olrank.InvalidArgument, match="'width' does not apply to ranker 'pairrank'"):
+        olrank.Ranker("pairrank", features=2, width=5)
+    with pytest.raises(olrank.InvalidArgument, match="alpha"):
+        olrank.Ranker("olranknet", features=2, alpha=-1)
+    assert "alpha = 0.25" in olrank.Ranker("olranknet", features=2, alpha=0.25).settings
+
+
+def test_rankers_work_side_by_side(queries):
+    def fingerprint_of(seed, into):
+        ranker = make("olranknet", seed=seed)
+        play(ranker, queries, 0, 40)
+        into[seed] = ranker.fingerprint
+
+    alone, together = {}, {}
+    for seed in (1, 2):
+        fingerprint_of(seed, alone)
+    threads = [threading.Thread(target=fingerprint_of, args=(seed, together)) for seed in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert alone == together and alone[1] != alone[2]
+
+
+def test_calls_of_one_ranker_follow_one_another(queries):
+    ranker = make("pairrank")
+
+    def work():
+        for number in range(50):
+            shown = ranker.rank(queries(number))
+            ranker.learn(shown, [1] + [0] * 9)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ranker.rounds == 200
+
+
+def test_a_model_scores_as_its_ranker(queries, tmp_path):
+    ranker = make("olranknet")
+    play(ranker, queries, 0, 10)
+    ranker.save_model(tmp_path / "model.safetensors")
+    model = olrank.load_model(tmp_path / "model.safetensors")
+    assert model.features == 6
+    assert np.allclose(model.score(queries(99)), ranker.score(queries(99)), rtol=1e-5, atol=1e-5)
+    started = make("olranknet", start_from=tmp_path / "model.safetensors")
+    assert np.array_equal(started.score(queries(99)), ranker.score(queries(99)))
+    (tmp_path / "model.safetensors").unlink()
+    play(started, queries, 0, 2)  # what it began with is in its parameters
+    assert pickle.loads(pickle.dumps(started)).fingerprint == started.fingerprint

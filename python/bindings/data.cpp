@@ -23,11 +23,12 @@ std::shared_ptr<const void> keeper_of(nb::object arrays) {
 }
 
 RankingData data_of(const Floats& values, const Values<std::uint8_t>& grades,
-                    const Values<std::int64_t>& offsets, std::vector<std::string> names, nb::object arrays) {
+                    const Values<std::int64_t>& offsets, std::vector<std::string> names,
+                    nb::object arrays) {
   const auto owner = keeper_of(std::move(arrays));
   const nb::gil_scoped_release release;
-  return RankingData::of(owner, span_of(values), static_cast<std::int64_t>(values.shape(1)), span_of(grades),
-                         span_of(offsets), std::move(names));
+  return RankingData::of(owner, span_of(values), static_cast<std::int64_t>(values.shape(1)),
+                         span_of(grades), span_of(offsets), std::move(names));
 }
 
 nb::object evaluate(const RankingData& data, const Values<double>& scores, EvaluationOptions options) {
@@ -86,14 +87,14 @@ void add_data(nb::module_& module) {
         const nb::gil_scoped_release release;
         self.write(file);
       });
-  module.def("evaluate", [](const RankingData& data, const Values<double>& scores, std::vector<std::int64_t> at,
-                            std::vector<std::string> metrics, std::string convention, std::string gain,
-                            std::string empty_queries, std::optional<int> max_grade, bool by_query,
-                            int threads) {
-    return evaluate(data, scores,
-                    {std::move(at), std::move(metrics), std::move(convention), std::move(gain),
-                     std::move(empty_queries), max_grade, by_query, threads});
-  });
+  module.def("evaluate",
+             [](const RankingData& data, const Values<double>& scores, std::vector<std::int64_t> at,
+                std::vector<std::string> metrics, std::string convention, std::string gain,
+                std::string empty_queries, std::optional<int> max_grade, bool by_query, int threads) {
+               return evaluate(data, scores,
+                               {std::move(at), std::move(metrics), std::move(convention), std::move(gain),
+                                std::move(empty_queries), max_grade, by_query, threads});
+             });
 }
 
 }  // namespace olrank::python

@@ -108,8 +108,8 @@ class PythonRanker : public ExternalRanker {
 
  private:
   static nb::object query_of(const ExternalQuery& query) {
-    return nb::cast(RankerQuery{query.query, query.docs, query.features,
-                                {query.inputs.begin(), query.inputs.end()}});
+    return nb::cast(
+        RankerQuery{query.query, query.docs, query.features, {query.inputs.begin(), query.inputs.end()}});
   }
 
   std::shared_ptr<nb::object> wrapper_;
@@ -189,13 +189,12 @@ Handler interrupt_handler() {
   return action.sa_handler;
 }
 
-/// While an experiment plays its trials, it takes signals itself; before and after, Python does. A signal that
-/// Python has got is passed on as soon as the experiment can take it.
+/// While an experiment plays its trials, it takes signals itself; before and after, Python does. A signal
+/// that Python has got is passed on as soon as the experiment can take it.
 class InterruptRelay {
  public:
   void look() {
     if (!pending_ && PyErr_CheckSignals() != 0) {
-      if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
       PyErr_Clear();
       pending_ = true;
     }
@@ -203,6 +202,7 @@ class InterruptRelay {
     std::raise(SIGINT);
     passed_on_ = true;
   }
+  void stop() { pending_ = true; }
   bool pending() const { return pending_; }
 
  private:
@@ -211,15 +211,25 @@ class InterruptRelay {
   bool passed_on_ = false;
 };
 
-std::tuple<std::string, std::vector<std::string>, int> play(ExperimentOptions options, const nb::object& tell) {
+std::tuple<std::string, std::vector<std::string>, int> play(ExperimentOptions options,
+                                                            const nb::object& tell) {
   BackgroundExperiment experiment(std::move(options));
   InterruptRelay interrupts;
+  std::exception_ptr failure;  // of tell(): the experiment stops with checkpoints
   for (bool ended = false; !ended;) {
     ended = experiment.wait();
-    for (const std::string& event : experiment.take_events()) tell(event);
+    try {
+      for (const std::string& event : experiment.take_events()) {
+        if (!failure) tell(event);
+      }
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_KeyboardInterrupt)) failure = std::current_exception();
+      interrupts.stop();
+    }
     interrupts.look();
   }
   PlayedExperiment played = experiment.result();
+  if (failure) std::rethrow_exception(failure);
   if (interrupts.pending() && played.signal == 0) played.signal = SIGINT;
   return {played.out.string(), std::move(played.failures), played.signal};
 }

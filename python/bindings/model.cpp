@@ -34,14 +34,12 @@ void add_models(nb::module_& module) {
            })
       .def("bytes", [](const Model& self) { return nb::bytes(self.bytes().data(), self.bytes().size()); })
       .def("save", [](const Model& self, const std::string& file) { self.save(file); });
-  module.def("fit_model",
-             [](const RankingData& train, const std::optional<RankingData>& validation,
-                std::map<std::string, std::string> settings, std::string normalise, std::uint64_t seed,
-                int threads) {
-               const nb::gil_scoped_release release;
-               return fit_model(train, validation,
-                                {std::move(settings), std::move(normalise), seed, threads});
-             });
+  module.def("fit_model", [](const RankingData& train, const std::optional<RankingData>& validation,
+                             std::map<std::string, std::string> settings, std::string normalise,
+                             std::uint64_t seed, int threads) {
+    const nb::gil_scoped_release release;
+    return fit_model(train, validation, {std::move(settings), std::move(normalise), seed, threads});
+  });
 }
 
 }  // namespace olrank::python

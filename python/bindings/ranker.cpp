@@ -50,6 +50,8 @@ nb::object certain_of(const ShownList& list) {
 
 void add_shown_list(nb::module_& module) {
   nb::class_<ShownList>(module, "ShownList", "A list to show, with what the ranker knows about it.")
+      .def(
+          "__len__", [](const ShownList& list) { return list.docs.size(); }, "Documents shown.")
       .def_prop_ro(
           "docs",
           [](nb::handle self) {
@@ -109,7 +111,8 @@ void add_rankers(nb::module_& module) {
           "rank",
           [](SharedRanker& self, const Floats& docs, std::string_view query, bool widths,
              std::int64_t ranks) {
-            return self.with([&](Ranker& ranker) { return ranker.rank(span_of(docs), query, widths, ranks); });
+            return self.with(
+                [&](Ranker& ranker) { return ranker.rank(span_of(docs), query, widths, ranks); });
           },
           nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
       .def(
@@ -132,19 +135,19 @@ void add_rankers(nb::module_& module) {
              const std::string bytes = self.with([](Ranker& ranker) { return ranker.bytes(); });
              return nb::bytes(bytes.data(), bytes.size());
            })
-      .def("save",
-           [](SharedRanker& self, const std::string& file) {
-             self.with([&](Ranker& ranker) { ranker.save(file); });
-           })
+      .def("save", [](SharedRanker& self,
+                      const std::string& file) { self.with([&](Ranker& ranker) { ranker.save(file); }); })
       .def("save_model",
            [](SharedRanker& self, const std::string& file) {
              self.with([&](Ranker& ranker) { ranker.save_model(file); });
            })
-      .def("fingerprint",
-           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.fingerprint(); }); })
+      .def(
+          "fingerprint",
+          [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.fingerprint(); }); })
       .def("settings",
            [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.settings(); }); })
-      .def("kind", [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.kind(); }); })
+      .def("kind",
+           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.kind(); }); })
       .def("features",
            [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.features(); }); })
       .def("cutoff",

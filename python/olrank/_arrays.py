@@ -69,6 +69,8 @@ def as_features(values: Any, features: int, name: str = "X") -> Floats:
 
 def as_clicks(values: Any, shown: int, name: str = "clicks") -> npt.NDArray[np.uint8]:
     """One 0 or 1 for each shown document."""
+    if type(values) is np.ndarray and values.dtype == np.bool_ and values.shape == (shown,) and values.flags.c_contiguous:
+        return values.view(np.uint8)  # the usual case, kept short
     array = as_numbers(values, name) if np.size(values) else np.zeros(0, dtype=np.uint8)
     if array.ndim != 1 or array.shape[0] != shown:
         given = f"{array.shape[0]} values" if array.ndim == 1 else _dimensions(array)

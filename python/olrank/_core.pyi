@@ -11,6 +11,9 @@ def version() -> str: ...
 class ShownList:
     """A list to show, with what the ranker knows about it."""
 
+    def __len__(self) -> int:
+        """Documents shown."""
+
     @property
     def docs(self) -> npt.NDArray[np.int32]:
         """Rows of X to show, best first."""

@@ -20,7 +20,7 @@ class RankerSettings(TypedDict, total=False):
     form: Literal["auto", "dual", "primal"]
     budget: int
     shadow: Literal["none", "full"]
-    lambda: float
+    lambda_: float
     members: int
     noise_variance: float
     member_schedule: Literal["auto", "streams", "batched"]

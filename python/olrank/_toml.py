@@ -13,11 +13,15 @@ from olrank.settings import as_text
 
 
 def read(path: str | os.PathLike[str]) -> str:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"The configuration must be a dict or the path of a TOML file, not a {type(path).__name__}.")
     try:
         with open(path, encoding="utf-8") as handle:
             return handle.read()
     except OSError as error:
-        raise InvalidArgument(f"The configuration {os.fspath(path)} cannot be read: {error.strerror}.") from error
+        raise InvalidArgument(f"The configuration {os.fspath(path)!r} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # not UTF-8, or a name with a zero byte
+        raise InvalidArgument(f"The configuration {os.fspath(path)!r} cannot be read: {error}.") from error
 
 
 def parse(text: str, origin: str) -> dict[str, Any]:

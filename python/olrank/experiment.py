@@ -61,14 +61,23 @@ class Trial:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The figures of one trial after one round. `figures` has all of them, as a line of curve.jsonl."""
+    """The figures of one trial after one round.
+
+    `offline` are those of the model on the evaluation part, such as offline["ndcg@10"]; `online` those of the lists that
+    the user saw so far; `figures` has all of them, as a line of curve.jsonl.
+    """
 
     trial: Trial
     round: int
     figures: dict[str, Any] = field(repr=False)
 
-    def __getitem__(self, name: str) -> Any:
-        return self.figures[name]
+    @property
+    def offline(self) -> dict[str, Any]:
+        return dict(self.figures["offline"])
+
+    @property
+    def online(self) -> dict[str, Any]:
+        return dict(self.figures["online"])
 
 
 class Results:
@@ -82,10 +91,8 @@ class Results:
 
     @property
     def trials(self) -> list[Trial]:
-        listed = json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))["trials"]
-        return [
-            Trial(one["ranker"], one["user"], one["fold"], one["seed"], self.out / _folder_of(one)) for one in listed
-        ]
+        listed = json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))["trial_folders"]
+        return [_trial_of(self.out, folder) for folder in listed]
 
     def __iter__(self) -> Iterator[Evaluation]:
         for trial in self.trials:
@@ -93,7 +100,7 @@ class Results:
                 yield Evaluation(trial, figures["round"], figures)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for each evaluation: ranker, user, fold, seed, round and the figures."""
+        """A row for each evaluation: ranker, user, fold, seed, round and the figures, such as "offline.ndcg@10"."""
         try:
             import pandas
         except ImportError as error:
@@ -227,8 +234,10 @@ def _take(line: str, bar: Progress | None) -> None:
         bar.tell(event)
 
 
-def _folder_of(trial: Mapping[str, Any]) -> Path:
-    return Path("trials") / trial["ranker"] / trial["user"] / f"fold{trial['fold']}" / f"seed{trial['seed']}"
+def _trial_of(out: Path, folder: str) -> Trial:
+    """trials/RANKER/USER/fold1/seed1"""
+    _, ranker, user, fold, seed = Path(folder).parts
+    return Trial(ranker, user, int(fold.removeprefix("fold")), int(seed.removeprefix("seed")), out / folder)
 
 
 def _flat(figures: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

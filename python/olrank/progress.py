@@ -33,8 +33,8 @@ class Progress:
             self._trials = (event["trials"]["finished"], event["trials"]["total"])
         elif name == "evaluation":
             trial = event["trial"]
-            figure = next((f"{key} {event[key]:.4f}" for key in event if key.startswith("ndcg@") and event[key] is not None), "")
-            self._latest = f"{trial['ranker']}, {trial['user']}, seed {trial['seed']}, round {event['round']}: {figure}"
+            figure = next((f"{name} {value:.4f}" for name, value in event["offline"].items() if value is not None), "")
+            self._latest = f"{trial['ranker']}, {trial['clicks']}, seed {trial['seed']}, round {event['round']}: {figure}"
         elif name in ("trial_finished", "trial_skipped"):
             self._trials = (min(self._trials[0] + 1, self._trials[1]), self._trials[1])
         else:

@@ -26,7 +26,8 @@ class Ranker:
 
     `kind` is pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, dbgd or mgd; `features` is the
     number of columns of X; `cutoff` is how many documents users see. The same seed gives the same lists on any number
-    of threads. Every other keyword is a setting: `olrank.settings("ranker")` lists them with defaults and bounds.
+    of threads. Every other keyword is a setting: `olrank.settings("ranker")` lists them with defaults and bounds. The
+    setting `lambda` is the keyword `lambda_`.
 
     Any number of rankers may work at once, each in a thread of its own; calls of one ranker follow one another.
     """
@@ -88,7 +89,7 @@ class Ranker:
         """
         if not isinstance(shown, Shown):
             raise TypeError(f"shown must be what rank() returned, not a {type(shown).__name__}.")
-        return self._engine.learn(shown, as_clicks(clicks, len(shown.docs)))
+        return self._engine.learn(shown, as_clicks(clicks, len(shown)))
 
     def score(self, X: ArrayLike) -> npt.NDArray[np.float32]:
         """The score of each document of one query, without a list and without exploration."""

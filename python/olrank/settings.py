@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import keyword
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,4 +82,10 @@ def as_text(name: str, value: Any) -> str:
 
 
 def as_texts(given: dict[str, Any]) -> dict[str, str]:
-    return {name: as_text(name, value) for name, value in given.items()}
+    """Keywords by the names of settings: `lambda_` is `lambda`, a word of Python's."""
+    texts = {}
+    for name, value in given.items():
+        plain = name.removesuffix("_")
+        key = plain if keyword.iskeyword(plain) else name
+        texts[key] = as_text(key, value)
+    return texts

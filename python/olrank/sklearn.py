@@ -58,7 +58,7 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         }
         data = Dataset.from_arrays(X, y, qid=qid, group=group)
         self.model_: Model = fit(
-            data, validation, normalise=self.normalise, seed=self.seed, threads=self.threads, **given  # type: ignore[misc]
+            data, validation, normalise=self.normalise, seed=self.seed, threads=self.threads, **given
         )
         self.n_features_in_ = data.features
         return self

@@ -7,6 +7,7 @@ Run it where the package is installed, after a setting of the engine was added o
 
 from __future__ import annotations
 
+import keyword
 import pathlib
 import sys
 
@@ -37,7 +38,7 @@ def typed_dict(table: str, name: str, doc: str) -> list[str]:
     for setting in olrank.settings(table):
         if setting.name in OWN[table]:
             continue
-        lines.append(f"    {setting.name}: {type_of(setting)}")
+        lines.append(f"    {setting.name}{'_' if keyword.iskeyword(setting.name) else ''}: {type_of(setting)}")
     return lines
 
 

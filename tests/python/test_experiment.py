@@ -7,7 +7,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -42,8 +41,8 @@ def test_results_iterate_as_evaluations(played):
     evaluations = list(played)
     assert len(evaluations) == 4 * 4 and {one.round for one in evaluations} == {0, 10, 20, 30}
     first = evaluations[0]
-    assert first.trial.ranker == "linear" and 0 < first["ndcg@10"] < 1
-    assert played.trials[0].summary["final"]["ndcg@10"] == evaluations[3]["ndcg@10"]
+    assert first.trial.ranker == "linear" and 0 < first.offline["ndcg@10"] < 1
+    assert played.trials[0].summary["last"]["offline"] == evaluations[3].offline
 
 
 def test_figures_are_the_programs(played):
@@ -58,7 +57,7 @@ def test_becomes_a_table(played):
     pandas = pytest.importorskip("pandas")
     table = played.to_pandas()
     assert isinstance(table, pandas.DataFrame) and len(table) == 16
-    assert table.groupby("ranker")["ndcg@10"].max().between(0, 1).all()
+    assert table.groupby("ranker")["offline.ndcg@10"].max().between(0, 1).all()
 
 
 def test_has_the_bits_of_the_program(played, program, tmp_path):
@@ -108,19 +107,18 @@ def test_ctrl_c_keeps_a_checkpoint(tmp_path):
     assert list(curve.parent.glob("checkpoint*"))
 
 
-def test_one_experiment_at_a_time(tmp_path):
-    long = with_ranker({"kind": "pairrank"}, rounds=3000, seeds=[1])
-    thread = threading.Thread(target=lambda: olrank.run(long, progress=False))
-    thread.start()
-    try:
-        for _ in range(200):
-            try:
-                olrank.run(with_ranker({"kind": "pairrank"}, rounds=1, seeds=[1]), progress=False)
-            except olrank.InvalidArgument as error:
-                assert "runs in this process already" in str(error)
-                break
-    finally:
-        thread.join()
+def test_one_experiment_at_a_time():
+    refused = []
+
+    class Nested:
+        def click(self, query, shown, round):
+            with pytest.raises(olrank.InvalidArgument, match="runs in this process already"):
+                olrank.run(CONFIG, progress=False)
+            refused.append(round)
+            return [0] * len(shown)
+
+    olrank.run(with_ranker({"kind": "pairrank"}, rounds=1, seeds=[1]) | {"clicks": {}}, progress=False, users={"nested": Nested()})
+    assert 1 in refused
 
 
 class Navigational:
@@ -140,21 +138,24 @@ class Navigational:
 
 
 def test_a_user_of_ones_own_has_the_built_in_coins():
-    shown = []
+    rates = {"click": list(Navigational.click_rates), "stop": list(Navigational.stop_rates)}
+    config = CONFIG | {"clicks": {"models": ["mine"]}}
+    built_in = olrank.run(config | {"user": [{"name": "mine", "kind": "dependent"} | rates]}, progress=False)
+    own = olrank.run(config, progress=False, users={"mine": Navigational()})
+    assert fingerprints(own) == fingerprints(built_in)
 
-    class Watching(Navigational):
-        def click(self, query, shown_docs, round):
-            clicks = super().click(query, shown_docs, round)
-            shown.append((round, shown_docs.tolist(), clicks.tolist()))
-            return clicks
+    class Other(Navigational):
+        click_rates = (0.6, 0.3, 0.5, 0.7, 0.95)
 
-    config = with_ranker({"kind": "pairrank"}, seeds=[1], rounds=20)
-    own = olrank.run(config | {"clicks": {}}, progress=False, users={"mine": Watching()})
-    assert [trial.user for trial in own.trials] == ["mine"] and own.trials[0].finished
-    rounds = [entry for entry in shown if entry[0] == 20]
-    assert rounds and any(any(clicks) for _, _, clicks in shown)
+    assert fingerprints(olrank.run(config, progress=False, users={"mine": Other()})) != fingerprints(built_in)
+
+
+def test_users_of_ones_own_join_those_that_are_named():
+    config = with_ranker({"kind": "pairrank"}, rounds=2, seeds=[1])
     both = olrank.run(config, progress=False, users={"mine": Navigational()})
     assert {trial.user for trial in both.trials} == {"mine", "navigational"}
+    alone = olrank.run(config | {"clicks": {}}, progress=False, users={"mine": Navigational()})
+    assert {trial.user for trial in alone.trials} == {"mine"}
 
 
 class ByFirstFeature:
@@ -179,7 +180,7 @@ def test_a_ranker_of_ones_own_learns_beside_the_built_in_ones(tmp_path):
     config = with_ranker({"name": "linear", "kind": "pairrank"}, rounds=100, eval_every=50)
     results = olrank.run(config, progress=False, rankers={"mine": ByFirstFeature}, out=tmp_path / "out")
     assert {trial.ranker for trial in results.trials} == {"linear", "mine"}
-    mine = [one["ndcg@10"] for one in results if one.trial.ranker == "mine" and one.trial.seed == 1]
+    mine = [one.offline["ndcg@10"] for one in results if one.trial.ranker == "mine" and one.trial.seed == 1]
     assert mine[-1] > mine[0] + 0.05
     resumed = olrank.run(
         config | {"protocol": config["protocol"] | {"rounds": 50}}, progress=False, rankers={"mine": ByFirstFeature}, out=tmp_path / "half"
@@ -292,4 +293,4 @@ def test_the_same_loop_in_python_learns_the_same_model(tmp_path):
         assert np.allclose(ranker.score(query.X), model.score(query.X), rtol=1e-5, atol=1e-6)
     values = olrank.evaluate(data, model.score(data.X, data.group))
     final = [one for one in recorded if one.round == 25][0]
-    assert values["ndcg@10"] == pytest.approx(final["ndcg@10"], abs=1e-9)
+    assert values["ndcg@10"] == pytest.approx(final.offline["ndcg@10"], abs=1e-9)

@@ -14,9 +14,9 @@ TRAINING = {"loss": "listnet", "epochs": 5, "network": "linear"}
 def test_fits_as_the_program_does(program, tmp_path):
     data = olrank.synthetic("small", queries=30)
     model = olrank.fit(data, seed=3, **TRAINING)
-    flags = [f"--{key}={value}" for key, value in TRAINING.items()]
+    flags = [f"--train-{key}={value}" for key, value in TRAINING.items()]
     data.save(tmp_path / "train.txt")
-    command = [program, "train", "--train", tmp_path / "train.txt", "--test", tmp_path / "train.txt", "--seeds", "3", "--out",
+    command = [program, "train", "--data-train", tmp_path / "train.txt", "--data-test", tmp_path / "train.txt", "--train-seeds", "3", "--out",
                tmp_path / "out", "--quiet", *flags]
     subprocess.run(command, check=True, capture_output=True)
     theirs = olrank.load_model(tmp_path / "out")

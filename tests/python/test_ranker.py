@@ -124,6 +124,7 @@ def test_every_setting_is_a_keyword():
         olrank.Ranker("pairrank", features=2, width=5)
     with pytest.raises(olrank.InvalidArgument, match="alpha"):
         olrank.Ranker("olranknet", features=2, alpha=-1)
+    assert "lambda = 7" in olrank.Ranker("olranknet", features=2, lambda_=7).settings
     assert "alpha = 0.25" in olrank.Ranker("olranknet", features=2, alpha=0.25).settings
 
 

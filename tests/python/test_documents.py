@@ -1,0 +1,87 @@
+"""The examples of docs/PYTHON.md and the notebook run, and types are as they say."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import olrank
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "PYTHON.md").read_text(encoding="utf-8")
+# A comment before an example says why it does not run.
+EXAMPLES = re.findall(r"(<!-- not run[^>]*-->\n)?```python\n(.*?)```", PAGE, re.S)
+PROGRAM = "\n".join(code for skipped, code in EXAMPLES[1:] if not skipped)  # the first one is what the page begins with
+QUICK = f"X = __import__('numpy').ones((3, 136), 'f')\nclicks = [1, 0, 0]\n{EXAMPLES[0][1]}"
+
+
+def test_the_page_runs(tmp_path):
+    assert sum(1 for skipped, _ in EXAMPLES if skipped) == 1
+    try:
+        import sklearn  # noqa: F401
+    except ImportError:
+        pytest.skip("scikit-learn is not installed")
+    for code in (QUICK, PROGRAM):
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert "<olrank.Dataset 50 queries" in done.stdout
+
+
+def test_the_examples_have_types(tmp_path):
+    pytest.importorskip("mypy")
+    typed = QUICK.replace("X = __import__('numpy').ones((3, 136), 'f')", "import numpy as np\nX = np.ones((3, 136), np.float32)")
+    for number, code in enumerate((typed, PROGRAM)):
+        (tmp_path / f"example{number}.py").write_text(code)
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(tmp_path / "cache")]
+    environment = os.environ | {"MYPYPATH": ""}
+    strict = subprocess.run([*command, "-p", "olrank"], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert strict.returncode == 0, strict.stdout
+    # Examples leave their own functions without types, and use ours as the stubs have them.
+    lenient = ["--no-strict-optional", "--allow-untyped-defs", "--allow-untyped-calls", "--check-untyped-defs"]
+    files = [str(path) for path in sorted(tmp_path.glob("example*.py"))]
+    told = subprocess.run([*command, *lenient, *files], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert told.returncode == 0, told.stdout
+    (tmp_path / "wrong.py").write_text("import olrank\nolrank.Ranker('pairrank', features=3, widht=5)\n")
+    wrong = subprocess.run([*command, str(tmp_path / "wrong.py")], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert "widht" in wrong.stdout
+
+
+def test_the_keywords_are_the_engines_settings():
+    done = subprocess.run([sys.executable, str(ROOT / "python/tools/keywords.py"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_stub_names_what_the_module_has():
+    stub = (ROOT / "python/olrank/_core.pyi").read_text(encoding="utf-8")
+    for name in dir(olrank._core):
+        if not name.startswith("_"):
+            assert re.search(rf"^(class|def) {name}\b", stub, re.M), name
+    for name in ("Ranker", "RankingData", "Model", "ShownList", "UserQuery", "RankerQuery"):
+        body = re.search(rf"^class {name}:\n((?:(?:    .*)?\n)+)", stub, re.M)[1]
+        there = {method for method in vars(getattr(olrank._core, name)) if not method.startswith("_") or method == "__len__"}
+        assert there == set(re.findall(r"def (\w+)\(", body)), name
+
+
+def test_the_notebook_runs_and_shows_curves(tmp_path, monkeypatch):
+    """Its cells one after another; where a notebook's kernel is installed, in one."""
+    cells = json.loads((ROOT / "examples/quickstart.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) == 3
+    try:
+        import nbclient
+        import nbformat
+    except ImportError:
+        monkeypatch.chdir(tmp_path)
+        names = {}
+        for cell in code[:2]:
+            exec(compile(cell, "cell", "exec"), names)
+        shown = eval(code[2], names)._repr_svg_()
+    else:
+        notebook = nbformat.read(ROOT / "examples/quickstart.ipynb", as_version=4)
+        nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        shown = notebook.cells[-1].outputs[0]["data"]["image/svg+xml"]
+    assert shown.lstrip().startswith("<svg") and all(name in shown for name in ("linear", "network", "pdgd"))

@@ -31,7 +31,8 @@ class InstalledPackageTest(unittest.TestCase):
 
     def test_public_headers_compile_alone(self):
         headers = sorted((self.prefix / "include" / "olrank").glob("*.h"))
-        self.assertEqual([header.name for header in headers], ["error.h", "external_ranker.h", "external_user.h", "module.h", "module_request.h", "program.h", "ranker.h"])
+        self.assertEqual([header.name for header in headers], ["data.h", "error.h", "evaluation.h", "experiment.h", "external_ranker.h", "external_user.h", "model.h", "module.h",
+                                                             "module_request.h", "program.h", "ranker.h", "settings.h"])
         self.assertEqual([path.name for path in (self.prefix / "include").iterdir()], ["olrank"])
         for header in headers:
             if header.name == "module.h":  # the example of a module includes it
@@ -45,7 +46,7 @@ class InstalledPackageTest(unittest.TestCase):
         library = next((self.prefix / "lib").rglob("libolrank.so"))
         names = run("nm", "-DC", "--defined-only", library)
         for public in ("olrank::Ranker::rank(", "olrank::register_factory(", "olrank::register_ranker(", "olrank::register_user(",
-                       "olrank::UserCoins::uniform(", "olrank::run_program("):
+                       "olrank::UserCoins::uniform(", "olrank::run_program(", "olrank::RankingData::load(", "olrank::play_experiment("):
             self.assertIn(public, names)
         for hidden in ("nlohmann", "olrank::PairRank", "olrank::registered_", "fmt::"):
             self.assertNotIn(hidden, names)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -117,6 +118,37 @@ TEST(LibraryRankerTest, ReportsCertainPairsAndWidths) {
     const double margin = list.scores[pair.first] - list.scores[pair.second];
     EXPECT_GT(0.5 * std::tanh(0.5 * margin), 0.01 * width);
   }
+}
+
+TEST(LibraryRankerTest, LooksAtWidthsWithoutChangingAnything) {
+  Ranker ranker(options_of("pairrank"));
+  play(ranker, 1, 20);
+  const std::string before = ranker.fingerprint();
+  const std::vector<float> docs = docs_of(300);
+  const std::vector<double> widths = ranker.widths(docs);
+  EXPECT_EQ(ranker.fingerprint(), before);
+  EXPECT_EQ(ranker.rank(docs, {}, true).widths, widths);
+  Ranker bandit(options_of("pdgd"));
+  EXPECT_EQ(message_of<InvalidArgument>([&] { bandit.widths(docs); }).find("A 'pdgd' has no widths: "), 0U);
+}
+
+TEST(LibraryRankerTest, ShowsFewerRanksOnRequest) {
+  RankerOptions options = options_of("pairrank");
+  options.settings["alpha"] = "0.01";
+  Ranker ranker(options);
+  play(ranker, 1, 30);
+  Ranker twin = Ranker::from_bytes(ranker.bytes());
+  const std::vector<float> docs = docs_of(400);
+  const ShownList three = ranker.rank(docs, {}, false, 3);
+  const ShownList ten = twin.rank(docs);
+  EXPECT_EQ(three.docs, std::vector<std::int32_t>(ten.docs.begin(), ten.docs.begin() + 3));
+  EXPECT_LT(three.certain.size(), ten.certain.size());
+  for (const CertainPair& pair : three.certain) {
+    EXPECT_EQ(std::count(three.docs.begin(), three.docs.end(), pair.first), 1);
+    EXPECT_EQ(std::count(three.docs.begin(), three.docs.end(), pair.second), 1);
+  }
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.rank(docs, {}, false, 11); }),
+            "This ranker makes lists of 10 ranks, not 11: create it with cutoff = 11.");
 }
 
 TEST(LibraryRankerTest, TakesAnswersInAnyOrderAndEachOnce) {

@@ -20,6 +20,7 @@ ALLOWED = {
     "apps": {"core", "models", "recommend", "report", "serve", "sim"},
     "bench": {"core", "cuda", "models", "recommend", "report", "serve", "sim", "apps", "tests"},
     "examples": set(),
+    "python": set(),
     "tests": {"core", "cuda", "models", "recommend", "report", "serve", "sim", "apps", "bench", "library"},
 }
 # The other folders of core that each folder of core may include. Every one may include the files of core itself.

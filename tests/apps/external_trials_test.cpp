@@ -119,7 +119,9 @@ jobs = 2
   }
   void run(int rounds, const std::string& out, Existing existing = Existing::kRefuse) const {
     const Configuration configuration = from_text(text(rounds, out));
-    const ExperimentPlan plan = make_plan(configuration, {.existing = existing});
+    ExperimentRequest request;
+    request.existing = existing;
+    const ExperimentPlan plan = make_plan(configuration, request);
     check_existing(plan);
     EXPECT_EQ(run_experiment(plan).finished, 8);
   }

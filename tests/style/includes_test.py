@@ -18,7 +18,7 @@ ALLOWED = {
     "serve": {"core", "models"},
     "library": {"core", "models", "report", "apps"},
     "apps": {"core", "models", "recommend", "report", "serve", "sim"},
-    "bench": {"core", "cuda", "models", "recommend", "report", "serve", "sim", "apps", "tests"},
+    "bench": {"core", "cuda", "library", "models", "recommend", "report", "serve", "sim", "apps", "tests"},
     "examples": set(),
     "python": set(),
     "tests": {"core", "cuda", "models", "recommend", "report", "serve", "sim", "apps", "bench", "library"},

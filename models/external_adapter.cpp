@@ -107,8 +107,8 @@ void ExternalAdapter::load(StateReader& state) {
 
 std::unique_ptr<OnlineRanker> make_external(const RankerRequest& request) {
   const std::string& name = request.settings.name;
-  auto ranker = registered_ranker(name).factory(
-      {name, request.features, request.cutoff, request.keys.seed, request.keys.fold});
+  auto ranker = registered_ranker(name).factory({name, request.features, request.cutoff, request.keys.seed,
+                                                 request.keys.fold, request.keys.click_model});
   if (ranker == nullptr)
     throw InvalidArgument(fmt::format("The factory of ranker '{}' made none: return an object.", name));
   return std::make_unique<ExternalAdapter>(name, request.cutoff, std::move(ranker));

@@ -22,7 +22,7 @@ struct ExternalQuery {
 /// A ranker of a program that uses olrank as a library. A trial makes one and calls it from one thread;
 /// other trials, each with a ranker of its own, may run beside it. Trials are repeated and resumed to the
 /// same bits, so everything follows from the request, the calls so far and the loaded state: draws come
-/// from the request's seed and fold and the query's round.
+/// from the request's seed, fold and user and the query's round.
 class ExternalRanker {
  public:
   ExternalRanker() = default;
@@ -59,6 +59,7 @@ struct ExternalRankerRequest {
   std::int64_t cutoff = 0;    // documents shown in a round
   std::uint64_t seed = 0;     // of the trial
   std::uint64_t fold = 0;
+  std::uint64_t user = 0;  // a hash of the user's name, so that draws differ between users
 };
 
 /// Several threads may call it at once. Short trials that measure the speed get rankers of their own, too.

@@ -154,7 +154,6 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
 
 void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
   if (row_of(given.kind).is_external) {
-    check_form(row_of(given.kind), given);
     registered_ranker(given.name);
     return;  // it is made once its data are there
   }

@@ -36,6 +36,9 @@ bool with_fair_lists(const RankerKindRow& row) {
 bool with_delta(const RankerKindRow& row) {
   return with_widths(row) || row.evidence == OrderEvidence::kClickCounts;
 }
+bool has_scoring_function(const RankerKindRow& row) {
+  return !row.is_external;
+}
 bool may_have_network(const RankerKindRow& row) {
   return row.forms != ModelForms::kLinear;
 }
@@ -126,6 +129,7 @@ constexpr std::string_view kMeanLoss = "loss = \"mean\"";
 
 constexpr std::array kUses = {
     SettingUse{"start_from", [](const RankerKindRow& row) { return row.starts_from_model; }},
+    SettingUse{"network", has_scoring_function},
     SettingUse{"module", may_have_network, is_module, kModule},
     SettingUse{"activation", may_have_network, is_module, kModule},
     SettingUse{"width", may_have_network, is_network, kNetwork},

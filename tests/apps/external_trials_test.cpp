@@ -23,7 +23,7 @@ namespace {
 class Wrapped : public ExternalRanker {
  public:
   explicit Wrapped(const ExternalRankerRequest& request)
-      : ranker_(make_ranker(settings(), request.features, {.seed = request.seed, .fold = request.fold},
+      : ranker_(make_ranker(settings(), request.features, {request.seed, request.fold, request.user},
                             request.cutoff)) {}
 
   std::vector<std::int32_t> rank(const ExternalQuery& query) override {
@@ -149,7 +149,7 @@ TEST_F(ExternalTrialsTest, ARankerWithAnInterfaceAroundItPlaysTheSameTrials) {
     ASSERT_EQ(external.size(), 4U);
     ASSERT_EQ(built_in.size(), 4U);
     for (std::size_t point = 0; point < 4; ++point) {
-      for (const char* key : {"round", "offline", "online", "regret"}) {
+      for (const char* key : {"round", "offline", "online"}) {
         ASSERT_TRUE(built_in[point].contains(key)) << key;
         EXPECT_EQ(external[point][key], built_in[point][key]) << of << " " << key;
       }

@@ -130,6 +130,7 @@ TEST(ExternalRankerTest, IsMadeForItsTrial) {
   EXPECT_EQ(made.cutoff, kShownByMine);
   EXPECT_EQ(made.seed, 2U);
   EXPECT_EQ(made.fold, 3U);
+  EXPECT_EQ(made.user, TrialKeys::of(2, 3, "someone").click_model);
   EXPECT_EQ(ranker->parameters(), queries_of_mine().features());
   EXPECT_EQ(ranker->freeze(), nullptr);
   EXPECT_NE(why_not_on_device(external_settings()), std::nullopt);

@@ -125,7 +125,7 @@ TEST(SettingUse, HasARuleForEverySettingThatSomeKindIgnores) {
     for (const auto& [kind, name] : EnumNames<RankerKind>::values) all = all && kind_has(kind, setting.key);
     if (all) without.insert(setting.key);
   }
-  EXPECT_EQ(without, (std::set<std::string>{"name", "kind", "network"}));
+  EXPECT_EQ(without, (std::set<std::string>{"name", "kind"}));
 }
 
 TEST(SettingUse, NamesTheKindsThatHaveASetting) {

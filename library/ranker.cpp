@@ -36,7 +36,7 @@ namespace olrank {
 namespace {
 
 constexpr std::string_view kOrigin = "Ranker";  // of settings, in messages
-constexpr std::string_view kRestart = "create a new Ranker";
+constexpr std::string_view kRestart = "create a new Ranker, from a model file by the setting start_from";
 
 RankerSettings settings_of(const RankerOptions& options) {
   const auto protocol = parse_choice<ProtocolName>("protocol", options.protocol);

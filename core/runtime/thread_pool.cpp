@@ -7,6 +7,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -29,14 +30,22 @@ struct ThreadPool::State {
   std::exception_ptr failure;
 
   std::vector<std::thread> workers;
+
+  void end_workers() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    start.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
 };
 
 ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique<State>()) {
   if (threads < 1) {
     throw InvalidArgument(fmt::format("The number of threads must be at least 1, not {}.", threads));
   }
-  state_->workers.reserve(threads - 1);
-  for (int worker = 1; worker < threads; ++worker) {
+  const auto start = [&](int worker) {
     state_->workers.emplace_back([this, worker] {
       std::uint64_t seen = 0;
       for (;;) {
@@ -51,16 +60,20 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique
         if (--state_->busy == 0) state_->idle.notify_one();
       }
     });
+  };
+  try {
+    state_->workers.reserve(threads - 1);
+    for (int worker = 1; worker < threads; ++worker) start(worker);
+  } catch (const std::system_error& error) {
+    const std::size_t started = state_->workers.size() + 1;
+    state_->end_workers();
+    throw Error(fmt::format("{} threads cannot be started ({}), {} can: ask for fewer.", threads,
+                            error.code().message(), started));
   }
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-  }
-  state_->start.notify_all();
-  for (std::thread& worker : state_->workers) worker.join();
+  state_->end_workers();
 }
 
 void ThreadPool::work(int worker) {

@@ -198,6 +198,9 @@ class InterruptRelay {
       PyErr_Clear();
       pending_ = true;
     }
+    // The program ends at a second signal; here the first one is on its way, and whoever calls has more to
+    // do.
+    if (interrupt_handler() == SIG_DFL && python_ != SIG_DFL) std::signal(SIGINT, SIG_IGN);
     if (!pending_ || passed_on_ || interrupt_handler() == python_) return;
     std::raise(SIGINT);
     passed_on_ = true;

@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float32]
 
 def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     """A NumPy array of numbers, without a copy where that is possible."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} has a mask, which would be lost: pass {name}.filled(…).")
     if isinstance(values, np.ndarray):
         return values
     if type(values).__module__.partition(".")[0] == "torch":
@@ -92,7 +94,7 @@ def as_grades(values: Any, name: str = "y") -> npt.NDArray[np.uint8]:
     if not whole.all():
         doc = int(np.flatnonzero(~whole)[0])
         raise InvalidArgument(f"{name} has the grade {array[doc]} for document {doc}: it must be a whole number, 0 to 31.")
-    return np.ascontiguousarray(array, dtype=np.uint8)
+    return np.array(array, dtype=np.uint8)  # a copy: the engine counts by grades, which must not change
 
 
 def as_offsets(groups: Any, docs: int, name: str = "group") -> npt.NDArray[np.int64]:

@@ -115,9 +115,19 @@ class _RankerInTrial:
         self.ranker = pickle.loads(state)
 
 
-def _maker_of(ranker: Callable[..., OnlineRanker]) -> Callable[[int, int, int, int], _RankerInTrial]:
+def _maker_of(name: str, ranker: Callable[..., OnlineRanker]) -> Callable[[int, int, int, int], _RankerInTrial]:
     def make(features: int, cutoff: int, seed: int, fold: int) -> _RankerInTrial:
-        return _RankerInTrial(ranker(features=features, cutoff=cutoff, seed=seed, fold=fold))
+        made = _RankerInTrial(ranker(features=features, cutoff=cutoff, seed=seed, fold=fold))
+        for method in ("rank", "learn", "score"):
+            if not callable(getattr(made.ranker, method, None)):
+                raise TypeError(f"Ranker '{name}' made a {type(made.ranker).__name__}, which has no {method}().")
+        try:
+            made.save()  # now, and not at the first checkpoint
+        except Exception as error:
+            raise InvalidArgument(
+                f"Ranker '{name}' cannot be pickled, which checkpoints need ({error}): define its class at the top of a module."
+            ) from error
+        return made
 
     return make
 
@@ -136,6 +146,6 @@ def registered(users: Mapping[str, User], rankers: Mapping[str, Callable[..., On
             _core.register_user(name, _describe(user), functools.partial(_clicks_of, user))
             stack.callback(_core.unregister_user, name)
         for name, ranker in rankers.items():
-            _core.register_ranker(name, _describe(ranker), _maker_of(ranker))
+            _core.register_ranker(name, _describe(ranker), _maker_of(name, ranker))
             stack.callback(_core.unregister_ranker, name)
         yield

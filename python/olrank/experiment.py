@@ -31,6 +31,12 @@ class Trial:
     fold: int
     seed: int
     folder: Path
+    keep: Any = field(default=None, repr=False, compare=False)  # a temporary folder, which lives as long as its trials
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.keep is not None:
+            raise Error("Results in a temporary folder cannot be pickled or copied: give run() a folder, out=….")
+        return self.__dict__
 
     @property
     def curve(self) -> list[dict[str, Any]]:
@@ -92,7 +98,7 @@ class Results:
     @property
     def trials(self) -> list[Trial]:
         listed = json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))["trial_folders"]
-        return [_trial_of(self.out, folder) for folder in listed]
+        return [_trial_of(self.out, folder, self._keep) for folder in listed]
 
     def __iter__(self) -> Iterator[Evaluation]:
         for trial in self.trials:
@@ -183,11 +189,14 @@ def run(
         temporary = tempfile.TemporaryDirectory(prefix="olrank-")
         out = Path(temporary.name) / "run"
     bar = Progress() if progress else None
+    earlier = "resume" if resume else "replace" if force else "refuse"
     with registered(users, rankers):
-        folder, failures, signal = _core.play(
-            text, origin, "" if out is None else os.fspath(out), "resume" if resume else "replace" if force else "refuse",
-            "olrank.run(…)", lambda event: _take(event, bar),
-        )
+        try:
+            folder, failures, signal = _core.play(
+                text, origin, "" if out is None else os.fspath(out), earlier, "olrank.run(…)", lambda event: _take(event, bar)
+            )
+        except InvalidArgument as error:
+            raise InvalidArgument(_in_words_of_python(str(error))) from None
     if bar is not None:
         bar.end(done=signal == 0)
     for failure in failures:
@@ -224,6 +233,13 @@ def _with_own(table: dict[str, Any], users: Mapping[str, User], rankers: Mapping
     return whole
 
 
+def _in_words_of_python(message: str) -> str:
+    """The program's sentence with arguments in place of its flags."""
+    for flag, argument in (("--resume", "resume=True"), ("--force", "force=True"), ("another --out", "another out"), ("with --data", "by data.source")):
+        message = message.replace(flag, argument)
+    return message
+
+
 def _take(line: str, bar: Progress | None) -> None:
     event = json.loads(line)
     if event["event"] == "warning":
@@ -234,10 +250,10 @@ def _take(line: str, bar: Progress | None) -> None:
         bar.tell(event)
 
 
-def _trial_of(out: Path, folder: str) -> Trial:
+def _trial_of(out: Path, folder: str, keep: Any) -> Trial:
     """trials/RANKER/USER/fold1/seed1"""
     _, ranker, user, fold, seed = Path(folder).parts
-    return Trial(ranker, user, int(fold.removeprefix("fold")), int(seed.removeprefix("seed")), out / folder)
+    return Trial(ranker, user, int(fold.removeprefix("fold")), int(seed.removeprefix("seed")), out / folder, keep)
 
 
 def _flat(figures: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

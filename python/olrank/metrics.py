@@ -19,24 +19,24 @@ ByQuery = dict[str, npt.NDArray[np.float64]]
 
 @overload
 def evaluate(
-    y: ArrayLike | Dataset, scores: ArrayLike, qid: ArrayLike | Sequence[Any] | None = ..., at: Sequence[int] = ..., *,
-    group: ArrayLike | None = ..., metrics: Sequence[str] = ..., convention: str = ..., gain: str = ...,
+    y: ArrayLike | Dataset, scores: ArrayLike, qid: ArrayLike | Sequence[Any] | None = ..., at: int | Sequence[int] = ..., *,
+    group: ArrayLike | None = ..., metrics: str | Sequence[str] = ..., convention: str = ..., gain: str = ...,
     empty_queries: str = ..., max_grade: int | None = ..., by_query: Literal[False] = ..., threads: int = ...,
 ) -> Values: ...
 @overload
 def evaluate(
-    y: ArrayLike | Dataset, scores: ArrayLike, qid: ArrayLike | Sequence[Any] | None = ..., at: Sequence[int] = ..., *,
-    group: ArrayLike | None = ..., metrics: Sequence[str] = ..., convention: str = ..., gain: str = ...,
+    y: ArrayLike | Dataset, scores: ArrayLike, qid: ArrayLike | Sequence[Any] | None = ..., at: int | Sequence[int] = ..., *,
+    group: ArrayLike | None = ..., metrics: str | Sequence[str] = ..., convention: str = ..., gain: str = ...,
     empty_queries: str = ..., max_grade: int | None = ..., by_query: Literal[True], threads: int = ...,
 ) -> tuple[Values, ByQuery]: ...
 def evaluate(
     y: ArrayLike | Dataset,
     scores: ArrayLike,
     qid: ArrayLike | Sequence[Any] | None = None,
-    at: Sequence[int] = (1, 3, 5, 10),
+    at: int | Sequence[int] = (1, 3, 5, 10),
     *,
     group: ArrayLike | None = None,
-    metrics: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     convention: str = "olrank",
     gain: str = "",
     empty_queries: str = "",
@@ -51,6 +51,10 @@ def evaluate(
     (exponential, linear) and empty_queries (zero, one, skip) override it. docs/METRICS.md defines all of them.
     With `by_query`, also the values of every query, NaN where a query is left out.
     """
+    cutoffs = [at] if isinstance(at, int) else list(at)
+    if not all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) and 0 < k < 2**31 for k in cutoffs):
+        raise InvalidArgument(f"at must be whole numbers of at least 1, not {at!r}.")
+    metrics = [metrics] if isinstance(metrics, str) else list(metrics)
     values = as_numbers(scores, "scores")
     if isinstance(y, Dataset):
         data = y
@@ -69,5 +73,5 @@ def evaluate(
         values = values[order]
     values = np.ascontiguousarray(values, dtype=np.float64)
     return _core.evaluate(  # type: ignore[no-any-return]
-        data._engine, values, [int(k) for k in at], list(metrics), convention, gain, empty_queries, max_grade, by_query, threads
+        data._engine, values, [int(k) for k in cutoffs], metrics, convention, gain, empty_queries, max_grade, by_query, threads
     )

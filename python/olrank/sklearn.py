@@ -22,8 +22,8 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Its parameters are the settings of `olrank train` (olrank.settings("train")), and `normalise`, `seed`, `threads`.
     Inputs are normalised by query where the normalisation says so ("query-minmax"): then predict() needs the group too.
-    score(X, y, group) is NDCG@10. Cross-validation hands rows to folds: pass `qid` as fit parameter and split by it
-    (GroupKFold), or make each query one group of rows.
+    score(X, y, group) is NDCG@10. Cross-validation hands rows to folds, so fit and score need each row's query: see
+    docs/PYTHON.md.
     """
 
     def __init__(self, *, normalise: str = "none", seed: int = 1, threads: int = 1, **settings: Any) -> None:
@@ -64,17 +64,23 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any, group: Any = None) -> npt.NDArray[np.float64]:
-        """A score for each row."""
+        """A score for each row. With a normalisation by query, `group` has the number of rows of each query."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self, "model_")
+        if group is None and self.normalise == "query-minmax":
+            raise InvalidArgument("predict() needs group: inputs are normalised by query. One query is group=[len(X)].")
         return self.model_.score(X, group)
 
     def score(self, X: Any, y: Any, group: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
-        """NDCG@10. Without group and qid, all rows are one query."""
-        if group is None and qid is None:
-            group = [len(y)]
-        return evaluate(y, self.predict(X, group if qid is None else None), qid, at=[10], group=group)["ndcg@10"]
+        """NDCG@10 by query: give group or qid, as for fit()."""
+        if (group is None) == (qid is None):
+            raise InvalidArgument(
+                "score() needs the queries: give either group or qid. In cross-validation, request it: "
+                "model.set_fit_request(qid=True).set_score_request(qid=True) with sklearn's metadata routing."
+            )
+        data = Dataset.from_arrays(X, y, qid=qid, group=group)
+        return evaluate(data, self.predict(data.X, data.group), at=[10])["ndcg@10"]
 
 
 def _settings() -> list[Any]:

@@ -42,6 +42,13 @@ def test_arrays_become_a_data_set_and_are_not_copied():
     assert by_group.qids == ["1", "2"] and by_group.offsets.tolist() == [0, 2, 4]
 
 
+def test_grades_are_copied():
+    y = np.ones(4, np.uint8)
+    data = olrank.Dataset.from_arrays(np.zeros((4, 1), np.float32), y, group=[4])
+    y[:] = 200
+    assert data.y.tolist() == [1, 1, 1, 1]
+
+
 def test_scattered_rows_are_brought_together():
     X = np.arange(4, dtype=np.float32)[:, None]
     data = olrank.Dataset.from_arrays(X, [3, 1, 2, 0], qid=["b", "a", "b", "a"])

@@ -72,7 +72,7 @@ def test_has_the_bits_of_the_program(played, program, tmp_path):
 def test_continues_and_replaces_results(tmp_path, played):
     half = CONFIG | {"protocol": CONFIG["protocol"] | {"rounds": 20}}
     olrank.run(half, progress=False, out=tmp_path / "out")
-    with pytest.raises(olrank.InvalidArgument, match="already contains results"):
+    with pytest.raises(olrank.InvalidArgument, match="Continue with resume=True, replace them with force=True, or choose another out"):
         olrank.run(CONFIG, progress=False, out=tmp_path / "out")
     whole = olrank.run(CONFIG, progress=False, out=tmp_path / "out", resume=True)
     assert fingerprints(whole) == fingerprints(played)
@@ -105,6 +105,39 @@ def test_ctrl_c_keeps_a_checkpoint(tmp_path):
     with pytest.raises(olrank.Error):  # fewer rounds than played, or another curve: never silently another trial
         olrank.run(config | {"protocol": config["protocol"] | {"rounds": 1}}, progress=False, out=tmp_path / "out", resume=True)
     assert list(curve.parent.glob("checkpoint*"))
+
+
+def test_trials_outlive_their_results():
+    trial = olrank.run(with_ranker({"kind": "pairrank"}, seeds=[1], rounds=2), progress=False).trials[0]
+    assert trial.finished and trial.curve
+
+
+def test_a_second_ctrl_c_does_not_end_the_process(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(
+        "import olrank, os, signal, threading, time\n"
+        "class Slow:\n"
+        "    def click(self, query, shown, round):\n"
+        "        if round == 1:\n"
+        "            os.kill(os.getpid(), signal.SIGINT); time.sleep(0.5); os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return [0] * len(shown)\n"
+        f"config = {with_ranker({'kind': 'pairrank'}, rounds=1000, seeds=[1]) | {'clicks': {}}!r}\n"
+        "try:\n"
+        "    olrank.run(config, users={'slow': Slow()}, progress=False)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "interrupted\n", done.stderr
+
+
+def test_a_ranker_that_cannot_be_pickled_is_refused_before_the_first_round():
+    class Local(ByFirstFeature):
+        pass
+
+    Local.unpicklable = lambda self: None
+    with pytest.raises(olrank.InvalidArgument, match="Ranker 'w' cannot be pickled.*top of a module"):
+        olrank.run(with_ranker({"name": "w", "kind": "external"}, seeds=[1]), progress=False, rankers={"w": Local})
 
 
 def test_one_experiment_at_a_time():
@@ -192,6 +225,10 @@ def test_a_ranker_of_ones_own_learns_beside_the_built_in_ones(tmp_path):
         olrank.run(config, progress=False, rankers={"mine": slow}, out=tmp_path / "half", resume=True)
 
 
+class Wrong(ByFirstFeature):
+    """Gets a wrong method by the test."""
+
+
 @pytest.mark.parametrize(
     ("method", "answer", "error", "message"),
     [
@@ -203,14 +240,11 @@ def test_a_ranker_of_ones_own_learns_beside_the_built_in_ones(tmp_path):
         ("score", np.nan, olrank.InvalidArgument, "score"),
     ],
 )
-def test_answers_of_rankers_are_checked(method, answer, error, message):
-    class Wrong(ByFirstFeature):
-        pass
-
+def test_answers_of_rankers_are_checked(method, answer, error, message, monkeypatch):
     def wrong(self, first, *_):
         return np.full(len(first), answer) if answer is np.nan else answer
 
-    setattr(Wrong, method, wrong)
+    monkeypatch.setattr(Wrong, method, wrong)
     with pytest.raises(error, match=message):
         olrank.run(with_ranker({"name": "w", "kind": "external"}, seeds=[1]), progress=False, rankers={"w": Wrong})
 

@@ -63,13 +63,17 @@ class TestScikitLearn:
         pickle.loads(pickle.dumps(model))
 
     def test_grids_are_searched(self):
+        import sklearn
         from sklearn.model_selection import GridSearchCV, GroupKFold
 
         from olrank.sklearn import LTRModel
 
         data = olrank.synthetic("small", queries=12)
-        search = GridSearchCV(LTRModel(network="linear", epochs=2), {"loss": ["listnet", "lambdarank"]}, cv=GroupKFold(3))
-        search.fit(data.X, data.y, groups=data.qid, qid=data.qid)
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = LTRModel(network="linear", epochs=2).set_fit_request(qid=True).set_score_request(qid=True)
+            search = GridSearchCV(model, {"loss": ["listnet", "lambdarank"]}, cv=GroupKFold(3))
+            search.fit(data.X, data.y, groups=data.qid, qid=data.qid)
+        assert search.best_score_ > 0.4  # by query: all rows of a fold as one query give less than 0.3
         assert search.best_params_["loss"] in ("listnet", "lambdarank")
 
     def test_refuses_unknown_parameters(self):
@@ -79,5 +83,12 @@ class TestScikitLearn:
 
         with pytest.raises(olrank.InvalidArgument, match="no parameter 'los'"):
             LTRModel(los=1)
+        data = olrank.synthetic("small", queries=6)
+        model = LTRModel(epochs=1, normalise="query-minmax").fit(data.X, data.y, data.group)
+        assert model.score(data.X, data.y, data.group) == model.score(data.X, data.y, qid=data.qid)
+        with pytest.raises(olrank.InvalidArgument, match="score\\(\\) needs the queries"):
+            model.score(data.X, data.y)
+        with pytest.raises(olrank.InvalidArgument, match="predict\\(\\) needs group"):
+            model.predict(data.X)
         with pytest.raises(NotFittedError):
             LTRModel().predict([[1.0]])

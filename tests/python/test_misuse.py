@@ -34,6 +34,8 @@ def test_what_is_wrong_is_said(queries):
         (lambda: other.learn(shown, [1] + [0] * 9), ValueError, "not from this ranker"),
         (lambda: olrank.Ranker("pairrank", features=0), ValueError, "features must be at least 1"),
         (lambda: olrank.Ranker("pairrank", features="6"), TypeError, "features must be a whole number"),
+        (lambda: ranker.rank(np.ma.masked_array(X)), TypeError, "has a mask"),
+        (lambda: olrank.evaluate([1], [1.0], [1], at=[1.5]), ValueError, "at must be whole numbers"),
         (lambda: olrank.Ranker("pairrank", features=6, seed=-1), ValueError, "seed must be at least 0"),
         (lambda: olrank.Ranker("pairank", features=6), ValueError, "Did you mean 'pairrank'"),
         (lambda: olrank.Ranker("external", features=6), ValueError, "experiments only"),

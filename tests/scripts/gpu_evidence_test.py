@@ -65,9 +65,11 @@ elif name == "olrank" and words[0] == "run":
     for seed in range(int(first), int(last or first) + 1):
         trial = out / ("trials/olranknet/perfect/fold1/seed%d" % seed)
         trial.mkdir(parents=True, exist_ok=True)
-        (trial / "curve.jsonl").write_text("".join(json.dumps({"round": r, "pairs": r, "offline": {"ndcg@10": 0.4}}) + "\n" for r in (0, 5, 9)))
-        if out.name == "stopped" and "--resume" not in words and not plan.get("unstoppable"):
+        waits = out.name == "stopped" and "--resume" not in words and not plan.get("unstoppable")
+        if waits:  # before the curve, which says that it may be stopped
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        (trial / "curve.jsonl").write_text("".join(json.dumps({"round": r, "pairs": r, "offline": {"ndcg@10": 0.4}}) + "\n" for r in (0, 5, 9)))
+        if waits:
             time.sleep(60)
         seconds = 3.0 if "tf32" in words else 4.0 + 0.5 * (out.name == "full-2") if "full" in words else 2.0
         (trial / "summary.json").write_text(json.dumps({

@@ -198,8 +198,8 @@ class InterruptRelay {
       PyErr_Clear();
       pending_ = true;
     }
-    // The program ends at a second signal; here the first one is on its way, and whoever calls has more to
-    // do.
+    // A second signal would end the process. The experiment is stopping already, and Python has to go on
+    // after it.
     if (interrupt_handler() == SIG_DFL && python_ != SIG_DFL) std::signal(SIGINT, SIG_IGN);
     if (!pending_ || passed_on_ || interrupt_handler() == python_) return;
     std::raise(SIGINT);

@@ -29,7 +29,7 @@ constexpr std::int64_t kDocsPerModulePass = 256;
 constexpr std::int64_t kDocsPerGpuPass = 8192;
 /// Most documents of several lists whose graphs wait for the weights of scores; with more, each list is
 /// computed once more, with the same bits.
-constexpr std::int64_t kMostDocsWithGraphs = 1024;
+constexpr std::int64_t kMostDocsWithGraphs = 32768;
 
 /// Copies of a module in one precision. A call borrows one, alone.
 class InstancePool {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <regex>
 #include <sstream>
 
 #include "core/error.h"
@@ -159,9 +160,11 @@ ScoringModule script_module(const torch::jit::Module& file, const std::string& p
   return scoring;
 }
 
-/// Its methods and those of its parts, as text.
+/// Its methods and those of its parts, as text. LibTorch also prints where in memory the parts lie, which
+/// differs each time that a file is read: that is left out.
 std::string code_of(const torch::jit::Module& module) {
-  return module.dump_to_str(true, false, false);
+  static const std::regex address(" object at 0x[0-9a-f]+");
+  return std::regex_replace(module.dump_to_str(true, false, false), address, "");
 }
 
 }  // namespace

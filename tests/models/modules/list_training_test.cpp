@@ -155,7 +155,7 @@ TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
   const ModuleModel model(attention_request());
   const std::vector<float> theta = moved_parameters(model, 6);
   constexpr std::int64_t kLists = 130;
-  constexpr std::int64_t kDocsOfList = 9;
+  constexpr std::int64_t kDocsOfList = 260;
   const std::vector<float> values = module_docs(kLists * kDocsOfList, kListFeatures, 7);
   std::vector<std::int64_t> ends;
   for (std::int64_t list = 1; list <= kLists; ++list) ends.push_back(list * kDocsOfList);

@@ -268,7 +268,7 @@ TEST_F(ModuleModelFileTest, RefusesOtherModulesAndDamage) {
   expect_refusal(with(script, "torchscript", base64_of("a short file")), "is not a TorchScript file");
   write_script(script_, kInputs,
                "  h = torch.relu(torch.matmul(docs, self.w.t()))\n"
-               "  return torch.matmul(h, self.v) + self.shift\n");
+               "  return torch.matmul(h, self.v) + self.constant.forward()\n");
   expect_refusal(with(script, "torchscript", base64_of(read_file(script_))), "Its fingerprint is");
 }
 

@@ -331,7 +331,7 @@ inline ModuleFindings ModuleTrial::run() {
 /// InvalidArgument, with what to change, for one that cannot be a ranker.
 inline ModuleFindings check_module(const ModuleSource& source, const ModuleRequest& request,
                                    const torch::Device& device) {
-  const ModuleFindings found = ModuleTrial(source, request, torch::kCPU).run();
+  ModuleFindings found = ModuleTrial(source, request, torch::kCPU).run();
   if (device.is_cpu()) return found;
   std::string reason = "its gradients are made in another way there";
   try {

@@ -183,10 +183,8 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 /// Marks GPU rankers: their results differ from the CPU's by rounding, and their checkpoints in format.
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
   std::vector<std::string_view> elsewhere = {"name", "start_from"};
-  // Trials of versions without this setting stay as they are.
-  if (ranker.trainer.loss_kind == TrainingLoss::kPairs) elsewhere.emplace_back("loss_kind");
-  if (ranker.fair.fair == Fairness::kNone) {
-    for (const Setting& setting : FairSettings::schema().settings) elsewhere.emplace_back(setting.key);
+  for (const Setting& setting : RankerSettings::schema().settings) {
+    if (is_as_before(ranker, setting.key)) elsewhere.emplace_back(setting.key);
   }
   std::string recipe = settings_without(RankerSettings::schema(), &ranker, elsewhere);
   if (const auto start = start_model_of(ranker))

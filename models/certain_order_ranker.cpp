@@ -115,21 +115,31 @@ LearnReport CertainOrderRanker::learn(RoundContext& context, const Feedback& fee
   preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
                    RngStream(batch_key_, feedback.round), pairs_);
   if (pairs_.empty() && !learner_->trains_without_pairs()) return {};
-  const QueryDocs& query = feedback.query;
+  const bool after = settings_.posterior.observe_at == ObserveAt::kAfter;
   if (!pairs_.empty()) {
+    if (!after) observe(context, feedback);
+    learner_->observe(feedback, pairs_);
+  }
+  scored_query_ = -1;
+  std::span<const double> steps;
+  {
+    const auto measured = context.clock.measure("train");
+    steps = learner_->train(context.execution, feedback.round);
+  }
+  if (after && !pairs_.empty()) observe(context, feedback);
+  return {pairs_, steps};
+}
+
+void CertainOrderRanker::observe(RoundContext& context, const Feedback& feedback) {
+  const QueryDocs& query = feedback.query;
+  {
     const auto measured = context.clock.measure("observe");
     if (belief_->observes_evidence() && scored_query_ != query.query) score_query(context.execution, query);
     belief_->observe(context.execution, query.features, evidence_, pairs_);
-    learner_->observe(feedback, pairs_);
   }
-  if (shadow_ && !pairs_.empty()) {
-    const auto measured = context.clock.measure("shadow");
-    shadow_->observe(context.execution, feedback.shown, evidence_, pairs_);
-  }
-  scored_query_ = -1;
-  const auto measured = context.clock.measure("train");
-  const auto steps = learner_->train(context.execution, feedback.round);
-  return {pairs_, steps};
+  if (!shadow_) return;
+  const auto measured = context.clock.measure("shadow");
+  shadow_->observe(context.execution, feedback.shown, evidence_, pairs_);
 }
 
 void CertainOrderRanker::describe(const QueryDocs&, bool full, RoundDetail& detail) {

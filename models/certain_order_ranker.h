@@ -46,6 +46,8 @@ class CertainOrderRanker : public OnlineRanker {
  private:
   /// FairCo: the list by scores of which those of one group are raised.
   RankedList rank_controlled(ExecutionContext& context, const FairRound& fair, std::uint32_t round);
+  /// Takes the round's pairs into the posterior, with evidence at the current parameters.
+  void observe(RoundContext& context, const Feedback& feedback);
   /// Scores of a query at the current parameters, as the evidence.
   void score_query(ExecutionContext& context, const QueryDocs& query);
 

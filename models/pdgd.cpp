@@ -75,10 +75,12 @@ std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request) {
   return make_on_first_model<PdgdRanker>(request);
 }
 
-void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext&) {
+void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext& context) {
   settings.network.network = NetworkForm::kLinear;
   settings.trainer.learning_rate = 0.1;
-  settings.trainer.learning_rate_decay = 0.9999977;
+  // The papers print 0.999977, the authors' code has another nine.
+  settings.trainer.learning_rate_decay =
+      context.protocol == ProtocolName::kReference ? 0.9999977 : 0.999977;
 }
 
 }  // namespace olrank

@@ -22,6 +22,10 @@ const Schema& PosteriorSettings::schema() {
           .field("shadow", &S::shadow,
                  "`full` also maintains an exact full covariance, which decides nothing, and compares its "
                  "widths with the ranker's (olranknet and ollambdarank with another covariance)")
+          .field("observe_at", &S::observe_at,
+                 "at which parameters a round's pairs enter the covariance: those `before` its training, "
+                 "which made the list, or those `after` it, which costs another pass over the query's "
+                 "documents")
           .field("lambda", &S::lambda, "strength of the prior in loss and covariance")
           .symbol("λ")
           .above(0)
@@ -32,6 +36,10 @@ const Schema& PosteriorSettings::schema() {
           .field("noise_variance", &S::noise_variance, "variance of the label noise in an ensemble")
           .symbol("ν²")
           .at_least(0)
+          .field(
+              "prior_noise", &S::prior_noise,
+              "whether a member's prior is perturbed like its labels: its centre is drawn around θ₀ with "
+              "variance ν²/(mλ), again for each training on the whole history")
           .field("member_schedule", &S::member_schedule,
                  "how a GPU trains ensemble members: in parallel streams, as one batch, or whichever is "
                  "measured to be faster")

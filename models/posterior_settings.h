@@ -16,15 +16,21 @@ enum class CovarianceForm { kAuto, kDual, kPrimal };
 /// The covariance that is kept alongside the one in use, to compare widths.
 enum class ShadowCovariance { kNone, kFull };
 
+/// At which parameters a round's pairs enter the covariance: those that made its list, or those that its
+/// training ended at.
+enum class ObserveAt { kBefore, kAfter };
+
 /// What is known about the parameters: a covariance, or an ensemble.
 struct PosteriorSettings {
   Covariance covariance = Covariance::kFull;
   CovarianceForm form = CovarianceForm::kAuto;
   std::int64_t budget = 1000;
   ShadowCovariance shadow = ShadowCovariance::kNone;
+  ObserveAt observe_at = ObserveAt::kBefore;
   double lambda = 10.0;
   std::int64_t members = 2;
   double noise_variance = 0.1;
+  bool prior_noise = false;
   MemberSchedule member_schedule = MemberSchedule::kAuto;
 
   /// Whether a full covariance is kept alongside another one.
@@ -43,6 +49,12 @@ struct EnumNames<Covariance> {
       std::pair{Covariance::kDiagonalOfInverse, std::string_view("diagonal-of-inverse")},
       std::pair{Covariance::kLastLayer, std::string_view("last-layer")},
       std::pair{Covariance::kNone, std::string_view("none")}};
+};
+
+template <>
+struct EnumNames<ObserveAt> {
+  static constexpr std::array values = {std::pair{ObserveAt::kBefore, std::string_view("before")},
+                                        std::pair{ObserveAt::kAfter, std::string_view("after")}};
 };
 
 template <>

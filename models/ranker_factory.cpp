@@ -22,6 +22,12 @@ void check_start(const RankerKindRow& row, const RankerSettings& settings, std::
         settings.name, row.name,
         kinds_where([](const RankerKindRow& other) { return other.starts_from_model; })));
   }
+  if (row.training == Training::kHistory && settings.trainer.restart == Restart::kFresh) {
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' starts from a model, but restart = \"fresh\" would forget it at the first "
+                    "training: use restart = \"warm\" or \"first\".",
+                    settings.name));
+  }
   const auto members = static_cast<std::size_t>(row.is_ensemble() ? settings.posterior.members : 1);
   const auto parameters = static_cast<std::size_t>(model_size(settings.network, features).parameters());
   for (const auto& theta : first_thetas) {

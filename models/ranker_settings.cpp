@@ -23,6 +23,9 @@ RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, 
   ranker.kind = kind;
   if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
   const RankerKindRow& row = row_of(kind);
+  // The authors' code draws parameters anew at each update.
+  if (protocol == ProtocolName::kReference && row.training == Training::kHistory)
+    ranker.trainer.restart = Restart::kFresh;
   if (row.forms == ModelForms::kLinear) ranker.network.network = NetworkForm::kLinear;
   if (row.set_defaults != nullptr) row.set_defaults(ranker, {protocol, interleaving});
   return ranker;
@@ -51,6 +54,20 @@ const Schema& RankerSettings::schema() {
           .include(&S::fair, FairSettings::schema())
           .build();
   return schema;
+}
+
+Restart restart_before(const RankerSettings& ranker) {
+  const bool by_batches =
+      row_of(ranker.kind).training == Training::kHistory && ranker.trainer.loss == LossForm::kMean;
+  return by_batches ? Restart::kFirst : Restart::kWarm;
+}
+
+bool is_as_before(const RankerSettings& ranker, std::string_view key) {
+  if (key == "loss_kind") return ranker.trainer.loss_kind == TrainingLoss::kPairs;
+  if (key == "restart") return ranker.trainer.restart == restart_before(ranker);
+  if (key == "observe_at") return ranker.posterior.observe_at == ObserveAt::kBefore;
+  if (key == "prior_noise") return !ranker.posterior.prior_noise;
+  return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;
 }
 
 CertaintyPolicy certainty_policy(const RankerSettings& settings) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/explore/certainty_policy.h"
 #include "core/explore/exploration_settings.h"
@@ -35,6 +36,12 @@ struct RankerSettings {
   static RankerSettings defaults(RankerKind kind, ProtocolName protocol,
                                  Interleaving interleaving = Interleaving::kTeamDraft);
 };
+
+/// Whether a setting that earlier versions did not have says what they did: it then stays out of what
+/// identifies trials and services, and theirs go on.
+bool is_as_before(const RankerSettings& ranker, std::string_view key);
+/// Where their trainings started.
+Restart restart_before(const RankerSettings& ranker);
 
 /// Which orders a ranker with these settings counts as certain.
 CertaintyPolicy certainty_policy(const RankerSettings& settings);

@@ -22,11 +22,16 @@ enum class LossForm { kSum, kMean };
 /// slope at scores of 0, where networks start.
 enum class TrainingLoss { kPairs, kListNet, kSmoothDcg, kRankSvm, kRankNet, kListMle };
 
+/// Where a training on the whole history starts: at the current parameters, at θ₀, or at parameters that
+/// are drawn for it.
+enum class Restart { kWarm, kFirst, kFresh };
+
 /// How parameters are trained on the collected pairs.
 struct TrainerSettings {
   Optimizer optimizer = Optimizer::kGradientDescent;
   LossForm loss = LossForm::kSum;
   TrainingLoss loss_kind = TrainingLoss::kPairs;
+  Restart restart = Restart::kWarm;
   double learning_rate = 1.0;
   double learning_rate_decay = 1.0;
   std::int64_t steps = 20;
@@ -50,6 +55,13 @@ template <>
 struct EnumNames<Retrain> {
   static constexpr std::array values = {std::pair{Retrain::kEveryRound, std::string_view("every-round")},
                                         std::pair{Retrain::kGrowth, std::string_view("growth")}};
+};
+
+template <>
+struct EnumNames<Restart> {
+  static constexpr std::array values = {std::pair{Restart::kWarm, std::string_view("warm")},
+                                        std::pair{Restart::kFirst, std::string_view("first")},
+                                        std::pair{Restart::kFresh, std::string_view("fresh")}};
 };
 
 template <>

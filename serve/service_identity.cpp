@@ -48,13 +48,10 @@ ModelMetadata model_metadata(const ServiceIdentity& identity) {
 }
 
 std::string print_identity(const ServiceIdentity& identity) {
-  // Services of versions without these settings stay as they are.
-  const bool fair = identity.ranker.fair.fair != Fairness::kNone;
   std::string text =
       print_settings(ServiceIdentity::schema(), &identity) + "\n" +
-      print_settings(RankerSettings::schema(), &identity.ranker, [&](const Setting& setting) {
-        return fair || FairSettings::schema().find(setting.key) == nullptr;
-      });
+      print_settings(RankerSettings::schema(), &identity.ranker,
+                     [&](const Setting& setting) { return !is_as_before(identity.ranker, setting.key); });
   if (identity.groups)
     text += "\n" + print_settings(GroupSettings::schema(), &*identity.groups, is_service_group_setting);
   return text;
@@ -62,6 +59,7 @@ std::string print_identity(const ServiceIdentity& identity) {
 
 ServiceIdentity parse_identity(std::string_view text, const std::string& origin) {
   ServiceIdentity identity;
+  bool tells_restart = false;
   for (const auto& table : parse_toml(text, origin).tables) {
     const auto read = [&](const Schema& schema, void* object) {
       for (const auto& entry : table.entries)
@@ -71,6 +69,7 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
       read(ServiceIdentity::schema(), &identity);
     } else if (table.name == RankerSettings::schema().table) {
       read(RankerSettings::schema(), &identity.ranker);
+      for (const auto& entry : table.entries) tells_restart = tells_restart || entry.key == "restart";
     } else if (table.name == GroupSettings::schema().table) {
       read(GroupSettings::schema(), &identity.groups.emplace());
       if (!identity.groups->beta || identity.groups->examination.empty())
@@ -79,6 +78,7 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
       throw InvalidArgument(fmt::format("{}: This file does not describe a service.", table.origin));
     }
   }
+  if (!tells_restart) identity.ranker.trainer.restart = restart_before(identity.ranker);
   return identity;
 }
 

@@ -55,6 +55,8 @@ struct DeviceUpdate {
   /// In which round the noise of labels was drawn: this one where the whole history is trained on.
   std::uint32_t noise_round = 0;
   TrainingExtent extent = TrainingExtent::kHistory;
+  /// [members × p]: where a training on the whole history starts; empty: at the current parameters.
+  std::span<const float> start;
   DeviceSample sample;  // for kSample
   DeviceQuery query;
   std::span<const PreferencePair> pairs;

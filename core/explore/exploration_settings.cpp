@@ -29,7 +29,10 @@ const Schema& ExplorationSettings::schema() {
           .symbol("ε")
           .at_least(0)
           .at_most(0.5)
-          .field("list", &S::list, "how the shown list is built from scores and certain orders")
+          .field("list", &S::list,
+                 "how the shown list is built from scores and certain orders; `blocks-certain` gives the "
+                 "lists "
+                 "of `certain`")
           .field("refine", &S::refine,
                  "take the transitive closure of the certain orders before forming blocks")
           .build();

@@ -55,10 +55,10 @@ void ExploringList::shuffle_block(std::int64_t begin, std::int64_t end,
   for (const Shuffled& next : shuffled_) places_.push_back(next.place);
 }
 
-void ExploringList::order_topologically(std::int64_t begin, std::int64_t end, const OrderBits& orders,
-                                        std::uint32_t round) {
-  available_.reset(orders, begin, end);
-  for (std::int64_t rank = begin; rank < end; ++rank) {
+void ExploringList::order_topologically(const OrderBits& orders, std::uint32_t round) {
+  const std::int64_t docs = orders.docs();
+  available_.reset(orders, 0, docs);
+  for (std::int64_t rank = 0; rank < docs; ++rank) {
     RngStream coins(key_, round, 0, static_cast<std::uint32_t>(rank));
     const auto choices = static_cast<std::uint32_t>(available_.count());
     places_.push_back(static_cast<std::int32_t>(available_.take(choices == 1 ? 0 : coins.index(choices))));
@@ -100,25 +100,21 @@ void ExploringList::arrange(std::span<const std::int32_t> by_score, const OrderB
   }
   const OrderBits& orders = followed(given);
   find_blocks(orders, block_ends_);
-  const std::int64_t docs = orders.docs();
   places_.clear();
   switch (rule_) {
     case ListRule::kGreedy:
       places_.resize(by_score.size());
       std::iota(places_.begin(), places_.end(), 0);
       break;
+    // Blocks follow from certain orders, so that a list that agrees with all of them keeps the blocks.
     case ListRule::kCertain:
-      order_topologically(0, docs, orders, round);
+    case ListRule::kBlocksCertain:
+      order_topologically(orders, round);
       break;
-    case ListRule::kBlocks:
-    case ListRule::kBlocksCertain: {
+    case ListRule::kBlocks: {
       std::int64_t begin = 0;
       for (const std::int64_t end : block_ends_) {
-        if (rule_ == ListRule::kBlocks) {
-          shuffle_block(begin, end, by_score, round);
-        } else {
-          order_topologically(begin, end, orders, round);
-        }
+        shuffle_block(begin, end, by_score, round);
         begin = end;
       }
       break;

@@ -56,8 +56,7 @@ class ExploringList {
 
   void shuffle_block(std::int64_t begin, std::int64_t end, std::span<const std::int32_t> by_score,
                      std::uint32_t round);
-  void order_topologically(std::int64_t begin, std::int64_t end, const OrderBits& orders,
-                           std::uint32_t round);
+  void order_topologically(const OrderBits& orders, std::uint32_t round);
   /// Counts certain pairs and records the certain orders among the shown documents.
   ListCertainty certainty(std::span<const std::int32_t> by_score, const OrderBits& orders,
                           std::int64_t cutoff);

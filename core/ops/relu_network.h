@@ -58,8 +58,10 @@ enum class Initialisation { kSymmetric, kUniform };
 
 /// θ₀. Symmetric (Jia and Wang, "Learning Neural Ranking Models Online from Implicit User Feedback", WWW
 /// 2022): W_1 = (W; W), hidden layers block diagonal (W,0; 0,W), entries N(0, 4/m), and W_L = (w, −w),
-/// entries N(0, 2/m); biases 0. Row r of layer l (from 1) draws its numbers in order from the stream at
-/// (round 0, document l, position r); a row's bias follows its weights.
+/// entries N(0, 2/m). With biases, which the papers' network does not have, weights and hidden biases are
+/// uniform as of kUniform, equal in both halves, and the output's bias is 0. Row r of layer l (from 1)
+/// draws its numbers in order from the stream at (round 0, document l, position r); a row's bias follows
+/// its weights.
 void initialise(const NetworkShape& shape, Initialisation initialisation, PhiloxKey key,
                 std::span<float> theta);
 

@@ -31,6 +31,8 @@ enum class Purpose : std::uint64_t {
   kReplay = 14,         // pairs of the history that a round trains on again
   kDictionary = 15,     // pairs that stand for all in a covariance
   kTemplate = 16,       // documents that move to keep groups in balance
+  kRestart = 17,        // parameters that a training starts at
+  kPriorNoise = 18,     // an ensemble's perturbed priors
 };
 
 /// Identifies the random streams of a trial. It contains neither a trial number nor a ranker's name, so
@@ -45,6 +47,12 @@ struct KeySource {
 
 /// The 64-bit key of one kind of draws: XXH3-64 of the five numbers in little-endian order.
 PhiloxKey make_key(const KeySource& source);
+
+/// The key of the draws of one round, for draws that have rounds of their own or none.
+OLRANK_HOST_DEVICE inline PhiloxKey key_of_round(PhiloxKey key, std::uint32_t round) {
+  const PhiloxCounter bits = philox4x32_10({{round, 0, 0, 0}}, key);
+  return {{bits.word[0], bits.word[1]}};
+}
 
 /// The hash of a name for a KeySource.
 std::uint64_t name_hash(const char* name, std::size_t size);

@@ -22,7 +22,6 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Products
       products_(products),
       stream_(products.stream()),
       parameters_(spec.shape.parameters()),
-      centre_(spec.first),
       before_(spec.members * parameters_),
       outcome_(kOutcomes * spec.members),
       host_steps_(spec.members, spec.training.learning_rate),
@@ -127,7 +126,7 @@ bool BatchTrainer::has_failed(const Outcome& outcome, double /*pairs*/, int /*re
   return batch_loss_has_exploded(outcome.ended);
 }
 
-/// The loss of the first batch is that of θ₀, whatever the step.
+/// The loss of the first batch is that of where the training starts, whatever the step.
 bool BatchTrainer::can_repeat(const Outcome& outcome, int repeats) const {
   return outcome.number != 1.0 && repeats < kMostRepeats;
 }
@@ -140,7 +139,7 @@ void BatchTrainer::repeat(const ResidentHistory& history, std::int64_t member, i
 
 void BatchTrainer::start(const ResidentHistory& history) {
   const auto theta_bytes = static_cast<std::size_t>(before_.size()) * sizeof(float);
-  copy_bytes(stream_, theta_, centre_.data(), theta_bytes);
+  copy_bytes(stream_, theta_, before_.data(), theta_bytes);
   fill_bytes(stream_, outcome_.data(), 0, static_cast<std::size_t>(outcome_.size()) * sizeof(double));
   begin_training(stream_, spec_.members * parameters_, theta_, optimizer_state(0));
   const PairHistoryView all = history.view();
@@ -245,7 +244,7 @@ std::int64_t BatchTrainer::bytes() const {
     return array.size() * static_cast<std::int64_t>(size);
   };
   std::int64_t total = 3 * bytes_of(gradient_, sizeof(double)) + bytes_of(second_moment_, sizeof(double)) +
-                       2 * bytes_of(before_, sizeof(float)) +
+                       bytes_of(before_, sizeof(float)) +
                        2 * bytes_of(incidence_ends_, sizeof(std::int32_t)) +
                        bytes_of(corrections_, sizeof(StepRates)) + member_streams_.bytes();
   for (const Place& place : places_) {

@@ -17,7 +17,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// The sizes that fit batches of `batch` pairs, and the last, smaller one, of `observed` > 0 pairs.
 TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::int64_t observed);
 
-/// Training by shuffled mini-batches from θ₀; models/neural/mini_batch_trainer.h has the mathematics.
+/// Training by shuffled mini-batches; models/neural/mini_batch_trainer.h has the mathematics.
 /// Members draw different batches, so each trains in its own stream. A step on a whole batch is recorded
 /// once, and cursors on the device say which batch it is; the last batch of an epoch changes its size every
 /// round and is not recorded.
@@ -77,7 +77,6 @@ class BatchTrainer : public ResidentTrainer {
   Products& products_;
   Stream stream_;
   std::int64_t parameters_;
-  DeviceArray<float> centre_;    // θ₀
   DeviceArray<float> before_;    // θ before the latest training
   DeviceArray<double> outcome_;  // [kOutcomes × members]: the first bad loss's step, 0, and that loss
   std::vector<double> host_steps_;

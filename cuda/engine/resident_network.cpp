@@ -204,6 +204,11 @@ bool ResidentNetwork::validate_training() {
 
 void ResidentNetwork::report_divergence() {
   ResidentTrainer::Divergence found = trainer_->find_divergence(history_);
+  if (restarted_) {
+    copy_bytes(stream_.get(), theta_.data(), theta_before_restart_.data(),
+               static_cast<std::size_t>(theta_.size()) * sizeof(float));
+    stream_.wait();
+  }
   if (gather_) found = first_divergence(*spec_.share->group(), found, trainer_->latest_steps());
   training_unchecked_ = update_unchecked_ = false;
   scored_ = false;
@@ -268,6 +273,8 @@ void ResidentNetwork::learn(const DeviceUpdate& update) {
   }
   if (update.extent != TrainingExtent::kNothing) {
     timeline_.mark(stream, "train");
+    restarted_ = !update.start.empty();
+    if (restarted_) restart(update.start);
     trainer_->train(history_);
     training_unchecked_ = true;
     repeats_ = 0;
@@ -278,6 +285,14 @@ void ResidentNetwork::learn(const DeviceUpdate& update) {
   update_unchecked_ = true;
   posterior_.check_drift(stream);
   if (shadow_) shadow_->posterior().check_drift(stream);
+}
+
+void ResidentNetwork::restart(std::span<const float> start) {
+  if (theta_before_restart_.size() == 0) theta_before_restart_ = DeviceArray<float>(theta_.size());
+  const auto bytes = static_cast<std::size_t>(theta_.size()) * sizeof(float);
+  copy_bytes(stream_.get(), theta_before_restart_.data(), theta_.data(), bytes);
+  stream_.wait();
+  copy_to_device(start, theta_.data());
 }
 
 std::vector<double> ResidentNetwork::steps() {

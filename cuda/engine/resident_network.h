@@ -54,6 +54,8 @@ class ResidentNetwork : public DeviceNetwork {
   /// Negative widths of an answer that is discarded do not count.
   void discard_negative_widths();
   [[noreturn]] void report_divergence();
+  /// Moves the parameters to where a training starts.
+  void restart(std::span<const float> start);
   /// Completes what the members of other ranks computed, and the outcomes of the latest training.
   void gather(Stream stream, std::span<const RankGather::Rows> rows);
   /// Of all members' latest training, on the device.
@@ -72,8 +74,9 @@ class ResidentNetwork : public DeviceNetwork {
   WatchedPosterior posterior_;
   std::optional<ShadowPosterior> shadow_;
   std::unique_ptr<ResidentTrainer> trainer_;
-  std::optional<RankGather> gather_;  // with members on other ranks
-  DeviceArray<double> outcome_;       // [kOutcomes × members of all ranks]
+  DeviceArray<float> theta_before_restart_;  // of the latest training that started elsewhere
+  std::optional<RankGather> gather_;         // with members on other ranks
+  DeviceArray<double> outcome_;              // [kOutcomes × members of all ranks]
 
   // Evaluation, in its own stream and with a copy of the parameters.
   OwnedStream eval_stream_;
@@ -96,6 +99,7 @@ class ResidentNetwork : public DeviceNetwork {
   bool scored_ = false;               // view_ holds a query scored at the current parameters
   bool update_unchecked_ = false;     // what the latest update started has not been validated
   bool training_unchecked_ = false;   // that includes a training
+  bool restarted_ = false;            // which did not start at the parameters before it
   int repeats_ = 0;                   // how often it was repeated
   std::uint32_t round_ = 0;           // of the latest update
   std::uint64_t lost_widths_ = 0;     // at the latest answer

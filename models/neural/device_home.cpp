@@ -56,6 +56,10 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
     return fmt::format("'{}' with retrain = \"growth\" has no device implementation", row.name);
   if (settings.fair.fair == Fairness::kFairCo) return "fair = \"fairco\" has no device implementation";
   if (history_content(settings).limit > 0) return "history_limit has no device implementation";
+  if (row.evidence == OrderEvidence::kWidths && settings.posterior.observe_at == ObserveAt::kAfter)
+    return "observe_at = \"after\" has no device implementation";
+  if (row.is_ensemble() && settings.posterior.prior_noise)
+    return "prior_noise has no device implementation";
   if (list_loss_of(settings)) {
     return fmt::format("loss_kind = \"{}\" has no device implementation",
                        name_of(settings.trainer.loss_kind));

@@ -28,6 +28,7 @@ struct FirstMembers {
   std::vector<float> theta;
   std::vector<PhiloxKey> noise_keys;
   std::vector<PhiloxKey> batch_keys;  // of mini-batches
+  std::vector<PhiloxKey> restart_keys;
 };
 
 FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape, const TrialKeys& keys,
@@ -36,6 +37,7 @@ FirstMembers first_members(const RankerSettings& settings, const NetworkShape& s
   if (!is_ensemble(settings)) {
     first.theta = first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation));
     first.batch_keys = {keys.key(Purpose::kBatch)};
+    first.restart_keys = {keys.key(Purpose::kRestart)};
     return first;
   }
   for (std::int64_t number = 0; number < share.count(); ++number) {
@@ -45,6 +47,7 @@ FirstMembers first_members(const RankerSettings& settings, const NetworkShape& s
     first.theta.insert(first.theta.end(), theta.begin(), theta.end());
     first.noise_keys.push_back(keys.key(Purpose::kLabelNoise, member));
     first.batch_keys.push_back(keys.key(Purpose::kBatch, member));
+    first.restart_keys.push_back(keys.key(Purpose::kRestart, member));
   }
   return first;
 }
@@ -112,6 +115,8 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       list_(settings.explore, settings.fair, keys, cutoff) {
   FirstMembers first = first_members(settings, shape_, keys, share_);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
+  restart_keys_ = std::move(first.restart_keys);
+  if (settings.trainer.restart == Restart::kFirst) start_ = first.theta;
   network_ = make_network(network_spec(settings, shape_, home, first, share_));
   policy_ = FormPolicy(shape_, settings.posterior.form,
                        room_on_device(settings, {shape_.inputs, shape_}, home, network_->grows_in_place()));
@@ -190,9 +195,22 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
 void DeviceRanker::choose_extent(DeviceUpdate& update) {
   update.extent = schedule_.extent(history_.sizes());
   update.noise_round = update.extent == TrainingExtent::kHistory ? update.round : noise_round_;
+  if (update.extent == TrainingExtent::kHistory) {
+    choose_start(update.round);
+    update.start = start_;
+  }
   if (update.extent != TrainingExtent::kSample) return;
   sample_.draw(history_, replay_key_, update.round, schedule_.rule().replay);
   update.sample = {sample_.doc_numbers(), sample_.terms(), sample_.sources()};
+}
+
+void DeviceRanker::choose_start(std::uint32_t round) {
+  if (settings_.trainer.restart != Restart::kFresh) return;
+  start_.clear();
+  for (const PhiloxKey& key : restart_keys_) {
+    const auto theta = first_parameters(settings_.network, shape_, key_of_round(key, round));
+    start_.insert(start_.end(), theta.begin(), theta.end());
+  }
 }
 
 void DeviceRanker::teach(const DeviceUpdate& update) {

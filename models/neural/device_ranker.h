@@ -47,7 +47,7 @@ class DeviceRanker : public OnlineRanker {
  private:
   DeviceQuery place_of(const QueryDocs& query) const;
   DeviceUpdate update_of(const Feedback& feedback, std::int64_t known_docs);
-  /// What the round trains on, for the update.
+  /// What the round trains on and from where, for the update.
   void choose_extent(DeviceUpdate& update);
   void teach(const DeviceUpdate& update);
   /// Calls what may wait for the latest training. If that was on the whole history and has failed, the next
@@ -57,6 +57,8 @@ class DeviceRanker : public OnlineRanker {
   bool trains_without_pairs() const;
   bool has_shadow() const;
   bool trains_by_batches() const { return settings_.trainer.loss == LossForm::kMean; }
+  /// Fills start_ with where a training on the whole history starts, if not where it is.
+  void choose_start(std::uint32_t round);
   /// Fills order_ with the epochs of every member.
   void order_batches(std::uint32_t round);
   std::vector<std::vector<float>> member_thetas() const;
@@ -64,7 +66,8 @@ class DeviceRanker : public OnlineRanker {
   RankerSettings settings_;
   DeviceHome home_;
   PhiloxKey batch_key_;
-  std::vector<PhiloxKey> batch_keys_;  // of members, where training goes by mini-batches
+  std::vector<PhiloxKey> batch_keys_;    // of members, where training goes by mini-batches
+  std::vector<PhiloxKey> restart_keys_;  // of members
   NetworkShape shape_;
   MemberShare share_;
   DocumentHistory history_;
@@ -81,6 +84,7 @@ class DeviceRanker : public OnlineRanker {
   std::vector<PreferencePair> pairs_;
   LossPairs loss_pairs_;
   std::vector<DeviceUpdate::Term> terms_;
+  std::vector<float> start_;
   std::vector<std::int32_t> order_;
   std::vector<std::int32_t> epoch_order_;
   std::vector<double> steps_;

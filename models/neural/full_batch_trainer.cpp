@@ -200,6 +200,7 @@ std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const T
   problem.observed = sizes.observed;
   problem.steps = spec_.settings.steps;
   problem.round = task.round;
+  problem.centre = task.centre.empty() ? spec_.first : task.centre;
   if (by_curvature() && (curvature_is_stale(sizes.observed, curvature_pairs_) || turned_over ||
                          history.latest_docs_outgrow())) {
     curvature_ = find_curvature(context, problem, theta);
@@ -240,6 +241,7 @@ std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const 
   problem.observed = observed;
   problem.steps = spec_.settings.replay_steps;
   problem.round = task.round;
+  problem.centre = task.centre.empty() ? spec_.first : task.centre;
   double curvature = curvature_;
   if (by_curvature()) {
     if (task.history.latest_docs_outgrow()) {

@@ -5,7 +5,7 @@
 
 namespace olrank {
 
-/// J steps over the whole history on L = Σ cross-entropy + mλ/2 ‖θ − θ₀‖²: docs/MATH.md, "Training". With
+/// J steps over the whole history on L = Σ cross-entropy + mλ/2 ‖θ − c‖²: docs/MATH.md, "Training". With
 /// `gd` and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the
 /// data term; κ_t is recomputed when the history has grown by a tenth, or its documents by far. A training
 /// that fails (core/math/step_size.h) is undone and repeated with half the step until it holds.
@@ -30,6 +30,7 @@ class FullBatchTrainer : public NetworkTrainer {
     FeatureMatrix docs;
     std::span<const PairTerm> terms;
     std::span<const PairTerm> curvature_terms;  // without perturbed labels
+    std::span<const float> centre;              // of the prior
     std::span<const double> linear;             // h of the objective
     bool weigh_by_ndcg = false;
     PairLists lists;                 // for weigh_by_ndcg and losses of lists
@@ -41,7 +42,7 @@ class FullBatchTrainer : public NetworkTrainer {
 
   static Problem problem_of(const SampledPairs& pairs, bool weigh_by_ndcg);
   PairObjective objective(const Problem& problem) const {
-    return {1.0, spec_.prior_weight, spec_.first, problem.linear};
+    return {1.0, spec_.prior_weight, problem.centre, problem.linear};
   }
   bool by_curvature() const { return spec_.settings.optimizer != Optimizer::kAdam; }
   bool replays() const { return spec_.settings.retraining().replays(); }

@@ -61,8 +61,8 @@ std::optional<MiniBatchTrainer::Failure> MiniBatchTrainer::pass_epochs(Execution
                                                                        double step,
                                                                        std::span<float> theta) {
   const auto observed = std::ssize(task.history.observations());
-  std::copy(spec_.first.begin(), spec_.first.end(), theta.begin());
-  std::copy(spec_.first.begin(), spec_.first.end(), position_.begin());
+  std::copy(before_.begin(), before_.end(), theta.begin());
+  std::copy(before_.begin(), before_.end(), position_.begin());
   std::fill(first_moment_.begin(), first_moment_.end(), 0.0);
   std::fill(second_moment_.begin(), second_moment_.end(), 0.0);
   order_.resize(observed);
@@ -107,7 +107,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
     const auto failure = pass_epochs(context, task, repeated_rate(rate, repeats), theta);
     if (!failure) return std::nullopt;
     std::copy(before_.begin(), before_.end(), theta.begin());
-    // The loss of the first batch is that of θ₀, whatever the step.
+    // The loss of the first batch is that of where the training starts, whatever the step.
     if (failure->step == 1 || repeats == kMostRepeats)
       throw_diverged({task.round, failure->step, failure->loss, rate, std::nullopt});
   }

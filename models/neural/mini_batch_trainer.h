@@ -13,16 +13,16 @@ void shuffle_epoch(PhiloxKey batch_key, std::uint32_t round, std::int64_t epoch,
 /// Throws InvalidArgument for an optimizer that needs full batches.
 void check_batch_optimizer(const TrainerSettings& settings);
 
-/// The training of the authors' code (docs/MATH.md, "Protocols"): each update starts again from θ₀ and
-/// passes over the history `epochs` times in shuffled batches, on the batch's mean cross-entropy with
-/// weight decay λ/n. `adam`, or plain steps with `gd`.
+/// The training of the authors' code (docs/MATH.md, "Protocols"): each update passes over the history
+/// `epochs` times in shuffled batches, on the batch's mean cross-entropy with weight decay λ/n. `adam`, or
+/// plain steps with `gd`.
 class MiniBatchTrainer : public NetworkTrainer {
  public:
   explicit MiniBatchTrainer(const TrainerSpec& spec);
 
   std::optional<double> train(ExecutionContext& context, const TrainingTask& task,
                               std::span<float> theta) override;
-  /// A training starts at θ₀ and is not continued.
+  /// Batches go over every pair, so there is nothing to continue on a sample.
   std::optional<double> replay(ExecutionContext&, const ReplayTask&, std::span<float>) override {
     return std::nullopt;
   }
@@ -36,7 +36,7 @@ class MiniBatchTrainer : public NetworkTrainer {
     std::int64_t step = 0;  // from 1
     double loss = 0.0;
   };
-  /// One training from θ₀.
+  /// One training from where the latest began.
   std::optional<Failure> pass_epochs(ExecutionContext& context, const TrainingTask& task, double step,
                                      std::span<float> theta);
   void move(std::int64_t number, double step, double decay, std::span<float> theta);

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/math/label_noise.h"
+#include "core/math/step_size.h"
 #include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_kinds.h"
@@ -49,6 +50,7 @@ NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const 
       ensemble_(ensemble),
       share_(share),
       history_(model_->features(), history_content(settings, model_->reads_lists())),
+      restart_(settings.trainer.restart),
       schedule_(retraining_rule(settings.trainer)),
       replay_key_(keys.key(Purpose::kReplay)) {
   for (std::int64_t number = 0; number < share_.count(); ++number) {
@@ -57,16 +59,24 @@ NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const 
     first_thetas_.push_back(first_thetas.empty() ? model_->first_parameters(key) : first_thetas[member]);
   }
   thetas_ = first_thetas_;
+  const double weight = prior_weight(settings.network, settings.posterior.lambda);
+  if (settings.posterior.prior_noise && settings.trainer.loss == LossForm::kSum && ensemble_)
+    prior_deviation_ = std::sqrt(ensemble_->noise_variance / prior_curvature(weight));
   const auto trainer = [&](std::int64_t number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);
-    return make_network_trainer({*model_, settings.trainer, settings.posterior.lambda,
-                                 prior_weight(settings.network, settings.posterior.lambda),
+    return make_network_trainer({*model_, settings.trainer, settings.posterior.lambda, weight,
                                  first_thetas_[number], keys.key(Purpose::kBatch, member),
                                  list_loss_of(settings)});
   };
   for (std::int64_t number = 0; number < share_.count(); ++number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);
-    members_.push_back({keys.key(Purpose::kLabelNoise, member), trainer(number), {}, {}});
+    members_.push_back({keys.key(Purpose::kLabelNoise, member),
+                        keys.key(Purpose::kRestart, member),
+                        keys.key(Purpose::kPriorNoise, member),
+                        trainer(number),
+                        {},
+                        {},
+                        {}});
   }
   if (!share_.is_whole()) passing_ = trainer(0);
 }
@@ -154,17 +164,45 @@ void NetworkLearner::train_member(ExecutionContext& context, std::size_t number,
   Member& member = members_[number];
   std::optional<double> step;
   if (extent == TrainingExtent::kHistory) {
-    const TrainingTask task{history_, labels(member, round), weigh_by_ndcg_, round};
-    step = member.trainer->train(context, task, thetas_[number]);
+    const TrainingTask task{history_, labels(member, round), weigh_by_ndcg_, round,
+                            prior_centre(number, round)};
+    const std::vector<float> before = restart_ == Restart::kWarm ? std::vector<float>() : thetas_[number];
+    restart(number, round);
+    try {
+      step = member.trainer->train(context, task, thetas_[number]);
+    } catch (...) {
+      if (restart_ != Restart::kWarm) thetas_[number] = before;
+      throw;
+    }
   } else {
     const ReplayTask task{history_,
                           {sample_, labels(member, sample_, member.perturbed)},
                           {history_changes_, labels(member, history_changes_, member.perturbed_changes)},
                           weigh_by_ndcg_,
-                          round};
+                          round,
+                          prior_centre(number, noise_round_)};
     step = member.trainer->replay(context, task, thetas_[number]);
   }
   steps_[number] = step.value_or(std::nan(""));
+}
+
+void NetworkLearner::restart(std::size_t number, std::uint32_t round) {
+  if (restart_ == Restart::kFirst) thetas_[number] = first_thetas_[number];
+  if (restart_ == Restart::kFresh)
+    thetas_[number] = model_->first_parameters(key_of_round(members_[number].restart_key, round));
+}
+
+std::span<const float> NetworkLearner::prior_centre(std::size_t number, std::uint32_t round) {
+  const std::vector<float>& first = first_thetas_[number];
+  if (prior_deviation_ == 0.0) return first;
+  Member& member = members_[number];
+  member.centre.resize(first.size());
+  for (std::size_t parameter = 0; parameter < first.size(); ++parameter) {
+    RngStream noise(member.prior_key, round, static_cast<std::uint32_t>(parameter));
+    member.centre[parameter] =
+        static_cast<float>(double{first[parameter]} + prior_deviation_ * noise.normal());
+  }
+  return member.centre;
 }
 
 std::span<const PairTerm> NetworkLearner::labels(Member& member, std::uint32_t round) const {

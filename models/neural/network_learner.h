@@ -19,8 +19,8 @@
 
 namespace olrank {
 
-/// When to train on the whole history. Mini-batches start at θ₀ and need every pair, so only full batches
-/// follow a schedule.
+/// When to train on the whole history. Mini-batches go over every pair, so only full batches follow a
+/// schedule.
 RetrainingRule retraining_rule(const TrainerSettings& trainer);
 /// What a network's history keeps, for models that score documents one by one or by lists.
 HistoryContent history_content(const RankerSettings& settings, bool reads_lists = false);
@@ -54,13 +54,20 @@ class NetworkLearner : public ModelLearner {
  private:
   struct Member {
     PhiloxKey noise_key;
+    PhiloxKey restart_key;
+    PhiloxKey prior_key;
     std::unique_ptr<NetworkTrainer> trainer;
     std::vector<PairTerm> perturbed;
     std::vector<PairTerm> perturbed_changes;  // of the history
+    std::vector<float> centre;                // of its prior, where that is perturbed
   };
 
   void train_member(ExecutionContext& context, std::size_t number, TrainingExtent extent,
                     std::uint32_t round);
+  /// Moves the parameters of a member to where a training on the whole history starts.
+  void restart(std::size_t number, std::uint32_t round);
+  /// The centre of a member's prior, with the noise of `round`.
+  std::span<const float> prior_centre(std::size_t number, std::uint32_t round);
   std::span<const PairTerm> labels(Member& member, std::uint32_t round) const;
   std::span<const PairTerm> labels(const Member& member, const TrainingSample& sample,
                                    std::vector<PairTerm>& perturbed) const;
@@ -76,6 +83,8 @@ class NetworkLearner : public ModelLearner {
   std::optional<EnsembleSpec> ensemble_;
   MemberShare share_;
   DocumentHistory history_;
+  Restart restart_;
+  double prior_deviation_ = 0.0;  // of the noise on a prior's centre
   RetrainingSchedule schedule_;
   std::uint32_t noise_round_ = 0;  // of the latest training on the whole history
   PhiloxKey replay_key_;

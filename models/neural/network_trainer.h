@@ -25,6 +25,7 @@ struct TrainingTask {
   std::span<const PairTerm> terms;  // with perturbed labels for a member of an ensemble
   bool weigh_by_ndcg = false;       // LambdaRank: terms are weighted again at every step
   std::uint32_t round = 0;
+  std::span<const float> centre = {};  // of the prior, sum form; empty: θ₀
 };
 
 /// The pairs that a training descends on, in the place of the whole history.
@@ -40,9 +41,10 @@ struct ReplayTask {
   SampledPairs changes;  // of the history in this round
   bool weigh_by_ndcg = false;
   std::uint32_t round = 0;
+  std::span<const float> centre = {};  // of the prior; empty: θ₀
 };
 
-/// Trains a network's parameters on the history, starting from the current θ or from θ₀.
+/// Trains a network's parameters on the history, from where they are.
 class NetworkTrainer {
  public:
   NetworkTrainer() = default;
@@ -72,8 +74,7 @@ struct TrainerSpec {
   std::optional<ListLoss> list_loss = {};  // descends on this instead of the pairs' cross-entropy
 };
 
-/// The sum form trains with full batches from the current parameters, the mean form with mini-batches from
-/// θ₀ (docs/MATH.md, "Training").
+/// The sum form trains with full batches, the mean form with mini-batches (docs/MATH.md, "Training").
 std::unique_ptr<NetworkTrainer> make_network_trainer(const TrainerSpec& spec);
 
 bool all_finite(std::span<const float> values);

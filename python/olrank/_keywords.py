@@ -20,9 +20,11 @@ class RankerSettings(TypedDict, total=False):
     form: Literal["auto", "dual", "primal"]
     budget: int
     shadow: Literal["none", "full"]
+    observe_at: Literal["before", "after"]
     lambda_: float
     members: int
     noise_variance: float
+    prior_noise: bool
     member_schedule: Literal["auto", "streams", "batched"]
     alpha: float
     alpha_schedule: Literal["constant", "theory"]
@@ -37,6 +39,7 @@ class RankerSettings(TypedDict, total=False):
     optimizer: Literal["gd", "nesterov", "adam"]
     loss: Literal["sum", "mean"]
     loss_kind: Literal["pairs", "listnet", "smooth-dcg", "ranksvm", "ranknet", "listmle"]
+    restart: Literal["warm", "first", "fresh"]
     learning_rate: float
     learning_rate_decay: float
     steps: int

@@ -91,7 +91,7 @@ TEST(ConfigurationTest, AListOfKindsMakesOneRankerOfEach) {
   EXPECT_EQ(configuration.rankers[0].explore.alpha, 0.5);
   EXPECT_EQ(configuration.rankers[1].kind, RankerKind::kPdgd);
   EXPECT_EQ(configuration.rankers[1].trainer.learning_rate, 2.0);
-  EXPECT_EQ(configuration.rankers[1].trainer.learning_rate_decay, 0.9999977);
+  EXPECT_EQ(configuration.rankers[1].trainer.learning_rate_decay, 0.999977);
   EXPECT_EQ(
       refusal_of("[[ranker]]\n[[ranker]]\nname = \"b\"\n", {kinds}),
       "--ranker names 2 rankers, but the file describes 2 rankers of its own: name one kind, or leave out "

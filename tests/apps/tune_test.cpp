@@ -116,7 +116,7 @@ TEST(SweepTest, GridHasEveryCombination) {
   EXPECT_EQ(grid[1].settings.explore.alpha, 0.25);
   EXPECT_EQ(grid[1].settings.posterior.lambda, 1e-5);
   EXPECT_EQ(grid[1].settings.trainer.steps, configuration.rankers[0].trainer.steps);
-  EXPECT_EQ(grid[3].settings.trainer.learning_rate_decay, 0.9999977);
+  EXPECT_EQ(grid[3].settings.trainer.learning_rate_decay, 0.999977);
 }
 
 TEST(SweepTest, RefusesSettingsThatNoneOfTheRankersHas) {

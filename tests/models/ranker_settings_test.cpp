@@ -26,6 +26,7 @@ TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsOfTheLiterature) {
   EXPECT_EQ(reference.trainer.optimizer, Optimizer::kAdam);
   EXPECT_EQ(reference.trainer.learning_rate, 0.1);
   EXPECT_EQ(reference.trainer.epochs, 20);
+  EXPECT_EQ(reference.trainer.restart, Restart::kFresh);
   EXPECT_EQ(reference.trainer.batch, 1024);
   EXPECT_EQ(reference.explore.list, ListRule::kBlocks);
   EXPECT_TRUE(reference.explore.refine);
@@ -34,6 +35,7 @@ TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsOfTheLiterature) {
   const RankerSettings pdgd = RankerSettings::defaults(RankerKind::kPdgd, ProtocolName::kReference);
   EXPECT_EQ(pdgd.trainer.learning_rate, 0.1);
   EXPECT_EQ(pdgd.trainer.learning_rate_decay, 0.9999977);
+  EXPECT_EQ(pdgd.trainer.restart, Restart::kWarm);
   const RankerSettings dbgd = RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kReference);
   EXPECT_EQ(dbgd.trainer.learning_rate, 0.01);
   EXPECT_EQ(dbgd.bandit.exploration_radius, 1.0);
@@ -41,6 +43,23 @@ TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsOfTheLiterature) {
   EXPECT_EQ(RankerSettings::defaults(RankerKind::kMgd, ProtocolName::kPaper, Interleaving::kProbabilistic)
                 .bandit.candidates,
             49);
+}
+
+TEST(RankerSettingsTest, WhatIsAsBeforeStaysOutOfIdentities) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper);
+  for (const std::string_view key : {"restart", "observe_at", "prior_noise", "loss_kind", "fair"})
+    EXPECT_TRUE(is_as_before(settings, key)) << key;
+  EXPECT_FALSE(is_as_before(settings, "lambda"));
+  settings.posterior.prior_noise = true;
+  settings.posterior.observe_at = ObserveAt::kAfter;
+  settings.trainer.restart = Restart::kFirst;
+  for (const std::string_view key : {"restart", "observe_at", "prior_noise"})
+    EXPECT_FALSE(is_as_before(settings, key)) << key;
+  // Mini-batches used to start at θ₀.
+  settings.trainer.loss = LossForm::kMean;
+  EXPECT_TRUE(is_as_before(settings, "restart"));
+  settings.trainer.restart = Restart::kWarm;
+  EXPECT_FALSE(is_as_before(settings, "restart"));
 }
 
 }  // namespace

@@ -500,7 +500,7 @@ class Traces(unittest.TestCase):
         self.check_all(*self.mq2008(), "--alpha", 0.1, "--lambda", 0.1)
 
     def test_reference(self):
-        """Standard networks, trained from theta_0 at each update by Adam: one batch holds the whole history here."""
+        """Standard networks, trained from theta_0 at each update (restart = "first") by Adam: one batch holds the whole history here."""
         for covariance in ("full", "diagonal"):
             with self.subTest(covariance=covariance):
                 self.follow_reference(covariance)
@@ -508,7 +508,7 @@ class Traces(unittest.TestCase):
     def follow_reference(self, covariance):
         data, queries = self.synthetic()
         config, rounds = self.trace(data, "--ranker", "olranknet", "--protocol", "reference", "--width", 16,
-                                    "--covariance", covariance, "--alpha", 0.01, "--learning-rate", 0.01)
+                                    "--covariance", covariance, "--alpha", 0.01, "--learning-rate", 0.01, "--restart", "first")
         settings = self.ranker_of(config)
         self.assertEqual((settings["parameterisation"], settings["pairs"], settings["list"], settings["refine"]),
                          ("standard", "matched", "blocks", True))

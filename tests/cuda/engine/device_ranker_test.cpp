@@ -168,6 +168,9 @@ const std::vector<std::string> kNames = {"dual",
                                          "reference_gd",
                                          "reference_lambdarank",
                                          "reference_ensemble",
+                                         "reference_warm",
+                                         "first",
+                                         "fresh_ensemble",
                                          "growth",
                                          "growth_recorded",
                                          "growth_nesterov",
@@ -461,6 +464,9 @@ TEST(DeviceRankerScheduleTest, AFailedTrainingOnTheWholeHistoryIsDueAgain) {
 
 TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   EXPECT_EQ(why_not_on_device(settings_of("growth")), std::nullopt);
+  EXPECT_EQ(why_not_on_device(settings_of("after")), "observe_at = \"after\" has no device implementation");
+  EXPECT_EQ(why_not_on_device(settings_of("noisy_prior_ensemble")),
+            "prior_noise has no device implementation");
   RankerSettings settings = settings_of("lambdarank");
   EXPECT_EQ(why_not_on_device(settings), std::nullopt);
   settings.trainer.retrain = Retrain::kGrowth;

@@ -104,20 +104,25 @@ TEST(MiniBatchTrainerTest, MatchesThePlainFormulaOnTheSameBatches) {
     Batches batches(settings);
     for (std::uint32_t round = 1; round <= 4; ++round) {
       batches.world.add(batches.history, 7);  // 7, 14, 21, 28: batches of 8 that end with a shorter one
+      batches.theta = batches.first;
       batches.train(round);
       batches.expect_arrived(batches.plain(round, batches.world.pairs));
     }
   }
 }
 
-TEST(MiniBatchTrainerTest, StartsFromTheFirstParametersEachTime) {
+TEST(MiniBatchTrainerTest, StartsWhereTheParametersAre) {
   Batches batches(adam());
   batches.world.add(batches.history, 30);
   batches.train(1);
   const std::vector<float> arrived = batches.theta;
   EXPECT_NE(arrived, batches.first);
   batches.train(1);
+  EXPECT_NE(batches.theta, arrived);
+  batches.theta = batches.first;
+  batches.train(1);
   EXPECT_EQ(batches.theta, arrived);
+  batches.theta = batches.first;
   batches.train(2);  // other batches
   EXPECT_NE(batches.theta, arrived);
 }

@@ -15,6 +15,8 @@
 #include "core/feedback/preference_pairs.h"
 #include "models/network_shape.h"
 #include "models/neural/network_learner.h"
+#include "models/neural/ranker_network.h"
+#include "models/posterior/posterior.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/chi_square.h"
@@ -577,6 +579,118 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
     EXPECT_THROW(learner.train(context, 2), NumericError);
     EXPECT_EQ(latest().ever, 0);
     EXPECT_EQ(latest().entered, 0);
+  }
+}
+
+/// The widths of query 1 after one round on it, and those of a posterior that saw the round's pairs at
+/// `theta`.
+void expect_pairs_observed_at(const RankerSettings& settings, const std::vector<float>& theta,
+                              const OnlineRanker& ranker, std::span<const PreferencePair> pairs,
+                              const RoundDetail& detail) {
+  const std::shared_ptr<const TangentModel> model = make_tangent_model(settings.network, kWorldFeatures);
+  PosteriorSpec spec;
+  spec.shape = model->tangent_shape();
+  spec.lambda = settings.posterior.lambda;
+  spec.scale = covariance_scale(settings.network);
+  const auto posterior = make_posterior(spec);
+  const FeatureMatrix docs = world().query(1).features;
+  ExecutionContext context;
+  std::vector<float> factors(static_cast<std::size_t>(docs.docs * spec.shape.factors()));
+  std::vector<float> scores(static_cast<std::size_t>(docs.docs));
+  std::vector<float> magnitudes(scores.size());
+  const auto factors_at = [&](const std::vector<float>& at) {
+    model->find_factors(context, at, docs, factors, scores, magnitudes);
+    return TangentFactors{factors.data(), docs.docs};
+  };
+  posterior->observe(context, factors_at(theta), pairs);
+  std::vector<double> expected(static_cast<std::size_t>(docs.docs * docs.docs));
+  posterior->width_sq(context, factors_at(flat_theta(ranker)), expected);
+  ASSERT_EQ(detail.width_sq.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(detail.width_sq[i], expected[i], 1e-10 * (1.0 + expected[i]));
+}
+
+TEST(ConfidentNetworkTest, ObservesAtTheParametersBeforeOrAfterTraining) {
+  std::vector<double> widths_before;
+  for (const ObserveAt observe_at : {ObserveAt::kBefore, ObserveAt::kAfter}) {
+    RankerSettings settings = neural_settings("dual");
+    settings.posterior.observe_at = observe_at;
+    const auto ranker = make_neural(settings, kWorldFeatures);
+    const std::vector<float> first = flat_theta(*ranker);
+    TestContext context;
+    const std::vector<std::int32_t> shown = {0, 1, 2, 3, 4, 5};
+    const std::vector<std::uint8_t> clicks = {0, 1, 0, 1, 0, 0};
+    const LearnReport report = ranker->learn(context.round, {1, world().query(1), shown, clicks});
+    const std::vector<PreferencePair> pairs(report.pairs.begin(), report.pairs.end());
+    ASSERT_FALSE(pairs.empty());
+    RoundDetail detail;
+    ranker->rank(context.round, world().query(1), 2);
+    ranker->describe(world().query(1), true, detail);
+    const bool before = observe_at == ObserveAt::kBefore;
+    expect_pairs_observed_at(settings, before ? first : flat_theta(*ranker), *ranker, pairs, detail);
+    if (before) {
+      widths_before.assign(detail.width_sq.begin(), detail.width_sq.end());
+    } else {
+      EXPECT_NE(std::vector<double>(detail.width_sq.begin(), detail.width_sq.end()), widths_before);
+    }
+  }
+}
+
+/// Adam's first step moves a parameter by the learning rate at most.
+TEST(NetworkLearnerTest, StartsWhereRestartSays) {
+  for (const std::string protocol : {"dual", "reference"}) {
+    RankerSettings settings = neural_settings(protocol);
+    settings.trainer.optimizer = Optimizer::kAdam;
+    settings.trainer.learning_rate = 0.5;
+    settings.trainer.steps = 1;
+    settings.trainer.epochs = 1;
+    settings.trainer.batch = 1000;
+    for (const Restart restart : {Restart::kWarm, Restart::kFirst, Restart::kFresh}) {
+      settings.trainer.restart = restart;
+      const auto ranker = make_neural(settings, kWorldFeatures);
+      const std::vector<float> first = flat_theta(*ranker);
+      play(*ranker, 1, 10);
+      const std::shared_ptr<const TangentModel> model =
+          make_tangent_model(settings.network, kWorldFeatures);
+      const auto fresh = model->first_parameters(key_of_round(test_keys().key(Purpose::kRestart), 10));
+      const auto farthest = [&](const std::vector<float>& from) {
+        const std::vector<float> theta = flat_theta(*ranker);
+        float largest = 0.0F;
+        for (std::size_t i = 0; i < from.size(); ++i)
+          largest = std::max(largest, std::fabs(theta[i] - from[i]));
+        return largest;
+      };
+      EXPECT_EQ(farthest(first) <= 0.501F, restart == Restart::kFirst);
+      EXPECT_EQ(farthest(fresh) <= 0.501F, restart == Restart::kFresh);
+    }
+  }
+}
+
+/// Under a prior far stronger than the data, training ends at its centre. Squares of 1,152 normal numbers;
+/// a false alarm has a probability below 1e-6.
+TEST(P2NeurRankTest, NoiseMovesThePriorsCentre) {
+  for (const bool noisy : {false, true}) {
+    RankerSettings settings = neural_settings("ensemble");
+    settings.posterior.prior_noise = noisy;
+    settings.posterior.lambda = 1e8;
+    settings.network.width = 64;
+    const auto ranker = make_neural(settings, kWorldFeatures);
+    const std::vector<float> first = flat_theta(*ranker);
+    play(*ranker, 1, 9);
+    const std::vector<float> before = flat_theta(*ranker);
+    TestContext context;
+    const std::vector<std::int32_t> shown = {0, 1, 2, 3, 4, 5};
+    const std::vector<std::uint8_t> clicks = {0, 1, 0, 1, 0, 0};
+    ranker->learn(context.round, {10, world().query(1), shown, clicks});
+    const std::vector<float> after = flat_theta(*ranker);
+    const double variance = settings.posterior.noise_variance / (64.0 * settings.posterior.lambda);
+    const auto mean_square = [&](const std::vector<float>& a, const std::vector<float>& b) {
+      double sum = 0.0;
+      for (std::size_t i = 0; i < a.size(); ++i) sum += std::pow(double{a[i]} - double{b[i]}, 2.0);
+      return sum / static_cast<double>(a.size()) / variance;
+    };
+    EXPECT_NEAR(mean_square(after, first), noisy ? 1.0 : 0.0, noisy ? 0.22 : 0.01);
+    EXPECT_NEAR(mean_square(after, before), noisy ? 2.0 : 0.0, noisy ? 0.44 : 0.01);
   }
 }
 

@@ -39,7 +39,15 @@ inline const std::vector<std::string>& neural_names() {
                                                  "ranknet",
                                                  "listmle",
                                                  "limited_listnet",
-                                                 "listnet_ensemble"};
+                                                 "listnet_ensemble",
+                                                 "after",
+                                                 "after_growth",
+                                                 "first",
+                                                 "fresh",
+                                                 "fresh_ensemble",
+                                                 "noisy_prior_ensemble",
+                                                 "noisy_prior_growth_ensemble",
+                                                 "reference_warm"};
   return names;
 }
 
@@ -86,6 +94,11 @@ inline RankerSettings neural_settings(const std::string& name) {
   if (name == "listmle") settings.trainer.loss_kind = TrainingLoss::kListMle;
   if (name == "listnet_ensemble") settings.posterior.noise_variance = 0.0;
   if (name == "three_layers") settings.network.depth = 3;
+  if (name.starts_with("after")) settings.posterior.observe_at = ObserveAt::kAfter;
+  if (name == "first") settings.trainer.restart = Restart::kFirst;
+  if (name.starts_with("fresh")) settings.trainer.restart = Restart::kFresh;
+  if (name == "reference_warm") settings.trainer.restart = Restart::kWarm;
+  if (name.starts_with("noisy_prior")) settings.posterior.prior_noise = true;
   if (name == "theory") {
     settings.explore.alpha_schedule = AlphaSchedule::kTheory;
     settings.explore.c1 = 0.05;

@@ -164,7 +164,7 @@ class Run(unittest.TestCase):
         self.assertIn("\nalpha = 0.3\n", done.stdout)
 
     def test_every_shipped_configuration_resolves(self):
-        for file in sorted(pathlib.Path("configs").glob("*.toml")):
+        for file in sorted(pathlib.Path("configs").rglob("*.toml")):
             recommends = file.name.startswith("recommend-")
             done = olrank("recommend", "study", str(file), "--dry-run") if recommends else \
                 olrank("run", str(file), "--print-config")

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""bench/papers.py: condensed trials against figures computed by hand, the rule for verdicts, and tables that differ."""
+
+import json
+import math
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "bench"))
+import papers  # noqa: E402
+
+POINTS = [(0, 0.2, 0.0, 0.0), (100, 0.30, 40.0, 1000.0), (200, 0.35, 75.0, 2000.0), (400, 0.40, 130.0, 4000.0)]
+
+
+def write_experiment(out, offline):
+    """Two rankers on two seeds; `offline` adds to the last NDCG@10 of the first."""
+    (out / "trials").mkdir(parents=True)
+    config = {"protocol": {"rounds": 400}, "clicks": {"models": ["perfect"]}, "data": {"source": "synth:x", "folds": [1]},
+              "ranker": [{"name": "a"}, {"name": "b"}]}
+    (out / "manifest.json").write_text(json.dumps({"config": config, "seeds": [1, 2], "started": "2026-01-02T03:04:05Z"}))
+    for ranker in "ab":
+        for seed in (1, 2):
+            folder = out / f"trials/{ranker}/perfect/fold1/seed{seed}"
+            folder.mkdir(parents=True)
+            gain = offline + 0.001 * seed if ranker == "a" else 0.0
+            lines = [{"round": number, "offline": {"ndcg@10": ndcg + gain}, "online": {"cndcg@10": cndcg, "regret": regret},
+                      "certain_share": number / 1000, "block_size": {"1": 1.5, "5": 2.0, "10": 3.0}, "cosine": None}
+                     for number, ndcg, cndcg, regret in POINTS]
+            (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            (folder / "summary.json").write_text(json.dumps({
+                "ranker": ranker, "clicks": "perfect", "fold": 1, "seed": seed, "rounds": 400,
+                "seconds_by_stage": {"train": 0.8, "width": 0.4, "eval": 9.0}}))
+
+
+class Papers(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def test_condenses_trials(self):
+        write_experiment(self.folder / "out", 0.05)
+        trial = papers.trial_of(self.folder / "out/trials/a/perfect/fold1/seed2/summary.json")
+        self.assertEqual((trial["offline"], trial["cndcg"], trial["cndcg_early"]), (0.452, 130.0, 40.0))
+        self.assertEqual((trial["certain_first"], trial["certain"]), (0.1, 0.4))
+        self.assertEqual((trial["ms"], trial["stages"]), (3.0, {"train": 2.0, "width": 1.0}))  # evaluation is not a round's
+        self.assertAlmostEqual(trial["slope"], 1.0)  # regret is proportional to the rounds
+
+    def test_slope_is_that_of_a_power(self):
+        curve = [{"round": at, "online": {"regret": 7.0 * math.sqrt(at)}} for at in range(100, 1001, 100)]
+        self.assertAlmostEqual(papers.slope_of(curve, "regret"), 0.5)
+
+    def test_pairs_trials_and_judges_them(self):
+        write_experiment(self.folder / "out", 0.05)
+        trials = papers.trials_by({"trials": [papers.trial_of(file)
+                                              for file in sorted((self.folder / "out").glob("trials/*/*/*/*/summary.json"))]})
+        found = papers.differences(trials, "perfect", "offline", "a", "b")
+        self.assertEqual([round(value, 5) for value in found], [0.051, 0.052])
+        # Of two values the half-width is t · s/√2 = 12.706 · (0.001/√2)/√2.
+        self.assertAlmostEqual(papers.half_width(found), 12.706 * 0.0005)
+        self.assertEqual(papers.judged(papers.BETTER, found, "offline"), ("+.0515 ± .0064", True))
+        self.assertEqual(papers.judged(papers.BETTER, [-value for value in found], "offline")[1], False)
+        self.assertEqual(papers.judged(papers.BETTER, [0.1, -0.1], "offline")[1], None)
+        self.assertEqual(papers.judged(papers.SAME, [0.001, 0.0011], "offline")[1], True)
+        self.assertEqual(papers.judged(papers.SAME, [0.1, 0.1001], "offline")[1], False)
+        self.assertEqual(papers.judged(papers.SAME, [0.1, -0.1], "offline")[1], None)
+
+    def test_verdicts(self):
+        for agreements, verdict in (([True, True], "**reproduced**"), ([False], "**contradicted**"), ([None], "no difference found"),
+                                    ([], "not run yet"), ([True, None, False], "mixed: 1 reproduced, 1 contradicted, 1 open")):
+            self.assertEqual(papers.verdict_of(agreements), verdict)
+
+    def test_notices_tables_that_differ(self):
+        (self.folder / "docs").mkdir()
+        shutil.copy(ROOT / "docs/PAPERS.md", self.folder / "docs")
+        shutil.copytree(ROOT / "docs/papers", self.folder / "docs/papers", ignore=shutil.ignore_patterns("*.svg"))
+
+        def check():
+            return subprocess.run([sys.executable, ROOT / "bench/papers.py", "--check"], cwd=self.folder, capture_output=True,
+                                  check=False).returncode
+
+        self.assertEqual(check(), 0)
+        file = self.folder / "docs/papers/linear-mq2008.json"
+        found = json.loads(file.read_text())
+        found["trials"][0]["offline"] += 0.01
+        file.write_text(json.dumps(found))
+        self.assertNotEqual(check(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

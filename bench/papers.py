@@ -20,7 +20,8 @@ import tempfile
 FILES = pathlib.Path("docs/papers")
 PAGE = pathlib.Path("docs/PAPERS.md")
 BLOCK = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
-DATA = {"mq2008": "MQ2008", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like"}
+DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
+        "mslr-like-long": "mslr-like, long lists"}
 USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
 # Of so many trials: the 97.5 % point of Student's t.
 T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262, 20: 2.093}
@@ -343,7 +344,7 @@ def add(study, data, out, program):
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
     machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "date": manifest["started"][:10]}
     origin = config["data"]["source"]
-    found = {"machine": machine, "study": study, "source": origin if origin.startswith("synth:") else DATA[data],
+    found = {"machine": machine, "study": study, "source": origin if origin.startswith("synth:") else DATA[data.split("-")[0]],
              "rounds": config["protocol"]["rounds"], "seeds": manifest["seeds"], "folds": config["data"]["folds"], "trials": []}
     lines = ",\n".join(json.dumps(trial) for trial in trials)
     FILES.mkdir(exist_ok=True)

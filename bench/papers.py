@@ -287,6 +287,24 @@ def time_table(study):
     return markdown(["data", "ranker", "a round", "of which"], rows)
 
 
+CAPTIONS = {"offline-ndcg": "offline NDCG@10 by rounds", "online-ndcg": "mean NDCG@10 of the lists shown so far",
+            "cosine": "cosine to the model of all labels", "certain-share": "share of certain orders",
+            "block-size-by-rank-5000": "size of the block at a rank, after 5,000 rounds", "regret": "pairs in the wrong order, summed"}
+
+
+def figures_table():
+    lines = []
+    for study, names in FIGURES.items():
+        for data, title in DATA.items():
+            for name in names:
+                if not (FILES / f"{study}-{data}-{name}.svg").exists():
+                    continue
+                stem, caption = f"papers/{study}-{data}-{name}", f"`{study}`, {title}: {CAPTIONS[name]}"
+                lines.append(f'{caption}\n\n<picture><source media="(prefers-color-scheme: dark)" srcset="{stem}-dark.svg">'
+                             f'<img src="{stem}.svg" alt="{caption.replace("`", "")}"></picture>\n')
+    return "\n".join(lines)
+
+
 def sources_table():
     rows = []
     for path in sorted(FILES.glob("*.json")):
@@ -301,7 +319,7 @@ def sources_table():
 DIGITS["cndcg_early"] = 1
 SAME_WITHIN["cndcg_early"] = 2.0
 TABLES = {
-    "claims": claims_table, "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table,
+    "claims": claims_table, "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
     "linear": lambda: results_table("linear"), "networks": lambda: results_table("networks"),
     "ensembles": lambda: results_table("ensembles"), "sizes": lambda: results_table("sizes"), "time": lambda: time_table("time"),
     "steps": lambda: against_table("steps", lambda ranker: ranker.split("-")[0] + "-20"),

@@ -23,7 +23,7 @@ BLOCK = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(<!-- end of table -->)", re.
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
         "mslr-like-long": "mslr-like, long lists"}
 USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
-# Of so many trials: the 97.5 % point of Student's t.
+# Of so many trials: the 97.5 % point of Student's t. Numbers between take that of fewer, which is wider.
 T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262, 20: 2.093}
 
 WWW21, WWW22, SIGIR22 = "PairRank, WWW 2021", "olRankNet, WWW 2022", "P², SIGIR 2022"
@@ -134,7 +134,8 @@ def number(value, digits, sign=False):
 
 
 def half_width(values):
-    return T_97_5[len(values)] * statistics.stdev(values) / len(values) ** 0.5
+    point = T_97_5[max(count for count in T_97_5 if count <= len(values))]
+    return point * statistics.stdev(values) / len(values) ** 0.5
 
 
 def read(study):

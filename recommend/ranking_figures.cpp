@@ -129,6 +129,23 @@ RankingFigures judge_recommender(ExecutionContext& context, const Recommender& r
   return figures;
 }
 
+RankingFigures figures_of_few_reviews(const RankingFigures& figures, const TrainingData& data,
+                                      std::int64_t most) {
+  RankingFigures few;
+  few.cutoffs = figures.cutoffs;
+  few.ndcg.resize(figures.cutoffs.size());
+  few.hits.resize(figures.cutoffs.size());
+  for (std::size_t place = 0; place < figures.users.size(); ++place) {
+    if (data.by_user.count(figures.users[place]) > most) continue;
+    few.users.push_back(figures.users[place]);
+    for (std::size_t cutoff = 0; cutoff < figures.cutoffs.size(); ++cutoff) {
+      few.ndcg[cutoff].push_back(figures.ndcg[cutoff][place]);
+      few.hits[cutoff].push_back(figures.hits[cutoff][place]);
+    }
+  }
+  return few;
+}
+
 RankingFigures judge_cold_start(ExecutionContext& context, const Recommender& recommender,
                                 const Reviews& reviews, std::span<const std::int64_t> test,
                                 std::int64_t known, std::int64_t most_known,

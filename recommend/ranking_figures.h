@@ -40,6 +40,10 @@ RankingFigures judge_recommender(ExecutionContext& context, const Recommender& r
                                  const TrainingData& data, std::span<const std::int64_t> held_out,
                                  const RankingOptions& options);
 
+/// The figures of those judged users who have at most `most` training reviews.
+RankingFigures figures_of_few_reviews(const RankingFigures& figures, const TrainingData& data,
+                                      std::int64_t most);
+
 /// Cold start: users who are new, of whom the first `known` reviews in the order of the file are given, and
 /// the others judge. Users with no more than `most_known` reviews are left out, so that every `known` up to
 /// it judges the same users; and only the reviews after `most_known` judge.

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "apps/recommend/commands.h"
+#include "apps/recommend/recommender_comparison.h"
 #include "apps/recommend/recommender_file.h"
 #include "apps/recommend/recommender_run.h"
 #include "apps/recommend/recommender_tables.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
-#include "core/statistics/paired_test.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 namespace {
@@ -62,10 +63,12 @@ class RecommendEvalCommand : public Command {
       fingerprint = loaded.fingerprint;
       ordered_json entry = {{"model", folder}, {"kind", name_of(settings.kind)}, {"part", part_}};
       entry.update(judged.json());
-      if (!figures.empty()) entry["against_first"] = comparison(figures.front(), judged.last());
       all.push_back(entry);
       figures.push_back(judged.last());
     }
+    const std::vector<ordered_json> comparisons = compared_with_first(figures);
+    for (std::size_t other = 1; other < figures.size(); ++other)
+      all[other]["against_first"] = comparisons[other - 1];
     if (output.json) {
       write_output(dump_json(all.size() == 1 ? all.front() : all, 2) + "\n");
       return 0;
@@ -86,33 +89,23 @@ class RecommendEvalCommand : public Command {
     return judged;
   }
 
-  /// Student's paired test over users.
-  static ordered_json comparison(const RankingFigures& first, const RankingFigures& other) {
-    ordered_json json;
-    for (std::size_t cutoff = 0; cutoff < other.cutoffs.size(); ++cutoff) {
-      std::vector<double> differences(other.users.size());
-      for (std::size_t user = 0; user < differences.size(); ++user)
-        differences[user] = other.ndcg[cutoff][user] - first.ndcg[cutoff][user];
-      json[fmt::format("ndcg@{}", other.cutoffs[cutoff])] = {
-          {"difference", number_or_null(mean_of(differences))},
-          {"p", number_or_null(paired_t_p(differences))}};
-    }
-    return json;
-  }
-
   static std::string text_of_entry(const ordered_json& entry, const OutputFlags& output) {
     std::string text = fmt::format("{} ({}): {} part, {} users\n", entry["model"].get<std::string>(),
                                    entry["kind"].get<std::string>(), entry["part"].get<std::string>(),
                                    entry["users"].get<std::int64_t>());
     text += figures_table(entry, output.columns());
     if (!entry.contains("against_first")) return text;
+    text += "against the first model (Student's paired test over users)\n";
+    TextTable table({{"figure", true}, {"difference"}, {"p"}, {"p after Holm's correction"}});
     for (const auto& [name, test] : entry["against_first"].items()) {
-      if (!test["p"].is_number()) continue;
-      text += fmt::format(
-          "{} differs from the first model's by {:+.4f} (paired t test over users, p = {:.2g}).\n", name,
-          test["difference"].get<double>(), test["p"].get<double>());
+      table.add({name, shown(test["difference"], "{:+.4f}"), shown(test["p"], "{:.2g}"),
+                 shown(test["p_holm"], "{:.2g}")});
     }
-    return text;
+    return text + table.fitted(output.columns()).text;
+  }
+
+  static std::string shown(const ordered_json& number, const char* form) {
+    return number.is_number() ? fmt::format(fmt::runtime(form), number.get<double>()) : "–";
   }
 
   std::vector<std::string> models_;

@@ -44,7 +44,13 @@ ordered_json recommender_summary(const RecommendSettings& settings, const Review
   const ReviewCounts counts = counts_of(parts.reviews);
   const std::unique_ptr<Recommender> kept =
       recommender_of_bytes(run.kept_model(), "the kept model", settings.kind, counts);
-  summary["test"] = judge_test_part(context, *kept, parts, settings).json();
+  const JudgedPart judged = judge_test_part(context, *kept, parts, settings);
+  summary["test"] = judged.json();
+  if (settings.split == SplitBy::kReviews) {
+    ordered_json few = figures_json(figures_of_few_reviews(judged.last(), parts.training, kFewReviews));
+    few.erase("left_out_users");  // they are not of the test's users
+    summary["test"]["few_reviews"] = few;
+  }
   summary["training"] = training.facts();
   summary["training"]["seconds"] = run.training_seconds();
   summary["training"]["entries"] = run.entries();
@@ -66,6 +72,11 @@ void print_recommender_summary(const ordered_json& summary, const OutputFlags& o
   if (const auto left_out = test.value("left_out_users", std::int64_t{0}); left_out > 0)
     text += fmt::format(", {} left out for lack of a training review", left_out);
   text += "\n" + figures_table(test, output.columns());
+  if (test.contains("few_reviews") && test["few_reviews"]["ndcg@50"].is_number()) {
+    text += fmt::format("{} users with at most {} training reviews: ndcg@50 {}\n",
+                        test["few_reviews"]["users"].get<std::int64_t>(), kFewReviews,
+                        shown_figure(test["few_reviews"], "ndcg@50"));
+  }
   if (test.contains("cold_start")) {
     text += "known reviews of new users\n";
     for (const ordered_json& known : test["cold_start"])

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
 #include "apps/command.h"
 #include "apps/recommend/recommender_run.h"
 
 namespace olrank {
+
+/// Training reviews that a user of few has at most.
+inline constexpr std::int64_t kFewReviews = 5;
 
 /// What summary.json says of a finished training, with its figures on the test part.
 nlohmann::ordered_json recommender_summary(const RecommendSettings& settings, const ReviewParts& parts,

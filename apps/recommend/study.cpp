@@ -38,6 +38,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+/// The figures of a summary: of all users, or of those with few training reviews.
+ordered_json test_of(const ordered_json& summary, bool few_reviews) {
+  return few_reviews ? summary["test"].value("few_reviews", ordered_json::object()) : summary["test"];
+}
+
 /// The trainings of one kind, source and value, by seed.
 struct RecommenderRow {
   std::string data;
@@ -45,11 +50,11 @@ struct RecommenderRow {
   std::string value;
   std::vector<ordered_json> summaries;
 
-  /// A figure of the test by seed.
-  std::vector<double> figures(const std::string& name) const {
+  /// A figure of the test by seed, of all users or of those with few reviews.
+  std::vector<double> figures(const std::string& name, bool few_reviews) const {
     std::vector<double> values;
     for (const ordered_json& summary : summaries) {
-      const ordered_json& value = summary["test"][name];
+      const ordered_json value = test_of(summary, few_reviews).value(name, ordered_json());
       values.push_back(value.is_number() ? value.get<double>() : std::nan(""));
     }
     return values;
@@ -198,12 +203,12 @@ class RecommenderStudyRun {
       const RecommenderRow* const other = baseline_of(rows, row, study.baseline);
       for (const std::int64_t cutoff : kRankingCutoffs) {
         const std::string name = fmt::format("ndcg@{}", cutoff);
-        const std::vector<double> values = row.figures(name);
+        const std::vector<double> values = row.figures(name, study.few_reviews);
         const MeanInterval interval = mean_interval({values});
         entry[name] = {{"mean", number_or_null(interval.mean)},
                        {"half_width", number_or_null(interval.half_width)}};
         if (other == nullptr) continue;
-        std::vector<double> differences = other->figures(name);
+        std::vector<double> differences = other->figures(name, study.few_reviews);
         for (std::size_t seed = 0; seed < differences.size(); ++seed)
           differences[seed] = values[seed] - differences[seed];
         entry[name]["difference"] = number_or_null(mean_of(differences));
@@ -239,7 +244,8 @@ class RecommenderStudyRun {
         lines += fmt::format("{},{},{},{},{}", csv_field(row.data), row.kind, study.sweep,
                              csv_field(row.value), summary["seed"].get<std::int64_t>());
         for (const std::int64_t cutoff : kRankingCutoffs) {
-          const ordered_json& value = summary["test"][fmt::format("ndcg@{}", cutoff)];
+          const ordered_json value =
+              test_of(summary, study.few_reviews).value(fmt::format("ndcg@{}", cutoff), ordered_json());
           lines += "," + (value.is_number() ? csv_number(value.get<double>()) : std::string());
         }
         lines += "\n";

@@ -57,6 +57,8 @@ const Schema& RecommendStudySettings::schema() {
           .field("baseline", &RecommendStudySettings::baseline, "the kind that others are tested against")
           .field("choose", &RecommendStudySettings::choose,
                  "keep of each kind and source only the value of the best mean validation NDCG")
+          .field("few_reviews", &RecommendStudySettings::few_reviews,
+                 "compare the figures of users with at most 5 training reviews, not of all")
           .file_only()
           .build();
   return schema;
@@ -91,6 +93,11 @@ RecommenderStudy read_recommend_study(const std::filesystem::path& file) {
     const std::vector<SettingOverride> the_kind = {
         {RecommendSettings::schema().table, "", "kind", name, "recommend_study.kinds"}};
     const RecommendSettings base = resolve_recommend_settings(own, the_kind, schema.table);
+    if (study.few_reviews && base.split == SplitBy::kUsers) {
+      throw InvalidArgument(fmt::format(
+          "{}: recommend_study.few_reviews needs split = reviews: new users have no training reviews.",
+          file.string()));
+    }
     const bool swept = !study.sweep.empty() && kind_reads(kind, study.sweep);
     const std::vector<std::string> values = swept ? study.values : std::vector<std::string>{""};
     const std::vector<std::string> sources =

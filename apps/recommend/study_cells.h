@@ -19,6 +19,7 @@ struct RecommendStudySettings {
   std::vector<std::string> values;
   std::string baseline = "bprmf";
   bool choose = false;
+  bool few_reviews = false;
 
   static const Schema& schema();
 };

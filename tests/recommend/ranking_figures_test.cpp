@@ -119,6 +119,28 @@ TEST(RankingFiguresTest, ColdStartJudgesTheSameReviewsHoweverManyAreKnown) {
   EXPECT_NE(none.ndcg[0], some.ndcg[0]);
 }
 
+TEST(RankingFiguresTest, UsersOfFewReviewsKeepTheirFigures) {
+  const Reviews reviews = random_reviews();
+  const ReviewSplit split = split_reviews(reviews, {.train_share = 0.6, .validation_share = 0.0});
+  const TrainingData data = make_training_data(reviews, split.train);
+  ExecutionContext context(1);
+  const RankingFigures all = judge_recommender(context, RandomRecommender(), data, split.test, {});
+  const RankingFigures few = figures_of_few_reviews(all, data, 7);
+  ASSERT_GT(few.users.size(), 2U);
+  ASSERT_LT(few.users.size(), all.users.size());
+  std::size_t found = 0;
+  for (std::size_t place = 0; place < all.users.size(); ++place) {
+    if (data.by_user.count(all.users[place]) > 7) continue;
+    ASSERT_EQ(few.users[found], all.users[place]);
+    for (std::size_t cutoff = 0; cutoff < all.cutoffs.size(); ++cutoff) {
+      EXPECT_EQ(few.ndcg[cutoff][found], all.ndcg[cutoff][place]);
+      EXPECT_EQ(few.hits[cutoff][found], all.hits[cutoff][place]);
+    }
+    ++found;
+  }
+  EXPECT_EQ(found, few.users.size());
+}
+
 TEST(RankingFiguresTest, BestItemsLeaveOutTheExcludedAndBreakTiesByNumber) {
   const std::vector<float> scores = {1.0F, 3.0F, 2.0F, 3.0F, 3.0F};
   const std::vector<std::int32_t> excluded = {3};

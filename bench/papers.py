@@ -183,14 +183,14 @@ def values_of(trials, user, claim):
     return differences(trials, user, figure, ranker, other)
 
 
-def verdict_of(agreements):
+def verdict_of(agreements, how=BETTER):
     if not agreements:
         return "not run yet"
     for outcome, word in ((True, "reproduced"), (False, "contradicted")):
         if all(one is outcome for one in agreements):
             return f"**{word}**"
     if all(one is None for one in agreements):
-        return "no difference found"
+        return "not decided" if how == SAME else "no difference found"
     parts = [f"{sum(one is outcome for one in agreements)} {word}"
              for outcome, word in ((True, "reproduced"), (False, "contradicted"), (None, "open")) if outcome in agreements]
     return f"mixed: {', '.join(parts)}"
@@ -224,7 +224,7 @@ def claims_table():
     rows = []
     for place, claim in enumerate(CLAIMS, start=1):
         text, agreements = compared(claim[3], lambda trials, user: values_of(trials, user, claim), claim[5], claim[4])
-        rows.append([str(place), claim[2], f"{claim[0]}: {claim[1]}", text, verdict_of(agreements)])
+        rows.append([str(place), claim[2], f"{claim[0]}: {claim[1]}", text, verdict_of(agreements, claim[5])])
     return markdown(["", "claim", "where it is printed", "our difference", "verdict"], rows)
 
 
@@ -232,10 +232,10 @@ def verdicts_table():
     counts = {}
     for claim in CLAIMS:
         _, agreements = compared(claim[3], lambda trials, user: values_of(trials, user, claim), claim[5], claim[4])
-        verdict = verdict_of(agreements).replace("*", "").split(":")[0]
+        verdict = verdict_of(agreements, claim[5]).replace("*", "").split(":")[0]
         counts.setdefault(claim[0], {}).setdefault(verdict, 0)
         counts[claim[0]][verdict] += 1
-    kinds = ["reproduced", "contradicted", "mixed", "no difference found", "not run yet"]
+    kinds = ["reproduced", "contradicted", "mixed", "no difference found", "not decided", "not run yet"]
     rows = [[paper, *(str(found.get(kind, 0)) for kind in kinds)] for paper, found in counts.items()]
     return markdown(["paper", *kinds], rows)
 

@@ -73,6 +73,7 @@ class Papers(unittest.TestCase):
         for agreements, verdict in (([True, True], "**reproduced**"), ([False], "**contradicted**"), ([None], "no difference found"),
                                     ([], "not run yet"), ([True, None, False], "mixed: 1 reproduced, 1 contradicted, 1 open")):
             self.assertEqual(papers.verdict_of(agreements), verdict)
+        self.assertEqual(papers.verdict_of([None], papers.SAME), "not decided")
 
     def test_notices_tables_that_differ(self):
         (self.folder / "docs").mkdir()

@@ -35,6 +35,7 @@ struct TimedPass {
 double median_rate(const std::vector<TimedPass>& passes, double TimedPass::*count,
                    double TimedPass::*seconds) {
   std::vector<double> rates;
+  rates.reserve(passes.size());
   for (const TimedPass& pass : passes) rates.push_back(pass.*count / pass.*seconds);
   return spread_of(std::move(rates)).median;
 }

@@ -41,6 +41,7 @@ std::vector<ordered_json> compared_with_first(std::span<const RankingFigures> ju
     add_tests("hit", judged[0].cutoffs, judged[0].hits, judged[other].hits, tests);
   }
   std::vector<double> p_values;
+  p_values.reserve(tests.size());
   for (const FigureTest& test : tests) p_values.push_back(test.p);
   const std::vector<double> adjusted = holm_adjusted(p_values);
   std::vector<ordered_json> comparisons;

@@ -313,8 +313,9 @@ def sources_table():
         machine = found["machine"]
         rows.append([f"[{path.stem}](papers/{path.name})", f"`configs/papers/{found['study']}.toml`, {found['source']}",
                      f"{found['rounds']:,}", f"{len(found['folds'])} × {len(found['seeds'])}",
+                     "all" if len(found["trials"]) == found["planned"] else f"{len(found['trials'])} of {found['planned']}",
                      f"{machine['date']}, {machine['processor']}, {machine['cores']} cores"])
-    return markdown(["file", "experiment", "rounds", "folds × seeds", "run"], rows)
+    return markdown(["file", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
 
 
 DIGITS["cndcg_early"] = 1
@@ -364,7 +365,9 @@ def add(study, data, out, program):
     machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "date": manifest["started"][:10]}
     origin = config["data"]["source"]
     found = {"machine": machine, "study": study, "source": origin if origin.startswith("synth:") else DATA[data.split("-")[0]],
-             "rounds": config["protocol"]["rounds"], "seeds": manifest["seeds"], "folds": config["data"]["folds"], "trials": []}
+             "rounds": config["protocol"]["rounds"], "seeds": manifest["seeds"], "folds": config["data"]["folds"],
+             "planned": len(rankers) * len(config["clicks"]["models"]) * len(config["data"]["folds"]) * len(manifest["seeds"]),
+             "trials": []}
     lines = ",\n".join(json.dumps(trial) for trial in trials)
     FILES.mkdir(exist_ok=True)
     text = json.dumps(found, indent=1, ensure_ascii=False).replace('"trials": []', f'"trials": [\n{lines}\n]')

@@ -7,8 +7,8 @@
 namespace olrank {
 
 /// Factorisations: mter, mter-s, mter-sa, efm, bprmf and nmf. Which kind reads which is in the table of
-/// kinds. Jia, PhD thesis, UVA 2022, prints no values of MTER's; these were chosen by validation on the
-/// generator's default reviews, docs/RECOMMEND.md.
+/// kinds. Jia, PhD thesis, UVA 2022, prints no values of MTER's; c, d, the cores' step, λ_F and λ_B were
+/// chosen by validation on the generator's default reviews, docs/RECOMMEND.md.
 struct FactorSettings {
   std::int64_t dimension = 20;
   std::int64_t user_dimension = 15;     // a

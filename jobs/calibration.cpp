@@ -14,12 +14,6 @@ constexpr std::int64_t kWarmUp = 2;
 
 }  // namespace
 
-CostShape shape_of_stages(const StageSeconds& stages, std::int64_t queries, double covered) {
-  CostShape shape;
-  for (const auto& [name, points] : stages) shape += CostShape(points, queries, covered);
-  return shape;
-}
-
 Calibration calibrate(Trial& trial, const TrialSettings& settings, std::int64_t queries, double seconds,
                       std::int64_t most_rounds) {
   Calibration calibration;

@@ -9,6 +9,7 @@
 #include "core/data/dataset.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"
+#include "core/text/output_form.h"
 #include "models/model_scorer.h"
 
 namespace olrank {
@@ -20,9 +21,6 @@ struct EnumNames<ListFormat> {
   static constexpr std::array values = {std::pair{ListFormat::kTrec, std::string_view("trec")},
                                         std::pair{ListFormat::kScores, std::string_view("scores")}};
 };
-
-/// Receives the output text, in the order of the data.
-using TextSink = std::function<void(std::string_view)>;
 
 /// Scores and ranks all queries of `data`, whose features match the model: writes lines of a TREC run, best
 /// first, or one score per document. The output does not depend on the number of threads. Throws

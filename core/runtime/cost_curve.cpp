@@ -204,4 +204,10 @@ double CostCurve::seconds(std::int64_t from, std::int64_t to) const {
   return std::max(0.0, at(to) - at(from));
 }
 
+CostShape shape_of_stages(const StageSeconds& stages, std::int64_t queries, double covered) {
+  CostShape shape;
+  for (const auto& [name, points] : stages) shape += CostShape(points, queries, covered);
+  return shape;
+}
+
 }  // namespace olrank

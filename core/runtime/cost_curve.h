@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace olrank {
@@ -66,5 +68,12 @@ class CostCurve {
   mutable CostShape shape_;
   mutable std::vector<double> until_;  // seconds of the bins before each one
 };
+
+/// Seconds of the same rounds, by stage.
+using StageSeconds = std::map<std::string, std::vector<RoundSeconds>>;
+
+/// Each stage is extrapolated by itself, as only some grow with the history: their growth would be lost in
+/// the variation of the others. `covered`: the share of the trial's rounds that was played.
+CostShape shape_of_stages(const StageSeconds& stages, std::int64_t queries, double covered);
 
 }  // namespace olrank

@@ -4,30 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
-#include "core/settings/toml_document.h"
 #include "core/text/nearest.h"
 #include "recommend/recommender_kinds.h"
 
 namespace olrank {
 namespace {
-
-/// Calls use(entry) for the entries of the document's [recommend].
-template <class Use>
-void for_entries(const TomlDocument& document, std::string_view other, Use use) {
-  const Schema& schema = RecommendSettings::schema();
-  for (const TomlDocument::Table& table : document.tables) {
-    if (!other.empty() && table.name == other) continue;
-    if (table.name != schema.table) {
-      std::vector<std::string> known = {schema.table};
-      if (!other.empty()) known.emplace_back(other);
-      throw InvalidArgument(fmt::format("{}: 'olrank recommend' has no table '{}'. {}", table.origin,
-                                        table.name, did_you_mean(table.name, known)));
-    }
-    for (const TomlDocument::Entry& entry : table.entries) use(entry);
-  }
-}
 
 void refuse_unread(const RecommendSettings& settings, std::string_view key, const std::string& origin) {
   if (kind_reads(settings.kind, key)) return;
@@ -54,34 +39,25 @@ RecommendSettings resolve_recommend_settings(const TomlDocument& document,
                                              std::span<const SettingOverride> overrides,
                                              std::string_view other) {
   const Schema& schema = RecommendSettings::schema();
+  const SettingSources sources(document, overrides);
+  std::vector<std::string> tables = {schema.table};
+  if (!other.empty()) tables.emplace_back(other);
+  sources.require_tables(tables, "olrank recommend");
   RecommendSettings settings;
   // The kind decides the defaults of the rest.
-  for_entries(document, other, [&](const TomlDocument::Entry& entry) {
-    if (entry.key != "kind") return;
-    assign_setting(schema, &settings, entry.key, entry.value, entry.origin);
-    require_known_kind(std::string(name_of(settings.kind)), entry.origin);
+  std::string origin_of_kind;
+  sources.apply(schema, &settings, [&](const std::string& key, const std::string& origin) {
+    if (key == "kind") origin_of_kind = origin;
+    return key == "kind";
   });
-  for (const SettingOverride& override : overrides) {
-    if (override.table != schema.table) {
-      throw InvalidArgument(fmt::format("{}: 'olrank recommend' has no table '{}', only [recommend].",
-                                        override.origin, override.table));
-    }
-    if (override.key != "kind") continue;
-    assign_setting_text(schema, &settings, override.key, override.text, override.origin);
-    require_known_kind(std::string(name_of(settings.kind)), override.origin);
-  }
+  if (!origin_of_kind.empty()) require_known_kind(std::string(name_of(settings.kind)), origin_of_kind);
   settings = default_settings(settings.kind);
-  for_entries(document, other, [&](const TomlDocument::Entry& entry) {
-    if (entry.key == "kind") return;
-    const bool known = schema.find(entry.key) != nullptr;
-    assign_setting(schema, &settings, entry.key, entry.value, known ? entry.origin : entry.key_origin);
-    refuse_unread(settings, entry.key, entry.origin);
+  std::vector<std::pair<std::string, std::string>> given;
+  sources.apply(schema, &settings, [&](const std::string& key, const std::string& origin) {
+    if (key != "kind") given.emplace_back(key, origin);
+    return key != "kind";
   });
-  for (const SettingOverride& override : overrides) {
-    if (override.key == "kind") continue;
-    assign_setting_text(schema, &settings, override.key, override.text, override.origin);
-    refuse_unread(settings, override.key, override.origin);
-  }
+  for (const auto& [key, origin] : given) refuse_unread(settings, key, origin);
   check_recommend_settings(settings);
   return settings;
 }

@@ -54,38 +54,6 @@ void check_table(const TomlDocument::Table& table) {
   }
 }
 
-/// The sources of settings in increasing precedence: the file, then the command line.
-class SettingSources {
- public:
-  SettingSources(const TomlDocument& document, std::span<const SettingOverride> overrides)
-      : document_(document), overrides_(overrides) {}
-
-  /// Assigns the settings of a table that occurs once.
-  void apply(const Schema& schema, void* object) const {
-    for (const auto& table : document_.tables) {
-      if (table.name == schema.table) apply_file(schema, object, table);
-    }
-    for (const auto& override : overrides_) {
-      if (override.table == schema.table) apply_override(schema, object, override);
-    }
-  }
-
-  static void apply_file(const Schema& schema, void* object, const TomlDocument::Table& table) {
-    for (const auto& entry : table.entries) {
-      const bool known = schema.find(entry.key) != nullptr;
-      assign_setting(schema, object, entry.key, entry.value, known ? entry.origin : entry.key_origin);
-    }
-  }
-
-  static void apply_override(const Schema& schema, void* object, const SettingOverride& override) {
-    assign_setting_text(schema, object, override.key, override.text, override.origin);
-  }
-
- private:
-  const TomlDocument& document_;
-  std::span<const SettingOverride> overrides_;
-};
-
 /// The protocol decides the defaults of other tables, so it is read first.
 ProtocolName chosen_protocol(const SettingSources& sources) {
   ProtocolSettings chosen;
@@ -110,7 +78,7 @@ std::optional<StudySettings> resolve_study(const TomlDocument& document,
 
 UserSettings resolve_user(const TomlDocument::Table& table, const ClickSettings& clicks) {
   UserSettings user = UserSettings::defaults(clicks);
-  SettingSources::apply_file(UserSettings::schema(), &user, table);
+  SettingSources::apply_table(UserSettings::schema(), &user, table);
   return user;
 }
 

@@ -53,16 +53,11 @@ class RankerSource {
   template <class Wanted>
   void apply(RankerSettings& ranker, Wanted wanted) const {
     const Schema& schema = RankerSettings::schema();
-    if (table_ != nullptr) {
-      for (const auto& entry : table_->entries) {
-        const bool known = schema.find(entry.key) != nullptr;
-        assign_setting(schema, &ranker, entry.key, entry.value, known ? entry.origin : entry.key_origin);
-      }
-    }
+    if (table_ != nullptr) SettingSources::apply_table(schema, &ranker, *table_);
     if (ranker.name.empty()) ranker.name = name_of(ranker.kind);
     for (const SettingOverride& override : overrides_) {
       if (applies_to(override, ranker) && wanted(override))
-        assign_setting_text(schema, &ranker, override.key, override.text, override.origin);
+        SettingSources::apply_override(schema, &ranker, override);
     }
   }
 

@@ -5,20 +5,10 @@
 #include <vector>
 
 #include "core/protocol.h"
-#include "core/settings/toml_document.h"
+#include "core/settings/setting_sources.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
-
-/// A setting from the command line or the environment. It overrides the file; later overrides win over
-/// earlier ones.
-struct SettingOverride {
-  std::string table;
-  std::string ranker;  // the ranker's name; empty: all rankers
-  std::string key;
-  std::string text;
-  std::string origin;  // "--alpha", "--set ranker.alpha", "OLRANK_RANKER_ALPHA"
-};
 
 /// What happens to a setting that its ranker ignores: an error, or nothing.
 enum class IgnoredSettings { kRefuse, kDrop };

@@ -7,8 +7,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/settings/toml_document.h"
-#include "core/text/nearest.h"
 
 namespace olrank {
 namespace {
@@ -18,21 +16,6 @@ struct Given {
   std::string key;
   std::string origin;
 };
-
-const Schema& schema_of(const std::string& table, std::string_view origin) {
-  std::vector<std::string> names;
-  for (const auto& [schema, defaults] : train_tables()) {
-    if (schema->table == table) return *schema;
-    names.push_back(schema->table);
-  }
-  throw InvalidArgument(
-      fmt::format("{}: 'olrank train' has no table '{}'. {}", origin, table, did_you_mean(table, names)));
-}
-
-void* object_of(TrainConfiguration& configuration, const Schema& schema) {
-  if (&schema == &DataSettings::schema()) return &configuration.data;
-  return &configuration.train;
-}
 
 void check(const TrainConfiguration& configuration, const std::vector<Given>& given) {
   for (const auto& [key, origin] : given) {
@@ -63,27 +46,18 @@ std::span<const SchemaWithDefaults> train_tables() {
 
 TrainConfiguration resolve_train_configuration(const std::optional<std::filesystem::path>& file,
                                                std::span<const SettingOverride> overrides) {
+  const TomlDocument document = file ? read_toml(*file) : TomlDocument{};
+  const SettingSources sources(document, overrides);
+  sources.require_tables(std::array{DataSettings::schema().table, LabelSettings::schema().table},
+                         "olrank train");
   TrainConfiguration configuration;
   std::vector<Given> given;
-  const auto note = [&](const Schema& schema, const std::string& key, const std::string& origin) {
-    if (&schema == &LabelSettings::schema()) given.push_back({key, origin});
-  };
-  const TomlDocument document = file ? read_toml(*file) : TomlDocument{};
-  for (const TomlDocument::Table& table : document.tables) {
-    const Schema& schema = schema_of(table.name, table.origin);
-    for (const TomlDocument::Entry& entry : table.entries) {
-      const bool known = schema.find(entry.key) != nullptr;
-      assign_setting(schema, object_of(configuration, schema), entry.key, entry.value,
-                     known ? entry.origin : entry.key_origin);
-      note(schema, entry.key, entry.origin);
-    }
-  }
-  for (const SettingOverride& override : overrides) {
-    const Schema& schema = schema_of(override.table, override.origin);
-    assign_setting_text(schema, object_of(configuration, schema), override.key, override.text,
-                        override.origin);
-    note(schema, override.key, override.origin);
-  }
+  sources.apply(DataSettings::schema(), &configuration.data);
+  sources.apply(LabelSettings::schema(), &configuration.train,
+                [&](const std::string& key, const std::string& origin) {
+                  given.push_back({key, origin});
+                  return true;
+                });
   check(configuration, given);
   return configuration;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
-#include "jobs/calibration.h"
+#include "core/runtime/cost_curve.h"
 
 namespace olrank {
 namespace {

@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <string>
 
-#include "apps/command.h"
 #include "core/runtime/execution_context.h"
+#include "core/text/output_form.h"
 
 namespace olrank {
 
 /// A study of recommenders.
-struct StudyRequest {
+struct RecommenderStudyRequest {
   std::string file;
   std::string out;
   int threads = available_threads();
@@ -19,7 +19,8 @@ struct StudyRequest {
 
 /// Whether a file has the table of such a study.
 bool is_recommend_study(const std::filesystem::path& file);
-/// Returns the exit code.
-int run_recommend_study(const StudyRequest& request, const OutputFlags& output);
+/// Trains what the folder lacks, then writes and prints the table. Returns the exit code.
+int run_recommender_study(const RecommenderStudyRequest& request, const std::string& command,
+                          const OutputForm& form, const TextSink& print);
 
 }  // namespace olrank

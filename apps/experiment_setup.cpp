@@ -184,7 +184,7 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
   std::vector<std::string_view> elsewhere = {"name", "start_from"};
   for (const Setting& setting : RankerSettings::schema().settings) {
-    if (is_as_before(ranker, setting.key)) elsewhere.emplace_back(setting.key);
+    if (is_left_out_of_recipe(ranker, setting.key)) elsewhere.emplace_back(setting.key);
   }
   std::string recipe = settings_without(RankerSettings::schema(), &ranker, elsewhere);
   if (const auto start = start_model_of(ranker))

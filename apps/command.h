@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "core/text/output_form.h"
+
 namespace olrank {
 
 /// The flags that every command has, and the whole command line.
@@ -16,6 +18,7 @@ struct OutputFlags {
 
   /// The columns that tables on standard output may take; 0 is no limit.
   int columns() const;
+  OutputForm form() const { return {json, columns()}; }
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/eval_comparison.h"
-#include "apps/eval_request.h"
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/settings/choice.h"
 #include "core/settings/value.h"
 #include "core/text/nearest.h"
+#include "jobs/eval_comparison.h"
+#include "jobs/eval_request.h"
 
 namespace olrank {
 namespace {

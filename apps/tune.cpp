@@ -5,21 +5,21 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/configuration.h"
-#include "apps/dry_run.h"
 #include "apps/experiment_flags.h"
-#include "apps/experiment_run.h"
-#include "apps/experiment_setup.h"
 #include "apps/recommend/study_request.h"
 #include "apps/setting_flags.h"
-#include "apps/sweep.h"
-#include "apps/tuning_tables.h"
-#include "apps/winners.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/text/counted.h"
+#include "jobs/dry_run.h"
+#include "jobs/experiment_run.h"
+#include "jobs/experiment_setup.h"
+#include "jobs/settings/configuration.h"
+#include "jobs/tuning/sweep.h"
+#include "jobs/tuning/tuning_tables.h"
+#include "jobs/tuning/winners.h"
 #include "models/ranker_factory.h"
 
 namespace olrank {
@@ -77,9 +77,10 @@ class Tuning {
   void dry_run(const OutputFlags& output) const {
     const auto points = std::ssize(grid_);
     const auto winners = static_cast<std::int64_t>(trials_of(expected_test()).size());
-    print_dry_run(tuning_, plan_, output,
-                  {{"grid_points", "grid points on the validation set.", points},
-                   {"test_trials", "additional trials of the winners on the test set.", winners}});
+    fmt::print("{}", dry_run_output(
+                         tuning_, plan_, output.form(),
+                         {{"grid_points", "grid points on the validation set.", points},
+                          {"test_trials", "additional trials of the winners on the test set.", winners}}));
   }
 
   int run(const OutputFlags& output) {

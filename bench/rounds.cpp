@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/product_unit.h"
+#include "bench/product_unit.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
 #include "core/error.h"

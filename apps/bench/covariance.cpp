@@ -4,14 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "apps/bench/alpha_calibration.h"
 #include "apps/bench/commands.h"
-#include "apps/bench/study_rankers.h"
-#include "apps/configuration.h"
-#include "apps/dry_run.h"
 #include "apps/experiment_flags.h"
-#include "apps/experiment_run.h"
-#include "apps/experiment_setup.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -19,6 +13,12 @@
 #include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
 #include "core/text/counted.h"
+#include "jobs/covariance/alpha_calibration.h"
+#include "jobs/covariance/study_rankers.h"
+#include "jobs/dry_run.h"
+#include "jobs/experiment_run.h"
+#include "jobs/experiment_setup.h"
+#include "jobs/settings/configuration.h"
 #include "report/study_exports.h"
 
 namespace olrank {
@@ -75,7 +75,7 @@ class CovarianceStudy {
       extra_counts.push_back(
           {"calibration_trials", "additional trials of the calibration.", std::ssize(trials_of(of_alpha))});
     }
-    print_dry_run(whole, plan, output, extra_counts);
+    fmt::print("{}", dry_run_output(whole, plan, output.form(), extra_counts));
   }
 
   int run(const OutputFlags& output) {

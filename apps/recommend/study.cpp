@@ -11,10 +11,7 @@
 #include <vector>
 
 #include "apps/recommend/commands.h"
-#include "apps/recommend/recommend_configuration.h"
-#include "apps/recommend/recommender_folder.h"
 #include "apps/recommend/recommender_tables.h"
-#include "apps/recommend/study_cells.h"
 #include "apps/recommend/study_request.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -30,7 +27,9 @@
 #include "core/text/counted.h"
 #include "core/text/csv.h"
 #include "core/text/text_table.h"
-#include "sim/output_folder.h"
+#include "jobs/output_folder.h"
+#include "jobs/recommending/recommend_configuration.h"
+#include "jobs/recommending/study_cells.h"
 
 namespace olrank {
 namespace {
@@ -130,12 +129,12 @@ class RecommenderStudyRun {
     }
     const ReviewParts& parts = parts_of(cell.settings, context);
     plan_recommender_memory(cell.settings, parts, context.threads(), available_memory());
-    RecommenderRun run(cell.settings, parts);
+    RecommenderRun run(cell.settings, parts, context);
     while (!run.finished()) {
-      run.advance(context);
+      run.advance();
       if (InterruptGuard::requested() != 0) return std::nullopt;
     }
-    ordered_json summary = recommender_summary(cell.settings, parts, run, context);
+    ordered_json summary = run.summary();
     summary["settings"] = recipe;
     write_file_atomically(file, dump_json(summary, 2) + "\n");
     return summary;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/eval_request.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "jobs/eval_request.h"
 #include "tests/core/metrics/small_data.h"
 #include "tests/support/temporary_folder.h"
 

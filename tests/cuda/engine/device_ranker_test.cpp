@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/resident_network.h"
+#include "jobs/checkpoint_writer.h"
 #include "models/neural/device_ranker.h"
-#include "sim/checkpoint_writer.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/emulator.h"
 #endif

@@ -145,10 +145,10 @@ void observe_past_pairs(OnlineRanker& ranker, RoundContext& context, const Rando
 }
 
 std::unique_ptr<OnlineRanker> ranker_for(const RoundSizes& sizes, const RandomQueries& queries) {
-  const DeviceHome home{
+  const RankerDevice place{
       sizes.gpu.value_or(0), queries.all(), sizes.docs, {queries.all().values, 0, sizes.features}, 0};
   return make_ranker(settings_of(sizes), sizes.features, TrialKeys::of(1, 1, "perfect"), kCutoff,
-                     {.home = sizes.gpu ? &home : nullptr});
+                     {.device = sizes.gpu ? &place : nullptr});
 }
 
 std::map<std::string, double> stages_of(const StageClock& clock) {

@@ -184,7 +184,7 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
   std::vector<std::string_view> elsewhere = {"name", "start_from"};
   for (const Setting& setting : RankerSettings::schema().settings) {
-    if (is_as_before(ranker, setting.key)) elsewhere.emplace_back(setting.key);
+    if (is_left_out_of_recipe(ranker, setting.key)) elsewhere.emplace_back(setting.key);
   }
   std::string recipe = settings_without(RankerSettings::schema(), &ranker, elsewhere);
   if (const auto start = start_model_of(ranker))
@@ -292,9 +292,9 @@ ExperimentRanker::Make maker_on_gpus(const RankerSettings& ranker, std::int64_t 
   return [ranker, cutoff, slots, folds, ranks](const RankerData& data, const TrialKeys& keys) {
     const std::int64_t documents = matrix_bytes(data.train) + matrix_bytes(data.eval_docs);
     const std::int64_t memory = slots.bytes_on(slots.tightest(documents, folds), documents, folds);
-    const DeviceHome home{slots.gpu_of(data.slot).index,     data.train, data.most_docs, data.eval_docs,
-                          std::max<std::int64_t>(1, memory), ranks};
-    return make_ranker(ranker, data.train.features, keys, cutoff, {.home = &home});
+    const RankerDevice place{slots.gpu_of(data.slot).index,     data.train, data.most_docs, data.eval_docs,
+                             std::max<std::int64_t>(1, memory), ranks};
+    return make_ranker(ranker, data.train.features, keys, cutoff, {.device = &place});
   };
 }
 

@@ -50,10 +50,7 @@ std::shared_ptr<Posterior> posterior_after(std::int64_t pairs, const NetworkShap
   for (std::int64_t done = 0; done < pairs; done += kAtOnce) {
     const std::int64_t count = std::min(kAtOnce, pairs - done);
     Documents seen(shape, 2 * count, static_cast<std::uint32_t>(done + 7), threads);
-    std::vector<PreferencePair> observed;
-    observed.reserve(length(count));
-    for (std::int32_t pair = 0; pair < count; ++pair) observed.push_back({2 * pair, 2 * pair + 1});
-    posterior->observe(seen.context, seen.rows(), observed);
+    posterior->observe(seen.context, seen.rows(), pairs_of_rows(0, count));
   }
   return posterior;
 }

@@ -1,5 +1,3 @@
-#include "cuda/engine/block_posterior.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "core/learning/block_probes.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/posterior_status.h"
+#include "cuda/engine/resident_forms.h"
 #include "cuda/ops/block_covariance.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -18,13 +17,11 @@ std::vector<double> directions_of(const BlockTable& blocks) {
   return block_directions(sizes);
 }
 
-class BlockPosterior : public ResidentPosterior {
+class ResidentBlocks : public ResidentPosterior {
  public:
-  BlockPosterior(const ResidentPosteriorSpec& spec, std::int64_t first_layer, std::string_view form,
-                 Stream stream)
-      : spec_(spec),
-        form_(form),
-        blocks_(spec.shape, first_layer),
+  ResidentBlocks(const PosteriorSpec& spec, Stream stream)
+      : ResidentPosterior(spec),
+        blocks_(spec.shape, first_layer_of(spec.covariance, spec.shape)),
         roots_(blocks_.numbers),
         directions_(std::span<const double>(directions_of(blocks_))),
         products_(directions_.size()),
@@ -66,7 +63,6 @@ class BlockPosterior : public ResidentPosterior {
   }
 
   std::int64_t pairs() const override { return pairs_; }
-  std::string_view form() const override { return form_; }
   std::int64_t bytes() const override {
     const std::int64_t fixed =
         roots_.size() + directions_.size() + products_.size() + energies_.size() + found_.size();
@@ -78,7 +74,7 @@ class BlockPosterior : public ResidentPosterior {
     state.put("device.block_roots", roots_.to_host());
     state.put("device.block_products", products_.to_host());
     state.put("device.block_energies", energies_.to_host());
-    state.put("device.log_det", status_.read().log_det);
+    status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
     pairs_ = state.get_one<std::int64_t>("device.block_pairs");
@@ -91,7 +87,7 @@ class BlockPosterior : public ResidentPosterior {
     load_into("device.block_roots", roots_);
     load_into("device.block_products", products_);
     load_into("device.block_energies", energies_);
-    status_.set({state.get_one<double>("device.log_det"), 0});
+    status_.load(state);
   }
 
  private:
@@ -102,8 +98,6 @@ class BlockPosterior : public ResidentPosterior {
 
   BlockProbes probes() { return {kBlockProbes, directions_.data(), products_.data(), energies_.data()}; }
 
-  ResidentPosteriorSpec spec_;
-  std::string_view form_;
   BlockTable blocks_;
   DeviceArray<double> roots_;
   DeviceArray<double> directions_;  // of the probes: they are always the same
@@ -118,10 +112,8 @@ class BlockPosterior : public ResidentPosterior {
 
 }  // namespace
 
-std::unique_ptr<ResidentPosterior> make_block_posterior(const ResidentPosteriorSpec& spec,
-                                                        std::int64_t first_layer, std::string_view form,
-                                                        Stream stream) {
-  return std::make_unique<BlockPosterior>(spec, first_layer, form, stream);
+std::unique_ptr<ResidentPosterior> make_resident_blocks(const PosteriorSpec& spec, Stream stream) {
+  return std::make_unique<ResidentBlocks>(spec, stream);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

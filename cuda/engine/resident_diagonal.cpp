@@ -1,19 +1,18 @@
-#include "cuda/engine/diagonal_posterior.h"
-
 #include <vector>
 
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/posterior_status.h"
+#include "cuda/engine/resident_forms.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/theory_alpha.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-class DiagonalPosterior : public ResidentPosterior {
+class ResidentDiagonal : public ResidentPosterior {
  public:
-  DiagonalPosterior(const ResidentPosteriorSpec& spec, Stream stream)
-      : spec_(spec), diagonal_(spec.shape.parameters()), root_(spec.shape.parameters()) {
+  ResidentDiagonal(const PosteriorSpec& spec, Stream stream)
+      : ResidentPosterior(spec), diagonal_(spec.shape.parameters()), root_(spec.shape.parameters()) {
     reset_diagonal(stream, spec.shape, spec.lambda, spec.scale, state());
   }
 
@@ -32,7 +31,6 @@ class DiagonalPosterior : public ResidentPosterior {
 
   const CovarianceStatus* status() const override { return status_.get(); }
   std::int64_t pairs() const override { return pairs_; }
-  std::string_view form() const override { return "diagonal"; }
   std::int64_t bytes() const override {
     return 2 * spec_.shape.parameters() * static_cast<std::int64_t>(sizeof(double)) + workspace_.bytes();
   }
@@ -41,7 +39,7 @@ class DiagonalPosterior : public ResidentPosterior {
     saved.put("device.diagonal_pairs", pairs_);
     saved.put("device.diagonal", diagonal_.to_host());
     saved.put("device.diagonal_root", root_.to_host());
-    saved.put("device.log_det", status_.read().log_det);
+    status_.save(saved);
   }
   void load(Stream, StateReader& saved) override {
     pairs_ = saved.get_one<std::int64_t>("device.diagonal_pairs");
@@ -50,13 +48,12 @@ class DiagonalPosterior : public ResidentPosterior {
     copy_to_device(std::span<const double>(numbers), diagonal_.data());
     saved.get_into("device.diagonal_root", std::span(numbers));
     copy_to_device(std::span<const double>(numbers), root_.data());
-    status_.set({saved.get_one<double>("device.log_det"), 0});
+    status_.load(saved);
   }
 
  private:
   DiagonalState state() { return {diagonal_.data(), root_.data()}; }
 
-  ResidentPosteriorSpec spec_;
   DeviceArray<double> diagonal_;
   DeviceArray<double> root_;
   GrowingArray<double> workspace_;
@@ -66,9 +63,8 @@ class DiagonalPosterior : public ResidentPosterior {
 
 }  // namespace
 
-std::unique_ptr<ResidentPosterior> make_diagonal_posterior(const ResidentPosteriorSpec& spec,
-                                                           Stream stream) {
-  return std::make_unique<DiagonalPosterior>(spec, stream);
+std::unique_ptr<ResidentPosterior> make_resident_diagonal(const PosteriorSpec& spec, Stream stream) {
+  return std::make_unique<ResidentDiagonal>(spec, stream);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

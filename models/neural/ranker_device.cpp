@@ -1,4 +1,4 @@
-#include "models/neural/device_home.h"
+#include "models/neural/ranker_device.h"
 
 #include <fmt/format.h>
 
@@ -11,25 +11,25 @@
 
 namespace olrank {
 
-std::optional<int> libtorch_gpu(const DeviceHome* home) {
-  return home == nullptr ? std::nullopt : home->libtorch_number(home->device);
+std::optional<int> libtorch_gpu(const RankerDevice* device) {
+  return device == nullptr ? std::nullopt : device->libtorch_number(device->gpu);
 }
 
 FormPolicy::Room room_on_device(const RankerSettings& settings, const ModelSize& size,
-                                const DeviceHome& home, bool grows_in_place) {
+                                const RankerDevice& device, bool grows_in_place) {
   constexpr double kFloatBytes = sizeof(float);
   constexpr double kDoubleBytes = sizeof(double);
   constexpr double kWhileDoubling = 3.0;  // the old array and one of twice the size
   constexpr double kTermBytes = 128.0;    // of a document's terms and their index
   constexpr double kPartialSums = 264.0;  // of a gradient, at most so many
   const auto p = static_cast<double>(size.parameters());
-  const auto most_docs = static_cast<double>(home.most_docs);
+  const auto most_docs = static_cast<double>(device.most_docs);
   const double of_shown = static_cast<double>(size.inputs + 2 * size.tangents.factors()) * kFloatBytes;
   const double of_doc = static_cast<double>(size.inputs + size.arrays_of_pass()) * kFloatBytes;
   FormPolicy::Room room;
-  room.bytes = covariance_memory(settings.posterior, home.memory);
+  room.bytes = covariance_memory(settings.posterior, device.memory);
   room.home = grows_in_place ? PosteriorHome::kDevice : PosteriorHome::kOlderDevice;
-  room.most_docs = home.most_docs;
+  room.most_docs = device.most_docs;
   room.beside = p * (kPartialSums + 8.0) * kDoubleBytes + most_docs * (of_shown + most_docs * kDoubleBytes);
   if (const RetrainingRule rule = retraining_rule(settings.trainer); rule.replays()) {
     constexpr double kParameters = 3.0;  // of θ at the reference, its gradient, and a sample's linear term
@@ -37,7 +37,7 @@ FormPolicy::Room room_on_device(const RankerSettings& settings, const ModelSize&
     room.beside += kParameters * p * kDoubleBytes + sampled_docs * (of_doc + kTermBytes);
   }
   room.beside_per_doc = kWhileDoubling * (of_doc + kTermBytes);
-  room.docs = home.train.docs;
+  room.docs = device.train.docs;
   return room;
 }
 

@@ -1,5 +1,3 @@
-#include "cuda/engine/inducing_posterior.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -10,6 +8,7 @@
 #include "core/learning/dictionary_roll.h"
 #include "cuda/engine/inducing_covariance.h"
 #include "cuda/engine/inducing_dictionary.h"
+#include "cuda/engine/resident_forms.h"
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/tangent_factors.h"
@@ -20,18 +19,10 @@ namespace {
 constexpr std::int64_t kRows = DictionaryPolicy::kRows;
 static_assert(kRows <= kMostPairsPerBatch);
 
-/// Pairs of rows `first` to `first + 2 · count`, winner then loser.
-std::vector<PreferencePair> places_of(std::int64_t first, std::int64_t count) {
-  std::vector<PreferencePair> places;
-  for (auto row = static_cast<std::int32_t>(2 * first); row < 2 * (first + count); row += 2)
-    places.push_back({row, row + 1});
-  return places;
-}
-
-class InducingPosterior : public ResidentPosterior {
+class ResidentInducing : public ResidentPosterior {
  public:
-  InducingPosterior(const ResidentPosteriorSpec& spec, Products& products)
-      : spec_(spec),
+  ResidentInducing(const PosteriorSpec& spec, Products& products)
+      : ResidentPosterior(spec),
         products_(&products),
         roll_(DictionaryPolicy(spec.budget)),
         dictionary_(made_dictionary()),
@@ -79,7 +70,6 @@ class InducingPosterior : public ResidentPosterior {
 
   std::int64_t pairs() const override { return roll_.pairs(); }
   std::int64_t kept_pairs() const override { return window_->pairs(); }
-  std::string_view form() const override { return "inducing"; }
   std::int64_t bytes() const override {
     return dictionary_->bytes() + (other_dictionary_ ? other_dictionary_->bytes() : 0) +
            (other_window_ ? other_window_->bytes() : 0) + covariance_.bytes() + window_->bytes() +
@@ -244,7 +234,7 @@ class InducingPosterior : public ResidentPosterior {
     left_size_ = dictionary_->members();
     left_.reserve(stream, left_size_, left_size_);
     add_projections(stream, leaving, left_);
-    const std::vector<PreferencePair> places = places_of(leaving, window_->pairs() - leaving);
+    const std::vector<PreferencePair> places = pairs_of_rows(leaving, window_->pairs() - leaving);
     if (!other_window_) other_window_ = std::make_unique<ResidentPairs>(spec_.shape);
     other_window_->clear();
     places_.assign(stream, places);
@@ -292,7 +282,6 @@ class InducingPosterior : public ResidentPosterior {
     return width_error(width_sq.value_or(v_y), v_y, y_a_y);
   }
 
-  ResidentPosteriorSpec spec_;
   Products* products_;
   DictionaryRoll roll_;
   std::unique_ptr<InducingDictionary> dictionary_;
@@ -321,9 +310,8 @@ class InducingPosterior : public ResidentPosterior {
 
 }  // namespace
 
-std::unique_ptr<ResidentPosterior> make_inducing_posterior(const ResidentPosteriorSpec& spec,
-                                                           Products& products) {
-  return std::make_unique<InducingPosterior>(spec, products);
+std::unique_ptr<ResidentPosterior> make_resident_inducing(const PosteriorSpec& spec, Products& products) {
+  return std::make_unique<ResidentInducing>(spec, products);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,5 +1,3 @@
-#include "cuda/engine/block_posterior.h"
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -7,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "cuda/engine/resident_posterior.h"
+#include "cuda/engine/resident_forms.h"
 #include "cuda/engine/watched_posterior.h"
 #include "cuda/runtime/work.h"
 #include "models/posterior/posterior.h"
@@ -22,29 +20,30 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kBlockDocs = 12;
-constexpr DeviceCovariance kBlockForms[] = {DeviceCovariance::kUnitBlocks, DeviceCovariance::kLastLayer};
+constexpr Covariance kBlockForms[] = {Covariance::kUnitBlocks, Covariance::kLastLayer};
 
 NetworkShape block_shape() {
   return standard_shape(5, 4, 3);
 }
 
-device::ResidentPosteriorSpec block_spec() {
-  return {block_shape(), 0.3, 0.125, {}};
+PosteriorSpec block_spec(Covariance covariance) {
+  PosteriorSpec spec;
+  spec.shape = block_shape();
+  spec.covariance = covariance;
+  spec.lambda = 0.3;
+  spec.scale = 0.125;
+  return spec;
 }
 
-Covariance on_cpu_of(DeviceCovariance covariance) {
-  return covariance == DeviceCovariance::kUnitBlocks ? Covariance::kUnitBlocks : Covariance::kLastLayer;
-}
-
-class BlockPosteriorTest : public KernelTest {
+class ResidentBlocksTest : public KernelTest {
  protected:
   void SetUp() override {
     KernelTest::SetUp();
     if (!IsSkipped()) products_ = std::make_unique<DefaultProducts>();
   }
 
-  std::unique_ptr<device::ResidentPosterior> made(DeviceCovariance covariance) {
-    return device::make_resident_posterior(covariance, block_spec(), products_->products);
+  std::unique_ptr<device::ResidentPosterior> made(Covariance covariance) {
+    return device::make_resident_posterior(block_spec(covariance), products_->products);
   }
 
   std::unique_ptr<DefaultProducts> products_;
@@ -63,7 +62,7 @@ class BlockQuery {
   }
 
   const std::vector<PreferencePair>& pairs() const { return chosen_; }
-  device::FactorRows rows() { return {rows_.data(), kBlockDocs, block_spec().shape.factors()}; }
+  device::FactorRows rows() { return {rows_.data(), kBlockDocs, block_shape().factors()}; }
   std::vector<double> m_by(device::ResidentPosterior& posterior) {
     posterior.gram(nullptr, rows(), m_.data());
     const std::vector<double> m = m_.to_host();
@@ -98,23 +97,17 @@ void play_rounds(device::ResidentPosterior& posterior, std::uint64_t first, std:
     BlockQuery(100 + round).observe_in(posterior);
 }
 
-TEST_P(BlockPosteriorTest, MatchesTheCpu) {
-  for (const DeviceCovariance covariance : kBlockForms) {
+TEST_P(ResidentBlocksTest, MatchesTheCpu) {
+  for (const Covariance covariance : kBlockForms) {
     const auto on_device = made(covariance);
     ExecutionContext context;
-    PosteriorSpec spec;
-    spec.shape = block_spec().shape;
-    spec.covariance = on_cpu_of(covariance);
-    spec.lambda = block_spec().lambda;
-    spec.scale = block_spec().scale;
-    const auto on_cpu = make_posterior(spec);
-    EXPECT_EQ(on_device->form(), on_cpu->form());
+    const auto on_cpu = make_posterior(block_spec(covariance));
     for (std::uint64_t round = 0; round < 6; ++round) {
       BlockQuery query(100 + round);
       const std::vector<double> m = query.m_by(*on_device);
       const auto at = [&](std::int64_t i, std::int64_t j) { return m[i * (i + 1) / 2 + j]; };
       const std::vector<float> factors = random_factors(block_shape(), kBlockDocs, 100 + round);
-      const TangentFactors view = view_of(block_spec().shape, factors);
+      const TangentFactors view = view_of(block_shape(), factors);
       std::vector<double> expected(kBlockDocs * kBlockDocs);
       on_cpu->width_sq(context, view, expected);
       for (std::int64_t i = 0; i < kBlockDocs; ++i) {
@@ -133,21 +126,21 @@ TEST_P(BlockPosteriorTest, MatchesTheCpu) {
 }
 
 // What planning expects against what is allocated.
-TEST_P(BlockPosteriorTest, TakesTheMemoryThatIsPlanned) {
-  for (const DeviceCovariance covariance : kBlockForms) {
+TEST_P(ResidentBlocksTest, TakesTheMemoryThatIsPlanned) {
+  for (const Covariance covariance : kBlockForms) {
     const auto posterior = made(covariance);
     const auto first = posterior->bytes();
     BlockQuery(4, 37).observe_in(*posterior);
-    const double planned = block_bytes({block_spec().shape, PosteriorHome::kDevice, 37, kBlockDocs, 37},
-                                       on_cpu_of(covariance));
+    const double planned =
+        block_bytes({block_shape(), PosteriorHome::kDevice, 37, kBlockDocs, 37}, covariance);
     EXPECT_GT(posterior->bytes(), first);
     EXPECT_LE(static_cast<double>(posterior->bytes()), planned);
     EXPECT_GE(static_cast<double>(3 * posterior->bytes()), planned);
   }
 }
 
-TEST_P(BlockPosteriorTest, ALongRoundIsObservedInParts) {
-  for (const DeviceCovariance covariance : kBlockForms) {
+TEST_P(ResidentBlocksTest, ALongRoundIsObservedInParts) {
+  for (const Covariance covariance : kBlockForms) {
     const auto at_once = made(covariance);
     const auto one_by_one = made(covariance);
     BlockQuery query(4, 37);
@@ -157,12 +150,13 @@ TEST_P(BlockPosteriorTest, ALongRoundIsObservedInParts) {
       query.observe_latest_in(*one_by_one, s, 1);
     }
     EXPECT_EQ(at_once->pairs(), 37);
-    EXPECT_TRUE(all_near(query.m_by(*at_once), query.m_by(*one_by_one), 0.0, 1e-10)) << at_once->form();
+    EXPECT_TRUE(all_near(query.m_by(*at_once), query.m_by(*one_by_one), 0.0, 1e-10))
+        << at_once->spec().name();
   }
 }
 
-TEST_P(BlockPosteriorTest, ALoadedPosteriorContinuesToTheSameBits) {
-  for (const DeviceCovariance covariance : kBlockForms) {
+TEST_P(ResidentBlocksTest, ALoadedPosteriorContinuesToTheSameBits) {
+  for (const Covariance covariance : kBlockForms) {
     const auto posterior = made(covariance);
     play_rounds(*posterior, 0, 6);
     StateWriter state;
@@ -179,12 +173,12 @@ TEST_P(BlockPosteriorTest, ALoadedPosteriorContinuesToTheSameBits) {
     StateWriter after_loading;
     posterior->save(after);
     loaded->save(after_loading);
-    EXPECT_EQ(after_loading.bytes(), after.bytes()) << posterior->form();
+    EXPECT_EQ(after_loading.bytes(), after.bytes()) << posterior->spec().name();
   }
 }
 
-TEST_P(BlockPosteriorTest, MemoryDoesNotGrow) {
-  for (const DeviceCovariance covariance : kBlockForms) {
+TEST_P(ResidentBlocksTest, MemoryDoesNotGrow) {
+  for (const Covariance covariance : kBlockForms) {
     const auto posterior = made(covariance);
     play_rounds(*posterior, 0, 1);
     const std::int64_t bytes = posterior->bytes();
@@ -193,10 +187,10 @@ TEST_P(BlockPosteriorTest, MemoryDoesNotGrow) {
     const std::int64_t allocations = emulation::allocations_on_device();
     query.observe_in(*posterior);
     posterior->own_drift(nullptr);
-    EXPECT_EQ(emulation::allocations_on_device(), allocations) << posterior->form();
+    EXPECT_EQ(emulation::allocations_on_device(), allocations) << posterior->spec().name();
 #endif
     play_rounds(*posterior, 1, 8);
-    EXPECT_EQ(posterior->bytes(), bytes) << posterior->form();
+    EXPECT_EQ(posterior->bytes(), bytes) << posterior->spec().name();
   }
 }
 
@@ -214,8 +208,8 @@ void save_with_wrong_roots(const device::ResidentPosterior& posterior, StateWrit
   wrong.put("device.log_det", reader.get_one<double>("device.log_det"));
 }
 
-TEST_P(BlockPosteriorTest, DriftIsTheErrorOfTheRoots) {
-  const auto posterior = made(DeviceCovariance::kUnitBlocks);
+TEST_P(ResidentBlocksTest, DriftIsTheErrorOfTheRoots) {
+  const auto posterior = made(Covariance::kUnitBlocks);
   EXPECT_LT(posterior->own_drift(nullptr), 1e-14);
   play_rounds(*posterior, 0, 12);
   EXPECT_LT(posterior->own_drift(nullptr), 1e-11);
@@ -227,9 +221,9 @@ TEST_P(BlockPosteriorTest, DriftIsTheErrorOfTheRoots) {
   EXPECT_NEAR(posterior->own_drift(nullptr), 1.001 * 1.001 - 1.0, 1e-8);
 }
 
-TEST_P(BlockPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
-  const auto posterior = made(DeviceCovariance::kUnitBlocks);
-  const auto measured = made(DeviceCovariance::kUnitBlocks);
+TEST_P(ResidentBlocksTest, MeasuringLeavesTheLatestGramAlone) {
+  const auto posterior = made(Covariance::kUnitBlocks);
+  const auto measured = made(Covariance::kUnitBlocks);
   play_rounds(*posterior, 0, 3);
   play_rounds(*measured, 0, 3);
   BlockQuery query(6);
@@ -240,14 +234,14 @@ TEST_P(BlockPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
   EXPECT_EQ(query.m_by(*measured), query.m_by(*posterior));
 }
 
-TEST_P(BlockPosteriorTest, ADriftBeyondTheBoundIsAWarning) {
-  auto often = block_spec();
+TEST_P(ResidentBlocksTest, ADriftBeyondTheBoundIsAWarning) {
+  auto often = block_spec(Covariance::kUnitBlocks);
   often.checks.every = 3;
-  device::WatchedPosterior watched(DeviceCovariance::kUnitBlocks, often, products_->products);
+  device::WatchedPosterior watched(often, products_->products);
   BlockQuery(7).observe_in(watched);  // checked without a warning
   StateWriter state;
   state.put_text("device.form", "unit-blocks");
-  save_with_wrong_roots(*made(DeviceCovariance::kUnitBlocks), state);
+  save_with_wrong_roots(*made(Covariance::kUnitBlocks), state);
   state.put("device.unchecked", std::int64_t{0});
   StateReader reader(state.bytes(), "memory");
   watched.load(nullptr, reader);
@@ -257,12 +251,12 @@ TEST_P(BlockPosteriorTest, ADriftBeyondTheBoundIsAWarning) {
   EXPECT_EQ(warnings.count("unit-blocks"), 1) << "once";
 }
 
-TEST_P(BlockPosteriorTest, LostWidthsAreAnError) {
-  device::WatchedPosterior watched(DeviceCovariance::kLastLayer, block_spec(), products_->products);
+TEST_P(ResidentBlocksTest, LostWidthsAreAnError) {
+  device::WatchedPosterior watched(block_spec(Covariance::kLastLayer), products_->products);
   EXPECT_THROW(watched.repair(nullptr), NumericError);
 }
 
-OLRANK_KERNEL_TESTS(BlockPosteriorTest);
+OLRANK_KERNEL_TESTS(ResidentBlocksTest);
 
 }  // namespace
 }  // namespace olrank

@@ -19,8 +19,8 @@ struct ModelSize;
 
 /// The device that a ranker runs on, its memory, and the documents that the ranker will rank and score.
 /// Networks in closed form share the device's copy of these documents.
-struct DeviceHome {
-  int device = 0;
+struct RankerDevice {
+  int gpu = 0;                 // as CUDA numbers the visible ones
   FeatureMatrix train;         // has to outlive the ranker, as does `eval_docs`
   std::int64_t most_docs = 0;  // of a query
   FeatureMatrix eval_docs;
@@ -28,18 +28,18 @@ struct DeviceHome {
   RankGroup* ranks = nullptr;  // whose devices have shares of an ensemble's members; outlives the ranker
 
   // What modules need there; tests give emulated ones.
-  std::function<std::unique_ptr<DevicePosterior>(const DevicePosteriorRequest&)> make_posterior =
+  std::function<std::unique_ptr<DevicePosterior>(int gpu, const PosteriorSpec&)> make_posterior =
       make_device_posterior;
   std::function<std::optional<int>(int gpu)> libtorch_number = libtorch_number_of;
 };
 
-/// The GPU on which LibTorch computes the modules of a ranker; none without a home.
-std::optional<int> libtorch_gpu(const DeviceHome* home);
+/// The GPU on which LibTorch computes the modules of a ranker; none without a device.
+std::optional<int> libtorch_gpu(const RankerDevice* device);
 
 /// What a covariance may take on the device, next to the network, a query's view, the history and its
 /// training, whose arrays double.
 FormPolicy::Room room_on_device(const RankerSettings& settings, const ModelSize& size,
-                                const DeviceHome& home, bool grows_in_place);
+                                const RankerDevice& device, bool grows_in_place);
 
 /// Why a ranker cannot run on a device, as a clause; nothing if it can.
 std::optional<std::string> why_not_on_device(const RankerSettings& settings);

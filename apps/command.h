@@ -36,10 +36,12 @@ class Command {
 };
 
 std::unique_ptr<Command> make_bench_command();
+std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_data_command();
 std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_info_command();
+std::unique_ptr<Command> make_man_command();
 std::unique_ptr<Command> make_rank_command();
 std::unique_ptr<Command> make_recommend_command();
 std::unique_ptr<Command> make_report_command();

@@ -85,6 +85,9 @@ class ServeCommand : public Command {
     const auto ranker = std::find_if(tables.begin(), tables.end(),
                                      [](const auto& table) { return table.schema->table == "ranker"; });
     flags_.declare(app, std::span(ranker, 1));
+    app.get_option("--ranker")
+        ->type_name(kinds_of_services())
+        ->description("ranking and learning method [default: olranknet]");
   }
 
   int run(const OutputFlags& output) override {

@@ -46,6 +46,10 @@ std::int64_t Model::features() const {
   return scorer_->features();
 }
 
+bool Model::normalises_by_query() const {
+  return scorer_->model().normaliser.kind == Normalisation::kQueryMinmax;
+}
+
 std::vector<double> Model::score(std::span<const float> docs, std::span<const std::int64_t> offsets) const {
   const std::int64_t width = features();
   const std::int64_t rows = std::ssize(docs) / width;

@@ -300,6 +300,18 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
   return service;
 }
 
+std::string kinds_of_services() {
+  std::string names;
+  for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
+    const RankerKindRow& row = row_of(kind);
+    // The lists of duels and of toprank belong to the round that learns from them.
+    const bool ranks_ahead = row.bandit != BanditUse::kDuels && kind != RankerKind::kTopRank;
+    if (row.needs_labels || row.is_external || !ranks_ahead) continue;
+    names += (names.empty() ? "" : "|") + std::string(name);
+  }
+  return names;
+}
+
 std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory) {
   const ServiceIdentity& identity = service.identity;
   if (row_of(identity.ranker.kind).needs_labels) {

@@ -41,6 +41,9 @@ struct ResolvedService {
 /// The folder's service, or a new one. Throws InvalidArgument if the request contradicts the folder.
 ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request);
 
+/// The names of the kinds of rankers that a service can have: "pairrank|olranknet|…".
+std::string kinds_of_services();
+
 /// The ranker before round 1, with at most `memory` bytes for its covariance. Throws InvalidArgument for
 /// kinds that a service does not support.
 std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory);

@@ -90,7 +90,12 @@ TrainingPage page_of(const TrainConfiguration& configuration, const std::vector<
   page.title = fmt::format("{}, {}, on {}", name_of(configuration.train.loss),
                            network_name(configuration.train.network), data_name(configuration));
   page.ndcg_name = fmt::format("NDCG@{}", configuration.train.cutoff);
-  page.configuration = print_train_configuration(configuration);
+  TrainConfiguration shown_settings = configuration;  // with numbers where 0 stands for them
+  LabelSettings& train = shown_settings.train;
+  train.epochs = train.most_epochs();
+  if (train.optimizer == LabelOptimizer::kAdam && train.learning_rate == 0.0)
+    train.learning_rate = LabelSettings::kAdamStep;
+  page.configuration = print_train_configuration(shown_settings);
   const std::string key = ndcg_key(configuration);
   for (const auto& [name, interval] : means_of(models)) {
     if (name != key) continue;

@@ -25,7 +25,7 @@ except ModuleNotFoundError:
     sys.exit(77)
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
-REAL_DATA = pathlib.Path(os.environ.get("OLRANK_DATA_DIR", "../shared/data")) / "mq2008"
+REAL_DATA = pathlib.Path(os.environ.get("OLRANK_REAL_DATA", "../shared/data")) / "mq2008"
 ROUNDS = 60
 # The program scores in float32, by sums of up to 100 numbers in a few partial sums: 6e-8 of the absolute terms for each
 # of some 15 additions in a row, where the terms of inner sums count as they reach the score.
@@ -294,7 +294,7 @@ class Traces(unittest.TestCase):
 
     def mq2008(self):
         if not REAL_DATA.is_dir():
-            self.skipTest("MQ2008 is not here: set OLRANK_DATA_DIR to the folder that holds mq2008")
+            self.skipTest("MQ2008 is not here: set OLRANK_REAL_DATA to the folder that holds mq2008")
         return REAL_DATA, letor_queries([REAL_DATA / f"S{part}.txt.gz" for part in (1, 2, 3)])
 
     def trace(self, data, *arguments):

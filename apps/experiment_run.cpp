@@ -14,7 +14,7 @@
 #include "core/settings/enum_names.h"
 #include "core/text/counted.h"
 #include "report/findings.h"
-#include "report/page.h"
+#include "report/report_page.h"
 #include "sim/summary_table.h"
 
 namespace olrank {

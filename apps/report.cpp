@@ -16,7 +16,7 @@
 #include "report/exports.h"
 #include "report/figure_files.h"
 #include "report/latex_table.h"
-#include "report/page.h"
+#include "report/report_page.h"
 #include "sim/output_folder.h"
 #include "sim/summary_table.h"
 

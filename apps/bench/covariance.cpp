@@ -19,7 +19,8 @@
 #include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
 #include "core/text/counted.h"
-#include "report/study_exports.h"
+#include "report/exports.h"
+#include "report/study_text.h"
 
 namespace olrank {
 namespace {

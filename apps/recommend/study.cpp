@@ -26,10 +26,10 @@
 #include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
 #include "core/statistics/mean_interval.h"
-#include "core/statistics/paired_test.h"
 #include "core/text/counted.h"
 #include "core/text/csv.h"
 #include "core/text/text_table.h"
+#include "report/compare.h"
 #include "sim/output_folder.h"
 
 namespace olrank {
@@ -211,8 +211,9 @@ class RecommenderStudyRun {
         std::vector<double> differences = other->figures(name, study.few_reviews);
         for (std::size_t seed = 0; seed < differences.size(); ++seed)
           differences[seed] = values[seed] - differences[seed];
-        entry[name]["difference"] = number_or_null(mean_of(differences));
-        if (differences.size() > 1) entry[name]["p"] = number_or_null(paired_t_p(differences));
+        const PairedTest test = compared(0, 1, {std::move(differences)}).test;
+        entry[name]["difference"] = number_or_null(test.difference.mean);
+        if (test.difference.units > 1) entry[name]["p"] = number_or_null(test.t_p);
       }
       if (row.summaries.front()["test"].contains("cold_start")) entry["cold_start"] = cold_start(row);
       table.push_back(entry);

@@ -7,7 +7,7 @@
 
 #include "apps/bench/generalisation/generalisation_plan.h"
 #include "core/statistics/mean_interval.h"
-#include "report/line_figure.h"
+#include "report/plot.h"
 
 namespace olrank {
 
@@ -42,7 +42,7 @@ struct NamedFigure {
   std::string name;  // of its file
   char experiment = 'A';
   std::string caption;
-  LineFigure figure;
+  Plot figure;
 };
 
 struct GeneralisationFindings {

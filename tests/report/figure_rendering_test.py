@@ -13,6 +13,8 @@ from synthetic_experiment import ranker, write_experiment
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+# The files of a family: fontconfig, which all these programs use, comes with one of them on Debian.
+FONTS = (("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"), ("LiberationSans-Regular.ttf", "LiberationSans-Bold.ttf"))
 DOCUMENTS = pathlib.Path(__file__).parents[2] / "docs"
 FIGURES = ("perfect-offline-ndcg-difference", "perfect-offline-ndcg", "perfect-quality-against-time", "perfect-time-by-stage", "perfect-width-ratio")
 # Of 255, over squares of a figure. Programs place letters and edges differently by parts of a pixel; a line of another colour
@@ -36,6 +38,21 @@ def cairosvg():
 
 def size_of(drawing):
     return tuple(int(float(value)) for value in re.search(r'width="(\S+)" height="(\S+)"', drawing.read_text()).groups())
+
+
+def bring_fonts(folder):
+    """Leaves the programs one family to draw with: of several, each program chooses another."""
+    installed = {file.name: file for file in pathlib.Path("/usr/share/fonts").rglob("*.ttf")}
+    family = next((names for names in FONTS if installed.keys() >= set(names)), None)
+    if family is None:
+        skip("neither DejaVu Sans nor Liberation Sans is installed: package fonts-dejavu-core")
+    (folder / "fonts").mkdir()
+    for name in family:
+        (folder / "fonts" / name).symlink_to(installed[name])
+    (folder / "fonts.conf").write_text(
+        f"<fontconfig><dir>{folder}/fonts</dir><cachedir>{folder}/font-cache</cachedir>"
+        "<match target='font'><edit name='hinting' mode='assign'><bool>false</bool></edit></match></fontconfig>\n")
+    os.environ["FONTCONFIG_FILE"] = str(folder / "fonts.conf")
 
 
 def run(*command):
@@ -96,6 +113,7 @@ def main():
     complaints = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
+        bring_fonts(folder)
         experiment = write_experiment(folder / "e", [ranker(name) for name in ("full", "diagonal", "ensemble", "pdgd")],
                                       seeds=range(1, 6), extras=True)
         run(PROGRAM, "report", experiment, "--quiet", "--figures", folder / "f", "--figures-format", "svg,pdf")

@@ -1,6 +1,6 @@
-"""clang-tidy's short list on changed code: what differs from OLRANK_TIDY_BASE, else from the common ancestor with
-origin's main branch, else from the commit before."""
+"""clang-tidy's short list on changed code."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from tracked_files import SOURCE_FOLDERS
+from tracked_files import SOURCE_FOLDERS, changed_files
 
 
 def skip(reason):
@@ -18,24 +18,12 @@ def skip(reason):
     sys.exit(77)
 
 
-def git(*arguments):
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
 tool = next((name for name in ("clang-tidy-14", "clang-tidy") if shutil.which(name)), None)
 if tool is None:
     skip("clang-tidy is not installed")
-head = git("rev-parse", "HEAD")
-if head is None:
-    skip("this folder is no git checkout, so nothing says what has changed")
-base = os.environ.get("OLRANK_TIDY_BASE") or git("merge-base", "HEAD", "origin/main")
-if base is None or base == head:
-    base = git("rev-parse", "HEAD~1")
+base, changed = changed_files()
 if base is None:
-    skip("there is no earlier commit to compare with")
-
-changed = set(git("diff", "--name-only", base).splitlines()) | set(git("ls-files", "--others", "--exclude-standard").splitlines())
+    skip(changed)
 files = sorted(name for name in changed
                if name.endswith(".cpp") and name.split("/")[0] in SOURCE_FOLDERS and name.split("/")[0] != "tests"
                and pathlib.Path(name).exists())
@@ -65,11 +53,10 @@ if not files:
     sys.exit(0)
 with tempfile.TemporaryDirectory() as folder:
     pathlib.Path(folder, "compile_commands.json").write_text(json.dumps(commands))
-    at_once = min(len(os.sched_getaffinity(0)), len(files))
-    jobs = [subprocess.Popen([tool, "--quiet", "-p", folder, *files[start::at_once]], stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL, text=True) for start in range(at_once)]
-    outputs = [job.communicate()[0] for job in jobs]
-print("".join(outputs)[-8000:])
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        jobs = list(pool.map(lambda name: subprocess.run([tool, "--quiet", "-p", folder, name], stdout=subprocess.PIPE,
+                                                         stderr=subprocess.DEVNULL, text=True), files))
+print("".join(job.stdout for job in jobs)[-8000:])
 if any(job.returncode != 0 for job in jobs):
     sys.exit(f"clang-tidy has something to say about {len(files)} files changed since {base[:12]}")
 print(f"{len(files)} files changed since {base[:12]} are clean")

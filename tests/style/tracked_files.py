@@ -1,9 +1,10 @@
 """The files of this checkout, for the checks beside it: git's list, or the tree where there is no git."""
 
+import os
 import pathlib
 import subprocess
 
-SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "examples", "library", "models", "report", "serve", "sim", "tests")
+SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "examples", "library", "models", "recommend", "report", "serve", "sim", "tests")
 
 
 def tracked(*suffixes):
@@ -19,3 +20,22 @@ def tracked(*suffixes):
 
 def sources():
     return [path for path in tracked(".h", ".cpp", ".cu", ".cuh") if path.parts[0] in SOURCE_FOLDERS]
+
+
+def changed_files():
+    """The commit to compare with, and the names of the files that differ from it: OLRANK_TIDY_BASE, else the common ancestor
+    with origin's main branch, else the commit before. Without a commit, None and the reason."""
+
+    def git(*arguments):
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    head = git("rev-parse", "HEAD")
+    if head is None:
+        return None, "this folder is no git checkout, so nothing says what has changed"
+    base = os.environ.get("OLRANK_TIDY_BASE") or git("merge-base", "HEAD", "origin/main")
+    if base is None or base == head:
+        base = git("rev-parse", "HEAD~1")
+    if base is None:
+        return None, "there is no earlier commit to compare with"
+    return base, {*git("diff", "--name-only", base).splitlines(), *git("ls-files", "--others", "--exclude-standard").splitlines()}

@@ -1,4 +1,4 @@
-#include "report/curves.h"
+#include "report/comparison.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,10 @@
+#include "report/plot.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <stdexcept>
 #include <string>
-
-#include "report/bar_figure.h"
-#include "report/difference_figure.h"
-#include "report/line_figure.h"
-#include "report/scatter_figure.h"
 
 namespace olrank {
 namespace {
@@ -19,17 +16,17 @@ std::size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
-LineFigure two_lines() {
-  LineFigure figure;
+Plot two_lines() {
+  Plot figure;
   figure.title = "Quality";
-  figure.lines = {
+  figure.series = {
       {"first", 0, {{0, 0.1, 0.0, 0.2, 3}, {100, 0.4, 0.3, 0.5, 3}}},
       {"second", 1, {{0, 0.1, std::nan(""), std::nan(""), 1}, {50, 0.2, std::nan(""), std::nan(""), 1}}}};
   return figure;
 }
 
-TEST(LineFigure, DrawsBandsOnlyForLinesWithIntervals) {
-  const Drawing drawing = draw_lines(two_lines());
+TEST(LinePlot, DrawsBandsOnlyForLinesWithIntervals) {
+  const Drawing drawing = draw(two_lines());
   EXPECT_EQ(count(drawing.body, "class=\"band"), 1U);
   EXPECT_EQ(count(drawing.body, "class=\"line "), 2U);
   EXPECT_EQ(count(drawing.body, ">first</text>"), 1U);
@@ -39,71 +36,71 @@ TEST(LineFigure, DrawsBandsOnlyForLinesWithIntervals) {
   EXPECT_NE(drawing.description.find("second: 0.1 at round 0, 0.2 at round 50. "), std::string::npos);
 }
 
-TEST(LineFigure, BaselineIsDashedAndWithinTheFrame) {
-  LineFigure figure = two_lines();
-  const std::string csv = lines_csv(figure);
+TEST(LinePlot, BaselineIsDashedAndWithinTheFrame) {
+  Plot figure = two_lines();
+  const std::string csv = plot_csv(figure);
   figure.baseline = {"random", 0, {{0, 0.01, std::nan(""), std::nan(""), 3}, {100, 0.01, 0.0, -1.0, 3}}};
-  const Drawing drawing = draw_lines(figure);
+  const Drawing drawing = draw(figure);
   EXPECT_EQ(count(drawing.body, "class=\"line base\""), 1U);
   EXPECT_EQ(count(drawing.body, ">random</text>"), 1U);
   EXPECT_EQ(count(drawing.body, "class=\"band"), 1U);  // of the first line, not of the baseline
   EXPECT_NE(drawing.description.find("random: 0.01 at round 0, 0.01 at round 100. "), std::string::npos);
   // Its numbers come last.
-  EXPECT_EQ(lines_csv(figure), csv + "random,0,0.01,,,3\nrandom,100,0.01,0,-1,3\n");
+  EXPECT_EQ(plot_csv(figure), csv + "random,0,0.01,,,3\nrandom,100,0.01,0,-1,3\n");
 }
 
-TEST(LineFigure, DrawsConstantsSinglePointsAndNoLines) {
-  LineFigure figure = two_lines();
-  for (FigureLine& line : figure.lines) {
-    for (LinePoint& point : line.points) point = {point.x, 0.0, 0.0, 0.0, 2};
+TEST(LinePlot, DrawsConstantsSinglePointsAndNoLines) {
+  Plot figure = two_lines();
+  for (PlotSeries& line : figure.series) {
+    for (PlotPoint& point : line.points) point = {point.x, 0.0, 0.0, 0.0, 2};
   }
-  EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
-  figure.lines[0].points.resize(1);
-  figure.lines[1].points.clear();
-  EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
-  figure.lines.clear();
-  EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
+  EXPECT_EQ(count(draw(figure).body, "nan"), 0U);
+  figure.series[0].points.resize(1);
+  figure.series[1].points.clear();
+  EXPECT_EQ(count(draw(figure).body, "nan"), 0U);
+  figure.series.clear();
+  EXPECT_EQ(count(draw(figure).body, "nan"), 0U);
 }
 
-TEST(LineFigure, DrawsThePartsOfAMeanAsThinLines) {
-  LineFigure figure = two_lines();
+TEST(LinePlot, DrawsThePartsOfAMeanAsThinLines) {
+  Plot figure = two_lines();
   figure.bands = false;
-  figure.lines[0].parts = {{{0, 0.1}, {100, 0.3}}, {{0, 0.1}, {100, 0.9}}};
-  const Drawing drawing = draw_lines(figure);
+  figure.series[0].parts = {{{0, 0.1}, {100, 0.3}}, {{0, 0.1}, {100, 0.9}}};
+  const Drawing drawing = draw(figure);
   EXPECT_EQ(count(drawing.body, "class=\"lead s0\" opacity"), 2U);
   EXPECT_EQ(count(drawing.body, "class=\"band"), 0U);
   EXPECT_EQ(count(drawing.body, ">0.8</text>"), 1U);  // the frame holds them
 }
 
-TEST(LineFigure, ThinsOutLongLines) {
-  LineFigure figure;
-  figure.lines = {{"long", 0, {}}};
+TEST(LinePlot, ThinsOutLongLines) {
+  Plot figure;
+  figure.series = {{"long", 0, {}}};
   for (int round = 0; round <= 1000; ++round) {
-    figure.lines[0].points.push_back({1.0 * round, 0.5, std::nan(""), std::nan(""), 1});
-    if (round == 0) figure.lines[0].parts.emplace_back();
-    figure.lines[0].parts[0].emplace_back(round, 0.5);
+    figure.series[0].points.push_back({1.0 * round, 0.5, std::nan(""), std::nan(""), 1});
+    if (round == 0) figure.series[0].parts.emplace_back();
+    figure.series[0].parts[0].emplace_back(round, 0.5);
   }
-  const Drawing drawing = draw_lines(figure);
+  const Drawing drawing = draw(figure);
   EXPECT_LT(count(drawing.body, "L"), 700U);
   EXPECT_NE(drawing.description.find("0.5 at round 1,000"), std::string::npos);
 }
 
-TEST(LineFigure, CutsOffBandsThatWouldFlattenTheLines) {
-  LineFigure figure = two_lines();
-  figure.lines[0].points[1].high = 1000.0;
-  EXPECT_EQ(count(draw_lines(figure).body, ">1,000</text>"), 0U);
-  figure.whole_bands = true;
-  EXPECT_EQ(count(draw_lines(figure).body, ">1,000</text>"), 1U);
+TEST(LinePlot, CutsOffBandsThatWouldFlattenTheLines) {
+  Plot figure = two_lines();
+  figure.series[0].points[1].high = 1000.0;
+  EXPECT_EQ(count(draw(figure).body, ">1,000</text>"), 0U);
+  figure.whole_intervals = true;
+  EXPECT_EQ(count(draw(figure).body, ">1,000</text>"), 1U);
 }
 
-TEST(LineFigure, ExportsItsNumbersAsCsv) {
-  EXPECT_EQ(lines_csv(two_lines()),
+TEST(LinePlot, ExportsItsNumbersAsCsv) {
+  EXPECT_EQ(plot_csv(two_lines()),
             "ranker,round,mean,low,high,trials\nfirst,0,0.1,0,0.2,3\nfirst,100,0.4,0.3,0.5,3\n"
             "second,0,0.1,,,1\nsecond,50,0.2,,,1\n");
 }
 
 TEST(Drawing, StandaloneFileHasADescription) {
-  Drawing drawing = draw_lines(two_lines());
+  Drawing drawing = draw(two_lines());
   drawing.title = "<&>";
   const std::string file = standalone_svg(drawing, Theme::kLight);
   for (const char* words : {"xmlns=\"http://www.w3.org/2000/svg\"", "role=\"img\"",
@@ -112,9 +109,9 @@ TEST(Drawing, StandaloneFileHasADescription) {
 }
 
 TEST(Drawing, StandaloneFileHasLiteralColoursOfItsTheme) {
-  LineFigure figure = two_lines();
-  figure.lines[0].name = "of class=\"line s0\"";  // an odd name stays as it is
-  const Drawing drawing = draw_lines(figure);
+  Plot figure = two_lines();
+  figure.series[0].name = "of class=\"line s0\"";  // an odd name stays as it is
+  const Drawing drawing = draw(figure);
   const std::string light = standalone_svg(drawing, Theme::kLight);
   const std::string dark = standalone_svg(drawing, Theme::kDark);
   for (const std::string& file : {light, dark}) {
@@ -135,42 +132,50 @@ TEST(Drawing, LaterStylesOverrideEarlierOnes) {
   EXPECT_THROW(literal_styles("<path class=\"line unknown\"/>", Theme::kLight), std::logic_error);
 }
 
-TEST(BarFigure, StacksPartsUpToTheTotal) {
-  const BarFigure figure{"Time", "", "ms", {"rank", "train"}, {{"slow", {1.0, 3.0}}, {"fast", {0.5, 0.0}}}};
-  const Drawing drawing = draw_bars(figure);
+TEST(BarPlot, StacksPartsUpToTheTotal) {
+  const Plot figure{PlotKind::kBars,
+                    "Time",
+                    "",
+                    "",
+                    "ms",
+                    {"rank", "train"},
+                    {{"slow", 0, {{0.0, 1.0}, {0.0, 3.0}}}, {"fast", 1, {{0.0, 0.5}, {0.0, 0.0}}}}};
+  const Drawing drawing = draw(figure);
   EXPECT_EQ(count(drawing.body, "class=\"part"), 3U);  // none for a part of 0
   EXPECT_EQ(count(drawing.body, "width=\"300.0\""), 1U);
   EXPECT_EQ(count(drawing.body, ">4 ms</text>"), 1U);
-  EXPECT_EQ(bars_csv(figure), "ranker,rank,train\nslow,1,3\nfast,0.5,0\n");
+  EXPECT_EQ(plot_csv(figure), "ranker,rank,train\nslow,1,3\nfast,0.5,0\n");
 }
 
-TEST(ScatterFigure, DrawsEveryPointWithItsInterval) {
-  const ScatterFigure figure{
-      "Quality",
-      "",
-      "ms",
-      "NDCG",
-      {{"a", 0, 0.01, 0.3, 0.25, 0.35}, {"b", 1, 1.0, 0.4, std::nan(""), std::nan("")}}};
-  const Drawing drawing = draw_scatter(figure);
+TEST(ScatterPlot, DrawsEveryPointWithItsInterval) {
+  const Plot figure{PlotKind::kScatter,
+                    "Quality",
+                    "",
+                    "ms",
+                    "NDCG",
+                    {},
+                    {{"a", 0, {{0.01, 0.3, 0.25, 0.35}}}, {"b", 1, {{1.0, 0.4}}}}};
+  const Drawing drawing = draw(figure);
   EXPECT_EQ(count(drawing.body, "class=\"mark"), 2U);
   EXPECT_EQ(count(drawing.body, "class=\"lead"), 1U);
   EXPECT_EQ(count(drawing.body, ">0.1</text>"), 1U);  // a logarithmic axis
-  EXPECT_EQ(scatter_csv(figure), "ranker,ms,NDCG,low,high\na,0.01,0.3,0.25,0.35\nb,1,0.4,,\n");
+  EXPECT_EQ(plot_csv(figure), "ranker,ms,NDCG,low,high\na,0.01,0.3,0.25,0.35\nb,1,0.4,,\n");
 }
 
-DifferenceFigure three_differences() {
-  DifferenceFigure figure;
+Plot three_differences() {
+  Plot figure;
+  figure.kind = PlotKind::kDifferences;
   figure.title = "Minus full";
   figure.x_name = "difference";
   figure.variant_name = "m";
-  figure.rows = {{"diagonal", "8", 1, -0.02, -0.03, -0.01, true},
-                 {"diagonal", "16", 1, 0.01, -0.01, 0.03, false},
-                 {"none", "8", 2, 0.0, std::nan(""), std::nan(""), false}};
+  figure.series = {{"diagonal", 1, {{0.0, -0.02, -0.03, -0.01}}, {}, "8", true},
+                   {"diagonal", 1, {{0.0, 0.01, -0.01, 0.03}}, {}, "16"},
+                   {"none", 2, {{0.0, 0.0}}, {}, "8"}};
   return figure;
 }
 
-TEST(DifferenceFigure, FillsTheMarksOfSignificantDifferences) {
-  const Drawing drawing = draw_differences(three_differences());
+TEST(DifferencePlot, FillsTheMarksOfSignificantDifferences) {
+  const Drawing drawing = draw(three_differences());
   EXPECT_EQ(count(drawing.body, "class=\"mark"), 1U);
   EXPECT_EQ(count(drawing.body, "class=\"hollow"), 2U);
   EXPECT_EQ(count(drawing.body, "class=\"bar"), 2U);
@@ -178,29 +183,28 @@ TEST(DifferenceFigure, FillsTheMarksOfSignificantDifferences) {
   EXPECT_EQ(drawing.description,
             "diagonal, m 8: −0.02 (−0.03 to −0.01), significant. diagonal, m 16: 0.01 (−0.01 to 0.03). "
             "none, m 8: 0. ");
-  EXPECT_EQ(differences_csv(three_differences()),
+  EXPECT_EQ(plot_csv(three_differences()),
             "name,m,difference,low,high,significant\ndiagonal,8,-0.02,-0.03,-0.01,1\n"
             "diagonal,16,0.01,-0.01,0.03,0\nnone,8,0,,,0\n");
 }
 
-TEST(DifferenceFigure, CutsOffIntervalsThatWouldFlattenTheDifferences) {
-  DifferenceFigure figure = three_differences();
-  figure.rows[1].high = 50.0;
-  EXPECT_EQ(count(draw_differences(figure).body, ">20</text>"), 0U);
-  EXPECT_EQ(count(draw_differences(figure).body, ">0.05</text>"), 1U);
+TEST(DifferencePlot, CutsOffIntervalsThatWouldFlattenTheDifferences) {
+  Plot figure = three_differences();
+  figure.series[1].points[0].high = 50.0;
+  EXPECT_EQ(count(draw(figure).body, ">20</text>"), 0U);
+  EXPECT_EQ(count(draw(figure).body, ">0.05</text>"), 1U);
 }
 
-TEST(DifferenceFigure, DrawsRatiosAndNoDifferences) {
-  DifferenceFigure figure = three_differences();
-  figure.none = 1.0;
-  figure.logarithmic = true;
-  for (DifferenceRow& row : figure.rows) row = {row.name, row.variant, row.style, 0.1, 0.05, 0.2, false};
-  EXPECT_EQ(count(draw_differences(figure).body, ">0.1</text>"), 1U);
-  EXPECT_EQ(count(draw_differences(figure).body, ">1</text>"), 1U);
-  for (DifferenceRow& row : figure.rows) row = {row.name, row.variant, row.style, 1.0, 1.0, 1.0, false};
-  EXPECT_EQ(count(draw_differences(figure).body, "nan"), 0U);
-  figure.rows.clear();
-  EXPECT_EQ(count(draw_differences(figure).body, "nan"), 0U);
+TEST(DifferencePlot, DrawsRatiosAndNoDifferences) {
+  Plot figure = three_differences();
+  figure.no_difference = 1.0;
+  for (PlotSeries& row : figure.series) row.points = {{0.0, 0.1, 0.05, 0.2}};
+  EXPECT_EQ(count(draw(figure).body, ">0.1</text>"), 1U);
+  EXPECT_EQ(count(draw(figure).body, ">1</text>"), 1U);
+  for (PlotSeries& row : figure.series) row.points = {{0.0, 1.0, 1.0, 1.0}};
+  EXPECT_EQ(count(draw(figure).body, "nan"), 0U);
+  figure.series.clear();
+  EXPECT_EQ(count(draw(figure).body, "nan"), 0U);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace olrank {
@@ -48,5 +49,13 @@ struct LabelPlace {
 /// label. Near places are assigned first; at equal distance, earlier points come first.
 std::vector<std::optional<LabelPlace>> place_labels(const std::vector<LabelledPoint>& points,
                                                     const Box& frame, double distance);
+
+/// Each name, or as much of it as fits into `width` pixels. Shortened labels of different names differ:
+/// where both ends are alike, the label is a window around the part that tells the names apart.
+std::vector<std::string> distinct_labels(const std::vector<std::string>& names, double font_size,
+                                         double width);
+
+/// An SVG text element with a shortened name; the whole name is its tooltip.
+std::string svg_label(double x, double y, const std::string& label, const std::string& name);
 
 }  // namespace olrank

@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "core/text/output_form.h"
+
 namespace olrank {
 
 /// The flags that every command has, and the whole command line.
@@ -16,6 +18,7 @@ struct OutputFlags {
 
   /// The columns that tables on standard output may take; 0 is no limit.
   int columns() const;
+  OutputForm form() const { return {json, columns()}; }
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.
@@ -33,10 +36,12 @@ class Command {
 };
 
 std::unique_ptr<Command> make_bench_command();
+std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_data_command();
 std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_info_command();
+std::unique_ptr<Command> make_man_command();
 std::unique_ptr<Command> make_rank_command();
 std::unique_ptr<Command> make_recommend_command();
 std::unique_ptr<Command> make_report_command();

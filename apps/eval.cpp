@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/eval_comparison.h"
-#include "apps/eval_request.h"
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/settings/choice.h"
 #include "core/settings/value.h"
 #include "core/text/nearest.h"
+#include "jobs/eval_comparison.h"
+#include "jobs/eval_request.h"
 
 namespace olrank {
 namespace {
@@ -56,8 +56,8 @@ class EvalCommand : public Command {
                    "those of trec_eval")
         ->type_name("FILE");
     add_rankings(app, "--scores", scores_,
-                 "scores, one per line, in the order of the documents in the data; repeat it, --run or "
-                 "--model to compare rankings");
+                 "scores, one per line, in the order of the documents in the data; several files, here or "
+                 "with --run and --model, are compared");
     add_rankings(app, "--run", runs_, "a TREC run: lines 'qid Q0 docno rank score tag'");
     add_rankings(app, "--model", models_, "a model file or the folder of a finished trial");
     app.add_option("--baseline", baseline_,
@@ -105,7 +105,7 @@ class EvalCommand : public Command {
  private:
   static void add_rankings(CLI::App& app, const std::string& flag, std::vector<std::string>& files,
                            const std::string& help) {
-    app.add_option(flag, files, help)->allow_extra_args(false)->type_name("FILE");
+    app.add_option(flag, files, help)->type_name("FILE");
   }
 
   /// One for each ranking, without a fold.

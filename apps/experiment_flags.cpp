@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "apps/shard.h"
+#include "jobs/shard.h"
 
 namespace olrank {
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "apps/experiment_setup.h"
+#include "jobs/experiment_setup.h"
 
 namespace olrank {
 

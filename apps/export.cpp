@@ -3,15 +3,15 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/saved_trial.h"
-#include "apps/service_setup.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
+#include "jobs/saved_trial.h"
 #include "models/export/export_format.h"
 #include "models/model_file.h"
 #include "models/modules/torch_script.h"
+#include "serve/service_setup.h"
 
 namespace olrank {
 namespace {

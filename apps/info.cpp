@@ -6,9 +6,6 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/configuration.h"
-#include "apps/recommend/recommend_configuration.h"
-#include "apps/train/train_configuration.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/cache_folder.h"
@@ -16,6 +13,9 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/version.h"
+#include "jobs/recommending/recommend_configuration.h"
+#include "jobs/settings/configuration.h"
+#include "jobs/settings/train_configuration.h"
 #include "models/libtorch_runtime.h"
 
 namespace olrank {

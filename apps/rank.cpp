@@ -7,9 +7,6 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/exploring_lists.h"
-#include "apps/ranked_lists.h"
-#include "apps/saved_trial.h"
 #include "core/data/data_loader.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/letor_stream.h"
@@ -19,6 +16,9 @@
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/text/counted.h"
+#include "jobs/exploring_lists.h"
+#include "jobs/ranked_lists.h"
+#include "jobs/saved_trial.h"
 #include "models/model_scorer.h"
 
 namespace olrank {

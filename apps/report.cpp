@@ -5,20 +5,21 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/experiment_run.h"
 #include "apps/watch.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
+#include "jobs/experiment_run.h"
+#include "jobs/output_folder.h"
 #include "report/comparison.h"
 #include "report/exports.h"
 #include "report/figure_files.h"
+#include "report/findings.h"
 #include "report/latex_table.h"
 #include "report/page.h"
-#include "sim/output_folder.h"
-#include "sim/summary_table.h"
+#include "report/summary_table.h"
 
 namespace olrank {
 namespace {
@@ -144,10 +145,10 @@ class ReportCommand : public Command {
       return;
     }
     if (report.experiments.size() == 1 && out_.empty()) {
-      print_summary(report, output);
+      fmt::print("{}", summary_output(report, output.form()));
       return;
     }
-    print_findings(report, output);
+    fmt::print("{}\n", findings_text(report, output.columns()));
     // A comparison does not rewrite the experiments' own files.
     for (std::size_t i = 0; i < report.experiments.size(); ++i) {
       std::vector<std::string> told;  // the report has warned of them

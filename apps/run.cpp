@@ -4,17 +4,17 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/configuration.h"
-#include "apps/dry_run.h"
 #include "apps/experiment_flags.h"
-#include "apps/experiment_run.h"
-#include "apps/experiment_setup.h"
-#include "apps/ranked_run.h"
-#include "apps/recorded_experiment.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
+#include "jobs/dry_run.h"
+#include "jobs/experiment_run.h"
+#include "jobs/experiment_setup.h"
+#include "jobs/ranked_run.h"
+#include "jobs/recorded_experiment.h"
+#include "jobs/settings/configuration.h"
 
 namespace olrank {
 namespace {
@@ -53,7 +53,7 @@ class RunCommand : public Command {
       return run_on_ranks(*ranked, configuration, output);
     ExperimentPlan plan = make_plan(configuration, request());
     if (dry_run_) {
-      print_dry_run(configuration, plan, output);
+      fmt::print("{}", dry_run_output(configuration, plan, output.form()));
       return 0;
     }
     std::unique_ptr<OutputFolder> folder;
@@ -93,7 +93,7 @@ class RunCommand : public Command {
   static int play(const ExperimentPlan& plan, const OutputFlags& output) {
     const int code = run_and_summarise(plan);
     const Report report = write_report_page(plan.out);
-    if (code == 0) print_summary(report, output);
+    if (code == 0) fmt::print("{}", summary_output(report, output.form()));
     flush_output();
     log_info("Report: {}", (plan.out / "report.html").string());
     return code;

@@ -12,20 +12,20 @@
 #include <thread>
 
 #include "apps/command.h"
-#include "apps/saved_trial.h"
-#include "apps/service_setup.h"
 #include "apps/setting_flags.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
+#include "jobs/saved_trial.h"
 #include "serve/feedback_log.h"
 #include "serve/http_server.h"
 #include "serve/learner.h"
 #include "serve/listener.h"
 #include "serve/service.h"
 #include "serve/service_groups.h"
+#include "serve/service_setup.h"
 #include "serve/state_folder.h"
 #include "serve/token_file.h"
 
@@ -85,6 +85,9 @@ class ServeCommand : public Command {
     const auto ranker = std::find_if(tables.begin(), tables.end(),
                                      [](const auto& table) { return table.schema->table == "ranker"; });
     flags_.declare(app, std::span(ranker, 1));
+    app.get_option("--ranker")
+        ->type_name(kinds_of_services())
+        ->description("ranking and learning method [default: olranknet]");
   }
 
   int run(const OutputFlags& output) override {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "apps/configuration.h"
+#include "jobs/settings/configuration.h"
 
 namespace olrank {
 

@@ -10,10 +10,6 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "apps/train/train_configuration.h"
-#include "apps/train/train_data.h"
-#include "apps/train/train_results.h"
-#include "apps/train/training_folder.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/standard_output.h"
@@ -22,7 +18,11 @@
 #include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
 #include "core/text/counted.h"
-#include "sim/output_folder.h"
+#include "jobs/output_folder.h"
+#include "jobs/settings/train_configuration.h"
+#include "jobs/training/train_data.h"
+#include "jobs/training/train_results.h"
+#include "jobs/training/training_job.h"
 
 namespace olrank {
 namespace {
@@ -30,44 +30,34 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr double kSecondsBetweenLines = 5.0;
+constexpr JobFolder::Options kFolderOptions = {.noun = "training"};
 
 /// Tells how far a training is, in the style that stderr has.
 class TrainingProgress {
  public:
   TrainingProgress(std::string name, std::int64_t epochs, std::string metric)
-      : name_(std::move(name)), epochs_(epochs), metric_(std::move(metric)), style_(progress_style()) {}
+      : name_(std::move(name)), epochs_(epochs), metric_(std::move(metric)) {}
 
-  void passed(const TrainingPoint& point, bool last) {
-    if (style_ == ProgressStyle::kJson) {
+  void passed(const TrainingPoint& point, double seconds, bool last) {
+    if (output_.as_events()) {
       ordered_json event = {{"model", name_}, {"epoch", point.epoch}, {"epochs", epochs_}};
       if (point.loss) event["loss"] = *point.loss;
       for (const auto& [metric, value] : point.vali) event["vali"][metric] = value;
       return log_event("pass", event);
     }
-    if (style_ == ProgressStyle::kSilent) return;
     std::string line = fmt::format("{}: pass {} of {}", name_, point.epoch, epochs_);
     if (point.loss) line += fmt::format(", loss {:.5f}", *point.loss);
     for (const auto& [metric, value] : point.vali) {
       if (metric == metric_) line += fmt::format(", validation {} {:.4f}", metric_, value);
     }
-    line += ", " + readable_duration(point.seconds);
-    if (style_ == ProgressStyle::kBar) {
-      show_status(line);
-      if (last) end_status();
-      return;
-    }
-    if (!last && point.seconds - told_ < kSecondsBetweenLines) return;
-    told_ = point.seconds;
-    log_info("{}", line);
+    output_.show(line + ", " + readable_duration(seconds), seconds, last);
   }
 
  private:
   std::string name_;
   std::int64_t epochs_;
   std::string metric_;
-  ProgressStyle style_;
-  double told_ = -kSecondsBetweenLines;
+  ProgressLine output_;
 };
 
 class TrainCommand : public Command {
@@ -129,7 +119,7 @@ class TrainCommand : public Command {
       }
     }
     write_training_results(out_, configuration, models);
-    print_training_results(configuration, models, output);
+    fmt::print("{}", training_results_output(configuration, models, output.form()));
     flush_output();
     log_info("Learning curves: {}", (fs::path(out_) / "report.html").string());
     return 0;
@@ -143,7 +133,7 @@ class TrainCommand : public Command {
   void refuse_existing(const TrainConfiguration& configuration) const {
     for (const std::int64_t fold : configuration.data.folds) {
       for (const std::int64_t seed : configuration.train.seeds) {
-        const TrainingFolder there(folder_of(configuration, fold, seed));
+        const JobFolder there(folder_of(configuration, fold, seed), kFolderOptions);
         if (resume_ || !there.has_results()) continue;
         if (!force_) {
           throw InvalidArgument(fmt::format(
@@ -151,7 +141,7 @@ class TrainCommand : public Command {
               "choose another --out.",
               there.path().string()));
         }
-        there.remove();
+        remove_job(there.path(), {});
       }
     }
   }
@@ -169,27 +159,23 @@ class TrainCommand : public Command {
   /// Nothing if a signal stopped it.
   std::optional<TrainedModel> train_one(const TrainConfiguration& configuration, const TrainFold& data,
                                         std::int64_t fold, std::int64_t seed, int threads) const {
-    TrainingFolder folder(folder_of(configuration, fold, seed));
-    const TrialRecipe recipe = training_recipe(configuration, data, fold, seed);
+    JobFolder folder(folder_of(configuration, fold, seed), kFolderOptions);
+    const Recipe recipe = training_recipe(configuration, data, fold, seed);
     if (resume_ && folder.finished()) {
       folder.check(recipe);
       log_info("{} was finished before.", folder.path().string());
       return read_trained_model(folder.path(), fold, seed);
     }
     LabelTraining training(configuration.train, data.parts(), training_keys(fold, seed), {}, threads);
-    folder.begin(training, recipe, resume_);
-    folder.checkpoint(training, recipe, true);
+    TrainingJob job(training);
     TrainingProgress progress(model_name(configuration, fold, seed), configuration.train.most_epochs(),
                               fmt::format("ndcg@{}", configuration.train.cutoff));
-    while (!training.finished()) {
-      const LabelTraining::Point point = training.advance();
-      progress.passed(folder.append(point, training.metric_options()), training.finished());
-      const bool stop = InterruptGuard::requested() != 0 && !training.finished();
-      folder.checkpoint(training, recipe, stop);
-      if (stop) return std::nullopt;
-    }
-    folder.finish(training, recipe, model_metadata(configuration, data, training, fold, seed),
-                  training_summary(training, data, fold, seed));
+    const auto told = [&](const ordered_json& line, double seconds, bool last) {
+      progress.passed(training_point(line), seconds, last);
+    };
+    if (!play_passes(job, folder, recipe, resume_, told)) return std::nullopt;
+    job.finish(folder, recipe, model_metadata(configuration, data, training, fold, seed),
+               training_summary(training, data, fold, seed));
     return read_trained_model(folder.path(), fold, seed);
   }
 

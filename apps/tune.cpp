@@ -1,242 +1,20 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <optional>
 #include <string>
 
 #include "apps/command.h"
-#include "apps/configuration.h"
-#include "apps/dry_run.h"
 #include "apps/experiment_flags.h"
-#include "apps/experiment_run.h"
-#include "apps/experiment_setup.h"
-#include "apps/recommend/study_request.h"
 #include "apps/setting_flags.h"
-#include "apps/sweep.h"
-#include "apps/tuning_tables.h"
-#include "apps/winners.h"
 #include "core/error.h"
-#include "core/io/atomic_file.h"
-#include "core/runtime/log.h"
+#include "core/io/standard_output.h"
 #include "core/settings/choice.h"
-#include "core/text/counted.h"
-#include "models/ranker_factory.h"
+#include "jobs/recommending/recommender_study.h"
+#include "jobs/tuning/tuning.h"
 
 namespace olrank {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<RankerSettings> settings_of(const std::vector<GridPoint>& grid) {
-  std::vector<RankerSettings> rankers;
-  rankers.reserve(grid.size());
-  for (const GridPoint& point : grid) rankers.push_back(point.settings);
-  return rankers;
-}
-
-/// Rankers without swept values, which take part in the test only.
-std::vector<RankerSettings> unswept_rankers(const Configuration& configuration) {
-  std::vector<RankerSettings> rankers;
-  for (const RankerSettings& ranker : configuration.rankers) {
-    if (axes_of(configuration.sweep, ranker).empty()) rankers.push_back(ranker);
-  }
-  return rankers;
-}
-
-void check_points(const std::vector<GridPoint>& grid, std::int64_t cutoff) {
-  for (const GridPoint& point : grid) {
-    try {
-      check_ranker(point.settings, cutoff);
-    } catch (const InvalidArgument& error) {
-      if (std::string_view(error.what()).find(point.settings.name) != std::string_view::npos) throw;
-      throw InvalidArgument(fmt::format("Grid point '{}': {}", point.settings.name, error.what()));
-    }
-  }
-}
-
-/// One tuning: runs the grid on the validation set, chooses, and runs the winners on the test set.
-class Tuning {
- public:
-  Tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
-         std::string command)
-      : configuration_(configuration),
-        rule_(rule),
-        request_(request),
-        command_(std::move(command)),
-        out_(configuration.run.out),
-        grid_(grid_of(configuration)),
-        tuning_(tuning_configuration()) {
-    check_points(grid_, configuration_.protocol.cutoff);
-    for (const RankerSettings& ranker : unswept_rankers(configuration_))
-      check_ranker(ranker, configuration_.protocol.cutoff);
-    plan_ = make_plan(tuning_, request_);
-  }
-  Tuning(const Tuning&) = delete;
-  Tuning& operator=(const Tuning&) = delete;
-
-  void dry_run(const OutputFlags& output) const {
-    const auto points = std::ssize(grid_);
-    const auto winners = static_cast<std::int64_t>(trials_of(expected_test()).size());
-    print_dry_run(tuning_, plan_, output,
-                  {{"grid_points", "grid points on the validation set.", points},
-                   {"test_trials", "additional trials of the winners on the test set.", winners}});
-  }
-
-  int run(const OutputFlags& output) {
-    OutputFolder::require_own(out_, FolderKind::kTuning);  // before the data is read
-    check_all_memory();                                    // before --force removes anything
-    const OutputFolder whole(out_, FolderKind::kTuning, request_.shard);
-    const OutputFolder tuning(plan_.out, FolderKind::kExperiment, request_.shard);
-    const OutputFolder test(out_ / "test", FolderKind::kExperiment, request_.shard);
-    refuse_existing(plan_, tuning);
-    refuse_existing(expected_test(), test);
-    check_existing(plan_);
-    remove_existing(plan_, tuning);
-    remove_existing(expected_test(), test);
-    if (request_.existing == Existing::kReplace) remove_choice();
-    whole.write_manifest(command_);
-    const int tuned = tune(tuning);
-    if (tuned > 1) return tuned;
-    if (plan_.shard.count > 1) {
-      log_info(
-          "Shard {} of {} has finished tuning. When the trials of all shards are in {}, run this command "
-          "with --resume and without --shard to choose and test.",
-          plan_.shard.index, plan_.shard.count, plan_.out.string());
-      return tuned;
-    }
-    return choose_and_test(test, output);
-  }
-
- private:
-  int choose_and_test(const OutputFolder& test_folder, const OutputFlags& output) const {
-    const std::vector<TriedPoint> tried =
-        choose(grid_, read_summaries(plan_.out), matrix_of(configuration_), rule_);
-    std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule_);
-    const std::vector<TestRanker> rankers = test_rankers(winners);
-    const Configuration test = test_configuration(configuration_, rankers, out_ / "test");
-    const ExperimentPlan test_plan = plan_test(test, rankers);
-    refuse_other_choice(test_plan);
-    write_choice(tried, winners);
-    const int tested = run_test(test, test_plan, test_folder);
-    if (tested > 1) return tested;
-    const auto rows = rows_of(read_summaries(test_plan.out), matrix_of(configuration_));
-    for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
-    write_file_atomically(out_ / "winners.csv", winners_csv(configuration_, winners));
-    fmt::print("{}", output.json ? winners_json(configuration_, winners, rule_)
-                                 : winners_text(configuration_, winners, rule_, output.columns()));
-    return tested;
-  }
-
-  Configuration tuning_configuration() const {
-    Configuration tuning = configuration_;
-    tuning.sweep.clear();
-    tuning.search = {};
-    tuning.data.evaluate = EvaluationPart::kVali;
-    tuning.rankers = settings_of(grid_);
-    tuning.run.out = (out_ / "tuning").string();
-    return tuning;
-  }
-
-  /// Winners run under the rankers' own names, so the folders of the test are known in advance.
-  ExperimentPlan expected_test() const {
-    ExperimentPlan plan = plan_;
-    plan.out = out_ / "test";
-    plan.shard = {};
-    plan.rankers.clear();
-    for (const RankerSettings& ranker : configuration_.rankers)
-      plan.rankers.push_back({ranker.name, {}, {}, {}});
-    return plan;
-  }
-
-  /// The winners are grid points, so if the grid fits into memory, so does the test.
-  void check_all_memory() const {
-    Configuration all = tuning_;
-    for (const RankerSettings& ranker : unswept_rankers(configuration_)) all.rankers.push_back(ranker);
-    check_memory(all, plan_);
-  }
-
-  /// Runs the grid and returns its exit code.
-  int tune(const OutputFolder& folder) const {
-    const std::string shard =
-        plan_.shard.count > 1 ? fmt::format(" (shard {} of {})", plan_.shard.index, plan_.shard.count) : "";
-    log_info("Tuning {}: {} of {}{} in {}, evaluated on the validation set, protocol {}",
-             counted(grid_.size(), "grid point"), counted(trials_of(plan_).size(), "trial"),
-             counted(plan_.trial.rounds, "round"), shard, plan_.out.string(),
-             name_of(configuration_.protocol.name));
-    write_manifest(tuning_, plan_, folder, command_);
-    write_configuration(tuning_, plan_.out / "config.toml");
-    write_configuration(configuration_, out_ / "tune.toml");
-    return run_and_summarise(plan_);
-  }
-
-  /// The configuration must outlive the plan.
-  ExperimentPlan plan_test(const Configuration& test, const std::vector<TestRanker>& rankers) const {
-    ExperimentRequest whole = request_;
-    whole.shard = {};
-    ExperimentPlan plan = make_plan(test, whole);
-    for (std::size_t i = 0; i < rankers.size(); ++i) {
-      if (rankers[i].places.empty()) continue;
-      plan.rankers[i].plays = [places = rankers[i].places](std::int64_t fold, const std::string& user) {
-        return std::find(places.begin(), places.end(), FoldAndUser{fold, user}) != places.end();
-      };
-    }
-    return plan;
-  }
-
-  /// Throws if the folder contains the test of an earlier, different choice, before anything is
-  /// overwritten.
-  static void refuse_other_choice(const ExperimentPlan& plan) {
-    try {
-      check_existing(plan);
-    } catch (const InvalidArgument& error) {
-      throw InvalidArgument(
-          fmt::format("{} Remove {} and use --resume to test the new choice; the tuning results are kept.",
-                      error.what(), plan.out.string()));
-    }
-  }
-
-  void remove_choice() const {
-    std::vector<std::string> files = {"tuning.csv", "winners.csv", config_file(std::nullopt)};
-    for (const auto& place : folds_and_users(matrix_of(configuration_)))
-      files.push_back(config_file(place));
-    for (const std::string& file : files) {
-      std::error_code failed;
-      fs::remove(out_ / file, failed);
-      if (failed) throw IoError("remove", (out_ / file).string(), failed.value());
-    }
-  }
-
-  void write_choice(const std::vector<TriedPoint>& tried, const std::vector<Winner>& winners) const {
-    const std::string table = tuning_csv(configuration_, grid_, tried);
-    const fs::path file = out_ / "tuning.csv";
-    if (fs::exists(file) && fs::file_size(file) == table.size() && read_file(file, table.size()) == table)
-      return;  // the choice is unchanged
-    remove_choice();
-    for (const auto& chosen : chosen_configurations(configuration_, winners, out_ / "test"))
-      write_configuration(chosen.configuration, out_ / chosen.file);
-    write_file_atomically(file, table);  // last: its presence marks a complete choice
-  }
-
-  /// Runs the winners on the test set and returns the exit code.
-  int run_test(const Configuration& test, const ExperimentPlan& plan, const OutputFolder& folder) const {
-    log_info("Testing: {} of {} in {}", counted(trials_of(plan).size(), "trial"),
-             counted(plan.trial.rounds, "round"), plan.out.string());
-    for (const std::string& deviation : deviations(test)) log_info("  {}", deviation);
-    write_manifest(test, plan, folder, command_);
-    // With a choice per fold and user there is no single configuration.
-    if (rule_.per == ChoicePer::kRanker) write_configuration(test, plan.out / "config.toml");
-    return run_and_summarise(plan);
-  }
-
-  const Configuration& configuration_;
-  ChoiceRule rule_;
-  ExperimentRequest request_;
-  std::string command_;
-  fs::path out_;
-  std::vector<GridPoint> grid_;
-  Configuration tuning_;  // the plan refers to it
-  ExperimentPlan plan_;
-};
 
 class TuneCommand : public Command {
  public:
@@ -278,18 +56,18 @@ class TuneCommand : public Command {
                       "'olrank run'.",
                       file_));
     }
-    Tuning tuning(configuration, rule, experiment_.request(), output.command_line);
+    const ExperimentRequest request = experiment_.request();
     if (dry_run_) {
-      tuning.dry_run(output);
+      write_output(tuning_dry_run(configuration, rule, request, output.form()));
       return 0;
     }
-    return tuning.run(output);
+    return run_tuning(configuration, rule, request, output.command_line, output.form(), write_output);
   }
 
  private:
   /// A study that keeps of each kind the value of the best validation.
   int tune_recommenders(const OutputFlags& output) const {
-    StudyRequest request{.file = file_, .out = "runs/tune"};
+    RecommenderStudyRequest request{.file = file_, .out = "runs/tune"};
     request.choose = true;
     for (const SettingOverride& override : flags_.overrides()) {
       if (override.table != "run" || override.key != "out") {
@@ -299,7 +77,7 @@ class TuneCommand : public Command {
       }
       request.out = override.text;
     }
-    return run_recommend_study(request, output);
+    return run_recommender_study(request, output.command_line, output.form(), write_output);
   }
 
   std::string file_;

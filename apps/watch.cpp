@@ -9,9 +9,9 @@
 
 #include "core/io/standard_output.h"
 #include "core/runtime/interrupt.h"
+#include "jobs/output_folder.h"
 #include "report/dashboard.h"
 #include "report/experiment_results.h"
-#include "sim/output_folder.h"
 
 namespace olrank {
 namespace {

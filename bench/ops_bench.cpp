@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "apps/bench/op_cases.h"
+#include "bench/cases/op_cases.h"
 
 namespace olrank {
 namespace {

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/ranked_lists.h"
 #include "bench/mslr_like_text.h"
 #include "core/data/dataset_file.h"
 #include "core/data/letor_reader.h"
@@ -19,6 +18,7 @@
 #include "core/io/atomic_file.h"
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
+#include "jobs/ranked_lists.h"
 #include "models/model_scorer.h"
 
 namespace olrank {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/product_unit.h"
+#include "bench/product_unit.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
 #include "core/error.h"
@@ -82,9 +82,10 @@ void measure(const TrialData& data, const Case& measured, std::int64_t rounds, s
   const auto user = make_user("perfect", clicks, {}, data.max_grade);
   const UniformQueries queries(keys.key(Purpose::kQuery), data.train.queries());
   const RankerData known = ranker_data(data);
-  const DeviceHome home{gpu.value_or(0), known.train, known.most_docs, known.eval_docs, 0};
-  const auto ranker = make_ranker(measured.settings, data.train.features(), keys, 10,
-                                  {.home = gpu && !why_not_on_device(measured.settings) ? &home : nullptr});
+  const RankerDevice place{gpu.value_or(0), known.train, known.most_docs, known.eval_docs, 0};
+  const auto ranker =
+      make_ranker(measured.settings, data.train.features(), keys, 10,
+                  {.device = gpu && !why_not_on_device(measured.settings) ? &place : nullptr});
   Trial trial({.rounds = rounds, .cutoff = 10, .eval_every = eval_every}, data,
               {.queries = &queries, .clicks = user.get()}, keys, *ranker, context);
   fmt::print("  {:<10}", measured.name);

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "apps/service_setup.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "serve/feedback_log.h"
 #include "serve/learner.h"
 #include "serve/requests.h"
+#include "serve/service_setup.h"
 #include "serve/state_folder.h"
 
 namespace olrank {

@@ -24,7 +24,7 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec&) {
   throw NotBuiltWithCuda("A network on a device");
 }
 
-std::unique_ptr<DevicePosterior> make_device_posterior(const DevicePosteriorRequest&) {
+std::unique_ptr<DevicePosterior> make_device_posterior(int, const PosteriorSpec&) {
   throw NotBuiltWithCuda("A covariance on a device");
 }
 

@@ -5,11 +5,11 @@
 #include <mutex>
 #include <optional>
 
-#include "apps/configuration.h"
-#include "apps/experiment_run.h"
-#include "apps/experiment_setup.h"
 #include "core/error.h"
 #include "core/runtime/log_output.h"
+#include "jobs/experiment_run.h"
+#include "jobs/experiment_setup.h"
+#include "jobs/settings/configuration.h"
 #include "report/drawing.h"
 #include "report/figure_files.h"
 

@@ -4,14 +4,14 @@
 
 #include <cmath>
 
-#include "apps/saved_trial.h"
-#include "apps/train/train_data.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/online/model_bytes.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/host.h"
 #include "core/settings/choice.h"
+#include "jobs/saved_trial.h"
+#include "jobs/training/train_data.h"
 #include "models/model_file.h"
 #include "models/model_scorer.h"
 
@@ -44,6 +44,10 @@ Model Model::from_bytes(std::string bytes) {
 
 std::int64_t Model::features() const {
   return scorer_->features();
+}
+
+bool Model::normalises_by_query() const {
+  return scorer_->model().normaliser.kind == Normalisation::kQueryMinmax;
 }
 
 std::vector<double> Model::score(std::span<const float> docs, std::span<const std::int64_t> offsets) const {

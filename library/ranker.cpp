@@ -8,9 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "apps/ranker_tables.h"
-#include "apps/saved_trial.h"
-#include "apps/start_model.h"
 #include "core/data/normaliser.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
@@ -26,6 +23,9 @@
 #include "core/settings/choice.h"
 #include "core/settings/toml_document.h"
 #include "core/version.h"
+#include "jobs/saved_trial.h"
+#include "jobs/settings/ranker_tables.h"
+#include "jobs/start_model.h"
 #include "models/model_file.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "apps/configuration.h"
-#include "apps/setting_json.h"
-#include "apps/train/train_configuration.h"
+#include "jobs/settings/configuration.h"
+#include "jobs/settings/setting_json.h"
+#include "jobs/settings/train_configuration.h"
 #include "models/labels/label_settings.h"
 
 namespace olrank {

@@ -14,6 +14,7 @@ const Schema& PosteriorSettings::schema() {
           .field("form", &S::form,
                  "representation of the full covariance: `dual` over pairs, `primal` over parameters, "
                  "`auto` whichever is cheaper")
+          .one_of({"auto", "dual", "primal"})
           .field("budget", &S::budget, "pairs that stand for all observed ones in the inducing covariance")
           .symbol("D")
           .unit("pairs")

@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "core/device/member_schedule.h"
+#include "core/device/posterior_spec.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
 namespace olrank {
 
-enum class Covariance { kFull, kInducing, kUnitBlocks, kDiagonal, kDiagonalOfInverse, kLastLayer, kNone };
-enum class CovarianceForm { kAuto, kDual, kPrimal };
 /// The covariance that is kept alongside the one in use, to compare widths.
 enum class ShadowCovariance { kNone, kFull };
 
@@ -40,18 +39,6 @@ struct PosteriorSettings {
 };
 
 template <>
-struct EnumNames<Covariance> {
-  static constexpr std::array values = {
-      std::pair{Covariance::kFull, std::string_view("full")},
-      std::pair{Covariance::kInducing, std::string_view("inducing")},
-      std::pair{Covariance::kUnitBlocks, std::string_view("unit-blocks")},
-      std::pair{Covariance::kDiagonal, std::string_view("diagonal")},
-      std::pair{Covariance::kDiagonalOfInverse, std::string_view("diagonal-of-inverse")},
-      std::pair{Covariance::kLastLayer, std::string_view("last-layer")},
-      std::pair{Covariance::kNone, std::string_view("none")}};
-};
-
-template <>
 struct EnumNames<ObserveAt> {
   static constexpr std::array values = {std::pair{ObserveAt::kBefore, std::string_view("before")},
                                         std::pair{ObserveAt::kAfter, std::string_view("after")}};
@@ -61,13 +48,6 @@ template <>
 struct EnumNames<ShadowCovariance> {
   static constexpr std::array values = {std::pair{ShadowCovariance::kNone, std::string_view("none")},
                                         std::pair{ShadowCovariance::kFull, std::string_view("full")}};
-};
-
-template <>
-struct EnumNames<CovarianceForm> {
-  static constexpr std::array values = {std::pair{CovarianceForm::kAuto, std::string_view("auto")},
-                                        std::pair{CovarianceForm::kDual, std::string_view("dual")},
-                                        std::pair{CovarianceForm::kPrimal, std::string_view("primal")}};
 };
 
 }  // namespace olrank

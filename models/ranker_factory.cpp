@@ -141,12 +141,12 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   check_form(row, settings);
   check_covariance(row, settings);
   check_pairs(row, settings);
-  if (const DeviceHome* home = dependencies.home) {
+  if (const RankerDevice* place = dependencies.device) {
     if (settings.network.network != NetworkForm::kModule)
-      return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *home);
-    RankerDependencies at_home = dependencies;
-    at_home.ranks = home->ranks;
-    return row.make({settings, features, keys, cutoff, at_home});
+      return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);
+    RankerDependencies there = dependencies;
+    there.ranks = place->ranks;
+    return row.make({settings, features, keys, cutoff, there});
   }
   check_on_cpu(settings);
   if (row.needs_labels && dependencies.labels == nullptr) {

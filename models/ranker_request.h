@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-struct DeviceHome;
+struct RankerDevice;
 class RankGroup;
 
 /// What a ranker needs in addition to its settings.
@@ -18,7 +18,7 @@ struct RankerDependencies {
   const LabelledQueries* labels = nullptr;  // for kinds that learn from them; has to outlive the ranker
   std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
   std::span<const std::vector<float>> first_thetas = {};  // of each member, of a model to start from
-  const DeviceHome* home = nullptr;                       // to compute the ranker on a device
+  const RankerDevice* device = nullptr;                   // to compute the ranker on a device
   RankGroup* ranks = nullptr;  // to share an ensemble's members with other processes; outlives the ranker
 };
 

@@ -56,15 +56,13 @@ const Schema& RankerSettings::schema() {
   return schema;
 }
 
-Restart restart_before(const RankerSettings& ranker) {
-  const bool by_batches =
-      row_of(ranker.kind).training == Training::kHistory && ranker.trainer.loss == LossForm::kMean;
-  return by_batches ? Restart::kFirst : Restart::kWarm;
-}
-
-bool is_as_before(const RankerSettings& ranker, std::string_view key) {
+bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   if (key == "loss_kind") return ranker.trainer.loss_kind == TrainingLoss::kPairs;
-  if (key == "restart") return ranker.trainer.restart == restart_before(ranker);
+  if (key == "restart") {
+    const bool by_batches =
+        row_of(ranker.kind).training == Training::kHistory && ranker.trainer.loss == LossForm::kMean;
+    return ranker.trainer.restart == (by_batches ? Restart::kFirst : Restart::kWarm);
+  }
   if (key == "observe_at") return ranker.posterior.observe_at == ObserveAt::kBefore;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;
   return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;

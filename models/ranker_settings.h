@@ -37,11 +37,9 @@ struct RankerSettings {
                                  Interleaving interleaving = Interleaving::kTeamDraft);
 };
 
-/// Whether a setting that earlier versions did not have says what they did: it then stays out of what
-/// identifies trials and services, and theirs go on.
-bool is_as_before(const RankerSettings& ranker, std::string_view key);
-/// Where their trainings started.
-Restart restart_before(const RankerSettings& ranker);
+/// Whether the recipe of a trial, which its model file holds, leaves a setting out: those that came last
+/// are left out where they change nothing.
+bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key);
 
 /// Which orders a ranker with these settings counts as certain.
 CertaintyPolicy certainty_policy(const RankerSettings& settings);

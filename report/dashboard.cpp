@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "core/runtime/progress.h"
+#include "core/runtime/run_forecast.h"
 #include "core/text/byte_size.h"
 #include "core/text/columns.h"
 #include "core/text/text_table.h"
-#include "sim/run_forecast.h"
 
 namespace olrank {
 namespace {

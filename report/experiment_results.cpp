@@ -16,7 +16,6 @@
 #include "core/runtime/host.h"
 #include "core/runtime/progress.h"
 #include "core/text/counted.h"
-#include "sim/trial_folder.h"
 
 namespace olrank {
 namespace {

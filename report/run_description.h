@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/summary_table.h"
+#include "report/summary_table.h"
 
 namespace olrank {
 

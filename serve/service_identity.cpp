@@ -48,10 +48,8 @@ ModelMetadata model_metadata(const ServiceIdentity& identity) {
 }
 
 std::string print_identity(const ServiceIdentity& identity) {
-  std::string text =
-      print_settings(ServiceIdentity::schema(), &identity) + "\n" +
-      print_settings(RankerSettings::schema(), &identity.ranker,
-                     [&](const Setting& setting) { return !is_as_before(identity.ranker, setting.key); });
+  std::string text = print_settings(ServiceIdentity::schema(), &identity) + "\n" +
+                     print_settings(RankerSettings::schema(), &identity.ranker);
   if (identity.groups)
     text += "\n" + print_settings(GroupSettings::schema(), &*identity.groups, is_service_group_setting);
   return text;
@@ -59,7 +57,6 @@ std::string print_identity(const ServiceIdentity& identity) {
 
 ServiceIdentity parse_identity(std::string_view text, const std::string& origin) {
   ServiceIdentity identity;
-  bool tells_restart = false;
   for (const auto& table : parse_toml(text, origin).tables) {
     const auto read = [&](const Schema& schema, void* object) {
       for (const auto& entry : table.entries)
@@ -69,7 +66,6 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
       read(ServiceIdentity::schema(), &identity);
     } else if (table.name == RankerSettings::schema().table) {
       read(RankerSettings::schema(), &identity.ranker);
-      for (const auto& entry : table.entries) tells_restart = tells_restart || entry.key == "restart";
     } else if (table.name == GroupSettings::schema().table) {
       read(GroupSettings::schema(), &identity.groups.emplace());
       if (!identity.groups->beta || identity.groups->examination.empty())
@@ -78,7 +74,6 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
       throw InvalidArgument(fmt::format("{}: This file does not describe a service.", table.origin));
     }
   }
-  if (!tells_restart) identity.ranker.trainer.restart = restart_before(identity.ranker);
   return identity;
 }
 

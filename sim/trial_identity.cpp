@@ -4,29 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
-#include "core/error.h"
-#include "core/io/json.h"
+#include <utility>
 
 namespace olrank {
 namespace {
-
-/// The first lines in which two texts differ.
-std::pair<std::string, std::string> first_difference(const std::string& there, const std::string& here) {
-  std::istringstream lines_there(there);
-  std::istringstream lines_here(here);
-  std::string a;
-  std::string b;
-  do {
-    a.clear();
-    b.clear();
-    std::getline(lines_there, a);
-    std::getline(lines_here, b);
-  } while (a == b && (lines_there || lines_here));
-  return {a, b};
-}
 
 constexpr std::string_view kProtocol = "protocol";
 constexpr std::string_view kRounds = "rounds = ";
@@ -72,35 +53,14 @@ std::optional<TrialIdentity> identity_of(const std::filesystem::path& path) {
   return identity;
 }
 
-std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here) {
-  for (std::size_t i = 0; i < here.size(); ++i) {
-    const auto& [name, text] = here[i];
-    const bool known = i < there.size() && there[i].first == name;
-    if (known && there[i].second == text) continue;
-    const auto [a, b] = first_difference(known ? there[i].second : "", text);
-    return fmt::format("the {}: '{}' there, '{}' here", name, a, b);
-  }
-  if (there.size() > here.size())
-    return fmt::format("the {}, which is missing here", there[here.size()].first);
-  return {};
-}
-
-const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
-  static const std::string nothing;
-  for (const auto& [known, text] : recipe) {
-    if (known == name) return text;
-  }
-  return nothing;
-}
-
-std::int64_t rounds_of(const TrialRecipe& recipe) {
+std::int64_t rounds_of(const Recipe& recipe) {
   const std::string& protocol = text_of(recipe, kProtocol);
   const auto [begin, size] = rounds_line(protocol);
   if (size == 0) return 0;
   return numbered(protocol.substr(begin, size), kRounds).value_or(0);
 }
 
-TrialRecipe without_rounds(TrialRecipe recipe) {
+Recipe without_rounds(Recipe recipe) {
   for (auto& [name, text] : recipe) {
     if (name != kProtocol) continue;
     const auto [begin, size] = rounds_line(text);
@@ -109,22 +69,32 @@ TrialRecipe without_rounds(TrialRecipe recipe) {
   return recipe;
 }
 
-std::string recipe_json(const TrialRecipe& recipe) {
-  auto json = nlohmann::ordered_json::object();
-  for (const auto& [name, text] : recipe) json[name] = text;
-  return json.dump();
+std::vector<TrialIdentity> trials_in(const std::filesystem::path& experiment) {
+  std::vector<TrialIdentity> found;
+  const auto folders_in = [&](const std::filesystem::path& folder) {
+    std::vector<std::filesystem::path> folders;
+    std::error_code failed;
+    for (const auto& entry : std::filesystem::directory_iterator(experiment / folder, failed)) {
+      std::error_code unknown;
+      if (entry.is_directory(unknown)) folders.push_back(folder / entry.path().filename());
+    }
+    return folders;
+  };
+  for (const std::filesystem::path& ranker : folders_in("trials")) {
+    for (const std::filesystem::path& user : folders_in(ranker)) {
+      for (const std::filesystem::path& fold : folders_in(user)) {
+        for (const std::filesystem::path& seed : folders_in(fold)) {
+          if (const auto identity = identity_of(seed)) found.push_back(*identity);
+        }
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
-TrialRecipe parse_recipe(const std::string& json, const std::string& origin) {
-  const auto parsed = try_parse_json(json);
-  TrialRecipe recipe;
-  if (!parsed.is_object()) throw IoError(fmt::format("{}: The trial's recipe is missing.", origin));
-  for (const auto& [name, text] : parsed.items()) {
-    if (!text.is_string())
-      throw IoError(fmt::format("{}: The recipe's '{}' is not a string.", origin, name));
-    recipe.emplace_back(name, text.get<std::string>());
-  }
-  return recipe;
+bool is_finished(const std::filesystem::path& experiment, const TrialIdentity& identity) {
+  return std::filesystem::exists(experiment / identity.path() / kSummaryFile);
 }
 
 }  // namespace olrank

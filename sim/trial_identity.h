@@ -6,8 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "core/io/recipe.h"
 
 namespace olrank {
 
@@ -28,24 +29,16 @@ struct TrialIdentity {
 /// The trial whose path() this is; none for anything else.
 std::optional<TrialIdentity> identity_of(const std::filesystem::path& path);
 
-/// Everything that determines a trial's result, as named strings. A result or checkpoint with another
-/// recipe is never used for this trial.
-using TrialRecipe = std::vector<std::pair<std::string, std::string>>;
+/// The trials that have a folder there, finished or not, sorted.
+std::vector<TrialIdentity> trials_in(const std::filesystem::path& experiment);
 
-/// The first difference, to complete a sentence: "the ranker: 'alpha = 0.1' there, 'alpha = 0.2' here";
-/// empty for equal recipes.
-std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here);
+/// The file of a trial's folder that says that the trial is finished.
+inline constexpr std::string_view kSummaryFile = "summary.json";
+bool is_finished(const std::filesystem::path& experiment, const TrialIdentity& identity);
 
 /// The rounds of a recipe's protocol; 0 without any.
-std::int64_t rounds_of(const TrialRecipe& recipe);
+std::int64_t rounds_of(const Recipe& recipe);
 /// The recipe but its rounds. Trials that differ in nothing else are the same until the shorter one ends.
-TrialRecipe without_rounds(TrialRecipe recipe);
-
-/// The text under a name; empty without one.
-const std::string& text_of(const TrialRecipe& recipe, std::string_view name);
-
-std::string recipe_json(const TrialRecipe& recipe);
-/// Throws IoError, naming `origin`, for an invalid recipe.
-TrialRecipe parse_recipe(const std::string& json, const std::string& origin);
+Recipe without_rounds(Recipe recipe);
 
 }  // namespace olrank

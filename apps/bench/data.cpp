@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "apps/bench/commands.h"
-#include "apps/bench/data_cases.h"
 #include "apps/bench/measurement_flags.h"
+#include "bench/cases/data_cases.h"
 #include "core/error.h"
 #include "core/io/scratch_folder.h"
 #include "core/runtime/log.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "apps/bench/measurement_file.h"
+#include "bench/measurement_file.h"
 
 namespace olrank {
 

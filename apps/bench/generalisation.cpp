@@ -1,21 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "apps/bench/commands.h"
-#include "apps/bench/generalisation/cell_store.h"
-#include "apps/bench/generalisation/generalisation_findings.h"
-#include "apps/bench/generalisation/generalisation_plan.h"
 #include "apps/experiment_flags.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -27,18 +20,22 @@
 #include "core/runtime/log.h"
 #include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
+#include "core/runtime/stopwatch.h"
 #include "core/settings/value.h"
 #include "core/text/counted.h"
 #include "core/text/nearest.h"
+#include "jobs/job_slots.h"
+#include "jobs/output_folder.h"
 #include "report/drawing.h"
-#include "sim/output_folder.h"
+#include "studies/generalisation/cell_store.h"
+#include "studies/generalisation/generalisation_findings.h"
+#include "studies/generalisation/generalisation_plan.h"
 
 namespace olrank {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kSecondsBetweenCells = 5.0;
 const std::vector<std::string> kExperimentNames = {"A", "B", "C", "D", "E", "F"};
 const std::vector<std::string> kSizeNames = {"small", "full"};
 
@@ -46,48 +43,34 @@ const std::vector<std::string> kSizeNames = {"small", "full"};
 /// are done show.
 class CellProgress {
  public:
-  CellProgress(std::size_t cells, double cost)
-      : cells_(cells), cost_(cost), began_(now()), style_(progress_style()) {}
+  CellProgress(std::size_t cells, double cost) : cells_(cells), cost_(cost) {}
 
   /// Called under a lock.
   void finished(const GeneralisationCell& cell) {
     ++done_;
     done_cost_ += cell.cost;
-    const double seconds = now() - began_;
+    const double seconds = begun_.seconds();
     const double left = seconds * (cost_ - done_cost_) / done_cost_;
-    if (style_ == ProgressStyle::kJson) {
+    if (output_.as_events()) {
       return log_event("cell", {{"cell", cell.name()},
                                 {"done", done_},
                                 {"of", cells_},
                                 {"seconds", seconds},
                                 {"seconds_left", left}});
     }
-    if (style_ == ProgressStyle::kSilent) return;
     const bool last = done_ == cells_;
     const std::string line = fmt::format("{} of {}, {}: {}, about {} left", done_, counted(cells_, "cell"),
                                          cell.name(), readable_duration(seconds), readable_duration(left));
-    if (style_ == ProgressStyle::kBar) {
-      show_status(line);
-      if (last) end_status();
-      return;
-    }
-    if (!last && told_ >= 0.0 && seconds - told_ < kSecondsBetweenCells) return;
-    told_ = seconds;
-    log_info("{}", line);
+    output_.show(line, seconds, last);
   }
 
  private:
-  static double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
-
   std::size_t cells_;
   double cost_;
-  double began_;
-  ProgressStyle style_;
+  Stopwatch begun_;
+  ProgressLine output_;
   std::size_t done_ = 0;
   double done_cost_ = 0.0;
-  double told_ = -1.0;
 };
 
 /// Computes the cells, `jobs` at once, and stores each. Stops early at a signal; the first error ends it.
@@ -95,29 +78,14 @@ void run_cells(const std::vector<GeneralisationCell>& cells, const CellStore& st
   double cost = 0.0;
   for (const GeneralisationCell& cell : cells) cost += cell.cost;
   CellProgress progress(cells.size(), cost);
-  std::atomic<std::size_t> next = 0;
   std::mutex lock;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    while (InterruptGuard::requested() == 0) {
-      const std::size_t place = next++;
-      if (place >= cells.size()) return;
-      try {
+  run_in_slots(
+      cells.size(), jobs, [] { return InterruptGuard::requested() != 0; },
+      [&](std::size_t place, std::int64_t) {
         store.write(cells[place], cells[place].compute());
         const std::lock_guard held(lock);
         progress.finished(cells[place]);
-      } catch (...) {
-        const std::lock_guard held(lock);
-        if (!failure) failure = std::current_exception();
-        next = cells.size();
-      }
-    }
-  };
-  std::vector<std::thread> others;
-  for (int job = 1; job < jobs; ++job) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
-  if (failure) std::rethrow_exception(failure);
+      });
 }
 
 class BenchGeneralisationCommand : public Command {

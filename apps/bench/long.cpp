@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "apps/bench/commands.h"
-#include "apps/bench/long_report.h"
-#include "apps/bench/long_trial.h"
-#include "apps/bench/study_rankers.h"
-#include "apps/configuration.h"
-#include "apps/experiment_setup.h"
 #include "apps/setting_flags.h"
+#include "bench/long_report.h"
+#include "bench/long_trial.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
+#include "jobs/covariance/study_rankers.h"
+#include "jobs/experiment_setup.h"
+#include "jobs/settings/configuration.h"
 #include "models/ranker_kinds.h"
 
 namespace olrank {

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "apps/bench/measurement_file.h"
 #include "apps/command.h"
+#include "bench/measurement_file.h"
 
 namespace olrank {
 

@@ -5,10 +5,10 @@
 #include "apps/bench/commands.h"
 #include "apps/bench/device_ops.h"
 #include "apps/bench/measurement_flags.h"
-#include "apps/bench/op_cases.h"
-#include "apps/device_choice.h"
+#include "bench/cases/op_cases.h"
 #include "core/error.h"
 #include "core/runtime/log.h"
+#include "jobs/device_choice.h"
 
 namespace olrank {
 namespace {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "apps/bench/commands.h"
-#include "apps/bench/measurement.h"
-#include "apps/recommend/review_parts.h"
+#include "bench/measurement.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/text/text_table.h"
+#include "jobs/recommending/review_parts.h"
 #include "recommend/recommender_kinds.h"
 
 namespace olrank {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "apps/bench/study_rankers.h"
-#include "apps/device_choice.h"
 #include "core/error.h"
 #include "core/text/nearest.h"
+#include "jobs/covariance/study_rankers.h"
+#include "jobs/device_choice.h"
 
 namespace olrank {
 namespace {

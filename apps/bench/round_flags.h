@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/steady_round.h"
+#include "bench/steady_round.h"
 #include "models/trainer_settings.h"
 
 namespace olrank {

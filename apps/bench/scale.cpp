@@ -6,9 +6,9 @@
 #include <map>
 
 #include "apps/bench/commands.h"
-#include "apps/bench/measurement_file.h"
 #include "apps/bench/measurement_flags.h"
 #include "apps/bench/round_flags.h"
+#include "bench/measurement_file.h"
 #include "core/error.h"
 #include "core/ops/relu_network.h"
 #include "core/runtime/log.h"

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "apps/recommend/commands.h"
-#include "apps/recommend/recommender_comparison.h"
-#include "apps/recommend/recommender_file.h"
-#include "apps/recommend/recommender_run.h"
 #include "apps/recommend/recommender_tables.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/text/text_table.h"
+#include "jobs/recommending/recommender_comparison.h"
+#include "jobs/recommending/recommender_file.h"
+#include "jobs/recommending/recommender_run.h"
 
 namespace olrank {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "apps/recommend/commands.h"
-#include "apps/recommend/recommender_file.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
+#include "jobs/recommending/recommender_file.h"
 
 namespace olrank {
 namespace {

@@ -6,12 +6,12 @@
 #include <string>
 
 #include "apps/recommend/commands.h"
-#include "apps/recommend/interview_data.h"
-#include "apps/recommend/recommender_file.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
+#include "jobs/recommending/interview_data.h"
+#include "jobs/recommending/recommender_file.h"
 #include "recommend/trees/interview.h"
 #include "recommend/trees/tree_json.h"
 #include "report/interview_page.h"

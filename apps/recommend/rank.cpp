@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "apps/recommend/commands.h"
-#include "apps/recommend/recommender_file.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/text/text_table.h"
+#include "jobs/recommending/recommender_file.h"
 #include "recommend/ranking_figures.h"
 
 namespace olrank {

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/recommend/recommender_file.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/text/text_table.h"
@@ -30,33 +29,6 @@ std::vector<std::string> figure_names(const ordered_json& figures) {
 }
 
 }  // namespace
-
-ordered_json recommender_summary(const RecommendSettings& settings, const ReviewParts& parts,
-                                 const RecommenderRun& run, ExecutionContext& context) {
-  const RecommenderTraining& training = run.training();
-  ordered_json summary = {{"kind", name_of(settings.kind)},
-                          {"seed", settings.seed},
-                          {"data", describe_parts(parts)},
-                          {"passes", training.passed()},
-                          {"kept_pass", run.kept_pass()}};
-  if (run.best())
-    summary["validation"] = {{fmt::format("ndcg@{}", settings.cutoff), number_or_null(*run.best())}};
-  const ReviewCounts counts = counts_of(parts.reviews);
-  const std::unique_ptr<Recommender> kept =
-      recommender_of_bytes(run.kept_model(), "the kept model", settings.kind, counts);
-  const JudgedPart judged = judge_test_part(context, *kept, parts, settings);
-  summary["test"] = judged.json();
-  if (settings.split == SplitBy::kReviews) {
-    ordered_json few = figures_json(figures_of_few_reviews(judged.last(), parts.training, kFewReviews));
-    few.erase("left_out_users");  // they are not of the test's users
-    summary["test"]["few_reviews"] = few;
-  }
-  summary["training"] = training.facts();
-  summary["training"]["seconds"] = run.training_seconds();
-  summary["training"]["entries"] = run.entries();
-  summary["training"]["pairs"] = run.pairs();
-  return summary;
-}
 
 std::string figures_table(const ordered_json& figures, int columns) {
   TextTable table({{"figure", true}, {"mean over users"}});

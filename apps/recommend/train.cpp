@@ -7,11 +7,8 @@
 #include <string>
 
 #include "apps/recommend/commands.h"
-#include "apps/recommend/recommend_configuration.h"
-#include "apps/recommend/recommender_folder.h"
 #include "apps/recommend/recommender_tables.h"
 #include "apps/setting_flags.h"
-#include "apps/setting_json.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
@@ -21,7 +18,10 @@
 #include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"
-#include "sim/output_folder.h"
+#include "jobs/output_folder.h"
+#include "jobs/recommending/recommend_configuration.h"
+#include "jobs/recommending/recommender_run.h"
+#include "jobs/settings/setting_json.h"
 
 namespace olrank {
 namespace {
@@ -29,30 +29,19 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr double kProgressSeconds = 5.0;
-
 /// Tells how far a training is: the terms of the loss, the validation and the speed.
 class RecommenderProgress {
  public:
   RecommenderProgress(const RecommendSettings& settings, std::int64_t passes)
-      : settings_(settings), passes_(passes), style_(progress_style()) {}
+      : settings_(settings), passes_(passes) {}
 
   void passed(const ordered_json& point, const RecommenderRun& run, double seconds, bool last) {
-    if (style_ == ProgressStyle::kJson) {
+    if (output_.as_events()) {
       ordered_json event = {{"kind", name_of(settings_.kind)}, {"passes", passes_}};
       event.update(point);
       return log_event("pass", event);
     }
-    if (style_ == ProgressStyle::kSilent) return;
-    const std::string line = text(point, run, seconds);
-    if (style_ == ProgressStyle::kBar) {
-      show_status(line);
-      if (last) end_status();
-      return;
-    }
-    if (!last && seconds - told_ < kProgressSeconds) return;
-    told_ = seconds;
-    log_info("{}", line);
+    output_.show(text(point, run, seconds), seconds, last);
   }
 
  private:
@@ -81,8 +70,7 @@ class RecommenderProgress {
 
   const RecommendSettings& settings_;
   std::int64_t passes_;
-  ProgressStyle style_;
-  double told_ = -kProgressSeconds;
+  ProgressLine output_;
 };
 
 class RecommendTrainCommand : public Command {
@@ -136,25 +124,23 @@ class RecommendTrainCommand : public Command {
 
   int train(const RecommendSettings& settings, const ReviewParts& parts, ExecutionContext& context,
             const OutputFolder& out, const OutputFlags& output) const {
-    RecommenderFolder folder(out_);
-    const TrialRecipe recipe = recommender_recipe(settings, parts);
-    if (folder.has_results() && !resume_) {
-      if (!force_) {
-        throw InvalidArgument(fmt::format(
-            "'{}' already contains a recommender: continue it with --resume, replace it with --force, or "
-            "choose another --out.",
-            out_));
-      }
+    JobFolder folder(out_, {.noun = "recommender"});
+    const Recipe recipe = recommender_recipe(settings, parts);
+    if (folder.has_results() && !resume_ && !force_) {
+      throw InvalidArgument(fmt::format(
+          "'{}' already contains a recommender: continue it with --resume, replace it with --force, or "
+          "choose another --out.",
+          out_));
     }
     if (resume_ && folder.finished()) {
-      folder.check_finished(recipe);
+      folder.check(recipe);
       log_info("{} was finished before.", out_);
       print_recommender_summary(folder.summary(), output);
       return 0;
     }
-    RecommenderRun run(settings, parts);
-    if (!resume_) folder.remove();
-    folder.begin(run, recipe, resume_);
+    if (resume_) folder.check(recipe);
+    RecommenderRun run(settings, parts, context);
+    if (!resume_) remove_job(out_, {});
     ordered_json config;
     for (const Setting& setting : RecommendSettings::schema().settings) {
       if (kind_reads(settings.kind, setting.key))
@@ -162,19 +148,15 @@ class RecommendTrainCommand : public Command {
     }
     out.write_manifest(ordered_json{{"config", config}}, output.command_line);
     write_file_atomically(fs::path(out_) / "config.toml", print_recommend_settings(settings));
-    folder.checkpoint(run, recipe, true);
     RecommenderProgress progress(settings, run.training().passes());
-    while (!run.finished()) {
-      const ordered_json point = run.advance(context);
-      folder.append(point);
-      progress.passed(point, run, folder.seconds(), run.finished());
-      const bool stop = InterruptGuard::requested() != 0 && !run.finished();
-      folder.checkpoint(run, recipe, stop);
-      if (!stop) continue;
+    const auto told = [&](const ordered_json& point, double seconds, bool last) {
+      progress.passed(point, run, seconds, last);
+    };
+    if (!play_passes(run, folder, recipe, resume_, told)) {
       log_info("Stopped by a signal; run the same command with --resume to continue.");
       return InterruptGuard::exit_code(InterruptGuard::requested());
     }
-    folder.finish(run, settings, parts, recipe, recommender_summary(settings, parts, run, context));
+    run.finish(folder, recipe);
     print_recommender_summary(folder.summary(), output);
     return 0;
   }

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "apps/bench/measurement.h"
 #include "bench/device/device_case.h"
+#include "bench/measurement.h"
 
 // The device that device_bench measures: a GPU in bench_device.cpp. A rehearsal links another definition of
 // the same functions, in which the CPU runs the kernels' own source at tiny sizes.

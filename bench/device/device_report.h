@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/measurement_file.h"
 #include "bench/device/ceilings.h"
 #include "bench/device/device_case.h"
+#include "bench/measurement_file.h"
 
 namespace olrank {
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "core/device/network_spec.h"
@@ -39,9 +38,8 @@ class DeviceNetwork {
   /// The steps σ_t of the latest training, one per member; empty for mini-batches.
   virtual std::vector<double> steps() = 0;
 
-  /// The form of the full covariance, whether it decides or is the shadow: "dual" or "primal"; empty
-  /// without one.
-  virtual std::string_view full_form() const = 0;
+  /// Whether there is a full covariance in dual form, which decides or is the shadow.
+  virtual bool has_dual_form() const = 0;
   /// Whether a full covariance grows without a second copy of itself.
   virtual bool grows_in_place() const = 0;
   /// Switches the full covariance from the dual to the primal form.

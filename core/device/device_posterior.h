@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 
-#include "core/device/network_spec.h"
+#include "core/device/posterior_spec.h"
 #include "core/io/state_archive.h"
 #include "core/online/preference_pair.h"
 #include "core/ops/tangent_factors.h"
@@ -40,7 +39,7 @@ class DevicePosterior {
   virtual double log_det() = 0;
   /// The estimated relative error of squared widths; waits.
   virtual double drift() = 0;
-  virtual std::string_view form() const = 0;
+  virtual const PosteriorSpec& spec() const = 0;
   virtual std::int64_t bytes() const = 0;
   /// Whether a full covariance grows without a second copy of itself.
   virtual bool grows_in_place() const = 0;
@@ -49,15 +48,9 @@ class DevicePosterior {
   virtual void load(StateReader& state) = 0;
 };
 
-/// Everything that defines it. A shadow is a DevicePosterior of its own.
-struct DevicePosteriorRequest {
-  int device = 0;  // as CUDA numbers the visible ones
-  TangentShape shape;
-  DevicePosteriorSpec posterior;
-};
-
-/// Throws NotBuiltWithCuda, CudaError if the device is not available, or InvalidArgument for more layers
-/// than kMostDeviceLayers.
-std::unique_ptr<DevicePosterior> make_device_posterior(const DevicePosteriorRequest& request);
+/// Devices are numbered as CUDA numbers the visible ones. A shadow is a DevicePosterior of its own. Throws
+/// NotBuiltWithCuda, CudaError if the device is not available, or InvalidArgument for more layers than
+/// kMostDeviceLayers.
+std::unique_ptr<DevicePosterior> make_device_posterior(int device, const PosteriorSpec& spec);
 
 }  // namespace olrank

@@ -6,9 +6,9 @@
 
 #include "core/data/feature_matrix.h"
 #include "core/device/member_schedule.h"
+#include "core/device/posterior_spec.h"
 #include "core/device/training_kernel.h"
 #include "core/explore/certainty_policy.h"
-#include "core/learning/covariance_checks.h"
 #include "core/learning/retraining.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/precision.h"
@@ -18,35 +18,12 @@
 
 namespace olrank {
 
-/// How a device represents what is known about θ.
-enum class DeviceCovariance {
-  kDual,
-  kPrimal,
-  kInducing,
-  kUnitBlocks,
-  kDiagonal,
-  kDiagonalOfInverse,
-  kLastLayer,
-  kNone,
-};
-
 /// The documents that networks on a device rank and score. Both matrices must outlive the networks, which
 /// share one copy of each on a device.
 struct DeviceData {
   FeatureMatrix train;         // the documents of the queries that rounds ask
   std::int64_t most_docs = 0;  // the most documents of a query
   FeatureMatrix eval_docs;     // the documents that are scored at every evaluation
-};
-
-/// A = λI + s Σ g gᵀ over observed pairs.
-struct DevicePosteriorSpec {
-  DeviceCovariance covariance = DeviceCovariance::kNone;
-  double lambda = 1.0;         // λ
-  double scale = 1.0;          // s
-  std::int64_t budget = 1000;  // D, of the inducing covariance
-  CovarianceChecks checks;
-  /// A full covariance in this form, kDual or kPrimal, that observes the same pairs and decides nothing.
-  std::optional<DeviceCovariance> shadow;
 };
 
 /// Which orders count as certain.
@@ -95,7 +72,7 @@ struct DeviceNetworkSpec {
   std::optional<MemberShare> share;
   std::span<const float> first;  // θ₀, [members × p]
   DeviceData data;
-  DevicePosteriorSpec posterior;
+  PosteriorSpec posterior;
   DeviceCertaintySpec certainty;
   DeviceTrainingSpec training;
   DeviceNoiseSpec noise;

@@ -63,12 +63,11 @@ struct AdamElement {
 /// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, Algorithm 1.
 OLRANK_HOST_DEVICE inline AdamElement adam_element(double step, const StepRates& rates, double gradient,
                                                    const AdamElement& before) {
-  using namespace optimizer;  // NOLINT: four constants
   const double slope = gradient + rates.decay * before.position;
-  const double first = kBeta1 * before.first + (1.0 - kBeta1) * slope;
-  const double second = kBeta2 * before.second + (1.0 - kBeta2) * slope * slope;
-  const double moved = before.position - step * (first / rates.first_correction) /
-                                             (std::sqrt(second / rates.second_correction) + kEpsilon);
+  const double first = optimizer::kBeta1 * before.first + (1.0 - optimizer::kBeta1) * slope;
+  const double second = optimizer::kBeta2 * before.second + (1.0 - optimizer::kBeta2) * slope * slope;
+  const double scale = std::sqrt(second / rates.second_correction) + optimizer::kEpsilon;
+  const double moved = before.position - step * (first / rates.first_correction) / scale;
   return {first, second, moved};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace olrank {
 
@@ -11,5 +12,14 @@ struct PreferencePair {
 
   friend bool operator==(const PreferencePair&, const PreferencePair&) = default;
 };
+
+/// Pairs `first` to `first + count` of rows that hold winner and loser in turn.
+inline std::vector<PreferencePair> pairs_of_rows(std::int64_t first, std::int64_t count) {
+  std::vector<PreferencePair> pairs;
+  pairs.reserve(count);
+  for (std::int64_t pair = first; pair < first + count; ++pair)
+    pairs.push_back({static_cast<std::int32_t>(2 * pair), static_cast<std::int32_t>(2 * pair + 1)});
+  return pairs;
+}
 
 }  // namespace olrank

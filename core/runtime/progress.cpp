@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
 #include <string_view>
 
+#include "core/runtime/log.h"
 #include "core/runtime/log_output.h"
 
 namespace olrank {
@@ -32,6 +32,18 @@ ProgressStyle progress_style() {
   const char* terminal = std::getenv("TERM");
   const bool moves_cursor = terminal != nullptr && std::string_view(terminal) != "dumb";
   return isatty(STDERR_FILENO) != 0 && moves_cursor ? ProgressStyle::kBar : ProgressStyle::kLines;
+}
+
+void ProgressLine::show(const std::string& line, double seconds, bool last) {
+  constexpr double kSecondsBetweenLines = 5.0;
+  if (style_ == ProgressStyle::kBar) {
+    show_status(line);
+    if (last) end_status();
+  } else if (style_ == ProgressStyle::kLines) {
+    if (!last && told_ && seconds - *told_ < kSecondsBetweenLines) return;
+    told_ = seconds;
+    log_info("{}", line);
+  }
 }
 
 std::string readable_duration(double seconds) {

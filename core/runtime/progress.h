@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace olrank {
@@ -14,6 +15,20 @@ void set_progress_style(ProgressStyle style);
 /// kJson while events are captured, then the chosen style, or else: kSilent when the log is quiet, kBar
 /// when stderr is a terminal that can move its cursor, kLines.
 ProgressStyle progress_style();
+
+/// The line that says how far a piece of work is, in a style: it redraws itself on a terminal, and in a
+/// file comes every five seconds.
+class ProgressLine {
+ public:
+  /// Whether programs read events in its place.
+  bool as_events() const { return style_ == ProgressStyle::kJson; }
+  /// `seconds` since the work began; the last line is always shown.
+  void show(const std::string& line, double seconds, bool last);
+
+ private:
+  ProgressStyle style_ = progress_style();
+  std::optional<double> told_;
+};
 
 /// "1h02m", "3m07s", "12s"; "?" if unknown.
 std::string readable_duration(double seconds);

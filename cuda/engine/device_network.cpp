@@ -10,8 +10,8 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec
   return cuda::make_network(spec);
 }
 
-std::unique_ptr<DevicePosterior> make_device_posterior(const DevicePosteriorRequest& request) {
-  return cuda::make_posterior(request);
+std::unique_ptr<DevicePosterior> make_device_posterior(int device, const PosteriorSpec& spec) {
+  return cuda::make_posterior(device, spec);
 }
 
 }  // namespace olrank

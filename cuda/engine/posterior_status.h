@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "core/io/state_archive.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/work.h"
@@ -24,6 +25,9 @@ class PosteriorStatus {
     copy_to_host<CovarianceStatus>(device_.data(), std::span(&status, 1));
     return status;
   }
+
+  void save(StateWriter& state) const { state.put("device.log_det", read().log_det); }
+  void load(StateReader& state) { set({state.get_one<double>("device.log_det"), 0}); }
 
  private:
   static constexpr CovarianceStatus kFresh{};

@@ -66,11 +66,6 @@ ResidentTrainer::Divergence first_divergence(RankGroup& ranks, const ResidentTra
   return first.value_or(mine);
 }
 
-ResidentPosteriorSpec posterior_spec(const DeviceNetworkSpec& spec) {
-  return {spec.shape, spec.posterior.lambda, spec.posterior.scale, spec.posterior.checks,
-          spec.posterior.budget};
-}
-
 }  // namespace
 
 ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
@@ -83,13 +78,13 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       view_(spec, train_.data()),
       history_(spec.shape.inputs, kept_by(spec), spec.data.most_docs,
                spec.training.retraining.replays() ? spec.training.retraining.replay : 0),
-      posterior_(spec.posterior.covariance, posterior_spec(spec), products_),
+      posterior_(spec.posterior, products_),
       trainer_(make_trainer(spec, theta_.data(), products_)),
       outcome_(spec.share ? ResidentTrainer::kOutcomes * spec.share->members() : 0),
       eval_products_(plans_, eval_stream_.get()),
       theta_copy_(theta_.size()) {
   if (spec.share) gather_.emplace(*spec.share);
-  if (const auto& form = spec.posterior.shadow) shadow_.emplace(*form, posterior_spec(spec), products_);
+  if (spec.posterior.has_shadow) shadow_.emplace(spec.posterior.shadow(), products_);
 }
 
 ResidentNetwork::~ResidentNetwork() {
@@ -303,10 +298,8 @@ std::vector<double> ResidentNetwork::steps() {
   return {steps.begin(), steps.end()};
 }
 
-std::string_view ResidentNetwork::full_form() const {
-  if (shadow_) return shadow_->posterior().form();
-  const std::string_view form = posterior_.form();
-  return form == "dual" || form == "primal" ? form : "";
+bool ResidentNetwork::has_dual_form() const {
+  return (shadow_ ? shadow_->posterior() : posterior_).spec().is_dual();
 }
 
 bool ResidentNetwork::grows_in_place() const {

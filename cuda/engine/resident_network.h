@@ -28,7 +28,7 @@ class ResidentNetwork : public DeviceNetwork {
   DeviceComparison compare(ExecutionContext& context, std::span<const std::int32_t> shown) override;
   void learn(const DeviceUpdate& update) override;
   std::vector<double> steps() override;
-  std::string_view full_form() const override;
+  bool has_dual_form() const override;
   bool grows_in_place() const override;
   void switch_to_primal() override;
   DeviceHealth health() override;

@@ -28,9 +28,7 @@ void ResidentPairs::replay(
     Stream stream,
     FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> observe) {
   constexpr std::int64_t kBatch = kMostReplayed / 2;
-  std::vector<PreferencePair> places;
-  places.reserve(kBatch);
-  for (std::int32_t s = 0; s < kBatch; ++s) places.push_back({2 * s, 2 * s + 1});
+  const std::vector<PreferencePair> places = pairs_of_rows(0, kBatch);
   const DeviceArray<PreferencePair> on_device{std::span<const PreferencePair>(places)};
   for (std::int64_t first = 0; first < pairs_; first += kBatch) {
     const std::int64_t count = std::min(kBatch, pairs_ - first);

@@ -6,13 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/engine/block_posterior.h"
-#include "cuda/engine/diagonal_posterior.h"
 #include "cuda/engine/fresh_factor.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/inducing_posterior.h"
 #include "cuda/engine/mapped_array.h"
 #include "cuda/engine/posterior_status.h"
+#include "cuda/engine/resident_forms.h"
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/engine/saved_values.h"
 #include "cuda/ops/covariance_matrix.h"
@@ -28,22 +26,72 @@ double product_of(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-/// width_error() of w² = vᵀA⁻¹v, computed as `width_sq`, with y ≈ A⁻¹v.
-double error_of(ResidentPairs& pairs, Stream stream, const ResidentPosteriorSpec& spec, double width_sq,
-                std::span<const double> v, std::span<const double> y) {
-  return width_error(width_sq, product_of(v, y),
-                     quadratic_form(spec.lambda, spec.scale, y, pairs.products(stream, y)));
-}
+/// Both forms of a full covariance share the observed pairs, and drift checks by solutions of A y = v.
+class ExactPosterior : public ResidentPosterior {
+ public:
+  ExactPosterior(const PosteriorSpec& spec, ResidentPairs history)
+      : ResidentPosterior(spec), history_(std::move(history)) {}
 
-/// ‖g_0 − g_1‖²_{A⁻¹} from the lower triangle of M.
-double width_sq_of(const std::vector<double>& found, double scale) {
-  return (found[0] + found[3] - 2.0 * found[2]) / scale;
-}
+  const CovarianceStatus* status() const override { return status_.get(); }
+
+  double error_along(Stream stream, std::span<const double> vector) override {
+    const std::vector<double> own = solution_of(stream, vector, nullptr);
+    return error_of(stream, product_of(vector, own), vector,
+                    fresh_ == nullptr ? own : solution_of(stream, vector, fresh_.get()));
+  }
+  double error_of_pair(Stream stream, std::int64_t pair) override {
+    std::swap(checked_, latest_);  // observe() reads the latest gram's
+    pair_gram_.reserve(stream, 4);
+    gram(stream, history_.range(pair, 1), pair_gram_.data());
+    std::swap(checked_, latest_);
+    const std::vector<double> gradient = history_.gradient(stream, pair);
+    const std::vector<double> m = pair_gram_.to_host(stream, 4);
+    return error_of(stream, (m[0] + m[3] - 2.0 * m[2]) / spec_.scale, gradient,
+                    solution_of(stream, gradient, fresh_.get()));
+  }
+  bool factorise_afresh(Stream stream) override {
+    fresh_ = fresh_factor(stream);
+    return fresh_ != nullptr;
+  }
+  void drop_fresh_factor() override { fresh_.reset(); }
+
+  std::int64_t pairs() const override { return history_.pairs(); }
+  std::int64_t bytes() const override {
+    return history_.bytes() + latest_.bytes() + workspace_.bytes() + checked_.bytes() + given_.bytes() +
+           solution_.bytes();
+  }
+  ResidentPairs& history() { return history_; }
+
+ protected:
+  /// A⁻¹v by a fresh factor, or by the form's own numbers where that is null.
+  virtual std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) = 0;
+  /// Null where FreshFactor gives none.
+  virtual std::unique_ptr<FreshFactor> fresh_factor(Stream stream) = 0;
+
+  ResidentPairs history_;
+  GrowingArray<double> latest_;  // L⁻¹K_nV or G A⁻¹ of the latest gram, for observe()
+  GrowingArray<double> workspace_;
+  // Of drift checks, kept because freeing memory waits for the whole device.
+  GrowingArray<double> checked_;  // the same for a pair or a vector
+  GrowingArray<double> given_;
+  GrowingArray<double> solution_;
+  PosteriorStatus status_;
+
+ private:
+  /// width_error() of w² = vᵀA⁻¹v, computed as `width_sq`, with y ≈ A⁻¹v.
+  double error_of(Stream stream, double width_sq, std::span<const double> v, std::span<const double> y) {
+    return width_error(width_sq, product_of(v, y),
+                       quadratic_form(spec_.lambda, spec_.scale, y, history_.products(stream, y)));
+  }
+
+  GrowingArray<double> pair_gram_;
+  std::unique_ptr<FreshFactor> fresh_;
+};
 
 /// In dual form, by pairs: core/ops/inverse_factor.h.
-class DualPosterior : public ResidentPosterior {
+class DualPosterior : public ExactPosterior {
  public:
-  explicit DualPosterior(const ResidentPosteriorSpec& spec) : spec_(spec), history_(spec.shape) {}
+  explicit DualPosterior(const PosteriorSpec& spec) : ExactPosterior(spec, ResidentPairs(spec.shape)) {}
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
     gram_of(stream, history_.pairs(), docs, m);
@@ -76,35 +124,9 @@ class DualPosterior : public ResidentPosterior {
     });
   }
 
-  const CovarianceStatus* status() const override { return status_.get(); }
-
-  double error_along(Stream stream, std::span<const double> vector) override {
-    const std::vector<double> own = solution_of(stream, vector, nullptr);
-    return error_of(history_, stream, spec_, product_of(vector, own), vector,
-                    yardstick_ == nullptr ? own : solution_of(stream, vector, yardstick_.get()));
-  }
-  double error_of_pair(Stream stream, std::int64_t pair) override {
-    std::swap(checked_, solved_);  // observe() reads the latest gram's
-    pair_gram_.reserve(stream, 4);
-    gram_of(stream, history_.pairs(), history_.range(pair, 1), pair_gram_.data());
-    std::swap(checked_, solved_);
-    const std::vector<double> gradient = history_.gradient(stream, pair);
-    return error_of(history_, stream, spec_, width_sq_of(pair_gram_.to_host(stream, 4), spec_.scale),
-                    gradient, solution_of(stream, gradient, yardstick_.get()));
-  }
-  bool take_yardstick(Stream stream) override {
-    yardstick_ = fresh_factor(stream);
-    return yardstick_ != nullptr;
-  }
-  void drop_yardstick() override { yardstick_.reset(); }
-
-  std::int64_t pairs() const override { return history_.pairs(); }
-  std::string_view form() const override { return "dual"; }
   std::int64_t bytes() const override {
-    return history_.bytes() + factor_.bytes() + kernel_.bytes() + solved_.bytes() + workspace_.bytes() +
-           checked_.bytes() + of_pairs_.bytes() + weights_.bytes();
+    return ExactPosterior::bytes() + factor_.bytes() + kernel_.bytes();
   }
-  ResidentPairs& history() { return history_; }
 
   void save(StateWriter& state) const override {
     history_.save(state);
@@ -112,7 +134,7 @@ class DualPosterior : public ResidentPosterior {
     const std::int64_t n = history_.pairs();
     state.put_growing<double>("device.factor", lineage_, DeviceSource(factor_.data(), latest_save_),
                               factor_row(n), {}, factor_numbers(n) - factor_row(n));
-    state.put("device.log_det", status_.read().log_det);
+    status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
@@ -122,7 +144,7 @@ class DualPosterior : public ResidentPosterior {
     factor_.reserve(stream, std::ssize(factor));
     OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(factor), factor_.data());
-    status_.set({state.get_one<double>("device.log_det"), 0});
+    status_.load(state);
   }
 
  private:
@@ -132,8 +154,8 @@ class DualPosterior : public ResidentPosterior {
     lineage_.renew();
   }
 
-  /// The factor of s K + λI; null where FreshFactor gives none.
-  std::unique_ptr<FreshFactor> fresh_factor(Stream stream) {
+  /// Of s K + λI.
+  std::unique_ptr<FreshFactor> fresh_factor(Stream stream) override {
     const std::int64_t n = history_.pairs();
     return FreshFactor::of(stream, n, pair_kernel_workspace(n), [&](double* workspace, double* matrix) {
       pair_kernel(stream, spec_.shape, history_.all(), spec_.scale, spec_.lambda, workspace, matrix);
@@ -141,19 +163,19 @@ class DualPosterior : public ResidentPosterior {
   }
 
   // A⁻¹v = (v − s Γᵀ (s K + λI)⁻¹ Γv)/λ, Γ's rows the g_s, by L⁻¹ or by a fresh factor.
-  std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) {
+  std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) override {
     const std::int64_t n = history_.pairs();
     std::vector<double> solution = history_.products(stream, v);
     if (fresh != nullptr) {
       solution = fresh->solve(stream, solution);
     } else {
-      of_pairs_.assign(stream, solution);
+      given_.assign(stream, solution);
       checked_.reserve(stream, n);
-      weights_.reserve(stream, n);
+      solution_.reserve(stream, n);
       workspace_.reserve(stream, apply_factor_workspace(n, 1));
-      apply_factor(stream, n, factor_.data(), 1, of_pairs_.data(), workspace_.data(), checked_.data(), 1);
-      apply_factor_transposed(stream, n, factor_.data(), checked_.data(), weights_.data());
-      solution = weights_.to_host(stream, n);
+      apply_factor(stream, n, factor_.data(), 1, given_.data(), workspace_.data(), checked_.data(), 1);
+      apply_factor_transposed(stream, n, factor_.data(), checked_.data(), solution_.data());
+      solution = solution_.to_host(stream, n);
     }
     solution = history_.sum(stream, solution);
     for (std::size_t k = 0; k < v.size(); ++k)
@@ -161,17 +183,17 @@ class DualPosterior : public ResidentPosterior {
     return solution;
   }
 
-  /// M of the documents given the first n pairs; leaves S = L⁻¹K_nV in solved_.
+  /// M of the documents given the first n pairs; leaves S = L⁻¹K_nV in latest_.
   void gram_of(Stream stream, std::int64_t n, const FactorRows& docs, double* m) {
     kernel_.reserve(stream, n * docs.docs);
-    solved_.reserve(stream, n * docs.docs);
+    latest_.reserve(stream, n * docs.docs);
     workspace_.reserve(stream,
                        std::max(apply_factor_workspace(n, docs.docs), dual_gram_workspace(n, docs.docs)));
     query_kernels(stream, spec_.shape, docs, history_.range(0, n), spec_.scale, m, kernel_.data(),
                   docs.docs);
-    apply_factor(stream, n, factor_.data(), docs.docs, kernel_.data(), workspace_.data(), solved_.data(),
+    apply_factor(stream, n, factor_.data(), docs.docs, kernel_.data(), workspace_.data(), latest_.data(),
                  docs.docs);
-    dual_gram(stream, n, docs.docs, solved_.data(), docs.docs, spec_.lambda, workspace_.data(), m);
+    dual_gram(stream, n, docs.docs, latest_.data(), docs.docs, spec_.lambda, workspace_.data(), m);
   }
 
   void append(Stream stream, std::int64_t n, const FactorRows& docs, const double* m,
@@ -179,39 +201,26 @@ class DualPosterior : public ResidentPosterior {
     if (factor_.moves_to_hold(factor_numbers(n + count))) latest_save_.release();
     factor_.reserve(stream, factor_numbers(n + count), factor_numbers(n));
     workspace_.reserve(stream, append_workspace(n, count));
-    append_pairs(stream, n, factor_.data(), docs.docs, solved_.data(), docs.docs, m, spec_.lambda, pairs,
+    append_pairs(stream, n, factor_.data(), docs.docs, latest_.data(), docs.docs, m, spec_.lambda, pairs,
                  count, workspace_.data(), status_.get());
   }
 
-  ResidentPosteriorSpec spec_;
-  ResidentPairs history_;
   MappedArray<double> factor_;  // L⁻¹, row blocks one after another
   Lineage lineage_;             // of its rows
   mutable LatestSave latest_save_;
   GrowingArray<double> kernel_;  // s K_nV
-  GrowingArray<double> solved_;  // L⁻¹ of it
-  GrowingArray<double> workspace_;
-  // Of drift checks, kept because freeing memory waits for the whole device.
-  GrowingArray<double> checked_;  // L⁻¹ of a pair's or a vector's column
-  GrowingArray<double> of_pairs_;
-  GrowingArray<double> weights_;
-  GrowingArray<double> pair_gram_;
-  std::unique_ptr<FreshFactor> yardstick_;
-  PosteriorStatus status_;
 };
 
 /// In primal form, by parameters: core/ops/inverse_covariance.h. Widths use A⁻¹ or its diagonal alone.
-class PrimalPosterior : public ResidentPosterior {
+class PrimalPosterior : public ExactPosterior {
  public:
-  PrimalPosterior(const ResidentPosteriorSpec& spec, bool by_diagonal, Products& products,
-                  ResidentPairs history)
-      : spec_(spec),
+  PrimalPosterior(const PosteriorSpec& spec, Products& products, ResidentPairs history)
+      : ExactPosterior(spec, std::move(history)),
         library_(&products),
-        by_diagonal_(by_diagonal),
+        by_diagonal_(spec.covariance == Covariance::kDiagonalOfInverse),
         parameters_(spec.shape.parameters()),
-        history_(std::move(history)),
         inverse_(parameters_ * parameters_),
-        root_(by_diagonal ? parameters_ : 0),
+        root_(by_diagonal_ ? parameters_ : 0),
         delta_places_(parameters_),
         input_places_(parameters_) {
     fill_parameter_table(products.stream(), spec.shape, table());
@@ -255,40 +264,17 @@ class PrimalPosterior : public ResidentPosterior {
     find_roots(stream);
   }
 
-  const CovarianceStatus* status() const override { return status_.get(); }
-
   double error_along(Stream stream, std::span<const double> vector) override {
-    const std::vector<double> v =
-        by_diagonal_ ? unit_at_largest(vector) : std::vector<double>(vector.begin(), vector.end());
-    const std::vector<double> own = solution_of(stream, v, nullptr);
-    return error_of(history_, stream, spec_, product_of(v, own), v,
-                    yardstick_ == nullptr ? own : solution_of(stream, v, yardstick_.get()));
+    if (!by_diagonal_) return ExactPosterior::error_along(stream, vector);
+    return ExactPosterior::error_along(stream, unit_at_largest(vector));
   }
   double error_of_pair(Stream stream, std::int64_t pair) override {
-    const std::vector<double> gradient = history_.gradient(stream, pair);
-    if (by_diagonal_) return error_along(stream, gradient);
-    std::swap(checked_, products_);  // observe() reads the latest gram's
-    pair_gram_.reserve(stream, 4);
-    gram_of(stream, history_.range(pair, 1), pair_gram_.data());
-    std::swap(checked_, products_);
-    return error_of(history_, stream, spec_, width_sq_of(pair_gram_.to_host(stream, 4), spec_.scale),
-                    gradient, solution_of(stream, gradient, yardstick_.get()));
+    if (!by_diagonal_) return ExactPosterior::error_of_pair(stream, pair);
+    return error_along(stream, history_.gradient(stream, pair));
   }
-  bool take_yardstick(Stream stream) override {
-    yardstick_ = FreshFactor::of(stream, parameters_, pair_covariance_workspace(parameters_),
-                                 [&](double* workspace, double* matrix) {
-                                   pair_covariance(stream, spec_.shape, table(), history_.all(),
-                                                   spec_.scale, spec_.lambda, workspace, matrix);
-                                 });
-    return yardstick_ != nullptr;
-  }
-  void drop_yardstick() override { yardstick_.reset(); }
 
-  std::int64_t pairs() const override { return history_.pairs(); }
-  std::string_view form() const override { return by_diagonal_ ? "diagonal-of-inverse" : "primal"; }
   std::int64_t bytes() const override {
-    return history_.bytes() + parameters_ * parameters_ * static_cast<std::int64_t>(sizeof(double)) +
-           products_.bytes() + workspace_.bytes() + checked_.bytes() + vector_.bytes() + solution_.bytes();
+    return ExactPosterior::bytes() + parameters_ * parameters_ * static_cast<std::int64_t>(sizeof(double));
   }
 
   void save(StateWriter& state) const override {
@@ -300,7 +286,7 @@ class PrimalPosterior : public ResidentPosterior {
       std::fill(begin + row + 1, begin + parameters_, 0.0);
     }
     state.put("device.inverse", inverse);
-    state.put("device.log_det", status_.read().log_det);
+    status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
@@ -309,17 +295,26 @@ class PrimalPosterior : public ResidentPosterior {
     OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(inverse), inverse_.data());
     mirror_lower(stream, parameters_, inverse_.data());
-    status_.set({state.get_one<double>("device.log_det"), 0});
+    status_.load(state);
     find_roots(stream);
   }
 
  private:
-  /// Solves by A⁻¹ or by a fresh factor of A.
-  std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) {
+  std::unique_ptr<FreshFactor> fresh_factor(Stream stream) override {
+    return FreshFactor::of(
+        stream, parameters_, pair_covariance_workspace(parameters_),
+        [&](double* workspace, double* matrix) { find_covariance(stream, workspace, matrix); });
+  }
+  void find_covariance(Stream stream, double* workspace, double* matrix) {
+    pair_covariance(stream, spec_.shape, table(), history_.all(), spec_.scale, spec_.lambda, workspace,
+                    matrix);
+  }
+
+  std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) override {
     if (fresh != nullptr) return fresh->solve(stream, v);
-    vector_.assign(stream, v);
+    given_.assign(stream, v);
     solution_.reserve(stream, parameters_);
-    apply_inverse_covariance(stream, parameters_, inverse_.data(), vector_.data(), solution_.data());
+    apply_inverse_covariance(stream, parameters_, inverse_.data(), given_.data(), solution_.data());
     return solution_.to_host(stream, parameters_);
   }
 
@@ -329,56 +324,44 @@ class PrimalPosterior : public ResidentPosterior {
     if (4 * history_.pairs() < parameters_) return false;
     return FreshFactor::replace_by_inverse(
         stream, parameters_, pair_covariance_workspace(parameters_), inverse_.data(),
-        [&](double* workspace, double* matrix) {
-          pair_covariance(stream, spec_.shape, table(), history_.all(), spec_.scale, spec_.lambda,
-                          workspace, matrix);
-        },
+        [&](double* workspace, double* matrix) { find_covariance(stream, workspace, matrix); },
         [&](const double* l) { status_of_factor(stream, parameters_, l, spec_.lambda, status_.get()); });
   }
 
   ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
 
-  /// M by A⁻¹ itself; leaves G A⁻¹ in products_.
+  /// M by A⁻¹ itself; leaves G A⁻¹ in latest_.
   void gram_of(Stream stream, const FactorRows& docs, double* m) {
-    products_.reserve(stream, docs.docs * parameters_);
+    latest_.reserve(stream, docs.docs * parameters_);
     workspace_.reserve(stream, inverse_gram_workspace(spec_.shape, docs.docs));
     inverse_covariance_gram(*library_, spec_.shape, table(), docs, spec_.scale, inverse_.data(),
-                            workspace_.data(), products_.data(), m);
+                            workspace_.data(), latest_.data(), m);
   }
   void update(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
               std::int64_t count) {
     workspace_.reserve(stream, inverse_update_workspace(parameters_, count));
-    update_inverse_covariance(stream, parameters_, docs.docs, products_.data(), m, spec_.scale, pairs,
-                              count, workspace_.data(), inverse_.data(), status_.get());
+    update_inverse_covariance(stream, parameters_, docs.docs, latest_.data(), m, spec_.scale, pairs, count,
+                              workspace_.data(), inverse_.data(), status_.get());
   }
   void find_roots(Stream stream) {
     if (by_diagonal_) roots_of_inverse(stream, parameters_, spec_.scale, inverse_.data(), root_.data());
   }
 
-  ResidentPosteriorSpec spec_;
   Products* library_;
   bool by_diagonal_;
   std::int64_t parameters_;
-  ResidentPairs history_;
   DeviceArray<double> inverse_;  // A⁻¹
   DeviceArray<double> root_;     // √(s A⁻¹_kk)
   DeviceArray<std::int32_t> delta_places_;
   DeviceArray<std::int32_t> input_places_;
-  GrowingArray<double> products_;  // G A⁻¹
   GrowingArray<double> exact_m_;
-  GrowingArray<double> workspace_;
-  // Of drift checks, kept because freeing memory waits for the whole device.
-  GrowingArray<double> checked_;  // G A⁻¹ of a pair
-  GrowingArray<double> vector_;
-  GrowingArray<double> solution_;
-  GrowingArray<double> pair_gram_;
-  std::unique_ptr<FreshFactor> yardstick_;
-  PosteriorStatus status_;
 };
 
 /// Every width is 0.
-class NoPosterior : public ResidentPosterior {
+class ResidentNothing : public ResidentPosterior {
  public:
+  using ResidentPosterior::ResidentPosterior;
+
   void gram(Stream stream, const FactorRows& docs, double* m) override {
     fill_bytes(stream, m, 0, static_cast<std::size_t>(docs.docs * docs.docs) * sizeof(double));
   }
@@ -388,7 +371,6 @@ class NoPosterior : public ResidentPosterior {
   }
   const CovarianceStatus* status() const override { return status_.get(); }
   std::int64_t pairs() const override { return pairs_; }
-  std::string_view form() const override { return "none"; }
   std::int64_t bytes() const override { return 0; }
   void save(StateWriter& state) const override { state.put("device.none_pairs", pairs_); }
   void load(Stream, StateReader& state) override {
@@ -402,36 +384,33 @@ class NoPosterior : public ResidentPosterior {
 
 }  // namespace
 
-std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance covariance,
-                                                           const ResidentPosteriorSpec& spec,
-                                                           Products& products) {
-  switch (covariance) {
-    case DeviceCovariance::kDual:
-      return std::make_unique<DualPosterior>(spec);
-    case DeviceCovariance::kPrimal:
-    case DeviceCovariance::kDiagonalOfInverse:
-      return std::make_unique<PrimalPosterior>(spec, covariance == DeviceCovariance::kDiagonalOfInverse,
-                                               products, ResidentPairs(spec.shape));
-    case DeviceCovariance::kDiagonal:
-      return make_diagonal_posterior(spec, products.stream());
-    case DeviceCovariance::kInducing:
-      return make_inducing_posterior(spec, products);
-    case DeviceCovariance::kUnitBlocks:
-      return make_block_posterior(spec, 0, "unit-blocks", products.stream());
-    case DeviceCovariance::kLastLayer:
-      return make_block_posterior(spec, std::ssize(spec.shape.layers()) - 1, "last-layer",
-                                  products.stream());
-    case DeviceCovariance::kNone:
+std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& spec, Products& products) {
+  switch (spec.covariance) {
+    case Covariance::kFull:
+      if (spec.is_dual()) return std::make_unique<DualPosterior>(spec);
+      [[fallthrough]];
+    case Covariance::kDiagonalOfInverse:
+      return std::make_unique<PrimalPosterior>(spec, products, ResidentPairs(spec.shape));
+    case Covariance::kDiagonal:
+      return make_resident_diagonal(spec, products.stream());
+    case Covariance::kInducing:
+      return make_resident_inducing(spec, products);
+    case Covariance::kUnitBlocks:
+    case Covariance::kLastLayer:
+      return make_resident_blocks(spec, products.stream());
+    case Covariance::kNone:
       break;
   }
-  return std::make_unique<NoPosterior>();
+  return std::make_unique<ResidentNothing>(spec);
 }
 
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
-                                                  const ResidentPosteriorSpec& spec, Products& products) {
+                                                  Products& products) {
+  PosteriorSpec spec = dual->spec();
+  spec.form = CovarianceForm::kPrimal;
   ResidentPairs history = std::move(dynamic_cast<DualPosterior&>(*dual).history());
   dual.reset();
-  return std::make_unique<PrimalPosterior>(spec, false, products, std::move(history));
+  return std::make_unique<PrimalPosterior>(spec, products, std::move(history));
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

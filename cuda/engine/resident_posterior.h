@@ -3,12 +3,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 
-#include "core/device/network_spec.h"
+#include "core/device/posterior_spec.h"
 #include "core/io/state_archive.h"
 #include "core/online/preference_pair.h"
-#include "core/ops/tangent_shape.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/products.h"
@@ -19,7 +17,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// A covariance on the device: its kernels and the memory they work in.
 class ResidentPosterior {
  public:
-  ResidentPosterior() = default;
+  explicit ResidentPosterior(const PosteriorSpec& spec) : spec_(spec) {}
   virtual ~ResidentPosterior() = default;
   ResidentPosterior(const ResidentPosterior&) = delete;
   ResidentPosterior& operator=(const ResidentPosterior&) = delete;
@@ -43,38 +41,29 @@ class ResidentPosterior {
   virtual double error_along(Stream, std::span<const double>) { return 0.0; }
   /// The same for the width of an observed pair, as gram() gives it.
   virtual double error_of_pair(Stream, std::int64_t) { return 0.0; }
-  /// From now on both compare with a factorisation of all observed pairs at once, by a library, until the
-  /// yardstick is dropped. Returns whether there is one: not without pairs, not where it needs too much
-  /// memory. Waits.
-  virtual bool take_yardstick(Stream) { return false; }
-  virtual void drop_yardstick() {}
+  /// From now on both compare with a factorisation of all observed pairs at once, by a library, until that
+  /// is dropped. Returns whether there is one: not without pairs, not where it needs too much memory.
+  /// Waits.
+  virtual bool factorise_afresh(Stream) { return false; }
+  virtual void drop_fresh_factor() {}
   virtual std::int64_t pairs() const = 0;
   /// Pairs that error_of_pair() takes.
   virtual std::int64_t kept_pairs() const { return pairs(); }
-  virtual std::string_view form() const = 0;
+  const PosteriorSpec& spec() const { return spec_; }
   virtual std::int64_t bytes() const = 0;
 
   virtual void save(StateWriter& state) const = 0;
   virtual void load(Stream stream, StateReader& state) = 0;
-};
 
-/// A = λI + s Σ g gᵀ of gradients with this shape.
-struct ResidentPosteriorSpec {
-  TangentShape shape;
-  double lambda = 1.0;  // λ
-  double scale = 1.0;   // s
-  CovarianceChecks checks;
-  std::int64_t budget = 0;  // D, of the inducing covariance
+ protected:
+  PosteriorSpec spec_;
 };
 
 /// Works in the stream of `products`, which must outlive it, and in no other.
-std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance covariance,
-                                                           const ResidentPosteriorSpec& spec,
-                                                           Products& products);
+std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& spec, Products& products);
 
-/// The same pairs in primal form. `dual` is what make_resident_posterior() made for kDual; its factor is
-/// freed first.
+/// The same pairs in primal form. `dual` is in dual form; its factor is freed first.
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
-                                                  const ResidentPosteriorSpec& spec, Products& products);
+                                                  Products& products);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -8,26 +8,10 @@
 #include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
-namespace {
-
-std::vector<PreferencePair> neighbours(std::int64_t count) {
-  std::vector<PreferencePair> pairs;
-  pairs.reserve(count);
-  for (std::int32_t s = 0; s < count; ++s) pairs.push_back({2 * s, 2 * s + 1});
-  return pairs;
-}
-
-void make_room(PinnedBytes& host, std::size_t bytes) {
-  if (host.size() < bytes) host = PinnedBytes(2 * bytes);
-}
-
-}  // namespace
-
-ShadowPosterior::ShadowPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec,
-                                 Products& products)
+ShadowPosterior::ShadowPosterior(const PosteriorSpec& spec, Products& products)
     : shape_(spec.shape),
-      posterior_(covariance, spec, products),
-      places_(std::span<const PreferencePair>(neighbours(kBatch))) {}
+      posterior_(spec, products),
+      places_(std::span<const PreferencePair>(pairs_of_rows(0, kBatch))) {}
 
 FactorRows ShadowPosterior::gather(Stream stream, const FactorRows& docs, const std::int32_t* pairs,
                                    std::int64_t count) {
@@ -55,8 +39,8 @@ std::span<const double> ShadowPosterior::m_of(Stream stream, const FactorRows& d
   const std::int64_t pairs = (count + 1) / 2;
   const std::size_t index_bytes = static_cast<std::size_t>(2 * pairs) * sizeof(std::int32_t);
   const std::size_t m_bytes = static_cast<std::size_t>(count * count) * sizeof(double);
-  make_room(host_chosen_, index_bytes);
-  make_room(host_m_, m_bytes);
+  host_chosen_.reserve(index_bytes);
+  host_m_.reserve(m_bytes);
   std::memset(host_chosen_.data(), 0, index_bytes);  // an odd one is paired with document 0
   std::memcpy(host_chosen_.data(), chosen.data(), chosen.size_bytes());
   chosen_.reserve(stream, 2 * pairs);

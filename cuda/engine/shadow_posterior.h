@@ -15,7 +15,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// few documents that were shown.
 class ShadowPosterior {
  public:
-  ShadowPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec, Products& products);
+  ShadowPosterior(const PosteriorSpec& spec, Products& products);
 
   /// Observes pairs [count], on the device, of a query's documents.
   void observe(Stream stream, const FactorRows& docs, const PreferencePair* pairs, std::int64_t count);

@@ -17,28 +17,19 @@ constexpr std::size_t kStatusBytes = 16;
 static_assert(sizeof(CovarianceStatus) <= kStatusBytes);
 
 /// Checks the layers and selects the calling thread's device, before anything is made on it.
-const DevicePosteriorRequest& on_device_of(const DevicePosteriorRequest& request) {
-  static_cast<void>(LayerTable(request.shape));
-  use_device(request.device);
-  return request;
-}
-
-ResidentPosteriorSpec spec_of(const DevicePosteriorRequest& request) {
-  const DevicePosteriorSpec& spec = request.posterior;
-  return {request.shape, spec.lambda, spec.scale, spec.checks, spec.budget};
-}
-
-void make_room(PinnedBytes& host, std::size_t bytes) {
-  if (host.size() < bytes) host = PinnedBytes(2 * bytes);
+const TangentShape& on_device(int device, const TangentShape& shape) {
+  static_cast<void>(LayerTable(shape));
+  use_device(device);
+  return shape;
 }
 
 }  // namespace
 
-UploadedPosterior::UploadedPosterior(const DevicePosteriorRequest& request)
-    : shape_(on_device_of(request).shape),
-      device_(request.device),
+UploadedPosterior::UploadedPosterior(int device, const PosteriorSpec& spec)
+    : shape_(on_device(device, spec.shape)),
+      device_(device),
       products_(plans_, stream_.get()),
-      posterior_(request.posterior.covariance, spec_of(request), products_) {}
+      posterior_(spec, products_) {}
 
 UploadedPosterior::~UploadedPosterior() {
   // Transfers into the memory that is freed now may still be running.
@@ -56,7 +47,7 @@ void UploadedPosterior::wait() {
 
 void UploadedPosterior::send(Upload& upload, const void* from, std::size_t bytes, void* to) {
   if (upload.started) wait();
-  make_room(upload.bytes, bytes);
+  upload.bytes.reserve(bytes);
   std::memcpy(upload.bytes.data(), from, bytes);
   copy_bytes(stream_.get(), to, upload.bytes.data(), bytes);
   upload.started = true;
@@ -91,7 +82,7 @@ void UploadedPosterior::gram(TangentFactors docs, std::span<double> m) {
   if (docs.docs == 0) return;
   use_device(device_);
   const std::size_t bytes = static_cast<std::size_t>(docs.docs * docs.docs) * sizeof(double);
-  make_room(answer_, kStatusBytes + bytes);
+  answer_.reserve(kStatusBytes + bytes);
   for (;;) {
     start_gram(docs);
     const Stream stream = stream_.get();
@@ -179,8 +170,8 @@ void UploadedPosterior::load(StateReader& state) {
   posterior_.load(stream_.get(), state);
 }
 
-std::unique_ptr<DevicePosterior> make_posterior(const DevicePosteriorRequest& request) {
-  return std::make_unique<UploadedPosterior>(request);
+std::unique_ptr<DevicePosterior> make_posterior(int device, const PosteriorSpec& spec) {
+  return std::make_unique<UploadedPosterior>(device, spec);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -13,7 +13,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// comes down.
 class UploadedPosterior : public DevicePosterior {
  public:
-  explicit UploadedPosterior(const DevicePosteriorRequest& request);
+  UploadedPosterior(int device, const PosteriorSpec& spec);
   ~UploadedPosterior() override;
 
   void gram(TangentFactors docs, std::span<double> m) override;
@@ -25,7 +25,7 @@ class UploadedPosterior : public DevicePosterior {
   std::int64_t pairs() const override { return pairs_; }
   double log_det() override;
   double drift() override;
-  std::string_view form() const override { return posterior_.form(); }
+  const PosteriorSpec& spec() const override { return posterior_.spec(); }
   std::int64_t bytes() const override;
   bool grows_in_place() const override;
 
@@ -69,6 +69,6 @@ class UploadedPosterior : public DevicePosterior {
 };
 
 /// What make_device_posterior() makes in a CUDA build; the tests make the emulated one.
-std::unique_ptr<DevicePosterior> make_posterior(const DevicePosteriorRequest& request);
+std::unique_ptr<DevicePosterior> make_posterior(int device, const PosteriorSpec& spec);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

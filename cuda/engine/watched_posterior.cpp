@@ -11,12 +11,8 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-WatchedPosterior::WatchedPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec,
-                                   Products& products)
-    : spec_(spec),
-      products_(&products),
-      posterior_(make_resident_posterior(covariance, spec, products)),
-      monitor_(spec.checks) {}
+WatchedPosterior::WatchedPosterior(const PosteriorSpec& spec, Products& products)
+    : products_(&products), posterior_(make_resident_posterior(spec, products)), monitor_(spec.checks) {}
 
 void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
                                const PreferencePair* pairs, std::int64_t count) {
@@ -31,7 +27,7 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
 double WatchedPosterior::measured_drift(Stream stream) {
   if (!posterior_->can_rebuild()) return posterior_->own_drift(stream);
   return measure_drift(
-      spec_.checks, spec_.shape.parameters(), posterior_->kept_pairs(),
+      spec().checks, spec().shape.parameters(), posterior_->kept_pairs(),
       [&](std::span<const double> vector) { return posterior_->error_along(stream, vector); },
       [&](std::int64_t pair) { return posterior_->error_of_pair(stream, pair); });
 }
@@ -42,10 +38,10 @@ double WatchedPosterior::drift(Stream stream) {
   return drift;
 }
 
-double WatchedPosterior::drift_by_yardstick(Stream stream) {
-  if (!posterior_->take_yardstick(stream)) return 0.0;
+double WatchedPosterior::drift_from_fresh(Stream stream) {
+  if (!posterior_->factorise_afresh(stream)) return 0.0;
   const double drift = measured_drift(stream);
-  posterior_->drop_yardstick();
+  posterior_->drop_fresh_factor();
   return drift;
 }
 
@@ -60,7 +56,7 @@ void WatchedPosterior::check_drift(Stream stream) {
       name(),
       [&] {
         const double drift = measured_drift(stream);
-        return thorough && drift <= spec_.checks.drift_bound ? drift_by_yardstick(stream) : drift;
+        return thorough && drift <= spec().checks.drift_bound ? drift_from_fresh(stream) : drift;
       },
       [&](std::string_view why) { rebuild(stream, why); });
 }
@@ -71,29 +67,32 @@ void WatchedPosterior::rebuild(Stream stream, std::string_view why) {
 }
 
 void WatchedPosterior::repair(Stream stream) {
-  if (!posterior_->can_rebuild()) throw_lost_widths(form());
+  if (!posterior_->can_rebuild()) throw_lost_widths(spec().name());
   if (rebuilt_) throw_lost_precision(name(), kIndefinite);
   rebuild(stream, kIndefinite);
   rebuilt_ = true;
 }
 
 void WatchedPosterior::switch_to_primal() {
-  posterior_ = make_primal_of(std::move(posterior_), spec_, *products_);
+  posterior_ = make_primal_of(std::move(posterior_), *products_);
   monitor_.restart();
 }
 
 void WatchedPosterior::save(StateWriter& state) const {
-  state.put_text("device.form", posterior_->form());
+  state.put_text("device.form", spec().name());
   posterior_->save(state);
   state.put("device.unchecked", monitor_.unchecked());
 }
 
 void WatchedPosterior::load(Stream stream, StateReader& state) {
   const std::string form = state.get_text("device.form");
-  if (form == "primal" && posterior_->form() == "dual")
-    posterior_ = make_resident_posterior(DeviceCovariance::kPrimal, spec_, *products_);
-  if (form != posterior_->form())
-    state.fail(fmt::format("The saved covariance is '{}', not '{}'.", form, posterior_->form()));
+  if (spec().is_dual() && value_named<CovarianceForm>(form) == CovarianceForm::kPrimal) {
+    PosteriorSpec primal = spec();
+    primal.form = CovarianceForm::kPrimal;
+    posterior_ = make_resident_posterior(primal, *products_);
+  }
+  if (form != spec().name())
+    state.fail(fmt::format("The saved covariance is '{}', not '{}'.", form, spec().name()));
   posterior_->load(stream, state);
   monitor_.set_unchecked(state.get_one<std::int64_t>("device.unchecked"));
 }

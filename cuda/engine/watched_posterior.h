@@ -13,7 +13,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// Adds drift checks, rebuilds and form switching to a posterior.
 class WatchedPosterior {
  public:
-  WatchedPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec, Products& products);
+  WatchedPosterior(const PosteriorSpec& spec, Products& products);
 
   void gram(Stream stream, const FactorRows& docs, double* m) { posterior_->gram(stream, docs, m); }
   /// Observes pairs [count], on the device, of the documents of the latest gram(), whose result is m; more
@@ -31,20 +31,19 @@ class WatchedPosterior {
   const CovarianceStatus* status() const { return posterior_->status(); }
   /// See core/learning/covariance_checks.h. Warns once if it is beyond the bound; waits.
   double drift(Stream stream);
-  std::string_view form() const { return posterior_->form(); }
+  const PosteriorSpec& spec() const { return posterior_->spec(); }
   std::int64_t bytes() const { return posterior_->bytes(); }
 
   void save(StateWriter& state) const;
   void load(Stream stream, StateReader& state);
 
  private:
-  CovarianceName name() const { return {posterior_->form(), posterior_->pairs(), spec_.lambda}; }
+  CovarianceName name() const { return {spec().name(), posterior_->pairs(), spec().lambda}; }
   void rebuild(Stream stream, std::string_view why);
   double measured_drift(Stream stream);
   /// The drift seen from a fresh factorisation; 0 where there is none.
-  double drift_by_yardstick(Stream stream);
+  double drift_from_fresh(Stream stream);
 
-  ResidentPosteriorSpec spec_;
   Products* products_;
   std::unique_ptr<ResidentPosterior> posterior_;
   DriftMonitor monitor_;

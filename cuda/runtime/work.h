@@ -150,6 +150,10 @@ class PinnedBytes {
     return *this;
   }
 
+  /// Makes room for `size` bytes, and for twice as many when it grows; contents are lost then.
+  void reserve(std::size_t size) {
+    if (size_ < size) *this = PinnedBytes(2 * size);
+  }
   std::size_t size() const { return size_; }
   std::byte* data() { return static_cast<std::byte*>(data_); }
   const std::byte* data() const { return static_cast<const std::byte*>(data_); }

@@ -36,6 +36,7 @@ class CSource {
   void write_head() {
     add("/* A ranking model, written by olrank {}.\n", version());
     for (const auto& [key, text] : model_.metadata) {
+      if (key == "format") continue;  // of the model file
       add(" * {}:", key);
       for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = std::min(text.find('\n', begin), text.size());

@@ -8,8 +8,6 @@
 namespace olrank {
 namespace {
 
-constexpr double kUsualStep = 0.01;
-
 /// Mini-batches of queries, in a new random order each pass. The penalty's gradient is part of every step.
 class AdamSolver : public LabelSolver {
  public:
@@ -24,7 +22,7 @@ class AdamSolver : public LabelSolver {
         second_(theta_.size()),
         gradient_(theta_.size()),
         order_(objective.queries()) {
-    step_ = settings.learning_rate > 0.0 ? settings.learning_rate : kUsualStep;
+    step_ = settings.learning_rate > 0.0 ? settings.learning_rate : LabelSettings::kAdamStep;
   }
 
   double advance() override {

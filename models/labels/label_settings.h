@@ -50,7 +50,8 @@ struct LabelSettings {
 
   static const Schema& schema();
 
-  /// What 0 stands for.
+  static constexpr double kAdamStep = 0.01;
+  /// The number of passes, where 0 stands for the one of the optimizer.
   std::int64_t most_epochs() const;
   ListLossForm loss_form(int most_grade) const;
 };

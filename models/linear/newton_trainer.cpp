@@ -40,8 +40,8 @@ NewtonTrainer::NewtonTrainer(std::int64_t stride, const Options& options)
       theta_(stride),
       expansion_(stride),
       gradient_(theta_.size()),
-      trial_theta_(theta_.size()),
-      trial_gradient_(theta_.size()),
+      tried_theta_(theta_.size()),
+      tried_gradient_(theta_.size()),
       step_(theta_.size()) {}
 
 /// H = Σ_s count_s σ(1 − σ) row_s row_sᵀ + c I. Only the direction of steps depends on it.
@@ -111,22 +111,22 @@ void NewtonTrainer::restore(std::span<const double> theta) {
   expansion_.clear();
 }
 
-NewtonTrainer::Trial NewtonTrainer::try_step(const Gradient& gradient, double size, int halvings) {
+NewtonTrainer::StepResult NewtonTrainer::try_step(const Gradient& gradient, double size, int halvings) {
   blas::gemv(blas::Transpose::kNo, stride_, stride_, 1.0, inverse_hessian_.data(), stride_,
              gradient_.data(), 0.0, step_.data());
   double scale = 1.0;
   for (;; --halvings, scale *= 0.5) {
-    for (std::size_t k = 0; k < theta_.size(); ++k) trial_theta_[k] = theta_[k] - scale * step_[k];
-    gradient(trial_theta_, trial_gradient_);
-    const double trial_size = norm(trial_gradient_);
-    const bool shrinks = trial_size < (1.0 - 0.1 * scale) * size;
-    if (shrinks || halvings == 0) return {trial_size, shrinks};
+    for (std::size_t k = 0; k < theta_.size(); ++k) tried_theta_[k] = theta_[k] - scale * step_[k];
+    gradient(tried_theta_, tried_gradient_);
+    const double tried_size = norm(tried_gradient_);
+    const bool shrinks = tried_size < (1.0 - 0.1 * scale) * size;
+    if (shrinks || halvings == 0) return {tried_size, shrinks};
   }
 }
 
-void NewtonTrainer::accept_trial() {
-  std::swap(theta_, trial_theta_);
-  std::swap(gradient_, trial_gradient_);
+void NewtonTrainer::accept_step() {
+  std::swap(theta_, tried_theta_);
+  std::swap(gradient_, tried_gradient_);
 }
 
 NewtonReport NewtonTrainer::descend(ExecutionContext& context, const FoldedPairs& pairs,
@@ -150,12 +150,12 @@ NewtonReport NewtonTrainer::descend(ExecutionContext& context, const FoldedPairs
   while (size > target && report.steps < options_.max_steps) {
     // With an old inverse a bad step is inconclusive; with a new one, ‖∇F‖ falls if the step is short
     // enough.
-    const Trial trial = try_step(gradient, size, inverse_is_new ? kMostHalvings : 0);
-    if (inverse_is_new) require_finite_gradient(trial.size, observed);
-    const bool good = trial.size <= kGoodShrinkage * size;
-    if (trial.shrinks) {
-      accept_trial();
-      size = trial.size;
+    const StepResult tried = try_step(gradient, size, inverse_is_new ? kMostHalvings : 0);
+    if (inverse_is_new) require_finite_gradient(tried.size, observed);
+    const bool good = tried.size <= kGoodShrinkage * size;
+    if (tried.shrinks) {
+      accept_step();
+      size = tried.size;
       ++report.steps;
     } else if (inverse_is_new) {
       break;  // no progress beyond rounding
@@ -211,10 +211,10 @@ NewtonReport NewtonTrainer::descend_on_sample(ExecutionContext& context, const F
   double size = norm(gradient_);
   require_finite_gradient(size, observed);
   while (size > target && report.steps < steps) {
-    const Trial trial = try_step(gradient, size, kMostHalvings);
-    if (!trial.shrinks) break;
-    accept_trial();
-    size = trial.size;
+    const StepResult tried = try_step(gradient, size, kMostHalvings);
+    if (!tried.shrinks) break;
+    accept_step();
+    size = tried.size;
     ++report.steps;
   }
   report.gradient_norm = size;

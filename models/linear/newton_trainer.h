@@ -62,7 +62,7 @@ class NewtonTrainer {
   /// ∇F at θ into the second argument.
   using Gradient = std::function<void(std::span<const double>, std::span<double>)>;
   /// Where a step led.
-  struct Trial {
+  struct StepResult {
     double size = 0.0;  // ‖∇F‖
     bool shrinks = false;
   };
@@ -72,9 +72,9 @@ class NewtonTrainer {
   NewtonReport descend_on_sample(ExecutionContext& context, const FoldedPairs& sample, std::int64_t steps,
                                  std::int64_t observed, double ridge);
   /// A step with the kept inverse, the first of at most `halvings` halvings with which the gradient
-  /// shrinks; trial_theta_ and trial_gradient_ are where it leads.
-  Trial try_step(const Gradient& gradient, double size, int halvings);
-  void accept_trial();
+  /// shrinks; tried_theta_ and tried_gradient_ are where it leads.
+  StepResult try_step(const Gradient& gradient, double size, int halvings);
+  void accept_step();
   void factor_hessian();
   void invert_hessian(double ridge);
   void invert_expansion(double ridge);
@@ -87,8 +87,8 @@ class NewtonTrainer {
   double inverse_ridge_ = 0.0;           // c in it, where it is of the expansion
   HistoryExpansion expansion_;           // empty unless it replays
   std::vector<double> gradient_;
-  std::vector<double> trial_theta_;
-  std::vector<double> trial_gradient_;
+  std::vector<double> tried_theta_;
+  std::vector<double> tried_gradient_;
   std::vector<double> step_;
 };
 

@@ -14,7 +14,6 @@
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"
-#include "models/posterior/posterior_on_device.h"
 
 namespace olrank {
 namespace {
@@ -74,27 +73,21 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
 }
 
 DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShape& shape,
-                               const DeviceHome& home, const FirstMembers& first,
+                               const RankerDevice& device, const FirstMembers& first,
                                const MemberShare& share) {
   DeviceNetworkSpec spec;
-  spec.device = home.device;
+  spec.device = device.gpu;
   spec.shape = shape;
   spec.first = first.theta;
-  spec.data = {home.train, home.most_docs, home.eval_docs};
+  spec.data = {device.train, device.most_docs, device.eval_docs};
   spec.certainty.policy = certainty_policy(settings);
-  spec.posterior.lambda = settings.posterior.lambda;
-  spec.posterior.scale = covariance_scale(settings.network);
+  spec.posterior = posterior_spec(settings, shape);
   spec.training = training_spec(settings);
   if (is_ensemble(settings)) {
     spec.members = share.count();
     if (!share.is_whole()) spec.share = share;
     spec.certainty.by_vote = true;
     spec.noise = {std::sqrt(settings.posterior.noise_variance), first.noise_keys};
-  } else {
-    spec.posterior.covariance = device_covariance(settings.posterior.covariance, settings.posterior.form);
-    spec.posterior.budget = settings.posterior.budget;
-    if (settings.posterior.has_shadow())
-      spec.posterior.shadow = device_covariance(Covariance::kFull, settings.posterior.form);
   }
   return spec;
 }
@@ -102,12 +95,13 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
 }  // namespace
 
 DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                           std::int64_t cutoff, const DeviceHome& home, const MakeNetwork& make_network)
+                           std::int64_t cutoff, const RankerDevice& device, const MakeNetwork& make_network)
     : settings_(settings),
-      home_(home),
+      device_(device),
       batch_key_(keys.key(Purpose::kBatch)),
       shape_(network_shape(settings.network, features)),
-      share_(is_ensemble(settings) ? MemberShare(settings.posterior.members, home.ranks) : MemberShare(1)),
+      share_(is_ensemble(settings) ? MemberShare(settings.posterior.members, device.ranks)
+                                   : MemberShare(1)),
       history_(features, history_content(settings)),
       schedule_(retraining_rule(settings.trainer)),
       replay_key_(keys.key(Purpose::kReplay)),
@@ -117,13 +111,16 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   restart_keys_ = std::move(first.restart_keys);
   if (settings.trainer.restart == Restart::kFirst) start_ = first.theta;
-  network_ = make_network(network_spec(settings, shape_, home, first, share_));
-  policy_ = FormPolicy(shape_, settings.posterior.form,
-                       room_on_device(settings, {shape_.inputs, shape_}, home, network_->grows_in_place()));
+  const DeviceNetworkSpec spec = network_spec(settings, shape_, device, first, share_);
+  has_shadow_ = spec.posterior.has_shadow;
+  network_ = make_network(spec);
+  policy_ =
+      FormPolicy(shape_, settings.posterior.form,
+                 room_on_device(settings, {shape_.inputs, shape_}, device, network_->grows_in_place()));
 }
 
 DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {
-  const float* expected = home_.train.values + query.first_doc * home_.train.features;
+  const float* expected = device_.train.values + query.first_doc * device_.train.features;
   if (!query.numbers.empty() || query.features.values != expected) {
     throw InvalidArgument(fmt::format(
         "Ranker '{}' runs on a device, where it can rank only the queries of its training part: use "
@@ -151,7 +148,7 @@ RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std
   const auto measured = context.clock.measure("rank");
   list_.orders().assign(query.docs(), orders.certain);
   RankedList list = list_.make(orders.by_score, round, query.fair);
-  if (has_shadow()) {
+  if (has_shadow_) {
     const DeviceComparison found = network_->compare(context.execution, list_.shown(list));
     list.turned_decisions =
         compare_widths({found.rule, found.scores, found.own_sq, found.exact_sq}, width_ratios_);
@@ -159,10 +156,6 @@ RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std
     network_->add_seconds(context.clock);
   }
   return list;
-}
-
-bool DeviceRanker::has_shadow() const {
-  return !is_ensemble(settings_) && settings_.posterior.has_shadow();
 }
 
 DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t known_docs) {
@@ -249,7 +242,7 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   const std::int64_t known_docs = history_.docs();
   const auto added = std::ssize(pairs_);
   const bool to_primal =
-      network_->full_form() == "dual" && policy_.switches(observed_pairs_, added, feedback.query.docs());
+      network_->has_dual_form() && policy_.switches(observed_pairs_, added, feedback.query.docs());
   observed_pairs_ += added;
   if (!pairs_.empty()) {
     loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);

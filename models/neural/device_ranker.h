@@ -13,8 +13,8 @@
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/certain_list.h"
-#include "models/neural/device_home.h"
 #include "models/neural/document_history.h"
+#include "models/neural/ranker_device.h"
 #include "models/neural/training_sample.h"
 #include "models/posterior/form_policy.h"
 #include "models/ranker_settings.h"
@@ -28,7 +28,7 @@ class DeviceRanker : public OnlineRanker {
   using MakeNetwork = std::function<std::unique_ptr<DeviceNetwork>(const DeviceNetworkSpec&)>;
 
   DeviceRanker(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-               std::int64_t cutoff, const DeviceHome& home,
+               std::int64_t cutoff, const RankerDevice& device,
                const MakeNetwork& make_network = make_device_network);
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
@@ -55,7 +55,6 @@ class DeviceRanker : public OnlineRanker {
   template <typename Call>
   auto validating(const Call& call);
   bool trains_without_pairs() const;
-  bool has_shadow() const;
   bool trains_by_batches() const { return settings_.trainer.loss == LossForm::kMean; }
   /// Fills start_ with where a training on the whole history starts, if not where it is.
   void choose_start(std::uint32_t round);
@@ -64,7 +63,7 @@ class DeviceRanker : public OnlineRanker {
   std::vector<std::vector<float>> member_thetas() const;
 
   RankerSettings settings_;
-  DeviceHome home_;
+  RankerDevice device_;
   PhiloxKey batch_key_;
   std::vector<PhiloxKey> batch_keys_;    // of members, where training goes by mini-batches
   std::vector<PhiloxKey> restart_keys_;  // of members
@@ -75,6 +74,7 @@ class DeviceRanker : public OnlineRanker {
   std::uint32_t noise_round_ = 0;                             // of the latest training on the whole history
   TrainingExtent trained_extent_ = TrainingExtent::kNothing;  // of the latest round
   PhiloxKey replay_key_;
+  bool has_shadow_ = false;
   TrainingSample sample_{false};
   std::unique_ptr<DeviceNetwork> network_;
   std::int64_t observed_pairs_ = 0;  // by the covariance

@@ -97,10 +97,9 @@ ModelTensors NetworkWidths::model(MemberThetas thetas) const {
 }
 
 std::vector<RankerFigure> NetworkWidths::figures(ExecutionContext& context) const {
-  return {
-      {"drift", posterior_->drift(context)},
-      {"negative_widths", static_cast<double>(posterior_->negative_widths())},
-      {"posterior_bytes", static_cast<double>(posterior_->bytes()), posterior_->bytes_are_of_the_run()}};
+  return {{"drift", posterior_->drift(context)},
+          {"negative_widths", static_cast<double>(posterior_->negative_widths())},
+          {"posterior_bytes", static_cast<double>(posterior_->bytes()), posterior_->bytes_depend_on_run()}};
 }
 
 Evidence NetworkVotes::take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const {

@@ -1,9 +1,9 @@
 #include "models/neural/p2neurrank.h"
 
 #include "models/certain_order_ranker.h"
-#include "models/neural/device_home.h"
 #include "models/neural/network_belief.h"
 #include "models/neural/network_learner.h"
+#include "models/neural/ranker_device.h"
 #include "models/neural/ranker_network.h"
 
 namespace olrank {
@@ -13,7 +13,7 @@ std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {
   const EnsembleSpec ensemble{settings.posterior.members, settings.posterior.noise_variance};
   const MemberShare share(ensemble.members, request.dependencies.ranks);
   const std::shared_ptr<const TangentModel> model =
-      make_tangent_model(settings.network, request.features, libtorch_gpu(request.dependencies.home));
+      make_tangent_model(settings.network, request.features, libtorch_gpu(request.dependencies.device));
   CertainOrderRanker::Parts parts;
   parts.belief = std::make_unique<NetworkVotes>(model, share);
   parts.learner = std::make_unique<NetworkLearner>(model, settings, request.keys, ensemble,

@@ -31,6 +31,23 @@ double covariance_scale(const NetworkSettings& settings) {
   return 1.0 / scaling_width(settings);
 }
 
+PosteriorSpec posterior_spec(const RankerSettings& settings, const TangentShape& shape) {
+  const PosteriorSettings& posterior = settings.posterior;
+  PosteriorSpec spec;
+  spec.shape = shape;
+  spec.form = posterior.form;
+  spec.budget = posterior.budget;
+  spec.lambda = posterior.lambda;
+  spec.scale = covariance_scale(settings.network);
+  if (row_of(settings.kind).is_ensemble()) {
+    spec.covariance = Covariance::kNone;
+  } else {
+    spec.covariance = posterior.covariance;
+    spec.has_shadow = posterior.has_shadow();
+  }
+  return spec;
+}
+
 double prior_weight(const NetworkSettings& settings, double lambda) {
   return prior_weight_of(scaling_width(settings), lambda);
 }

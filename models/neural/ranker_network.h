@@ -22,6 +22,8 @@ std::vector<float> first_parameters(const NetworkSettings& settings, const Netwo
 
 /// s of A = λI + s Σ g gᵀ, by `scaling`.
 double covariance_scale(const NetworkSettings& settings);
+/// The posterior of these settings over gradients with this shape; an ensemble has no covariance.
+PosteriorSpec posterior_spec(const RankerSettings& settings, const TangentShape& shape);
 /// ½mλ, the weight of the prior ‖θ − θ₀‖², with m = 1 unless `scaling` says otherwise.
 double prior_weight(const NetworkSettings& settings, double lambda);
 

@@ -32,14 +32,14 @@ void for_runs(const UnitBlock& block, std::int64_t begin, const Body& body) {
 }  // namespace
 
 BlockPosterior::BlockPosterior(const PosteriorSpec& spec)
-    : spec_(spec), blocks_(blocks_of(spec.shape, spec.covariance)), monitor_(spec.checks) {
-  const auto available = static_cast<double>(spec.memory > 0 ? spec.memory : available_memory());
+    : Posterior(spec), blocks_(blocks_of(spec.shape, spec.covariance)) {
+  const auto available = static_cast<double>(spec_.memory);
   const double needed = block_bytes({spec.shape}, spec.covariance);
   if (needed > available) {
     throw InvalidArgument(fmt::format(
         "The {} covariance of {} parameters needs {} of memory, and {} may be used: choose the {} or a "
         "smaller network.",
-        form(), blocks_.parameters(), readable_bytes(needed), readable_bytes(available),
+        spec.name(), blocks_.parameters(), readable_bytes(needed), readable_bytes(available),
         spec.covariance == Covariance::kUnitBlocks ? "last-layer or the diagonal covariance"
                                                    : "diagonal covariance"));
   }
@@ -58,22 +58,9 @@ BlockPosterior::BlockPosterior(const PosteriorSpec& spec)
   }
 }
 
-BlockPosterior::BlockPosterior(const BlockPosterior& other)
-    : spec_(other.spec_),
-      blocks_(other.blocks_),
-      monitor_(other.monitor_),
-      directions_(other.directions_),
-      roots_(other.roots_),
-      shared_(true),
-      products_(other.products_),
-      energies_(other.energies_),
-      pairs_(other.pairs_),
-      log_det_(other.log_det_) {
-  other.shared_ = true;
-}
-
 std::shared_ptr<const Posterior> BlockPosterior::freeze() const {
-  return std::shared_ptr<const Posterior>(new BlockPosterior(*this));
+  shared_ = true;
+  return std::make_shared<BlockPosterior>(*this);
 }
 
 double* BlockPosterior::writable() {
@@ -96,7 +83,7 @@ WidthHealth BlockPosterior::widths(ExecutionContext& context, TangentFactors doc
 }
 
 void BlockPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) {
-  if (widths(context, docs, width_sq).lost > 0) throw_lost_widths(form());
+  if (widths(context, docs, width_sq).lost > 0) throw_lost_widths(spec_.name());
 }
 
 void BlockPosterior::observe(ExecutionContext& context, TangentFactors docs,
@@ -139,12 +126,6 @@ void BlockPosterior::add_to_probes(TangentFactors added) {
       }
     }
   }
-}
-
-double BlockPosterior::drift(ExecutionContext& context) const {
-  const double drift = measured_drift(context);
-  monitor_.warn(name(), drift);
-  return drift;
 }
 
 double BlockPosterior::measured_drift(ExecutionContext& context) const {

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 #include <vector>
 
-#include "core/learning/covariance_checks.h"
 #include "core/ops/block_covariance.h"
 #include "core/runtime/aligned_vector.h"
 #include "models/posterior/posterior.h"
@@ -31,9 +29,6 @@ class BlockPosterior : public Posterior {
   std::int64_t pairs() const override { return pairs_; }
   /// Σ_u log det(A_u)/det(λI).
   double log_det() const override { return log_det_; }
-  double drift(ExecutionContext& context) const override;
-  std::int64_t negative_widths() const override { return 0; }
-  std::string_view form() const override { return name_of(spec_.covariance); }
   std::int64_t bytes() const override;
 
   void save(StateWriter& state) const override;
@@ -41,16 +36,12 @@ class BlockPosterior : public Posterior {
 
  private:
   using Matrix = AlignedVector<double>;
-  BlockPosterior(const BlockPosterior& other);
   /// The roots to write to: copied first if a copy shares them.
   double* writable();
   void add_to_probes(TangentFactors added);
-  double measured_drift(ExecutionContext& context) const;
-  CovarianceName name() const { return {form(), pairs_, spec_.lambda}; }
+  double measured_drift(ExecutionContext& context) const override;
 
-  PosteriorSpec spec_;
   UnitBlocks blocks_;
-  DriftMonitor monitor_;
   std::shared_ptr<const std::vector<double>> directions_;
   std::shared_ptr<Matrix> roots_;
   mutable bool shared_ = false;   // with a copy

@@ -12,7 +12,7 @@
 namespace olrank {
 
 DiagonalPosterior::DiagonalPosterior(const PosteriorSpec& spec)
-    : spec_(spec), diagonal_(spec.shape.parameters(), spec.lambda), inverse_(diagonal_.size()) {
+    : Posterior(spec), diagonal_(spec.shape.parameters(), spec.lambda), inverse_(diagonal_.size()) {
   invert();
 }
 
@@ -20,15 +20,8 @@ void DiagonalPosterior::invert() {
   for (std::size_t k = 0; k < diagonal_.size(); ++k) inverse_[k] = 1.0 / diagonal_[k];
 }
 
-DiagonalPosterior::DiagonalPosterior(const DiagonalPosterior& other)
-    : spec_(other.spec_),
-      diagonal_(other.diagonal_),
-      inverse_(other.inverse_),
-      pairs_(other.pairs_),
-      negative_widths_(other.negative_widths_) {}
-
 std::shared_ptr<const Posterior> DiagonalPosterior::freeze() const {
-  return std::shared_ptr<const Posterior>(new DiagonalPosterior(*this));
+  return std::make_shared<DiagonalPosterior>(*this);
 }
 
 WidthHealth DiagonalPosterior::widths(ExecutionContext& context, TangentFactors docs,
@@ -41,7 +34,7 @@ WidthHealth DiagonalPosterior::widths(ExecutionContext& context, TangentFactors 
 void DiagonalPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
                                  std::span<double> width_sq) {
   const WidthHealth health = widths(context, docs, width_sq);
-  if (health.lost > 0) throw_lost_widths(form());
+  if (health.lost > 0) throw_lost_widths(spec_.name());
   negative_widths_ += health.negative;
 }
 

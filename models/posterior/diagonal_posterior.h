@@ -20,9 +20,6 @@ class DiagonalPosterior : public Posterior {
   std::int64_t pairs() const override { return pairs_; }
   /// Σ_k log(A_kk/λ).
   double log_det() const override;
-  double drift(ExecutionContext&) const override { return 0.0; }
-  std::int64_t negative_widths() const override { return negative_widths_; }
-  std::string_view form() const override { return "diagonal"; }
   std::int64_t bytes() const override {
     return static_cast<std::int64_t>((diagonal_.size() + inverse_.size()) * sizeof(double));
   }
@@ -31,15 +28,11 @@ class DiagonalPosterior : public Posterior {
   void load(StateReader& state) override;
 
  private:
-  DiagonalPosterior(const DiagonalPosterior& other);
-
   void invert();
 
-  PosteriorSpec spec_;
   AlignedVector<double> diagonal_;  // A_kk
   AlignedVector<double> inverse_;   // 1/A_kk
   std::int64_t pairs_ = 0;
-  std::int64_t negative_widths_ = 0;
 };
 
 }  // namespace olrank

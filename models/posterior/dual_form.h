@@ -30,7 +30,6 @@ class DualForm : public FullForm {
   /// The observed pairs: rows of L.
   std::int64_t pairs() const { return factor_.size(); }
   double log_det() const override { return log_det_; }
-  std::string_view name() const override { return "dual"; }
   std::int64_t bytes() const override { return factor_.bytes(); }
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;

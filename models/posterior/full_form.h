@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 
 #include "core/io/state_archive.h"
 #include "core/ops/pair_width.h"
@@ -43,7 +42,6 @@ class FullForm {
                      std::span<double> solution) const = 0;
 
   virtual double log_det() const = 0;
-  virtual std::string_view name() const = 0;
   virtual std::int64_t bytes() const = 0;
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;

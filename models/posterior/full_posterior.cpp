@@ -24,41 +24,32 @@
 namespace olrank {
 
 FullPosterior::FullPosterior(const PosteriorSpec& spec)
-    : spec_(spec),
-      memory_(spec.memory > 0 ? spec.memory : available_memory()),
-      policy_(spec.shape, spec.form, {.bytes = memory_}),
-      monitor_(spec.checks),
-      history_(spec.shape),
-      is_dual_(spec.covariance == Covariance::kFull && spec.form != CovarianceForm::kPrimal) {
-  if (is_dual_) {
-    form_ = std::make_unique<DualForm>(spec.shape, spec.lambda, spec.scale);
-    return;
-  }
-  if (!policy_.primal_fits(0)) {
+    : Posterior(spec), policy_(spec.shape, spec.form, {.bytes = spec_.memory}), history_(spec.shape) {
+  spec_.form = spec.is_dual() ? CovarianceForm::kDual : CovarianceForm::kPrimal;
+  if (!spec.is_dual() && !policy_.primal_fits(0)) {
     throw InvalidArgument(fmt::format(
         "The inverse covariance of {} parameters needs {} of memory with its factor, and {} may be "
         "used: choose {} or a smaller network.",
         spec.shape.parameters(), readable_bytes(primal_bytes({spec.shape}).all()),
-        readable_bytes(static_cast<double>(memory_)),
+        readable_bytes(static_cast<double>(spec_.memory)),
         spec.covariance == Covariance::kFull ? "the dual form" : "the diagonal covariance"));
   }
-  form_ = std::make_unique<PrimalForm>(spec.shape, spec.lambda, spec.scale);
+  form_ = made(spec_.form);
 }
 
-std::string_view FullPosterior::form() const {
-  if (spec_.covariance == Covariance::kDiagonalOfInverse) return "diagonal-of-inverse";
-  return form_ ? form_->name() : "dual";  // null while a dual form becomes primal
+std::unique_ptr<FullForm> FullPosterior::made(CovarianceForm form) const {
+  if (form == CovarianceForm::kDual)
+    return std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
+  if (form == CovarianceForm::kOrthonormal)
+    return std::make_unique<OrthonormalForm>(spec_.shape, spec_.lambda, spec_.scale);
+  return std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
 }
 
 FullPosterior::FullPosterior(const FullPosterior& other)
-    : spec_(other.spec_),
-      memory_(other.memory_),
+    : Posterior(other),
       policy_(other.policy_),
-      monitor_(other.monitor_),
       history_(other.history_),
       form_(other.form_->freeze()),
-      is_dual_(other.is_dual_),
-      negative_widths_(other.negative_widths_),
       rebuilds_(other.rebuilds_) {}
 
 std::shared_ptr<const Posterior> FullPosterior::freeze() const {
@@ -104,11 +95,12 @@ void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
   if (pairs.empty()) return;
   require_information(spec_.shape, spec_.lambda, spec_.scale, docs, pairs);
   const auto added = std::ssize(pairs);
-  Earlier earlier{history_.pairs(), policy_.excess(), monitor_.unchecked(), rebuilds_, is_dual_, nullptr};
+  Earlier earlier{history_.pairs(), policy_.excess(), monitor_.unchecked(), rebuilds_, spec_.form, nullptr};
   // Where observing can fail halfway it goes back to a copy. That of a dual form costs nothing.
   const bool may_fail_halfway =
       added > FullForm::kObservedAtOnce || monitor_.will_be_due(added, earlier.pairs + added);
-  if (is_dual_ || (may_fail_halfway && policy_.fits(2.0 * static_cast<double>(bytes()), earlier.pairs)))
+  if (spec_.is_dual() ||
+      (may_fail_halfway && policy_.fits(2.0 * static_cast<double>(bytes()), earlier.pairs)))
     earlier.form = form_->freeze();
   try {
     take_in(context, docs, pairs, earlier);
@@ -122,7 +114,7 @@ void FullPosterior::take_in(ExecutionContext& context, TangentFactors docs,
                             std::span<const PreferencePair> pairs, Earlier& earlier) {
   const auto added = std::ssize(pairs);
   require_room(added);
-  const bool to_primal = is_dual_ && policy_.switches(earlier.pairs, added, docs.docs);
+  const bool to_primal = spec_.is_dual() && policy_.switches(earlier.pairs, added, docs.docs);
   history_.append(docs, pairs);
   if (to_primal) {
     switch_to_primal(context, earlier);
@@ -138,7 +130,7 @@ void FullPosterior::take_in(ExecutionContext& context, TangentFactors docs,
   if (!monitor_.is_due()) return;
   // Nothing keeps more digits than the orthonormal form.
   monitor_.check(
-      name(), [&] { return is_orthonormal() ? 0.0 : measured_drift(context); },
+      name(), [&] { return spec_.form == CovarianceForm::kOrthonormal ? 0.0 : measured_drift(context); },
       [&](std::string_view why) { rebuild(context, why); });
 }
 
@@ -149,19 +141,19 @@ void FullPosterior::go_back(ExecutionContext& context, Earlier earlier, std::int
   policy_.set_excess(earlier.excess);
   monitor_.set_unchecked(earlier.unchecked);
   rebuilds_ = earlier.rebuilds;
-  is_dual_ = earlier.is_dual;
+  spec_.form = earlier.kept;
   if (earlier.form != nullptr) {
     form_ = std::move(earlier.form);
     return;
   }
   // Likewise: the same covariance, but not to the bit.
   const bool freed = form_ == nullptr;
-  if (freed) form_ = std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
+  if (freed) form_ = made(CovarianceForm::kDual);
   if (freed || added > FullForm::kObservedAtOnce) form_->rebuild(context, history_);
 }
 
 void FullPosterior::require_room(std::int64_t added) const {
-  if (!is_orthonormal()) return;
+  if (spec_.form != CovarianceForm::kOrthonormal) return;
   const std::int64_t pairs = history_.pairs() + added;
   const double needed = orthonormal_bytes({.shape = spec_.shape, .pairs = pairs}).all();
   if (policy_.fits(needed, pairs)) return;
@@ -169,7 +161,7 @@ void FullPosterior::require_room(std::int64_t added) const {
       "The covariance of {} pairs of very different scale needs {} of memory, and {} may be used: "
       "normalise "
       "the features, or choose the diagonal covariance or fewer rounds.",
-      pairs, readable_bytes(needed), readable_bytes(static_cast<double>(memory_))));
+      pairs, readable_bytes(needed), readable_bytes(static_cast<double>(spec_.memory))));
 }
 
 void FullPosterior::switch_to_primal(ExecutionContext& context, Earlier& earlier) {
@@ -180,51 +172,39 @@ void FullPosterior::switch_to_primal(ExecutionContext& context, Earlier& earlier
     form_.reset();
     earlier.form.reset();
   }
-  auto primal = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
-  is_dual_ = false;
+  auto primal = made(CovarianceForm::kPrimal);
   monitor_.restart();
   policy_.set_excess(0.0);
   try {
     primal->rebuild(context, history_);
     form_ = std::move(primal);
+    spec_.form = CovarianceForm::kPrimal;
     log_detail("The covariance switches from {} pairs to {} parameters.", history_.pairs(),
                spec_.shape.parameters());
   } catch (const NumericError& error) {
     primal.reset();
-    rebuild(context, error.what());
+    rebuild(context, error.what(), CovarianceForm::kPrimal);
   }
 }
 
-void FullPosterior::rebuild(ExecutionContext& context, std::string_view why) {
+void FullPosterior::rebuild(ExecutionContext& context, std::string_view why, CovarianceForm without_room) {
   const double present = form_ ? static_cast<double>(bytes()) : 0.0;
   const PosteriorLoad load{.shape = spec_.shape, .pairs = history_.pairs()};
   const bool orthonormal = spec_.covariance == Covariance::kFull &&
                            policy_.fits(present + orthonormal_bytes(load).all(), load.pairs);
   log_detail("The covariance of {} pairs is rebuilt{}: {}.", history_.pairs(),
              orthonormal ? " in orthonormal form" : "", why);
-  std::unique_ptr<FullForm> next;
-  if (orthonormal) {
-    next = std::make_unique<OrthonormalForm>(spec_.shape, spec_.lambda, spec_.scale);
-  } else if (is_dual_) {
-    next = std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
-  } else {
-    next = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
-  }
+  const CovarianceForm kept = orthonormal ? CovarianceForm::kOrthonormal : without_room;
+  std::unique_ptr<FullForm> next = made(kept);
   try {
     next->rebuild(context, history_);
   } catch (const NumericError&) {
     throw_lost_precision(name(), kIndefinite);
   }
   form_ = std::move(next);
-  is_dual_ = is_dual_ && !orthonormal;
+  spec_.form = kept;
   ++rebuilds_;
   monitor_.restart();
-}
-
-double FullPosterior::drift(ExecutionContext& context) const {
-  const double drift = measured_drift(context);
-  monitor_.warn(name(), drift);
-  return drift;
 }
 
 double FullPosterior::measured_drift(ExecutionContext& context) const {
@@ -261,7 +241,7 @@ double FullPosterior::error_along(ExecutionContext& context, std::span<const dou
 
 void FullPosterior::save(StateWriter& state) const {
   history_.save(state);
-  state.put_text("covariance_form", form_->name());
+  state.put_text("covariance_form", name_of(spec_.form));
   form_->save(state);
   state.put("covariance_excess", policy_.excess());
   state.put("covariance_unchecked", monitor_.unchecked());
@@ -273,23 +253,18 @@ void FullPosterior::load(StateReader& state) {
   ObservedPairs history(spec_.shape);
   history.load(state);
   const std::string name = state.get_text("covariance_form");
-  std::unique_ptr<FullForm> form;
-  if (name == "dual" && spec_.covariance == Covariance::kFull) {
-    auto dual = std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
-    dual->load(state);
-    if (dual->pairs() != history.pairs()) {
-      state.fail(fmt::format("The covariance has {} pairs and the history has {}.", dual->pairs(),
-                             history.pairs()));
-    }
-    form = std::move(dual);
-  } else if (name == "orthonormal" && spec_.covariance == Covariance::kFull) {
-    form = std::make_unique<OrthonormalForm>(spec_.shape, spec_.lambda, spec_.scale);
-    form->load(state);
-  } else if (name == "primal") {
-    form = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
-    form->load(state);
-  } else {
+  const auto kept = value_named<CovarianceForm>(name).value_or(CovarianceForm::kAuto);
+  if (kept == CovarianceForm::kAuto ||
+      (kept != CovarianceForm::kPrimal && spec_.covariance != Covariance::kFull))
     state.fail(fmt::format("A {} covariance has no form called '{}'.", name_of(spec_.covariance), name));
+  std::unique_ptr<FullForm> form = made(kept);
+  form->load(state);
+  if (kept == CovarianceForm::kDual) {
+    const std::int64_t pairs = static_cast<const DualForm&>(*form).pairs();
+    if (pairs != history.pairs()) {
+      state.fail(
+          fmt::format("The covariance has {} pairs and the history has {}.", pairs, history.pairs()));
+    }
   }
   policy_.set_excess(state.get_one<double>("covariance_excess"));
   monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));
@@ -297,7 +272,7 @@ void FullPosterior::load(StateReader& state) {
   rebuilds_ = state.get_one<std::int64_t>("covariance_rebuilds");
   history_ = std::move(history);
   form_ = std::move(form);
-  is_dual_ = name == "dual";
+  spec_.form = kept;
 }
 
 }  // namespace olrank

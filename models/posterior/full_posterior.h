@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 
-#include "core/learning/covariance_checks.h"
 #include "models/posterior/form_policy.h"
 #include "models/posterior/full_form.h"
 #include "models/posterior/posterior.h"
@@ -28,9 +27,6 @@ class FullPosterior : public Posterior {
 
   std::int64_t pairs() const override { return history_.pairs(); }
   double log_det() const override { return form_->log_det(); }
-  double drift(ExecutionContext& context) const override;
-  std::int64_t negative_widths() const override { return negative_widths_; }
-  std::string_view form() const override;
   std::int64_t bytes() const override { return history_.bytes() + form_->bytes(); }
   /// How often the covariance was rebuilt.
   std::int64_t rebuilds() const { return rebuilds_; }
@@ -44,40 +40,37 @@ class FullPosterior : public Posterior {
                                  std::span<double> width_sq) const;
   /// Like widths(), and keeps what makes observing pairs of these documents cheaper.
   WidthHealth widths_for_update(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq);
-  CovarianceName name() const { return {form(), history_.pairs(), spec_.lambda}; }
   /// What observe() goes back to.
   struct Earlier {
     std::int64_t pairs = 0;
     double excess = 0.0;
     std::int64_t unchecked = 0;
     std::int64_t rebuilds = 0;
-    bool is_dual = false;
+    CovarianceForm kept = CovarianceForm::kPrimal;
     std::unique_ptr<FullForm> form;  // null where the present one fails as a whole, or memory is short
     bool left = false;               // the form has taken the pairs in
   };
   void take_in(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs,
                Earlier& earlier);
   void go_back(ExecutionContext& context, Earlier earlier, std::int64_t added);
-  bool is_orthonormal() const { return form_->name() == "orthonormal"; }
+  std::unique_ptr<FullForm> made(CovarianceForm form) const;
   /// Throws Error if the orthonormal form has no memory for so many more pairs.
   void require_room(std::int64_t added) const;
   void switch_to_primal(ExecutionContext& context, Earlier& earlier);
-  /// Replaces the form by one computed from the history. NumericError, with the form unchanged, if that is
-  /// not possible.
-  void rebuild(ExecutionContext& context, std::string_view why);
-  double measured_drift(ExecutionContext& context) const;
+  /// Replaces the form by one computed from the history: the orthonormal one, or this one without room for
+  /// it. NumericError, with the form unchanged, if that is not possible.
+  void rebuild(ExecutionContext& context, std::string_view why, CovarianceForm without_room);
+  void rebuild(ExecutionContext& context, std::string_view why) {
+    rebuild(context, why, spec_.is_dual() ? CovarianceForm::kDual : CovarianceForm::kPrimal);
+  }
+  double measured_drift(ExecutionContext& context) const override;
   /// width_error() of w² = vᵀA⁻¹v, computed as `width_sq` or, without it, as vᵀy.
   double error_along(ExecutionContext& context, std::span<const double> v,
                      std::optional<double> width_sq) const;
 
-  PosteriorSpec spec_;
-  std::int64_t memory_;
   FormPolicy policy_;
-  DriftMonitor monitor_;
   ObservedPairs history_;
-  std::unique_ptr<FullForm> form_;
-  bool is_dual_;  // form_ is a DualForm
-  std::int64_t negative_widths_ = 0;
+  std::unique_ptr<FullForm> form_;  // as spec_.form says; primal for the diagonal of the inverse
   std::int64_t rebuilds_ = 0;
 };
 

@@ -29,28 +29,12 @@ using blas::Transpose;
 constexpr std::int64_t kPairsPerProjection = 40 * blas::kFastColumns;
 constexpr std::int64_t kRowsPerMove = 128;
 
-/// Pairs `first` to `first + count` of these, winner then loser.
-std::vector<PreferencePair> pairs_in_order(std::int64_t first, std::int64_t count) {
-  std::vector<PreferencePair> pairs;
-  for (std::int64_t pair = first; pair < first + count; ++pair)
-    pairs.push_back({static_cast<std::int32_t>(2 * pair), static_cast<std::int32_t>(2 * pair + 1)});
-  return pairs;
-}
-
 }  // namespace
 
-InducingPosterior::InducingPosterior(const PosteriorSpec& spec)
-    : spec_(spec),
-      memory_(spec.memory > 0 ? spec.memory : available_memory()),
-      monitor_(spec.checks),
-      state_(spec) {}
+InducingPosterior::InducingPosterior(const PosteriorSpec& spec) : Posterior(spec), state_(spec) {}
 
 InducingPosterior::InducingPosterior(const InducingPosterior& other)
-    : spec_(other.spec_),
-      memory_(other.memory_),
-      monitor_(other.monitor_),
-      state_(other.state_),
-      negative_widths_(other.negative_widths_) {}
+    : Posterior(other), state_(other.state_) {}
 
 std::shared_ptr<const Posterior> InducingPosterior::freeze() const {
   return std::shared_ptr<const Posterior>(new InducingPosterior(*this));
@@ -157,11 +141,11 @@ void InducingPosterior::require_room(std::int64_t docs, std::int64_t added) cons
   const std::int64_t pairs = state_.roll.pairs() + added;
   const PosteriorLoad load{.shape = spec_.shape, .pairs = pairs, .docs = docs, .added = added};
   const double needed = inducing_bytes(load, spec_.budget).all();
-  if (needed <= static_cast<double>(memory_)) return;
+  if (needed <= static_cast<double>(spec_.memory)) return;
   throw Error(fmt::format(
       "The inducing covariance of {} pairs with a budget of {} needs {} of memory, and {} may be used: "
       "choose a smaller budget.",
-      pairs, spec_.budget, readable_bytes(needed), readable_bytes(static_cast<double>(memory_))));
+      pairs, spec_.budget, readable_bytes(needed), readable_bytes(static_cast<double>(spec_.memory))));
 }
 
 void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,
@@ -319,10 +303,10 @@ void InducingPosterior::choose_again(ExecutionContext& context, std::span<const 
     ObservedPairs pairs(spec_.shape);
     for (const std::int64_t number : block) {
       if (number >= first) {
-        pairs.append(state_.window.all(), pairs_in_order(number - first, 1));
+        pairs.append(state_.window.all(), pairs_of_rows(number - first, 1));
       } else {
         const auto at = std::lower_bound(present.begin(), present.end(), number);
-        pairs.append(state_.dictionary.factors(), pairs_in_order(at - present.begin(), 1));
+        pairs.append(state_.dictionary.factors(), pairs_of_rows(at - present.begin(), 1));
       }
     }
     state_.roll.add_choice(block, next.add(context, state_.roll.policy(), pairs.all()));
@@ -396,7 +380,7 @@ void InducingPosterior::trim_window(ExecutionContext& context) {
   add_projections(context, 0, leaving, left);
   state_.left = std::move(left);
   ObservedPairs kept(spec_.shape);
-  kept.append(state_.window.all(), pairs_in_order(leaving, state_.window.pairs() - leaving));
+  kept.append(state_.window.all(), pairs_of_rows(leaving, state_.window.pairs() - leaving));
   state_.window = std::move(kept);
   state_.roll.trim(leaving);
 }
@@ -411,12 +395,6 @@ void InducingPosterior::rebuild(ExecutionContext& context, std::string_view why)
   latest_.pairs = -1;
   ++state_.rebuilds;
   monitor_.restart();
-}
-
-double InducingPosterior::drift(ExecutionContext& context) const {
-  const double drift = measured_drift(context);
-  monitor_.warn(name(), drift);
-  return drift;
 }
 
 double InducingPosterior::measured_drift(ExecutionContext& context) const {

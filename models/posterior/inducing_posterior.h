@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/learning/covariance_checks.h"
 #include "core/learning/dictionary_roll.h"
 #include "models/posterior/inducing_covariance.h"
 #include "models/posterior/inducing_dictionary.h"
@@ -34,9 +33,6 @@ class InducingPosterior : public Posterior {
 
   std::int64_t pairs() const override { return state_.roll.pairs(); }
   double log_det() const override { return state_.covariance.log_det(); }
-  double drift(ExecutionContext& context) const override;
-  std::int64_t negative_widths() const override { return negative_widths_; }
-  std::string_view form() const override { return "inducing"; }
   std::int64_t bytes() const override;
   /// Pairs in the dictionary.
   std::int64_t members() const { return state_.dictionary.members(); }
@@ -77,7 +73,6 @@ class InducingPosterior : public Posterior {
     std::vector<double> m;
   };
 
-  CovarianceName name() const { return {form(), state_.roll.pairs(), spec_.lambda}; }
   void find_gram(ExecutionContext& context, TangentFactors docs, double* kappa, double* y, double* m) const;
   void find_latest(ExecutionContext& context, TangentFactors docs);
   bool is_latest(TangentFactors docs) const;
@@ -107,16 +102,12 @@ class InducingPosterior : public Posterior {
   /// Chooses the dictionary again by a stricter policy, and computes everything from it. Throws
   /// NumericError, and then leaves no valid state, if that is not possible.
   void rebuild(ExecutionContext& context, std::string_view why);
-  double measured_drift(ExecutionContext& context) const;
+  double measured_drift(ExecutionContext& context) const override;
   double error_along(ExecutionContext& context, std::span<const double> v,
                      std::optional<double> width_sq) const;
 
-  PosteriorSpec spec_;
-  std::int64_t memory_;
-  DriftMonitor monitor_;
   State state_;
   LatestGram latest_;
-  std::int64_t negative_widths_ = 0;
 };
 
 }  // namespace olrank

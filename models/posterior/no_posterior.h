@@ -9,6 +9,8 @@ namespace olrank {
 /// No covariance: every width is 0.
 class NoPosterior : public Posterior {
  public:
+  using Posterior::Posterior;
+
   void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override {
     widths(context, docs, width_sq);
   }
@@ -17,7 +19,7 @@ class NoPosterior : public Posterior {
     return {};
   }
   std::shared_ptr<const Posterior> freeze() const override {
-    auto frozen = std::make_shared<NoPosterior>();
+    auto frozen = std::make_shared<NoPosterior>(spec_);
     frozen->pairs_ = pairs_;
     return frozen;
   }
@@ -26,9 +28,6 @@ class NoPosterior : public Posterior {
   }
   std::int64_t pairs() const override { return pairs_; }
   double log_det() const override { return 0.0; }
-  double drift(ExecutionContext&) const override { return 0.0; }
-  std::int64_t negative_widths() const override { return 0; }
-  std::string_view form() const override { return "none"; }
   std::int64_t bytes() const override { return 0; }
   void save(StateWriter& state) const override { state.put("none_pairs", pairs_); }
   void load(StateReader& state) override { pairs_ = state.get_one<std::int64_t>("none_pairs"); }

@@ -33,7 +33,6 @@ class OrthonormalForm : public FullForm {
              std::span<double> solution) const override;
 
   double log_det() const override { return log_det_; }
-  std::string_view name() const override { return "orthonormal"; }
   std::int64_t bytes() const override {
     return rank_ * (parameters_ + rank_) * static_cast<std::int64_t>(sizeof(double));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/runtime/execution_context.h"
 #include "models/posterior/block_posterior.h"
 #include "models/posterior/diagonal_posterior.h"
 #include "models/posterior/full_posterior.h"
@@ -14,6 +15,16 @@ namespace olrank {
 std::int64_t covariance_memory(const PosteriorSettings& settings, std::int64_t memory) {
   return settings.has_shadow() && settings.covariance == Covariance::kDiagonalOfInverse ? memory / 2
                                                                                         : memory;
+}
+
+Posterior::Posterior(const PosteriorSpec& spec) : spec_(spec), monitor_(spec.checks) {
+  if (spec_.memory <= 0) spec_.memory = available_memory();
+}
+
+double Posterior::drift(ExecutionContext& context) const {
+  const double drift = measured_drift(context);
+  monitor_.warn(name(), drift);
+  return drift;
 }
 
 std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
@@ -34,7 +45,7 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
     case Covariance::kLastLayer:
       return std::make_unique<BlockPosterior>(spec);
     case Covariance::kNone:
-      return std::make_unique<NoPosterior>();
+      return std::make_unique<NoPosterior>(spec);
   }
   throw InvalidArgument("The covariance has an unknown structure.");
 }

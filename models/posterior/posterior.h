@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 
+#include "core/device/posterior_spec.h"
 #include "core/io/state_archive.h"
 #include "core/learning/covariance_checks.h"
 #include "core/online/preference_pair.h"
@@ -14,26 +14,13 @@
 
 namespace olrank {
 
-/// A = λI + s Σ_s g_s g_sᵀ of networks with this shape.
-struct PosteriorSpec {
-  TangentShape shape;
-  Covariance covariance = Covariance::kFull;
-  CovarianceForm form = CovarianceForm::kAuto;
-  std::int64_t budget = 1000;  // D, of the inducing covariance
-  double lambda = 10.0;        // λ
-  double scale = 1.0;          // s: 1/m in the paper protocol, 1 in the reference protocol
-  CovarianceChecks checks;
-  std::int64_t memory = 0;  // bytes it may use; 0: available_memory()
-};
-
 /// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or a part of it, each g_s at the
 /// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
 /// Feedback", WWW 2022, state the full form and compute the diagonal one.
 class Posterior {
  public:
-  Posterior() = default;
+  explicit Posterior(const PosteriorSpec& spec);
   virtual ~Posterior() = default;
-  Posterior(const Posterior&) = delete;
   Posterior& operator=(const Posterior&) = delete;
 
   /// w²_ij = s · ‖g_i − g_j‖²_{A⁻¹}, [docs × docs], for documents with factors at the current parameters.
@@ -56,20 +43,28 @@ class Posterior {
   virtual std::int64_t pairs() const = 0;
   /// log det(A)/det(λI).
   virtual double log_det() const = 0;
-  /// The estimated relative error of squared widths; 0 if nothing can drift.
-  virtual double drift(ExecutionContext& context) const = 0;
+  /// The estimated relative error of squared widths; 0 if nothing can drift. Warns once if it is beyond the
+  /// bound.
+  virtual double drift(ExecutionContext& context) const;
   /// Pairs of documents whose computed w² was negative so far.
-  virtual std::int64_t negative_widths() const = 0;
-  /// How widths are computed now: "dual", "primal" or "orthonormal" of the full covariance, else the
-  /// covariance's name.
-  virtual std::string_view form() const = 0;
+  std::int64_t negative_widths() const { return negative_widths_; }
+  virtual const PosteriorSpec& spec() const { return spec_; }
   virtual std::int64_t bytes() const = 0;
-  /// Whether bytes() depends on how memory has grown in this run, so that it is no result.
-  virtual bool bytes_are_of_the_run() const { return false; }
+  /// Whether bytes() depends on how memory has grown since this run began, so that it is no result.
+  virtual bool bytes_depend_on_run() const { return false; }
 
   /// A loaded posterior continues to the same bits as the saved one.
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;
+
+ protected:
+  Posterior(const Posterior&) = default;
+  CovarianceName name() const { return {spec_.name(), pairs(), spec_.lambda}; }
+  virtual double measured_drift(ExecutionContext&) const { return 0.0; }
+
+  PosteriorSpec spec_;
+  DriftMonitor monitor_;
+  std::int64_t negative_widths_ = 0;
 };
 
 /// The share of `memory` bytes that the full covariance, or the inverse, of these settings may use: half if

@@ -87,7 +87,7 @@ double conversion_operations(const TangentShape& shape, std::int64_t pairs) {
 }
 
 UnitBlocks blocks_of(const TangentShape& shape, Covariance covariance) {
-  return {shape, covariance == Covariance::kLastLayer ? std::ssize(shape.layers()) - 1 : 0};
+  return {shape, first_layer_of(covariance, shape)};
 }
 
 double block_bytes(const PosteriorLoad& load, Covariance covariance) {

@@ -24,7 +24,6 @@ class PrimalForm : public FullForm {
   void diagonal(std::span<double> diagonal) const;
 
   double log_det() const override { return log_det_; }
-  std::string_view name() const override { return "primal"; }
   std::int64_t bytes() const override {
     return static_cast<std::int64_t>(inverse_->size() * sizeof(double));
   }

@@ -23,6 +23,7 @@ void add_models(nb::module_& module) {
                     return Model::from_bytes(std::string(bytes.c_str(), bytes.size()));
                   })
       .def("features", &Model::features)
+      .def("normalises_by_query", &Model::normalises_by_query)
       .def("score",
            [](const Model& self, const Floats& docs, const Values<std::int64_t>& offsets) {
              std::vector<double> scores;

@@ -48,10 +48,20 @@ nb::object certain_of(const ShownList& list) {
   return to_array(std::move(pairs), {list.certain.size(), 2});
 }
 
+/// "<olrank.Shown: rows 3, 0, 7 of 20 documents; 1 of 3 orders certain>".
+std::string text_of(const ShownList& list) {
+  std::string rows;
+  for (const std::int32_t doc : list.docs) rows += (rows.empty() ? "" : ", ") + std::to_string(doc);
+  const std::size_t orders = list.docs.empty() ? 0 : list.docs.size() * (list.docs.size() - 1) / 2;
+  return "<olrank.Shown: rows " + rows + " of " + std::to_string(list.scores.size()) + " documents; " +
+         std::to_string(list.certain.size()) + " of " + std::to_string(orders) + " orders certain>";
+}
+
 void add_shown_list(nb::module_& module) {
   nb::class_<ShownList>(module, "ShownList", "A list to show, with what the ranker knows about it.")
       .def(
           "__len__", [](const ShownList& list) { return list.docs.size(); }, "Documents shown.")
+      .def("__repr__", &text_of)
       .def_prop_ro(
           "docs",
           [](nb::handle self) {

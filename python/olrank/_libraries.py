@@ -1,4 +1,7 @@
-"""Finds the LibTorch of the installed torch and loads it, so that the engine's library finds it by name."""
+"""Loads the LibTorch of the installed torch, so that the engine's library finds it by name.
+
+Without a torch, the LibTorch of the build serves, which stays in the checkout.
+"""
 
 import ctypes
 import importlib.util
@@ -15,6 +18,8 @@ def _torch_folder() -> str:
     for place in places:
         if os.path.exists(os.path.join(place, "version.py")):
             return place
+    if os.path.exists(os.path.join(_build.LIBTORCH, "version.py")):
+        return _build.LIBTORCH
     raise Error(f"olrank needs torch {_build.TORCH}, and no torch is installed: pip install torch=={_build.TORCH}")
 
 

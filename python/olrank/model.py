@@ -11,6 +11,7 @@ import numpy.typing as npt
 from olrank import _core
 from olrank._arrays import ArrayLike, as_features, as_offsets
 from olrank.data import Dataset
+from olrank.errors import InvalidArgument
 from olrank.settings import as_texts
 
 if TYPE_CHECKING:
@@ -32,7 +33,12 @@ class Model:
         return self._engine.features()
 
     def score(self, X: ArrayLike, group: ArrayLike | None = None) -> npt.NDArray[np.float64]:
-        """A score for each row of X. `group` has the number of rows of each query; without it all are one query."""
+        """A score for each row of X. `group` has the number of rows of each query.
+
+        A model that normalises its inputs by query needs it; to the other models the rows are independent.
+        """
+        if group is None and self._engine.normalises_by_query():
+            raise InvalidArgument("score() needs group: inputs are normalised by query. One query is group=[len(X)].")
         table = as_features(X, self.features)
         offsets = as_offsets([len(table)] if group is None else group, len(table))
         return self._engine.score(table, offsets)

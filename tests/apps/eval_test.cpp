@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/eval_request.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "jobs/eval_request.h"
 #include "tests/core/metrics/small_data.h"
 #include "tests/support/temporary_folder.h"
 
@@ -148,6 +148,8 @@ TEST(EvalUsage, ExplainsWrongUsage) {
   EXPECT_EQ(
       complaint_about({"--data", "d", "--run", "a.run", "--run", "b.run", "--baseline", "c"}).substr(0, 34),
       "--baseline must be a or b, not 'c'");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "a.run", "b.run", "--baseline", "c"}),
+            complaint_about({"--data", "d", "--run", "a.run", "--run", "b.run", "--baseline", "c"}));
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "a.run", "--run", "a.run"}),
             "The ranking 'a.run' is given twice. Remove one of them.");
   EXPECT_EQ(complaint_about({"--data", "d", "--qrels", "q", "--run", "y"}),

@@ -260,6 +260,7 @@ class Forms(unittest.TestCase):
             done = subprocess.run(["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2", "-ffp-contract=off",
                                    "-shared", "-fPIC", "-o", library, source, "-lm"], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            self.assertNotIn("format: pt", source.read_text())  # which the model file is, not this one
             functions = ctypes.CDLL(str(library))
             stem = source.stem.replace("-", "_")
             normalise, score = functions[f"{stem}_normalise"], functions[f"{stem}_score"]

@@ -8,8 +8,6 @@
 #include <cstring>
 #include <limits>
 
-#include "apps/eval_request.h"
-#include "apps/ranked_lists.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/dataset_file.h"
 #include "core/data/doc_table.h"
@@ -17,6 +15,8 @@
 #include "core/io/atomic_file.h"
 #include "core/metrics/score_files.h"
 #include "core/online/model_bytes.h"
+#include "jobs/eval_request.h"
+#include "jobs/ranked_lists.h"
 #include "models/export/export_format.h"
 #include "models/model_scorer.h"
 #include "models/ranker_factory.h"

@@ -1,6 +1,7 @@
 """The installed package is all that a program needs: public headers compile alone and show no type of a library that olrank
 uses, except LibTorch's in module.h; the examples build against the package and learn."""
 
+import json
 import os
 import pathlib
 import re
@@ -71,6 +72,36 @@ class InstalledPackageTest(unittest.TestCase):
         self.assertNotEqual(other.returncode, 0)
         self.assertIn("'product'", other.stderr)
         self.assertEqual(len(other.stderr.splitlines()), 1, other.stderr)
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is missing")
+    def test_pkg_config_names_what_a_build_needs(self):
+        folder = next(self.prefix.rglob("olrank.pc")).parent
+        flags = run("env", f"PKG_CONFIG_PATH={folder}", "pkg-config", "--cflags", "--libs", "olrank").split()
+        program = self.folder / "click_loop"
+        run("c++", "-std=c++20", "-O2", EXAMPLES / "click-loop/click_loop.cpp", *flags, "-o", program)
+        self.assertIn("clicks a list", run(program, cwd=self.folder))
+
+    def test_the_manual_and_the_completions_are_installed(self):
+        share = self.prefix / "share"
+        self.assertIn(".SH OLRANK RUN", (share / "man/man1/olrank.1").read_text())
+        self.assertIn("complete -o default -F _olrank olrank", (share / "bash-completion/completions/olrank").read_text())
+        self.assertTrue((share / "zsh/site-functions/_olrank").read_text().startswith("#compdef olrank"))
+
+    def test_a_program_brings_a_user_and_a_ranker(self):
+        program = self.build_example("own-ranker")
+        out = self.folder / "own"
+        run(program, "run", EXAMPLES / "own-ranker/own.toml", "--seeds", "1", "--out", out, "--quiet")
+        for user in ("navigational", "careful"):
+            last = json.loads((out / "trials/mine" / user / "fold1/seed1/summary.json").read_text())["last"]["offline"]["ndcg@10"]
+            first = json.loads((out / "trials/mine" / user / "fold1/seed1/curve.jsonl").read_text().splitlines()[0])["offline"]["ndcg@10"]
+            self.assertGreater(last, first + 0.05, user)
+
+    def test_the_page_shows_the_example(self):
+        page = pathlib.Path("docs/LIBRARY.md").read_text()
+        block = re.search(r"```cpp\n(#include <olrank/external_ranker.h>.*?)```", page, re.S)[1]
+        source = (EXAMPLES / "own-ranker/own_ranker.cpp").read_text()
+        self.assertEqual(block, source[source.index("#include"):])
+        self.assertIn((EXAMPLES / "own-ranker/own.toml").read_text(), page)
 
     def test_the_example_builds_and_learns(self):
         program = self.build_example("click-loop")

@@ -45,21 +45,21 @@ TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsOfTheLiterature) {
             49);
 }
 
-TEST(RankerSettingsTest, WhatIsAsBeforeStaysOutOfIdentities) {
+TEST(RankerSettingsTest, RecipesLeaveOutLateSettingsThatChangeNothing) {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper);
   for (const std::string_view key : {"restart", "observe_at", "prior_noise", "loss_kind", "fair"})
-    EXPECT_TRUE(is_as_before(settings, key)) << key;
-  EXPECT_FALSE(is_as_before(settings, "lambda"));
+    EXPECT_TRUE(is_left_out_of_recipe(settings, key)) << key;
+  EXPECT_FALSE(is_left_out_of_recipe(settings, "lambda"));
   settings.posterior.prior_noise = true;
   settings.posterior.observe_at = ObserveAt::kAfter;
   settings.trainer.restart = Restart::kFirst;
   for (const std::string_view key : {"restart", "observe_at", "prior_noise"})
-    EXPECT_FALSE(is_as_before(settings, key)) << key;
-  // Mini-batches used to start at θ₀.
+    EXPECT_FALSE(is_left_out_of_recipe(settings, key)) << key;
+  // Where mini-batches start at θ₀.
   settings.trainer.loss = LossForm::kMean;
-  EXPECT_TRUE(is_as_before(settings, "restart"));
+  EXPECT_TRUE(is_left_out_of_recipe(settings, "restart"));
   settings.trainer.restart = Restart::kWarm;
-  EXPECT_FALSE(is_as_before(settings, "restart"));
+  EXPECT_FALSE(is_left_out_of_recipe(settings, "restart"));
 }
 
 }  // namespace

@@ -21,13 +21,22 @@ def test_fits_as_the_program_does(program, tmp_path):
     subprocess.run(command, check=True, capture_output=True)
     theirs = olrank.load_model(tmp_path / "out")
     assert np.array_equal(model.score(data.X, data.group), theirs.score(data.X, data.group))
-    assert np.array_equal(pickle.loads(pickle.dumps(model)).score(data.X[:5]), model.score(data.X[:5]))
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).score(data.X[:5], [5]), model.score(data.X[:5], [5]))
+
+
+def test_scores_by_query_need_the_queries():
+    data = olrank.synthetic("small", queries=10)
+    model = olrank.fit(data, epochs=1)
+    with pytest.raises(olrank.InvalidArgument, match="score\\(\\) needs group"):
+        model.score(data.X)
+    independent = olrank.fit(data, epochs=1, normalise="zscore")
+    assert np.array_equal(independent.score(data.X), independent.score(data.X, data.group))
 
 
 def test_threads_change_no_bit():
     data = olrank.synthetic("small", queries=30)
     one, two = (olrank.fit(data, threads=threads, loss="lambdarank", epochs=3, network="mlp", width=8) for threads in (1, 2))
-    assert np.array_equal(one.score(data.X[:20]), two.score(data.X[:20]))
+    assert np.array_equal(one.score(data.X[:20], [20]), two.score(data.X[:20], [20]))
 
 
 def test_refuses_with_the_programs_sentence():

@@ -167,7 +167,7 @@ def test_a_model_scores_as_its_ranker(queries, tmp_path):
     ranker.save_model(tmp_path / "model.safetensors")
     model = olrank.load_model(tmp_path / "model.safetensors")
     assert model.features == 6
-    assert np.allclose(model.score(queries(99)), ranker.score(queries(99)), rtol=1e-5, atol=1e-5)
+    assert np.allclose(model.score(queries(99), [20]), ranker.score(queries(99)), rtol=1e-5, atol=1e-5)
     started = make("olranknet", start_from=tmp_path / "model.safetensors")
     assert np.array_equal(started.score(queries(99)), ranker.score(queries(99)))
     (tmp_path / "model.safetensors").unlink()

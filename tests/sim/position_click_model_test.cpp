@@ -10,7 +10,7 @@
 namespace olrank {
 namespace {
 
-const std::vector<double> kClick = {0.2, 0.9};
+const std::vector<double> kClickByGrade = {0.2, 0.9};
 
 /// P(pattern) as the product over ranks.
 std::vector<double> pattern_probabilities(const std::vector<double>& examination, double noise,
@@ -20,7 +20,7 @@ std::vector<double> pattern_probabilities(const std::vector<double>& examination
     for (std::size_t rank = 0; rank < grades.size(); ++rank) {
       const bool clicked = (pattern >> (2 * rank) & 1) != 0;
       const bool examined = (pattern >> (2 * rank + 1) & 1) != 0;
-      const double click = kClick[grades[rank]];
+      const double click = kClickByGrade[grades[rank]];
       const double observed = click * (1.0 - noise) + (1.0 - click) * noise;
       probabilities[pattern] *= examined ? examination[rank] * (clicked ? observed : 1.0 - observed)
                                          : (clicked ? 0.0 : 1.0 - examination[rank]);
@@ -41,9 +41,9 @@ TEST(PositionClickModelTest, LogsHaveExactProbabilities) {
     EXPECT_LE(logs.statistic, logs.bound(kTail));
   };
   for (const double noise : {0.0, 0.2}) {
-    check({kClick, {}, 1.0, noise}, {1.0, 1.0 / 2.0, 1.0 / 3.0}, noise);
-    check({kClick, {}, 0.5, noise}, {1.0, std::sqrt(1.0 / 2.0), std::sqrt(1.0 / 3.0)}, noise);
-    check({kClick, {0.3, 0.9, 0.6}, 1.0, noise}, {0.3, 0.9, 0.6}, noise);
+    check({kClickByGrade, {}, 1.0, noise}, {1.0, 1.0 / 2.0, 1.0 / 3.0}, noise);
+    check({kClickByGrade, {}, 0.5, noise}, {1.0, std::sqrt(1.0 / 2.0), std::sqrt(1.0 / 3.0)}, noise);
+    check({kClickByGrade, {0.3, 0.9, 0.6}, 1.0, noise}, {0.3, 0.9, 0.6}, noise);
   }
 }
 

@@ -11,12 +11,11 @@ TEST(TrialIdentityTest, PathsAreAsDocumented) {
   EXPECT_EQ((TrialIdentity{"full", "perfect", 2, 13}).path(), "trials/full/perfect/fold2/seed13");
 }
 
-TEST(TrialRecipeTest, DescribesFirstDifference) {
-  const TrialRecipe here = {
-      {"version", "1.0"}, {"ranker", "alpha = 0.1\nlambda = 10\n"}, {"trial", "fold 1"}};
+TEST(RecipeTest, DescribesFirstDifference) {
+  const Recipe here = {{"version", "1.0"}, {"ranker", "alpha = 0.1\nlambda = 10\n"}, {"trial", "fold 1"}};
   EXPECT_EQ(recipe_difference(here, here), "");
   EXPECT_EQ(recipe_difference({}, {}), "");
-  TrialRecipe there = here;
+  Recipe there = here;
   there[1].second = "alpha = 0.1\nlambda = 0.1\n";
   EXPECT_EQ(recipe_difference(there, here), "the ranker: 'lambda = 0.1' there, 'lambda = 10' here");
   EXPECT_EQ(recipe_difference(here, there), "the ranker: 'lambda = 10' there, 'lambda = 0.1' here");
@@ -41,10 +40,10 @@ TEST(TrialRecipeTest, DescribesFirstDifference) {
   EXPECT_NE(recipe_difference(there, here), "");
 }
 
-TEST(TrialRecipeTest, RoundTripsInOrder) {
-  const TrialRecipe recipe = {{"version", "1.0"}, {"b", "\"α\"\n\\"}, {"a", ""}};
+TEST(RecipeTest, RoundTripsInOrder) {
+  const Recipe recipe = {{"version", "1.0"}, {"b", "\"α\"\n\\"}, {"a", ""}};
   EXPECT_EQ(parse_recipe(recipe_json(recipe), "there"), recipe);
-  EXPECT_EQ(parse_recipe(recipe_json({}), "there"), TrialRecipe{});
+  EXPECT_EQ(parse_recipe(recipe_json({}), "there"), Recipe{});
   for (const char* wrong : {"", "[]", "7", "{\"a\": 1}", "{\"a\": \"b\"", "null"}) {
     try {
       parse_recipe(wrong, "there");
@@ -56,16 +55,16 @@ TEST(TrialRecipeTest, RoundTripsInOrder) {
   }
 }
 
-TEST(TrialRecipeTest, RoundsAreALineOfTheProtocol) {
-  const TrialRecipe fifty = {{"protocol", "name = \"paper\"\nrounds = 50\ncutoff = 10\n"},
-                             {"ranker", "rounds = 7\n"}};
-  const TrialRecipe eighty = {{"protocol", "name = \"paper\"\nrounds = 80\ncutoff = 10\n"},
-                              {"ranker", "rounds = 7\n"}};
+TEST(RecipeTest, RoundsAreALineOfTheProtocol) {
+  const Recipe fifty = {{"protocol", "name = \"paper\"\nrounds = 50\ncutoff = 10\n"},
+                        {"ranker", "rounds = 7\n"}};
+  const Recipe eighty = {{"protocol", "name = \"paper\"\nrounds = 80\ncutoff = 10\n"},
+                         {"ranker", "rounds = 7\n"}};
   EXPECT_EQ(rounds_of(fifty), 50);
   EXPECT_EQ(rounds_of({{"ranker", "rounds = 7\n"}}), 0);
   EXPECT_EQ(without_rounds(fifty), without_rounds(eighty));
   EXPECT_EQ(text_of(without_rounds(fifty), "ranker"), "rounds = 7\n");
-  TrialRecipe other = eighty;
+  Recipe other = eighty;
   other.front().second += "discount = 1.0\n";
   EXPECT_NE(without_rounds(fifty), without_rounds(other));
 }

@@ -1,5 +1,5 @@
-"""Includes point one way: between folders, apps → {recommend, report, serve, sim, models} → core ← cuda, report → sim, serve → models;
-and between the folders of core, along the edges that docs/ARCHITECTURE.md lists, without a cycle."""
+"""Includes point one way: between folders, apps → jobs ← library, jobs → {sim, models, report, recommend} → core ← cuda, report → sim,
+and studies, serve and bench on jobs; and between the folders of core, along the edges that docs/ARCHITECTURE.md lists, without a cycle."""
 
 import pathlib
 import re
@@ -15,13 +15,15 @@ ALLOWED = {
     "sim": {"core"},
     "recommend": {"core"},
     "report": {"core", "sim"},
-    "serve": {"core", "models"},
-    "library": {"core", "models", "report", "apps"},
-    "apps": {"core", "models", "recommend", "report", "serve", "sim"},
-    "bench": {"core", "cuda", "library", "models", "recommend", "report", "serve", "sim", "apps", "tests"},
+    "jobs": {"core", "models", "recommend", "report", "sim"},
+    "serve": {"core", "jobs", "models", "sim"},
+    "studies": {"core", "jobs", "models", "report"},
+    "library": {"core", "jobs", "models", "report"},
+    "apps": {"bench", "core", "jobs", "models", "recommend", "report", "serve", "sim", "studies"},
+    "bench": {"core", "cuda", "jobs", "library", "models", "recommend", "report", "serve", "sim", "tests"},
     "examples": set(),
     "python": set(),
-    "tests": {"core", "cuda", "models", "recommend", "report", "serve", "sim", "apps", "bench", "library"},
+    "tests": {"core", "cuda", "jobs", "models", "recommend", "report", "serve", "sim", "apps", "bench", "library", "studies"},
 }
 # The other folders of core that each folder of core may include. Every one may include the files of core itself.
 ALLOWED_IN_CORE = {

@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "apps/bench/device_ops.h"
-#include "apps/bench/measurement_file.h"
-#include "apps/bench/study_rankers.h"
+#include "bench/measurement_file.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "jobs/covariance/study_rankers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {

@@ -121,10 +121,10 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec
   return emulated::make_network(spec);
 }
 
-std::unique_ptr<DevicePosterior> make_device_posterior(const DevicePosteriorRequest& request) {
+std::unique_ptr<DevicePosterior> make_device_posterior(int device, const PosteriorSpec& spec) {
   survey_of_emulator();
-  write_to_log(device_name(std::span(&request.device, 1)));
-  return emulated::make_posterior(request);
+  write_to_log(device_name(std::span(&device, 1)));
+  return emulated::make_posterior(device, spec);
 }
 
 }  // namespace olrank

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/resident_network.h"
+#include "jobs/checkpoint_writer.h"
 #include "models/neural/device_ranker.h"
-#include "sim/checkpoint_writer.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/emulator.h"
 #endif
@@ -103,12 +103,12 @@ FeatureMatrix all_features() {
 
 std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings, std::int64_t cutoff = 10,
                                              int device = 0) {
-  DeviceHome home;
-  home.device = device;
-  home.train = all_features();
-  home.most_docs = kDocs;
-  home.eval_docs = all_features();
-  return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), cutoff, home,
+  RankerDevice place;
+  place.gpu = device;
+  place.train = all_features();
+  place.most_docs = kDocs;
+  place.eval_docs = all_features();
+  return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), cutoff, place,
                                         device::make_network);
 }
 
@@ -361,11 +361,11 @@ TEST_P(DeviceRankerTest, SamplesHoldTheirRoundsPairsHoweverLongTheList) {
   settings.trainer.replay = 8;
   settings.trainer.retrain_growth = 1.0;
   settings.posterior.covariance = Covariance::kNone;
-  DeviceHome home;
-  home.train = {long_lists.query(0).features.values, 4 * kLongList, kFeatures};
-  home.most_docs = kLongList;
+  RankerDevice place;
+  place.train = {long_lists.query(0).features.values, 4 * kLongList, kFeatures};
+  place.most_docs = kLongList;
   const auto on_cpu = make_neural(settings, kFeatures, kLongList);
-  DeviceRanker on_device(kFeatures, settings, test_keys(), kLongList, home, device::make_network);
+  DeviceRanker on_device(kFeatures, settings, test_keys(), kLongList, place, device::make_network);
   TestContext context;
   std::uint32_t round = 0;
   for (const std::int64_t shown : {kLongList, kLongList, std::int64_t{10}, kLongList, std::int64_t{10}}) {
@@ -402,7 +402,7 @@ class NotingNetwork : public DeviceNetwork {
     if (notes_->learn_fails) throw NumericError("The training before diverged.");
   }
   std::vector<double> steps() override { return {}; }
-  std::string_view full_form() const override { return ""; }
+  bool has_dual_form() const override { return false; }
   bool grows_in_place() const override { return false; }
   void switch_to_primal() override {}
   DeviceHealth health() override { return {}; }
@@ -422,10 +422,10 @@ class NotingNetwork : public DeviceNetwork {
 
 TEST(DeviceRankerScheduleTest, AFailedTrainingOnTheWholeHistoryIsDueAgain) {
   NotingNetwork::Notes notes;
-  DeviceHome home;
-  home.train = home.eval_docs = all_features();
-  home.most_docs = kDocs;
-  DeviceRanker ranker(kFeatures, settings_of("growth"), test_keys(), 10, home,
+  RankerDevice place;
+  place.train = place.eval_docs = all_features();
+  place.most_docs = kDocs;
+  DeviceRanker ranker(kFeatures, settings_of("growth"), test_keys(), 10, place,
                       [&](const DeviceNetworkSpec&) { return std::make_unique<NotingNetwork>(notes); });
   TestContext context;
   std::uint32_t round = 0;
@@ -894,13 +894,13 @@ TEST_P(DeviceRankerTest, ObservesManyPairsOfARoundInBatches) {
   RankerSettings settings = settings_of("dual");
   settings.feedback.pairs = PairRule::kAll;
   settings.posterior.lambda = 20.0;
-  DeviceHome home;
-  home.train = home.eval_docs = {crowded.query(0).features.values, 2 * kMany, kFeatures};
-  home.most_docs = kMany;
+  RankerDevice place;
+  place.train = place.eval_docs = {crowded.query(0).features.values, 2 * kMany, kFeatures};
+  place.most_docs = kMany;
   for (const CovarianceForm form : {CovarianceForm::kDual, CovarianceForm::kPrimal}) {
     settings.posterior.form = form;
     const auto on_cpu = make_neural(settings, kFeatures, kMany);
-    DeviceRanker on_device(kFeatures, settings, test_keys(), kMany, home, device::make_network);
+    DeviceRanker on_device(kFeatures, settings, test_keys(), kMany, place, device::make_network);
     TestContext context;
     std::size_t most_pairs = 0;
     for (std::uint32_t round = 1; round <= 2; ++round) {
@@ -947,11 +947,11 @@ TEST_P(DeviceRankerTest, RefusesQueriesOutsideTheTrainingPart) {
 }
 
 TEST_P(DeviceRankerTest, RefusesMoreDocumentsThanAGridHasRows) {
-  DeviceHome home;
-  home.train = home.eval_docs = all_features();
-  home.most_docs = 65'536;
+  RankerDevice place;
+  place.train = place.eval_docs = all_features();
+  place.most_docs = 65'536;
   EXPECT_THROW(
-      DeviceRanker(kFeatures, settings_of("diagonal"), test_keys(), kDocs, home, device::make_network),
+      DeviceRanker(kFeatures, settings_of("diagonal"), test_keys(), kDocs, place, device::make_network),
       InvalidArgument);
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cuda/engine/uploaded_posterior.h"
-#include "models/neural/device_home.h"
+#include "models/neural/ranker_device.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/neural/recorded_rounds.h"
 
@@ -65,14 +65,14 @@ FeatureMatrix module_docs() {
 }
 
 std::unique_ptr<OnlineRanker> module_on_device(const RankerSettings& settings) {
-  DeviceHome home;
-  home.train = home.eval_docs = module_docs();
-  home.most_docs = kModuleDocs;
+  RankerDevice place;
+  place.train = place.eval_docs = module_docs();
+  place.most_docs = kModuleDocs;
 #if defined(OLRANK_KERNELS_EMULATED)
-  home.make_posterior = device::make_posterior;
-  home.libtorch_number = [](int) { return std::nullopt; };
+  place.make_posterior = device::make_posterior;
+  place.libtorch_number = [](int) { return std::nullopt; };
 #endif
-  return make_ranker(settings, kModuleFeatures, test_keys(), 10, {.home = &home});
+  return make_ranker(settings, kModuleFeatures, test_keys(), 10, {.device = &place});
 }
 
 std::vector<std::int32_t> list_in(OnlineRanker& ranker, std::uint32_t round) {

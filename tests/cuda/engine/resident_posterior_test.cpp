@@ -40,15 +40,14 @@ class ResidentPosteriorTest : public KernelTest {
   }
   void TearDown() override { products_.reset(); }
 
-  std::unique_ptr<device::ResidentPosterior> made(DeviceCovariance covariance,
-                                                  const device::ResidentPosteriorSpec& spec) {
-    return device::make_resident_posterior(covariance, spec, *products_);
+  std::unique_ptr<device::ResidentPosterior> made(const PosteriorSpec& spec) {
+    return device::make_resident_posterior(spec, *products_);
   }
-  std::unique_ptr<device::ResidentPosterior> after_rounds(DeviceCovariance covariance,
+  std::unique_ptr<device::ResidentPosterior> after_rounds(const PosteriorSpec& spec,
                                                           std::int64_t rounds = kPosteriorRounds);
   /// A posterior that has loaded the inverse for another scale.
   std::unique_ptr<device::ResidentPosterior> with_a_wrong_inverse(
-      const device::ResidentPosterior& posterior, DeviceCovariance covariance);
+      const device::ResidentPosterior& posterior, PosteriorSpec spec);
 
   std::unique_ptr<device::ProductPlans> plans_;
   std::unique_ptr<device::Products> products_;  // in the default stream
@@ -60,9 +59,20 @@ NetworkShape small_shape() {
   return ntk_shape(5, 6, 2);
 }
 
-device::ResidentPosteriorSpec spec() {
-  return {small_shape(), 0.3, 0.125, {}};
+PosteriorSpec exact_spec(Covariance covariance, CovarianceForm form = CovarianceForm::kAuto) {
+  PosteriorSpec spec;
+  spec.shape = small_shape();
+  spec.covariance = covariance;
+  spec.form = form;
+  spec.lambda = 0.3;
+  spec.scale = 0.125;
+  return spec;
 }
+
+const PosteriorSpec kDual = exact_spec(Covariance::kFull, CovarianceForm::kDual);
+const PosteriorSpec kPrimal = exact_spec(Covariance::kFull, CovarianceForm::kPrimal);
+const PosteriorSpec kDiagonal = exact_spec(Covariance::kDiagonal);
+const PosteriorSpec kDiagonalOfInverse = exact_spec(Covariance::kDiagonalOfInverse);
 
 /// A query and three of its pairs.
 class Query {
@@ -98,9 +108,9 @@ class Query {
   DeviceArray<double> m_{kPosteriorDocs * kPosteriorDocs};
 };
 
-std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::after_rounds(DeviceCovariance covariance,
+std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::after_rounds(const PosteriorSpec& spec,
                                                                        std::int64_t rounds) {
-  auto posterior = made(covariance, spec());
+  auto posterior = made(spec);
   for (std::int64_t round = 0; round < rounds; ++round)
     Query(static_cast<std::uint64_t>(100 + round)).observe_in(*posterior);
   return posterior;
@@ -115,28 +125,27 @@ double drift_of(ResidentPosterior& posterior) {
 
 TEST_P(ResidentPosteriorTest, RebuildKeepsM) {
   Query query(5);
-  for (const DeviceCovariance covariance :
-       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
-    const auto posterior = after_rounds(covariance);
+  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+    const auto posterior = after_rounds(spec);
     EXPECT_EQ(posterior->pairs(), kPosteriorRounds * kRoundPairs);
     const auto before = query.m_by(*posterior);
     EXPECT_LT(drift_of(*posterior), 1e-11);
     posterior->rebuild(nullptr);
-    EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->form();
+    EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->spec().name();
     EXPECT_LT(drift_of(*posterior), 1e-11);
   }
 }
 
 TEST_P(ResidentPosteriorTest, PrimalFormHasTheMOfTheDualForm) {
   Query query(5);
-  auto dual = after_rounds(DeviceCovariance::kDual);
+  auto dual = after_rounds(kDual);
   const auto before = query.m_by(*dual);
-  const auto primal = device::make_primal_of(std::move(dual), spec(), *products_);
-  EXPECT_EQ(primal->form(), "primal");
+  const auto primal = device::make_primal_of(std::move(dual), *products_);
+  EXPECT_EQ(primal->spec().name(), "primal");
   EXPECT_EQ(primal->pairs(), kPosteriorRounds * kRoundPairs);
   EXPECT_TRUE(all_near(query.m_by(*primal), before, 1e-11, 1e-9));
   // And after one more round.
-  const auto other = after_rounds(DeviceCovariance::kPrimal, kPosteriorRounds);
+  const auto other = after_rounds(kPrimal, kPosteriorRounds);
   Query next(6);
   next.observe_in(*primal);
   next.observe_in(*other);
@@ -144,10 +153,9 @@ TEST_P(ResidentPosteriorTest, PrimalFormHasTheMOfTheDualForm) {
 }
 
 std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::with_a_wrong_inverse(
-    const ResidentPosterior& posterior, DeviceCovariance covariance) {
-  auto wrong_spec = spec();
-  wrong_spec.scale *= 1.01;
-  auto wrong = made(covariance, wrong_spec);
+    const ResidentPosterior& posterior, PosteriorSpec spec) {
+  spec.scale *= 1.01;
+  auto wrong = made(spec);
   StateWriter state;
   posterior.save(state);
   StateReader reader(state.bytes(), "memory");
@@ -156,56 +164,53 @@ std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::with_a_wrong_inverse(
 }
 
 TEST_P(ResidentPosteriorTest, DriftIsLargeWhenTheInverseIsWrong) {
-  const auto posterior = after_rounds(DeviceCovariance::kDiagonalOfInverse, 2);
+  const auto posterior = after_rounds(kDiagonalOfInverse, 2);
   EXPECT_LT(drift_of(*posterior), 1e-12);
-  EXPECT_GT(drift_of(*with_a_wrong_inverse(*posterior, DeviceCovariance::kPrimal)), 1e-4);
+  EXPECT_GT(drift_of(*with_a_wrong_inverse(*posterior, kPrimal)), 1e-4);
 }
 
 TEST_P(ResidentPosteriorTest, AFreshFactorisationMeasuresTheSameDrift) {
-  for (const DeviceCovariance covariance :
-       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
-    const auto posterior = after_rounds(covariance, 8);
-    ASSERT_TRUE(posterior->take_yardstick(nullptr));
-    EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->form();
-    posterior->drop_yardstick();
-    const auto wrong = with_a_wrong_inverse(*posterior, covariance);
+  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+    const auto posterior = after_rounds(spec, 8);
+    ASSERT_TRUE(posterior->factorise_afresh(nullptr));
+    EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->spec().name();
+    posterior->drop_fresh_factor();
+    const auto wrong = with_a_wrong_inverse(*posterior, spec);
     const double seen = drift_of(*wrong);
-    ASSERT_TRUE(wrong->take_yardstick(nullptr));
-    // Without the yardstick, the square of the error is lost.
-    EXPECT_NEAR(drift_of(*wrong), seen, 0.02 * seen) << posterior->form();
-    wrong->drop_yardstick();
-    EXPECT_EQ(drift_of(*wrong), seen) << posterior->form();
+    ASSERT_TRUE(wrong->factorise_afresh(nullptr));
+    // Without the fresh factor, the square of the error is lost.
+    EXPECT_NEAR(drift_of(*wrong), seen, 0.02 * seen) << posterior->spec().name();
+    wrong->drop_fresh_factor();
+    EXPECT_EQ(drift_of(*wrong), seen) << posterior->spec().name();
   }
-  EXPECT_FALSE(after_rounds(DeviceCovariance::kDual, 0)->take_yardstick(nullptr)) << "without pairs";
-  EXPECT_FALSE(after_rounds(DeviceCovariance::kDiagonal, 2)->take_yardstick(nullptr));
+  EXPECT_FALSE(after_rounds(kDual, 0)->factorise_afresh(nullptr)) << "without pairs";
+  EXPECT_FALSE(after_rounds(kDiagonal, 2)->factorise_afresh(nullptr));
 }
 
 TEST_P(ResidentPosteriorTest, RebuildRepairsAWrongInverse) {
   Query query(5);
-  for (const DeviceCovariance covariance :
-       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
-    const auto wrong = with_a_wrong_inverse(*after_rounds(covariance, 8), covariance);
+  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+    const auto wrong = with_a_wrong_inverse(*after_rounds(spec, 8), spec);
     const auto before = query.m_by(*wrong);
     wrong->rebuild(nullptr);
-    EXPECT_LT(drift_of(*wrong), 1e-12) << wrong->form();
-    EXPECT_FALSE(all_near(query.m_by(*wrong), before, 1e-11, 1e-9)) << wrong->form();
+    EXPECT_LT(drift_of(*wrong), 1e-12) << wrong->spec().name();
+    EXPECT_FALSE(all_near(query.m_by(*wrong), before, 1e-11, 1e-9)) << wrong->spec().name();
     query.observe_in(*wrong);
-    EXPECT_LT(drift_of(*wrong), 1e-12) << wrong->form();
+    EXPECT_LT(drift_of(*wrong), 1e-12) << wrong->spec().name();
   }
 }
 
 // Evaluations measure at any time, also between a query's widths and its pairs.
 TEST_P(ResidentPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
-  for (const DeviceCovariance covariance :
-       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
-    const auto posterior = after_rounds(covariance);
-    const auto measured = after_rounds(covariance);
+  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+    const auto posterior = after_rounds(spec);
+    const auto measured = after_rounds(spec);
     Query query(6);
     query.observe_in(*posterior);
     query.m_by(*measured);
     drift_of(*measured);
     query.observe_latest_in(*measured);
-    EXPECT_EQ(query.m_by(*measured), query.m_by(*posterior)) << posterior->form();
+    EXPECT_EQ(query.m_by(*measured), query.m_by(*posterior)) << posterior->spec().name();
   }
 }
 
@@ -220,11 +225,11 @@ TEST_P(ResidentPosteriorTest, TakesTheMemoryThatIsPlanned) {
     const double factors = 2.0 * n * static_cast<double>(small_shape().factors() * sizeof(float));
     const double rows = kDouble * static_cast<double>(device::factor_numbers(load.pairs)) +
                         2.0 * n * kPosteriorDocs * kDouble;
-    const auto dual = static_cast<double>(after_rounds(DeviceCovariance::kDual, rounds)->bytes());
+    const auto dual = static_cast<double>(after_rounds(kDual, rounds)->bytes());
     EXPECT_GE(dual, rows + factors);
     EXPECT_LE(dual, dual_bytes(load).all());
     EXPECT_LE(dual, rows + factors + 2.0 * device::AddressRange::kChunk + dual_bytes(load).workspace);
-    const auto primal = static_cast<double>(after_rounds(DeviceCovariance::kPrimal, rounds)->bytes());
+    const auto primal = static_cast<double>(after_rounds(kPrimal, rounds)->bytes());
     EXPECT_GE(primal, p * p * kDouble + factors);
     EXPECT_LE(primal, primal_bytes(load).all());
   }
@@ -258,28 +263,27 @@ TEST(ResidentPosteriorPlanTest, WorkspacesOfAllSizesArePlanned) {
 #if defined(OLRANK_KERNELS_EMULATED)
 // Freeing memory waits for the whole device, and with it for every other trial.
 TEST_P(ResidentPosteriorTest, MeasuringAllocatesOnlyAtFirst) {
-  for (const DeviceCovariance covariance :
-       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
-    const auto posterior = after_rounds(covariance, 4);
+  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+    const auto posterior = after_rounds(spec, 4);
     drift_of(*posterior);
     const std::int64_t before = emulation::allocations_on_device();
     const std::int64_t bytes = posterior->bytes();
     drift_of(*posterior);
-    EXPECT_EQ(emulation::allocations_on_device(), before) << posterior->form();
-    EXPECT_EQ(posterior->bytes(), bytes) << posterior->form();
+    EXPECT_EQ(emulation::allocations_on_device(), before) << posterior->spec().name();
+    EXPECT_EQ(posterior->bytes(), bytes) << posterior->spec().name();
   }
 }
 
 TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
   Query query(5);
-  for (const DeviceCovariance covariance : {DeviceCovariance::kDual, DeviceCovariance::kPrimal}) {
-    const auto posterior = after_rounds(covariance, 8);
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
+    const auto posterior = after_rounds(spec, 8);
     const auto before = query.m_by(*posterior);
     const auto fails_and_replays = [&] {
-      EXPECT_FALSE(posterior->take_yardstick(nullptr));
+      EXPECT_FALSE(posterior->factorise_afresh(nullptr));
       posterior->rebuild(nullptr);
-      EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->form();
-      EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->form();
+      EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->spec().name();
+      EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->spec().name();
     };
     emulation::let_factorisations_fail(true);
     fails_and_replays();
@@ -287,15 +291,15 @@ TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
     emulation::let_factorisations_take(8 * kRoundPairs);
     fails_and_replays();
     emulation::let_factorisations_take(std::numeric_limits<std::int64_t>::max());
-    EXPECT_TRUE(posterior->take_yardstick(nullptr));
-    posterior->drop_yardstick();
+    EXPECT_TRUE(posterior->factorise_afresh(nullptr));
+    posterior->drop_fresh_factor();
   }
 }
 
 TEST_P(ResidentPosteriorTest, OneOfFourChecksFactorisesAfresh) {
-  auto often = spec();
+  PosteriorSpec often = kDual;
   often.checks.every = kRoundPairs;
-  device::WatchedPosterior watched(DeviceCovariance::kDual, often, *products_);
+  device::WatchedPosterior watched(often, *products_);
   DeviceArray<double> m(kPosteriorDocs * kPosteriorDocs);
   const int before = emulation::factorisations();
   for (std::uint64_t round = 0; round < 7; ++round) {
@@ -344,7 +348,7 @@ std::vector<std::vector<std::byte>> saved_at_once(const ResidentPosterior& poste
 TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
   enum class Then { kRounds, kRebuild, kEnd };
   for (const Then then : {Then::kRounds, Then::kRebuild, Then::kEnd}) {
-    auto posterior = after_rounds(DeviceCovariance::kDual, 20);
+    auto posterior = after_rounds(kDual, 20);
     StateWriter::Stored stored;
     ArrivedState arrived;
     for (int checkpoint = 0; checkpoint < 2; ++checkpoint) {
@@ -376,10 +380,10 @@ TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
 }
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {
-  const auto posterior = after_rounds(DeviceCovariance::kDual, 2);
+  const auto posterior = after_rounds(kDual, 2);
   StateWriter state;
   posterior->save(state);
-  const auto other = made(DeviceCovariance::kDiagonal, spec());
+  const auto other = made(kDiagonal);
   StateReader reader(state.bytes(), "memory");
   EXPECT_THROW(other->load(nullptr, reader), IoError);
 }

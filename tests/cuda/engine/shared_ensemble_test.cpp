@@ -44,12 +44,12 @@ RankerSettings shared_settings(const std::string& name) {
 std::unique_ptr<OnlineRanker> make_shared(const RankerSettings& settings, RankGroup* ranks) {
   const FeatureMatrix all{small_world().query(0).features.values, small_world().queries() * kDocsOfQuery,
                           kFeatureCount};
-  DeviceHome home;
-  home.train = all;
-  home.most_docs = kDocsOfQuery;
-  home.eval_docs = all;
-  home.ranks = ranks;
-  return std::make_unique<DeviceRanker>(kFeatureCount, settings, test_keys(), 10, home,
+  RankerDevice place;
+  place.train = all;
+  place.most_docs = kDocsOfQuery;
+  place.eval_docs = all;
+  place.ranks = ranks;
+  return std::make_unique<DeviceRanker>(kFeatureCount, settings, test_keys(), 10, place,
                                         device::make_network);
 }
 

@@ -33,8 +33,7 @@ PosteriorSpec uploaded_spec(const TangentShape& shape, Covariance covariance,
 }
 
 std::unique_ptr<Posterior> on_device_of(const PosteriorSpec& spec) {
-  return std::make_unique<PosteriorOnDevice>(spec, FormPolicy::Room{},
-                                             device::make_posterior(device_posterior_request(spec, 0)));
+  return std::make_unique<PosteriorOnDevice>(spec, FormPolicy::Room{}, device::make_posterior(0, spec));
 }
 
 /// The documents of a round with their pairs.
@@ -65,7 +64,7 @@ void expect_same_widths(Posterior& found, Posterior& expected, const TangentShap
   const std::vector<double> on_cpu = widths_by(expected, shape, factors);
   const double largest = on_cpu.empty() ? 0.0 : *std::max_element(on_cpu.begin(), on_cpu.end());
   EXPECT_TRUE(all_near(widths_by(found, shape, factors), on_cpu, 1e-11 * largest, 1e-9))
-      << expected.form() << ", " << shape.parameters() << " parameters";
+      << expected.spec().name() << ", " << shape.parameters() << " parameters";
 }
 
 void play_both(const PosteriorSpec& spec) {
@@ -86,7 +85,7 @@ void play_both(const PosteriorSpec& spec) {
   }
   expect_same_widths(*found, *expected, spec.shape, random_factors(spec.shape, 31, 90));
   expect_same_widths(*found, *expected, spec.shape, {});
-  EXPECT_EQ(found->form(), expected->form());
+  EXPECT_EQ(found->spec().name(), expected->spec().name());
   EXPECT_LT(found->drift(context), 1e-9);
 }
 
@@ -122,12 +121,12 @@ TEST_P(UploadedPosteriorTest, ALoadedOneContinuesToTheSameBits) {
     StateReader reader(state.bytes(), "memory");
     resumed->load(reader);
     EXPECT_EQ(resumed->log_det(), whole->log_det());
-    EXPECT_EQ(play(*resumed, 5, 4), play(*whole, 5, 4)) << whole->form();
+    EXPECT_EQ(play(*resumed, 5, 4), play(*whole, 5, 4)) << whole->spec().name();
     StateWriter one;
     StateWriter other;
     whole->save(one);
     resumed->save(other);
-    EXPECT_EQ(one.bytes(), other.bytes()) << whole->form();
+    EXPECT_EQ(one.bytes(), other.bytes()) << whole->spec().name();
   }
 }
 
@@ -163,8 +162,8 @@ TEST_P(UploadedPosteriorTest, BecomesPrimalWhereTheCpuDoes) {
     expect_same_widths(*found, *expected, shape, round.factors);
     found->observe(context, view_of(shape, round.factors), round.pairs);
     expected->observe(context, view_of(shape, round.factors), round.pairs);
-    ASSERT_EQ(found->form(), expected->form()) << number;
-    switched |= found->form() == "primal";
+    ASSERT_EQ(found->spec().name(), expected->spec().name()) << number;
+    switched |= found->spec().name() == "primal";
   }
   EXPECT_TRUE(switched);
 }

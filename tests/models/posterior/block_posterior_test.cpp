@@ -48,7 +48,7 @@ TEST(PosteriorTest, BlocksMatchTheirFormulas) {
         PosteriorSpec spec = posterior_spec(shape, CovarianceForm::kAuto, lambda, 0.25);
         spec.covariance = structure;
         const auto blocks = make_posterior(spec);
-        EXPECT_EQ(blocks->form(), name_of(structure));
+        EXPECT_EQ(blocks->spec().name(), name_of(structure));
         const std::int64_t bytes = blocks->bytes();
         for (int round = 0; round < 40; ++round) {
           const PosteriorRound made = history.round(5);

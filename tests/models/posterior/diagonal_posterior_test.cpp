@@ -22,8 +22,8 @@ TEST(PosteriorTest, DiagonalsMatchTheirFormulas) {
       const auto diagonal = make_posterior(spec);
       spec.covariance = Covariance::kDiagonalOfInverse;
       const auto of_inverse = make_posterior(spec);
-      EXPECT_EQ(diagonal->form(), "diagonal");
-      EXPECT_EQ(of_inverse->form(), "diagonal-of-inverse");
+      EXPECT_EQ(diagonal->spec().name(), "diagonal");
+      EXPECT_EQ(of_inverse->spec().name(), "diagonal-of-inverse");
       for (int round = 0; round < 40; ++round) {
         const PosteriorRound made = history.round(5);
         oracle.observe(made);

@@ -196,7 +196,7 @@ TEST(DriftTest, IsTheErrorOfObservedWidths) {
         const double drift = posterior.drift(context);
         const double error = trial.errors(widths_by(posterior, context, shape)).front().median;
         EXPECT_TRUE(drift <= 10.0 * error + 1e-14 && drift >= 0.1 * error)
-            << posterior.form() << ", " << decades << " decades, lambda " << lambda << ": " << drift
+            << posterior.spec().name() << ", " << decades << " decades, lambda " << lambda << ": " << drift
             << " for " << error;
         EXPECT_EQ(warnings.messages().size(), drift > spec.checks.drift_bound ? 1U : 0U);
       }
@@ -219,7 +219,7 @@ TEST(DriftTest, RawFeaturesKeepTheirDigitsInOrthonormalForm) {
         const std::vector<float>& docs = trial.play();
         posterior.observe(context, view_of(shape, docs), trial.pairs());
         if (round != 20 && round != 49) continue;  // fewer and more pairs than the 78 parameters
-        EXPECT_EQ(posterior.form(), "orthonormal");
+        EXPECT_EQ(posterior.spec().name(), "orthonormal");
         for (const Errors& errors : trial.errors(widths_by(posterior, context, shape)))
           EXPECT_TRUE(errors.worst <= 1e-6) << errors.worst << " in round " << round;
         EXPECT_LE(posterior.drift(context), 1e-6);
@@ -315,14 +315,14 @@ TEST(DriftTest, PairsThatCannotBeTakenInLeaveNoTrace) {
         bad_docs[(round % 2) * shape.factors() + layer.input + 1] = bad;
         bad_docs[(round % 2) * shape.factors() + layer.delta] = 1.0F;
         EXPECT_THROW(tried->observe(context, view_of(shape, bad_docs), pairs), NumericError);
-        ASSERT_TRUE(state_of(*tried) == before) << tried->form() << ", round " << round;
+        ASSERT_TRUE(state_of(*tried) == before) << tried->spec().name() << ", round " << round;
         for (Posterior* posterior : {clean.get(), tried.get()})
           posterior->observe(context, view_of(shape, docs), pairs);
-        ASSERT_TRUE(state_of(*tried) == state_of(*clean)) << tried->form() << ", round " << round;
+        ASSERT_TRUE(state_of(*tried) == state_of(*clean)) << tried->spec().name() << ", round " << round;
         ASSERT_EQ(widths_by(*tried, context, shape)(docs), widths_by(*clean, context, shape)(docs));
       }
       if (kind.decades > 0.0) {
-        EXPECT_EQ(tried->form(), "orthonormal");
+        EXPECT_EQ(tried->spec().name(), "orthonormal");
       }
     }
   }
@@ -387,7 +387,7 @@ TEST(DriftTest, OrthonormalFormContinuesToTheSameBits) {
     EXPECT_EQ(widths_by(*loaded, context, shape)(asked), widths);
   }
   ASSERT_TRUE(state_of(*loaded) == state_of(straight));
-  EXPECT_EQ(straight.form(), "orthonormal");
+  EXPECT_EQ(straight.spec().name(), "orthonormal");
   // A frozen copy does not see later pairs.
   const auto frozen = straight.freeze();
   const auto before = widths_by(const_cast<Posterior&>(*frozen), context, shape)(asked);

@@ -53,17 +53,17 @@ TEST(PosteriorTest, FormsMatchAFreshFactorisation) {
         EXPECT_EQ(posterior->pairs(), observed);
         const double error =
             largest_relative_error(posterior_widths(*posterior, context, shape, docs), expected);
-        EXPECT_TRUE(error <= bound) << posterior->form() << ", " << observed << " pairs, lambda " << lambda
-                                    << ": " << error;
+        EXPECT_TRUE(error <= bound) << posterior->spec().name() << ", " << observed << " pairs, lambda "
+                                    << lambda << ": " << error;
         EXPECT_TRUE(std::abs(posterior->log_det() - log_det) <= bound * (1.0 + std::abs(log_det)))
-            << posterior->form() << ", " << observed << " pairs: " << posterior->log_det() << " for "
+            << posterior->spec().name() << ", " << observed << " pairs: " << posterior->log_det() << " for "
             << log_det;
         const double drift = posterior->drift(context);
-        EXPECT_TRUE(drift <= 1e-5) << posterior->form() << ", " << observed << " pairs: " << drift;
+        EXPECT_TRUE(drift <= 1e-5) << posterior->spec().name() << ", " << observed << " pairs: " << drift;
       }
     }
-    EXPECT_EQ(dual->form(), "dual");
-    EXPECT_EQ(primal->form(), "primal");
+    EXPECT_EQ(dual->spec().name(), "dual");
+    EXPECT_EQ(primal->spec().name(), "primal");
   }
 }
 
@@ -192,7 +192,7 @@ TEST(PosteriorTest, AutoSwitchesToPrimalWhenItPays) {
     oracle.observe(made);
     const auto widths = posterior_widths(*posterior, context, shape, made.factors);
     posterior->observe(context, view_of(shape, made.factors), made.pairs);
-    if (switched_at == 0 && posterior->form() == "primal") switched_at = posterior->pairs();
+    if (switched_at == 0 && posterior->spec().name() == "primal") switched_at = posterior->pairs();
   }
   EXPECT_GE(switched_at, primal_pays_from(shape, 20));
   EXPECT_LT(switched_at, 200);
@@ -203,7 +203,7 @@ TEST(PosteriorTest, AutoSwitchesToPrimalWhenItPays) {
   // Without the memory for the primal form it stays dual.
   PosteriorSpec small = posterior_spec(shape, CovarianceForm::kAuto, 0.1, 1.0);
   small.memory = 20000;
-  EXPECT_EQ(make_posterior(small)->form(), "dual");
+  EXPECT_EQ(make_posterior(small)->spec().name(), "dual");
 }
 
 TEST(PosteriorTest, RefusesCovariancesThatDoNotFit) {
@@ -219,7 +219,7 @@ TEST(PosteriorTest, RefusesCovariancesThatDoNotFit) {
         "be used: choose the dual form or a smaller network.");
   }
   spec.form = CovarianceForm::kDual;
-  EXPECT_EQ(make_posterior(spec)->form(), "dual");
+  EXPECT_EQ(make_posterior(spec)->spec().name(), "dual");
   spec.lambda = 0.0;
   EXPECT_THROW(make_posterior(spec), InvalidArgument);
   // When the history outgrows the memory, observe() throws and leaves the posterior unchanged.
@@ -264,14 +264,14 @@ TEST(PosteriorTest, ThrowsWhenPrecisionIsLost) {
     EXPECT_EQ(std::string(error.what()).substr(0, 23), "The dual covariance of ") << error.what();
   }
   EXPECT_EQ(posterior.pairs(), pairs);
-  EXPECT_EQ(posterior.form(), "dual");
+  EXPECT_EQ(posterior.spec().name(), "dual");
   spec.memory = 0;
   FullPosterior roomy(spec);
   while (roomy.pairs() < 60) {
     const PosteriorRound made = history.round(4);
     roomy.observe(context, view_of(shape, made.factors), made.pairs);
   }
-  EXPECT_EQ(roomy.form(), "orthonormal");
+  EXPECT_EQ(roomy.spec().name(), "orthonormal");
   EXPECT_GT(roomy.rebuilds(), 0);
 }
 

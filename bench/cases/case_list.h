@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/cases/op_cases.h"
+#include "bench/measurement.h"
+#include "core/ops/tangent_factors.h"
+
+// Building blocks of the cases in op_cases().
+namespace olrank {
+
+/// Pairs per round.
+constexpr std::int64_t kRoundPairs = 4;
+constexpr double kDouble = sizeof(double);
+constexpr double kFloat = sizeof(float);
+
+inline double real(std::int64_t count) {
+  return static_cast<double>(count);
+}
+
+inline std::size_t length(std::int64_t count) {
+  return static_cast<std::size_t>(count);
+}
+
+/// Numbers between 0 and 1; `place` selects independent numbers.
+std::vector<double> uniform_doubles(std::int64_t count, std::uint32_t place);
+std::vector<float> uniform_floats(std::int64_t count, std::uint32_t place);
+
+/// Documents and their network, the input of most operations.
+struct Documents {
+  Documents(const NetworkShape& of_shape, std::int64_t count, std::uint32_t place, int threads);
+  FeatureMatrix matrix() const { return {features.data(), docs, shape.inputs}; }
+  TangentFactors rows() const { return {factors.data(), docs}; }
+
+  NetworkShape shape;
+  ExecutionContext context;
+  std::vector<float> features;
+  std::vector<float> theta;
+  std::vector<float> factors;
+  std::int64_t docs;
+};
+
+/// The work of a case, and the ceiling that its rate is compared with.
+struct CaseCost {
+  CeilingKind ceiling = CeilingKind::kNone;
+  double operations = 0.0;
+  MemoryTraffic traffic;
+};
+
+/// Collects cases.
+class CaseList {
+ public:
+  using Parameters = std::vector<std::pair<std::string, std::int64_t>>;
+  using Body = std::function<void()>;
+
+  explicit CaseList(const OpSizes& sizes);
+
+  const OpSizes& sizes() const { return sizes_; }
+  /// The network given by `sizes`.
+  const NetworkShape& shape() const { return shape_; }
+  /// A narrow network whose p×p inverse covariance fits into memory: p = 2,192 at 136 features.
+  const NetworkShape& narrow() const { return narrow_; }
+
+  Parameters of_docs() const;
+  Parameters of_pairs() const;
+
+  /// Creates documents when a case is prepared; those of all cases at once might not fit into memory.
+  std::function<std::shared_ptr<Documents>()> docs(const NetworkShape& shape, std::int64_t count,
+                                                   std::uint32_t place = 1) const;
+  std::function<std::shared_ptr<ExecutionContext>()> context() const;
+
+  /// `prepare` returns the work, which owns its data.
+  void add(const std::string& name, Parameters parameters, const CaseCost& cost,
+           std::function<Body()> prepare);
+
+  /// A case with a ceiling of its own.
+  void add(BenchCase work) { cases_.push_back(std::move(work)); }
+
+  std::vector<BenchCase> take() { return std::move(cases_); }
+
+ private:
+  OpSizes sizes_;
+  NetworkShape shape_;
+  NetworkShape narrow_;
+  std::vector<BenchCase> cases_;
+};
+
+/// Multiplications and additions of g_s·g(x) for a pair s.
+double pair_doc_operations(const NetworkShape& shape);
+
+void add_product_cases(CaseList& list);
+void add_network_cases(CaseList& list);
+void add_gradient_cases(CaseList& list);
+void add_kernel_cases(CaseList& list);
+void add_list_cases(CaseList& list);
+void add_fair_cases(CaseList& list);
+void add_factor_cases(CaseList& list);
+void add_inverse_cases(CaseList& list);
+void add_width_cases(CaseList& list);
+void add_training_cases(CaseList& list);
+
+}  // namespace olrank

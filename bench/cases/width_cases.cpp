@@ -1,0 +1,195 @@
+#include <algorithm>
+
+#include "bench/cases/case_list.h"
+#include "core/ops/block_covariance.h"
+#include "core/ops/diagonal_covariance.h"
+#include "core/ops/pair_width.h"
+#include "models/posterior/posterior.h"
+
+namespace olrank {
+namespace {
+
+/// Operations of diagonal_gram: inactive units are skipped, which depends on the data, and one triangle of
+/// the symmetric matrix is needed.
+double diagonal_operations(const Documents& data) {
+  double products = 0.0;
+  for (std::int64_t l = 0; l < data.shape.depth; ++l) {
+    const NetworkLayer layer = data.shape.layer(l);
+    for (std::int64_t unit = 0; unit < layer.rows; ++unit) {
+      double alive = 0.0;
+      for (std::int64_t doc = 0; doc < data.docs; ++doc)
+        alive += data.rows().row(data.shape, doc)[layer.delta + unit] != 0.0F ? 1.0 : 0.0;
+      products += real(layer.columns) * 0.5 * alive * (alive + 1.0);
+    }
+  }
+  return 2.0 * products;
+}
+
+/// The same of block_width_sq: each active document and one for all others times the triangle of the unit's
+/// root, and one triangle of their products.
+double block_operations(const Documents& data) {
+  const UnitBlocks blocks{data.shape, 0};
+  double operations = 0.0;
+  for (std::int64_t index = 0; index < blocks.count(); ++index) {
+    const UnitBlock block = blocks.block(index);
+    double alive = 0.0;
+    for (std::int64_t doc = 0; doc < data.docs; ++doc)
+      alive += data.rows().row(data.shape, doc)[block.layer.delta + block.unit] != 0.0F ? 1.0 : 0.0;
+    if (alive == 0.0) continue;
+    const double rows = alive + (alive < real(data.docs) ? 1.0 : 0.0);
+    operations += rows * real(block.size * (block.size + 1)) + rows * (rows + 1.0) * real(block.size);
+  }
+  return operations;
+}
+
+/// A posterior after `pairs` pairs of random documents.
+std::shared_ptr<Posterior> posterior_after(std::int64_t pairs, const NetworkShape& shape,
+                                           const PosteriorSpec& spec, int threads) {
+  constexpr std::int64_t kAtOnce = 500;
+  std::shared_ptr<Posterior> posterior = make_posterior(spec);
+  for (std::int64_t done = 0; done < pairs; done += kAtOnce) {
+    const std::int64_t count = std::min(kAtOnce, pairs - done);
+    Documents seen(shape, 2 * count, static_cast<std::uint32_t>(done + 7), threads);
+    posterior->observe(seen.context, seen.rows(), pairs_of_rows(0, count));
+  }
+  return posterior;
+}
+
+struct WidthCase {
+  std::string name;
+  Covariance covariance = Covariance::kFull;
+  CovarianceForm form = CovarianceForm::kAuto;
+  std::int64_t pairs = 0;
+  double operations = 0.0;
+  double bytes = 0.0;  // of the posterior
+};
+
+/// The squared widths of all pairs of a query's documents: several operations in one.
+void add_widths(CaseList& list, const NetworkShape& shape, const WidthCase& of) {
+  const std::int64_t count = list.sizes().docs;
+  PosteriorSpec spec;
+  spec.shape = shape;
+  spec.covariance = of.covariance;
+  spec.form = of.form;
+  spec.scale = 1.0 / real(shape.width);
+  spec.checks.every = 0;
+  const double written = kDouble * real(count * count);
+  list.add(of.name, {{"n", of.pairs}, {"V", count}, {"m", shape.width}, {"d", shape.inputs}},
+           {CeilingKind::kGemmDouble,
+            of.operations,
+            {of.bytes + kFloat * real(count * shape.factors()), 0.0, written}},
+           [docs = list.docs(shape, count), shape, spec, pairs = of.pairs, threads = list.sizes().threads,
+            count] {
+             return [data = docs(), posterior = posterior_after(pairs, shape, spec, threads),
+                     width_sq = std::vector<double>(length(count * count))]() mutable {
+               posterior->width_sq(data->context, data->rows(), width_sq);
+             };
+           });
+}
+
+void add_diagonal(CaseList& list, double operations) {
+  const NetworkShape shape = list.shape();
+  const std::int64_t p = shape.parameters();
+  const std::int64_t count = list.sizes().docs;
+  list.add("diagonal_covariance/add_to_diagonal", {{"k", kRoundPairs}, {"p", p}},
+           {CeilingKind::kMemory, 6.0 * real(kRoundPairs * p), {0.0, kDouble * real(p), 0.0}},
+           [fresh = list.docs(shape, 2 * kRoundPairs), p] {
+             return [data = fresh(), diagonal = std::vector<double>(length(p), 10.0)]() mutable {
+               add_to_diagonal(data->context, data->shape, data->rows(), 1e-6, diagonal);
+             };
+           });
+  list.add(
+      "diagonal_covariance/diagonal_gram", list.of_docs(),
+      {CeilingKind::kGemmDouble,
+       operations,
+       {kDouble * real(p) + kFloat * real(count * shape.factors()), 0.0, kDouble * real(count * count)}},
+      [docs = list.docs(shape, count), p, count] {
+        return [data = docs(), weights = std::vector<double>(length(p), 0.1),
+                m = std::vector<double>(length(count * count))]() mutable {
+          diagonal_gram(data->context, data->shape, data->rows(), 1.0, weights, m.data());
+        };
+      });
+}
+
+void add_blocks(CaseList& list, double operations) {
+  const NetworkShape shape = list.shape();
+  const UnitBlocks blocks{shape, 0};
+  const std::int64_t count = list.sizes().docs;
+  // Roots of a covariance with λ = 1 before any pair.
+  const auto roots = [blocks] {
+    std::vector<double> all(length(blocks.root_size()));
+    for (std::int64_t index = 0; index < blocks.count(); ++index) {
+      const UnitBlock block = blocks.block(index);
+      for (std::int64_t k = 0; k < block.size; ++k) all[length(block.offset + k * (block.size + 1))] = 1.0;
+    }
+    return all;
+  };
+  const double triangles = 0.5 * kDouble * real(blocks.root_size());
+  list.add("block_covariance/block_width_sq", list.of_docs(),
+           {CeilingKind::kGemmDouble,
+            operations,
+            {triangles + kFloat * real(count * shape.factors()), 0.0, kDouble * real(count * count)}},
+           [docs = list.docs(shape, count), blocks, roots, count] {
+             return [data = docs(), blocks, all = roots(),
+                     width_sq = std::vector<double>(length(count * count))]() mutable {
+               block_width_sq(data->context, blocks, data->rows(), 1.0, all.data(), width_sq.data());
+             };
+           });
+  list.add("block_covariance/update_block_roots", {{"k", kRoundPairs}, {"p", shape.parameters()}},
+           {CeilingKind::kMemory, 3.0 * real(kRoundPairs * blocks.root_size()), {0.0, triangles, 0.0}},
+           [fresh = list.docs(shape, 2 * kRoundPairs), blocks, roots] {
+             return [data = fresh(), blocks, all = roots()]() mutable {
+               update_block_roots(data->context, blocks, data->rows(), 1e-6, all.data());
+             };
+           });
+}
+
+}  // namespace
+
+void add_width_cases(CaseList& list) {
+  const NetworkShape shape = list.shape();
+  const std::int64_t count = list.sizes().docs;
+  const double square = real(count * count);
+  const double diagonal = diagonal_operations(Documents(shape, count, 1, 1));
+  add_diagonal(list, diagonal);
+  const double blocks = block_operations(Documents(shape, count, 1, 1));
+  add_blocks(list, blocks);
+  list.add("pair_width/row_distance_sq", {{"V", count}, {"columns", shape.inputs}},
+           {CeilingKind::kGemmDouble,
+            real(shape.inputs) * real(count * (count + 1)),
+            {kDouble * real(count * shape.inputs), 0.0, kDouble * square}},
+           [count, columns = shape.inputs] {
+             return [count, columns, h = uniform_doubles(count * columns, 5),
+                     distance_sq = std::vector<double>(length(count * count))]() mutable {
+               row_distance_sq(count, columns, h.data(), distance_sq.data());
+             };
+           });
+  list.add("pair_width/pair_width_sq", {{"V", count}},
+           {CeilingKind::kMemory, 1.5 * square, {kDouble * 0.5 * square, 0.0, kDouble * square}},
+           [context = list.context(), count] {
+             std::vector<double> m = uniform_doubles(count * count, 4);
+             for (std::int64_t i = 0; i < count; ++i) m[length(i * count + i)] += 2.0;
+             return [of = context(), count, m, width_sq = std::vector<double>(m.size())]() mutable {
+               pair_width_sq(*of, count, m.data(), width_sq.data());
+             };
+           });
+  add_widths(list, shape,
+             {"widths/diagonal", Covariance::kDiagonal, CovarianceForm::kAuto, 100, diagonal,
+              kDouble * real(shape.parameters())});
+  add_widths(list, shape,
+             {"widths/unit-blocks", Covariance::kUnitBlocks, CovarianceForm::kAuto, 100, blocks,
+              0.5 * kDouble * real(UnitBlocks{shape, 0}.root_size())});
+  const std::int64_t pairs = list.sizes().pairs;
+  const double n = real(pairs);
+  const double of_pairs = real(count) * pair_doc_operations(shape);
+  add_widths(list, shape,
+             {"widths/full", Covariance::kFull, CovarianceForm::kDual, pairs,
+              n * (n + 1.0) * real(count) + n * of_pairs + n * real(count * (count + 1)),
+              kDouble * 0.5 * n * n + kFloat * 2.0 * n * real(shape.factors())});
+  const double p = real(list.narrow().parameters());
+  add_widths(list, list.narrow(),
+             {"widths/full-primal", Covariance::kFull, CovarianceForm::kPrimal, 100,
+              p * p * real(count) + p * real(count * (count + 1)), kDouble * 0.5 * p * p});
+}
+
+}  // namespace olrank

@@ -1,0 +1,320 @@
+#include "bench/steady_round.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <future>
+#include <latch>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/online/trial_keys.h"
+#include "core/ops/relu_network.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
+#include "core/text/byte_size.h"
+#include "jobs/covariance/study_rankers.h"
+#include "models/ranker_factory.h"
+#include "models/ranker_plan.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kCutoff = 10;
+constexpr std::int64_t kFewestRounds = 11;
+constexpr int kUnitRepeats = 5;
+constexpr std::string_view kHostStage = "rank";  // the list, which the CPU makes for a GPU, too
+using Clock = std::chrono::steady_clock;
+
+RankerSettings settings_of(const RoundSizes& sizes) {
+  StudySettings study;
+  study.structures = {std::string(kExactStructure)};
+  if (sizes.structure != kExactStructure) study.structures.push_back(sizes.structure);
+  study.widths = {sizes.width};
+  study.depths = {sizes.depth};
+  study.noise_variances = {0.1};
+  study.exact_widths = false;
+  const StudyBase base = {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper),
+                          RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
+  RankerSettings settings = study_rankers(study, base).back().settings;
+  if (sizes.schedule) settings.posterior.member_schedule = *sizes.schedule;
+  if (!sizes.module.empty()) {
+    settings.network.network = NetworkForm::kModule;
+    settings.network.module = sizes.module;
+  }
+  TrainerSettings& trainer = settings.trainer;
+  trainer.retrain = sizes.training.retrain;
+  trainer.retrain_growth = sizes.training.growth;
+  trainer.replay_steps = sizes.training.replay_steps;
+  trainer.replay = sizes.training.replay;
+  return settings;
+}
+
+bool grows(const RoundSizes& sizes) {
+  return sizes.training.retrain == Retrain::kGrowth;
+}
+
+/// Rounds that bring as many pairs as lie between two trainings on the whole history: any such number of
+/// consecutive rounds includes exactly one.
+std::int64_t rounds_between_trainings(const RoundSizes& sizes) {
+  const std::int64_t pairs_of_round = std::max<std::int64_t>(1, std::min(kCutoff, sizes.docs) / 2);
+  const double pairs = sizes.training.growth * static_cast<double>(sizes.pairs);
+  return std::max<std::int64_t>(1, std::llround(std::ceil(pairs / static_cast<double>(pairs_of_round))));
+}
+
+/// The sizes with a number of rounds.
+RoundSizes with_rounds(RoundSizes sizes) {
+  if (sizes.rounds > 0) return sizes;
+  sizes.rounds = kFewestRounds;
+  if (!grows(sizes)) return sizes;
+  const std::int64_t between = rounds_between_trainings(sizes);
+  sizes.rounds = (kFewestRounds + between - 1) / between * between;
+  return sizes;
+}
+
+/// Rounds before the measured ones: caches and buffers, and on a GPU the first trainings of a size, which
+/// are not recorded as a graph.
+std::int64_t warm_ups(const RoundSizes& sizes) {
+  return sizes.gpu ? 8 : 1;
+}
+
+/// Random queries in one matrix. Not movable, as queries point into it. The first documents belong to the
+/// pairs observed before the measured rounds, in separate queries.
+class RandomQueries {
+ public:
+  explicit RandomQueries(const RoundSizes& sizes)
+      : docs_(sizes.docs),
+        features_(sizes.features),
+        past_docs_(2 * sizes.pairs),
+        // Several queries where a device's have a fixed maximum size, and where the first trainings have to
+        // come as in a trial.
+        past_query_docs_(sizes.gpu || grows(sizes) ? sizes.docs : 2 * sizes.pairs),
+        values_((past_docs_ + (warm_ups(sizes) + sizes.rounds) * sizes.docs) * sizes.features) {
+    RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
+    for (float& value : values_) value = static_cast<float>(draws.uniform());
+  }
+  RandomQueries(const RandomQueries&) = delete;
+  RandomQueries& operator=(const RandomQueries&) = delete;
+
+  FeatureMatrix all() const { return {values_.data(), std::ssize(values_) / features_, features_}; }
+  std::int64_t past() const { return parts_of(past_docs_, past_query_docs_); }
+  QueryDocs past_query(std::int64_t number) const {
+    const std::int64_t first = number * past_query_docs_;
+    return at(number, first, std::min(past_query_docs_, past_docs_ - first));
+  }
+  /// The query of a measured round.
+  QueryDocs query(std::int64_t number) const {
+    return at(past() + number, past_docs_ + number * docs_, docs_);
+  }
+
+ private:
+  static std::int64_t parts_of(std::int64_t n, std::int64_t part) { return (n + part - 1) / part; }
+  QueryDocs at(std::int64_t number, std::int64_t first_doc, std::int64_t docs) const {
+    return {number, first_doc, {values_.data() + first_doc * features_, docs, features_}};
+  }
+
+  std::int64_t docs_;
+  std::int64_t features_;
+  std::int64_t past_docs_;
+  std::int64_t past_query_docs_;
+  std::vector<float> values_;
+};
+
+/// Learns from clicks that make one pair of every two adjacent ranks; the upper and the lower one win in
+/// turn.
+void learn_from_clicks(OnlineRanker& ranker, RoundContext& context, std::uint32_t round,
+                       const QueryDocs& query, std::span<const std::int32_t> shown) {
+  std::vector<std::uint8_t> clicks;
+  for (std::size_t rank = 0; rank < shown.size(); ++rank)
+    clicks.push_back(static_cast<std::uint8_t>(rank % 4 < 2 ? rank % 2 : 1 - rank % 2));
+  ranker.learn(context, {round, query, shown, clicks});
+}
+
+/// Observes the past pairs, a query in each round.
+void observe_past_pairs(OnlineRanker& ranker, RoundContext& context, const RandomQueries& queries) {
+  for (std::int64_t number = 0; number < queries.past(); ++number) {
+    const QueryDocs query = queries.past_query(number);
+    std::vector<std::int32_t> shown(query.docs());
+    std::iota(shown.begin(), shown.end(), 0);
+    learn_from_clicks(ranker, context, static_cast<std::uint32_t>(number + 1), query, shown);
+  }
+}
+
+std::unique_ptr<OnlineRanker> ranker_for(const RoundSizes& sizes, const RandomQueries& queries) {
+  const RankerDevice place{
+      sizes.gpu.value_or(0), queries.all(), sizes.docs, {queries.all().values, 0, sizes.features}, 0};
+  return make_ranker(settings_of(sizes), sizes.features, TrialKeys::of(1, 1, "perfect"), kCutoff,
+                     {.device = sizes.gpu ? &place : nullptr});
+}
+
+std::map<std::string, double> stages_of(const StageClock& clock) {
+  std::map<std::string, double> seconds;
+  for (const auto& stage : clock.stages()) seconds[stage.name] = stage.seconds;
+  return seconds;
+}
+
+/// A trial that has already observed its past pairs.
+class SteadyTrial {
+ public:
+  /// Observes the past pairs and warms up.
+  explicit SteadyTrial(const RoundSizes& sizes)
+      : sizes_(sizes), queries_(sizes), ranker_(ranker_for(sizes, queries_)), execution_(sizes.threads) {
+    observe_past_pairs(*ranker_, context_, queries_);
+    for (std::int64_t i = 0; i < warm_ups(sizes); ++i) play_round(i);
+  }
+
+  void play() {
+    for (std::int64_t i = 0; i < sizes_.rounds; ++i) {
+      const auto before = stages_of(clock_);
+      const auto begin = Clock::now();
+      play_round(warm_ups(sizes_) + i);
+      const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+      double total = 0.0;
+      double on_host = 0.0;
+      for (const auto& [stage, spent] : stages_of(clock_)) {
+        const auto earlier = before.find(stage);
+        const double taken = spent - (earlier == before.end() ? 0.0 : earlier->second);
+        seconds_[stage].push_back(taken);
+        total += taken;
+        if (stage == kHostStage) on_host += taken;
+      }
+      // Stages of modules are the host's time.
+      if (sizes_.gpu && sizes_.module.empty())
+        seconds_["idle"].push_back(std::max(0.0, elapsed - (total - on_host)));
+      seconds_["total"].push_back(sizes_.gpu ? elapsed : total);
+    }
+  }
+
+  /// By stage, one number per round.
+  const std::map<std::string, std::vector<double>>& seconds() const { return seconds_; }
+
+ private:
+  void play_round(std::int64_t number) {
+    const QueryDocs query = queries_.query(number);
+    const auto round = static_cast<std::uint32_t>(queries_.past() + number + 1);
+    const RankedList list = ranker_->rank(context_, query, round);
+    const auto shown = static_cast<std::size_t>(std::min(kCutoff, sizes_.docs));
+    const std::vector<std::int32_t> top(list.docs.begin(),
+                                        list.docs.begin() + static_cast<std::ptrdiff_t>(shown));
+    learn_from_clicks(*ranker_, context_, round, query, top);
+  }
+
+  const RoundSizes& sizes_;
+  RandomQueries queries_;
+  std::unique_ptr<OnlineRanker> ranker_;
+  ExecutionContext execution_;
+  StageClock clock_;
+  RoundContext context_{execution_, clock_};
+  std::map<std::string, std::vector<double>> seconds_;
+};
+
+struct PlayedTrial {
+  std::map<std::string, std::vector<double>> seconds;
+  Clock::time_point begin;
+  Clock::time_point end;
+};
+
+/// Plays as soon as every trial is ready.
+PlayedTrial play_trial(const RoundSizes& sizes, std::latch& ready) {
+  std::unique_ptr<SteadyTrial> trial;
+  try {
+    trial = std::make_unique<SteadyTrial>(sizes);
+  } catch (...) {
+    ready.count_down();
+    throw;
+  }
+  ready.arrive_and_wait();
+  PlayedTrial played;
+  played.begin = Clock::now();
+  trial->play();
+  played.end = Clock::now();
+  played.seconds = trial->seconds();
+  return played;
+}
+
+std::vector<PlayedTrial> play_trials(const RoundSizes& sizes) {
+  std::latch ready(sizes.trials);
+  std::vector<std::future<PlayedTrial>> others;
+  for (std::int64_t trial = 1; trial < sizes.trials; ++trial)
+    others.push_back(std::async(std::launch::async, [&] { return play_trial(sizes, ready); }));
+  std::vector<PlayedTrial> played;
+  played.push_back(play_trial(sizes, ready));
+  for (std::future<PlayedTrial>& other : others) played.push_back(other.get());
+  return played;
+}
+
+/// The elapsed time in which every trial plays one round.
+double elapsed_per_round(const std::vector<PlayedTrial>& trials, std::int64_t rounds) {
+  Clock::time_point begin = trials.front().begin;
+  Clock::time_point end = trials.front().end;
+  for (const PlayedTrial& trial : trials) {
+    begin = std::min(begin, trial.begin);
+    end = std::max(end, trial.end);
+  }
+  return std::chrono::duration<double>(end - begin).count() / static_cast<double>(rounds);
+}
+
+Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
+  Measurement measurement;
+  std::string variant = sizes.module.empty() ? sizes.structure : sizes.structure + "-" + sizes.module;
+  if (sizes.schedule) variant += fmt::format("-{}", name_of(*sizes.schedule));
+  if (grows(sizes)) variant += fmt::format("-{}", name_of(sizes.training.retrain));
+  measurement.name = fmt::format("round/{}/{}", variant, stage);
+  if (sizes.gpu) measurement.device = "cuda";
+  const std::int64_t parameters = ntk_shape(sizes.features, sizes.width, sizes.depth).parameters();
+  measurement.parameters = {{"n", sizes.pairs},         {"V", sizes.docs},       {"m", sizes.width},
+                            {"L", sizes.depth},         {"d", sizes.features},   {"p", parameters},
+                            {"threads", sizes.threads}, {"trials", sizes.trials}};
+  measurement.seconds = spread_of(std::move(seconds));
+  measurement.ceiling_value = std::nan("");
+  measurement.share = std::nan("");
+  return measurement;
+}
+
+}  // namespace
+
+void check_memory(const RoundSizes& asked) {
+  const RoundSizes sizes = with_rounds(asked);
+  const std::int64_t rounds_before = 2 * sizes.pairs / kCutoff;
+  const std::int64_t played = warm_ups(sizes) + sizes.rounds;
+  const std::int64_t docs = 2 * sizes.pairs + played * sizes.docs;
+  const RankerPlan plan =
+      plan_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + played, kCutoff});
+  const double of_data = static_cast<double>(docs * sizes.features) * sizeof(float);
+  const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
+  const std::int64_t available = available_memory();
+  if (needed <= static_cast<double>(available)) return;
+  throw InvalidArgument(
+      fmt::format("A round of {} with n = {}, V = {}, m = {} and d = {} needs {} of memory for each of {} "
+                  "trials, but this machine has {} available{}{}.",
+                  sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features,
+                  readable_bytes(static_cast<double>(plan.bytes) + of_data), sizes.trials,
+                  readable_bytes(static_cast<double>(available)), plan.forms.empty() ? "" : ": ",
+                  plan.forms.empty() ? "" : advice_on_memory(plan, available)));
+}
+
+std::vector<Measurement> measure_round(const RoundSizes& asked, ProductUnit& unit) {
+  check_memory(asked);
+  const RoundSizes sizes = with_rounds(asked);
+  unit.measure(kUnitRepeats);
+  const std::vector<PlayedTrial> trials = play_trials(sizes);
+  unit.measure(kUnitRepeats);
+  std::vector<Measurement> measurements;
+  for (const char* stage : {"score", "width", "rank", "observe", "train", "idle", "total"}) {
+    std::vector<double> seconds;
+    for (const PlayedTrial& trial : trials) {
+      const auto found = trial.seconds.find(stage);
+      if (found != trial.seconds.end())
+        seconds.insert(seconds.end(), found->second.begin(), found->second.end());
+    }
+    if (!seconds.empty()) measurements.push_back(measurement_of(sizes, stage, std::move(seconds)));
+  }
+  measurements.push_back(measurement_of(sizes, "elapsed", {elapsed_per_round(trials, sizes.rounds)}));
+  return measurements;
+}
+
+}  // namespace olrank

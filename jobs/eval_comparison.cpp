@@ -1,0 +1,189 @@
+#include "jobs/eval_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "core/statistics/holm.h"
+#include "core/text/csv.h"
+#include "core/text/nearest.h"
+#include "sim/trial_identity.h"
+
+namespace olrank {
+namespace {
+
+/// Differences below this are rounding: the same list has the same value.
+constexpr double kRounding = 1e-12;
+
+std::vector<double> values_of(const ComparedRanking& ranking, std::size_t metric) {
+  std::vector<double> values;
+  for (const EvalResult& fold : ranking.folds)
+    values.insert(values.end(), fold.named[metric].begin(), fold.named[metric].end());
+  return values;
+}
+
+double mean_of_counted(const std::vector<double>& values) {
+  double sum = 0.0;
+  double counted = 0.0;
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    sum += value;
+    ++counted;
+  }
+  return counted > 0.0 ? sum / counted : std::nan("");
+}
+
+std::size_t best_by(const EvalComparison& comparison, std::size_t metric) {
+  const double sign = comparison.metrics[metric].larger_is_better() ? 1.0 : -1.0;
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < comparison.rankings.size(); ++i) {
+    if (sign * comparison.means[i][metric] > sign * comparison.means[best][metric]) best = i;
+  }
+  return best;
+}
+
+std::size_t place_of(const std::string& name, const std::vector<ComparedRanking>& rankings) {
+  std::vector<std::string> names;
+  names.reserve(rankings.size());
+  for (const ComparedRanking& ranking : rankings) names.push_back(ranking.name);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    throw InvalidArgument(fmt::format("--baseline {}", must_be_one_of(name, names)));
+  return found - names.begin();
+}
+
+/// Every ranking has a value for the same queries.
+void check_queries(const std::vector<ComparedRanking>& rankings) {
+  for (const ComparedRanking& ranking : rankings) {
+    for (std::size_t fold = 0; fold < ranking.folds.size(); ++fold) {
+      if (ranking.folds[fold].qids != rankings.front().folds[fold].qids)
+        throw InvalidArgument(fmt::format("'{}' and '{}' were evaluated on different queries.",
+                                          ranking.name, rankings.front().name));
+    }
+  }
+}
+
+/// trials/RANKER/CLICKS/foldK/seedS of a path that ends so.
+std::filesystem::path last_parts(const std::filesystem::path& path, std::ptrdiff_t parts) {
+  std::filesystem::path last;
+  std::ptrdiff_t skipped = std::distance(path.begin(), path.end()) - parts;
+  for (const std::filesystem::path& part : path) {
+    if (skipped-- <= 0) last /= part;
+  }
+  return last;
+}
+
+RankingDifference difference_of(const EvalComparison& comparison, std::size_t metric, std::size_t a,
+                                std::size_t b) {
+  const NamedMetric& about = comparison.metrics[metric];
+  const std::vector<double> of_a = values_of(comparison.rankings[a], metric);
+  const std::vector<double> of_b = values_of(comparison.rankings[b], metric);
+  RankingDifference difference;
+  difference.metric = metric;
+  difference.a = a;
+  difference.b = b;
+  std::vector<double> differences;
+  for (std::size_t query = 0; query < of_a.size(); ++query) {
+    const double value = of_a[query] - of_b[query];
+    if (std::isnan(value)) continue;
+    differences.push_back(value);
+    const double gain = about.larger_is_better() ? value : -value;
+    ++(gain > kRounding ? difference.wins : gain < -kRounding ? difference.losses : difference.ties);
+  }
+  const std::string name = about.name();
+  const PhiloxKey key =
+      make_key({.purpose = Purpose::kResampling, .click_model = name_hash(name.data(), name.size())});
+  difference.test = paired_test({differences}, key);
+  return difference;
+}
+
+}  // namespace
+
+EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
+                                const std::optional<std::string>& baseline, ExecutionContext& context) {
+  check_queries(rankings);
+  EvalComparison comparison;
+  comparison.metrics = rankings.front().folds.front().request.metrics.named;
+  comparison.rankings = std::move(rankings);
+  const std::size_t count = comparison.rankings.size();
+  for (const ComparedRanking& ranking : comparison.rankings) {
+    std::vector<double>& means = comparison.means.emplace_back();
+    for (std::size_t metric = 0; metric < comparison.metrics.size(); ++metric)
+      means.push_back(mean_of_counted(values_of(ranking, metric)));
+  }
+  comparison.given_baseline = baseline.has_value();
+  comparison.baseline = baseline ? place_of(*baseline, comparison.rankings) : best_by(comparison, 0);
+
+  for (std::size_t metric = 0; metric < comparison.metrics.size(); ++metric) {
+    for (std::size_t a = 0; a < count; ++a) {
+      if (a != comparison.baseline) comparison.differences.push_back({metric, a, comparison.baseline, {}});
+    }
+    for (std::size_t a = 0; a < count && !baseline; ++a) {
+      for (std::size_t b = a + 1; b < count; ++b) {
+        if (a != comparison.baseline && b != comparison.baseline)
+          comparison.differences.push_back({metric, a, b, {}});
+      }
+    }
+  }
+  context.for_blocks(std::ssize(comparison.differences), 1, [&](std::int64_t at, std::int64_t, int) {
+    RankingDifference& difference = comparison.differences[at];
+    difference = difference_of(comparison, difference.metric, difference.a, difference.b);
+  });
+  std::vector<double> t_p;
+  std::vector<double> flip_p;
+  for (const RankingDifference& difference : comparison.differences) {
+    t_p.push_back(difference.test.t_p);
+    flip_p.push_back(difference.test.flip_p);
+  }
+  const std::vector<double> t_holm = holm_adjusted(t_p);
+  const std::vector<double> flip_holm = holm_adjusted(flip_p);
+  for (std::size_t i = 0; i < comparison.differences.size(); ++i) {
+    comparison.differences[i].t_holm = t_holm[i];
+    comparison.differences[i].flip_holm = flip_holm[i];
+  }
+  return comparison;
+}
+
+std::vector<std::string> ranking_names(const std::vector<std::string>& files) {
+  std::vector<std::string> names;
+  std::vector<std::string> longer;
+  for (const std::string& file : files) {
+    std::filesystem::path path = std::filesystem::path(file).lexically_normal();
+    if (path.filename() == "model.safetensors" || !path.has_filename()) path = path.parent_path();
+    const std::optional<TrialIdentity> trial = identity_of(last_parts(path, 5));
+    std::string name = trial ? trial->ranker : path.stem().string();
+    if (const std::size_t place = name.find("{fold}"); place != std::string::npos) name.erase(place, 6);
+    names.push_back(name.empty() ? file : name);
+    longer.push_back(trial ? last_parts(path, 4).string() : file);
+  }
+  for (const std::vector<std::string>* others : {&std::as_const(longer), &files}) {
+    const std::vector<std::string> before = names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (std::count(before.begin(), before.end(), before[i]) > 1) names[i] = (*others)[i];
+    }
+  }
+  return names;
+}
+
+std::string comparison_queries_csv(const EvalComparison& comparison, std::size_t fold) {
+  std::string text;
+  for (const ComparedRanking& ranking : comparison.rankings) {
+    const std::string& csv = ranking.folds[fold].queries_csv;
+    const std::string name = csv_field(ranking.name);
+    std::size_t begin = csv.find('\n') + 1;
+    if (text.empty()) text = "ranking," + csv.substr(0, begin);
+    for (std::size_t end = 0; begin < csv.size(); begin = end) {
+      end = csv.find('\n', begin) + 1;
+      text += name + "," + csv.substr(begin, end - begin);
+    }
+  }
+  return text;
+}
+
+}  // namespace olrank

@@ -1,0 +1,220 @@
+#include "jobs/eval_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/json.h"
+#include "core/metrics/evaluator.h"
+#include "core/metrics/named_values.h"
+#include "core/metrics/per_query_csv.h"
+#include "core/metrics/score_files.h"
+#include "core/text/nearest.h"
+#include "jobs/saved_trial.h"
+#include "models/model_scorer.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json as_json(const EvalResult& result) {
+  const EvalRequest& request = result.request;
+  const MetricReport& report = result.report;
+  const MetricOptions& options = request.metrics;
+  ordered_json metrics;
+  for (const auto& [name, mean] : named_values(options, report)) {
+    metrics[name] = number_or_null(mean);
+  }
+  metrics["misordered_pairs"] = report.misordered_pairs;
+  metrics["pairs"] = report.pairs;
+  ordered_json answer;
+  if (request.qrels.empty()) {
+    answer = {{"data", request.data}, {"fold", request.fold}, {"part", request.part}};
+  } else {
+    answer = {{"qrels", request.qrels}};
+  }
+  answer.update({{"queries", report.queries},
+                 {"docs", report.docs},
+                 {"empty_queries", report.empty_queries},
+                 {"pairless_queries", report.pairless_queries},
+                 {"conventions", conventions_json(request, report.max_grade)},
+                 {"metrics", metrics}});
+  if (!request.run.empty()) {
+    answer["run"] = {{"missing_docs", result.missing_docs}, {"missing_queries", result.missing_queries}};
+    if (!request.qrels.empty()) {
+      answer["run"]["unjudged_docs"] = result.unjudged_docs;
+      answer["run"]["ignored_queries"] = result.ignored_queries;
+    }
+  }
+  return answer;
+}
+
+std::string description_of(EmptyQueries rule) {
+  switch (rule) {
+    case EmptyQueries::kZero:
+      return "counted as 0";
+    case EmptyQueries::kOne:
+      return "counted as 1";
+    case EmptyQueries::kSkip:
+      break;
+  }
+  return "skipped";
+}
+
+std::string as_table(const EvalResult& result) {
+  const EvalRequest& request = result.request;
+  const MetricReport& report = result.report;
+  std::string table;
+  const auto add_row = [&](std::string_view name, std::string_view value) {
+    table += fmt::format("{:<17} {}\n", name, value);
+  };
+  if (request.qrels.empty()) {
+    add_row("data", fmt::format("{}, fold {}, {}", request.data, request.fold, request.part));
+  } else {
+    add_row("judgements", request.qrels);
+  }
+  add_row("queries", fmt::format("{} with {} documents", report.queries, report.docs));
+  add_row("empty queries", empty_queries_text(result));
+  if (!request.run.empty()) {
+    const bool lost = request.metrics.unretrieved == Unretrieved::kLost;
+    add_row("not in the run", fmt::format("{} documents, {}; queries without any: {}", result.missing_docs,
+                                          lost ? "counted as never shown" : "ranked last in index order",
+                                          result.missing_queries));
+  }
+  if (!request.qrels.empty()) {
+    add_row("not judged", fmt::format("{} documents of the run, counted as grade 0; queries, ignored: {}",
+                                      result.unjudged_docs, result.ignored_queries));
+  }
+  add_row("convention", conventions_of(request));
+  for (const auto& [name, mean] : named_values(request.metrics, report)) {
+    add_row(name, std::isnan(mean) ? "undefined: no query counts" : fmt::format("{:.6f}", mean));
+  }
+  add_row("misordered_pairs", fmt::format("{} of {}", report.misordered_pairs, report.pairs));
+  add_row("max_grade", fmt::format("{} (for ERR)", report.max_grade));
+  return table;
+}
+
+/// Unweighted means over folds; undefined if no query counts in some fold.
+std::vector<std::pair<std::string, double>> means_over(std::span<const EvalResult> folds) {
+  auto means = named_values(folds.front().request.metrics, folds.front().report);
+  for (const EvalResult& fold : folds.subspan(1)) {
+    const auto more = named_values(fold.request.metrics, fold.report);
+    for (std::size_t i = 0; i < means.size(); ++i) means[i].second += more[i].second;
+  }
+  for (auto& [name, mean] : means) mean /= static_cast<double>(folds.size());
+  return means;
+}
+
+ExternalScores scores_of(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
+  if (!request.run.empty()) return read_trec_run(request.run, data);
+  if (!request.scores.empty()) return read_scores(request.scores, data);
+  const std::filesystem::path file = model_file_of(request.model);
+  const ModelScorer scorer(load_model(file));
+  ExternalScores scores;
+  scores.scores =
+      scores_of_all(scorer, fitted_to_model(data, scorer.model(), request.data, context), context);
+  for (std::size_t doc = 0; doc < scores.scores.size(); ++doc) {
+    if (!std::isfinite(scores.scores[doc])) {
+      throw NumericError(fmt::format("{} gives document {} of '{}' a score that is not finite.",
+                                     file.string(), doc, request.data));
+    }
+  }
+  return scores;
+}
+
+EvalResult evaluated(const EvalRequest& request, const Dataset& data, const ExternalScores& scores,
+                     ExecutionContext& context) {
+  Evaluator evaluator(request.metrics);
+  EvalResult result;
+  result.request = request;
+  result.report = evaluator.evaluate(data, scores.scores, context, scores.retrieved);
+  result.missing_docs = scores.missing_docs;
+  result.missing_queries = scores.missing_queries;
+  if (!request.per_query.empty()) write_file_atomically(request.per_query, per_query_csv(data, evaluator));
+  if (!request.keep_queries) return result;
+  result.queries_csv = per_query_csv(data, evaluator);
+  result.named.resize(request.metrics.named.size());
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    result.qids.emplace_back(data.qid(query));
+    const QueryMetrics metrics = evaluator.of_query(query);
+    for (std::size_t i = 0; i < result.named.size(); ++i) result.named[i].push_back(metrics.named[i]);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string conventions_of(const EvalRequest& request) {
+  const std::string overridden =
+      request.overrides.empty() ? "" : fmt::format(" with {}", joined(request.overrides));
+  return fmt::format("{}{}: {}", name_of(request.convention), overridden,
+                     describe_conventions(request.metrics));
+}
+
+ordered_json conventions_json(const EvalRequest& request, int max_grade) {
+  const MetricOptions& options = request.metrics;
+  return {{"convention", name_of(request.convention)},
+          {"overrides", request.overrides},
+          {"gain", name_of(options.gain)},
+          {"discount", name_of(options.discount)},
+          {"ties", name_of(options.ties)},
+          {"empty_queries", name_of(options.empty_queries)},
+          {"short_lists", name_of(options.short_lists)},
+          {"unretrieved", name_of(options.unretrieved)},
+          {"max_grade", max_grade}};
+}
+
+std::string empty_queries_text(const EvalResult& result) {
+  return fmt::format("{} without a relevant document, {}", result.report.empty_queries,
+                     description_of(result.request.metrics.empty_queries));
+}
+
+EvalResult evaluate_judged_run(const EvalRequest& request, const Qrels& qrels, ExecutionContext& context) {
+  const JudgedRun run = read_judged_run(request.run, qrels);
+  EvalResult result = evaluated(request, run.data, run.scores, context);
+  result.unjudged_docs = run.unjudged_docs;
+  result.ignored_queries = run.ignored_queries;
+  return result;
+}
+
+EvalResult evaluate_ranking(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
+  if (!request.scores.empty() && data.reordered()) {
+    throw InvalidArgument(fmt::format(
+        "The lines of some queries in '{}' are not contiguous, so scores cannot be matched to documents by "
+        "line; give a TREC run (--run), or scores for the output of 'olrank data convert'.",
+        request.data));
+  }
+  return evaluated(request, data, scores_of(request, data, context), context);
+}
+
+std::string eval_table(std::span<const EvalResult> folds) {
+  std::string text;
+  for (const EvalResult& fold : folds) text += (text.empty() ? "" : "\n") + as_table(fold);
+  if (folds.size() < 2) return text;
+  text += fmt::format("\nmean over {} folds\n", folds.size());
+  for (const auto& [name, mean] : means_over(folds)) {
+    text += fmt::format("{:<17} {}\n", name, std::isnan(mean) ? "undefined" : fmt::format("{:.6f}", mean));
+  }
+  return text;
+}
+
+std::string eval_json(std::span<const EvalResult> folds) {
+  if (folds.size() == 1) return as_json(folds.front()).dump(2) + "\n";
+  ordered_json answers = ordered_json::array();
+  for (const EvalResult& fold : folds) answers.push_back(as_json(fold));
+  ordered_json mean;
+  for (const auto& [name, value] : means_over(folds)) {
+    mean[name] = number_or_null(value);
+  }
+  return ordered_json{{"folds", answers}, {"mean", mean}}.dump(2) + "\n";
+}
+
+}  // namespace olrank

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/text/output_form.h"
+#include "jobs/experiment.h"
+#include "jobs/output_folder.h"
+#include "jobs/settings/configuration.h"
+#include "report/comparison.h"
+
+namespace olrank {
+
+/// Makes the plan's folder ready for a run and locks it: earlier results, manifest and configuration.
+/// `last_check` is called before anything is removed or written. With Existing::kResume the folder's
+/// configuration is extended. Throws what the run would be refused for.
+std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configuration,
+                                                 const ExperimentPlan& plan, const std::string& command,
+                                                 const std::function<void()>& last_check = {});
+
+/// 0 done, 1 if trials failed, 130 or 143 if a signal stopped the run.
+int exit_code_of(const ExperimentOutcome& outcome);
+
+/// Runs the plan and writes summary.csv.
+ExperimentOutcome run_and_write(const ExperimentPlan& plan);
+/// The same, and says how it ended. Returns the exit code.
+int run_and_summarise(const ExperimentPlan& plan);
+
+/// Writes OUT/report.html from the trials so far, finished or not. Returns what the page shows.
+Report write_report_page(const std::filesystem::path& out);
+
+/// Rewrites summary.csv of a single experiment from every finished trial. Returns the findings and the
+/// means.
+std::string summary_output(const Report& report, const OutputForm& form);
+
+}  // namespace olrank

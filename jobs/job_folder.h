@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/io/recipe.h"
+#include "core/io/state_archive.h"
+#include "core/runtime/stopwatch.h"
+#include "jobs/checkpoint_writer.h"
+#include "jobs/job.h"
+
+namespace olrank {
+
+/// A file of a finished job, without its folder, and its content.
+using ResultFile = std::pair<std::string_view, std::string>;
+
+/// The files of one job. The curve grows by whole lines; all other files appear by atomic rename, the
+/// summary last: a job is finished if it has a summary. A checkpoint records the length of the curve, and
+/// restoring truncates the curve to it, so a run may stop at any moment.
+class JobFolder {
+ public:
+  static constexpr std::string_view kModelFile = "model.safetensors";
+  static constexpr std::string_view kQueriesFile = "queries.csv";
+  /// The most checkpoints that a job keeps.
+  static constexpr int kMostCheckpoints = 9;
+
+  /// With kRead the folder stays as it is: ranks other than the first save the state with the first, and
+  /// write nothing.
+  enum class Access { kWrite, kRead };
+  struct Options {
+    std::string_view noun = "trial";  // that messages use
+    int checkpoints = 1;              // the latest ones that it keeps
+    Access access = Access::kWrite;
+  };
+
+  explicit JobFolder(std::filesystem::path path);
+  JobFolder(std::filesystem::path path, const Options& options);
+  ~JobFolder();
+  JobFolder(const JobFolder&) = delete;
+  JobFolder& operator=(const JobFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Whether the folder has files of a job.
+  bool has_results() const;
+  bool finished() const;
+  bool has_checkpoint() const;
+  /// The summary of the finished job here. Throws IoError for a file that is none.
+  nlohmann::ordered_json summary() const;
+  /// The recipe of the finished job here, or of its latest readable checkpoint; none without either.
+  std::optional<Recipe> recipe() const;
+  /// Whether the job of this recipe is finished here, and not only one of fewer rounds.
+  bool finished(const Recipe& recipe) const;
+  /// Throws InvalidArgument if the finished job or checkpoint here has another recipe. It may have other
+  /// rounds if the job has not played more than the recipe's.
+  void check(const Recipe& recipe) const;
+
+  /// Creates the folder and an empty curve.
+  void begin();
+  /// Restores the job from its latest checkpoint that can be read, with a warning for each that cannot, and
+  /// truncates the curve. A finished job, which has fewer rounds than the recipe, is one no longer. Throws
+  /// as check() does.
+  void restore(Job& job, const Recipe& recipe);
+
+  /// Seconds on the clock since this object was made, and while earlier runs had the job: with the set-up,
+  /// the waits and the checkpoints, which belong to no step.
+  double seconds() const { return earlier_seconds_ + opened_.seconds(); }
+
+  /// Appends a line, with its '\n', to the curve.
+  void append(std::string_view line);
+  /// Starts to write a checkpoint of the job as it is now; steps may go on. advance_checkpoint() is to be
+  /// called after each of them, and finish_checkpoint() waits until it is written.
+  void write_checkpoint(const Job& job, const Recipe& recipe);
+  void advance_checkpoint() { checkpoint_writer_.advance(); }
+  void finish_checkpoint() { checkpoint_writer_.finish(); }
+  /// Writes the files, then the summary, which gets time, version and recipe, then a last checkpoint. The
+  /// checkpoint of an unfinished job is therefore never its last.
+  void finish(const Job& job, const Recipe& recipe, std::span<const ResultFile> files,
+              nlohmann::ordered_json summary);
+
+ private:
+  /// A checkpoint that can be read, up to where the job's own state begins.
+  struct Checkpoint {
+    StateReader state;
+    Recipe recipe;
+    std::int64_t steps = 0;
+    double seconds = 0.0;
+    int age = 0;  // 0 for the latest that was written
+  };
+
+  void check_finished(Recipe recipe) const;
+  void check_checkpoint(const Checkpoint& checkpoint, const Recipe& recipe) const;
+  void check_rounds(std::int64_t there, std::int64_t here) const;
+  Checkpoint open_checkpoint(const std::filesystem::path& file, int age, const std::string& restart) const;
+  Checkpoint open_latest_checkpoint(bool warn) const;
+  std::filesystem::path checkpoint_file(int age) const;
+  std::string way_to_restart() const;
+  void make_room_for_checkpoint() const;
+  void reopen() const;
+  void open_curve(bool truncate);
+  void remove_leftovers() const;
+  void sync_curve() const;
+
+  std::filesystem::path path_;
+  std::string noun_;
+  int checkpoints_;
+  bool writes_;
+  int curve_ = -1;
+  Stopwatch opened_;
+  double earlier_seconds_ = 0.0;  // of runs before this one, up to the checkpoint
+  CheckpointWriter checkpoint_writer_;
+};
+
+/// Removes the files of a job in root/folder, and the folders below root where nothing else is in them.
+/// Symbolic links are not followed.
+void remove_job(const std::filesystem::path& root, const std::filesystem::path& folder);
+
+/// Whether a job's folder has a checkpoint.
+bool has_checkpoint(const std::filesystem::path& folder);
+/// The state in the latest checkpoint, from its first entry on.
+StateReader read_checkpoint(const std::filesystem::path& folder, std::string_view restart);
+
+}  // namespace olrank

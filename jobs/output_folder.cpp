@@ -1,0 +1,280 @@
+#include "jobs/output_folder.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/folder.h"
+#include "core/io/json.h"
+#include "core/runtime/host.h"
+#include "core/runtime/log.h"
+#include "core/settings/enum_names.h"
+#include "core/version.h"
+
+namespace olrank {
+
+template <>
+struct EnumNames<FolderKind> {
+  static constexpr std::array values = {
+      std::pair{FolderKind::kExperiment, std::string_view("experiment")},
+      std::pair{FolderKind::kTuning, std::string_view("tuning")},
+      std::pair{FolderKind::kTraining, std::string_view("training")},
+      std::pair{FolderKind::kGeneralisation, std::string_view("generalisation")},
+      std::pair{FolderKind::kRecommender, std::string_view("recommender")},
+      std::pair{FolderKind::kReport, std::string_view("report")}};
+};
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr std::string_view kManifest = "manifest.json";
+constexpr std::string_view kTrialList = "trial_folders";
+/// Strings that every version has written.
+constexpr std::array kOwnKeys = {"version", "commit", "compiler", "command"};
+/// Hidden, and with a name that no other file has.
+constexpr std::string_view kLock = ".olrank-lock";
+
+bool says_olrank(const ordered_json& manifest) {
+  if (!manifest.is_object()) return false;
+  return std::all_of(kOwnKeys.begin(), kOwnKeys.end(), [&](const char* key) {
+    const auto found = manifest.find(key);
+    return found != manifest.end() && found->is_string();
+  });
+}
+
+/// The folder's manifest if it is olrank's.
+std::optional<ordered_json> own_manifest(const fs::path& folder) {
+  const fs::path file = folder / kManifest;
+  std::error_code unreadable;
+  if (!fs::is_regular_file(file, unreadable)) return std::nullopt;
+  try {
+    ordered_json manifest = parse_ordered_json(read_file(file, kLargestJson));
+    if (says_olrank(manifest)) return manifest;
+  } catch (const nlohmann::json::exception&) {
+  }
+  return std::nullopt;
+}
+
+/// A killed start may leave the lock's file and temporary files.
+bool is_leftover(const std::string& name) {
+  return name.starts_with(kLock) || is_temporary(name);
+}
+
+bool has_no_content(const fs::path& folder) {
+  std::error_code failed;
+  const fs::directory_iterator entries(folder, failed);
+  if (failed) throw IoError("open the folder", folder.string(), failed.value());
+  return std::all_of(begin(entries), end(entries),
+                     [](const auto& entry) { return is_leftover(entry.path().filename().string()); });
+}
+
+/// What shows that a folder holds a data set: "train.txt"; empty for any other.
+std::string data_in(const fs::path& folder) {
+  for (const std::string stem : {"train", "Fold1", "S1"}) {
+    for (const char* ending : {"", ".txt", ".txt.gz", ".txt.zst", ".olrank"}) {
+      std::error_code unreadable;
+      if (fs::exists(folder / (stem + ending), unreadable)) return stem + ending;
+    }
+  }
+  return {};
+}
+
+/// The trials of a configuration.
+std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool recorded) {
+  const auto& clicks = config.at("clicks").at("models");
+  const ordered_json users = recorded ? ordered_json::array({"recorded"}) : clicks;
+  std::set<TrialIdentity> trials;
+  for (const auto& ranker : config.at("ranker")) {
+    for (const auto& user : users) {
+      for (const auto& fold : config.at("data").at("folds")) {
+        for (const auto& seed : config.at("protocol").at("seeds"))
+          trials.insert({ranker.at("name"), user, fold, seed});
+      }
+    }
+  }
+  return trials;
+}
+
+/// What every manifest begins with.
+ordered_json heading(FolderKind kind, const std::string& command) {
+  return {{"version", version()}, {"commit", revision()}, {"compiler", compiler()}, {"kind", name_of(kind)},
+          {"started", utc_now()}, {"command", command},   {"cpu", cpu_model()}};
+}
+
+void write_json(const fs::path& folder, const ordered_json& manifest) {
+  write_file_atomically(folder / kManifest, dump_json(manifest, 2) + "\n");
+}
+
+fs::path absolute_folder(const fs::path& path) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+/// The topmost folder of the path that does not exist; empty if all do.
+fs::path first_missing(const fs::path& path) {
+  fs::path missing;
+  std::error_code unreadable;
+  for (fs::path folder = absolute_folder(path); !fs::exists(folder, unreadable);
+       folder = folder.parent_path()) {
+    missing = folder;
+    if (!folder.has_relative_path()) break;
+  }
+  return missing;
+}
+
+}  // namespace
+
+void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
+  std::error_code unreadable;
+  const fs::file_status status = fs::status(path, unreadable);
+  if (!fs::exists(status)) return;
+  if (!fs::is_directory(status))
+    throw InvalidArgument(fmt::format("'{}' is not a folder. Choose another --out.", path.string()));
+  const auto manifest = own_manifest(path);
+  if (!manifest) {
+    if (has_no_content(path)) return;
+    if (const std::string data = data_in(path); !data.empty()) {
+      throw InvalidArgument(
+          fmt::format("'{}' is a folder of data (it contains {}), and results need a folder of their own. "
+                      "Choose another "
+                      "--out.",
+                      path.string(), data));
+    }
+    throw InvalidArgument(fmt::format(
+        "'{}' contains files but no manifest.json of olrank, so it is not a folder that olrank made, and "
+        "nothing in it will be overwritten or removed. Choose another --out or an empty folder.",
+        path.string()));
+  }
+  const std::string there = manifest->value("kind", std::string(name_of(FolderKind::kExperiment)));
+  if (kind == FolderKind::kReport || there == name_of(kind)) return;
+  throw InvalidArgument(
+      fmt::format("'{}' contains the files of another command (its manifest.json says '{}', not "
+                  "'{}'). Choose another --out.",
+                  path.string(), there, name_of(kind)));
+}
+
+bool OutputFolder::in_use(const fs::path& path) {
+  std::error_code unreadable;
+  const fs::directory_iterator entries(path, unreadable);
+  // Shards share the lock of the folder, but each has its own alone.
+  return !unreadable && std::any_of(begin(entries), end(entries), [](const auto& entry) {
+    return entry.path().filename().string().starts_with(kLock) && FileLock::is_held_alone(entry.path());
+  });
+}
+
+OutputFolder::OutputFolder(const fs::path& path, FolderKind kind, Shard shard) : path_(path), kind_(kind) {
+  require_own(path_, kind_);
+  created_ = first_missing(path_);
+  make_folder(path_);
+  lock(shard);
+  require_own(path_, kind_);  // as it may have changed before the lock
+}
+
+OutputFolder::~OutputFolder() {
+  shard_lock_.release();
+  lock_.release();
+  if (created_.empty()) return;
+  // Stops at the first folder that is not empty.
+  for (fs::path folder = absolute_folder(path_); ::rmdir(folder.c_str()) == 0 && folder != created_;)
+    folder = folder.parent_path();
+}
+
+void OutputFolder::lock(Shard shard) {
+  const std::string process = fmt::format("process {}", ::getpid());
+  if (shard.count == 1) return take(lock_, std::string(kLock), FileLock::Mode::kAlone, process);
+  take(lock_, std::string(kLock), FileLock::Mode::kShared, fmt::format("a run in {} shards", shard.count));
+  take(shard_lock_, fmt::format("{}-{}-of-{}", kLock, shard.index, shard.count), FileLock::Mode::kAlone,
+       process);
+}
+
+void OutputFolder::take(FileLock& lock, const std::string& file, FileLock::Mode mode,
+                        const std::string& note) const {
+  switch (lock.take(path_ / file, mode, note)) {
+    case FileLock::Outcome::kTaken:
+      return;
+    case FileLock::Outcome::kUnsupported:
+      log_warning("The file system of {} has no locks: start no second run there while this one lasts.",
+                  path_.string());
+      return;
+    case FileLock::Outcome::kHeld:
+      throw IoError(fmt::format("'{}' is in use by {}. Wait until it ends, or choose another --out.",
+                                path_.string(), lock.holder().empty() ? "another process" : lock.holder()));
+  }
+}
+
+bool OutputFolder::has_manifest() const {
+  return own_manifest(path_).has_value();
+}
+
+std::set<TrialIdentity> OutputFolder::listed_trials() const {
+  const auto manifest = own_manifest(path_);
+  std::set<TrialIdentity> trials;
+  if (!manifest) return trials;
+  try {
+    const auto list = manifest->find(kTrialList);
+    // Earlier versions wrote no list.
+    if (list == manifest->end())
+      return trials_of_matrix(manifest->at("config"), manifest->value("recorded", false));
+    for (const auto& folder : *list) {
+      if (const auto identity = identity_of(folder.get<std::string>())) trials.insert(*identity);
+    }
+  } catch (const nlohmann::json::exception&) {
+    trials.clear();  // a damaged list lists nothing
+  }
+  return trials;
+}
+
+/// Of the trials that are still here; none where --force has removed them.
+ordered_json OutputFolder::earlier_runs() const {
+  const auto manifest = own_manifest(path_);
+  const std::set<TrialIdentity> listed = listed_trials();
+  const bool kept = std::any_of(listed.begin(), listed.end(), [&](const TrialIdentity& identity) {
+    return fs::exists(path_ / identity.path());
+  });
+  if (!manifest || !kept) return ordered_json::array();
+  const auto runs = manifest->find("runs");
+  return runs != manifest->end() && runs->is_array() ? *runs : ordered_json::array();
+}
+
+void OutputFolder::write_manifest(const ordered_json& description, const std::string& command,
+                                  const std::vector<TrialIdentity>& trials) const {
+  std::set<TrialIdentity> listed(trials.begin(), trials.end());
+  for (const TrialIdentity& earlier : listed_trials()) {
+    if (fs::exists(path_ / earlier.path())) listed.insert(earlier);
+  }
+  ordered_json manifest = heading(kind_, command);
+  manifest.update(description);
+  manifest["trials"] = listed.size();
+  manifest["runs"] = earlier_runs();
+  ordered_json run = {{"started", manifest["started"]}, {"version", version()}, {"command", command}};
+  if (description.contains("config")) run["rounds"] = description["config"]["protocol"]["rounds"];
+  manifest["runs"].push_back(run);
+  manifest[kTrialList] = ordered_json::array();
+  for (const TrialIdentity& identity : listed) manifest[kTrialList].push_back(identity.path().string());
+  write_json(path_, manifest);
+}
+
+void OutputFolder::write_manifest(const std::string& command) const {
+  write_json(path_, heading(kind_, command));
+}
+
+void OutputFolder::write_manifest(const ordered_json& description, const std::string& command) const {
+  ordered_json manifest = heading(kind_, command);
+  manifest.update(description);
+  write_json(path_, manifest);
+}
+
+void make_report_folder(const fs::path& path, const std::string& command) {
+  OutputFolder::require_own(path, FolderKind::kReport);
+  make_folder(path);
+  if (!own_manifest(path)) write_json(path, heading(FolderKind::kReport, command));
+}
+
+}  // namespace olrank

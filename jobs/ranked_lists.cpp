@@ -1,0 +1,111 @@
+#include "jobs/ranked_lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/metrics/doc_label.h"
+#include "core/metrics/score_order.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kDocsPerTask = 256;
+constexpr std::size_t kTasksPerTurn = 256;  // bounds the memory held by unwritten text
+
+template <class Number>
+void append_number(std::string& text, Number number) {
+  char digits[32];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+/// Scores and writes a range of queries on one thread.
+class RangeWriter {
+ public:
+  RangeWriter(const ModelScorer& scorer, ListFormat format, const Dataset& data, Scratch& scratch)
+      : scorer_(scorer), format_(format), data_(data), scratch_(scratch) {}
+
+  void write(QueryRange range, std::string& text) {
+    const Scratch::Frame frame(scratch_);
+    const std::int64_t first = data_.offset(range.begin);
+    const std::int64_t docs = data_.offset(range.end) - first;
+    const auto scores = scratch_.take<double>(docs);
+    scorer_.score(
+        scratch_, {data_.all_features().values + first * data_.features(), docs, data_.features()},
+        data_.offsets().subspan(range.begin, static_cast<std::size_t>(range.end - range.begin) + 1),
+        scores);
+    for (std::int64_t query = range.begin; query < range.end; ++query) {
+      const auto of_query = scores.subspan(data_.offset(query) - first, data_.docs_of(query));
+      check(query, of_query);
+      if (format_ == ListFormat::kScores) {
+        for (const double score : of_query) {
+          append_number(text, score);
+          text += '\n';
+        }
+      } else {
+        write_run(query, of_query, text);
+      }
+    }
+  }
+
+ private:
+  void check(std::int64_t query, std::span<const double> scores) const {
+    if (std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); }))
+      return;
+    throw NumericError(
+        fmt::format("A document of query {} has a score that is not finite: the model's parameters are out "
+                    "of range, or the features differ too much from the training data.",
+                    data_.qid(query)));
+  }
+
+  void write_run(std::int64_t query, std::span<const double> scores, std::string& text) {
+    const Scratch::Frame frame(scratch_);
+    const auto order = scratch_.take<std::int32_t>(scores.size());
+    order_by_score(scores, order, scratch_);
+    std::int64_t rank = 0;
+    for (const std::int32_t doc : order)
+      append_run_line(text, data_.qid(query), DocLabel(data_, query, doc).view(), ++rank, scores[doc]);
+  }
+
+  const ModelScorer& scorer_;
+  ListFormat format_;
+  const Dataset& data_;
+  Scratch& scratch_;
+};
+
+}  // namespace
+
+void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
+                     double score) {
+  text += qid;
+  text += " Q0 ";
+  text += docno;
+  text += ' ';
+  append_number(text, rank);
+  text += ' ';
+  append_number(text, score);
+  text += " olrank\n";
+}
+
+void write_ranked(const ModelScorer& scorer, ListFormat format, const Dataset& data,
+                  ExecutionContext& context, const TextSink& sink) {
+  const std::vector<QueryRange> ranges = query_ranges(data, kDocsPerTask);
+  std::vector<std::string> texts(std::min(ranges.size(), kTasksPerTurn));
+  for (std::size_t begin = 0; begin < ranges.size(); begin += kTasksPerTurn) {
+    const std::size_t count = std::min(kTasksPerTurn, ranges.size() - begin);
+    context.for_blocks(
+        static_cast<std::int64_t>(count), 1, [&](std::int64_t number, std::int64_t, int worker) {
+          const auto at = static_cast<std::size_t>(number);
+          texts[at].clear();
+          RangeWriter(scorer, format, data, context.scratch(worker)).write(ranges[begin + at], texts[at]);
+        });
+    for (std::size_t at = 0; at < count; ++at) sink(texts[at]);
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "core/data/dataset.h"
+#include "core/runtime/execution_context.h"
+#include "core/settings/enum_names.h"
+#include "core/text/output_form.h"
+#include "models/model_scorer.h"
+
+namespace olrank {
+
+enum class ListFormat { kTrec, kScores };
+
+template <>
+struct EnumNames<ListFormat> {
+  static constexpr std::array values = {std::pair{ListFormat::kTrec, std::string_view("trec")},
+                                        std::pair{ListFormat::kScores, std::string_view("scores")}};
+};
+
+/// Scores and ranks all queries of `data`, whose features match the model: writes lines of a TREC run, best
+/// first, or one score per document. The output does not depend on the number of threads. Throws
+/// NumericError for a score that is not finite.
+void write_ranked(const ModelScorer& scorer, ListFormat format, const Dataset& data,
+                  ExecutionContext& context, const TextSink& sink);
+
+/// One line of a TREC run.
+void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
+                     double score);
+
+}  // namespace olrank

@@ -1,0 +1,213 @@
+#include "jobs/recommending/recommender_run.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+#include "core/error.h"
+#include "core/io/fingerprint.h"
+#include "core/io/json.h"
+#include "core/io/state_archive.h"
+#include "core/runtime/stopwatch.h"
+#include "core/text/byte_size.h"
+#include "jobs/recommending/recommend_configuration.h"
+#include "jobs/recommending/recommender_file.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+RankingOptions options_of(const RecommendSettings& settings) {
+  RankingOptions options;
+  options.gain = settings.gain;
+  return options;
+}
+
+}  // namespace
+
+ordered_json figures_json(const RankingFigures& figures) {
+  ordered_json json;
+  ordered_json widths;
+  for (std::size_t i = 0; i < figures.cutoffs.size(); ++i) {
+    const std::string name = fmt::format("ndcg@{}", figures.cutoffs[i]);
+    const MeanInterval interval = figures.ndcg_interval(i);
+    json[name] = number_or_null(interval.mean);
+    widths[name] = number_or_null(interval.half_width);
+  }
+  for (std::size_t i = 0; i < figures.cutoffs.size(); ++i) {
+    const std::string name = fmt::format("hit@{}", figures.cutoffs[i]);
+    const MeanInterval interval = figures.hit_interval(i);
+    json[name] = number_or_null(interval.mean);
+    widths[name] = number_or_null(interval.half_width);
+  }
+  json["users"] = figures.users.size();
+  json["left_out_users"] = figures.without_training;
+  json["half_width"] = widths;
+  return json;
+}
+
+ordered_json JudgedPart::json() const {
+  ordered_json json = figures_json(figures.back());
+  if (figures.size() == 1) return json;
+  ordered_json known = ordered_json::array();
+  for (std::size_t count = 0; count < figures.size(); ++count) {
+    ordered_json entry = {{"known_reviews", count}};
+    entry.update(figures_json(figures[count]));
+    known.push_back(entry);
+  }
+  json["cold_start"] = known;
+  return json;
+}
+
+JudgedPart judge_test_part(ExecutionContext& context, const Recommender& model, const ReviewParts& parts,
+                           const RecommendSettings& settings) {
+  const RankingOptions options = options_of(settings);
+  JudgedPart judged;
+  if (settings.split == SplitBy::kReviews) {
+    judged.figures.push_back(judge_recommender(context, model, parts.training, parts.split.test, options));
+    return judged;
+  }
+  for (std::int64_t known = 0; known <= kMostKnownReviews; ++known) {
+    judged.figures.push_back(judge_cold_start(context, model, parts.reviews, parts.split.test, known,
+                                              kMostKnownReviews, options));
+  }
+  return judged;
+}
+
+RankingFigures judge_validation_part(ExecutionContext& context, const Recommender& model,
+                                     const ReviewParts& parts, const RecommendSettings& settings) {
+  RankingOptions options = options_of(settings);
+  options.cutoffs = {settings.cutoff};
+  return judge_recommender(context, model, parts.training, parts.split.validation, options);
+}
+
+RecommenderRun::RecommenderRun(const RecommendSettings& settings, const ReviewParts& parts,
+                               ExecutionContext& context)
+    : settings_(resolved(settings)),
+      parts_(parts),
+      context_(context),
+      training_(recommender_kind(settings_.kind).start(settings_, parts.training)) {
+  if (settings_.split == SplitBy::kUsers && !training_->model().scores_new_users()) {
+    throw InvalidArgument(fmt::format(
+        "split = users judges new users, of whom a recommender of kind {} knows nothing: use another kind, "
+        "or split = reviews.",
+        name_of(settings_.kind)));
+  }
+}
+
+bool RecommenderRun::finished() const {
+  return training_->finished() || (settings_.patience > 0 && validations_since_best_ >= settings_.patience);
+}
+
+ordered_json RecommenderRun::advance() {
+  const Stopwatch begun;
+  const TrainingPassReport report = training_->advance(context_);
+  const double took = begun.seconds();
+  training_seconds_ += took;
+  entries_ += report.entries;
+  pairs_ += report.pairs;
+  ordered_json point = {{"pass", report.pass}};
+  for (const auto& [name, value] : report.losses) point[name] = number_or_null(value);
+  const bool last = training_->finished();
+  if (!parts_.split.validation.empty() && (last || report.pass % settings_.eval_every == 0)) {
+    const double ndcg = judge_validation_part(context_, training_->model(), parts_, settings_).mean_ndcg(0);
+    point["validation"] = {{fmt::format("ndcg@{}", settings_.cutoff), number_or_null(ndcg)}};
+    ++validations_since_best_;
+    if (!best_ || ndcg > *best_) {
+      best_ = ndcg;
+      validations_since_best_ = 0;
+      if (settings_.keep == KeptPass::kBest) {
+        kept_pass_ = report.pass;
+        kept_model_ = recommender_bytes(training_->model());
+      }
+    }
+  }
+  if (finished() && (settings_.keep == KeptPass::kLast || kept_model_.empty())) {
+    kept_pass_ = report.pass;
+    kept_model_ = recommender_bytes(training_->model());
+  }
+  point["seconds"] = took;
+  return point;
+}
+
+void RecommenderRun::save_training(StateWriter& state) const {
+  state.put("run.counts", std::vector<std::int64_t>{kept_pass_, validations_since_best_, entries_, pairs_});
+  state.put("run.numbers", std::vector<double>{best_.value_or(std::numeric_limits<double>::quiet_NaN()),
+                                               training_seconds_});
+  state.put_text("run.kept_model", kept_model_);
+  training_->save(state);
+}
+
+void RecommenderRun::load_training(StateReader& state) {
+  std::array<std::int64_t, 4> counts{};
+  std::array<double, 2> numbers{};
+  state.get_into("run.counts", std::span<std::int64_t>(counts));
+  state.get_into("run.numbers", std::span<double>(numbers));
+  kept_pass_ = counts[0];
+  validations_since_best_ = counts[1];
+  entries_ = counts[2];
+  pairs_ = counts[3];
+  if (numbers[0] == numbers[0]) best_ = numbers[0];
+  training_seconds_ = numbers[1];
+  kept_model_ = state.get_text("run.kept_model");
+  training_->load(state);
+}
+
+ordered_json RecommenderRun::summary() const {
+  ordered_json summary = {{"kind", name_of(settings_.kind)},
+                          {"seed", settings_.seed},
+                          {"data", describe_parts(parts_)},
+                          {"passes", training_->passed()},
+                          {"kept_pass", kept_pass_}};
+  if (best_) summary["validation"] = {{fmt::format("ndcg@{}", settings_.cutoff), number_or_null(*best_)}};
+  const ReviewCounts counts = counts_of(parts_.reviews);
+  const std::unique_ptr<Recommender> kept =
+      recommender_of_bytes(kept_model_, "the kept model", settings_.kind, counts);
+  const JudgedPart judged = judge_test_part(context_, *kept, parts_, settings_);
+  summary["test"] = judged.json();
+  if (settings_.split == SplitBy::kReviews) {
+    ordered_json few = figures_json(figures_of_few_reviews(judged.last(), parts_.training, kFewReviews));
+    few.erase("left_out_users");  // they are not of the test's users
+    summary["test"]["few_reviews"] = few;
+  }
+  summary["training"] = training_->facts();
+  summary["training"]["seconds"] = training_seconds_;
+  summary["training"]["entries"] = entries_;
+  summary["training"]["pairs"] = pairs_;
+  return summary;
+}
+
+void RecommenderRun::finish(JobFolder& folder, const Recipe& recipe) const {
+  const std::array<ResultFile, 1> files = {
+      {{JobFolder::kModelFile, recommender_file(settings_, parts_, kept_model_)}}};
+  Fingerprinter fingerprint;
+  fingerprint.add(untimed_curve());
+  fingerprint.add(kept_model_);
+  ordered_json about = summary();
+  about["seconds"] = folder.seconds();
+  about["result_fingerprint"] = fingerprint.value().hex();
+  folder.finish(*this, recipe, files, std::move(about));
+}
+
+Recipe recommender_recipe(const RecommendSettings& settings, const ReviewParts& parts) {
+  return {{"settings", print_recommend_settings(resolved(settings))}, {"data", parts.fingerprint.hex()}};
+}
+
+std::string plan_recommender_memory(const RecommendSettings& settings, const ReviewParts& parts,
+                                    int threads, std::int64_t allowed) {
+  const std::int64_t bytes =
+      recommender_kind(settings.kind).plan(settings, parts.training.counts(), threads);
+  if (bytes > allowed) {
+    throw InvalidArgument(fmt::format(
+        "Training {} with these dimensions needs {} of memory and may use {}: choose smaller dimensions or "
+        "batches, or raise --max-memory.",
+        name_of(settings.kind), readable_bytes(static_cast<double>(bytes)),
+        readable_bytes(static_cast<double>(allowed))));
+  }
+  return fmt::format("Training {} needs {} of memory.", name_of(settings.kind),
+                     readable_bytes(static_cast<double>(bytes)));
+}
+
+}  // namespace olrank

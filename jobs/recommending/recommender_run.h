@@ -1,0 +1,85 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/pass_job.h"
+#include "jobs/recommending/review_parts.h"
+#include "recommend/ranking_figures.h"
+#include "recommend/recommender_kinds.h"
+
+namespace olrank {
+
+/// Most reviews of a new user that cold-start figures know.
+inline constexpr std::int64_t kMostKnownReviews = 5;
+
+/// {"ndcg@10": …, "hit@10": …, "half_width": {…}, "users": …}: means over users with 95 % intervals.
+nlohmann::ordered_json figures_json(const RankingFigures& figures);
+
+/// Figures of a model on a part of the reviews; with a split by users, one for each number of known
+/// reviews from 0 to kMostKnownReviews.
+struct JudgedPart {
+  std::vector<RankingFigures> figures;
+
+  const RankingFigures& last() const { return figures.back(); }
+  nlohmann::ordered_json json() const;
+};
+JudgedPart judge_test_part(ExecutionContext& context, const Recommender& model, const ReviewParts& parts,
+                           const RecommendSettings& settings);
+RankingFigures judge_validation_part(ExecutionContext& context, const Recommender& model,
+                                     const ReviewParts& parts, const RecommendSettings& settings);
+
+/// Training reviews that a user of few has at most.
+inline constexpr std::int64_t kFewReviews = 5;
+
+/// One training with its validation, which keeps the model of the best pass.
+class RecommenderRun : public PassJob {
+ public:
+  RecommenderRun(const RecommendSettings& settings, const ReviewParts& parts, ExecutionContext& context);
+
+  std::int64_t steps() const override { return training_->passed(); }
+  bool finished() const override;
+  /// The "seconds" of the line are those of the pass.
+  nlohmann::ordered_json advance() override;
+
+  const RecommenderTraining& training() const { return *training_; }
+  std::int64_t entries() const { return entries_; }
+  std::int64_t pairs() const { return pairs_; }
+  double training_seconds() const { return training_seconds_; }
+
+  /// What summary.json says of a finished training, with its figures on the test part.
+  nlohmann::ordered_json summary() const;
+  /// Writes the model and the summary.
+  void finish(JobFolder& folder, const Recipe& recipe) const;
+
+ protected:
+  void save_training(StateWriter& state) const override;
+  void load_training(StateReader& state) override;
+
+ private:
+  RecommendSettings settings_;
+  const ReviewParts& parts_;
+  ExecutionContext& context_;
+  std::unique_ptr<RecommenderTraining> training_;
+  std::string kept_model_;
+  std::int64_t kept_pass_ = 0;
+  std::optional<double> best_;
+  std::int64_t validations_since_best_ = 0;
+  std::int64_t entries_ = 0;
+  std::int64_t pairs_ = 0;
+  double training_seconds_ = 0.0;
+};
+
+/// Everything that decides a training's result.
+Recipe recommender_recipe(const RecommendSettings& settings, const ReviewParts& parts);
+
+/// Throws InvalidArgument, before anything is allocated, if a training needs more than `allowed` bytes;
+/// returns the sentence on what it needs.
+std::string plan_recommender_memory(const RecommendSettings& settings, const ReviewParts& parts,
+                                    int threads, std::int64_t allowed);
+
+}  // namespace olrank

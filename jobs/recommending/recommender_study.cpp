@@ -1,0 +1,304 @@
+#include "jobs/recommending/recommender_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/fingerprint.h"
+#include "core/io/folder.h"
+#include "core/io/json.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/log.h"
+#include "core/settings/toml_document.h"
+#include "core/statistics/mean_interval.h"
+#include "core/statistics/paired_test.h"
+#include "core/text/counted.h"
+#include "core/text/csv.h"
+#include "core/text/text_table.h"
+#include "jobs/output_folder.h"
+#include "jobs/recommending/recommend_configuration.h"
+#include "jobs/recommending/recommender_run.h"
+#include "jobs/recommending/study_cells.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+/// The figures of a summary: of all users, or of those with few training reviews.
+ordered_json test_of(const ordered_json& summary, bool few_reviews) {
+  return few_reviews ? summary["test"].value("few_reviews", ordered_json::object()) : summary["test"];
+}
+
+/// The trainings of one kind, source and value, by seed.
+struct RecommenderRow {
+  std::string data;
+  std::string kind;
+  std::string value;
+  std::vector<ordered_json> summaries;
+
+  /// A figure of the test by seed, of all users or of those with few reviews.
+  std::vector<double> figures(const std::string& name, bool few_reviews) const {
+    std::vector<double> values;
+    for (const ordered_json& summary : summaries) {
+      const ordered_json value = test_of(summary, few_reviews).value(name, ordered_json());
+      values.push_back(value.is_number() ? value.get<double>() : std::nan(""));
+    }
+    return values;
+  }
+  double validation() const {
+    double sum = 0.0;
+    for (const ordered_json& summary : summaries) {
+      if (!summary.contains("validation") || !summary["validation"].front().is_number())
+        return std::nan("");
+      sum += summary["validation"].front().get<double>();
+    }
+    return sum / static_cast<double>(summaries.size());
+  }
+};
+
+/// A study: trains what its folder lacks, then writes and prints the table.
+class RecommenderStudyRun {
+ public:
+  explicit RecommenderStudyRun(const RecommenderStudyRequest& request)
+      : file_(request.file),
+        out_(request.out),
+        threads_(request.threads),
+        choose_(request.choose),
+        dry_run_(request.dry_run) {}
+
+  int run(const std::string& command, const OutputForm& form, const TextSink& print) {
+    RecommenderStudy plan = read_recommend_study(file_);
+    plan.study.choose = plan.study.choose || choose_;
+    if (dry_run_) {
+      print(counted(std::ssize(plan.cells), "training") + "\n");
+      return 0;
+    }
+    if (out_.empty()) throw InvalidArgument("--out is required: name the folder of the study.");
+    OutputFolder::require_own(out_, FolderKind::kRecommender);
+    const OutputFolder folder(out_, FolderKind::kRecommender);
+    folder.write_manifest(command);
+    make_folder(fs::path(out_) / "cells");
+    const InterruptGuard guard;
+    ExecutionContext context(threads_);
+    std::vector<RecommenderRow> rows;
+    std::size_t done = 0;
+    for (const RecommenderCell& cell : plan.cells) {
+      const std::optional<ordered_json> summary = train_cell(cell, context);
+      if (!summary) {
+        log_info("Stopped by a signal; run the same command again to continue.");
+        return InterruptGuard::exit_code(InterruptGuard::requested());
+      }
+      const std::string kind(name_of(cell.settings.kind));
+      if (rows.empty() || rows.back().data != cell.data || rows.back().kind != kind ||
+          rows.back().value != cell.value)
+        rows.push_back({cell.data, kind, cell.value, {}});
+      rows.back().summaries.push_back(*summary);
+      log_info("{} of {}: {} {}{}, seed {}: ndcg@50 {:.4f}", ++done, plan.cells.size(), cell.data, kind,
+               cell.value.empty() ? "" : fmt::format(", {} = {}", plan.study.sweep, cell.value),
+               cell.settings.seed, (*summary)["test"]["ndcg@50"].get<double>());
+    }
+    if (plan.study.choose) rows = chosen_rows(rows);
+    const ordered_json table = tested(rows, plan.study);
+    write_file_atomically(fs::path(out_) / "summary.json", dump_json(table, 2) + "\n");
+    write_file_atomically(fs::path(out_) / "results.csv", csv(rows, plan.study));
+    print(form.json ? dump_json(table, 2) + "\n" : text(table, plan.study, form));
+    return 0;
+  }
+
+ private:
+  /// The summary of a cell, from its file if it was trained before; nothing if a signal stopped it.
+  std::optional<ordered_json> train_cell(const RecommenderCell& cell, ExecutionContext& context) {
+    const std::string recipe = print_recommend_settings(resolved(cell.settings));
+    const fs::path file = fs::path(out_) / "cells" / (fingerprint_of(recipe).hex().substr(0, 16) + ".json");
+    if (fs::exists(file)) {
+      ordered_json there = try_parse_json(read_file(file, kLargestJson));
+      if (there.is_object() && there.value("settings", "") == recipe) return there;
+    }
+    const ReviewParts& parts = parts_of(cell.settings, context);
+    plan_recommender_memory(cell.settings, parts, context.threads(), available_memory());
+    RecommenderRun run(cell.settings, parts, context);
+    while (!run.finished()) {
+      run.advance();
+      if (InterruptGuard::requested() != 0) return std::nullopt;
+    }
+    ordered_json summary = run.summary();
+    summary["settings"] = recipe;
+    write_file_atomically(file, dump_json(summary, 2) + "\n");
+    return summary;
+  }
+
+  /// The reviews of the last cells are kept: neighbours often have the same.
+  const ReviewParts& parts_of(const RecommendSettings& settings, ExecutionContext& context) {
+    RecommendSettings of_data;
+    of_data.data = settings.data;
+    of_data.scale = settings.scale;
+    of_data.feature_support = settings.feature_support;
+    of_data.review_support = settings.review_support;
+    of_data.item_support = settings.item_support;
+    of_data.user_support = settings.user_support;
+    of_data.frequent_features = settings.frequent_features;
+    of_data.split = settings.split;
+    of_data.train_share = settings.train_share;
+    of_data.validation_share = settings.validation_share;
+    of_data.test_users = settings.test_users;
+    of_data.seed = settings.seed;
+    const std::string key = print_settings(RecommendSettings::schema(), &of_data);
+    if (!parts_ || key != parts_key_) {
+      parts_.reset();
+      parts_ = load_review_parts(settings, context);
+      parts_key_ = key;
+    }
+    return *parts_;
+  }
+
+  static std::vector<RecommenderRow> chosen_rows(const std::vector<RecommenderRow>& rows) {
+    std::vector<RecommenderRow> chosen;
+    for (const RecommenderRow& row : rows) {
+      const auto rival = std::find_if(chosen.begin(), chosen.end(), [&](const RecommenderRow& other) {
+        return other.data == row.data && other.kind == row.kind;
+      });
+      if (rival == chosen.end()) {
+        chosen.push_back(row);
+      } else if (row.validation() > rival->validation()) {
+        *rival = row;
+      }
+    }
+    return chosen;
+  }
+
+  /// The baseline's row beside a row: the same source, and the same value or the baseline's only one.
+  static const RecommenderRow* baseline_of(const std::vector<RecommenderRow>& rows,
+                                           const RecommenderRow& row, const std::string& baseline) {
+    const RecommenderRow* only = nullptr;
+    for (const RecommenderRow& other : rows) {
+      if (other.kind != baseline || other.data != row.data || &other == &row) continue;
+      if (other.value == row.value) return &other;
+      only = &other;
+    }
+    return row.kind == baseline ? nullptr : only;
+  }
+
+  static ordered_json tested(const std::vector<RecommenderRow>& rows, const RecommendStudySettings& study) {
+    ordered_json table = ordered_json::array();
+    for (const RecommenderRow& row : rows) {
+      ordered_json entry = {{"data", row.data}, {"kind", row.kind}};
+      if (!study.sweep.empty()) entry["sweep"] = study.sweep;
+      if (!study.sweep.empty()) entry["value"] = row.value;
+      entry["seeds"] = row.summaries.size();
+      if (std::isfinite(row.validation())) entry["validation"] = row.validation();
+      const RecommenderRow* const other = baseline_of(rows, row, study.baseline);
+      for (const std::int64_t cutoff : kRankingCutoffs) {
+        const std::string name = fmt::format("ndcg@{}", cutoff);
+        const std::vector<double> values = row.figures(name, study.few_reviews);
+        const MeanInterval interval = mean_interval({values});
+        entry[name] = {{"mean", number_or_null(interval.mean)},
+                       {"half_width", number_or_null(interval.half_width)}};
+        if (other == nullptr) continue;
+        std::vector<double> differences = other->figures(name, study.few_reviews);
+        for (std::size_t seed = 0; seed < differences.size(); ++seed)
+          differences[seed] = values[seed] - differences[seed];
+        entry[name]["difference"] = number_or_null(mean_of(differences));
+        if (differences.size() > 1) entry[name]["p"] = number_or_null(paired_t_p(differences));
+      }
+      if (row.summaries.front()["test"].contains("cold_start")) entry["cold_start"] = cold_start(row);
+      table.push_back(entry);
+    }
+    return table;
+  }
+
+  /// Mean NDCG@50 over seeds by known reviews.
+  static ordered_json cold_start(const RecommenderRow& row) {
+    ordered_json curve = ordered_json::array();
+    for (std::size_t known = 0; known <= static_cast<std::size_t>(kMostKnownReviews); ++known) {
+      std::vector<double> values;
+      for (const ordered_json& summary : row.summaries) {
+        const ordered_json& value = summary["test"]["cold_start"][known]["ndcg@50"];
+        if (value.is_number()) values.push_back(value.get<double>());
+      }
+      const MeanInterval interval = mean_interval({values});
+      curve.push_back({{"known_reviews", known},
+                       {"ndcg@50", number_or_null(interval.mean)},
+                       {"half_width", number_or_null(interval.half_width)}});
+    }
+    return curve;
+  }
+
+  static std::string csv(const std::vector<RecommenderRow>& rows, const RecommendStudySettings& study) {
+    std::string lines = "data,kind,sweep,value,seed,ndcg@10,ndcg@20,ndcg@50,ndcg@100\n";
+    for (const RecommenderRow& row : rows) {
+      for (const ordered_json& summary : row.summaries) {
+        lines += fmt::format("{},{},{},{},{}", csv_field(row.data), row.kind, study.sweep,
+                             csv_field(row.value), summary["seed"].get<std::int64_t>());
+        for (const std::int64_t cutoff : kRankingCutoffs) {
+          const ordered_json value =
+              test_of(summary, study.few_reviews).value(fmt::format("ndcg@{}", cutoff), ordered_json());
+          lines += "," + (value.is_number() ? csv_number(value.get<double>()) : std::string());
+        }
+        lines += "\n";
+      }
+    }
+    return lines;
+  }
+
+  static std::string text(const ordered_json& rows, const RecommendStudySettings& study,
+                          const OutputForm& form) {
+    std::vector<TextTable::Column> columns = {{"data", true, 2}, {"kind", true}};
+    if (!study.sweep.empty()) columns.push_back({study.sweep});
+    for (const std::int64_t cutoff : kRankingCutoffs)
+      columns.push_back({fmt::format("ndcg@{}", cutoff), false, cutoff == 20 ? 1 : 0});
+    columns.push_back({fmt::format("p against {}, @50", study.baseline), false, 3});
+    TextTable table(columns);
+    for (const ordered_json& row : rows) {
+      std::vector<std::string> cells = {row["data"].get<std::string>(), row["kind"].get<std::string>()};
+      if (!study.sweep.empty()) cells.push_back(row["value"].get<std::string>());
+      for (const std::int64_t cutoff : kRankingCutoffs) {
+        const ordered_json& figure = row[fmt::format("ndcg@{}", cutoff)];
+        std::string cell =
+            figure["mean"].is_number() ? fmt::format("{:.4f}", figure["mean"].get<double>()) : "–";
+        if (figure["half_width"].is_number())
+          cell += fmt::format(" ± {:.4f}", figure["half_width"].get<double>());
+        cells.push_back(cell);
+      }
+      const ordered_json& at_50 = row["ndcg@50"];
+      cells.push_back(at_50.contains("p") && at_50["p"].is_number()
+                          ? fmt::format("{:.2g}", at_50["p"].get<double>())
+                          : "");
+      table.add(std::move(cells));
+    }
+    return table.fitted(form.columns).text;
+  }
+
+  std::string file_;
+  std::string out_;
+  int threads_;
+  bool choose_;
+  bool dry_run_;
+  std::unique_ptr<const ReviewParts> parts_;
+  std::string parts_key_;
+};
+
+}  // namespace
+
+int run_recommender_study(const RecommenderStudyRequest& request, const std::string& command,
+                          const OutputForm& form, const TextSink& print) {
+  return RecommenderStudyRun(request).run(command, form, print);
+}
+
+bool is_recommend_study(const std::filesystem::path& file) {
+  const TomlDocument document = read_toml(file);
+  return std::any_of(document.tables.begin(), document.tables.end(), [](const TomlDocument::Table& table) {
+    return table.name == RecommendStudySettings::schema().table;
+  });
+}
+
+}  // namespace olrank

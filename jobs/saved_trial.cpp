@@ -1,0 +1,141 @@
+#include "jobs/saved_trial.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/error.h"
+#include "core/online/trial_keys.h"
+#include "core/runtime/execution_context.h"
+#include "core/settings/toml_document.h"
+#include "jobs/device_choice.h"
+#include "jobs/trial_job.h"
+#include "models/ranker_factory.h"
+#include "models/ranker_settings.h"
+#include "sim/protocol_settings.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A trial's description in the metadata of its model file.
+class TrialMetadata {
+ public:
+  TrialMetadata(const fs::path& file, const ModelMetadata& metadata) : file_(file), metadata_(metadata) {}
+
+  const std::string& text(std::string_view key) const {
+    const auto found = std::find_if(metadata_.begin(), metadata_.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    if (found != metadata_.end()) return found->second;
+    throw InvalidArgument(
+        fmt::format("{} lacks the '{}' of its trial, which --explore requires; use the model in a trial's "
+                    "folder written by 'olrank run'.",
+                    file_.string(), key));
+  }
+  std::uint64_t number(std::string_view key) const {
+    const std::string& value_text = text(key);
+    std::uint64_t value = 0;
+    const auto [rest, error] =
+        std::from_chars(value_text.data(), value_text.data() + value_text.size(), value);
+    if (error == std::errc{} && rest == value_text.data() + value_text.size()) return value;
+    throw InvalidArgument(
+        fmt::format("The '{}' in {} must be a number, not '{}'.", key, file_.string(), value_text));
+  }
+  /// Assigns settings that are stored as `key = value` lines.
+  void assign(const Schema& schema, void* object, std::string_view key) const {
+    const std::string origin = fmt::format("{}, {}", file_.string(), key);
+    const TomlDocument document = parse_toml("[settings]\n" + text(key), origin);
+    for (const TomlDocument::Entry& entry : document.tables.front().entries)
+      assign_setting(schema, object, entry.key, entry.value, entry.origin);
+  }
+
+ private:
+  const fs::path& file_;
+  const ModelMetadata& metadata_;
+};
+
+bool has_parameters_of(const OnlineRanker& ranker, const LoadedModel& model) {
+  const ModelTensors there = ranker.model();
+  const auto here = tensors_of(model);
+  return std::equal(there.tensors.begin(), there.tensors.end(), here.begin(), here.end(),
+                    [](const auto& a, const auto& b) { return a.name == b.name && a.values == b.values; });
+}
+
+/// A folder without a model is usually the experiment in place of a trial, or a trial that still runs.
+[[noreturn]] void explain_missing_model(const fs::path& folder) {
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::string> finished;
+  for (const TrialIdentity& identity : trials_in(folder)) {
+    if (is_finished(folder, identity)) finished.push_back((folder / identity.path()).string());
+  }
+  if (!finished.empty()) {
+    const std::size_t more = finished.size() - std::min(finished.size(), kNamed);
+    finished.resize(finished.size() - more);
+    throw InvalidArgument(fmt::format("'{}' is the folder of an experiment; name one of its trials: {}{}.",
+                                      folder.string(), fmt::join(finished, ", "),
+                                      more > 0 ? fmt::format(" and {} more", more) : ""));
+  }
+  if (!trials_in(folder).empty()) {
+    throw InvalidArgument(fmt::format(
+        "'{}' is the folder of an experiment, and none of its trials has finished yet.", folder.string()));
+  }
+  if (fs::exists(folder / "curve.jsonl")) {
+    throw InvalidArgument(
+        fmt::format("The trial in '{}' has not finished, so it has no model yet.", folder.string()));
+  }
+  throw IoError(
+      fmt::format("'{}' has no model.safetensors; name a model file or the folder of a finished trial.",
+                  folder.string()));
+}
+
+}  // namespace
+
+fs::path model_file_of(const std::string& named) {
+  if (!fs::is_directory(named)) return named;
+  fs::path file = fs::path(named) / "model.safetensors";
+  if (!fs::exists(file)) explain_missing_model(named);
+  return file;
+}
+
+SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model) {
+  const fs::path folder = model_file.parent_path();
+  if (!has_checkpoint(folder)) {
+    throw InvalidArgument(
+        fmt::format("--explore requires the trial's checkpoint, which is not next to {}: pass the folder "
+                    "of a finished trial as --model.",
+                    model_file.string()));
+  }
+  const TrialMetadata origin(model_file, model.metadata);
+  ProtocolSettings protocol;
+  origin.assign(ProtocolSettings::schema(), &protocol, "protocol");
+  RankerSettings settings;
+  settings.name = origin.text("ranker");
+  origin.assign(RankerSettings::schema(), &settings, "ranker_settings");
+  settings.network.module_file = model.settings.module_file;
+  if (row_of(settings.kind).needs_labels) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' learns from grades and does not explore: remove --explore.", settings.name));
+  }
+  if (origin.text("ranker_settings").ends_with(kComputedOnGpu)) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' ran on a GPU, and its checkpoint can be loaded only there: remove --explore.",
+        settings.name));
+  }
+  SavedTrial trial;
+  trial.cutoff = protocol.cutoff;
+  trial.keys = TrialKeys::of(origin.number("seed"), origin.number("fold"), origin.text("clicks"));
+  trial.ranker =
+      make_ranker(settings, model.shape.inputs, trial.keys, protocol.cutoff, {nullptr, available_memory()});
+  trial.settings = std::move(settings);
+  trial.rounds = load_ranker(folder, *trial.ranker);
+  if (!has_parameters_of(*trial.ranker, model)) {
+    throw InvalidArgument(
+        fmt::format("The checkpoint next to {} belongs to another model.", model_file.string()));
+  }
+  return trial;
+}
+
+}  // namespace olrank

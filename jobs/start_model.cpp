@@ -1,0 +1,59 @@
+#include "jobs/start_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/data/normaliser_text.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/fingerprint.h"
+#include "jobs/saved_trial.h"
+#include "models/ranker_kinds.h"
+
+namespace olrank {
+
+void take_network(const LoadedModel& model, RankerSettings& ranker) {
+  ranker.network.network = model.settings.network;
+  if (model.is_linear()) return;
+  if (model.module) {
+    ranker.network.module = model.settings.module;
+    ranker.network.activation = model.settings.activation;
+    ranker.network.module_file = model.settings.module_file;
+  }
+  ranker.network.width = model.settings.width;
+  ranker.network.depth = model.settings.depth;
+  ranker.network.parameterisation = model.settings.parameterisation;
+  if (model.members.size() > 1) ranker.posterior.members = std::ssize(model.members);
+}
+
+std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker) {
+  if (ranker.start_from.empty()) return nullptr;
+  const std::filesystem::path file = model_file_of(ranker.start_from);
+  const std::string bytes = read_file(file);
+  LoadedModel model = parse_model(bytes, file.string());
+  auto start = std::make_shared<StartModel>();
+  start->thetas = std::move(model.members);
+  if (row_of(ranker.kind).is_ensemble() && start->thetas.size() == 1)
+    start->thetas.assign(static_cast<std::size_t>(ranker.posterior.members), start->thetas.front());
+  for (const auto& [key, text] : model.metadata) {
+    if (key == "normalisation") start->normalisation = text;
+  }
+  start->fingerprint = fingerprint_of(bytes).hex();
+  return start;
+}
+
+void check_start_inputs(const RankerSettings& ranker, const StartModel& start,
+                        const FittedNormaliser& normaliser) {
+  if (start.normalisation.empty() || start.normalisation == normaliser_text(normaliser)) return;
+  const FittedNormaliser there = parse_normaliser(start.normalisation, ranker.start_from);
+  const bool same_kind = there.kind == normaliser.kind;
+  throw InvalidArgument(
+      fmt::format("Ranker '{}' starts from {}, which expects other inputs: {} features normalised by {}, "
+                  "where this data has {} "
+                  "by {}{}. Choose the model's data.normalise and features, or another model.",
+                  ranker.name, ranker.start_from, there.features, name_of(there.kind), normaliser.features,
+                  name_of(normaliser.kind), same_kind ? " with other fitted numbers" : ""));
+}
+
+}  // namespace olrank

@@ -1,0 +1,107 @@
+#include "jobs/training/train_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/data/data_loader.h"
+#include "core/data/normaliser_text.h"
+#include "core/error.h"
+#include "core/io/fingerprint.h"
+#include "core/version.h"
+#include "jobs/training/training_job.h"
+#include "models/model_file.h"
+#include "models/neural/ranker_network.h"
+
+namespace olrank {
+
+using nlohmann::ordered_json;
+
+TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
+                          ExecutionContext& context) {
+  return train_fold_of(configuration, load_parts(configuration.data, fold, context), fold, context);
+}
+
+TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
+                        ExecutionContext& context) {
+  if (configuration.train.patience > 0 && !raw.vali) {
+    throw InvalidArgument(fmt::format(
+        "Fold {} has no validation part, which patience = {} needs: add one, or set patience = 0.", fold,
+        configuration.train.patience));
+  }
+  if (raw.train.queries() == 0)
+    throw InvalidArgument(fmt::format("The training part of fold {} has no queries.", fold));
+  require_order(LabelledQueries(raw.train));
+  FittedNormaliser normaliser =
+      fit_normaliser(configuration.data.normalise, raw.train, configuration.data.drop_constant, context);
+  int most_grade = std::max(raw.train.max_grade(), raw.test.max_grade());
+  if (raw.vali) most_grade = std::max(most_grade, raw.vali->max_grade());
+  std::optional<Dataset> vali;
+  if (raw.vali) vali = normaliser.apply(*raw.vali, context);
+  Dataset train = normaliser.apply(raw.train, context);
+  Dataset test = normaliser.apply(raw.test, context);
+  return {std::move(train), std::move(vali), std::move(test), most_grade, std::move(normaliser)};
+}
+
+TrialKeys training_keys(std::int64_t fold, std::int64_t seed) {
+  return {static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(fold), 0};
+}
+
+Recipe training_recipe(const TrainConfiguration& configuration, const TrainFold& data, std::int64_t fold,
+                       std::int64_t seed) {
+  LabelSettings settings = configuration.train;
+  settings.seeds = {seed};
+  std::string text = print_label_settings(settings);
+  if (has_module_file(settings.network)) {
+    const NetworkSettings network = with_module_file(settings.network);
+    text += fmt::format("# module {} has the content {}\n", network.module,
+                        fingerprint_of(*network.module_file).hex());
+  }
+  return {{"version", std::string(version())},
+          {"train", text},
+          {"data", fmt::format("{} {} {} grades 0-{}", data.train.fingerprint().hex(),
+                               data.vali ? data.vali->fingerprint().hex() : "none",
+                               data.test.fingerprint().hex(), data.most_grade)},
+          {"fold", fmt::format("{}", fold)}};
+}
+
+ModelMetadata model_metadata(const TrainConfiguration& configuration, const TrainFold& data,
+                             const LabelTraining& training, std::int64_t fold, std::int64_t seed) {
+  LabelSettings settings = configuration.train;
+  settings.seeds = {seed};
+  return {{"normalisation", normaliser_text(data.normaliser)},
+          {"feature_names", feature_names_text(plain_feature_names(data.normaliser.features))},
+          {"trained_by", "olrank train"},
+          {"train_settings", print_label_settings(settings)},
+          {"fold", fmt::format("{}", fold)},
+          {"seed", fmt::format("{}", seed)},
+          {"epochs", fmt::format("{}", training.theta_epoch())},
+          {"olrank", std::string(version())}};
+}
+
+ordered_json training_summary(LabelTraining& training, const TrainFold& data, std::int64_t fold,
+                              std::int64_t seed) {
+  const MetricOptions& options = training.metric_options();
+  ordered_json summary = {{"fold", fold},
+                          {"seed", seed},
+                          {"epochs", training.epoch()},
+                          {"kept_epoch", training.theta_epoch()},
+                          {"converged", training.converged()},
+                          {"loss", training.final_objective()}};
+  const auto part = [&](const Dataset& dataset) {
+    const LabelTraining::Evaluation found = training.evaluate(dataset);
+    ordered_json json = {{"queries", dataset.queries()}, {"docs", dataset.docs()}, {"loss", found.loss}};
+    json.update(metrics_json(found.metrics, options));
+    return json;
+  };
+  summary["train"] = part(data.train);
+  if (data.vali) summary["vali"] = part(*data.vali);
+  if (data.test.queries() > 0) summary["test"] = part(data.test);
+  summary["conventions"] = describe_conventions(options);
+  summary["features"] = data.normaliser.features;
+  summary["parameters"] = training.model().parameters();
+  return summary;
+}
+
+}  // namespace olrank

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "core/data/data_loader.h"
+#include "core/data/normaliser.h"
+#include "core/online/trial_keys.h"
+#include "core/runtime/execution_context.h"
+#include "jobs/settings/train_configuration.h"
+#include "models/labels/label_training.h"
+#include "sim/trial_identity.h"
+
+namespace olrank {
+
+/// One fold as trainings see it: normalised by what the training part says.
+struct TrainFold {
+  Dataset train;
+  std::optional<Dataset> vali;
+  Dataset test;
+  int most_grade = 0;
+  FittedNormaliser normaliser;
+
+  LabelData parts() const { return {train, vali ? &*vali : nullptr, most_grade}; }
+};
+
+/// Throws InvalidArgument where `patience` needs a validation part that the fold lacks, and as
+/// require_order() does.
+TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
+                          ExecutionContext& context);
+/// The same for data that is there already.
+TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
+                        ExecutionContext& context);
+
+/// The keys of a training's draws.
+TrialKeys training_keys(std::int64_t fold, std::int64_t seed);
+/// Everything that determines its result.
+Recipe training_recipe(const TrainConfiguration& configuration, const TrainFold& data, std::int64_t fold,
+                       std::int64_t seed);
+/// What its model file says about inputs and origin.
+ModelMetadata model_metadata(const TrainConfiguration& configuration, const TrainFold& data,
+                             const LabelTraining& training, std::int64_t fold, std::int64_t seed);
+/// summary.json, without seconds, fingerprint and what the folder adds.
+nlohmann::ordered_json training_summary(LabelTraining& training, const TrainFold& data, std::int64_t fold,
+                                        std::int64_t seed);
+
+}  // namespace olrank

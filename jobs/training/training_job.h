@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/metrics/evaluator.h"
+#include "jobs/pass_job.h"
+#include "models/labels/label_training.h"
+
+namespace olrank {
+
+/// Named metrics of a report, NDCG at the cutoffs first. A mean over no query is null.
+nlohmann::ordered_json metrics_json(const MetricReport& report, const MetricOptions& options);
+
+/// A line of curve.jsonl.
+struct TrainingPoint {
+  std::int64_t epoch = 0;
+  std::optional<double> loss;
+  std::optional<double> vali_loss;
+  std::vector<std::pair<std::string, double>> vali;  // metrics by name
+  double seconds = 0.0;                              // since training began
+};
+
+/// The point that a line of a curve says.
+TrainingPoint training_point(const nlohmann::ordered_json& line);
+/// The points of a curve.jsonl.
+std::vector<TrainingPoint> read_training_curve(const std::filesystem::path& file);
+
+/// A fit of a model to labels, as a job of passes.
+class TrainingJob : public PassJob {
+ public:
+  explicit TrainingJob(LabelTraining& training) : training_(training) {}
+
+  std::int64_t steps() const override { return training_.epoch(); }
+  bool finished() const override { return training_.finished(); }
+  std::optional<nlohmann::ordered_json> first_point() override;
+  nlohmann::ordered_json advance() override;
+
+  /// Writes the model and the summary. `about` is the metadata of the model file.
+  void finish(JobFolder& folder, const Recipe& recipe, const ModelMetadata& about,
+              nlohmann::ordered_json summary);
+
+ protected:
+  void save_training(StateWriter& state) const override { training_.save(state); }
+  void load_training(StateReader& state) override { training_.load(state); }
+
+ private:
+  LabelTraining& training_;
+};
+
+}  // namespace olrank

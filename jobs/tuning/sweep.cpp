@@ -1,0 +1,311 @@
+#include "jobs/tuning/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "core/statistics/mean_interval.h"
+#include "core/statistics/quantile.h"
+#include "jobs/tuning/sweep_draws.h"
+#include "models/setting_use.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::size_t kMostPoints = 100'000;
+constexpr std::size_t kLongestName = 100;  // of a ranker
+
+/// Every combination of the axes' values; the last axis varies fastest.
+std::vector<SweepValues> all_values(const std::vector<SweepAxis>& axes, const std::string& ranker) {
+  std::size_t points = 1;
+  for (const SweepAxis& axis : axes) {
+    if (axis.range) {
+      throw InvalidArgument(fmt::format(
+          "The sweep of ranker '{}' has a range for '{}': say how many points to draw, --draws 20, or list "
+          "its values.",
+          ranker, axis.key));
+    }
+    points *= axis.values.size();
+    if (points > kMostPoints) {
+      throw InvalidArgument(fmt::format(
+          "The sweep of ranker '{}' has more than {} points; try fewer values, or draw some with --draws.",
+          ranker, kMostPoints));
+    }
+  }
+  std::vector<SweepValues> all(points, SweepValues(axes.size()));
+  for (std::size_t point = 0; point < points; ++point) {
+    std::size_t number = point;
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      const std::vector<SettingValue>& values = axes[i].values;
+      all[point][i] = {axes[i].key, values[number % values.size()]};
+      number /= values.size();
+    }
+  }
+  return all;
+}
+
+std::string folder_text(const SettingValue& value) {
+  std::string text = plain_text(value);
+  for (char& c : text) {
+    const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                      std::string_view("-_.+=").find(c) != std::string_view::npos;
+    if (!kept) c = '_';
+  }
+  return text;
+}
+
+/// A name that is not in `taken`, and is added to it.
+std::string unique_name(const std::string& wanted, std::set<std::string>& taken) {
+  std::string name = wanted.substr(0, kLongestName);
+  for (std::size_t number = 2; name.size() < wanted.size() || taken.count(name) > 0; ++number) {
+    const std::string end = fmt::format("+{}", number);
+    name = wanted.substr(0, kLongestName - end.size()) + end;
+    if (taken.count(name) == 0) break;
+  }
+  taken.insert(name);
+  return name;
+}
+
+GridPoint point_of(const RankerSettings& ranker, SweepValues values, std::set<std::string>& taken) {
+  GridPoint point{ranker.name, ranker, std::move(values)};
+  std::string name = ranker.name;
+  for (const auto& [key, value] : point.values) {
+    assign_setting(RankerSettings::schema(), &point.settings, key, value, "[sweep]");
+    name += fmt::format("+{}={}", key, folder_text(value));
+  }
+  point.settings.name = unique_name(name, taken);
+  for (const auto& [key, value] : point.values) {
+    if (const auto reason = why_ignored(point.settings, key)) {
+      throw InvalidArgument(
+          fmt::format("Grid point '{}': '{}' does not apply: {}; or sweep it in a ranker of its own.",
+                      point.settings.name, key, *reason));
+    }
+  }
+  return point;
+}
+
+template <class T>
+bool contains(const std::vector<T>& all, const T& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+/// The trials of a ranker's grid points on one fold with one user.
+class Place {
+ public:
+  void add(const SummaryRow& row) {
+    ends_[row.identity.ranker].push_back(row.offline_ndcg);
+    random_ = row.random_offline_ndcg;
+  }
+
+  /// The 10th percentile of a point's gain.
+  double low_gain(const std::string& point) const {
+    const auto found = ends_.find(point);
+    if (found == ends_.end()) return std::nan("");
+    std::vector<double> ends = found->second;
+    if (std::any_of(ends.begin(), ends.end(), [](double end) { return std::isnan(end); }))
+      return std::nan("");
+    std::sort(ends.begin(), ends.end());
+    const double gain = sorted_quantile(ends, 0.1) - random_;
+    // Where no point beats a random order there is no scale.
+    return best() > random_ ? gain / (best() - random_) : gain;
+  }
+
+ private:
+  double best() const {
+    double best = -std::numeric_limits<double>::infinity();
+    for (const auto& [point, ends] : ends_) best = std::max(best, moments_of(ends).mean);
+    return best;
+  }
+
+  std::map<std::string, std::vector<double>> ends_;  // final offline NDCG by point
+  double random_ = std::nan("");                     // of the part that all are evaluated on
+};
+
+/// worst_gain of each grid point of one ranker.
+void find_worst_gains(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
+                      std::vector<TriedPoint*>& candidates) {
+  std::map<std::pair<std::int64_t, std::string>, Place> places;
+  for (const SummaryRow& row : rows) places[{row.identity.fold, row.identity.user}].add(row);
+  for (TriedPoint* tried : candidates) {
+    for (const auto& [name, place] : places) {
+      if (tried->place && *tried->place != FoldAndUser{name.first, name.second}) continue;
+      const double gain = place.low_gain(grid[tried->point].settings.name);
+      if (!(tried->worst_gain <= gain)) tried->worst_gain = gain;
+    }
+  }
+}
+
+double criterion_of(const TriedPoint& tried, SweepCriterion by) {
+  if (by == SweepCriterion::kWorst) return tried.worst_gain;
+  return tried.moments.area(by).mean;
+}
+
+std::string scope_text(const std::optional<FoldAndUser>& place) {
+  return place ? fmt::format(" on fold {} with user '{}'", place->fold, place->user) : "";
+}
+
+/// Marks the best point of one ranker, and of one fold and user where each has its own choice.
+void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepCriterion by,
+               const std::string& ranker) {
+  TriedPoint* best = nullptr;
+  for (TriedPoint* tried : candidates) {
+    const bool whole = tried->moments.trials == static_cast<std::int64_t>(trials);
+    if (!whole || !std::isfinite(criterion_of(*tried, by))) continue;
+    if (best == nullptr || criterion_of(*tried, by) > criterion_of(*best, by)) best = tried;
+  }
+  if (best == nullptr) {
+    throw Error(fmt::format("No grid point of ranker '{}' finished all {} trials{}, so none can be chosen.",
+                            ranker, trials, scope_text(candidates.front()->place)));
+  }
+  best->chosen = true;
+}
+
+std::optional<double> number_of(const SettingValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<GridPoint> grid_of(const Configuration& configuration) {
+  std::vector<GridPoint> grid;
+  std::set<std::string> taken;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker);
+    if (axes.empty()) continue;
+    const std::vector<SweepValues> points = configuration.search.is_random()
+                                                ? draw_values(axes, configuration.search)
+                                                : all_values(axes, ranker.name);
+    for (const SweepValues& values : points) grid.push_back(point_of(ranker, values, taken));
+  }
+  return grid;
+}
+
+TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::string& name,
+                           const std::optional<FoldAndUser>& place) {
+  std::vector<const SummaryRow*> own;
+  for (const SummaryRow& row : rows) {
+    if (row.identity.ranker != name) continue;
+    if (place && (row.identity.fold != place->fold || row.identity.user != place->user)) continue;
+    own.push_back(&row);
+  }
+  const auto moments = [&own](auto figure) {
+    std::vector<double> values;
+    values.reserve(own.size());
+    std::map<std::int64_t, std::vector<double>> folds;
+    for (const SummaryRow* row : own) {
+      values.push_back(figure(*row));
+      folds[row->identity.fold].push_back(values.back());
+    }
+    Moments moments = moments_of(values);
+    FoldedValues by_fold;
+    for (auto& [fold, seeds] : folds) by_fold.push_back(std::move(seeds));
+    moments.half_width = mean_interval(by_fold).half_width;
+    return moments;
+  };
+  return {std::ssize(own),
+          moments([](const SummaryRow& row) { return row.offline_area; }),
+          moments([](const SummaryRow& row) { return row.online_area; }),
+          moments([](const SummaryRow& row) { return row.offline_ndcg; }),
+          moments([](const SummaryRow& row) { return row.discounted_ndcg; }),
+          moments([](const SummaryRow& row) { return 0.5 * (row.offline_area + row.online_area); })};
+}
+
+const Moments& TrialMoments::area(SweepCriterion by) const {
+  switch (by) {
+    case SweepCriterion::kOffline:
+      return offline_area;
+    case SweepCriterion::kOnline:
+      return online_area;
+    case SweepCriterion::kBoth:
+    case SweepCriterion::kWorst:
+      break;
+  }
+  return both_areas;
+}
+
+std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trials) {
+  std::vector<std::optional<FoldAndUser>> places;
+  for (const std::int64_t fold : trials.folds) {
+    for (const std::string& user : trials.users) places.emplace_back(FoldAndUser{fold, user});
+  }
+  return places;
+}
+
+std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials) {
+  std::vector<SummaryRow> own;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(own), [&](const SummaryRow& row) {
+    return contains(trials.folds, row.identity.fold) && contains(trials.users, row.identity.user) &&
+           contains(trials.seeds, row.identity.seed);
+  });
+  return own;
+}
+
+std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
+                               const TrialMatrix& trials, const ChoiceRule& rule) {
+  std::map<std::string, std::vector<SummaryRow>> counted;
+  for (const SummaryRow& row : rows_of(rows, trials)) counted[row.identity.ranker].push_back(row);
+  std::vector<std::optional<FoldAndUser>> places;
+  std::size_t trials_of_place = trials.seeds.size();
+  if (rule.per == ChoicePer::kRanker) {
+    places.emplace_back(std::nullopt);
+    trials_of_place *= trials.folds.size() * trials.users.size();
+  } else {
+    places = folds_and_users(trials);
+  }
+
+  std::vector<TriedPoint> tried;
+  tried.reserve(grid.size() * places.size());  // the candidates point into it
+  for (std::size_t begin = 0; begin < grid.size();) {
+    std::size_t end = begin;
+    while (end < grid.size() && grid[end].ranker == grid[begin].ranker) ++end;
+    std::vector<SummaryRow> of_ranker;
+    for (std::size_t point = begin; point < end; ++point) {
+      const std::vector<SummaryRow>& own = counted[grid[point].settings.name];
+      of_ranker.insert(of_ranker.end(), own.begin(), own.end());
+    }
+    for (const std::optional<FoldAndUser>& place : places) {
+      std::vector<TriedPoint*> candidates;
+      for (std::size_t point = begin; point < end; ++point) {
+        const std::string& name = grid[point].settings.name;
+        tried.push_back({point, place, trial_moments(counted[name], name, place)});
+        candidates.push_back(&tried.back());
+      }
+      find_worst_gains(grid, of_ranker, candidates);
+      mark_best(candidates, trials_of_place, rule.by, grid[begin].ranker);
+    }
+    begin = end;
+  }
+  return tried;
+}
+
+std::vector<std::string> edge_notes(const GridPoint& winner, const std::vector<SweepAxis>& axes) {
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::vector<SettingValue>& values = axes[i].values;
+    const SettingValue& chosen = winner.values[i].second;
+    if (values.size() < 3 || !number_of(chosen)) continue;
+    const auto less = [](const SettingValue& a, const SettingValue& b) {
+      return number_of(a) < number_of(b);
+    };
+    const auto [least, most] = std::minmax_element(values.begin(), values.end(), less);
+    const char* end = chosen == *least ? "smallest" : chosen == *most ? "largest" : nullptr;
+    if (end == nullptr) continue;
+    notes.push_back(fmt::format("{} = {} is the {} value tried", axes[i].key, plain_text(chosen), end));
+  }
+  return notes;
+}
+
+std::string plain_text(const SettingValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  return to_toml(value);
+}
+
+}  // namespace olrank

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/settings/enum_names.h"
+#include "jobs/settings/configuration.h"
+#include "report/moments.h"
+#include "report/summary_table.h"
+
+namespace olrank {
+
+/// The learning curve whose area decides; kBoth takes the mean of the two areas. kWorst: the 10th
+/// percentile of the final gain over seeds, on the fold and with the user where it is smallest.
+enum class SweepCriterion { kOffline, kOnline, kBoth, kWorst };
+/// The scope of a choice: one per ranker, or one per ranker, fold and user.
+enum class ChoicePer { kRanker, kFoldAndUser };
+
+template <>
+struct EnumNames<SweepCriterion> {
+  static constexpr std::array values = {std::pair{SweepCriterion::kOffline, std::string_view("offline")},
+                                        std::pair{SweepCriterion::kOnline, std::string_view("online")},
+                                        std::pair{SweepCriterion::kBoth, std::string_view("both")},
+                                        std::pair{SweepCriterion::kWorst, std::string_view("worst")}};
+};
+template <>
+struct EnumNames<ChoicePer> {
+  static constexpr std::array values = {
+      std::pair{ChoicePer::kRanker, std::string_view("ranker")},
+      std::pair{ChoicePer::kFoldAndUser, std::string_view("fold-and-user")}};
+};
+
+struct ChoiceRule {
+  SweepCriterion by = SweepCriterion::kOffline;
+  ChoicePer per = ChoicePer::kRanker;
+};
+
+/// One combination of swept values for a ranker.
+struct GridPoint {
+  std::string ranker;       // the ranker's name in the configuration
+  RankerSettings settings;  // settings.name is the point's name: "full+alpha=0.1+lambda=10"
+  std::vector<std::pair<std::string, SettingValue>> values;  // of its axes, in order
+};
+
+/// Every combination for every swept ranker, the last axis varying fastest, or the draws of a random
+/// search. Settings that are not swept keep their values. Rankers without an axis have no grid points.
+std::vector<GridPoint> grid_of(const Configuration& configuration);
+
+/// The fold and user of one choice.
+struct FoldAndUser {
+  std::int64_t fold = 0;
+  std::string user;
+
+  friend bool operator==(const FoldAndUser&, const FoldAndUser&) = default;
+};
+
+/// Means and deviations over trials.
+struct TrialMoments {
+  std::int64_t trials = 0;
+  Moments offline_area;
+  Moments online_area;
+  Moments offline_ndcg;
+  Moments discounted_ndcg;
+  Moments both_areas;  // of each trial's mean of the two areas
+
+  /// With kWorst that of both, for tables.
+  const Moments& area(SweepCriterion by) const;
+};
+
+/// The moments over all trials of one name, or over those of the given fold and user.
+TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::string& name,
+                           const std::optional<FoldAndUser>& place);
+
+/// A grid point and its results.
+struct TriedPoint {
+  std::size_t point = 0;             // of the grid
+  std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
+  TrialMoments moments;
+  bool chosen = false;
+  /// The final offline NDCG on a scale where a random order has 0 and the best mean of the ranker's grid 1:
+  /// its 10th percentile over seeds, the smallest over folds and users. NaN without trials.
+  double worst_gain = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// The trials of each name: folds × users × seeds.
+struct TrialMatrix {
+  std::vector<std::int64_t> folds;
+  std::vector<std::string> users;
+  std::vector<std::int64_t> seeds;
+};
+
+/// Every combination of fold and user.
+std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trials);
+
+/// The rows of these trials; the folder may contain other, earlier trials.
+std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials);
+
+/// Marks, for each ranker (and fold and user), the point with the largest criterion; the first in grid
+/// order on ties. Ignores rows of other trials. Points with a failed trial are not eligible; throws Error
+/// if a ranker has no eligible point.
+std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
+                               const TrialMatrix& trials, const ChoiceRule& rule);
+
+/// "alpha = 1 is the largest value tried": a winner's values at the edge of an axis of at least three
+/// numbers.
+std::vector<std::string> edge_notes(const GridPoint& winner, const std::vector<SweepAxis>& axes);
+
+/// The value without TOML's quotes: 1, 0.1, adam.
+std::string plain_text(const SettingValue& value);
+
+}  // namespace olrank

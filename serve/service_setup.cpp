@@ -1,0 +1,387 @@
+#include "serve/service_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/data/data_loader.h"
+#include "core/data/normaliser_text.h"
+#include "core/error.h"
+#include "core/io/fingerprint.h"
+#include "core/io/mapped_memory.h"
+#include "core/online/model_bytes.h"
+#include "core/runtime/log.h"
+#include "core/settings/choice.h"
+#include "core/text/counted.h"
+#include "jobs/start_model.h"
+#include "models/ensemble_model.h"
+#include "models/model_file.h"
+#include "models/network_shape.h"
+#include "models/neural/ranker_network.h"
+#include "models/ranker_factory.h"
+#include "serve/feedback_log.h"
+#include "serve/feedback_record.h"
+#include "serve/learner.h"
+#include "serve/own_file.h"
+#include "serve/service.h"
+#include "serve/service_groups.h"
+#include "sim/recorded_feedback.h"
+
+namespace olrank {
+namespace {
+
+/// The kind that continues from a model if none is given.
+std::string_view kind_for(const LoadedModel& model) {
+  if (model.is_linear()) return "ranknet";
+  return model.members.size() > 1 ? "p2neurrank" : "olranknet";
+}
+
+const std::string* metadata_of(const LoadedModel& model, std::string_view key) {
+  for (const auto& [known, text] : model.metadata) {
+    if (known == key) return &text;
+  }
+  return nullptr;
+}
+
+Normalisation parse_normalisation(const std::string& text) {
+  return parse_choice<Normalisation>("--normalise", text);
+}
+
+/// A normaliser that works on each query alone. The other kinds are fitted to data and come with a model
+/// file.
+FittedNormaliser unfitted_normaliser(const std::string& text, std::int64_t features) {
+  FittedNormaliser normaliser;
+  normaliser.kind = text.empty() ? Normalisation::kQueryMinmax : parse_normalisation(text);
+  normaliser.features = features;
+  if (normaliser.kind == Normalisation::kZscore || normaliser.kind == Normalisation::kLog1pZscore) {
+    throw InvalidArgument(
+        fmt::format("--normalise {} requires means and deviations of the training data: start from a "
+                    "--model that contains them, or choose query-minmax or none.",
+                    text));
+  }
+  return normaliser;
+}
+
+FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel& model) {
+  const std::string* normalisation = metadata_of(model, "normalisation");
+  if (normalisation == nullptr) return unfitted_normaliser(request.normalise, model.shape.inputs);
+  FittedNormaliser normaliser = parse_normaliser(*normalisation, request.model);
+  if (normaliser.inputs() != model.shape.inputs) {
+    throw InvalidArgument(fmt::format("{}: The model expects {} inputs, but its normalisation produces {}.",
+                                      request.model, model.shape.inputs, normaliser.inputs()));
+  }
+  if (!request.normalise.empty() && parse_normalisation(request.normalise) != normaliser.kind) {
+    throw InvalidArgument(fmt::format("--normalise {} contradicts the model, which was trained with {}.",
+                                      request.normalise, name_of(normaliser.kind)));
+  }
+  return normaliser;
+}
+
+RankerSettings resolve_ranker(std::span<const SettingOverride> given) {
+  std::vector<SettingOverride> overrides(given.begin(), given.end());
+  // A configuration has groups by a feature or a file, or refuses rankers that need them. Whether the
+  // service has groups is checked by check_service_fairness().
+  overrides.push_back({GroupSettings::schema().table, "", "file", "requests", "--groups"});
+  const std::vector<RankerSettings> rankers = resolve_configuration(std::nullopt, overrides).rankers;
+  for (const RankerSettings& ranker : rankers) {
+    if (!ranker.start_from.empty())
+      throw InvalidArgument("A service starts from --model: use it in place of --start-from.");
+  }
+  if (rankers.size() == 1) return rankers.front();
+  throw InvalidArgument(fmt::format("A service has one ranker, not {}: choose one kind.", rankers.size()));
+}
+
+/// The given settings of the ranker on top of `ranker`.
+void assign_overrides(std::span<const SettingOverride> overrides, RankerSettings& ranker) {
+  for (const SettingOverride& setting : overrides) {
+    if (setting.table != RankerSettings::schema().table) continue;
+    assign_setting_text(RankerSettings::schema(), &ranker, setting.key, setting.text, setting.origin);
+  }
+}
+
+/// The network comes from the model, so flags may only repeat it.
+void refuse_other_network(const ServiceRequest& request, const ServiceIdentity& identity) {
+  ServiceIdentity requested = identity;
+  assign_overrides(request.ranker, requested.ranker);
+  const std::string difference = identity_difference(identity, requested);
+  if (difference.empty()) return;
+  throw InvalidArgument(
+      fmt::format("{} has another network ({}): remove the flags, or choose another model.", request.model,
+                  difference));
+}
+
+/// The model that the service started from; nothing without one.
+std::optional<LoadedModel> start_model(const ResolvedService& service) {
+  if (service.identity.model.empty()) return std::nullopt;
+  const std::string bytes = service.is_new ? service.model : read_own_file(service.model_file).value_or("");
+  if (fingerprint_of(bytes).hex() != service.identity.model) {
+    throw IoError(fmt::format("{}: This is not the model that the service started from.",
+                              service.model_file.string()));
+  }
+  return parse_model(bytes, service.model_file.string());
+}
+
+/// A TorchScript file as a model to start from, so that the state folder needs no other file. The ranker
+/// would start at the file's parameters anyway.
+std::string model_of_file(const RankerSettings& ranker, const FittedNormaliser& normaliser) {
+  const auto module = make_tangent_model(with_module_file(ranker.network), normaliser.inputs());
+  const std::vector<float> theta = module->first_parameters(PhiloxKey{});
+  const ModelMetadata about = {{"normalisation", normaliser_text(normaliser)}};
+  if (!row_of(ranker.kind).is_ensemble()) return model_bytes(module->tensors(theta), about);
+  const std::vector<std::vector<float>> members(ranker.posterior.members, theta);
+  return model_bytes(ensemble_tensors(*module, members), about);
+}
+
+ResolvedService new_service(const ServiceRequest& request) {
+  ResolvedService described;
+  ServiceIdentity& identity = described.identity;
+  std::vector<SettingOverride> overrides = request.ranker;
+  std::optional<LoadedModel> model;
+  if (!request.model.empty()) {
+    described.model_file = request.model;
+    described.model = read_file(request.model);
+    model = parse_model(described.model, request.model);
+    identity.model = fingerprint_of(described.model).hex();
+    if (!request.names_kind)
+      overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});
+  } else if (request.features < 1) {
+    throw InvalidArgument("Without --model, --features D is required.");
+  }
+  identity.ranker = resolve_ranker(overrides);
+  FittedNormaliser normaliser;
+  if (model) {
+    take_network(*model, identity.ranker);
+    refuse_other_network(request, identity);
+    normaliser = normaliser_of(request, *model);
+  } else {
+    normaliser = unfitted_normaliser(request.normalise, request.features);
+    if (has_module_file(identity.ranker.network)) {
+      described.model_file = identity.ranker.network.module;
+      described.model = model_of_file(identity.ranker, normaliser);
+      identity.model = fingerprint_of(described.model).hex();
+    }
+  }
+  if (request.features > 0 && request.features != normaliser.features) {
+    throw InvalidArgument(
+        fmt::format("--features is {}, but the model expects {}.", request.features, normaliser.features));
+  }
+  identity.features = normaliser.features;
+  identity.normalisation = normaliser_text(normaliser);
+  identity.cutoff = request.cutoff.value_or(identity.cutoff);
+  identity.seed = request.seed.value_or(identity.seed);
+  if (request.groups) identity.groups = parse_service_groups(*request.groups, identity.cutoff);
+  check_service_fairness(identity.ranker, identity.groups, identity.cutoff);
+  described.is_new = true;
+  return described;
+}
+
+/// The stored identity with the changes that the command line asks for.
+ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceRequest& request) {
+  ServiceIdentity requested = stored;
+  if (!request.model.empty()) requested.model = fingerprint_of(read_file(request.model)).hex();
+  if (request.features > 0) requested.features = request.features;
+  if (!request.normalise.empty() &&
+      parse_normaliser(stored.normalisation, "service").kind != parse_normalisation(request.normalise)) {
+    requested.normalisation = request.normalise;
+  }
+  requested.cutoff = request.cutoff.value_or(stored.cutoff);
+  requested.seed = request.seed.value_or(stored.seed);
+  if (request.groups) requested.groups = parse_service_groups(*request.groups, requested.cutoff);
+  const auto of_protocol = [](const SettingOverride& setting) { return setting.table == "protocol"; };
+  if (std::any_of(request.ranker.begin(), request.ranker.end(), of_protocol)) {
+    // The protocol decides the defaults of all settings that are not given.
+    std::vector<SettingOverride> overrides = {
+        {"ranker", "", "kind", std::string(name_of(stored.ranker.kind)), "--state"}};
+    overrides.insert(overrides.end(), request.ranker.begin(), request.ranker.end());
+    requested.ranker = resolve_ranker(overrides);
+    requested.ranker.name = stored.ranker.name;
+    if (!stored.model.empty()) {  // these come from the model
+      requested.ranker.network = stored.ranker.network;
+      requested.ranker.posterior.members = stored.ranker.posterior.members;
+    }
+    return requested;
+  }
+  assign_overrides(request.ranker, requested.ranker);
+  refuse_ignored(requested.ranker, request.ranker);
+  return requested;
+}
+
+void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool with_unshown,
+                        bool with_groups, ImportedLog& log) {
+  const MappedMemory file = MappedMemory::of_file(source.log);
+  std::string_view text = file.text();
+  FeedbackRecord record;
+  for (std::int64_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const auto refuse = [&](std::int64_t column, const std::string& sentence) {
+      throw DataError(source.log.string(), number, column, sentence);
+    };
+    if (const auto failure = parse_record(line, record)) refuse(failure->column, failure->message);
+    if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
+    if (record.columns != inputs)
+      refuse(1, fmt::format("The line has {} inputs per document, but the model expects {}.",
+                            record.columns, inputs));
+    if (with_unshown && !record.has_unshown)
+      refuse(1, "The line has no 'unshown' documents, which this kind of ranker requires.");
+    if (!with_groups) record.groups.clear();
+    if (with_groups && record.groups.empty())
+      refuse(1, "The line has no 'groups', which a service with --groups requires.");
+    if (record.impression.empty()) record.impression = fmt::format("imported-{}", log.rounds() + 1);
+    log.write(record);
+  }
+}
+
+void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& normaliser,
+                           bool with_unshown, ImportedLog& log) {
+  ExecutionContext context;
+  DataSettings settings;
+  settings.source = source.data;
+  const Dataset train = load_part(settings, source.fold, DataPart::kTrain, context);
+  if (train.features() != normaliser.features) {
+    throw InvalidArgument(fmt::format("{} has {} features, but the model expects {}.", source.data,
+                                      train.features(), normaliser.features));
+  }
+  const RecordedFeedback recorded = RecordedFeedback::read(source.log, train);
+  const std::int64_t columns = normaliser.inputs();
+  std::vector<float> inputs;
+  for (std::int64_t round = 0; round < recorded.rounds(); ++round) {
+    const RecordedFeedback::Record shown = recorded.at(round);
+    const FeatureMatrix raw = train.features_of(shown.query);
+    inputs.resize(raw.docs * columns);
+    normaliser.apply(raw, inputs.data());
+    FeedbackRecord record;
+    record.impression = fmt::format("imported-{}", round + 1);
+    record.query = std::string(train.qid(shown.query));
+    record.clicks.assign(shown.clicks.begin(), shown.clicks.end());
+    record.columns = columns;
+    record.has_unshown = with_unshown;
+    std::vector<std::int32_t> docs(shown.shown.begin(), shown.shown.end());
+    for (std::int32_t doc = 0; with_unshown && doc < raw.docs; ++doc) {
+      if (std::find(shown.shown.begin(), shown.shown.end(), doc) == shown.shown.end()) docs.push_back(doc);
+    }
+    for (const std::int32_t doc : docs) {
+      const std::string_view name = train.doc_name(train.offset(shown.query) + doc);
+      record.docs.push_back(name.empty() ? DocId{fmt::format("{}", doc), true}
+                                         : DocId{std::string(name), false});
+      const float* row = inputs.data() + doc * columns;
+      record.inputs.insert(record.inputs.end(), row, row + columns);
+    }
+    log.write(record);
+  }
+}
+
+}  // namespace
+
+ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request) {
+  const auto stored = folder.identity();
+  if (!stored && !request.suffices()) {
+    throw InvalidArgument(
+        fmt::format("{} contains no service yet: create one with --model FILE, or with --ranker KIND "
+                    "--features D and optional settings.",
+                    folder.path().string()));
+  }
+  if (!stored) return new_service(request);
+  const std::string difference = identity_difference(*stored, requested_identity(*stored, request));
+  if (!difference.empty()) {
+    throw InvalidArgument(
+        fmt::format("{} contains a service with other settings ({}): remove the flags to continue it, or "
+                    "choose another folder.",
+                    folder.path().string(), difference));
+  }
+  check_service_fairness(stored->ranker, stored->groups, stored->cutoff);
+  ResolvedService service;
+  service.identity = *stored;
+  if (!stored->model.empty()) service.model_file = folder.model();
+  return service;
+}
+
+std::string kinds_of_services() {
+  std::string names;
+  for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
+    const RankerKindRow& row = row_of(kind);
+    // The lists of duels and of toprank belong to the round that learns from them.
+    const bool ranks_ahead = row.bandit != BanditUse::kDuels && kind != RankerKind::kTopRank;
+    if (row.needs_labels || row.is_external || !ranks_ahead) continue;
+    names += (names.empty() ? "" : "|") + std::string(name);
+  }
+  return names;
+}
+
+std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory) {
+  const ServiceIdentity& identity = service.identity;
+  if (row_of(identity.ranker.kind).needs_labels) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' learns from true grades, which a service does not have: choose another kind.",
+        identity.ranker.name));
+  }
+  if (row_of(identity.ranker.kind).is_external) {
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' is of kind 'external', which plays experiments only: choose another kind.",
+                    identity.ranker.name));
+  }
+  const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
+  RankerSettings settings = identity.ranker;
+  std::vector<std::vector<float>> thetas;
+  if (auto start = start_model(service)) {
+    settings.network.module_file = start->settings.module_file;
+    thetas = std::move(start->members);
+  }
+  const auto keys = TrialKeys::of(static_cast<std::uint64_t>(identity.seed), 1, "service");
+  auto ranker =
+      make_ranker(settings, normaliser.inputs(), keys, identity.cutoff, {nullptr, memory, thetas});
+  check_ranker(settings, identity.cutoff);
+  Learner::require_lists_ahead_of_rounds(*ranker);
+  return ranker;
+}
+
+std::string stopped_service_model(const std::filesystem::path& state) {
+  const StateFolder folder(state, StateFolder::Use::kReading);
+  const auto identity = folder.identity();
+  if (!identity) {
+    throw InvalidArgument(fmt::format(
+        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string()));
+  }
+  const ResolvedService resolved = resolve_service(folder, {});
+  FeedbackLog log(folder.log(), 1, false, FeedbackLog::Access::kRead);
+  Learner learner(make_service_ranker(resolved, available_memory()), log,
+                  {folder.checkpoint(), print_identity(*identity), 1,
+                   parse_normaliser(identity->normalisation, folder.identity_file().string()).inputs(),
+                   false, identity->exposure()});
+  if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
+    log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
+  learner.learn_all();
+  return published_model(*learner.latest(), model_metadata(*identity));
+}
+
+ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
+                         const FittedNormaliser& normaliser, bool with_unshown, bool with_groups)
+    : file_(folder.log()) {
+  std::error_code failed;
+  if (const auto bytes = std::filesystem::file_size(folder.log(), failed);
+      (!failed && bytes > 0) || std::filesystem::exists(folder.checkpoint())) {
+    throw InvalidArgument(
+        fmt::format("{} already has a log: import into a new folder, so that no round is learned twice.",
+                    folder.path().string()));
+  }
+  if (source.data.empty()) {
+    import_whole_lines(source, normaliser.inputs(), with_unshown, with_groups, *this);
+  } else {
+    if (with_groups) {
+      throw InvalidArgument(
+          "--import-data brings no groups of documents, which a service with --groups requires: import the "
+          "log of a service with groups.");
+    }
+    import_rounds_of_data(source, normaliser, with_unshown, *this);
+  }
+}
+
+void ImportedLog::write(const FeedbackRecord& record) {
+  file_.write(record_line(++rounds_, record_body(record)));
+}
+
+}  // namespace olrank

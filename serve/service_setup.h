@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/data/normaliser.h"
+#include "core/io/atomic_file.h"
+#include "core/online/online_ranker.h"
+#include "jobs/settings/configuration.h"
+#include "serve/feedback_record.h"
+#include "serve/state_folder.h"
+
+namespace olrank {
+
+/// The command line's description of a service.
+struct ServiceRequest {
+  std::string model;          // a file to start from
+  bool names_kind = false;    // --ranker was given
+  std::int64_t features = 0;  // 0: not given
+  std::string normalise;      // empty: not given
+  std::optional<std::int64_t> cutoff;
+  std::optional<std::int64_t> seed;
+  std::vector<SettingOverride> ranker;  // settings of ranker and protocol
+  std::optional<std::string> groups;    // as given
+
+  /// Whether the request suffices to create a service.
+  bool suffices() const { return !model.empty() || names_kind; }
+};
+
+/// A service to run; nothing is written yet.
+struct ResolvedService {
+  ServiceIdentity identity;
+  bool is_new = false;               // the folder contains no service yet
+  std::filesystem::path model_file;  // the model to start from; empty without one
+  std::string model;                 // the bytes of a new service's model
+};
+/// The folder's service, or a new one. Throws InvalidArgument if the request contradicts the folder.
+ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request);
+
+/// The names of the kinds of rankers that a service can have: "pairrank|olranknet|…".
+std::string kinds_of_services();
+
+/// The ranker before round 1, with at most `memory` bytes for its covariance. Throws InvalidArgument for
+/// kinds that a service does not support.
+std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory);
+
+/// The model of a stopped service after its whole log, as GET /v1/model would send it. Changes nothing.
+/// Throws IoError if a service uses the folder.
+std::string stopped_service_model(const std::filesystem::path& state);
+
+/// Recorded feedback to import, and the data set of its documents.
+struct ImportSource {
+  std::filesystem::path log;
+  std::string data;  // as in `olrank run --data`; empty: lines contain their documents' inputs
+  std::int64_t fold = 1;
+};
+
+/// Recorded feedback as the log of a new service, which appears with commit(). Until then it is a temporary
+/// file.
+class ImportedLog {
+ public:
+  /// Throws, and leaves nothing behind, for an invalid line and for a folder that already has a log.
+  ImportedLog(const StateFolder& folder, const ImportSource& source, const FittedNormaliser& normaliser,
+              bool with_unshown, bool with_groups);
+
+  void write(const FeedbackRecord& record);
+  std::uint64_t rounds() const { return rounds_; }
+  void commit() { file_.commit(); }
+
+ private:
+  AtomicFile file_;
+  std::uint64_t rounds_ = 0;
+};
+
+}  // namespace olrank

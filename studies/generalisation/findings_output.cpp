@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "core/io/json.h"
+#include "core/text/counted.h"
+#include "core/text/text_table.h"
+#include "report/claims_page.h"
+#include "studies/generalisation/generalisation_findings.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct ExperimentTitle {
+  char experiment;
+  const char* title;
+  const char* sentence;
+};
+constexpr ExperimentTitle kExperimentTitles[] = {
+    {'A', "Does the gap grow with list length?",
+     "Regularised fits with the theorem's λ; the gap is held-out loss minus training loss, measured by "
+     "pairs of "
+     "fits to samples of equal size."},
+    {'B', "How long are the slopes of a query?",
+     "Over all queries and iterates of a fit without penalty to 100 queries or what the sizes say."},
+    {'C', "How fast does excess risk fall?",
+     "On a population of known queries, so that risk and best model are exact: one pass of gradient "
+     "descent "
+     "and its average, regularised fits and plain fits over the ball."},
+    {'D', "Balls of ‖w‖₁ and ‖w‖₂ with many irrelevant features",
+     "Rows of ±1, of which ten matter; both balls just hold the true direction."},
+    {'E', "Does little noise help?", "One pass of gradient descent with the step for smooth losses."},
+    {'F', "Which loss ranks better?",
+     "Linear models, λ chosen on the validation part, NDCG@10 on the test part of each fold."}};
+
+std::string signed_number(double value) {
+  std::string text = fmt::format("{:.3f}", value);
+  if (text.front() == '-') text.replace(0, 1, "−");
+  return text;
+}
+
+std::string estimate_text(const MeanInterval& estimate) {
+  return signed_number(estimate.mean) + (std::isfinite(estimate.half_width)
+                                             ? fmt::format(" ± {:.3f}", estimate.half_width)
+                                             : std::string());
+}
+
+std::string bound_text(const TheoryClaim& claim) {
+  return claim.at_most ? fmt::format("≤ {}", signed_number(*claim.at_most)) : std::string("–");
+}
+
+ordered_json points_json(const FigureLine& line) {
+  ordered_json points = ordered_json::array();
+  for (const LinePoint& point : line.points)
+    points.push_back(
+        {point.x, number_or_null(point.y), number_or_null(point.low), number_or_null(point.high)});
+  return {{"line", line.name}, {"points", points}};
+}
+
+}  // namespace
+
+ordered_json findings_json(const GeneralisationFindings& findings, const GeneralisationPlan& plan) {
+  ordered_json json = {{"experiments", plan.experiments}, {"seeds", plan.seeds},
+                       {"sizes", plan.sizes.text()},      {"data", ordered_json::array()},
+                       {"claims", ordered_json::array()}, {"figures", ordered_json::array()}};
+  for (const RealLists& lists : plan.data) {
+    json["data"].push_back({{"name", lists.name},
+                            {"queries", lists.queries->queries()},
+                            {"of", lists.all_queries},
+                            {"longest", lists.longest}});
+  }
+  for (const TheoryClaim& claim : findings.claims) {
+    ordered_json entry = {{"experiment", std::string(1, claim.experiment)},
+                          {"subject", claim.subject},
+                          {"quantity", claim.quantity},
+                          {"mean", claim.estimate.mean},
+                          {"half_width_95", number_or_null(claim.estimate.half_width)},
+                          {"units", claim.estimate.units}};
+    if (claim.at_most) entry["at_most"] = *claim.at_most;
+    entry["verdict"] = claim.verdict();
+    json["claims"].push_back(std::move(entry));
+  }
+  for (const NamedFigure& figure : findings.figures) {
+    ordered_json entry = {{"name", figure.name},          {"experiment", std::string(1, figure.experiment)},
+                          {"title", figure.figure.title}, {"subtitle", figure.figure.subtitle},
+                          {"x", figure.figure.x_name},    {"lines", ordered_json::array()}};
+    for (const FigureLine& line : figure.figure.lines) entry["lines"].push_back(points_json(line));
+    if (!figure.figure.baseline.points.empty())
+      entry["lines"].push_back(points_json(figure.figure.baseline));
+    json["figures"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+std::string findings_text(const GeneralisationFindings& findings, int columns) {
+  TextTable table({{"", false}, {"what", true}, {"figure", true}, {"measured"}, {"theory"}, {"verdict"}});
+  for (const TheoryClaim& claim : findings.claims)
+    table.add({std::string(1, claim.experiment), claim.subject, claim.quantity,
+               estimate_text(claim.estimate), bound_text(claim), claim.verdict()});
+  const TextTable::Fitted fitted = table.fitted(columns);
+  return fitted.text + hidden_columns_text(fitted.hidden, columns);
+}
+
+std::string findings_page(const GeneralisationFindings& findings, const GeneralisationPlan& plan,
+                          const std::string& command) {
+  ClaimsPage page;
+  page.program = "olrank bench generalisation";
+  page.title = "What list length does to generalisation";
+  std::size_t bounds = 0;
+  std::size_t above = 0;
+  for (const TheoryClaim& claim : findings.claims) {
+    bounds += claim.at_most ? 1 : 0;
+    above += claim.verdict() == "above" ? 1 : 0;
+  }
+  page.sentence = fmt::format(
+      "Of {1}, measurements are significantly above {0}, over {2}. Intervals are 95 % t intervals over "
+      "seeds, "
+      "over folds in F; a slope is one of logs, fitted for each seed. A slope above its bound does not "
+      "contradict a theorem, which bounds values.",
+      above, counted(bounds, "bound"), counted(findings.seeds, "seed"));
+  page.settings = fmt::format("{}\nseeds {}\n{}\n", command, fmt::join(plan.seeds, ","), plan.sizes.text());
+  for (const ExperimentTitle& title : kExperimentTitles) {
+    ClaimsSection section;
+    section.title = fmt::format("{}. {}", title.experiment, title.title);
+    section.sentence = title.sentence;
+    for (const TheoryClaim& claim : findings.claims) {
+      if (claim.experiment == title.experiment)
+        section.claims.push_back({claim.subject, claim.quantity, estimate_text(claim.estimate),
+                                  bound_text(claim), claim.verdict()});
+    }
+    for (const NamedFigure& figure : findings.figures) {
+      if (figure.experiment == title.experiment)
+        section.figures.push_back({draw_lines(figure.figure), figure.caption});
+    }
+    if (!section.claims.empty()) page.sections.push_back(std::move(section));
+  }
+  return claims_page(page);
+}
+
+}  // namespace olrank

@@ -1,0 +1,93 @@
+"""The completion scripts complete commands, flags, values and files, and the manual page has every command and flag."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+COMPLETE = """
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_olrank
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def olrank(*arguments):
+    return subprocess.run([PROGRAM, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+class Completion(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.script = olrank("completion", "bash")
+
+    def completed(self, *words):
+        """The answers to a tab after the last word."""
+        done = subprocess.run(["bash", "-c", self.script + COMPLETE, "bash", "olrank", *words], check=True, capture_output=True, text=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_completes_commands_flags_and_values(self):
+        self.assertEqual(self.completed("tr"), ["train"])
+        self.assertIn("covariance", self.completed("bench", ""))
+        self.assertEqual(self.completed("run", "--see"), ["--seeds"])
+        self.assertEqual(self.completed("run", "x.toml", "--protocol-na"), ["--protocol-name"])
+        self.assertEqual(self.completed("train", "--optimizer", "og"), ["ogd-average"])
+        self.assertEqual(self.completed("train", "--optimizer", "=", "og"), ["ogd-average"])
+        self.assertIn("--json", self.completed("bench", "ops", "--j"))
+        self.assertNotIn("dbgd", self.completed("serve", "--ranker", ""))
+        self.assertIn("dbgd", self.completed("run", "--ranker", ""))
+
+    def test_names_the_rankers_that_a_service_starts(self):
+        named = self.completed("serve", "--ranker", "")
+        for kind in self.completed("run", "--ranker", ""):
+            with tempfile.TemporaryDirectory() as folder:
+                groups = ["--groups", "beta=1"] if kind == "fairco" else []
+                done = subprocess.run([PROGRAM, "serve", "--state", f"{folder}/s", "--features", "3", "--ranker", kind, "--learn-only", *groups],
+                                      capture_output=True, text=True)
+            self.assertEqual(done.returncode == 0, kind in named, (kind, done.stderr))
+
+    def test_leaves_files_to_the_shell(self):
+        self.assertEqual(self.completed("run", "--out", "ru"), [])
+        self.assertEqual(self.completed("run", "conf"), [])
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is missing")
+    def test_zsh_takes_its_script(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".zsh") as file:
+            file.write(olrank("completion", "zsh"))
+            file.flush()
+            done = subprocess.run(["zsh", "-fc", f"autoload -Uz compinit && compinit -u -D && source {file.name} && whence -w _olrank"],
+                                  capture_output=True, text=True)
+        self.assertEqual((done.stdout, done.stderr), ("_olrank: function\n", ""))
+
+    def test_every_command_has_its_line(self):
+        zsh = olrank("completion", "zsh")
+        for name in re.findall(r"^  ([a-z]+) ", olrank("--help").partition("SUBCOMMANDS")[2] or olrank("--help").partition("Subcommands")[2], re.M):
+            self.assertIn(f"'{name}:", zsh)
+            self.assertIn(f".SH OLRANK {name.upper()}\n", olrank("man"))
+
+    def test_refuses_other_shells(self):
+        done = subprocess.run([PROGRAM, "completion", "fish"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (2, "olrank: There is no completion for 'fish': choose bash or zsh.\n"))
+
+
+class Manual(unittest.TestCase):
+    def test_names_every_flag_of_a_command(self):
+        text = olrank("man").replace("\\-", "-")
+        flags = re.findall(r"^ +(--[a-z][\w-]*)", olrank("run", "--help"), re.M)
+        self.assertGreater(len(flags), 50)
+        for flag in flags:
+            self.assertIn(f"\\fB{flag}\\fR", text)
+
+    @unittest.skipUnless(shutil.which("groff"), "groff is missing")
+    def test_has_no_warning(self):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-Kutf8", "-ww", "-z"], input=olrank("man"), capture_output=True, text=True)
+        self.assertEqual(done.stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

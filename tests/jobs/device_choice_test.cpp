@@ -1,0 +1,224 @@
+#include "jobs/device_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/support/message_of.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kGigabyte = 1'000'000'000;
+
+GpuSurvey survey_of(int count) {
+  GpuSurvey survey;
+  survey.built_with_cuda = true;
+  survey.least_capability = 90;
+  for (int index = 0; index < count; ++index) {
+    survey.gpus.push_back({.index = index,
+                           .name = "Test card",
+                           .capability_major = 9,
+                           .capability_minor = 0,
+                           .multiprocessors = 132,
+                           .free_bytes = 8 * kGigabyte});
+  }
+  return survey;
+}
+
+GpuSurvey one_gpu() {
+  return survey_of(1);
+}
+
+Configuration with(const std::string& device, std::initializer_list<RankerKind> kinds) {
+  Configuration configuration;
+  configuration.run.device = device;
+  for (const RankerKind kind : kinds) {
+    configuration.rankers.push_back(RankerSettings::defaults(kind, ProtocolName::kPaper));
+    configuration.rankers.back().name = std::string(name_of(kind));
+  }
+  return configuration;
+}
+
+std::string device_refusal(const Configuration& configuration, const GpuSurvey& survey) {
+  return message_of([&] {
+    try {
+      choose_device(configuration, survey);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::kWrongUsage);
+      throw;
+    }
+  });
+}
+
+TEST(DeviceChoiceTest, OnlyRankersWithADeviceImplementationGoThere) {
+  const Configuration configuration = with("cuda", {RankerKind::kPairRank, RankerKind::kOlRankNet});
+  const DeviceChoice choice = choose_device(configuration, one_gpu());
+  EXPECT_EQ(choice.name(), "cuda:0");
+  EXPECT_FALSE(choice.takes(configuration.rankers[0]));
+  EXPECT_TRUE(choice.takes(configuration.rankers[1]));
+  for (const char* device : {"auto", "cpu"}) {
+    const DeviceChoice on_cpu = choose_device(with(device, {RankerKind::kOlRankNet}), one_gpu());
+    EXPECT_EQ(on_cpu.name(), "cpu");
+    EXPECT_FALSE(on_cpu.takes(configuration.rankers[1]));
+  }
+}
+
+TEST(DeviceChoiceTest, PrecisionOfAGpuIsRefusedOnTheCpu) {
+  Configuration configuration = with("cpu", {RankerKind::kOlRankNet});
+  configuration.rankers[0].trainer.precision = Precision::kTf32;
+  EXPECT_EQ(
+      device_refusal(configuration, one_gpu()),
+      "Ranker 'olranknet' has precision = \"tf32\", which needs a GPU, but it is computed on the CPU: use "
+      "precision = \"float32\" or --device cuda.");
+  configuration.run.device = "cuda";
+  EXPECT_EQ(device_refusal(configuration, one_gpu()), kNoError);
+  Configuration both = with("cuda", {RankerKind::kOlRankNet, RankerKind::kPdgd});
+  both.rankers[1].trainer.precision = Precision::kTf32;
+  EXPECT_EQ(device_refusal(both, one_gpu()),
+            "Ranker 'pdgd' has precision = \"tf32\", which needs a GPU, but it is computed on the CPU: use "
+            "precision = \"float32\".");
+}
+
+TEST(DeviceChoiceTest, ALibraryOfAnotherVersionIsRefused) {
+  const Configuration neural = with("cuda", {RankerKind::kOlRankNet});
+  GpuSurvey survey = one_gpu();
+  survey.libraries = {{"cuBLASLt", "13.1.0", "13.1.0"}};
+  EXPECT_EQ(device_refusal(neural, survey), kNoError);
+  survey.libraries.push_back({"cuSOLVER", "12.1.0", "12.0.4"});
+  EXPECT_EQ(device_refusal(neural, survey),
+            "--device cuda: The loaded cuSOLVER is version 12.1.0, but this program was built with 12.0.4: "
+            "use the CUDA libraries that belong to its LibTorch, or build it again.");
+  EXPECT_EQ(device_refusal(with("cpu", {RankerKind::kOlRankNet}), survey), kNoError);
+}
+
+TEST(DeviceChoiceTest, ExplainsWhyAGpuIsNotAvailable) {
+  const Configuration neural = with("cuda:7", {RankerKind::kOlRankNet});
+  EXPECT_EQ(device_refusal(neural, one_gpu()),
+            "--device cuda:7: There is no cuda:7: the driver reports 1 GPU, numbered from cuda:0.");
+  GpuSurvey survey;
+  EXPECT_NE(device_refusal(neural, survey).find("built without CUDA"), std::string::npos);
+  survey.built_with_cuda = true;
+  survey.absence = "the driver supports CUDA 12.2, but this build needs 13.0: update the driver";
+  EXPECT_EQ(device_refusal(neural, survey),
+            "--device cuda:7: There is no GPU: the driver supports CUDA 12.2, but this build needs 13.0: "
+            "update the "
+            "driver. Use --device cpu.");
+  survey = one_gpu();
+  survey.gpus[0].capability_major = 7;
+  survey.gpus[0].capability_minor = 5;
+  EXPECT_EQ(device_refusal(with("cuda", {RankerKind::kOlRankNet}), survey),
+            "--device cuda: The kernels of this build need compute capability 9.0, but Test card has 7.5: "
+            "configure with -DCMAKE_CUDA_ARCHITECTURES=75, or use --device cpu.");
+  EXPECT_EQ(device_refusal(with("cuda", {RankerKind::kPairRank}), one_gpu()),
+            "--device cuda: No ranker of this configuration can run on a GPU: 'pairrank' cannot, as "
+            "'pairrank' has no device implementation. Use --device cpu.");
+}
+
+TEST(DeviceChoiceTest, SeveralGpusInOneExperiment) {
+  const auto chosen = [](const std::string& device, int count) {
+    return choose_device(with(device, {RankerKind::kOlRankNet}), survey_of(count));
+  };
+  EXPECT_EQ(chosen("cuda:all", 4).name(), "cuda:0-3");
+  EXPECT_EQ(chosen("cuda:all", 1).name(), "cuda:0");
+  EXPECT_EQ(chosen("cuda:3,0-1", 4).name(), "cuda:0-1,3");
+  ASSERT_EQ(chosen("cuda:3,1", 4).gpus.size(), 2U);
+  EXPECT_EQ(chosen("cuda:3,1", 4).gpus[0].index, 1);
+  EXPECT_EQ(chosen("cuda:3,1", 4).gpus[1].index, 3);
+}
+
+TEST(DeviceChoiceTest, NamesTheGpuThatDoesNotExist) {
+  const auto refusal = [](const std::string& device) {
+    return device_refusal(with(device, {RankerKind::kOlRankNet}), survey_of(2));
+  };
+  EXPECT_EQ(refusal("cuda:0-3"),
+            "--device cuda:0-3: There is no cuda:2: the driver reports 2 GPUs, numbered from cuda:0.");
+  EXPECT_EQ(refusal("cuda:1,9"),
+            "--device cuda:1,9: There is no cuda:9: the driver reports 2 GPUs, numbered from cuda:0.");
+  EXPECT_EQ(refusal("cuda:0-1"), kNoError);
+}
+
+TEST(DeviceChoiceTest, RefusesGpusOfDifferentTypes) {
+  GpuSurvey survey = survey_of(4);
+  const Configuration all = with("cuda:all", {RankerKind::kOlRankNet});
+  survey.gpus[2].name = "Other card";
+  EXPECT_EQ(
+      device_refusal(all, survey),
+      "--device cuda:all: cuda:0 (Test card, 132 multiprocessors) and cuda:2 (Other card, 132 "
+      "multiprocessors) differ, and results have the same bits on one type of GPU only: use GPUs of one "
+      "type, such as --device cuda:0-1,3.");
+  EXPECT_EQ(device_refusal(with("cuda:0-1,3", {RankerKind::kOlRankNet}), survey), kNoError);
+  survey = survey_of(2);
+  survey.gpus[1].multiprocessors = 114;
+  EXPECT_NE(device_refusal(all, survey), kNoError);
+  survey = survey_of(2);
+  survey.gpus[1].capability_minor = 1;
+  EXPECT_NE(device_refusal(all, survey), kNoError);
+  survey = survey_of(2);
+  survey.gpus[1].capability_major = 7;
+  EXPECT_NE(device_refusal(all, survey).find("need compute capability 9.0"), std::string::npos);
+}
+
+TEST(GpuSlotsTest, EveryGpuPlaysATrialWhileTrialsLast) {
+  Configuration configuration = with("cuda:all", {RankerKind::kOlRankNet, RankerKind::kP2NeurRank});
+  configuration.clicks.models = {"perfect", "navigational"};
+  configuration.data.folds = {1, 2};
+  configuration.protocol.seeds = {1};
+  const DeviceChoice four = choose_device(configuration, survey_of(4));
+  const auto jobs = [&](std::int64_t asked) {
+    configuration.run.jobs = asked;
+    return GpuSlots::of(configuration, four).jobs();
+  };
+  EXPECT_EQ(jobs(1), 4);
+  EXPECT_EQ(jobs(6), 6);
+  EXPECT_EQ(jobs(100), 8) << "two rankers, two users, two folds";
+  configuration.rankers.resize(1);
+  configuration.data.folds = {1};
+  EXPECT_EQ(jobs(6), 2);
+}
+
+TEST(GpuSlotsTest, SlotsTakeTurnsOverGpus) {
+  const GpuSurvey survey = survey_of(3);
+  for (const std::int64_t jobs : {1, 2, 3, 4, 7, 9}) {
+    const GpuSlots slots(survey.gpus, jobs);
+    std::vector<std::int64_t> expected(3);
+    for (std::int64_t slot = 0; slot < jobs; ++slot) ++expected[slots.gpu_of(slot).index];
+    for (std::int64_t place = 0; place < 3; ++place)
+      EXPECT_EQ(slots.slots_on(place), expected[place]) << jobs << " jobs, GPU " << place;
+    EXPECT_LE(expected[0] - expected[2], 1);
+  }
+}
+
+TEST(GpuSlotsTest, TrialsShareTheMemoryOfTheirGpuAndItsDocuments) {
+  GpuSurvey survey = survey_of(2);
+  survey.gpus[1].free_bytes = 6 * kGigabyte;
+  const GpuSlots slots(survey.gpus, 4);
+  EXPECT_EQ(slots.bytes_on(0, kGigabyte, 1), 7 * kGigabyte / 2);
+  EXPECT_EQ(slots.bytes_on(1, kGigabyte, 1), 5 * kGigabyte / 2);
+  EXPECT_EQ(slots.tightest(kGigabyte, 1), 1);
+  EXPECT_EQ(slots.bytes_on(0, kGigabyte, 5), 3 * kGigabyte) << "two trials may be on two folds";
+  EXPECT_EQ(slots.bytes_on(0, 9 * kGigabyte, 1), 0);
+  // A GPU with fewer trials has more for each.
+  const GpuSlots uneven(survey.gpus, 3);
+  EXPECT_EQ(uneven.bytes_on(1, kGigabyte, 5), 5 * kGigabyte);
+  EXPECT_EQ(uneven.tightest(kGigabyte, 5), 0);
+  // What no trial uses does not count.
+  EXPECT_EQ(GpuSlots(survey.gpus, 1).tightest(kGigabyte, 5), 0);
+}
+
+TEST(GpuSlotsTest, NamesSlotsWithEnoughMemory) {
+  GpuSurvey survey = survey_of(2);
+  survey.gpus[1].free_bytes = 2 * kGigabyte;
+  const GpuSlots slots(survey.gpus, 4);
+  EXPECT_EQ(slots.other_slots_for(kGigabyte, kGigabyte / 2, 1),
+            " as would --jobs 3 or --device cuda:0 --jobs 2");
+  EXPECT_EQ(slots.other_slots_for(3 * kGigabyte, 0, 1), " as would --device cuda:0 --jobs 2");
+  EXPECT_EQ(slots.other_slots_for(9 * kGigabyte, 0, 1), "");
+  // Of more GPUs than trials.
+  EXPECT_EQ(GpuSlots(survey_of(4).gpus, 2).other_slots_for(99 * kGigabyte, 0, 1), "");
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,215 @@
+#include "jobs/settings/configuration.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.h"
+#include "tests/jobs/settings/configuration_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+TEST(ConfigurationTest, ProtocolAndKindDecideDefaultsAnywhereInTheFile) {
+  const Configuration configuration = from_text(
+      "[[ranker]]\n"
+      "learning_rate = 0.7\n"
+      "kind = \"pdgd\"\n"
+      "[[ranker]]\n"
+      "kind = \"pairrank\"\n"
+      "list = \"certain\"\n"
+      "[protocol]\n"
+      "name = \"reference\"\n");
+  ASSERT_EQ(configuration.rankers.size(), 2U);
+  EXPECT_EQ(configuration.rankers[0].name, "pdgd");
+  EXPECT_EQ(configuration.rankers[0].trainer.learning_rate, 0.7);
+  EXPECT_EQ(configuration.rankers[0].trainer.learning_rate_decay, 0.9999977);
+  EXPECT_EQ(configuration.rankers[1].explore.list, ListRule::kCertain);
+  EXPECT_EQ(configuration.rankers[1].posterior.lambda, 0.1);
+  EXPECT_EQ(configuration.protocol.empty_queries, EmptyQueries::kSkip);
+  EXPECT_EQ(configuration.clicks.stop, StopDraw::kEveryDoc);
+}
+
+TEST(ConfigurationTest, CandidatesFollowTheInterleavingUnlessSet) {
+  const std::string mgd = "[[ranker]]\nkind = \"mgd\"\n";
+  const std::string probabilistic = "interleaving = \"probabilistic\"\n";
+  EXPECT_EQ(from_text(mgd).rankers[0].bandit.candidates, 9);
+  EXPECT_EQ(from_text(mgd + probabilistic).rankers[0].bandit.candidates, 49);
+  EXPECT_EQ(
+      from_text(mgd, {parse_override("ranker.interleaving=probabilistic")}).rankers[0].bandit.candidates,
+      49);
+  EXPECT_EQ(from_text(mgd + "candidates = 5\n" + probabilistic).rankers[0].bandit.candidates, 5);
+}
+
+TEST(ConfigurationTest, OverridesApplyToAllRankersOrOne) {
+  const std::string text = "[[ranker]]\nname = \"a\"\n[[ranker]]\nname = \"b\"\n";
+  const Configuration configuration =
+      from_text(text, {parse_override("ranker.alpha=0.5"), parse_override("ranker.b.alpha=0.9"),
+                       parse_override("protocol.rounds=7")});
+  EXPECT_EQ(configuration.rankers[0].explore.alpha, 0.5);
+  EXPECT_EQ(configuration.rankers[1].explore.alpha, 0.9);
+  EXPECT_EQ(configuration.protocol.rounds, 7);
+}
+
+TEST(ConfigurationTest, RefusesSettingsThatTheRankerIgnores) {
+  const std::string pairrank = "[[ranker]]\nkind = \"pairrank\"\n";
+  const std::string pdgd = "[[ranker]]\nkind = \"pdgd\"\n";
+  EXPECT_EQ(
+      refusal_of(pairrank + "epsilon = 0.3\n"),
+      "c.toml:3:11: 'epsilon' does not apply to ranker 'pairrank': kind \"pairrank\" has no 'epsilon', "
+      "only ranknet. Remove it, or choose another kind.");
+  EXPECT_EQ(
+      refusal_of(pairrank, {{"ranker", "", "epsilon", "0.3", "--epsilon"}}),
+      "--epsilon does not apply to ranker 'pairrank': kind \"pairrank\" has no 'epsilon', only ranknet. "
+      "Remove it, or choose another kind.");
+  EXPECT_EQ(refusal_of("[[ranker]]\ncovariance = \"diagonal\"\nform = \"primal\"\n"),
+            "c.toml:3:8: 'form' does not apply to ranker 'olranknet': it counts only with covariance = "
+            "\"full\". Remove it, or change that.");
+  // Configurations of earlier versions list the defaults of settings that do not count.
+  EXPECT_EQ(refusal_of(pairrank + "epsilon = 0.0\nwidth = 100\n"), kNoError);
+  EXPECT_EQ(refusal_of(pairrank + pdgd, {parse_override("ranker.pdgd.alpha=1")}),
+            "--set ranker.pdgd.alpha does not apply to ranker 'pdgd': kind \"pdgd\" has no 'alpha', "
+            "only pairrank, olranknet or ollambdarank. Remove it, or choose another kind.");
+}
+
+TEST(ConfigurationTest, OverridesOfAllRankersGoToThoseThatHaveTheSetting) {
+  const std::string both = "[[ranker]]\nkind = \"pairrank\"\n[[ranker]]\nkind = \"pdgd\"\n";
+  const Configuration configuration = from_text(both, {parse_override("ranker.alpha=0.5")});
+  EXPECT_EQ(configuration.rankers[0].explore.alpha, 0.5);
+  EXPECT_EQ(configuration.rankers[1].explore.alpha,
+            RankerSettings::defaults(RankerKind::kPdgd, ProtocolName::kPaper).explore.alpha);
+  EXPECT_NE(refusal_of(both, {parse_override("ranker.width=5")}), kNoError);
+}
+
+TEST(ConfigurationTest, AListOfKindsMakesOneRankerOfEach) {
+  const SettingOverride kinds = {"ranker", "", "kind", "pairrank,pdgd", "--ranker"};
+  const Configuration configuration = from_text(
+      "", {kinds, parse_override("ranker.alpha=0.5"), parse_override("ranker.pdgd.learning_rate=2")});
+  ASSERT_EQ(configuration.rankers.size(), 2U);
+  EXPECT_EQ(configuration.rankers[0].name, "pairrank");
+  EXPECT_EQ(configuration.rankers[0].explore.alpha, 0.5);
+  EXPECT_EQ(configuration.rankers[1].kind, RankerKind::kPdgd);
+  EXPECT_EQ(configuration.rankers[1].trainer.learning_rate, 2.0);
+  EXPECT_EQ(configuration.rankers[1].trainer.learning_rate_decay, 0.999977);
+  EXPECT_EQ(
+      refusal_of("[[ranker]]\n[[ranker]]\nname = \"b\"\n", {kinds}),
+      "--ranker names 2 rankers, but the file describes 2 rankers of its own: name one kind, or leave out "
+      "the file's [[ranker]] tables.");
+  EXPECT_EQ(refusal_of("", {{"ranker", "", "kind", "pairrank,pdgd,pairrank", "--ranker"}}),
+            "Two rankers are called 'pairrank'; give each [[ranker]] a unique name.");
+}
+
+TEST(ConfigurationTest, PrintedConfigurationReadsBackUnchanged) {
+  const Configuration configuration = from_text(
+      "[protocol]\nname = \"reference\"\nseeds = \"1-5\"\n[[ranker]]\nname = \"a\"\nalpha = "
+      "0.3333333333333333\n"
+      "[[ranker]]\nkind = \"mgd\"\n[data]\nsource = \"a \\\"quoted\\\" folder\"\n");
+  const std::string printed = print_configuration(configuration);
+  EXPECT_EQ(print_configuration(from_text(printed)), printed);
+}
+
+TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
+  EXPECT_EQ(refusal_of("[protocol]\nruonds = 3\n"),
+            "c.toml:2:1: Unknown key 'ruonds' in [protocol]. Did you mean 'rounds'?");
+  EXPECT_EQ(refusal_of("[protokol]\nrounds = 3\n"),
+            "c.toml:1:1: Unknown table 'protokol'. Did you mean 'protocol'?");
+  EXPECT_EQ(refusal_of("rounds = 3\n"),
+            "c.toml:1:10: 'rounds' is not in a table; put it under one of data, protocol, clicks, "
+            "groups, user, ranker, run, search, study or sweep.");
+  EXPECT_EQ(refusal_of("[ranker]\nalpha = 1\n"), "c.toml:1:1: Write this table as [[ranker]].");
+  EXPECT_EQ(refusal_of("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
+  EXPECT_EQ(refusal_of("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
+  EXPECT_EQ(refusal_of("[[ranker]]\nkind = \"pdgd\"\n[[ranker]]\nkind = \"pdgd\"\n"),
+            "Two rankers are called 'pdgd'; give each [[ranker]] a unique name.");
+  EXPECT_EQ(refusal_of("[[ranker]]\nname = \"a/b\"\n").substr(0, 23), "The ranker's name 'a/b'");
+  EXPECT_EQ(refusal_of("[protocol]\nseeds = [1, 1]\n"),
+            "protocol.seeds contains a duplicate, which would repeat a trial.");
+  EXPECT_EQ(refusal_of("[clicks]\nmodels = []\n"), "clicks.models is empty; it needs at least one value.");
+  EXPECT_EQ(refusal_of("[run]\ndevice = \"gpu\"\n"),
+            "'gpu' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list such as cuda:0-3 or "
+            "cuda:1,3.");
+}
+
+TEST(ConfigurationTest, ChecksOverrides) {
+  EXPECT_THROW(parse_override("alpha=1"), InvalidArgument);
+  EXPECT_THROW(parse_override("ranker.alpha"), InvalidArgument);
+  EXPECT_THROW(parse_override("data.x.source=1"), InvalidArgument);
+  EXPECT_EQ(refusal_of("", {parse_override("rankre.alpha=1")}),
+            "--set rankre.alpha: Unknown table 'rankre'. Did you mean 'ranker'?");
+  EXPECT_EQ(refusal_of("[[ranker]]\nkind = \"olranknet\"\n", {parse_override("ranker.olranknte.alpha=1")}),
+            "--set ranker.olranknte.alpha: Unknown ranker 'olranknte'. Did you mean 'olranknet'?");
+}
+
+TEST(ConfigurationTest, UsersInheritFromClicksAnywhereInTheFile) {
+  const Configuration configuration = from_text(
+      "[[user]]\n"
+      "name = \"mine\"\n"
+      "kind = \"dependent\"\n"
+      "click = [0, 0.5, 1]\n"
+      "stop = [0.1, 0.2, 0.3]\n"
+      "[[user]]\n"
+      "name = \"yours\"\n"
+      "click = [1, 1]\n"
+      "noise = 0.5\n"
+      "examination = [0.9]\n"
+      "[clicks]\n"
+      "models = [\"yours\", \"perfect\"]\n"
+      "kind = \"position\"\n"
+      "noise = 0.125\n"
+      "[protocol]\n"
+      "name = \"reference\"\n",
+      {parse_override("clicks.position_bias=0.75")});
+  ASSERT_EQ(configuration.users.size(), 2U);
+  const UserSettings& mine = configuration.users[0];
+  EXPECT_EQ(mine.kind, ClickKind::kDependent);
+  EXPECT_EQ(mine.click, (std::vector<double>{0.0, 0.5, 1.0}));
+  EXPECT_EQ(mine.stop, (std::vector<double>{0.1, 0.2, 0.3}));
+  EXPECT_EQ(mine.stop_draw, StopDraw::kEveryDoc);
+  EXPECT_EQ(mine.noise, 0.125);
+  const UserSettings& yours = configuration.users[1];
+  EXPECT_EQ(yours.kind, ClickKind::kPosition);
+  EXPECT_EQ(yours.noise, 0.5);
+  EXPECT_EQ(yours.position_bias, 0.75);
+  EXPECT_EQ(yours.examination, std::vector<double>{0.9});
+
+  const std::string printed = print_configuration(configuration);
+  EXPECT_EQ(print_configuration(from_text(printed)), printed);
+  EXPECT_NE(printed.find("[[user]]\nname = \"mine\""), std::string::npos);
+  EXPECT_EQ(print_configuration(from_text("")).find("[[user]]"), std::string::npos);
+}
+
+TEST(ConfigurationTest, ChecksUsers) {
+  const std::string mine = "[[user]]\nname = \"mine\"\nclick = [0, 1]\n";
+  EXPECT_EQ(refusal_of(mine), kNoError);
+  EXPECT_EQ(refusal_of(mine + mine), "Two users are named 'mine'. Give each [[user]] a unique name.");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 62),
+            "A [[user]] must not have the name of the built-in user 'perfec");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"a/b\"\nclick = [0, 1]\n").substr(0, 21),
+            "The user's name 'a/b'");
+  EXPECT_EQ(refusal_of("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"mine\"\n").substr(0, 33), "User 'mine' has no click probabil");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"mine\"\nclick = [0, 1.5]\n"),
+            "c.toml:3:9: 'click' must be at least 0 and at most 1, not 1.5.");
+  EXPECT_EQ(refusal_of("[[user]]\nclik = [0, 1]\n"),
+            "c.toml:2:1: Unknown key 'clik' in [[user]]. Did you mean 'click'?");
+  EXPECT_EQ(refusal_of("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
+  EXPECT_EQ(refusal_of(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 60),
+            "clicks.models: Unknown user 'mien'. Did you mean 'mine'? The");
+  EXPECT_EQ(refusal_of("[clicks]\ngrades = 4\n").substr(0, 29), "clicks.grades must be 2, 3 or");
+  EXPECT_EQ(refusal_of("[clicks]\ngrades = 6\n"),
+            "c.toml:2:10: 'grades' must be at least 0 and at most 5, not 6.");
+  for (const std::string path : {"user.mine.noise", "user.noise"}) {
+    try {
+      parse_override(path + "=0.5");
+      ADD_FAILURE() << path << " was accepted";
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(error.what(), "--set " + path +
+                                  ": Users can be described only in the configuration file; put the key "
+                                  "under the user's [[user]] there.");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace olrank

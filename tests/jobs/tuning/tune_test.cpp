@@ -1,0 +1,447 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "jobs/settings/configuration.h"
+#include "jobs/tuning/sweep.h"
+#include "jobs/tuning/tuning_tables.h"
+#include "jobs/tuning/winners.h"
+#include "tests/jobs/settings/configuration_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+const std::string kTwoRankers =
+    "[[ranker]]\nname = \"full\"\nkind = \"pairrank\"\n[[ranker]]\nname = \"b.2\"\nkind = \"pdgd\"\n";
+
+std::vector<std::string> names_of(const std::vector<GridPoint>& grid) {
+  std::vector<std::string> names;
+  for (const GridPoint& point : grid) names.push_back(point.settings.name);
+  return names;
+}
+
+SummaryRow row(const std::string& ranker, const std::string& user, std::int64_t fold, std::int64_t seed,
+               double offline_area, double online_area) {
+  SummaryRow row;
+  row.identity = {ranker, user, fold, seed};
+  row.offline_area = offline_area;
+  row.online_area = online_area;
+  row.offline_ndcg = offline_area + 0.125;
+  row.discounted_ndcg = 100 * online_area;
+  return row;
+}
+
+TEST(SweepTest, ReadsAndConvertsValues) {
+  const Configuration configuration = from_text(kTwoRankers +
+                                                "[sweep]\n"
+                                                "alpha = [1, 0.5]\n"
+                                                "steps = 7\n"
+                                                "refine = [true, false]\n"
+                                                "[sweep.full]\n"
+                                                "list = [\"certain\", \"blocks\"]\n"
+                                                "[sweep.\"b.2\"]\n"
+                                                "learning_rate = [2]\n");
+  ASSERT_EQ(configuration.sweep.size(), 5U);
+  EXPECT_EQ(configuration.sweep[0].ranker, "");
+  EXPECT_EQ(configuration.sweep[0].values, (std::vector<SettingValue>{1.0, 0.5}));
+  EXPECT_EQ(configuration.sweep[1].values, (std::vector<SettingValue>{std::int64_t{7}}));
+  EXPECT_EQ(configuration.sweep[2].values, (std::vector<SettingValue>{true, false}));
+  EXPECT_EQ(configuration.sweep[3].ranker, "full");
+  EXPECT_EQ(configuration.sweep[3].values,
+            (std::vector<SettingValue>{std::string("certain"), std::string("blocks")}));
+  EXPECT_EQ(configuration.sweep[4].ranker, "b.2");
+
+  const std::string printed = print_configuration(configuration);
+  EXPECT_NE(printed.find("\n[sweep.\"b.2\"]\nlearning_rate = [2.0]\n"), std::string::npos) << printed;
+  EXPECT_EQ(print_configuration(from_text(printed)), printed);
+  EXPECT_EQ(print_configuration(from_text(kTwoRankers)).find("sweep"), std::string::npos);
+}
+
+TEST(SweepTest, ErrorsNameLocationAndNearestName) {
+  EXPECT_EQ(refusal_of("[sweep]\nalpah = [1]\n"),
+            "c.toml:2:1: Unknown key 'alpah' in [sweep]. Did you mean 'alpha'?");
+  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.full]\nalpah = [1]\n"),
+            "c.toml:8:1: Unknown key 'alpah' in [sweep.full]. Did you mean 'alpha'?");
+  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.fulll]\nalpha = [1]\n"),
+            "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
+  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.fulll]\n"),
+            "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = [0.1, -1]\n"),
+            "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
+  EXPECT_EQ(refusal_of("[sweep]\nsteps = [1, 1.5]\n"),
+            "c.toml:2:9: 'steps' must be an integer, not '1.0'.");
+  EXPECT_EQ(refusal_of("[sweep]\nlist = [\"certian\"]\n"),
+            "c.toml:2:8: 'list' must be certain, blocks, blocks-certain or greedy, not 'certian'. Did you "
+            "mean 'certain'?");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = []\n"),
+            "c.toml:2:9: 'alpha' is empty; it needs at least one value to try.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = [1, 2, 1.0]\n"), "c.toml:2:9: 'alpha' contains 1.0 twice.");
+  EXPECT_EQ(refusal_of("[sweep]\nname = [\"a\"]\n"),
+            "c.toml:2:1: 'name' cannot be swept; names are generated from the swept values.");
+  EXPECT_EQ(refusal_of("[[sweep]]\nalpha = [1]\n"), "c.toml:1:1: Write this table as [sweep].");
+  EXPECT_EQ(refusal_of("[sweeep]\nalpha = [1]\n"),
+            "c.toml:1:1: Unknown table 'sweeep'. Did you mean 'sweep'?");
+}
+
+TEST(SweepTest, RefusesToSetASweptKeyOnTheCommandLine) {
+  const std::string text = kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n";
+  EXPECT_EQ(refusal_of(text, {parse_override("ranker.alpha=3")}),
+            "--set ranker.alpha: The file sweeps 'alpha' in ranker 'full'; remove the flag or the sweep.");
+  EXPECT_EQ(refusal_of(text, {parse_override("ranker.b.2.learning_rate=3")}), kNoError);
+  EXPECT_THROW(parse_override("sweep.alpha=[1, 2]"), InvalidArgument);
+}
+
+TEST(SweepTest, GridHasEveryCombination) {
+  const Configuration configuration = from_text(kTwoRankers +
+                                                "[sweep]\n"
+                                                "stop_gradient_norm = [0.1, 1]\n"
+                                                "alpha = [0.5, 0.25]\n"
+                                                "learning_rate = [3, 4]\n"
+                                                "[sweep.full]\n"
+                                                "lambda = [1e-5]\n"
+                                                "stop_gradient_norm = [7]\n");
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  EXPECT_EQ(names_of(grid), (std::vector<std::string>{"full+stop_gradient_norm=7+alpha=0.5+lambda=1e-05",
+                                                      "full+stop_gradient_norm=7+alpha=0.25+lambda=1e-05",
+                                                      "b.2+learning_rate=3", "b.2+learning_rate=4"}));
+  EXPECT_EQ(grid[1].ranker, "full");
+  EXPECT_EQ(grid[1].settings.trainer.stop_gradient_norm, 7.0);
+  EXPECT_EQ(grid[1].settings.explore.alpha, 0.25);
+  EXPECT_EQ(grid[1].settings.posterior.lambda, 1e-5);
+  EXPECT_EQ(grid[1].settings.trainer.steps, configuration.rankers[0].trainer.steps);
+  EXPECT_EQ(grid[3].settings.trainer.learning_rate_decay, 0.999977);
+}
+
+TEST(SweepTest, RefusesSettingsThatNoneOfTheRankersHas) {
+  EXPECT_EQ(
+      refusal_of(kTwoRankers + "[sweep]\nwidth = [8, 16]\n"),
+      "c.toml:8:1: 'width' does not apply to ranker 'b.2': it counts only with network = \"mlp\". Remove "
+      "it, or change that.");
+  EXPECT_EQ(
+      refusal_of(kTwoRankers + "[sweep.full]\nepsilon = [0.1, 0.2]\n"),
+      "c.toml:8:1: 'epsilon' does not apply to ranker 'full': kind \"pairrank\" has no 'epsilon', only "
+      "ranknet. Remove it, or choose another kind.");
+  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep]\nwidth = [8, 16]\nnetwork = [\"linear\", \"mlp\"]\n"),
+            kNoError);
+}
+
+const std::string kRanges =
+    "[[ranker]]\nname = \"full\"\nkind = \"pairrank\"\n[[ranker]]\nname = \"b\"\nkind = \"olranknet\"\n"
+    "[sweep]\nalpha = { from = 0.01, to = 10, scale = \"log\" }\n"
+    "[sweep.b]\nwidth = { from = 4, to = 7 }\nlist = [\"certain\", \"blocks\"]\n";
+
+TEST(RandomSearch, DrawsFromRangesAndLists) {
+  const Configuration configuration = from_text(kRanges, {parse_override("search.draws=400")});
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  int points = 0;
+  int below_one_tenth = 0;
+  std::map<std::int64_t, int> widths;
+  std::map<ListRule, int> lists;
+  for (const GridPoint& point : grid) {
+    const double alpha = point.settings.explore.alpha;
+    EXPECT_TRUE(alpha >= 0.01 && alpha <= 10.0) << alpha;
+    EXPECT_LE(fmt::format("{}", alpha).size(), 6U) << "three digits: " << alpha;
+    if (point.ranker == "full") continue;
+    ++points;
+    below_one_tenth += alpha < 0.1 ? 1 : 0;
+    ++widths[point.settings.network.width];
+    ++lists[point.settings.explore.list];
+  }
+  // A third of the range's logarithm, with a deviation of 9.4: four of them.
+  EXPECT_NEAR(below_one_tenth, points / 3, 38);
+  EXPECT_EQ(widths.size(), 4U);
+  for (const auto& [width, count] : widths) EXPECT_NEAR(count, points / 4, 35) << width;  // deviation 8.7
+  EXPECT_NEAR(lists[ListRule::kBlocks], points / 2, 40);                                  // deviation 10
+}
+
+TEST(RandomSearch, IsReproducibleAndGrows) {
+  const auto values = [](const std::string& text, const std::vector<SettingOverride>& overrides) {
+    std::vector<double> alphas;
+    for (const GridPoint& point : grid_of(from_text(text, overrides))) {
+      if (point.ranker == "full") alphas.push_back(point.settings.explore.alpha);
+    }
+    return alphas;
+  };
+  const std::vector<double> ten = values(kRanges, {parse_override("search.draws=10")});
+  EXPECT_EQ(ten.size(), 10U);
+  EXPECT_EQ(values(kRanges, {parse_override("search.draws=10")}), ten);
+  EXPECT_NE(values(kRanges, {parse_override("search.draws=10"), parse_override("search.seed=2")}), ten);
+  // Neither more draws nor further axes change the first ones.
+  std::vector<double> more = values(kRanges + "[sweep.full]\nlambda = { from = 1, to = 2 }\n",
+                                    {parse_override("search.draws=15")});
+  more.resize(10);
+  EXPECT_EQ(more, ten);
+}
+
+TEST(RandomSearch, RangesReadBackAndAreChecked) {
+  const Configuration configuration = from_text(kRanges + "[search]\ndraws = 3\nseed = 7\n");
+  const std::string printed = print_configuration(configuration);
+  EXPECT_NE(printed.find("alpha = { from = 0.01, to = 10, scale = \"log\" }\n"), std::string::npos)
+      << printed;
+  EXPECT_NE(printed.find("[search]\ndraws = 3\nseed = 7\n"), std::string::npos) << printed;
+  EXPECT_EQ(print_configuration(from_text(printed)), printed);
+  EXPECT_EQ(
+      message_of<InvalidArgument>([] { grid_of(from_text(kRanges)); }),
+      "The sweep of ranker 'full' has a range for 'alpha': say how many points to draw, --draws 20, or "
+      "list its values.");
+  EXPECT_EQ(
+      refusal_of("[sweep]\nalpha = { from = 1, to = 0.5 }\n"),
+      "c.toml:2:9: The range of 'alpha' needs 'from' and a larger 'to', such as { from = 0.01, to = 10 }.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = 0, to = 0.5, scale = \"log\" }\n"),
+            "c.toml:2:9: With scale = \"log\", 'from' must be above 0, not 0.");
+  EXPECT_EQ(refusal_of("[sweep]\nlist = { from = 0, to = 1 }\n"),
+            "c.toml:2:8: 'list' is no number, so it has no range; list its values.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = -1, to = 1 }\n"),
+            "c.toml:2:18: 'alpha' must be at least 0, not -1.0.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = 0, to = 1, step = 1 }\n"),
+            "c.toml:2:29: A range has from, to and scale, not 'step'.");
+}
+
+TEST(SweepTest, RefusesPointsThatIgnoreAValue) {
+  const Configuration configuration =
+      from_text("[sweep]\ncovariance = [\"full\", \"diagonal\"]\nform = [\"dual\", \"primal\"]\n");
+  EXPECT_EQ(
+      message_of<InvalidArgument>([&] { grid_of(configuration); }),
+      "Grid point 'olranknet+covariance=diagonal+form=dual': 'form' does not apply: it counts only with "
+      "covariance = \"full\". Remove it, or change that; or sweep it in a ranker of its own.");
+}
+
+TEST(SweepTest, RankersWithoutASweepHaveNoGridPoint) {
+  const Configuration configuration = from_text(kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n");
+  EXPECT_EQ(names_of(grid_of(configuration)), (std::vector<std::string>{"full+alpha=1", "full+alpha=2"}));
+}
+
+TEST(SweepTest, PointNamesAreUniqueFolderNames) {
+  const std::string long_name(95, 'x');
+  const Configuration configuration =
+      from_text("[[ranker]]\nname = \"" + long_name + "\"\n[sweep]\nalpha = [1, 2, 3]\nlambda = [1, 2]\n");
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  std::set<std::string> names;
+  for (const GridPoint& point : grid) {
+    EXPECT_LE(point.settings.name.size(), 100U);
+    names.insert(point.settings.name);
+  }
+  EXPECT_EQ(names.size(), 6U);
+
+  const std::vector<GridPoint> clashing =
+      grid_of(from_text("[[ranker]]\nname = \"a\"\n[[ranker]]\nname = \"a+alpha=1\"\n"
+                        "[sweep.a]\nalpha = [1]\nlambda = [2]\n[sweep.\"a+alpha=1\"]\nlambda = [2]\n"));
+  EXPECT_EQ(names_of(clashing), (std::vector<std::string>{"a+alpha=1+lambda=2", "a+alpha=1+lambda=2+2"}));
+}
+
+TEST(SweepTest, RefusesHugeGrids) {
+  std::string text = "[sweep]\n";
+  for (const std::string key :
+       {"lambda", "slack", "alpha", "learning_rate", "stop_gradient_norm", "learning_rate_decay"}) {
+    text += key + " = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.15]\n";
+  }
+  EXPECT_THROW(grid_of(from_text(text)), InvalidArgument);
+}
+
+/// Two points of one ranker on two folds, with two users and two seeds. All numbers are sums of powers of
+/// two, so the means are exact.
+class ChoiceTest : public ::testing::Test {
+ protected:
+  ChoiceTest() : grid_(grid_of(configuration_)) {
+    for (const std::int64_t fold : {1, 2}) {
+      for (const std::string user : {"perfect", "informational"}) {
+        for (const std::int64_t seed : {1, 2}) {
+          const double spread = seed == 1 ? 0.0625 : -0.0625;
+          // The second point is better only on fold 2 with the noisy user, and worse on average.
+          const bool odd = fold == 2 && user == "informational";
+          rows_.push_back(row("full+alpha=1", user, fold, seed, 0.5 + spread, 0.25 - spread));
+          rows_.push_back(
+              row("full+alpha=2", user, fold, seed, (odd ? 0.75 : 0.25) + spread, 0.5 + spread));
+        }
+      }
+    }
+  }
+
+  std::vector<TriedPoint> choose_by(SweepCriterion by, ChoicePer per) const {
+    return choose(grid_, rows_, matrix_of(configuration_), {by, per});
+  }
+
+  Configuration configuration_ =
+      from_text(kTwoRankers +
+                "[sweep.full]\nalpha = [1, 2]\n[data]\nfolds = [1, 2]\n[protocol]\nseeds = [1, 2]\n"
+                "[clicks]\nmodels = [\"perfect\", \"informational\"]\n");
+  std::vector<GridPoint> grid_;
+  std::vector<SummaryRow> rows_;
+};
+
+TEST_F(ChoiceTest, ChoosesTheLargestMeanArea) {
+  const auto offline = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
+  ASSERT_EQ(offline.size(), 2U);
+  EXPECT_EQ(offline[0].moments.trials, 8);
+  EXPECT_EQ(offline[0].moments.offline_area.mean, 0.5);
+  EXPECT_EQ(offline[1].moments.offline_area.mean, 0.375);
+  EXPECT_EQ(offline[1].moments.discounted_ndcg.mean, 50.0);
+  // Eight values at a distance of 1/16 from their mean: 8/256/7.
+  EXPECT_DOUBLE_EQ(offline[0].moments.offline_area.deviation, std::sqrt(8.0 / 256.0 / 7.0));
+  EXPECT_TRUE(offline[0].chosen);
+  EXPECT_FALSE(offline[1].chosen);
+  const auto online = choose_by(SweepCriterion::kOnline, ChoicePer::kRanker);
+  EXPECT_FALSE(online[0].chosen);
+  EXPECT_TRUE(online[1].chosen);
+}
+
+TEST_F(ChoiceTest, ChoosesPerFoldAndUser) {
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser);
+  ASSERT_EQ(tried.size(), 8U);
+  for (const TriedPoint& one : tried) {
+    EXPECT_EQ(one.moments.trials, 2);
+    const bool odd = *one.place == FoldAndUser{2, "informational"};
+    EXPECT_EQ(one.chosen, one.point == (odd ? 1U : 0U));
+  }
+
+  const std::vector<Winner> winners =
+      winners_of(configuration_, grid_, tried, {SweepCriterion::kOffline, ChoicePer::kFoldAndUser});
+  ASSERT_EQ(winners.size(), 8U);  // four per ranker
+  const std::vector<TestRanker> rankers = test_rankers(winners);
+  ASSERT_EQ(rankers.size(), 3U);
+  EXPECT_EQ(rankers[0].settings.name, "full");
+  EXPECT_EQ(rankers[0].settings.explore.alpha, 1.0);
+  EXPECT_EQ(rankers[0].places.size(), 3U);
+  EXPECT_EQ(rankers[1].settings.name, "full");
+  EXPECT_EQ(rankers[1].settings.explore.alpha, 2.0);
+  EXPECT_EQ(rankers[1].places, (std::vector<FoldAndUser>{{2, "informational"}}));
+  EXPECT_EQ(rankers[2].settings.name, "b.2");
+  EXPECT_EQ(rankers[2].places.size(), 4U);
+
+  const auto chosen = chosen_configurations(configuration_, winners, "o");
+  ASSERT_EQ(chosen.size(), 4U);
+  EXPECT_EQ(chosen[3].file, "config-fold2-informational.toml");
+  EXPECT_EQ(chosen[3].configuration.data.folds, std::vector<std::int64_t>{2});
+  EXPECT_EQ(chosen[3].configuration.clicks.models, std::vector<std::string>{"informational"});
+  EXPECT_EQ(chosen[3].configuration.rankers[0].explore.alpha, 2.0);
+  EXPECT_EQ(chosen[0].configuration.rankers[0].explore.alpha, 1.0);
+}
+
+TEST_F(ChoiceTest, ChosenConfigurationReadsBack) {
+  const ChoiceRule rule;
+  const auto winners =
+      winners_of(configuration_, grid_, choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), rule);
+  const auto chosen = chosen_configurations(configuration_, winners, "o/test");
+  ASSERT_EQ(chosen.size(), 1U);
+  EXPECT_EQ(chosen[0].file, "config.toml");
+  const std::string printed = print_configuration(chosen[0].configuration);
+  const Configuration again = from_text(printed);
+  EXPECT_EQ(print_configuration(again), printed);
+  EXPECT_TRUE(again.sweep.empty());
+  EXPECT_EQ(again.data.evaluate, EvaluationPart::kTest);
+  EXPECT_EQ(again.run.out, "o/test");
+  ASSERT_EQ(again.rankers.size(), 2U);
+  EXPECT_EQ(again.rankers[0].name, "full");
+  EXPECT_EQ(again.rankers[0].explore.alpha, 1.0);
+  EXPECT_EQ(again.rankers[1].name, "b.2");
+}
+
+TEST_F(ChoiceTest, ChoosesTheBestWorstCase) {
+  // Random orders have 0.125. The first point ends at 0.625 ± 1/16 everywhere. The second one has the
+  // better mean, but ends below random on fold 2 with the noisy user.
+  for (SummaryRow& one : rows_) {
+    one.random_offline_ndcg = 0.125;
+    const bool odd = one.identity.fold == 2 && one.identity.user == "informational";
+    if (one.identity.ranker == "full+alpha=2") one.offline_ndcg = odd ? 0.0625 : 1.0;
+  }
+  const auto tried = choose_by(SweepCriterion::kWorst, ChoicePer::kRanker);
+  EXPECT_TRUE(tried[0].chosen);
+  // Two seeds at 0.5625 and 0.6875: the 10th percentile is 0.575. The best mean is 1 where that is
+  // smallest.
+  EXPECT_DOUBLE_EQ(tried[0].worst_gain, (0.575 - 0.125) / (1.0 - 0.125));
+  EXPECT_DOUBLE_EQ(tried[1].worst_gain, (0.0625 - 0.125) / (0.625 - 0.125));
+  const auto each = choose_by(SweepCriterion::kWorst, ChoicePer::kFoldAndUser);
+  for (const TriedPoint& one : each)
+    EXPECT_EQ(one.chosen, one.point == (*one.place == FoldAndUser{2, "informational"} ? 0U : 1U));
+  const ChoiceRule rule{SweepCriterion::kWorst, ChoicePer::kRanker};
+  const auto winners = winners_of(configuration_, grid_, tried, rule);
+  EXPECT_NE(winners_text(configuration_, winners, rule).find("worst gain on vali"), std::string::npos);
+  EXPECT_NE(winners_json(configuration_, winners, rule).find("\"worst_gain\": 0.51428"), std::string::npos);
+}
+
+TEST_F(ChoiceTest, WorstCaseNeedsTheFiguresOfRandomOrders) {
+  EXPECT_THROW(choose_by(SweepCriterion::kWorst, ChoicePer::kRanker), Error);
+}
+
+TEST_F(ChoiceTest, ChoosesTheFirstPointOnTies) {
+  for (SummaryRow& one : rows_) one.offline_area = 0.5;
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
+  EXPECT_TRUE(tried[0].chosen);
+  EXPECT_FALSE(tried[1].chosen);
+}
+
+TEST_F(ChoiceTest, SkipsIncompletePoints) {
+  rows_.erase(rows_.begin());  // a trial of the better point
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
+  std::erase_if(rows_, [](const SummaryRow& one) { return one.identity.seed == 2; });
+  EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), Error);
+  EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser), Error);
+}
+
+TEST_F(ChoiceTest, SkipsPointsWithNaNAreas) {
+  for (SummaryRow& one : rows_) {
+    if (one.identity.ranker == "full+alpha=1") one.offline_area = std::numeric_limits<double>::quiet_NaN();
+  }
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
+}
+
+TEST_F(ChoiceTest, IgnoresTrialsOutsideTheMatrix) {
+  rows_.push_back(row("full+alpha=2", "perfect", 1, 3, 99.0, 99.0));
+  rows_.push_back(row("full+alpha=2", "perfect", 3, 1, 99.0, 99.0));
+  rows_.push_back(row("full+alpha=2", "navigational", 1, 1, 99.0, 99.0));
+  rows_.push_back(row("full+alpha=9", "perfect", 1, 1, 99.0, 99.0));
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[0].chosen);
+}
+
+TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
+  const std::string table = tuning_csv(configuration_, grid_, tried);
+  EXPECT_EQ(table.substr(0, table.find('\n')),
+            "ranker,point,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"
+            "offline_ndcg@10,offline_ndcg@10_sd,cndcg@10,cndcg@10_sd,chosen,worst_gain");
+  EXPECT_NE(table.find("\nfull,full+alpha=1,1,8,0.5,"), std::string::npos) << table;
+  EXPECT_NE(table.find(",1,\nfull,full+alpha=2,2,8,0.375,"), std::string::npos) << table;
+
+  const ChoiceRule rule;
+  std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule);
+  winners[0].test = trial_moments({row("full", "perfect", 1, 1, 0.5, 0.25)}, "full", std::nullopt);
+  winners[1].test = trial_moments({}, "b.2", std::nullopt);
+  EXPECT_EQ(winners_csv(configuration_, winners),
+            "ranker,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"
+            "offline_ndcg@10,offline_ndcg@10_sd,cndcg@10,cndcg@10_sd\n"
+            "full,1,1,0.5,,0.25,,0.625,,25,\n"
+            "b.2,,0,,,,,,,,\n");
+  const std::string text = winners_text(configuration_, winners, rule);
+  EXPECT_NE(text.find("alpha = 1"), std::string::npos);
+  EXPECT_NE(text.find("0.6250"), std::string::npos);
+}
+
+TEST(EdgeNotesTest, NotesValuesAtTheEdgeOfThreeOrMore) {
+  const Configuration configuration = from_text(
+      "[[ranker]]\nname = \"a\"\n[sweep]\n"
+      "alpha = [0.5, 1, 0.1]\nlambda = [1, 2]\nsteps = [5, 10, 20]\n"
+      "list = [\"certain\", \"blocks\", \"greedy\"]\n");
+  const std::vector<SweepAxis> axes = axes_of(configuration.sweep, configuration.rankers.front());
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  const auto point_with = [&](double alpha, std::int64_t steps) {
+    for (const GridPoint& point : grid) {
+      if (point.settings.explore.alpha == alpha && point.settings.trainer.steps == steps) return point;
+    }
+    return GridPoint{};
+  };
+  using Notes = std::vector<std::string>;
+  EXPECT_EQ(edge_notes(point_with(0.5, 10), axes), Notes{});
+  EXPECT_EQ(edge_notes(point_with(1, 10), axes), Notes{"alpha = 1 is the largest value tried"});
+  EXPECT_EQ(edge_notes(point_with(0.1, 20), axes),
+            (Notes{"alpha = 0.1 is the smallest value tried", "steps = 20 is the largest value tried"}));
+}
+
+}  // namespace
+}  // namespace olrank

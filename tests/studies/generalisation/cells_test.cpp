@@ -1,0 +1,187 @@
+// Rows of cells against slow, obvious computations, and the constants of the theorems.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "studies/generalisation/cell_store.h"
+#include "studies/generalisation/fits.h"
+#include "studies/generalisation/generalisation_plan.h"
+#include "studies/generalisation/list_source.h"
+#include "studies/generalisation/study_losses.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+TEST(GeneralisationTheory, CountsTheMostPairs) {
+  for (const int most_grade : {1, 2, 4}) {
+    for (std::int64_t docs = 1; docs <= 12; ++docs) {
+      std::int64_t pairs = 0;  // with the grades spread evenly
+      for (std::int64_t i = 0; i < docs; ++i) {
+        for (std::int64_t j = 0; j < i; ++j) pairs += i % (most_grade + 1) != j % (most_grade + 1) ? 1 : 0;
+      }
+      EXPECT_EQ(most_pairs(docs, most_grade), pairs) << docs << " " << most_grade;
+    }
+  }
+  EXPECT_EQ(theorem_slopes(study_loss("listnet", 4).form, 100), 2.0);
+  EXPECT_EQ(theorem_slopes(study_loss("ranksvm", 1).form, 100), 2.0 * 50 * 50);
+  EXPECT_EQ(theorem_slopes(study_loss("ranksvm-mean", 4).form, 100), 2.0);
+}
+
+TEST(GeneralisationTheory, PenaltyMinimisesTheBoundItComesFrom) {
+  const double g = 2.0;
+  const double w = 5.0;
+  const double n = 200.0;
+  const auto bound = [&](double lambda) {
+    return 0.5 * lambda * w * w + 4.0 * (lambda * w + g) * (lambda * w + g) / (lambda * n);
+  };
+  const double best = theorem_penalty(g, w, 200);
+  EXPECT_LT(bound(best), bound(0.99 * best));
+  EXPECT_LT(bound(best), bound(1.01 * best));
+}
+
+TEST(GeneralisationTheory, SmoothStepIsThatOfThePaper) {
+  const double h = 1.5;
+  const double w = 2.5;
+  const double risk = 0.2;
+  const double n = 300.0;
+  const double step = smooth_step(h, w, risk, 300);
+  EXPECT_NEAR(step, w / (4 * h * w + 2 * std::sqrt(4 * h * h * w * w + 2 * h * risk * n)), 1e-12);
+  EXPECT_NEAR(smooth_step(h, w, 0.0, 300), 1.0 / (8.0 * h), 1e-12);
+}
+
+/// ListNet's loss of one query, term by term.
+double obvious_listnet(const FeatureMatrix& docs, std::span<const std::uint8_t> grades,
+                       std::span<const double> w) {
+  double score_sum = 0.0;
+  double grade_sum = 0.0;
+  std::vector<double> scores;
+  for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+    double score = 0.0;
+    for (std::size_t k = 0; k < w.size(); ++k) score += w[k] * double{docs.doc(doc)[k]};
+    scores.push_back(score);
+    score_sum += std::exp(score);
+    grade_sum += std::exp(static_cast<double>(grades[doc]));
+  }
+  double loss = 0.0;
+  for (std::size_t doc = 0; doc < scores.size(); ++doc)
+    loss -= std::exp(static_cast<double>(grades[doc])) / grade_sum * (scores[doc] - std::log(score_sum));
+  return loss;
+}
+
+double obvious_mean(const Dataset& data, std::span<const double> w) {
+  double sum = 0.0;
+  for (std::int64_t query = 0; query < data.queries(); ++query)
+    sum += obvious_listnet(data.features_of(query), data.grades_of(query), w);
+  return sum / static_cast<double>(data.queries());
+}
+
+/// Gradient descent on mean loss + λ/2 ‖w‖² with differences in place of gradients.
+std::vector<double> obvious_fit(const Dataset& data, double penalty) {
+  std::vector<double> w(data.features(), 0.0);
+  const auto objective = [&] {
+    double squares = 0.0;
+    for (const double entry : w) squares += entry * entry;
+    return obvious_mean(data, w) + 0.5 * penalty * squares;
+  };
+  for (int step = 0; step < 400; ++step) {
+    std::vector<double> gradient(w.size());
+    for (std::size_t k = 0; k < w.size(); ++k) {
+      const double at = w[k];
+      w[k] = at + 1e-5;
+      const double above = objective();
+      w[k] = at - 1e-5;
+      gradient[k] = (above - objective()) / 2e-5;
+      w[k] = at;
+    }
+    for (std::size_t k = 0; k < w.size(); ++k) w[k] -= gradient[k] / (1.0 + penalty);
+  }
+  return w;
+}
+
+TEST(GeneralisationCells, GapsAreThoseOfAnObviousComputation) {
+  GeneralisationSizes sizes;
+  sizes.features = 3;
+  sizes.queries = {4, 8};
+  sizes.held_out = 100;
+  sizes.held_out_docs = 500;
+  const std::vector<CellRow> rows = list_length_rows(sizes, 4, "query", 7);
+  EXPECT_EQ(rows.size(), 10U);  // five losses, two numbers of queries
+
+  ListRecipe recipe;
+  recipe.docs = 4;
+  recipe.features = 3;
+  for (const std::int64_t n : {4, 8}) {
+    const Dataset a = ListSource(recipe, study_key(7, StudyDraw::kSample)).queries(0, n);
+    const Dataset b = ListSource(recipe, study_key(7, StudyDraw::kTwin)).queries(0, n);
+    const double penalty = std::sqrt(4.0 * 2.0 * 2.0 / static_cast<double>(n)) /
+                           std::sqrt(25.0 / 2.0 + 100.0 / static_cast<double>(n));
+    const std::vector<double> of_a = obvious_fit(a, penalty);
+    const std::vector<double> of_b = obvious_fit(b, penalty);
+    const double gap = 0.5 * (obvious_mean(b, of_a) - obvious_mean(a, of_a) + obvious_mean(a, of_b) -
+                              obvious_mean(b, of_b));
+    double risk = 0.0;
+    for (const CellRow& row : rows) {
+      if (row.label("loss") != "listnet" || row.value("n") != static_cast<double>(n)) continue;
+      // The fits end at a gradient of 2e-4, which leaves of the gap's differences at most about
+      // 2e-4 · ‖w_A − w_B‖ ≈ 1e-4.
+      EXPECT_NEAR(row.value("gap"), gap, 2e-4);
+      EXPECT_NEAR(row.value("bound"), 2.0 * 5.0 * std::sqrt(2.0 / static_cast<double>(n)), 1e-12);
+      const auto held_out = static_cast<std::int64_t>(row.value("held_out"));
+      risk = obvious_mean(ListSource(recipe, study_key(7, StudyDraw::kHeldOut)).queries(0, held_out), of_a);
+      EXPECT_NEAR(row.value("plain_gap"), risk - obvious_mean(a, of_a), 5e-4);
+      EXPECT_GT(row.value("held_out_error"), 0.0);
+    }
+    EXPECT_NE(risk, 0.0);
+  }
+}
+
+TEST(GeneralisationCells, ExcessRiskIsNeverNegative) {
+  GeneralisationSizes sizes = GeneralisationSizes::small();
+  sizes.population = 300;
+  sizes.online = {20, 200};
+  const auto rows = excess_risk_rows(sizes, "listnet", 2);
+  EXPECT_EQ(rows.size(), 8U);
+  for (const CellRow& row : rows) EXPECT_GT(row.value("excess"), -1e-7) << row.label("algorithm");
+}
+
+TEST(GeneralisationCells, PairsOfLongListsAreLeftOutWhereTheyCostTooMuch) {
+  GeneralisationSizes sizes = GeneralisationSizes::small();
+  sizes.most_pair_work = 50.0 * 5 * 5;
+  std::map<std::string, int> rows;
+  for (const CellRow& row : list_length_rows(sizes, 5, "document", 1)) ++rows[row.label("loss")];
+  EXPECT_EQ(rows["listnet"], 2);
+  EXPECT_EQ(rows["ranksvm"], 1);
+}
+
+TEST(CellStore, ReadsBackWhatItWrote) {
+  const TemporaryFolder folder;
+  const CellStore store(folder.path());
+  GeneralisationCell cell;
+  cell.experiment = 'B';
+  cell.setting = "m5";
+  cell.seed = 4;
+  cell.recipe = "of these sizes";
+  EXPECT_FALSE(store.has_any());
+  store.write(cell, {{{{"loss", "listnet"}}, {{"m", 5.0}, {"gap", 0.1 + 0.2}, {"none", std::nan("")}}}});
+  EXPECT_TRUE(store.has(cell));
+  const auto rows = store.read(cell);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].label("loss"), "listnet");
+  EXPECT_EQ(rows[0].value("gap"), 0.1 + 0.2);
+  EXPECT_TRUE(std::isnan(rows[0].value("none")));
+  cell.recipe = "of other sizes";
+  EXPECT_THROW(store.read(cell), InvalidArgument);
+  write_file_atomically(folder / "cells/B-m5-seed4.json", "[");
+  EXPECT_THROW(store.read(cell), IoError);
+  write_file_atomically(folder / "cells/mine.json", "{}");
+  store.clear();
+  EXPECT_FALSE(store.has(cell));
+  EXPECT_TRUE(std::filesystem::exists(folder / "cells/mine.json"));
+}
+
+}  // namespace
+}  // namespace olrank

@@ -144,7 +144,12 @@ class GlooTransport : public RankTransport {
       options->threads = 1;
       group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store_, place.rank, place.ranks, options);
       watch_ = std::make_unique<Watch>(place, when_lost);
+      // A rank that refuses the run ends at once: by then, the others have joined and refuse it as well.
+      const std::byte mine{};
+      std::vector<std::byte> all(place.ranks);
+      GlooTransport::all_gather({&mine, 1}, all);
     } catch (const std::exception& error) {
+      leave_broken_group();
       throw RankLost(fmt::format(
           "Rank {} could not join the {} ranks at {}:{} within {} seconds: {}. Start every rank "
           "with the same WORLD_SIZE, MASTER_ADDR and MASTER_PORT.",
@@ -153,8 +158,7 @@ class GlooTransport : public RankTransport {
   }
   ~GlooTransport() override {
     watch_.reset();
-    // Its destructor would wait for an exchange that never completes.
-    if (broken_) group_.release();
+    leave_broken_group();
   }
 
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -186,6 +190,11 @@ class GlooTransport : public RankTransport {
       }
       if (const std::string lost = watch_->lost(); !lost.empty()) report(lost);
     }
+  }
+
+  /// The group's destructor would wait for an exchange that never completes.
+  void leave_broken_group() {
+    if (broken_) group_.release();
   }
 
   [[noreturn]] void report(const std::string& what) {

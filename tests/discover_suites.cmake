@@ -1,8 +1,9 @@
 # After each link of a test binary: writes one CTest test for each of its GoogleTest suites, so that a suite loads
 # LibTorch once and not once for each of its cases. TOGETHER makes one test of all suites that are neither SLOW nor
-# named by FLAVOUR: loading LibTorch takes 0.2 s, which is longer than most suites.
-# Takes BINARY, OUTPUT, PREFIX, LABELS, SLOW (suites that are not fast), FLAVOUR (suites with this label, or ALL), BUDGET
-# (seconds of a suite), BUDGETS (suite=seconds;…), SLOWER (a factor of all budgets) and FOLDER.
+# named by FLAVOUR or WAITS, and one of those named by WAITS alone: loading LibTorch takes 0.2 s, which is longer than
+# most suites.
+# Takes BINARY, OUTPUT, PREFIX, LABELS, SLOW (suites that are not fast), FLAVOUR (suites with this label, or ALL), WAITS
+# (suites with this label), BUDGET (seconds of a suite), BUDGETS (suite=seconds;…), SLOWER (a factor of all budgets) and FOLDER.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${BINARY} --gtest_list_tests WORKING_DIRECTORY ${FOLDER} OUTPUT_VARIABLE listed
   RESULT_VARIABLE status)
@@ -19,6 +20,7 @@ endfunction()
 
 file(WRITE ${OUTPUT} "")
 set(together "")
+set(together_waits "")
 foreach(suite IN LISTS suites)
   string(REGEX REPLACE "^\n?([^ ]*)\\..*" "\\1" suite "${suite}")
   set(labels "${LABELS};fast")
@@ -28,6 +30,11 @@ foreach(suite IN LISTS suites)
   if(FLAVOUR STREQUAL "ALL" OR suite IN_LIST FLAVOUR)
     string(APPEND labels ";flavour")
   endif()
+  set(waits "")
+  string(REGEX REPLACE "^.*/([^/]*)/?.*$" "\\1" plain "${suite}")
+  if(suite IN_LIST WAITS OR plain IN_LIST WAITS)
+    set(waits ";waits")
+  endif()
   set(seconds ${BUDGET})
   foreach(budget IN LISTS BUDGETS)
     if(budget MATCHES "^(.*)=([0-9]+)$" AND suite STREQUAL CMAKE_MATCH_1)
@@ -35,13 +42,21 @@ foreach(suite IN LISTS suites)
     endif()
   endforeach()
   if(TOGETHER AND labels STREQUAL "${LABELS};fast" AND seconds EQUAL BUDGET)
-    list(APPEND together "${suite}.*")
+    if(waits)
+      list(APPEND together_waits "${suite}.*")
+    else()
+      list(APPEND together "${suite}.*")
+    endif()
   else()
-    write_test(${suite} "${suite}.*" "${labels}" ${seconds})
+    write_test(${suite} "${suite}.*" "${labels}${waits}" ${seconds})
   endif()
 endforeach()
+get_filename_component(name ${BINARY} NAME)
 if(together)
-  get_filename_component(name ${BINARY} NAME)
   list(JOIN together ":" filter)
   write_test(${name} "${filter}" "${LABELS};fast" ${BUDGET})
+endif()
+if(together_waits)
+  list(JOIN together_waits ":" filter)
+  write_test(${name}_waits "${filter}" "${LABELS};fast;waits" ${BUDGET})
 endif()

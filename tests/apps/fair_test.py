@@ -64,10 +64,8 @@ class Fairness(unittest.TestCase):
                    "--eval-every", "100", "--out", str(self.root / "killed"), *arguments,
                    "--run-checkpoint-every", "20"]
         killed = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        checkpoints = self.root / "killed" / "trials" / "pairrank" / "informational" / "fold1" / "seed1" / "checkpoints"
-        for _ in range(2000):
-            if killed.poll() is not None or (checkpoints.is_dir() and any(checkpoints.iterdir())):
-                break
+        checkpoint = self.root / "killed/trials/pairrank/informational/fold1/seed1/checkpoint/state.safetensors"
+        while killed.poll() is None and not checkpoint.exists():
             time.sleep(0.005)
         killed.send_signal(signal.SIGKILL)
         killed.wait()

@@ -1,8 +1,10 @@
 """`olrank run --share-members`: several processes give the bits of one, and stop together."""
 
+import contextlib
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -21,9 +23,13 @@ LONG = "100000"  # rounds of a run that a test ends
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """Below those that the system gives to connections: one of these could take the port before the first rank does."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(first // 2, first)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 class Ranks:
@@ -66,7 +72,7 @@ def curve(out, seed=1):
 def wait_for_points(out, count, process):
     while len(curve(out)) < count:
         assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.05)
+        time.sleep(0.01)
 
 
 @unittest.skipUnless(has_gloo(), "this olrank was built without Gloo")
@@ -112,14 +118,14 @@ class SharedRun(unittest.TestCase):
         self.check_equal(self.run_ranks("shared", 2, *settings), self.run_whole("whole", *settings))
 
     def test_a_signal_to_one_rank_stops_all_and_any_number_continues(self):
-        settings = [*TRIAL, "--rounds", 400]
+        settings = [*TRIAL, "--rounds", 1200]
         out = self.root / "shared"
         ranks = Ranks(3, *settings, "--out", out)
         wait_for_points(out, 2, ranks.processes[0])
         ranks.signal(1, signal.SIGTERM)
         for code, said in ranks.ends():
             self.assertEqual(code, 143, said)
-        self.assertLess(len(curve(out)), 17)
+        self.assertLess(len(curve(out)), 49)
         self.run_ranks("shared", 2, *settings, "--resume")
         self.check_equal(out, self.run_whole("whole", *settings))
 
@@ -132,7 +138,7 @@ class SharedRun(unittest.TestCase):
             began = time.monotonic()
             ranks.signal(victim, signal.SIGKILL)
             ends = ranks.ends()
-            self.assertLess(time.monotonic() - began, 30)
+            self.assertLess(time.monotonic() - began, 60)
             for code, said in ends[:victim] + ends[victim + 1:]:
                 self.assertEqual(code, 1, said)
                 self.assertIn("so this run ends", said)
@@ -149,7 +155,7 @@ class SharedRun(unittest.TestCase):
         ranks.signal(1, signal.SIGSTOP)
         code = ranks.processes[0].wait(timeout=60)
         self.assertEqual(code, 1)
-        self.assertLess(time.monotonic() - began, 30)
+        self.assertLess(time.monotonic() - began, 60)
         ranks.signal(1, signal.SIGKILL)
         self.assertIn("rank 1 has not been heard of for 15 seconds", ranks.ends()[0][1])
 

@@ -92,9 +92,7 @@ def test_ctrl_c_keeps_a_checkpoint(tmp_path):
     )
     process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     curve = tmp_path / "out/trials/olranknet/navigational/fold1/seed1/curve.jsonl"
-    for _ in range(600):
-        if curve.exists() and curve.stat().st_size > 0:
-            break
+    while process.poll() is None and not (curve.exists() and curve.stat().st_size > 0):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

@@ -157,6 +157,8 @@ TEST(Learner, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
     fill(log, number, number);
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
   }
+  for (int time = 0; time < 2000 && LargeRanker::frozen < 2; ++time)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const int frozen = LargeRanker::frozen;
   const int saved = LargeRanker::saved;
   const auto took = std::chrono::steady_clock::now() - begin;
@@ -166,8 +168,10 @@ TEST(Learner, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
   EXPECT_GE(frozen, 2);
   wait_for_round(learner, 100);
   fill(log, 101, 101);
-  EXPECT_GE(learner.state().round, 100U);
-  EXPECT_EQ(learner.latest()->round, learner.state().round);  // who asks for the state gets its lists
+  const std::uint64_t asked = learner.state().round;
+  EXPECT_GE(asked, 100U);
+  EXPECT_GE(learner.latest()->round,
+            asked);  // a state comes with its lists; the thread may be further by now
   learner.stop(seconds(20));
   EXPECT_EQ(learner.latest()->round, 101U);
   Learner resumed(make_served(), log, settings_in(folder));
@@ -233,14 +237,15 @@ TEST(Learner, TakesAFiftiethOfTheTimeForFigures) {
   const auto begin = std::chrono::steady_clock::now();
   Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
   learner.start();
-  for (int round = 1; round <= 100; ++round) {
+  for (int round = 1; round <= 100 || (times.measured < 2 && round <= 2000); ++round) {
     fill(log, round, round);
     wait_for_round(learner, round);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  const int measured = times.measured;
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-  EXPECT_GE(times.measured, 2);
-  EXPECT_LE((times.measured - 1) * 50 * 4, taken.count());
+  EXPECT_GE(measured, 2);
+  EXPECT_LE((measured - 1) * 50 * 4, taken.count());
 }
 
 TEST(Learner, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
@@ -283,7 +288,7 @@ TEST(Learner, SavesTheLastCheckpointThoughItCannotPublish) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
   SlowRanker::Times times;
-  times.freeze = std::chrono::milliseconds(100);  // the next one is due after 900 ms
+  times.freeze = std::chrono::milliseconds(500);  // the next one is due after 4.5 s
   {
     Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
     times.freeze_fails = true;
@@ -393,7 +398,9 @@ TEST(Learner, LeavesTheRestForTheNextStartAfterATimeout) {
   FeedbackLog log(folder / "log", 1);
   fill(log, 1, kRounds);
   {
-    Learner learner(make_served(), log, settings_in(folder));
+    SlowRanker::Times times;
+    times.learn = std::chrono::milliseconds(50);
+    Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
     learner.start();
     learner.stop(seconds(0));
     EXPECT_LT(learner.latest()->round, static_cast<std::uint64_t>(kRounds));

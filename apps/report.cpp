@@ -18,7 +18,7 @@
 #include "report/figure_files.h"
 #include "report/findings.h"
 #include "report/latex_table.h"
-#include "report/page.h"
+#include "report/report_page.h"
 #include "report/summary_table.h"
 
 namespace olrank {

@@ -1,9 +1,9 @@
-"""Writes the tables of docs/PAPERS.md, what became of the papers' claims, from the files in docs/papers.
+"""The tables of docs/PAPERS.md, what became of the papers' claims, from the files in docs/evidence/papers.
 
-bench/papers.py [--check | --add STUDY DATA OUT [--program OLRANK]]
+bench/papers.py --add STUDY DATA OUT [--program OLRANK]
 
---add condenses the trials of OUT, an experiment of configs/papers/STUDY.toml on DATA, into docs/papers/STUDY-DATA.json, with
-machine and date; with --program also its figures. --check changes nothing and fails if a table differs from its files.
+condenses the trials of OUT, an experiment of configs/papers/STUDY.toml on DATA, into docs/evidence/papers/STUDY-DATA.json, with
+machine and date; with --program also its figures. bench/pages.py writes the tables into the pages.
 CLAIMS below says which rankers a claim compares; the verdict follows from the rule that the page states."""
 
 import argparse
@@ -11,15 +11,11 @@ import json
 import math
 import os
 import pathlib
-import re
 import statistics
 import subprocess
-import sys
 import tempfile
 
-FILES = pathlib.Path("docs/papers")
-PAGE = pathlib.Path("docs/PAPERS.md")
-BLOCK = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
+FILES = pathlib.Path("docs/evidence/papers")
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
         "mslr-like-long": "mslr-like, long lists"}
 USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
@@ -300,7 +296,7 @@ def figures_table():
             for name in names:
                 if not (FILES / f"{study}-{data}-{name}.svg").exists():
                     continue
-                stem, caption = f"papers/{study}-{data}-{name}", f"`{study}`, {title}: {CAPTIONS[name]}"
+                stem, caption = f"evidence/papers/{study}-{data}-{name}", f"`{study}`, {title}: {CAPTIONS[name]}"
                 lines.append(f'{caption}\n\n<picture><source media="(prefers-color-scheme: dark)" srcset="{stem}-dark.svg">'
                              f'<img src="{stem}.svg" alt="{caption.replace("`", "")}"></picture>\n')
     return "\n".join(lines)
@@ -311,7 +307,7 @@ def sources_table():
     for path in sorted(FILES.glob("*.json")):
         found = json.loads(path.read_text())
         machine = found["machine"]
-        rows.append([f"[{path.stem}](papers/{path.name})", f"`configs/papers/{found['study']}.toml`, {found['source']}",
+        rows.append([f"[{path.stem}](evidence/papers/{path.name})", f"`configs/papers/{found['study']}.toml`, {found['source']}",
                      f"{found['rounds']:,}", f"{len(found['folds'])} × {len(found['seeds'])}",
                      "all" if len(found["trials"]) == found["planned"] else f"{len(found['trials'])} of {found['planned']}",
                      f"{machine['date']}, {machine['processor']}, {machine['cores']} cores"])
@@ -387,23 +383,11 @@ def add(study, data, out, program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--add", nargs=3, metavar=("STUDY", "DATA", "OUT"))
+    parser.add_argument("--add", nargs=3, required=True, metavar=("STUDY", "DATA", "OUT"))
     parser.add_argument("--program")
     arguments = parser.parse_args()
-    if arguments.add:
-        study, data, out = arguments.add
-        add(study, data, pathlib.Path(out), arguments.program)
-        return
-    page = PAGE.read_text()
-    written = BLOCK.sub(lambda block: block[1] + TABLES[block[2]]() + block[3], page)
-    if arguments.check:
-        tables = {block[2] for block in BLOCK.finditer(page)}
-        if written != page or tables != set(TABLES):
-            sys.exit(f"{PAGE} differs from its files; run bench/papers.py to rewrite it")
-        print(f"{len(tables)} tables match their files")
-        return
-    PAGE.write_text(written)
+    study, data, out = arguments.add
+    add(study, data, pathlib.Path(out), arguments.program)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@
 #include "core/error.h"
 #include "core/ops/blas.h"
 #include "core/random/rng_stream.h"
+#include "core/statistics/mean_interval.h"
 
 namespace {
 
@@ -426,15 +427,13 @@ std::array<double, kMeasures> measure(const Options& options, std::uint64_t seed
   return values;
 }
 
-void print_row(const std::string& name, std::span<const double> values) {
-  const auto count = static_cast<double>(values.size());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
-  double squares = 0.0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  const double deviation = values.size() > 1 ? std::sqrt(squares / (count - 1.0)) : 0.0;
+/// ± is half the width of the 95 % t interval, as everywhere.
+void print_row(const std::string& name, const std::vector<double>& values) {
   std::string row = fmt::format("| {} |", name);
   for (const double value : values) row += fmt::format(" {:.3f} |", value);
-  fmt::print("{} {:.3f} ± {:.3f} |\n", row, mean, deviation);
+  const olrank::MeanInterval interval = olrank::mean_interval({values});
+  const std::string width = values.size() > 1 ? fmt::format(" ± {:.3f}", interval.half_width) : "";
+  fmt::print("{} {:.3f}{} |\n", row, interval.mean, width);
 }
 
 void print_table(const Options& options, const std::vector<std::array<double, kMeasures>>& runs) {
@@ -444,7 +443,7 @@ void print_table(const Options& options, const std::vector<std::array<double, kM
     head += fmt::format(" seed {} |", i + 1);
     rule += "---|";
   }
-  fmt::print("{} mean ± sd |\n{}---|\n", head, rule);
+  fmt::print("{} mean |\n{}---|\n", head, rule);
   const auto row = [&](const std::string& name, std::size_t measure, std::size_t less) {
     std::vector<double> values;
     values.reserve(runs.size());

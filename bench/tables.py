@@ -1,25 +1,20 @@
-"""Writes the tables of docs/MEASUREMENTS.md, TRAINING.md, GENERALISATION.md and FAIRNESS.md from the files in docs/benchmarks.
+"""The tables of pages from the files in docs/evidence/benchmarks, and these files from results.
 
-bench/tables.py [--check | --add-study NAME OUT [--with-times] | --add-generalisation OUT | --add-fairness NAME OUT | --load NUMBER NAME...]
+bench/tables.py --add-study NAME OUT [--with-times] | --add-generalisation OUT | --add-fairness NAME OUT | --load NUMBER NAME...
 
-A table is the text between `<!-- table KIND NAME -->` and `<!-- end of table -->`, generated from NAME.json alone.
---check changes nothing and fails if a table differs from its file. --add-study copies study.json of a study's folder into
-docs/benchmarks, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are
+bench/pages.py writes the tables into the pages. --add-study copies study.json of a study's folder into
+docs/evidence/benchmarks, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are
 only meaningful on an idle machine: --with-times keeps them. --add-generalisation does so with generalisation.json of a folder of
-`olrank bench generalisation`. --add-fairness copies the last figures of an experiment with groups. --load records how many programs ran before the measurements of these files began; a
-busy machine is then noted above their tables."""
+`olrank bench generalisation`. --add-fairness copies the last figures of an experiment with groups. --load records how many
+programs ran before the measurements of these files began; a busy machine is then noted above their tables."""
 
 import argparse
 import json
 import os
 import pathlib
-import re
 import statistics
-import sys
 
-PAGES = tuple(pathlib.Path("docs") / name for name in ("MEASUREMENTS.md", "TRAINING.md", "GENERALISATION.md", "FAIRNESS.md"))
-FILES = pathlib.Path("docs/benchmarks")
-BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
+FILES = pathlib.Path("docs/evidence/benchmarks")
 IDLE_LOAD = 0.5
 TIMES = ("milliseconds", "rounds-per-second", "peak-memory-bytes")
 
@@ -35,7 +30,7 @@ def read(name):
 
 def source(name, machine):
     busy = f" (**busy with other work**: load {machine['load']:.1f})" if machine.get("load", 0) > IDLE_LOAD else ""
-    return f"[{name}.json](benchmarks/{name}.json), {machine['date']}, {machine['processor']}, {machine['cores']} cores{busy}, " \
+    return f"[{name}.json](evidence/benchmarks/{name}.json), {machine['date']}, {machine['processor']}, {machine['cores']} cores{busy}, " \
         f"{machine['blas']}"
 
 
@@ -263,7 +258,7 @@ def training_table(name):
     rows = [[networks[one["network"]], one["version"], time(one["seconds"]), time(one["olrank_seconds"]), ratio(one["ratio"])]
             for one in found["rows"]]
     header = ["network", "PyTorch's loop", "PyTorch", "olrank", "ratio"]
-    return f"[{name}.json](benchmarks/{name}.json); PyTorch {found['torch']}, one thread; {found['docs']:,} documents × " \
+    return f"[{name}.json](evidence/benchmarks/{name}.json); PyTorch {found['torch']}, one thread; {found['docs']:,} documents × " \
         f"{found['features']}, batches of {found['batch']} queries\n\n" + markdown(header, rows)
 
 
@@ -404,7 +399,6 @@ def add_load(load, names):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true")
     parser.add_argument("--add-study", nargs=2, metavar=("NAME", "OUT"))
     parser.add_argument("--with-times", action="store_true")
     parser.add_argument("--add-generalisation", metavar="OUT")
@@ -422,20 +416,6 @@ def main():
         return
     if arguments.add_fairness:
         add_fairness(arguments.add_fairness[0], pathlib.Path(arguments.add_fairness[1]))
-        return
-    pages = {path: path.read_text() for path in PAGES}
-    written = {path: BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)
-               for path, page in pages.items()}
-    if arguments.check:
-        tables = {block[3] for page in pages.values() for block in BLOCK.finditer(page)}
-        unused = sorted(path.name for path in FILES.glob("*.json") if path.stem not in tables)
-        wrong = [str(path) for path in PAGES if written[path] != pages[path]]
-        if not tables or wrong or unused:
-            sys.exit(f"{', '.join(wrong)} differs from its files (without a table: {unused}); run bench/tables.py to rewrite it")
-        print(f"{len(tables)} tables match their files")
-        return
-    for path, page in written.items():
-        path.write_text(page)
 
 
 if __name__ == "__main__":

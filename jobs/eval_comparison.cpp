@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/random/rng_stream.h"
-#include "core/statistics/holm.h"
 #include "core/text/csv.h"
 #include "core/text/nearest.h"
 #include "sim/trial_identity.h"
@@ -37,15 +35,6 @@ double mean_of_counted(const std::vector<double>& values) {
     ++counted;
   }
   return counted > 0.0 ? sum / counted : std::nan("");
-}
-
-std::size_t best_by(const EvalComparison& comparison, std::size_t metric) {
-  const double sign = comparison.metrics[metric].larger_is_better() ? 1.0 : -1.0;
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < comparison.rankings.size(); ++i) {
-    if (sign * comparison.means[i][metric] > sign * comparison.means[best][metric]) best = i;
-  }
-  return best;
 }
 
 std::size_t place_of(const std::string& name, const std::vector<ComparedRanking>& rankings) {
@@ -86,8 +75,6 @@ RankingDifference difference_of(const EvalComparison& comparison, std::size_t me
   const std::vector<double> of_b = values_of(comparison.rankings[b], metric);
   RankingDifference difference;
   difference.metric = metric;
-  difference.a = a;
-  difference.b = b;
   std::vector<double> differences;
   for (std::size_t query = 0; query < of_a.size(); ++query) {
     const double value = of_a[query] - of_b[query];
@@ -96,14 +83,19 @@ RankingDifference difference_of(const EvalComparison& comparison, std::size_t me
     const double gain = about.larger_is_better() ? value : -value;
     ++(gain > kRounding ? difference.wins : gain < -kRounding ? difference.losses : difference.ties);
   }
-  const std::string name = about.name();
-  const PhiloxKey key =
-      make_key({.purpose = Purpose::kResampling, .click_model = name_hash(name.data(), name.size())});
-  difference.test = paired_test({differences}, key);
+  static_cast<PairedComparison&>(difference) = compared(a, b, {std::move(differences)}, about.name());
+  difference.differences.clear();  // as many as there are queries, and no longer needed
   return difference;
 }
 
 }  // namespace
+
+std::size_t best_by(const EvalComparison& comparison, std::size_t metric) {
+  std::vector<double> means;
+  for (const std::vector<double>& of_ranking : comparison.means) means.push_back(of_ranking[metric]);
+  const std::size_t best = best_of(means, comparison.metrics[metric].larger_is_better());
+  return best < means.size() ? best : 0;
+}
 
 EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
                                 const std::optional<std::string>& baseline, ExecutionContext& context) {
@@ -122,12 +114,13 @@ EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
 
   for (std::size_t metric = 0; metric < comparison.metrics.size(); ++metric) {
     for (std::size_t a = 0; a < count; ++a) {
-      if (a != comparison.baseline) comparison.differences.push_back({metric, a, comparison.baseline, {}});
+      if (a != comparison.baseline)
+        comparison.differences.push_back({{a, comparison.baseline, {}, {}}, metric});
     }
     for (std::size_t a = 0; a < count && !baseline; ++a) {
       for (std::size_t b = a + 1; b < count; ++b) {
         if (a != comparison.baseline && b != comparison.baseline)
-          comparison.differences.push_back({metric, a, b, {}});
+          comparison.differences.push_back({{a, b, {}, {}}, metric});
       }
     }
   }
@@ -135,18 +128,7 @@ EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
     RankingDifference& difference = comparison.differences[at];
     difference = difference_of(comparison, difference.metric, difference.a, difference.b);
   });
-  std::vector<double> t_p;
-  std::vector<double> flip_p;
-  for (const RankingDifference& difference : comparison.differences) {
-    t_p.push_back(difference.test.t_p);
-    flip_p.push_back(difference.test.flip_p);
-  }
-  const std::vector<double> t_holm = holm_adjusted(t_p);
-  const std::vector<double> flip_holm = holm_adjusted(flip_p);
-  for (std::size_t i = 0; i < comparison.differences.size(); ++i) {
-    comparison.differences[i].t_holm = t_holm[i];
-    comparison.differences[i].flip_holm = flip_holm[i];
-  }
+  correct(comparison.differences);
   return comparison;
 }
 

@@ -8,8 +8,8 @@
 
 #include "core/metrics/named_metric.h"
 #include "core/runtime/execution_context.h"
-#include "core/statistics/paired_test.h"
 #include "jobs/eval_request.h"
+#include "report/compare.h"
 
 namespace olrank {
 
@@ -21,13 +21,8 @@ struct ComparedRanking {
 };
 
 /// One metric of rankings a and b, paired by query over all folds.
-struct RankingDifference {
+struct RankingDifference : PairedComparison {
   std::size_t metric = 0;
-  std::size_t a = 0;
-  std::size_t b = 0;
-  PairedTest test;      // of a − b
-  double t_holm = 0.0;  // adjusted for all differences of the comparison
-  double flip_holm = 0.0;
   std::int64_t wins = 0;  // queries on which a is better by more than rounding
   std::int64_t ties = 0;
   std::int64_t losses = 0;
@@ -50,6 +45,9 @@ EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
 /// Names for rankings from their files: the stem, or the ranker of a trial; where these are not unique, the
 /// trial (RANKER/CLICKS/foldK/seedS) or the file as given.
 std::vector<std::string> ranking_names(const std::vector<std::string>& files);
+
+/// The ranking with the best mean of a metric; the first where no ranking has one.
+std::size_t best_by(const EvalComparison& comparison, std::size_t metric);
 
 std::string comparison_table(const EvalComparison& comparison);
 std::string comparison_json(const EvalComparison& comparison);

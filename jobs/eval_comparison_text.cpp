@@ -1,15 +1,15 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/io/json.h"
 #include "core/text/counted.h"
 #include "core/text/nearest.h"
+#include "core/text/text_table.h"
 #include "jobs/eval_comparison.h"
-#include "report/final_measures.h"
 #include "report/markup.h"
+#include "report/number_text.h"
 
 namespace olrank {
 namespace {
@@ -23,36 +23,6 @@ int digits_of(const NamedMetric& metric) {
 std::string p_text(double p) {
   if (std::isnan(p)) return "-";
   return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p);
-}
-
-/// Pads to a width in characters, of which each of our dashes has one.
-std::string padded(const std::string& text, std::size_t width, bool right) {
-  const auto length = static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-  const std::string space(width > length ? width - length : 0, ' ');
-  return right ? space + text : text + space;
-}
-
-/// Columns as wide as their widest cell, two spaces apart; the first ones flush left.
-std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const auto length =
-          std::count_if(row[i].begin(), row[i].end(), [](char c) { return (c & 0xC0) != 0x80; });
-      widths[i] = std::max(widths[i], static_cast<std::size_t>(length));
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += (i > 0 ? "  " : "") + padded(row[i], widths[i], i >= left_columns);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
 }
 
 std::size_t queries_of(const EvalComparison& comparison) {
@@ -85,14 +55,7 @@ std::string family_of(const EvalComparison& comparison) {
 
 std::string difference_text(const RankingDifference& difference, int digits) {
   const MeanInterval& interval = difference.test.difference;
-  if (std::isnan(interval.mean)) return "-";
-  std::string text = fmt::format("{:+.{}f}", interval.mean, digits);
-  if (std::isfinite(interval.half_width)) text += fmt::format(" ± {:.{}f}", interval.half_width, digits);
-  return text;
-}
-
-bool significant(const RankingDifference& difference) {
-  return difference.t_holm < kSignificance;
+  return std::isnan(interval.mean) ? "-" : plain_estimate(interval, digits);
 }
 
 ordered_json difference_json(const EvalComparison& comparison, const RankingDifference& difference) {
@@ -123,30 +86,30 @@ std::string comparison_table(const EvalComparison& comparison) {
       fmt::format("{:<17} {}\n{:<17} {}\n{:<17} {}\n\n",
                   first.request.qrels.empty() ? "data" : "judgements", source_of(comparison), "queries",
                   queries_of(comparison), "convention", conventions_of(first.request));
-  std::vector<std::vector<std::string>> rows = {{"ranking"}};
-  for (const NamedMetric& metric : comparison.metrics) rows[0].push_back(metric.name());
+  std::vector<TextTable::Column> columns = {{"ranking", true}};
+  for (const NamedMetric& metric : comparison.metrics) columns.push_back({metric.name()});
+  TextTable rankings(columns);
   for (std::size_t i = 0; i < comparison.rankings.size(); ++i) {
-    std::vector<std::string>& row = rows.emplace_back();
-    row.push_back(comparison.rankings[i].name);
+    std::vector<std::string> row = {comparison.rankings[i].name};
     for (std::size_t metric = 0; metric < comparison.metrics.size(); ++metric) {
       const double mean = comparison.means[i][metric];
       row.push_back(std::isnan(mean) ? "-"
                                      : fmt::format("{:.{}f}", mean, digits_of(comparison.metrics[metric])));
     }
+    rankings.add(std::move(row));
   }
-  text += aligned(rows, 1) + "\n";
-
-  rows = {{"metric", "pair", "difference", "p (t)", "p (flip)", "wins/ties/losses"}};
+  TextTable differences(
+      {{"metric", true}, {"pair", true}, {"difference"}, {"p (t)"}, {"p (flip)"}, {"wins/ties/losses"}});
   for (const RankingDifference& difference : comparison.differences) {
     const NamedMetric& metric = comparison.metrics[difference.metric];
-    rows.push_back({metric.name(),
-                    fmt::format("{} - {}", comparison.rankings[difference.a].name,
-                                comparison.rankings[difference.b].name),
-                    difference_text(difference, digits_of(metric)), p_text(difference.t_holm),
-                    p_text(difference.flip_holm),
-                    fmt::format("{}/{}/{}", difference.wins, difference.ties, difference.losses)});
+    differences.add({metric.name(),
+                     fmt::format("{} - {}", comparison.rankings[difference.a].name,
+                                 comparison.rankings[difference.b].name),
+                     difference_text(difference, digits_of(metric)), p_text(difference.t_holm),
+                     p_text(difference.flip_holm),
+                     fmt::format("{}/{}/{}", difference.wins, difference.ties, difference.losses)});
   }
-  text += aligned(rows, 2);
+  text += rankings.fitted(0).text + "\n" + differences.fitted(0).text;
   text += fmt::format(
       "\nDifferences are means over queries, ± half the width of their 95 % t interval. p: paired by "
       "query, "
@@ -198,23 +161,15 @@ std::string comparison_latex(const EvalComparison& comparison) {
       "\n\\toprule\n"
       "ranking",
       std::string(metrics, 'r'));
-  std::vector<double> best;
   for (std::size_t metric = 0; metric < metrics; ++metric) {
     text += " & " + escape_latex(comparison.metrics[metric].title());
-    double of_all = std::nan("");
-    for (const auto& means : comparison.means) {
-      const bool better =
-          comparison.metrics[metric].larger_is_better() ? means[metric] > of_all : means[metric] < of_all;
-      if (std::isnan(of_all) || better) of_all = means[metric];
-    }
-    best.push_back(of_all);
   }
   text += " \\\\\n\\midrule\n";
   const auto mark_of = [&](std::size_t ranking, std::size_t metric) -> std::string {
     for (const RankingDifference& difference : comparison.differences) {
       if (difference.a != ranking || difference.b != comparison.baseline || difference.metric != metric)
         continue;
-      if (!significant(difference)) return "";
+      if (!difference.significant()) return "";
       const bool larger = difference.test.difference.mean > 0.0;
       return larger == comparison.metrics[metric].larger_is_better() ? "^{\\blacktriangle}"
                                                                      : "^{\\blacktriangledown}";
@@ -230,7 +185,8 @@ std::string comparison_latex(const EvalComparison& comparison) {
         continue;
       }
       std::string value = fmt::format("{:.{}f}", mean, digits_of(comparison.metrics[metric]));
-      if (mean == best[metric]) value = fmt::format("\\mathbf{{{}}}", value);
+      if (mean == comparison.means[best_by(comparison, metric)][metric])
+        value = fmt::format("\\mathbf{{{}}}", value);
       text += fmt::format(" & ${}{}$", value, mark_of(i, metric));
     }
     text += " \\\\\n";

@@ -14,7 +14,7 @@
 #include "jobs/experiment_setup.h"
 #include "jobs/recorded_experiment.h"
 #include "report/findings.h"
-#include "report/page.h"
+#include "report/report_page.h"
 #include "report/summary_table.h"
 
 namespace olrank {

@@ -46,6 +46,7 @@ bool play_passes(PassJob& job, JobFolder& folder, const Recipe& recipe, bool res
     if (auto point = job.first_point()) job.append(std::move(*point), folder);
   }
   folder.write_checkpoint(job, recipe);
+  folder.finish_checkpoint();  // so that a killed training has one
   Stopwatch since_checkpoint;
   while (!job.finished()) {
     const ordered_json point = job.advance();

@@ -30,13 +30,6 @@ std::vector<std::string> labels_of(const std::vector<ExperimentResults>& experim
   return labels;
 }
 
-std::string value_of(const Settings& settings, const std::string& key) {
-  for (const auto& [name, value] : settings) {
-    if (name == key) return value;
-  }
-  return "unset";
-}
-
 bool same_data(const RunDescription& a, const RunDescription& b) {
   return a.data == b.data &&
          std::all_of(a.fingerprints.begin(), a.fingerprints.end(), [&](const auto& part) {
@@ -52,8 +45,8 @@ void warn_of_differences(const Report& report, std::size_t other, std::vector<st
   for (const auto& [key, value] : first.settings) keys.insert(key);
   for (const auto& [key, value] : second.settings) keys.insert(key);
   for (const std::string& key : keys) {
-    const std::string a = value_of(first.settings, key);
-    const std::string b = value_of(second.settings, key);
+    const std::string a = first.setting(key, "unset");
+    const std::string b = second.setting(key, "unset");
     if (a == b) continue;
     warnings.push_back(fmt::format("{} and {} differ in {}: '{}' and '{}'.", report.labels[0],
                                    report.labels[other], key, a, b));
@@ -98,6 +91,53 @@ bool is_same_everywhere(const Report& report, const std::string& name) {
     previous = &experiment.run;
   }
   return true;
+}
+
+using FoldAndSeed = std::pair<std::int64_t, std::int64_t>;
+/// By fold and seed, then by round.
+using TrialCurves = std::map<FoldAndSeed, std::map<std::int64_t, double>>;
+
+TrialCurves curves_of(const std::vector<const TrialResults*>& trials, Measure measure) {
+  TrialCurves curves;
+  for (const TrialResults* trial : trials) {
+    for (const CurveEvaluation& point : trial->curve.points) {
+      const double value = point.values[measure];
+      if (std::isfinite(value))
+        curves[{trial->identity.fold, trial->identity.seed}].emplace(point.round, value);
+    }
+  }
+  return curves;
+}
+
+std::vector<Curve> units_of(const TrialCurves& curves) {
+  std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>> folds;  // by fold and round
+  for (const auto& [place, curve] : curves) {
+    for (const auto& [round, value] : curve) folds[place.first][round].push_back(value);
+  }
+  std::vector<Curve> units;
+  if (folds.size() < 2) {
+    for (const auto& [place, curve] : curves) units.emplace_back(curve.begin(), curve.end());
+    return units;
+  }
+  for (const auto& [fold, rounds] : folds) {
+    Curve unit;
+    for (const auto& [round, values] : rounds) unit.emplace_back(round, mean_of(values));
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+/// By round and fold.
+using ValuesByRound = std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>>;
+
+MeanCurve mean_curve(const ValuesByRound& rounds) {
+  MeanCurve curve;
+  for (const auto& [round, folds] : rounds) {
+    FoldedValues values;
+    for (const auto& [fold, of_fold] : folds) values.push_back(of_fold);
+    curve.push_back({round, mean_interval(values)});
+  }
+  return curve;
 }
 
 class Comparison {
@@ -239,7 +279,7 @@ class Comparison {
               [](const RankerTrials& a, const RankerTrials& b) { return a.ranker < b.ranker; });
     for (RankerTrials& ranker : user.rankers) {
       for (const Measure measure : measures_in(ranker.trials)) {
-        MeanCurve curve = mean_curve(ranker.trials, measure);
+        MeanCurve curve = curve_of(ranker.trials, measure);
         if (!curve.empty()) ranker.curves.emplace(measure, std::move(curve));
       }
     }
@@ -257,21 +297,15 @@ class Comparison {
     return measures;
   }
 
-  static MeanCurve mean_curve(const std::vector<const TrialResults*>& trials, Measure measure) {
-    std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>> values;  // by round and fold
+  static MeanCurve curve_of(const std::vector<const TrialResults*>& trials, Measure measure) {
+    ValuesByRound values;
     for (const TrialResults* trial : trials) {
       for (const CurveEvaluation& point : trial->curve.points) {
         const double value = point.values[measure];
         if (std::isfinite(value)) values[point.round][trial->identity.fold].push_back(value);
       }
     }
-    MeanCurve curve;
-    for (const auto& [round, folds] : values) {
-      FoldedValues folded;
-      for (const auto& [fold, of_fold] : folds) folded.push_back(of_fold);
-      curve.push_back({round, mean_interval(folded)});
-    }
-    return curve;
+    return mean_curve(values);
   }
 
   Report report_;
@@ -334,6 +368,38 @@ FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
   FoldedValues folded;
   for (const auto& [fold, values] : folds) folded.push_back(values);
   return folded;
+}
+
+std::vector<Curve> unit_curves(const std::vector<const TrialResults*>& trials, Measure measure) {
+  return units_of(curves_of(trials, measure));
+}
+
+DifferenceCurves difference_curves(const std::vector<const TrialResults*>& a,
+                                   const std::vector<const TrialResults*>& b, Measure measure) {
+  TrialCurves differences;
+  const TrialCurves of_b = curves_of(b, measure);
+  for (const auto& [place, curve] : curves_of(a, measure)) {
+    const auto partner = of_b.find(place);
+    if (partner == of_b.end()) continue;
+    for (const auto& [round, value] : curve) {
+      const auto other = partner->second.find(round);
+      if (other != partner->second.end()) differences[place].emplace(round, value - other->second);
+    }
+  }
+  ValuesByRound rounds;
+  for (const auto& [place, curve] : differences) {
+    for (const auto& [round, value] : curve) rounds[round][place.first].push_back(value);
+  }
+  DifferenceCurves result;
+  result.mean = mean_curve(rounds);
+  result.units = units_of(differences);
+  return result;
+}
+
+std::size_t most_units(const MeanCurve& curve) {
+  std::size_t most = 0;
+  for (const RoundEstimate& point : curve) most = std::max(most, point.estimate.units);
+  return most;
 }
 
 }  // namespace olrank

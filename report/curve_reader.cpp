@@ -31,12 +31,54 @@ double nullable(const json& value) {
   return value.is_null() ? std::nan("") : value.get<double>();
 }
 
-/// Reads {"share": …, "of": …} if present.
-void read_tally(const json& object, const char* key, double& share, double& of) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_object()) return;
-  share = number(*found, "share");
-  of = found->at("of").get<double>();
+/// A member of an evaluation, or of one of its objects.
+struct Member {
+  const char* object;  // empty: the evaluation itself
+  const char* key;
+  Measure measure;
+};
+constexpr Member kMembers[] = {{"", "certain_share", Measure::kCertainShare},
+                               {"", "blocks", Measure::kBlocks},
+                               {"", "cosine", Measure::kCosine},
+                               {"online", "regret", Measure::kRegret},
+                               {"block_size", "1", Measure::kBlockSize1},
+                               {"block_size", "5", Measure::kBlockSize5},
+                               {"block_size", "10", Measure::kBlockSize10},
+                               {"width_ratio", "median", Measure::kWidthRatio},
+                               {"width_ratio", "p10", Measure::kWidthRatioLow},
+                               {"width_ratio", "p90", Measure::kWidthRatioHigh},
+                               {"false_certain", "share", Measure::kFalseCertain},
+                               {"decisions_differ", "share", Measure::kDecisionsDiffer},
+                               {"fairness", "unfairness", Measure::kUnfairness},
+                               {"fairness", "fair_share", Measure::kFairShare},
+                               {"fairness", "violations", Measure::kViolations},
+                               {"fairness", "unrealisable", Measure::kUnrealisable}};
+
+/// The object of this name, or an empty one.
+const json& object_named(const json& evaluation, const char* name) {
+  static const json nothing = json::object();
+  const auto found = evaluation.find(name);
+  return found != evaluation.end() && found->is_object() ? *found : nothing;
+}
+
+/// The count behind a share: {"share": …, "of": …}; 0 without it.
+double count_of(const json& evaluation, const char* name) {
+  const json& share = object_named(evaluation, name);
+  return share.empty() ? 0.0 : share.at("of").get<double>();
+}
+
+/// Reads the members that protocol.metrics adds to an evaluation.
+void read_metrics(const json& evaluation, MeasureValues& values) {
+  const auto read = [&](const json& object, Measure (*measure)(const NamedMetric&)) {
+    const auto metrics = object.find("metrics");
+    if (metrics == object.end()) return;
+    for (const auto& [name, value] : metrics->items()) {
+      if (const auto metric = metric_named(name)) values[measure(*metric)] = nullable(value);
+    }
+  };
+  read(evaluation, measure_of);
+  if (const auto random = evaluation.find("random"); random != evaluation.end())
+    read(*random, random_measure_of);
 }
 
 /// An evaluation, with what the next line needs.
@@ -49,45 +91,7 @@ struct Line {
 Line parse_line(std::string_view text) {
   const json object = parse_json(text);
   Line line;
-  line.point.round = object.at("round").get<std::int64_t>();
-  MeasureValues& values = line.point.values;
-  const auto offline = member(object.at("offline"), "ndcg@");
-  line.cutoff = std::stoll(offline.key().substr(5));
-  values[Measure::kOfflineNdcg] = nullable(offline.value());
-  const json& online = object.at("online");
-  // Before the first round no list has been shown, and its mean is no result.
-  if (line.point.round > 0) values[Measure::kOnlineNdcg] = nullable(member(online, "ndcg@").value());
-  values[Measure::kDiscountedNdcg] = nullable(member(online, "cndcg@").value());
-  values[Measure::kRegret] = number(online, "regret");
-  values[Measure::kCertainShare] = number(object, "certain_share");
-  values[Measure::kBlocks] = number(object, "blocks");
-  values[Measure::kCosine] = number(object, "cosine");
-  if (const auto sizes = object.find("block_size"); sizes != object.end() && sizes->is_object()) {
-    values[Measure::kBlockSize1] = number(*sizes, "1");
-    values[Measure::kBlockSize5] = number(*sizes, "5");
-    values[Measure::kBlockSize10] = number(*sizes, "10");
-  }
-  if (const auto ratio = object.find("width_ratio"); ratio != object.end() && ratio->is_object()) {
-    values[Measure::kWidthRatio] = number(*ratio, "median");
-    values[Measure::kWidthRatioLow] = number(*ratio, "p10");
-    values[Measure::kWidthRatioHigh] = number(*ratio, "p90");
-  }
-  read_tally(object, "false_certain", values[Measure::kFalseCertain], line.point.certain_orders);
-  read_tally(object, "decisions_differ", values[Measure::kDecisionsDiffer], line.point.decisions);
-  if (const auto fairness = object.find("fairness"); fairness != object.end()) {
-    values[Measure::kUnfairness] = number(*fairness, "unfairness");
-    values[Measure::kFairShare] = number(*fairness, "fair_share");
-    values[Measure::kViolations] = number(*fairness, "violations");
-    values[Measure::kUnrealisable] = number(*fairness, "unrealisable");
-  }
-  if (const auto random = object.find("random"); random != object.end()) {
-    const json& lists = random->at("online");
-    values[Measure::kRandomOfflineNdcg] = nullable(member(random->at("offline"), "ndcg@").value());
-    if (line.point.round > 0) values[Measure::kRandomOnlineNdcg] = nullable(member(lists, "ndcg@").value());
-    values[Measure::kRandomDiscountedNdcg] = nullable(member(lists, "cndcg@").value());
-    values[Measure::kRandomRegret] = number(lists, "regret");
-  }
-  read_metrics(object, line.point.values);
+  line.point = read_evaluation(object, line.cutoff);
   line.seconds = std::nan("");
   if (const auto seconds = object.find("seconds"); seconds != object.end() && seconds->is_object()) {
     line.seconds = 0.0;
@@ -108,17 +112,30 @@ std::optional<Line> try_line(std::string_view text) {
 
 }  // namespace
 
-void read_metrics(const nlohmann::json& evaluation, MeasureValues& values) {
-  const auto read = [&](const json& object, Measure (*measure)(const NamedMetric&)) {
-    const auto metrics = object.find("metrics");
-    if (metrics == object.end()) return;
-    for (const auto& [name, value] : metrics->items()) {
-      if (const auto metric = metric_named(name)) values[measure(*metric)] = nullable(value);
-    }
-  };
-  read(evaluation, measure_of);
-  if (const auto random = evaluation.find("random"); random != evaluation.end())
-    read(*random, random_measure_of);
+CurveEvaluation read_evaluation(const json& object, std::int64_t& cutoff) {
+  CurveEvaluation point;
+  point.round = object.at("round").get<std::int64_t>();
+  MeasureValues& values = point.values;
+  const auto offline = member(object.at("offline"), "ndcg@");
+  cutoff = std::stoll(offline.key().substr(5));
+  values[Measure::kOfflineNdcg] = nullable(offline.value());
+  const json& online = object.at("online");
+  // Before the first round no list has been shown, and its mean is no result.
+  if (point.round > 0) values[Measure::kOnlineNdcg] = nullable(member(online, "ndcg@").value());
+  values[Measure::kDiscountedNdcg] = nullable(member(online, "cndcg@").value());
+  for (const auto& [name, key, measure] : kMembers)
+    values[measure] = number(*name == '\0' ? object : object_named(object, name), key);
+  point.certain_orders = count_of(object, "false_certain");
+  point.decisions = count_of(object, "decisions_differ");
+  if (const auto random = object.find("random"); random != object.end()) {
+    const json& lists = random->at("online");
+    values[Measure::kRandomOfflineNdcg] = nullable(member(random->at("offline"), "ndcg@").value());
+    if (point.round > 0) values[Measure::kRandomOnlineNdcg] = nullable(member(lists, "ndcg@").value());
+    values[Measure::kRandomDiscountedNdcg] = nullable(member(lists, "cndcg@").value());
+    values[Measure::kRandomRegret] = number(lists, "regret");
+  }
+  read_metrics(object, values);
+  return point;
 }
 
 RecordedCurve read_curve(const std::filesystem::path& file) {

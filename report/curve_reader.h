@@ -24,8 +24,9 @@ struct RecordedCurve {
   std::string damage;       // a sentence about the damaged line; empty if the curve is intact
 };
 
-/// Reads the members that protocol.metrics adds to an evaluation. Unknown metrics are ignored.
-void read_metrics(const nlohmann::json& evaluation, MeasureValues& values);
+/// Reads an evaluation: a line of a curve, or the last one in a summary. Unknown metrics are ignored.
+/// Throws an exception of the JSON parser or of std::stoll if it is damaged.
+CurveEvaluation read_evaluation(const nlohmann::json& evaluation, std::int64_t& cutoff);
 
 /// Reads curve.jsonl. A damaged or incomplete line ends the curve; throws only if the file is unreadable.
 RecordedCurve read_curve(const std::filesystem::path& file);

@@ -1,12 +1,14 @@
 #include "report/experiment_results.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -23,44 +25,20 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-double nullable(const json& value) {
-  return value.is_null() ? std::nan("") : value.get<double>();
-}
-
 double nullable(const json& object, const char* key) {
   const auto found = object.find(key);
-  return found == object.end() ? std::nan("") : nullable(*found);
-}
-
-void read_last(const json& last, TrialResults& trial) {
-  const std::string figure = last.at("offline").begin().key();  // "ndcg@10"
-  trial.cutoff = std::stoll(figure.substr(figure.find('@') + 1));
-  trial.last[Measure::kOfflineNdcg] = nullable(last.at("offline").at(figure));
-  const json& online = last.at("online");
-  trial.last[Measure::kOnlineNdcg] = nullable(online.at(figure));
-  trial.last[Measure::kDiscountedNdcg] = nullable(online.at("c" + figure));
-  trial.last[Measure::kRegret] = nullable(online, "regret");
-  trial.last[Measure::kCertainShare] = nullable(last, "certain_share");
-  trial.last[Measure::kBlocks] = nullable(last, "blocks");
-  trial.last[Measure::kCosine] = nullable(last, "cosine");
-  if (const auto fairness = last.find("fairness"); fairness != last.end()) {
-    trial.last[Measure::kUnfairness] = nullable(*fairness, "unfairness");
-    trial.last[Measure::kFairShare] = nullable(*fairness, "fair_share");
-    trial.last[Measure::kViolations] = nullable(*fairness, "violations");
-    trial.last[Measure::kUnrealisable] = nullable(*fairness, "unrealisable");
-  }
-  read_metrics(last, trial.last);
-  trial.posterior_bytes = nullable(last, "posterior_bytes");
+  return found == object.end() || found->is_null() ? std::nan("") : found->get<double>();
 }
 
 void read_summary(const fs::path& file, TrialResults& trial) {
   const json summary = parse_json(read_file(file, kLargestJson));
-  read_last(summary.at("last"), trial);
+  trial.last = read_evaluation(summary.at("last"), trial.cutoff).values;
+  trial.posterior_bytes = nullable(summary.at("last"), "posterior_bytes");
   trial.rounds = summary.at("rounds").get<std::int64_t>();
   trial.parameters = summary.at("parameters").get<std::int64_t>();
   trial.seconds = summary.at("seconds").get<double>();
   trial.ended_at = summary.value("finished", "");
-  trial.rounds_per_second = nullable(summary.at("rounds_per_second"));
+  trial.rounds_per_second = nullable(summary, "rounds_per_second");
   trial.peak_memory_bytes = summary.value("peak_memory_bytes", std::int64_t{0});
   trial.fingerprint = summary.value("result_fingerprint", "");
   trial.notes = summary.value("notes", std::vector<std::string>());
@@ -164,6 +142,19 @@ void find_missing(ExperimentResults& results) {
   results.expected = std::max(results.run.trials, known);
 }
 
+/// Ascending numbers with runs joined: "3 to 5, 8".
+std::string runs_text(const std::vector<std::int64_t>& numbers) {
+  std::vector<std::string> runs;
+  for (std::size_t begin = 0; begin < numbers.size();) {
+    std::size_t end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    runs.push_back(end - begin > 1 ? fmt::format("{} to {}", numbers[begin], numbers[end - 1])
+                                   : fmt::format("{}", numbers[begin]));
+    begin = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ", "));
+}
+
 }  // namespace
 
 std::int64_t TrialResults::last_round() const {
@@ -191,6 +182,26 @@ std::string ExperimentResults::duration() const {
     text += fmt::format(", {} from the first round to the last",
                         readable_duration(static_cast<double>(last - first)));
   return text;
+}
+
+std::vector<std::string> missing_lines(const ExperimentResults& experiment) {
+  std::map<std::string, std::vector<std::int64_t>> waiting;
+  std::vector<std::string> lines;
+  for (const MissingTrial& trial : experiment.missing) {
+    const TrialIdentity& identity = trial.identity;
+    const std::string place = fmt::format("{}, {}, fold {}", identity.ranker, identity.user, identity.fold);
+    if (trial.round < 0) {
+      waiting[place].push_back(identity.seed);
+    } else {
+      lines.push_back(fmt::format("{}: seed {} has reached round {}", place, identity.seed, trial.round));
+    }
+  }
+  for (const auto& [place, seeds] : waiting)
+    lines.push_back(fmt::format("{}: {} {} not started", place, seeds.size() == 1 ? "seed" : "seeds",
+                                runs_text(seeds)));
+  if (lines.empty() && experiment.finished < experiment.expected)
+    lines.push_back("The manifest does not list them.");
+  return lines;
 }
 
 ExperimentResults read_experiment(const fs::path& folder) {

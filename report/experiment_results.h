@@ -60,6 +60,9 @@ struct ExperimentResults {
   std::string duration() const;
 };
 
+/// Unfinished trials, one line per group: "pairrank, perfect, fold 1: seeds 3 to 5 not started".
+std::vector<std::string> missing_lines(const ExperimentResults& experiment);
+
 ExperimentResults read_experiment(const std::filesystem::path& folder);
 
 }  // namespace olrank

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "report/comparison.h"
+#include "report/study.h"
 
 namespace olrank {
 
@@ -12,5 +13,11 @@ std::string report_csv(const Report& report);
 
 /// The same, with tests of ranker pairs, warnings and missing trials.
 std::string report_json(const Report& report);
+
+/// The study's results and its plan, which read_study_plan() reads back.
+std::string study_json(const Study& study);
+
+/// One line per user, ranker and measure: the mean, and the paired difference from the exact structure.
+std::string study_csv(const Study& study);
 
 }  // namespace olrank

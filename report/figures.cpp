@@ -9,96 +9,54 @@
 #include <map>
 #include <optional>
 
-#include "report/bar_figure.h"
-#include "report/curves.h"
-#include "report/distinct_labels.h"
-#include "report/figure_notes.h"
 #include "report/findings.h"
-#include "report/line_figure.h"
+#include "report/labels.h"
 #include "report/number_text.h"
-#include "report/scatter_figure.h"
 
 namespace olrank {
 namespace {
 
-constexpr Measure kLineMeasures[] = {
-    Measure::kOfflineNdcg,     Measure::kDiscountedNdcg, Measure::kUnfairness, Measure::kFairShare,
-    Measure::kViolations,      Measure::kUnrealisable,   Measure::kOnlineNdcg, Measure::kCertainShare,
-    Measure::kBlocks,          Measure::kBlockSize1,     Measure::kBlockSize5, Measure::kBlockSize10,
-    Measure::kRegret,          Measure::kCosine,         Measure::kWidthRatio, Measure::kFalseCertain,
-    Measure::kDecisionsDiffer, Measure::kMilliseconds};
+/// A measure over the rounds.
+struct LineMeasure {
+  Measure measure;
+  FigureGroup group;
+  bool is_share = false;
+  bool has_differences = false;  // a figure of its own for differences from the baseline
+};
 
-constexpr double kTitleFont = 13.5;
+constexpr LineMeasure kLineMeasures[] = {{Measure::kOfflineNdcg, FigureGroup::kMain, true, true},
+                                         {Measure::kDiscountedNdcg, FigureGroup::kMain, false, true},
+                                         {Measure::kUnfairness, FigureGroup::kMain},
+                                         {Measure::kFairShare, FigureGroup::kMain, true},
+                                         {Measure::kViolations, FigureGroup::kMain},
+                                         {Measure::kUnrealisable, FigureGroup::kMain},
+                                         {Measure::kOnlineNdcg, FigureGroup::kQuality, true},
+                                         {Measure::kCertainShare, FigureGroup::kCertainty, true},
+                                         {Measure::kBlocks, FigureGroup::kCertainty},
+                                         {Measure::kBlockSize1, FigureGroup::kCertainty},
+                                         {Measure::kBlockSize5, FigureGroup::kCertainty},
+                                         {Measure::kBlockSize10, FigureGroup::kCertainty},
+                                         {Measure::kRegret, FigureGroup::kQuality, false, true},
+                                         {Measure::kCosine, FigureGroup::kQuality},
+                                         {Measure::kWidthRatio, FigureGroup::kCertainty},
+                                         {Measure::kFalseCertain, FigureGroup::kCertainty, true},
+                                         {Measure::kDecisionsDiffer, FigureGroup::kCertainty, true},
+                                         {Measure::kMilliseconds, FigureGroup::kTime}};
+
 constexpr double kWidestBaseline = 125.0;
 
-FigureGroup group_of(Measure measure) {
-  switch (measure) {
-    case Measure::kOfflineNdcg:
-    case Measure::kDiscountedNdcg:
-    case Measure::kUnfairness:
-    case Measure::kFairShare:
-    case Measure::kViolations:
-    case Measure::kUnrealisable:
-      return FigureGroup::kMain;
-    case Measure::kCertainShare:
-    case Measure::kBlocks:
-    case Measure::kBlockSize1:
-    case Measure::kBlockSize5:
-    case Measure::kBlockSize10:
-    case Measure::kWidthRatio:
-    case Measure::kFalseCertain:
-    case Measure::kDecisionsDiffer:
-      return FigureGroup::kCertainty;
-    case Measure::kMilliseconds:
-      return FigureGroup::kTime;
-    default:
-      return FigureGroup::kQuality;
-  }
-}
-
-/// Measures whose differences to the baseline have a figure of their own.
-bool shows_differences(Measure measure) {
-  return measure == Measure::kOfflineNdcg || measure == Measure::kDiscountedNdcg ||
-         measure == Measure::kRegret;
-}
-
-bool is_share(Measure measure) {
-  if (const auto metric = metric_of(measure)) return metric->is_share();
-  return measure == Measure::kOfflineNdcg || measure == Measure::kOnlineNdcg ||
-         measure == Measure::kCertainShare || measure == Measure::kFalseCertain ||
-         measure == Measure::kDecisionsDiffer || measure == Measure::kFairShare;
-}
-
-LinePoint line_point(double x, const MeanInterval& estimate) {
-  return {x, estimate.mean, estimate.mean - estimate.half_width, estimate.mean + estimate.half_width,
-          estimate.values};
-}
-
-void add_points(const MeanCurve& curve, FigureLine& line) {
+void add_points(const MeanCurve& curve, PlotSeries& line) {
   for (const RoundEstimate& point : curve)
-    line.points.push_back(line_point(static_cast<double>(point.round), point.estimate));
+    line.points.push_back(plot_point(static_cast<double>(point.round), point.estimate));
 }
 
 /// Thin lines, instead of bands that two or three seeds would make far too wide.
-void add_parts(const std::vector<Curve>& units, FigureLine& line) {
+void add_parts(const std::vector<Curve>& units, PlotSeries& line) {
   if (units.size() < 2) return;
   for (const Curve& unit : units) {
     line.parts.emplace_back();
     for (const auto& [round, value] : unit) line.parts.back().emplace_back(round, value);
   }
-}
-
-/// A figure whose x is a single value shows nothing.
-bool spans_rounds(const LineFigure& figure) {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -low;
-  for (const FigureLine& line : figure.lines) {
-    for (const LinePoint& point : line.points) {
-      low = std::min(low, point.x);
-      high = std::max(high, point.x);
-    }
-  }
-  return low < high;
 }
 
 const MeanInterval* estimate_at(const MeanCurve& curve, std::int64_t round) {
@@ -121,11 +79,12 @@ class UserFigures {
   }
 
   std::vector<ReportFigure> all() {
-    for (const Measure measure : kLineMeasures) {
-      add_lines(measure);
-      if (shows_differences(measure)) add_differences(measure);
-      if (measure != Measure::kOfflineNdcg) continue;
-      for (const NamedMetric& metric : user_.metrics(data_.cutoff)) add_lines(measure_of(metric));
+    for (const LineMeasure& line : kLineMeasures) {
+      add_lines(line);
+      if (line.has_differences) add_differences(line);
+      if (line.measure != Measure::kOfflineNdcg) continue;
+      for (const NamedMetric& metric : user_.metrics(data_.cutoff))
+        add_lines({measure_of(metric), FigureGroup::kQuality, metric.is_share()});
     }
     add_blocks_by_rank();
     add_speed_against_quality();
@@ -138,42 +97,38 @@ class UserFigures {
     return report_.rankers[ranker->ranker].name;
   }
 
-  void add_lines(Measure measure) {
-    LineFigure figure;
+  void add_lines(const LineMeasure& of) {
+    const Measure measure = of.measure;
+    Plot figure;
     figure.title = title_of(measure, data_.cutoff);
     figure.subtitle = subtitle_;
-    figure.whole_bands = measure == Measure::kWidthRatio;
-    if (is_share(measure)) {
-      figure.lowest = 0.0;
-      figure.highest = 1.0;
-    } else if (measure != Measure::kCosine) {
-      figure.lowest = 0.0;
-    }
+    figure.whole_intervals = measure == Measure::kWidthRatio;
+    if (of.is_share) figure.highest = 1.0;
+    if (measure != Measure::kCosine) figure.lowest = 0.0;
     std::size_t units = 0;
     for (const RankerTrials* ranker : shown_) units = std::max(units, most_units(ranker->curve(measure)));
     const bool percentiles = measure == Measure::kWidthRatio;
-    figure.bands =
-        percentiles || (units >= kFewUnits && !(baseline_ != nullptr && shows_differences(measure)));
+    figure.bands = percentiles || (units >= kFewUnits && !(baseline_ != nullptr && of.has_differences));
     for (const RankerTrials* ranker : shown_) {
       const MeanCurve& curve = ranker->curve(measure);
       if (curve.empty()) continue;
-      FigureLine line{name_of(ranker), ranker->ranker, {}};
+      PlotSeries line{name_of(ranker), ranker->ranker, {}};
       add_points(curve, line);
       if (percentiles) spread_by_percentiles(*ranker, line);
       if (!percentiles && units < kFewUnits) add_parts(unit_curves(ranker->trials, measure), line);
-      figure.lines.push_back(std::move(line));
+      figure.series.push_back(std::move(line));
     }
-    if (!spans_rounds(figure)) return;
+    if (!spans_x(figure)) return;
     std::string caption = explanation_of(measure, data_.cutoff);
     figure.baseline = baseline(measure);
     if (!figure.baseline.points.empty())
       caption += " Dashed: what random orders of the same documents have on average.";
     if (percentiles) caption += " Bands: 10th to 90th percentile of the pairs.";
-    add(slug_of(measure), figure, std::move(caption), group_of(measure));
+    add(slug_of(measure), figure, std::move(caption), of.group);
   }
 
-  void add(const std::string& slug, const LineFigure& figure, std::string caption, FigureGroup group) {
-    figures_.push_back({slug, draw_lines(figure), std::move(caption), lines_csv(figure), group});
+  void add(const std::string& slug, const Plot& figure, std::string caption, FigureGroup group) {
+    figures_.push_back(figure_of(slug, figure, std::move(caption), group));
   }
 
   std::string short_baseline() const {
@@ -183,9 +138,10 @@ class UserFigures {
   }
 
   /// Each ranker minus the baseline, on the seeds and folds that both played.
-  void add_differences(Measure measure) {
+  void add_differences(const LineMeasure& of) {
+    const Measure measure = of.measure;
     if (baseline_ == nullptr) return;
-    LineFigure figure;
+    Plot figure;
     const std::string& baseline = name_of(baseline_);
     figure.title = fmt::format("{}, minus {}", title_of(measure, data_.cutoff), short_baseline());
     figure.subtitle = subtitle_;
@@ -195,30 +151,30 @@ class UserFigures {
       if (ranker == baseline_) continue;
       const DifferenceCurves curves = difference_curves(ranker->trials, baseline_->trials, measure);
       if (curves.mean.empty()) continue;
-      FigureLine line{name_of(ranker), ranker->ranker, {}};
+      PlotSeries line{name_of(ranker), ranker->ranker, {}};
       add_points(curves.mean, line);
       if (most_units(curves.mean) < kFewUnits) {
         add_parts(curves.units, line);
-        for (LinePoint& point : line.points) point.low = point.high = std::nan("");
+        for (PlotPoint& point : line.points) point.low = point.high = std::nan("");
       }
       units = std::max(units, most_units(curves.mean));
       last = std::max(last, line.points.back().x);
-      figure.lines.push_back(std::move(line));
+      figure.series.push_back(std::move(line));
     }
-    if (!spans_rounds(figure)) return;
-    for (const double x : {figure.lines.front().points.front().x, last})
-      figure.baseline.points.push_back({x, 0.0, std::nan(""), std::nan(""), units});
+    if (!spans_x(figure)) return;
+    for (const double x : {figure.series.front().points.front().x, last})
+      figure.baseline.points.push_back({.x = x, .trials = units});
     figure.baseline.name = baseline;
     std::string caption = fmt::format("Paired differences; {} 0 is better than {}.",
                                       measure == Measure::kRegret ? "below" : "above", short_baseline());
     if (units >= kFewUnits)
       caption += " A band that excludes 0 means a significant difference at that round, not corrected.";
-    add(slug_of(measure) + "-difference", figure, std::move(caption), group_of(measure));
+    add(slug_of(measure) + "-difference", figure, std::move(caption), of.group);
   }
 
   /// Rankers share their queries, so the curve that reaches furthest stands for all.
-  FigureLine baseline(Measure measure) const {
-    FigureLine line{"random", 0, {}};
+  PlotSeries baseline(Measure measure) const {
+    PlotSeries line{"random", 0, {}};
     const std::optional<Measure> random = random_baseline(measure);
     if (!random) return line;
     const MeanCurve* longest = nullptr;
@@ -227,17 +183,15 @@ class UserFigures {
       if (longest == nullptr || curve.size() > longest->size()) longest = &curve;
     }
     if (longest == nullptr) return line;
-    for (const RoundEstimate& point : *longest) {
-      line.points.push_back({static_cast<double>(point.round), point.estimate.mean, std::nan(""),
-                             std::nan(""), point.estimate.values});
-    }
+    add_points(*longest, line);
+    for (PlotPoint& point : line.points) point.low = point.high = std::nan("");
     return line;
   }
 
-  static void spread_by_percentiles(const RankerTrials& ranker, FigureLine& line) {
+  static void spread_by_percentiles(const RankerTrials& ranker, PlotSeries& line) {
     const MeanCurve& low = ranker.curve(Measure::kWidthRatioLow);
     const MeanCurve& high = ranker.curve(Measure::kWidthRatioHigh);
-    for (LinePoint& point : line.points) {
+    for (PlotPoint& point : line.points) {
       const auto round = static_cast<std::int64_t>(point.x);
       const MeanInterval* below = estimate_at(low, round);
       const MeanInterval* above = estimate_at(high, round);
@@ -260,24 +214,24 @@ class UserFigures {
 
   void add_blocks_by_rank() {
     for (const std::int64_t round : sample_rounds()) {
-      LineFigure figure;
+      Plot figure;
       figure.title = fmt::format("Block size by rank, round {}", short_number(static_cast<double>(round)));
       figure.subtitle = subtitle_;
       figure.x_name = "rank";
       figure.x_ticks = {1.0, 5.0, 10.0};
       figure.lowest = 0.0;
       for (const RankerTrials* ranker : shown_) {
-        FigureLine line{name_of(ranker), ranker->ranker, {}};
+        PlotSeries line{name_of(ranker), ranker->ranker, {}};
         for (const auto& [rank, measure] : {std::pair{1.0, Measure::kBlockSize1},
                                             {5.0, Measure::kBlockSize5},
                                             {10.0, Measure::kBlockSize10}}) {
           const MeanInterval* estimate = estimate_at(ranker->curve(measure), round);
-          if (estimate != nullptr) line.points.push_back(line_point(rank, *estimate));
+          if (estimate != nullptr) line.points.push_back(plot_point(rank, *estimate));
         }
-        if (!line.points.empty()) figure.lines.push_back(std::move(line));
+        if (!line.points.empty()) figure.series.push_back(std::move(line));
       }
-      if (!spans_rounds(figure)) continue;
-      figure.bands = std::any_of(figure.lines.begin(), figure.lines.end(), [](const FigureLine& line) {
+      if (!spans_x(figure)) continue;
+      figure.bands = std::any_of(figure.series.begin(), figure.series.end(), [](const PlotSeries& line) {
         return line.points.front().trials >= kFewUnits;
       });
       add(fmt::format("block-size-by-rank-{}", round), figure,
@@ -289,7 +243,8 @@ class UserFigures {
     const FinalColumn* quality = table_.column(Measure::kOfflineNdcg);
     const FinalColumn* time = table_.column(Measure::kMilliseconds);
     if (quality == nullptr || time == nullptr) return;
-    ScatterFigure figure;
+    Plot figure;
+    figure.kind = PlotKind::kScatter;
     figure.title = "Quality against time";
     figure.subtitle = subtitle_;
     figure.x_name = "milliseconds per round";
@@ -301,43 +256,40 @@ class UserFigures {
       const MeanInterval& height = quality->cells[row].estimate;
       const MeanInterval& cost = time->cells[row].estimate;
       if (std::isnan(height.mean) || std::isnan(cost.mean)) continue;
-      const double half = height.units < kFewUnits ? std::nan("") : height.half_width;
-      barred = barred || std::isfinite(half);
-      figure.points.push_back({name_of(ranker), ranker->ranker, cost.mean, height.mean, height.mean - half,
-                               height.mean + half});
+      PlotPoint point = plot_point(cost.mean, height);
+      if (height.units < kFewUnits) point.low = point.high = std::nan("");
+      barred = barred || std::isfinite(point.low);
+      figure.series.push_back({name_of(ranker), ranker->ranker, {point}});
     }
-    if (figure.points.size() < 2) return;
-    figures_.push_back(
-        {"quality-against-time", draw_scatter(figure),
-         fmt::format("{} after the last round, against the time per round. Up and to the left is better.{}",
-                     figure.y_name, barred ? " Vertical lines: 95 % t intervals." : ""),
-         scatter_csv(figure), FigureGroup::kTime});
+    if (figure.series.size() < 2) return;
+    add("quality-against-time", figure,
+        fmt::format("{} after the last round, against the time per round. Up and to the left is better.{}",
+                    figure.y_name, barred ? " Vertical lines: 95 % t intervals." : ""),
+        FigureGroup::kTime);
   }
 
   void add_stages() {
-    BarFigure figure;
+    Plot figure;
+    figure.kind = PlotKind::kBars;
     figure.title = "Time per round by stage";
     figure.subtitle = subtitle_;
-    figure.unit = "ms";
-    figure.parts.assign(kStages.begin(), kStages.end());
+    figure.y_name = "ms";
+    figure.bars.assign(kStages.begin(), kStages.end());
     std::vector<std::map<std::string, double>> rows;
     for (const RankerTrials* ranker : shown_) {
-      const std::map<std::string, double> stages = mean_stages(*ranker, figure.parts);
+      std::map<std::string, double> stages = mean_stages(*ranker, figure.bars);
       if (stages.empty()) continue;
-      rows.push_back(stages);
+      rows.push_back(std::move(stages));
       const std::string details = report_.rankers[ranker->ranker].details();
-      figure.bars.push_back({name_of(ranker) + (details.empty() ? "" : ": " + details), {}});
+      figure.series.push_back(
+          {name_of(ranker) + (details.empty() ? "" : ": " + details), ranker->ranker, {}});
     }
-    if (figure.bars.empty()) return;
+    if (rows.empty()) return;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      for (const std::string& part : figure.parts) {
-        const auto found = rows[i].find(part);
-        figure.bars[i].parts.push_back(found == rows[i].end() ? 0.0 : found->second);
-      }
+      for (const std::string& stage : figure.bars) figure.series[i].points.push_back({0.0, rows[i][stage]});
     }
-    figures_.push_back({"time-by-stage", draw_bars(figure),
-                        "Time to rank and learn, mean over finished trials; without evaluation.",
-                        bars_csv(figure), FigureGroup::kTime});
+    add("time-by-stage", figure, "Time to rank and learn, mean over finished trials; without evaluation.",
+        FigureGroup::kTime);
   }
 
   /// Mean milliseconds per round of finished trials, by stage; appends unknown stages to `order`.
@@ -369,6 +321,34 @@ class UserFigures {
 };
 
 }  // namespace
+
+std::vector<const RankerTrials*> shown_rankers(const UserResults& user) {
+  std::vector<const RankerTrials*> shown;
+  for (const RankerTrials& ranker : user.rankers) shown.push_back(&ranker);
+  if (shown.size() <= kMostRankers) return shown;
+  const auto height = [](const RankerTrials* ranker) {
+    const MeanCurve& curve = ranker->curve(Measure::kOfflineNdcg);
+    return curve.empty() ? -1.0 : curve.back().estimate.mean;
+  };
+  std::stable_sort(shown.begin(), shown.end(),
+                   [&](const RankerTrials* a, const RankerTrials* b) { return height(a) > height(b); });
+  shown.resize(kMostRankers);
+  std::sort(shown.begin(), shown.end(),
+            [](const RankerTrials* a, const RankerTrials* b) { return a->ranker < b->ranker; });
+  return shown;
+}
+
+const RankerTrials* baseline_of(const Report& report, const UserResults& user, const FinalTable& table) {
+  const std::optional<std::size_t> row = baseline_row(report, table);
+  for (const RankerTrials& ranker : user.rankers) {
+    if (row && user.rankers.size() > 1 && ranker.ranker == table.rows[*row]) return &ranker;
+  }
+  return nullptr;
+}
+
+ReportFigure figure_of(std::string slug, const Plot& plot, std::string caption, FigureGroup group) {
+  return {std::move(slug), draw(plot), std::move(caption), plot_csv(plot), group};
+}
 
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
                                      const FinalTable& table) {

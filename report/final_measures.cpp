@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "core/random/rng_stream.h"
 #include "core/statistics/curve_area.h"
 
 namespace olrank {
@@ -40,23 +39,39 @@ bool is_mean_over_queries(const FinalMeasure& measure) {
   return measure.slug == slug_of(Measure::kOfflineNdcg);
 }
 
-NestedValues nested_by_fold(const std::map<std::int64_t, std::vector<std::vector<double>>>& folds) {
-  NestedValues nested;
-  for (const auto& [fold, seeds] : folds) nested.push_back(seeds);
-  return nested;
-}
-
 /// Drops NaN: the values of queries that the conventions exclude.
 std::vector<double> finite(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   return values;
 }
 
-}  // namespace
-
-PhiloxKey FinalMeasure::key() const {
-  return make_key({.purpose = Purpose::kResampling, .click_model = name_hash(slug.data(), slug.size())});
+/// What the bootstrap resamples of a trial, minus that of its partner if there is one.
+std::vector<double> resampled_values(const TrialResults& trial, const TrialResults* partner,
+                                     const FinalMeasure& measure) {
+  std::vector<double> values;
+  if (is_mean_over_queries(measure) &&
+      (partner == nullptr || trial.queries.size() == partner->queries.size())) {
+    values = trial.queries;
+    for (std::size_t i = 0; partner != nullptr && i < values.size(); ++i) values[i] -= partner->queries[i];
+    values = finite(std::move(values));
+  }
+  if (!values.empty()) return values;
+  return finite({measure.value(trial) - (partner == nullptr ? 0.0 : measure.value(*partner))});
 }
+
+template <class Values>
+NestedValues nested_by_fold(const TrialList& trials, Values&& values_of) {
+  std::map<std::int64_t, std::vector<std::vector<double>>> folds;
+  for (const TrialResults* trial : trials) {
+    std::vector<double> values = values_of(*trial);
+    if (!values.empty()) folds[trial->identity.fold].push_back(std::move(values));
+  }
+  NestedValues nested;
+  for (const auto& [fold, seeds] : folds) nested.push_back(seeds);
+  return nested;
+}
+
+}  // namespace
 
 std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const NamedMetric> metrics) {
   const auto last_value = [&](Measure measure, int digits, Better better) {
@@ -102,33 +117,17 @@ FoldedValues paired_differences(const TrialList& a, const TrialList& b, const Fi
 }
 
 NestedValues nested_values(const TrialList& trials, const FinalMeasure& measure) {
-  std::map<std::int64_t, std::vector<std::vector<double>>> folds;
-  for (const TrialResults* trial : trials) {
-    std::vector<double> values;
-    if (is_mean_over_queries(measure)) values = finite(trial->queries);
-    if (values.empty()) values = finite({measure.value(*trial)});
-    if (!values.empty()) folds[trial->identity.fold].push_back(std::move(values));
-  }
-  return nested_by_fold(folds);
+  return nested_by_fold(
+      trials, [&](const TrialResults& trial) { return resampled_values(trial, nullptr, measure); });
 }
 
 NestedValues nested_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure) {
   const auto of_b = by_fold_and_seed(b);
-  std::map<std::int64_t, std::vector<std::vector<double>>> folds;
-  for (const TrialResults* trial : a) {
-    const auto found = of_b.find({trial->identity.fold, trial->identity.seed});
-    if (found == of_b.end()) continue;
-    const TrialResults& partner = *found->second;
-    std::vector<double> values;
-    if (is_mean_over_queries(measure) && trial->queries.size() == partner.queries.size()) {
-      values = trial->queries;
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] -= partner.queries[i];
-      values = finite(std::move(values));
-    }
-    if (values.empty()) values = finite({measure.value(*trial) - measure.value(partner)});
-    if (!values.empty()) folds[trial->identity.fold].push_back(std::move(values));
-  }
-  return nested_by_fold(folds);
+  return nested_by_fold(a, [&](const TrialResults& trial) {
+    const auto partner = of_b.find({trial.identity.fold, trial.identity.seed});
+    return partner == of_b.end() ? std::vector<double>()
+                                 : resampled_values(trial, partner->second, measure);
+  });
 }
 
 bool over_queries(const NestedValues& values) {

@@ -6,15 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "core/math/philox.h"
 #include "core/statistics/hierarchical_bootstrap.h"
 #include "core/statistics/mean_interval.h"
 #include "report/comparison.h"
 
 namespace olrank {
-
-/// Significance level of all tests.
-inline constexpr double kSignificance = 1.0 - kConfidence;
 
 /// Which of two values is better; a measure without a better direction is not tested.
 enum class Better { kLarger, kSmaller, kNeither };
@@ -26,9 +22,6 @@ struct FinalMeasure {
   int digits = 4;
   Better better = Better::kLarger;
   std::function<double(const TrialResults&)> value;
-
-  /// Key of its resampling draws.
-  PhiloxKey key() const;
 };
 
 /// Every measure that tables show, for lists of `cutoff` documents.

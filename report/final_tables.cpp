@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/statistics/holm.h"
 #include "core/text/counted.h"
 
 namespace olrank {
@@ -13,53 +12,32 @@ namespace {
 
 using Trials = std::vector<TrialList>;  // by row
 
-std::vector<RankerPair> pairs_of(const Trials& trials, const FinalMeasure& measure) {
-  std::vector<RankerPair> pairs;
-  std::vector<double> t_p;
-  std::vector<double> flip_p;
+std::vector<PairedComparison> pairs_of(const Trials& trials, const FinalMeasure& measure) {
+  std::vector<PairedComparison> pairs;
   for (std::size_t a = 0; a < trials.size(); ++a) {
     for (std::size_t b = a + 1; b < trials.size(); ++b) {
-      const FoldedValues differences = paired_differences(trials[a], trials[b], measure);
-      if (differences.empty()) continue;
-      pairs.push_back({a, b, differences, paired_test(differences, measure.key()), 0.0, 0.0});
-      t_p.push_back(pairs.back().test.t_p);
-      flip_p.push_back(pairs.back().test.flip_p);
+      FoldedValues differences = paired_differences(trials[a], trials[b], measure);
+      if (!differences.empty()) pairs.push_back(compared(a, b, std::move(differences), measure.slug));
     }
   }
-  const std::vector<double> t_holm = holm_adjusted(t_p);
-  const std::vector<double> flip_holm = holm_adjusted(flip_p);
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    pairs[i].t_holm = t_holm[i];
-    pairs[i].flip_holm = flip_holm[i];
-  }
+  correct(pairs);
   return pairs;
 }
 
 void mark_best(FinalColumn& column, const std::vector<bool>& skylines) {
   if (column.measure.better == Better::kNeither) return;
-  const double sign = column.measure.better == Better::kLarger ? 1.0 : -1.0;
-  std::size_t best = column.cells.size();
-  for (std::size_t i = 0; i < column.cells.size(); ++i) {
-    const double mean = column.cells[i].estimate.mean;
-    if (std::isnan(mean) || skylines[i]) continue;
-    if (best == column.cells.size() || sign * mean > sign * column.cells[best].estimate.mean) best = i;
-  }
-  if (best == column.cells.size()) return;
+  std::vector<double> means;
+  for (std::size_t i = 0; i < column.cells.size(); ++i)
+    means.push_back(skylines[i] ? std::nan("") : column.cells[i].estimate.mean);
+  const std::size_t best = best_of(means, column.measure.better == Better::kLarger);
+  if (best == means.size()) return;
   // Where several have values and all are equal, none is the best.
-  std::size_t others = 0;
-  bool differ = false;
-  for (std::size_t i = 0; i < column.cells.size(); ++i) {
-    const double mean = column.cells[i].estimate.mean;
-    if (i == best || std::isnan(mean) || skylines[i]) continue;
-    ++others;
-    differ = differ || mean != column.cells[best].estimate.mean;
-  }
-  if (others > 0 && !differ) return;
-  for (std::size_t i = 0; i < column.cells.size(); ++i) {
-    column.cells[i].best =
-        !skylines[i] && column.cells[i].estimate.mean == column.cells[best].estimate.mean;
-  }
-  for (const RankerPair& pair : column.pairs) {
+  std::erase_if(means, [](double mean) { return std::isnan(mean); });
+  const double height = column.cells[best].estimate.mean;
+  if (means.size() > 1 && std::count(means.begin(), means.end(), height) == std::ssize(means)) return;
+  for (std::size_t i = 0; i < column.cells.size(); ++i)
+    column.cells[i].best = !skylines[i] && column.cells[i].estimate.mean == height;
+  for (const PairedComparison& pair : column.pairs) {
     if (pair.a != best && pair.b != best) continue;
     const std::size_t other = pair.a == best ? pair.b : pair.a;
     FinalCell& cell = column.cells[other];
@@ -75,8 +53,8 @@ FinalColumn column_of(const Trials& trials, const std::vector<bool>& skylines,
     const FoldedValues values = by_fold(of_row, measure.value);
     const NestedValues nested = nested_values(of_row, measure);
     column.over_queries = column.over_queries || over_queries(nested);
-    column.cells.push_back(
-        {mean_interval(values), hierarchical_bootstrap(nested, measure.key()), false, false});
+    column.cells.push_back({mean_interval(values),
+                            hierarchical_bootstrap(nested, resampling_key(measure.slug)), false, false});
   }
   if (measure.better != Better::kNeither) column.pairs = pairs_of(trials, measure);
   mark_best(column, skylines);
@@ -97,7 +75,7 @@ void count_units(FinalTable& table) {
       table.most_units = std::max(table.most_units, units);
       table.over_folds = table.over_folds || cell.estimate.over_folds;
     }
-    for (const RankerPair& pair : column.pairs) table.tested = table.tested || !std::isnan(pair.test.t_p);
+    for (const PairedComparison& pair : column.pairs) table.tested = table.tested || pair.tested();
   }
 }
 
@@ -131,7 +109,7 @@ std::string test_note(const FinalTable& table) {
   bool exact = true;
   for (const FinalColumn& column : table.columns) {
     pairs = std::max(pairs, column.pairs.size());
-    for (const RankerPair& pair : column.pairs) {
+    for (const PairedComparison& pair : column.pairs) {
       const std::size_t units = pair.test.difference.units;
       if (units < 2) continue;
       fewest = most == 0 ? units : std::min(fewest, units);
@@ -156,6 +134,18 @@ std::string test_note(const FinalTable& table) {
   return text;
 }
 
+void add_rival(Ranking& ranking, std::size_t row) {
+  Rival rival{row, comparison_of(ranking.column->pairs, ranking.best, row), 0.0};
+  if (rival.pair != nullptr) {
+    const MeanInterval difference = rival.pair->difference_of(ranking.best);
+    rival.behind = difference.mean;
+    ranking.units = std::min(ranking.units, difference.units);
+  }
+  ranking.tested = ranking.tested || rival.tested();
+  (rival.worse() ? ranking.worse : ranking.tied).push_back(rival);
+  ranking.rivals.push_back(rival);
+}
+
 }  // namespace
 
 const FinalColumn* FinalTable::column(Measure measure) const {
@@ -163,6 +153,35 @@ const FinalColumn* FinalTable::column(Measure measure) const {
     if (column.measure.slug == slug_of(measure)) return &column;
   }
   return nullptr;
+}
+
+Ranking ranking_of(const FinalTable& table, Measure measure) {
+  Ranking ranking;
+  const FinalColumn* column = table.column(measure);
+  if (column == nullptr) return ranking;
+  const auto has_value = [&](std::size_t row) { return !std::isnan(column->cells[row].estimate.mean); };
+  bool only_skylines = true;
+  for (std::size_t row = 0; row < table.rows.size(); ++row)
+    only_skylines = only_skylines && (table.skylines[row] || !has_value(row));
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    ranking.considered.push_back(has_value(row) && (only_skylines || !table.skylines[row]));
+    if (ranking.considered.back()) rows.push_back(row);
+  }
+  if (rows.empty()) return ranking;
+  ranking.column = column;
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+    return column->cells[a].estimate.mean > column->cells[b].estimate.mean;
+  });
+  ranking.best = rows.front();
+  ranking.unit = column->cells[ranking.best].estimate.over_folds ? "fold" : "seed";
+  ranking.units = column->cells[ranking.best].estimate.units;
+  for (std::size_t i = 1; i < rows.size(); ++i) add_rival(ranking, rows[i]);
+  for (const PairedComparison& pair : column->pairs) {
+    ranking.separates = ranking.separates ||
+                        (ranking.considered[pair.a] && ranking.considered[pair.b] && pair.significant());
+  }
+  return ranking;
 }
 
 std::optional<std::size_t> baseline_row(const Report& report, const FinalTable& table) {

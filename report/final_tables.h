@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/statistics/hierarchical_bootstrap.h"
-#include "core/statistics/paired_test.h"
+#include "report/compare.h"
 #include "report/comparison.h"
 #include "report/final_measures.h"
 
@@ -19,22 +19,12 @@ struct FinalCell {
   bool not_worse = false;  // not significantly worse than the best
 };
 
-/// Two rankers (rows a < b), compared on the trials that both have.
-struct RankerPair {
-  std::size_t a = 0;
-  std::size_t b = 0;
-  FoldedValues differences;  // a − b
-  PairedTest test;           // of these
-  double t_holm = 0.0;       // adjusted for all pairs of the column
-  double flip_holm = 0.0;
-};
-
 /// One measure of all of a user's rankers.
 struct FinalColumn {
   FinalMeasure measure;
-  std::vector<FinalCell> cells;   // one per row
-  std::vector<RankerPair> pairs;  // of rows; empty if nothing is tested
-  bool over_queries = false;      // the bootstrap resamples queries too
+  std::vector<FinalCell> cells;         // one per row
+  std::vector<PairedComparison> pairs;  // of rows a < b with common trials; empty if nothing is tested
+  bool over_queries = false;            // the bootstrap resamples queries too
 };
 
 struct FinalTable {
@@ -54,6 +44,34 @@ struct FinalTable {
 /// The final values of the user's finished trials, with Holm's correction over all pairs of rankers in each
 /// column.
 FinalTable final_table(const UserResults& user, std::int64_t cutoff);
+
+/// A ranker that is not the best one, compared with it on the trials that both finished.
+struct Rival {
+  std::size_t row = 0;
+  const PairedComparison* pair = nullptr;  // null without common trials
+  double behind = 0.0;                     // mean difference to the best, positive if worse
+
+  double half_width() const { return pair->test.difference.half_width; }
+  bool tested() const { return pair != nullptr && pair->tested(); }
+  bool worse() const { return pair != nullptr && pair->significant(); }
+};
+
+/// The rankers of a table in the order of one measure of which more is better. Skylines compete only with
+/// each other.
+struct Ranking {
+  const FinalColumn* column = nullptr;  // null without values
+  std::size_t best = 0;                 // a row
+  std::vector<Rival> rivals;            // best first
+  std::vector<Rival> tied;              // those that are not significantly worse
+  std::vector<Rival> worse;             // the others
+  bool tested = false;                  // at least one rival was
+  bool separates = false;               // at least one pair differs significantly, with the best or not
+  std::size_t units = 0;                // the fewest seeds or folds of a comparison with the best
+  std::string unit;                     // "seed" or "fold"
+  std::vector<bool> considered;         // by row
+};
+
+Ranking ranking_of(const FinalTable& table, Measure measure);
 
 /// The row that differences are taken against: the report's baseline if the user has it, else the best
 /// offline. None without finished trials.

@@ -11,7 +11,6 @@
 #include "core/text/counted.h"
 #include "core/text/nearest.h"
 #include "report/number_text.h"
-#include "report/ranking.h"
 #include "report/study_findings.h"
 
 namespace olrank {
@@ -48,8 +47,8 @@ std::string some_of(std::vector<std::string> names) {
 double pooled_deviation(const Ranking& ranking) {
   double squares = 0.0;
   double pairs = 0.0;
-  for (const RankerPair& pair : ranking.column->pairs) {
-    const double deviation = deviation_of(independent_values(pair.differences));
+  for (const PairedComparison& pair : ranking.column->pairs) {
+    const double deviation = pair.deviation();
     if (!ranking.considered[pair.a] || !ranking.considered[pair.b] || !std::isfinite(deviation)) continue;
     squares += deviation * deviation;
     ++pairs;

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "core/version.h"
-#include "report/markup.h"
-#include "report/page_style.h"
+#include "report/page.h"
 
 namespace olrank {
 namespace {
 
-constexpr char kStyle[] = R"css(
+constexpr char kInterviewStyle[] = R"css(
 .answers{display:flex;flex-wrap:wrap;gap:.5rem;margin:.75rem 0}
 button{font:inherit;padding:.45rem .9rem;border:1px solid currentColor;border-radius:.4rem;background:none;color:inherit;cursor:pointer}
 button:hover:not(:disabled),button:focus-visible{text-decoration:underline}
@@ -146,43 +144,31 @@ show();
 /// Nothing in a script element may look like its end.
 std::string json_in_script(const std::string& json) {
   std::string safe;
-  for (const char letter : json) {
-    if (letter == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += letter;
-    }
-  }
+  for (const char letter : json) safe += letter == '<' ? "\\u003c" : std::string(1, letter);
   return safe;
 }
 
 }  // namespace
 
-std::string interview_page(const InterviewPage& page) {
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  html += fmt::format(
-      "<title>{0} – olrank recommend</title>\n<style>{1}{2}</style></head>\n<body>\n"
-      "<header><p class=\"soft\">olrank recommend</p><h1>{0}</h1>\n<p>{3}</p></header>\n<main>\n",
-      escape_html(page.title), page_style(), kStyle, escape_html(page.sentence));
-  html +=
+std::string interview_page(const InterviewPage& interview) {
+  Page page({"olrank recommend", interview.title, {escape_html(interview.sentence)}, "", kInterviewStyle});
+  page.add(
       "<section aria-live=\"polite\"><h2>Interview</h2>\n<p id=\"question\"></p>\n"
       "<div class=\"answers\" id=\"answers\"></div>\n"
       "<p><button type=\"button\" id=\"back\">Back</button> "
       "<button type=\"button\" id=\"again\">Start again</button></p>\n"
-      "<ul id=\"given\"></ul>\n<h3>The list now</h3>\n<ol id=\"list\"></ol></section>\n"
-      "<section><h2>The users' tree</h2>\n<p class=\"soft\">";
-  html += escape_html(page.users_note);
-  html +=
-      " The path of your answers is bold.</p>\n<div id=\"users\"></div></section>\n"
+      "<ul id=\"given\"></ul>\n<h3>The list now</h3>\n<ol id=\"list\"></ol></section>\n");
+  page.add(
+      fmt::format("<section><h2>The users' tree</h2>\n<p class=\"soft\">{} The path of your answers is "
+                  "bold.</p>\n<div id=\"users\"></div></section>\n",
+                  escape_html(interview.users_note)));
+  page.add(
       "<section><h2>The items' tree</h2>\n<p class=\"soft\">Each question splits items by praise minus "
-      "complaints, as a share of what is said about them.</p>\n<div id=\"items\"></div></section>\n"
-      "</main>\n";
-  html += fmt::format("<footer><p class=\"soft\">olrank {}</p></footer>\n", version());
-  html += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n<script>{}</script>\n",
-                      json_in_script(page.data), kScript);
-  return html + "</body></html>\n";
+      "complaints, as a share of what is said "
+      "about them.</p>\n<div id=\"items\"></div></section>\n");
+  return page.finish(
+      fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n<script>{}</script>\n",
+                  json_in_script(interview.data), kScript));
 }
 
 }  // namespace olrank

@@ -16,6 +16,6 @@ struct InterviewPage {
 };
 
 /// One self-contained HTML file without network: the interview, and both trees to be opened node by node.
-std::string interview_page(const InterviewPage& page);
+std::string interview_page(const InterviewPage& interview);
 
 }  // namespace olrank

@@ -11,6 +11,7 @@
 #include "core/text/nearest.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
+#include "report/number_text.h"
 
 namespace olrank {
 namespace {
@@ -19,6 +20,7 @@ constexpr Measure kLatexMeasures[] = {Measure::kOfflineNdcg, Measure::kDiscounte
 /// A ranker's name of more characters breaks into lines, so that one user's table fits a column.
 constexpr std::size_t kLongestName = 22;
 constexpr const char* kNameColumn = "p{0.34\\columnwidth}";
+constexpr const char* kPlusMinus = " \\pm ";
 /// A data set's name of more is shortened in the heading of its rows.
 constexpr double kDataWidth = 22.0;
 
@@ -31,32 +33,6 @@ std::vector<std::string> users_of(const Report& report) {
     }
   }
   return users;
-}
-
-/// The difference between a row and the baseline's, as the pair's test has it.
-struct Difference {
-  MeanInterval estimate;
-  bool significant = false;
-};
-
-std::optional<Difference> difference_from(const FinalColumn& column, std::size_t row,
-                                          std::size_t baseline) {
-  for (const RankerPair& pair : column.pairs) {
-    const bool forward = pair.a == row && pair.b == baseline;
-    if (!forward && !(pair.b == row && pair.a == baseline)) continue;
-    Difference difference{pair.test.difference, pair.t_holm < kSignificance};
-    if (!forward) difference.estimate.mean = -difference.estimate.mean;
-    return difference;
-  }
-  return std::nullopt;
-}
-
-/// Mathematics: "0.4914 \pm 0.0081", with a leading sign if wanted.
-std::string latex_estimate(const MeanInterval& estimate, int digits, bool with_sign) {
-  std::string text = with_sign ? fmt::format("{:+.{}f}", estimate.mean, digits)
-                               : fmt::format("{:.{}f}", estimate.mean, digits);
-  if (std::isfinite(estimate.half_width)) text += fmt::format(" \\pm {:.{}f}", estimate.half_width, digits);
-  return text;
 }
 
 /// The name with places where a line may end, which paths and lists of settings lack.
@@ -178,17 +154,14 @@ class LatexTable {
     differences += " & ";
     const auto row = static_cast<std::size_t>(std::find(table.rows.begin(), table.rows.end(), ranker) -
                                               table.rows.begin());
-    const auto column =
-        std::find_if(table.columns.begin(), table.columns.end(),
-                     [&](const FinalColumn& one) { return one.measure.slug == slug_of(measure); });
-    if (column == table.columns.end() || row == table.rows.size() ||
-        std::isnan(column->cells[row].estimate.mean)) {
+    const FinalColumn* column = table.column(measure);
+    if (column == nullptr || row == table.rows.size() || std::isnan(column->cells[row].estimate.mean)) {
       text_ += " & --";
       return;
     }
     const FinalCell& value = column->cells[row];
     const int digits = column->measure.digits;
-    std::string text = latex_estimate(value.estimate, digits, false);
+    std::string text = plain_estimate(value.estimate, digits, false, kPlusMinus);
     const std::string mean = text.substr(0, text.find(' '));
     if (value.best) text.replace(0, mean.size(), "\\mathbf{" + mean + "}");
     if (value.not_worse) text.replace(0, mean.size(), "\\underline{" + mean + "}");
@@ -196,11 +169,11 @@ class LatexTable {
     if (baseline == row) text += "^{\\dagger}";
     text_ += " & $" + text + "$";
     if (!baseline || baseline == row) return;
-    const std::optional<Difference> difference = difference_from(*column, row, *baseline);
-    if (!difference) return;
-    differences +=
-        fmt::format("{{\\scriptsize ${}{}$}}", latex_estimate(difference->estimate, digits, true),
-                    difference->significant ? "^{*}" : "");
+    const PairedComparison* pair = comparison_of(column->pairs, row, *baseline);
+    if (pair == nullptr) return;
+    differences += fmt::format("{{\\scriptsize ${}{}$}}",
+                               plain_estimate(pair->difference_of(row), digits, true, kPlusMinus),
+                               pair->significant() ? "^{*}" : "");
   }
 
   std::string caption() const {

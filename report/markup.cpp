@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/text/csv.h"
+
 namespace olrank {
 namespace {
 
@@ -111,6 +113,10 @@ std::string clean_utf8(std::string_view text) {
   std::string clean;
   for (const std::string_view character : characters(text)) clean += character;
   return clean;
+}
+
+std::string csv_text(std::string_view text) {
+  return csv_field(clean_utf8(text));
 }
 
 std::string escape_html(std::string_view text) {

@@ -11,6 +11,9 @@ std::string escape_html(std::string_view text);
 /// Text for LaTeX in text mode; '?' for characters that its fonts may lack.
 std::string escape_latex(std::string_view text);
 
+/// A field of a CSV file, cleaned likewise.
+std::string csv_text(std::string_view text);
+
 /// Replaces invalid UTF-8 and control characters with U+FFFD.
 std::string clean_utf8(std::string_view text);
 

@@ -50,4 +50,13 @@ std::string estimate_text(const MeanInterval& estimate, int digits) {
   return text;
 }
 
+std::string plain_estimate(const MeanInterval& estimate, int digits, bool with_sign,
+                           std::string_view between) {
+  std::string text = with_sign ? fmt::format("{:+.{}f}", estimate.mean, digits)
+                               : fmt::format("{:.{}f}", estimate.mean, digits);
+  if (std::isfinite(estimate.half_width))
+    text += fmt::format("{}{:.{}f}", between, estimate.half_width, digits);
+  return text;
+}
+
 }  // namespace olrank

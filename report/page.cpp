@@ -1,224 +1,167 @@
 #include "report/page.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <filesystem>
-#include <map>
+#include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "core/version.h"
-#include "report/findings.h"
-#include "report/html_table.h"
-#include "report/markup.h"
+#include "report/drawing.h"
 #include "report/number_text.h"
-#include "report/page_results.h"
-#include "report/page_style.h"
-#include "report/study.h"
-#include "report/study_page.h"
 
 namespace olrank {
 namespace {
 
-/// Ascending numbers with runs joined: "3 to 5, 8".
-std::string runs_text(const std::vector<std::int64_t>& numbers) {
-  std::vector<std::string> runs;
-  for (std::size_t begin = 0; begin < numbers.size();) {
-    std::size_t end = begin + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    runs.push_back(end - begin > 1 ? fmt::format("{} to {}", numbers[begin], numbers[end - 1])
-                                   : fmt::format("{}", numbers[begin]));
-    begin = end;
-  }
-  return fmt::format("{}", fmt::join(runs, ", "));
+/// The style of every page; the styles of drawings come before it.
+constexpr const char* kPageStyle = R"css(
+:root{color-scheme:light dark;--shade:#f4f5f7;--warn:#fff4dc;--edge:#d3a63a}
+@media(prefers-color-scheme:dark){:root{--shade:#1e2229;--warn:#33290f;--edge:#b88f2b}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:1280px;padding:20px 16px 48px;background:var(--ground);color:var(--ink);
+  font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.6rem;line-height:1.25;margin:0 0 4px}
+h2{font-size:1.25rem;margin:40px 0 8px;padding-top:12px;border-top:1px solid var(--grid)}
+h3{font-size:1.05rem;margin:28px 0 8px}
+p{margin:6px 0}
+.verdict,.verdicts{font-size:1.15rem;line-height:1.4;font-weight:600;margin:6px 0 8px}
+.verdicts{list-style:none;padding:0}
+.verdicts li{margin:4px 0}
+.verdicts .soft{font-weight:400}
+.soft,figcaption,.note{color:var(--soft)}
+.note,figcaption{font-size:.84rem}
+.warn{background:var(--warn);border-left:4px solid var(--edge);padding:8px 12px;margin:12px 0}
+.warn ul,.notes{margin:4px 0;padding-left:20px}
+dl{display:grid;grid-template-columns:minmax(80px,max-content) 1fr;gap:2px 16px;margin:8px 0;font-size:.9rem}
+dt{color:var(--soft)}
+dd{margin:0;min-width:0}
+code{font:.88em ui-monospace,monospace}
+.legend{display:flex;flex-wrap:wrap;gap:4px 20px;list-style:none;padding:0;margin:8px 0;font-size:.9rem}
+.legend li{min-width:0}
+.key{vertical-align:-1px;margin-right:6px}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,360px),1fr));gap:24px 28px}
+.large{grid-template-columns:repeat(auto-fill,minmax(min(100%,480px),1fr))}
+.answers{grid-template-columns:repeat(auto-fill,minmax(min(100%,390px),1fr))}
+.large .chart,.answers .chart{max-width:620px}
+figure{margin:0;min-width:0;break-inside:avoid}
+.chart{display:block;width:100%;height:auto;max-width:460px}
+.scroll{overflow-x:auto;max-width:100%;margin:8px 0}
+.scroll:focus-visible{outline:2px solid var(--c0)}
+table{border-collapse:separate;border-spacing:0;font-size:.82rem;font-variant-numeric:tabular-nums}
+th,td{padding:4px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+thead th{vertical-align:bottom;white-space:normal;min-width:76px;border-bottom:1px solid var(--soft)}
+th:first-child,td:first-child,td.text{text-align:left}
+tr>*{background:var(--ground)}
+tbody tr:nth-child(even)>*{background:var(--shade)}
+tr>:first-child{position:sticky;left:0;z-index:1;border-right:1px solid var(--grid)}
+tbody th{font-weight:600}
+td strong{font-weight:700}
+.near{display:inline-block;width:1.1em;text-align:right}
+.half{color:var(--soft);font-weight:400}
+details{margin:8px 0}
+summary{cursor:pointer}
+summary{font-weight:600;padding:4px 0}
+@media(max-width:500px){tbody th{white-space:normal;min-width:112px}
+  th,td{padding:4px 6px}}
+@media print{html{font-size:11px}body{max-width:none;padding:0;font-size:11px}.figures,.large{grid-template-columns:1fr 1fr}
+  .scroll{overflow:visible}.half{white-space:nowrap}.near{width:auto}td{vertical-align:top}table{width:100%;font-size:8px}th,td,tbody th{white-space:normal;min-width:0;
+  max-width:none;padding:2px 4px}tr>:first-child{position:static}tr,figure{break-inside:avoid}
+  h2,h3,summary{break-after:avoid}}
+)css";
+
+std::string titled(std::string_view hint) {
+  return hint.empty() ? "" : fmt::format(" title=\"{}\"", escape_html(hint));
 }
-
-class Page {
- public:
-  explicit Page(const Report& report) : report_(report) {}
-
-  std::string write() {
-    const std::string title = escape_html(fmt::format("{}", fmt::join(report_.labels, " and ")));
-    html_ =
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-    html_ += fmt::format("<title>{} – olrank report</title>\n<style>{}</style></head>\n<body>\n", title,
-                         page_style());
-    html_ += fmt::format("<header><p class=\"soft\">olrank report</p><h1 title=\"{}\">{}</h1>\n",
-                         escape_html(fmt::format("{}", fmt::join(folders(), " and "))), title);
-    progress();
-    html_ += "</header>\n<main>\n";
-    warnings();
-    const DrawFigures draw = [this](const auto& drawn, const auto& frame) { return figures(drawn, frame); };
-    for (std::size_t i = 0; i < report_.experiments.size(); ++i) study(i, draw);
-    const bool only_studies = are_studies(report_);
-    if (only_studies) {
-      html_ += "<details><summary>Final values and curves of every ranker</summary>\n";
-    } else {
-      html_ += headlines_section(report_);
-    }
-    for (const DataResults& data : report_.data) {
-      for (const UserResults& user : data.users) html_ += user_section(report_, data, user, draw);
-    }
-    if (only_studies) html_ += "</details>\n";
-    missing();
-    setup();
-    how_to_read();
-    html_ += fmt::format(
-        "</main>\n<footer class=\"note\"><p>Generated by olrank {} ({}).</p></footer>\n</body></html>\n",
-        version(), revision());
-    return std::move(html_);
-  }
-
- private:
-  void progress() {
-    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
-      const ExperimentResults& experiment = report_.experiments[i];
-      const std::string whose = report_.experiments.size() > 1 ? report_.labels[i] + ": " : "";
-      html_ += fmt::format("<p>{}{} of {} trials finished · {} · protocol {} · {} rounds.</p>\n",
-                           escape_html(whose), experiment.finished, experiment.expected, data_of(i),
-                           escape_html(setting(experiment.run, "protocol.name")),
-                           fixed_number(static_cast<double>(experiment.run.rounds), 0));
-    }
-  }
-
-  std::vector<std::string> folders() const {
-    std::vector<std::string> paths;
-    for (const ExperimentResults& experiment : report_.experiments)
-      paths.push_back(std::filesystem::absolute(experiment.folder).lexically_normal().string());
-    return paths;
-  }
-
-  /// The short name of the experiment's data, the whole one as its title.
-  std::string data_of(std::size_t experiment) const {
-    const std::string& whole = report_.experiments[experiment].run.data;
-    for (const DataResults& data : report_.data) {
-      if (data.data != whole || short_name(report_, data) == whole) continue;
-      return fmt::format("<span title=\"{}\">{}</span>", escape_html(whole),
-                         escape_html(short_name(report_, data)));
-    }
-    return escape_html(whole);
-  }
-
-  static std::string setting(const RunDescription& run, const std::string& key) {
-    for (const auto& [name, value] : run.settings) {
-      if (name == key) return value;
-    }
-    return "unknown";
-  }
-
-  void warnings() {
-    if (report_.warnings.empty()) return;
-    html_ += "<section class=\"warn\" aria-label=\"Warnings\"><strong>Warnings</strong>";
-    html_ += html_list(report_.warnings);
-    html_ += "</section>\n";
-  }
-
-  void study(std::size_t experiment, const DrawFigures& draw) {
-    const ExperimentResults& results = report_.experiments[experiment];
-    if (!results.study) return;
-    html_ += study_section(analyse_study(results, *results.study), report_.labels[experiment], draw);
-  }
-
-  std::string figures(const std::vector<ReportFigure>& drawn, const std::string& frame) {
-    std::string html = fmt::format("<div class=\"{}\">\n", frame);
-    for (const ReportFigure& figure : drawn) {
-      html += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n",
-                          inline_svg(figure.drawing, fmt::format("f{}", ++figures_)),
-                          escape_html(figure.caption));
-    }
-    return html + "</div>\n";
-  }
-
-  void missing() {
-    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
-      const ExperimentResults& experiment = report_.experiments[i];
-      if (experiment.finished == experiment.expected) continue;
-      html_ += fmt::format(
-          "<section><h2>Missing trials <span class=\"soft\">in {}</span></h2>\n<p>Not finished: {} of {} "
-          "trials.</p>\n",
-          escape_html(report_.labels[i]), experiment.expected - experiment.finished, experiment.expected);
-      html_ += html_list(missing_lines(experiment));
-      html_ += "</section>\n";
-    }
-  }
-
-  void setup() {
-    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
-      const RunDescription& run = report_.experiments[i].run;
-      html_ += fmt::format("<section><h2>Setup <span class=\"soft\">in {}</span></h2>\n<dl>",
-                           escape_html(report_.labels[i]));
-      for (const auto& [name, text] : run.facts) {
-        const bool code = name == "Command";
-        html_ += fmt::format("<dt>{}</dt><dd>{}{}{}</dd>\n", escape_html(name), code ? "<code>" : "",
-                             escape_html(text), code ? "</code>" : "");
-      }
-      if (const std::string duration = report_.experiments[i].duration(); !duration.empty())
-        html_ += fmt::format("<dt>Duration</dt><dd>{}</dd>\n", escape_html(duration));
-      html_ += "<dt>Deviations from the protocol</dt><dd>";
-      if (run.deviations.empty()) {
-        html_ += "None.";
-      } else {
-        html_ += html_list(run.deviations);
-      }
-      html_ += "</dd></dl></section>\n";
-    }
-  }
-
-  void how_to_read() {
-    html_ += "<section><h2>How to read this report</h2>\n";
-    html_ +=
-        "<ul class=\"notes\"><li>± is half the width of the 95 % t interval of the mean. With several "
-        "folds it "
-        "is over fold means, because trials of one fold share their data. With one fold it is over its "
-        "seeds "
-        "and holds for that fold only.</li>\n"
-        "<li>For each seed, all rankers of an experiment saw the same queries and the same random draws. "
-        "Differences and tests are therefore paired by fold and seed. Holm's correction covers all pairs "
-        "of "
-        "rankers in a table column.</li>\n"
-        "<li>The number of seeds that would show a difference is the one at which the corrected test finds "
-        "it "
-        "with a probability of 80 %, if the true difference is the one seen and the spread stays as it "
-        "is.</li>\n"
-        "<li>Rankers trained on true grades are shown for scale and are never called best.</li>\n"
-        "<li>The area under a curve is its mean over the rounds. It compares whole curves, not single "
-        "lucky "
-        "points.</li>\n"
-        "<li>Wide bands are cut off at the frame, so that the lines stay readable.</li>\n"
-        "<li>Times depend on the machine and on everything else that ran on it. They are not tested.</li>"
-        "</ul>";
-    html_ += "</section>\n";
-  }
-
-  const Report& report_;
-  std::string html_;
-  int figures_ = 0;
-};
 
 }  // namespace
 
-std::vector<std::string> missing_lines(const ExperimentResults& experiment) {
-  std::map<std::string, std::vector<std::int64_t>> waiting;
-  std::vector<std::string> lines;
-  for (const MissingTrial& trial : experiment.missing) {
-    const TrialIdentity& identity = trial.identity;
-    const std::string place = fmt::format("{}, {}, fold {}", identity.ranker, identity.user, identity.fold);
-    if (trial.round < 0) {
-      waiting[place].push_back(identity.seed);
-    } else {
-      lines.push_back(fmt::format("{}: seed {} has reached round {}", place, identity.seed, trial.round));
-    }
-  }
-  for (const auto& [place, seeds] : waiting)
-    lines.push_back(fmt::format("{}: {} {} not started", place, seeds.size() == 1 ? "seed" : "seeds",
-                                runs_text(seeds)));
-  if (lines.empty() && experiment.finished < experiment.expected)
-    lines.push_back("The manifest does not list them.");
-  return lines;
+HtmlTable::HtmlTable(std::string_view label, const std::vector<std::string>& titles) {
+  html_ = fmt::format(
+      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table><thead><tr>",
+      escape_html(label));
+  for (const std::string& title : titles)
+    html_ += fmt::format("<th scope=\"col\">{}</th>", escape_html(title));
+  html_ += "</tr></thead><tbody>\n";
 }
 
-std::string report_page(const Report& report) {
-  return Page(report).write();
+void HtmlTable::row(std::string_view header, const std::vector<std::string>& cells,
+                    std::string_view whole) {
+  html_ += fmt::format("<tr><th scope=\"row\"{}>{}</th>", whole == header ? "" : titled(whole),
+                       escape_html(header));
+  for (const std::string& cell : cells) html_ += fmt::format("<td>{}</td>", cell);
+  html_ += "</tr>\n";
+}
+
+std::string HtmlTable::html() const {
+  return html_ + "</tbody></table></div>\n";
+}
+
+std::string estimate_html(const MeanInterval& estimate, int digits, bool with_sign) {
+  std::string html = (with_sign && estimate.mean > 0.0 ? "+" : "") + fixed_number(estimate.mean, digits);
+  if (std::isfinite(estimate.half_width))
+    html += fmt::format(" <span class=\"half\">± {}</span>", fixed_number(estimate.half_width, digits));
+  return html;
+}
+
+Page::Page(const PageHead& head) {
+  html_ = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{0} – {1}</title>\n<style>{2}{3}{4}</style></head>\n<body>\n"
+      "<header><p class=\"soft\">{1}</p><h1{5}>{0}</h1>\n",
+      escape_html(head.title), escape_html(head.program), drawing_style(":root"), kPageStyle, head.style,
+      titled(head.hint));
+  for (const std::string& paragraph : head.paragraphs) html_ += fmt::format("<p>{}</p>\n", paragraph);
+  html_ += "</header>\n<main>\n";
+}
+
+void Page::section(std::string_view title, std::string_view beside, std::string_view hint) {
+  html_ += "<section><h2>" + escape_html(title);
+  if (!beside.empty())
+    html_ += fmt::format(" <span class=\"soft\"{}>{}</span>", titled(hint), escape_html(beside));
+  html_ += "</h2>\n";
+}
+
+void Page::fold(std::string_view summary) {
+  html_ += fmt::format("<details><summary>{}</summary>\n", escape_html(summary));
+}
+
+void Page::note(std::string_view text) {
+  html_ += fmt::format("<p class=\"note\">{}</p>\n", escape_html(text));
+}
+
+void Page::list(const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return;
+  html_ += "<ul class=\"notes\">";
+  for (const std::string& sentence : sentences) html_ += "<li>" + escape_html(sentence) + "</li>";
+  html_ += "</ul>\n";
+}
+
+void Page::preformatted(std::string_view lines) {
+  html_ += "<pre>";
+  while (!lines.empty()) {  // escape_html() would replace line ends
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    html_ += escape_html(lines.substr(0, end)) + "\n";
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  html_ += "</pre>";
+}
+
+void Page::figures(const std::vector<ReportFigure>& figures, std::string_view frame) {
+  html_ += fmt::format("<div class=\"{}\">\n", frame);
+  for (const ReportFigure& figure : figures) {
+    html_ += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n",
+                         inline_svg(figure.drawing, fmt::format("f{}", ++figures_)),
+                         escape_html(figure.caption));
+  }
+  html_ += "</div>\n";
+}
+
+std::string Page::finish(std::string_view scripts) {
+  html_ += fmt::format(
+      "</main>\n<footer class=\"note\"><p>Generated by olrank {} ({}).</p></footer>\n{}</body></html>\n",
+      version(), revision(), scripts);
+  return std::move(html_);
 }
 
 }  // namespace olrank

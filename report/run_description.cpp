@@ -124,13 +124,16 @@ void read_facts(const ordered_json& manifest, RunDescription& run) {
 
 }  // namespace
 
+std::string RunDescription::setting(const std::string& key, const std::string& otherwise) const {
+  for (const auto& [name, value] : settings) {
+    if (name == key) return value;
+  }
+  return otherwise;
+}
+
 ResultConventions conventions_of(const RunDescription& run) {
-  const auto setting = [&](std::string_view name) {
-    const auto found = std::find_if(run.settings.begin(), run.settings.end(),
-                                    [&](const auto& entry) { return entry.first == name; });
-    return found == run.settings.end() ? std::string("unknown") : found->second;
-  };
-  return {setting("protocol.name"), setting("protocol.empty_queries"), run.seeds, run.deviations};
+  return {run.setting("protocol.name", "unknown"), run.setting("protocol.empty_queries", "unknown"),
+          run.seeds, run.deviations};
 }
 
 RunDescription read_run_description(const std::filesystem::path& folder) {

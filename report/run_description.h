@@ -33,6 +33,9 @@ struct RunDescription {
   std::vector<std::int64_t> seeds;
   std::int64_t rounds = 0;
   std::int64_t trials = 0;  // of the whole experiment
+
+  /// The value of a setting such as "protocol.name", or else the given word.
+  std::string setting(const std::string& key, const std::string& otherwise) const;
 };
 
 /// The conventions printed with every result of the run.

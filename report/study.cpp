@@ -4,8 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "core/statistics/holm.h"
-
 namespace olrank {
 namespace {
 
@@ -24,47 +22,40 @@ double mean_over_curve(const RecordedCurve& curve, Measure measure) {
   return rounds > 0.0 ? sum / rounds : std::nan("");
 }
 
-double milliseconds(const TrialResults& trial) {
-  if (trial.rounds == 0) return std::nan("");
-  double seconds = 0.0;
-  for (const auto& [stage, spent] : trial.stages) seconds += is_of_rounds(stage) ? spent : 0.0;
-  return 1000.0 * seconds / static_cast<double>(trial.rounds);
-}
-
+/// Those of final tables, of which some come later, and what tells structures apart.
 std::vector<FinalMeasure> study_measures(std::int64_t cutoff) {
-  std::vector<FinalMeasure> measures;
-  for (FinalMeasure& measure : final_measures(cutoff)) {
-    const bool replaced = measure.slug == slug_of(Measure::kCertainShare) ||
-                          measure.slug == slug_of(Measure::kMilliseconds) ||
-                          measure.slug == slug_of(Measure::kCosine);
-    if (!replaced) measures.push_back(std::move(measure));
-  }
-  const auto from_trial = [&](const char* slug, const char* title, int digits, Better better,
-                              std::function<double(const TrialResults&)> value) {
-    measures.push_back({slug, title, digits, better, std::move(value)});
-  };
-  from_trial("online-ndcg", "Online NDCG", 4, Better::kLarger,
-             [](const TrialResults& trial) { return trial.last[Measure::kOnlineNdcg]; });
-  from_trial("certain-share", "Certain share", 3, Better::kNeither,
-             [](const TrialResults& trial) { return trial.last[Measure::kCertainShare]; });
-  from_trial(
-      "certain-share-mean", "Certain share, mean over rounds", 3, Better::kNeither,
-      [](const TrialResults& trial) { return mean_over_curve(trial.curve, Measure::kCertainShare); });
-  from_trial("blocks", "Blocks", 2, Better::kNeither,
-             [](const TrialResults& trial) { return mean_over_curve(trial.curve, Measure::kBlocks); });
-  from_trial("false-certain", "False certainty", 4, Better::kSmaller, [](const TrialResults& trial) {
-    return whole_trial_share(trial.curve, Measure::kFalseCertain);
+  std::vector<FinalMeasure> measures = final_measures(cutoff);
+  std::erase_if(measures, [](const FinalMeasure& measure) {
+    return measure.slug == slug_of(Measure::kCertainShare) ||
+           measure.slug == slug_of(Measure::kMilliseconds) || measure.slug == slug_of(Measure::kCosine);
   });
-  from_trial(
-      "decisions-differ", "Decisions changed by exact widths", 4, Better::kNeither,
-      [](const TrialResults& trial) { return whole_trial_share(trial.curve, Measure::kDecisionsDiffer); });
-  from_trial("milliseconds", "Milliseconds per round", 3, Better::kNeither, milliseconds);
-  from_trial("rounds-per-second", "Rounds per second", 0, Better::kNeither,
-             [](const TrialResults& trial) { return 1000.0 / milliseconds(trial); });
-  from_trial("posterior-bytes", "Posterior size in bytes", 0, Better::kNeither,
-             [](const TrialResults& trial) { return trial.posterior_bytes; });
-  from_trial("peak-memory-bytes", "Peak process memory in bytes", 0, Better::kNeither,
-             [](const TrialResults& trial) { return static_cast<double>(trial.peak_memory_bytes); });
+  const auto add = [&](const std::string& slug, Better better,
+                       std::function<double(const TrialResults&)> value) {
+    measures.push_back({slug, slug, 4, better, std::move(value)});
+  };
+  const auto last = [&](Measure measure, Better better) {
+    add(slug_of(measure), better, [=](const TrialResults& trial) { return trial.last[measure]; });
+  };
+  const auto mean = [&](const char* slug, Measure measure) {
+    add(slug, Better::kNeither,
+        [=](const TrialResults& trial) { return mean_over_curve(trial.curve, measure); });
+  };
+  const auto share = [&](Measure measure, Better better) {
+    add(slug_of(measure), better,
+        [=](const TrialResults& trial) { return whole_trial_share(trial.curve, measure); });
+  };
+  last(Measure::kOnlineNdcg, Better::kLarger);
+  last(Measure::kCertainShare, Better::kNeither);
+  mean("certain-share-mean", Measure::kCertainShare);
+  mean("blocks", Measure::kBlocks);
+  share(Measure::kFalseCertain, Better::kSmaller);
+  share(Measure::kDecisionsDiffer, Better::kNeither);
+  last(Measure::kMilliseconds, Better::kNeither);
+  add("rounds-per-second", Better::kNeither,
+      [](const TrialResults& trial) { return 1000.0 / trial.last[Measure::kMilliseconds]; });
+  add("posterior-bytes", Better::kNeither, [](const TrialResults& trial) { return trial.posterior_bytes; });
+  add("peak-memory-bytes", Better::kNeither,
+      [](const TrialResults& trial) { return static_cast<double>(trial.peak_memory_bytes); });
   return measures;
 }
 
@@ -127,7 +118,7 @@ class Analysis {
         const TrialList trials = trials_of(user, study_.plan.cells[cell].ranker);
         if (!trials.empty()) of_user.rows.push_back(row(user, cell, trials));
       }
-      correct(of_user);
+      correct_by_measure(of_user);
       if (!of_user.rows.empty()) study_.users.push_back(std::move(of_user));
     }
     return std::move(study_);
@@ -156,7 +147,9 @@ class Analysis {
         exact == nullptr || exact == &own ? TrialList{} : trials_of(user, exact->ranker);
     for (const FinalMeasure& measure : study_.measures)
       row.values.push_back(value(measure, trials, partners));
-    const auto log_time = [](const TrialResults& trial) { return std::log(milliseconds(trial)); };
+    const auto log_time = [](const TrialResults& trial) {
+      return std::log(trial.last[Measure::kMilliseconds]);
+    };
     row.log_time = mean_interval(
         paired_differences(trials, partners, {"log-milliseconds", "", 3, Better::kNeither, log_time}));
     return row;
@@ -165,31 +158,25 @@ class Analysis {
   static StudyValue value(const FinalMeasure& measure, const TrialList& trials, const TrialList& partners) {
     StudyValue value;
     value.estimate = mean_interval(by_fold(trials, measure.value));
-    const FoldedValues differences = paired_differences(trials, partners, measure);
+    FoldedValues differences = paired_differences(trials, partners, measure);
     if (differences.empty()) return value;
     const NestedValues nested = nested_differences(trials, partners, measure);
-    value.compared = true;
-    value.difference = paired_test(differences, measure.key());
-    value.t_holm = value.difference.t_p;
-    value.bootstrap = hierarchical_bootstrap(nested, measure.key());
+    value.minus_exact = compared(0, 0, std::move(differences), measure.slug);
+    value.minus_exact->t_holm = value.minus_exact->test.t_p;
+    value.bootstrap = hierarchical_bootstrap(nested, resampling_key(measure.slug));
     value.over_queries = over_queries(nested);
-    value.deviation = deviation_of(independent_values(differences));
     return value;
   }
 
-  /// Holm's correction; each measure with a better direction is its own family of tests.
-  void correct(StudyUser& user) const {
+  /// Each measure with a better direction is its own family of tests.
+  void correct_by_measure(StudyUser& user) const {
     for (std::size_t measure = 0; measure < study_.measures.size(); ++measure) {
       if (study_.measures[measure].better == Better::kNeither) continue;
-      std::vector<double> p_values;
-      for (const StudyRow& row : user.rows) {
-        if (row.values[measure].compared) p_values.push_back(row.values[measure].difference.t_p);
-      }
-      const std::vector<double> adjusted = holm_adjusted(p_values);
-      std::size_t at = 0;
+      std::vector<PairedComparison*> family;
       for (StudyRow& row : user.rows) {
-        if (row.values[measure].compared) row.values[measure].t_holm = adjusted[at++];
+        if (row.values[measure].minus_exact) family.push_back(&*row.values[measure].minus_exact);
       }
+      correct(family);
     }
   }
 

@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/statistics/paired_test.h"
+#include "report/compare.h"
 #include "report/experiment_results.h"
 #include "report/final_measures.h"
 #include "report/study_plan.h"
@@ -15,12 +16,11 @@ namespace olrank {
 /// A cell's value of a measure, and its difference from the exact structure of the same width and depth.
 struct StudyValue {
   MeanInterval estimate;
-  bool compared = false;  // whether the fields below are set
-  PairedTest difference;  // this − exact, on the trials that both have
-  double t_holm = 0.0;    // adjusted over all of the user's comparisons of the measure
-  BootstrapInterval bootstrap;
-  bool over_queries = false;  // the bootstrap resampled queries too
-  double deviation = 0.0;     // of the independent differences; NaN with fewer than two
+  /// This − exact, on the trials that both have; none where the exact structure has none. The correction is
+  /// over all of the user's comparisons of the measure; a measure without a better direction has none.
+  std::optional<PairedComparison> minus_exact = {};
+  BootstrapInterval bootstrap = {};  // of that difference
+  bool over_queries = false;         // the bootstrap resampled queries too
 };
 
 /// Quantiles of width / exact width at an evaluation, averaged over trials.

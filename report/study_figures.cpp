@@ -8,15 +8,15 @@
 #include <optional>
 #include <set>
 
-#include "report/difference_figure.h"
-#include "report/line_figure.h"
-#include "report/scatter_figure.h"
+#include "report/plot.h"
 #include "report/study_findings.h"
 
 namespace olrank {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+PlotPoint width_point(double x, const StudyWidths& widths, std::size_t trials) {
+  return {x, widths.median, widths.low, widths.high, trials};
+}
 
 class StudyFigures {
  public:
@@ -70,10 +70,10 @@ class StudyFigures {
   }
 
   /// Rows of a structure next to each other.
-  DifferenceFigure differences(
-      const StudyUser& user, const std::string& title,
-      const std::function<std::optional<DifferenceRow>(const StudyRow&)>& make) const {
-    DifferenceFigure figure;
+  Plot differences(const StudyUser& user, const std::string& title,
+                   const std::function<std::optional<PlotSeries>(const StudyRow&)>& make) const {
+    Plot figure;
+    figure.kind = PlotKind::kDifferences;
     figure.title = title;
     figure.subtitle = fmt::format("{} user, {}", user.user, study_.run.data);
     const bool sizes = size_count() > 1;
@@ -81,7 +81,7 @@ class StudyFigures {
       for (const StudyRow& row : user.rows) {
         const StudyCell& cell = cell_of(row);
         if (structure_name(study_.plan, cell) != name) continue;
-        std::optional<DifferenceRow> made = make(row);
+        std::optional<PlotSeries> made = make(row);
         if (!made) continue;
         made->name = name;
         made->style = style_of(cell);
@@ -89,7 +89,7 @@ class StudyFigures {
           made->variant = depths_.size() > 1 ? fmt::format("{} × {}", cell.depth, cell.width)
                                              : fmt::format("{}", cell.width);
         }
-        figure.rows.push_back(std::move(*made));
+        figure.series.push_back(std::move(*made));
       }
     }
     if (sizes) figure.variant_name = depths_.size() > 1 ? "layers × m" : "m";
@@ -102,26 +102,21 @@ class StudyFigures {
     return sizes.size();
   }
 
-  void add(const std::string& slug, const DifferenceFigure& figure, std::string caption) {
-    if (figure.rows.empty()) return;
-    figures_.push_back({slug, draw_differences(figure), std::move(caption), differences_csv(figure)});
+  void add(const std::string& slug, const Plot& figure, std::string caption) {
+    if (figure.kind == PlotKind::kLines ? spans_x(figure) : !figure.series.empty())
+      figures_.push_back(figure_of(slug, figure, std::move(caption)));
   }
 
   void difference(const StudyUser& user, const std::string& slug, const std::string& name,
                   const std::string& title, const std::string& caption) {
-    DifferenceFigure figure =
-        differences(user, title, [&](const StudyRow& row) -> std::optional<DifferenceRow> {
-          const StudyValue* value = study_.value(row, slug);
-          if (value == nullptr || !value->compared) return std::nullopt;
-          const MeanInterval& estimate = value->difference.difference;
-          return DifferenceRow{"",
-                               "",
-                               0,
-                               estimate.mean,
-                               estimate.mean - estimate.half_width,
-                               estimate.mean + estimate.half_width,
-                               is_tested(slug) && is_significant(value)};
-        });
+    Plot figure = differences(user, title, [&](const StudyRow& row) -> std::optional<PlotSeries> {
+      const StudyValue* value = study_.value(row, slug);
+      if (value == nullptr || !value->minus_exact) return std::nullopt;
+      const MeanInterval& estimate = value->minus_exact->test.difference;
+      PlotSeries series{"", 0, {plot_point(0.0, estimate)}};
+      series.significant = is_tested(slug) && is_significant(value);
+      return series;
+    });
     figure.x_name = "structure − full";
     add(name, figure, caption);
   }
@@ -133,21 +128,17 @@ class StudyFigures {
   }
 
   void time_ratio(const StudyUser& user) {
-    DifferenceFigure figure = differences(user, "Time per round, over full's",
-                                          [](const StudyRow& row) -> std::optional<DifferenceRow> {
-                                            const MeanInterval& log = row.log_time;
-                                            if (!std::isfinite(log.mean)) return std::nullopt;
-                                            return DifferenceRow{"",
-                                                                 "",
-                                                                 0,
-                                                                 std::exp(log.mean),
-                                                                 std::exp(log.mean - log.half_width),
-                                                                 std::exp(log.mean + log.half_width),
-                                                                 false};
-                                          });
+    Plot figure = differences(user, "Time per round, over full's",
+                              [](const StudyRow& row) -> std::optional<PlotSeries> {
+                                const MeanInterval& log = row.log_time;
+                                if (!std::isfinite(log.mean)) return std::nullopt;
+                                PlotPoint point = plot_point(0.0, log);
+                                for (double* value : {&point.y, &point.low, &point.high})
+                                  *value = std::exp(*value);
+                                return PlotSeries{"", 0, {point}};
+                              });
     figure.x_name = "structure / full";
-    figure.none = 1.0;
-    figure.logarithmic = true;
+    figure.no_difference = 1.0;
     add(fmt::format("over-full-milliseconds-{}", user.user), figure,
         "Left of 1 is faster than full. Ranking and learning, without evaluation and the comparison of "
         "widths.");
@@ -155,12 +146,13 @@ class StudyFigures {
 
   /// Full stands at 1 by definition; structures without widths have no place.
   void cost_and_faithfulness(const StudyUser& user) {
-    ScatterFigure figure;
+    Plot figure;
+    figure.kind = PlotKind::kScatter;
     figure.title = "Cost against faithfulness of widths";
     figure.subtitle = fmt::format("{} user, {}, {} rounds", user.user, study_.run.data, study_.run.rounds);
     figure.x_name = "milliseconds per round";
     figure.y_name = "width / exact width";
-    figure.whole_bars = true;
+    figure.whole_intervals = true;
     bool compared = false;
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = cell_of(row);
@@ -171,25 +163,15 @@ class StudyFigures {
       compared = compared || widths != nullptr;
       std::string name = structure_name(study_.plan, cell);
       if (size_count() > 1) name += fmt::format(", {}", size_name(study_.plan, cell));
-      figure.points.push_back({name, style_of(cell), cost, is_exact ? 1.0 : widths->median,
-                               is_exact ? kNone : widths->low, is_exact ? kNone : widths->high});
+      const PlotPoint exact{.x = cost, .y = 1.0};
+      figure.series.push_back(
+          {name, style_of(cell), {is_exact ? exact : width_point(cost, *widths, row.trials)}});
     }
     if (!compared) return;
-    figures_.push_back(
-        {"cost-faithfulness-" + user.user, draw_scatter(figure),
-         "Median width over exact width of shown pairs at the last evaluation, with bars from the 10th to "
-         "the 90th percentile: 1 is exact, above it too cautious. Further left is cheaper; time leaves out "
-         "evaluation and the comparison of widths.",
-         scatter_csv(figure)});
-  }
-
-  void add(const std::string& slug, const LineFigure& figure, std::string caption) {
-    std::set<double> places;
-    for (const FigureLine& line : figure.lines) {
-      for (const LinePoint& at : line.points) places.insert(at.x);
-    }
-    if (places.size() < 2) return;  // a line needs two
-    figures_.push_back({slug, draw_lines(figure), std::move(caption), lines_csv(figure)});
+    add("cost-faithfulness-" + user.user, figure,
+        "Median width over exact width of shown pairs at the last evaluation, with bars from the 10th to "
+        "the 90th percentile: 1 is exact, above it too cautious. Further left is cheaper; time leaves out "
+        "evaluation and the comparison of widths.");
   }
 
   void widths_by_round(const StudyUser& user, std::int64_t depth) {
@@ -197,18 +179,18 @@ class StudyFigures {
     for (const StudyRow& row : user.rows) {
       if (cell_of(row).depth == depth && !row.widths.empty()) widest = std::max(widest, cell_of(row).width);
     }
-    LineFigure figure;
+    Plot figure;
     figure.title = fmt::format("Width relative to exact width, m = {}", widest);
     figure.subtitle = place(user, depth);
     figure.lowest = 0.0;
-    figure.whole_bands = true;
+    figure.whole_intervals = true;
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = cell_of(row);
       if (cell.depth != depth || cell.width != widest || row.widths.empty()) continue;
-      FigureLine line{structure_name(study_.plan, cell), style_of(cell), {}};
+      PlotSeries line{structure_name(study_.plan, cell), style_of(cell), {}};
       for (const StudyWidths& at : row.widths)
-        line.points.push_back({static_cast<double>(at.round), at.median, at.low, at.high, row.trials});
-      figure.lines.push_back(std::move(line));
+        line.points.push_back(width_point(static_cast<double>(at.round), at, row.trials));
+      figure.series.push_back(std::move(line));
     }
     add(fmt::format("width-ratio-{}-layers{}", user.user, depth), figure,
         "Median over shown pairs, with bands from the 10th to the 90th percentile. Above 1 is too "
@@ -218,42 +200,41 @@ class StudyFigures {
 
   /// One line per structure, over the widths studied.
   template <class Point>
-  void against_width(LineFigure& figure, const StudyUser& user, std::int64_t depth, Point&& point) const {
+  void against_width(Plot& figure, const StudyUser& user, std::int64_t depth, Point&& point) const {
     figure.x_name = "width m";
     figure.logarithmic_x = true;
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = cell_of(row);
       if (cell.depth != depth) continue;
-      const std::optional<LinePoint> at = point(row, static_cast<double>(cell.width));
+      const std::optional<PlotPoint> at = point(row, static_cast<double>(cell.width));
       if (!at) continue;
       const std::string name = structure_name(study_.plan, cell);
-      auto line = std::find_if(figure.lines.begin(), figure.lines.end(),
-                               [&](const FigureLine& other) { return other.name == name; });
-      if (line == figure.lines.end())
-        line = figure.lines.insert(figure.lines.end(), {name, style_of(cell), {}});
+      auto line = std::find_if(figure.series.begin(), figure.series.end(),
+                               [&](const PlotSeries& other) { return other.name == name; });
+      if (line == figure.series.end())
+        line = figure.series.insert(figure.series.end(), {name, style_of(cell), {}});
       line->points.push_back(*at);
     }
-    for (FigureLine& line : figure.lines) {
+    for (PlotSeries& line : figure.series) {
       std::sort(line.points.begin(), line.points.end(),
-                [](const LinePoint& a, const LinePoint& b) { return a.x < b.x; });
+                [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
     }
     std::set<double> widths;
-    for (const FigureLine& line : figure.lines) {
-      for (const LinePoint& at : line.points) widths.insert(at.x);
+    for (const PlotSeries& line : figure.series) {
+      for (const PlotPoint& at : line.points) widths.insert(at.x);
     }
     figure.x_ticks.assign(widths.begin(), widths.end());
   }
 
   void widths_by_width(const StudyUser& user, std::int64_t depth) {
-    LineFigure figure;
+    Plot figure;
     figure.title = "Final width relative to exact width";
     figure.subtitle = place(user, depth);
     figure.lowest = 0.0;
-    figure.whole_bands = true;
-    against_width(figure, user, depth, [](const StudyRow& row, double width) -> std::optional<LinePoint> {
+    figure.whole_intervals = true;
+    against_width(figure, user, depth, [](const StudyRow& row, double width) -> std::optional<PlotPoint> {
       if (row.widths.empty()) return std::nullopt;
-      const StudyWidths& last = row.widths.back();
-      return LinePoint{width, last.median, last.low, last.high, row.trials};
+      return width_point(width, row.widths.back(), row.trials);
     });
     add(fmt::format("width-ratio-by-width-{}-layers{}", user.user, depth), figure,
         "Median at the last evaluation, with the 10th and 90th percentiles.");
@@ -261,20 +242,20 @@ class StudyFigures {
 
   void cost(const StudyUser& user, std::int64_t depth, const std::string& slug, double unit,
             const std::string& title, const std::string& caption) {
-    LineFigure figure;
+    Plot figure;
     figure.title = title;
     figure.subtitle = place(user, depth);
     figure.logarithmic_y = true;
-    against_width(figure, user, depth, [&](const StudyRow& row, double width) -> std::optional<LinePoint> {
+    against_width(figure, user, depth, [&](const StudyRow& row, double width) -> std::optional<PlotPoint> {
       const StudyValue* value = study_.value(row, slug);
       if (!(value->estimate.mean > 0.0)) return std::nullopt;
-      return LinePoint{width, unit * value->estimate.mean, kNone, kNone, row.trials};
+      return PlotPoint{.x = width, .y = unit * value->estimate.mean, .trials = row.trials};
     });
     add(fmt::format("{}-{}-layers{}", slug, user.user, depth), figure, caption);
   }
 
   void calibration() {
-    LineFigure figure;
+    Plot figure;
     figure.title = "False certainty against α";
     figure.subtitle = fmt::format("{} rounds on the validation part", study_.plan.calibration_rounds);
     figure.x_name = "α";
@@ -283,13 +264,13 @@ class StudyFigures {
     figure.highest = 1.0;
     std::size_t style = 0;
     for (const Calibration& calibration : study_.plan.calibrations) {
-      FigureLine line{calibration.ranker, style++, {}};
+      PlotSeries line{calibration.ranker, style++, {}};
       for (const CalibrationPoint& point : calibration.points) {
         if (point.certain_orders > 0.0 && point.alpha > 0.0)
-          line.points.push_back({point.alpha, point.false_certain, kNone, kNone, 1});
+          line.points.push_back({.x = point.alpha, .y = point.false_certain, .trials = 1});
       }
-      if (!line.points.empty()) figure.lines.push_back(std::move(line));
-      if (figure.lines.size() == kMostRankers) break;
+      if (!line.points.empty()) figure.series.push_back(std::move(line));
+      if (figure.series.size() == kMostRankers) break;
     }
     add("false-certain-calibration", figure,
         "Share of certain orders that contradict the grades. The study uses each structure at the α where "
@@ -297,7 +278,8 @@ class StudyFigures {
   }
 
   void false_certainty(const StudyUser& user) {
-    ScatterFigure figure;
+    Plot figure;
+    figure.kind = PlotKind::kScatter;
     figure.title = "False certainty against α in the study";
     figure.subtitle = fmt::format("{} user, {}", user.user, study_.run.data);
     figure.x_name = "α";
@@ -306,21 +288,17 @@ class StudyFigures {
       const StudyCell& cell = cell_of(row);
       const MeanInterval& share = study_.value(row, "false-certain")->estimate;
       if (!cell.alpha || !(*cell.alpha > 0.0) || !std::isfinite(share.mean)) continue;
-      figure.points.push_back({cell.ranker, style_of(cell), *cell.alpha, share.mean,
-                               share.mean - share.half_width, share.mean + share.half_width});
+      figure.series.push_back({cell.ranker, style_of(cell), {plot_point(*cell.alpha, share)}});
     }
     const std::string name = "false-certain-" + user.user;
-    const auto other_alpha = [&](const ScatterPoint& point) { return point.x != figure.points.front().x; };
-    if (std::none_of(figure.points.begin(), figure.points.end(), other_alpha)) {
+    if (!spans_x(figure)) {
       difference(user, "false-certain", name, "False certainty, minus full",
                  "Share of certain orders of shown documents that contradict their grades: left of 0, "
                  "fewer do than "
                  "with full. Full marks: significant after Holm's correction.");
       return;
     }
-    figures_.push_back({name, draw_scatter(figure),
-                        "Share of certain orders of shown documents that contradict their grades.",
-                        scatter_csv(figure)});
+    add(name, figure, "Share of certain orders of shown documents that contradict their grades.");
   }
 
   const Study& study_;

@@ -68,8 +68,8 @@ class Findings {
     bool tested = false;
     for (const StudyRow& row : user_.rows) {
       const StudyValue* value = study_.value(row, "offline-ndcg");
-      compared = compared || value->compared;
-      tested = tested || (value->compared && std::isfinite(value->difference.t_p));
+      compared = compared || value->minus_exact;
+      tested = tested || (value->minus_exact && std::isfinite(value->minus_exact->test.t_p));
     }
     if (!compared) return fmt::format("No structure shares finished trials with {} yet.", kExactStructure);
     if (!tested) return "One seed cannot tell structures apart.";
@@ -98,7 +98,7 @@ class Findings {
       std::vector<std::string> sizes;
       for (const StudyRow* row : rows) {
         const StudyValue* value = study_.value(*row, slug);
-        if (is_significant(value) && (value->difference.difference.mean > 0.0) == better)
+        if (is_significant(value) && (value->minus_exact->test.difference.mean > 0.0) == better)
           sizes.push_back(size_name(study_.plan, cell_of(*row)));
       }
       if (sizes.empty()) continue;
@@ -128,7 +128,7 @@ class Findings {
     std::size_t compared = 0;
     for (const StudyRow* row : rows) {
       const StudyValue* value = study_.value(*row, "offline-ndcg");
-      compared += value->compared ? 1 : 0;
+      compared += value->minus_exact ? 1 : 0;
       significant += is_significant(value) ? 1 : 0;
     }
     if (compared == 0) return "";
@@ -157,12 +157,12 @@ class Findings {
     const StudyValue* only = nullptr;
     for (const StudyRow* row : rows) {
       const StudyValue* value = study_.value(*row, slug);
-      if (value == nullptr || !value->compared) continue;
-      span.take(value->difference.difference.mean);
+      if (value == nullptr || !value->minus_exact) continue;
+      span.take(value->minus_exact->test.difference.mean);
       only = value;
     }
     if (span.values == 0) return "";
-    if (span.values == 1) return signed_estimate(only->difference.difference, digits);
+    if (span.values == 1) return signed_estimate(only->minus_exact->test.difference, digits);
     const std::string low = signed_number(span.low, digits);
     const std::string high = signed_number(span.high, digits);
     return low == high ? low : low + " to " + high;
@@ -199,10 +199,10 @@ class Findings {
     const MeanInterval* any = nullptr;
     for (const StudyRow& row : user_.rows) {
       const StudyValue* value = study_.value(row, "offline-ndcg");
-      if (!value->compared || !std::isfinite(value->deviation)) continue;
-      squares += value->deviation * value->deviation;
+      if (!value->minus_exact || !value->minus_exact->tested()) continue;
+      squares += std::pow(value->minus_exact->deviation(), 2.0);
       ++comparisons;
-      any = &value->difference.difference;
+      any = &value->minus_exact->test.difference;
     }
     if (comparisons == 0 || squares == 0.0 || any->over_folds) return "";
     const auto count = static_cast<double>(comparisons);
@@ -253,7 +253,7 @@ std::string signed_estimate(const MeanInterval& estimate, int digits) {
 }
 
 bool is_significant(const StudyValue* value) {
-  return value != nullptr && value->compared && value->t_holm < kSignificance;
+  return value != nullptr && value->minus_exact && value->minus_exact->significant();
 }
 
 const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell) {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/html_table.h"
-#include "report/markup.h"
 #include "report/number_text.h"
 #include "report/study_figures.h"
 #include "report/study_findings.h"
@@ -49,7 +47,7 @@ class StudyTable {
   bool has(const Column& column) const {
     for (const StudyRow& row : user_.rows) {
       const StudyValue* value = study_.value(row, column.slug);
-      if (value != nullptr && value->compared) return true;
+      if (value != nullptr && value->minus_exact) return true;
     }
     return false;
   }
@@ -70,13 +68,9 @@ class StudyTable {
   }
 
   static std::string difference(const StudyValue* value, const Column& column) {
-    if (value == nullptr || !value->compared) return "–";
-    const MeanInterval& estimate = value->difference.difference;
-    std::string html = (estimate.mean > 0.0 ? "+" : "") + fixed_number(estimate.mean, column.digits);
-    if (std::isfinite(estimate.half_width))
-      html += fmt::format(" <span class=\"half\">± {}</span>",
-                          fixed_number(estimate.half_width, column.digits));
-    return html +
+    if (value == nullptr || !value->minus_exact) return "–";
+    const MeanInterval& estimate = value->minus_exact->test.difference;
+    return estimate_html(estimate, column.digits, true) +
            fmt::format("<span class=\"near\">{}</span>", column.tested && is_significant(value) ? "*" : "");
   }
 
@@ -129,9 +123,9 @@ std::string interval_note(const StudyUser& user) {
   bool over_folds = false;
   for (const StudyRow& row : user.rows) {
     for (const StudyValue& value : row.values) {
-      if (!value.compared) continue;
-      units = std::max(units, value.difference.difference.units);
-      over_folds = value.difference.difference.over_folds;
+      if (!value.minus_exact) continue;
+      units = std::max(units, value.minus_exact->test.difference.units);
+      over_folds = value.minus_exact->test.difference.over_folds;
     }
   }
   if (units < 2) return "A single seed gives no intervals and no tests.";
@@ -148,27 +142,27 @@ std::string interval_note(const StudyUser& user) {
 
 }  // namespace
 
-std::string study_section(const Study& study, const std::string& label, const DrawFigures& draw) {
-  std::string html =
-      fmt::format("<section><h2>Comparison of covariances <span class=\"soft\">in {}</span></h2>\n",
-                  escape_html(label));
-  if (study.users.empty()) html += "<p>No trial has finished yet.</p>\n";
+void add_study(Page& page, const Study& study, const std::string& label) {
+  page.section("Comparison of covariances", "in " + label);
+  if (study.users.empty()) page.add("<p>No trial has finished yet.</p>\n");
   for (const StudyUser& user : study.users) {
     const StudyFindings findings = study_findings(study, user);
-    html += fmt::format("<h3>{} user</h3>\n<p><strong>{}</strong></p>\n", escape_html(user.user),
-                        escape_html(findings.headline));
-    html += html_list(findings.sentences) + draw(study_answers(study, user), "figures answers");
-    html += StudyTable(study, user).write();
-    html += fmt::format("<p class=\"note\">{}</p>\n", escape_html(interval_note(user)));
+    page.add(fmt::format("<h3>{} user</h3>\n<p><strong>{}</strong></p>\n", escape_html(user.user),
+                         escape_html(findings.headline)));
+    page.list(findings.sentences);
+    page.figures(study_answers(study, user), "figures answers");
+    page.add(StudyTable(study, user).write());
+    page.note(interval_note(user));
   }
-  const std::vector<ReportFigure> others = study_figures(study);
-  if (!others.empty()) {
-    html += "<details><summary>Widths, calibration and cost in more detail</summary>\n" +
-            draw(others, "figures") + "</details>\n";
+  if (const std::vector<ReportFigure> others = study_figures(study); !others.empty()) {
+    page.fold("Widths, calibration and cost in more detail");
+    page.figures(others);
+    page.end_fold();
   }
-  return html +
-         "<p class=\"note\">study.csv and study.json hold every measure of every structure, compared with "
-         "full.</p></section>\n";
+  page.add(
+      "<p class=\"note\">study.csv and study.json hold every measure of every structure, compared with "
+      "full.</p>");
+  page.end_section();
 }
 
 }  // namespace olrank

@@ -3,35 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "core/version.h"
-#include "report/html_table.h"
-#include "report/line_figure.h"
-#include "report/markup.h"
-#include "report/page_style.h"
+#include "report/number_text.h"
+#include "report/page.h"
 
 namespace olrank {
 namespace {
-
-/// escape_html() of every line, as it replaces line ends.
-std::string escaped_lines(const std::string& text) {
-  std::string html;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    html += escape_html(std::string_view(text).substr(begin, end - begin)) + "\n";
-    begin = end + 1;
-  }
-  return html;
-}
 
 using Value = std::optional<double> TrainingPagePoint::*;
 
 /// A line over passes: of one model itself, of several their mean as far as all have come, with each thin
 /// behind it. No points where no model has the value.
-FigureLine line_of(const std::vector<TrainingPageModel>& models, const std::string& name, std::size_t style,
+PlotSeries line_of(const std::vector<TrainingPageModel>& models, const std::string& name, std::size_t style,
                    Value value) {
-  FigureLine line{name, style, {}, {}};
+  PlotSeries line{name, style, {}, {}};
   std::vector<std::vector<std::pair<double, double>>> curves;
   for (const TrainingPageModel& model : models) {
     auto& curve = curves.emplace_back();
@@ -44,70 +29,62 @@ FigureLine line_of(const std::vector<TrainingPageModel>& models, const std::stri
   for (std::size_t place = 0; place < shortest; ++place) {
     double sum = 0.0;
     for (const auto& curve : curves) sum += curve[place].second;
-    LinePoint point;
-    point.x = curves.front()[place].first;
-    point.y = sum / static_cast<double>(curves.size());
-    point.low = point.high = std::nan("");
-    point.trials = curves.size();
-    line.points.push_back(point);
+    line.points.push_back({.x = curves.front()[place].first,
+                           .y = sum / static_cast<double>(curves.size()),
+                           .trials = curves.size()});
   }
   if (curves.size() > 1) line.parts = std::move(curves);
   return line;
 }
 
-std::string figure(const std::string& title, const std::string& caption, std::vector<FigureLine> lines,
-                   const std::string& id) {
-  std::erase_if(lines, [](const FigureLine& line) { return line.points.empty(); });
-  if (lines.empty()) return {};
-  LineFigure figure;
-  figure.title = title;
-  figure.x_name = "pass";
-  figure.bands = false;
-  figure.lines = std::move(lines);
-  return fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", inline_svg(draw_lines(figure), id),
-                     escape_html(caption));
+/// Adds a figure of the lines that have points.
+void add_figure(std::vector<ReportFigure>& figures, const std::string& title, const std::string& caption,
+                std::vector<PlotSeries> lines) {
+  std::erase_if(lines, [](const PlotSeries& line) { return line.points.empty(); });
+  if (lines.empty()) return;
+  Plot plot;
+  plot.title = title;
+  plot.x_name = "pass";
+  plot.bands = false;
+  plot.series = std::move(lines);
+  figures.push_back(figure_of("", plot, caption));
 }
 
 }  // namespace
 
-std::string training_page(const TrainingPage& page) {
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  html += fmt::format(
-      "<title>{0} – olrank train</title>\n<style>{1}</style></head>\n<body>\n"
-      "<header><p class=\"soft\">olrank train</p><h1>{0}</h1>\n<p>{2}</p></header>\n<main>\n",
-      escape_html(page.title), page_style(), escape_html(page.sentence));
+std::string training_page(const TrainingPage& training) {
+  Page page({"olrank train", training.title, {escape_html(training.sentence)}});
+  const std::vector<TrainingPageModel>& models = training.models;
   const std::string several =
-      page.models.size() > 1
-          ? fmt::format(" Mean of {} models; thin lines are the models.", page.models.size())
-          : std::string();
-  html += "<section><h2>Learning curves</h2>\n<div class=\"figures\">\n";
-  html += figure(fmt::format("{} on the validation part", page.ndcg_name), "By passes." + several,
-                 {line_of(page.models, "validation", 0, &TrainingPagePoint::vali_ndcg)}, "f1");
-  html += figure("Loss", "Training: the objective with its penalties. Validation: the mean loss." + several,
-                 {line_of(page.models, "training", 1, &TrainingPagePoint::loss),
-                  line_of(page.models, "validation", 0, &TrainingPagePoint::vali_loss)},
-                 "f2");
-  html += "</div></section>\n<section><h2>Test part</h2>\n";
-  if (!page.models.empty()) {
+      models.size() > 1 ? fmt::format(" Mean of {} models; thin lines are the models.", models.size())
+                        : std::string();
+  std::vector<ReportFigure> figures;
+  add_figure(figures, fmt::format("{} on the validation part", training.ndcg_name), "By passes." + several,
+             {line_of(models, "validation", 0, &TrainingPagePoint::vali_ndcg)});
+  add_figure(figures, "Loss",
+             "Training: the objective with its penalties. Validation: the mean loss." + several,
+             {line_of(models, "training", 1, &TrainingPagePoint::loss),
+              line_of(models, "validation", 0, &TrainingPagePoint::vali_loss)});
+  page.section("Learning curves");
+  page.figures(figures);
+  page.end_section();
+  page.section("Test part");
+  if (!models.empty()) {
     std::vector<std::string> titles = {"model", "passes"};
-    for (const auto& [name, value] : page.models.front().figures) titles.push_back(name);
+    for (const auto& [name, value] : models.front().figures) titles.push_back(name);
     HtmlTable table("Figures on the test part", titles);
-    for (const TrainingPageModel& model : page.models) {
+    for (const TrainingPageModel& model : models) {
       std::vector<std::string> cells = {fmt::format("{}", model.kept_epoch)};
-      for (const auto& [name, value] : model.figures)
-        cells.push_back(std::isfinite(value) ? fmt::format("{:.4f}", value) : "–");
+      for (const auto& [name, value] : model.figures) cells.push_back(fixed_number(value, 4));
       table.row(model.name, cells);
     }
-    html += table.html();
+    page.add(table.html());
   }
-  html += fmt::format("</section>\n<section><h2>Settings</h2>\n<pre>{}</pre></section>\n",
-                      escaped_lines(page.configuration));
-  html += fmt::format(
-      "</main>\n<footer class=\"note\"><p>Generated by olrank {} ({}).</p></footer>\n</body></html>\n",
-      version(), revision());
-  return html;
+  page.end_section();
+  page.section("Settings");
+  page.preformatted(training.configuration);
+  page.end_section();
+  return page.finish();
 }
 
 }  // namespace olrank

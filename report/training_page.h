@@ -33,6 +33,6 @@ struct TrainingPage {
 };
 
 /// Learning curves and test figures as one self-contained HTML page, in the style of reports.
-std::string training_page(const TrainingPage& page);
+std::string training_page(const TrainingPage& training);
 
 }  // namespace olrank

@@ -242,7 +242,7 @@ class BenchGeneralisationCommand : public Command {
     make_folder(out / "figures");
     for (const NamedFigure& figure : findings.figures) {
       write_file_atomically(out / "figures" / (figure.name + ".svg"),
-                            standalone_svg(draw_lines(figure.figure), Theme::kLight));
+                            standalone_svg(draw(figure.figure), Theme::kLight));
     }
     fmt::print("{}", output.json ? json : findings_text(findings, output.columns()));
     flush_output();

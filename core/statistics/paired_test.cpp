@@ -76,13 +76,19 @@ SignFlipTest sign_flip_test(std::span<const double> differences, PhiloxKey key) 
   return {drawn_share(differences, seen, key), false};
 }
 
-PairedTest paired_test(const FoldedValues& differences, PhiloxKey key) {
+PairedTest paired_test(const FoldedValues& differences) {
   const std::vector<double> units = independent_values(differences);
   PairedTest test;
   test.difference = mean_interval(differences);
   test.t = units.size() < 2 ? std::nan("") : t_of(units);
   test.t_p = paired_t_p(units);
-  const SignFlipTest flips = sign_flip_test(units, key);
+  test.flip_p = std::nan("");
+  return test;
+}
+
+PairedTest paired_test(const FoldedValues& differences, PhiloxKey key) {
+  PairedTest test = paired_test(differences);
+  const SignFlipTest flips = sign_flip_test(independent_values(differences), key);
   test.flip_p = flips.p;
   test.flips_exact = flips.exact;
   return test;

@@ -17,6 +17,9 @@ struct PairedTest {
   bool flips_exact = true;
 };
 
+/// Student's test alone; the fields of sign flips are NaN.
+PairedTest paired_test(const FoldedValues& differences);
+
 /// Both tests treat the independent values of `differences` as the sample: fold means, or one fold's seeds.
 PairedTest paired_test(const FoldedValues& differences, PhiloxKey key);
 

@@ -8,6 +8,7 @@
 #include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
 ShadowPosterior::ShadowPosterior(const PosteriorSpec& spec, Products& products)
     : shape_(spec.shape),
       posterior_(spec, products),

@@ -14,7 +14,8 @@
 #include "jobs/covariance/study_rankers.h"
 #include "jobs/dry_run.h"
 #include "jobs/experiment_run.h"
-#include "report/study_exports.h"
+#include "report/exports.h"
+#include "report/study_text.h"
 
 namespace olrank {
 namespace {

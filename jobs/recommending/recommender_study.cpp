@@ -19,7 +19,6 @@
 #include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
 #include "core/statistics/mean_interval.h"
-#include "core/statistics/paired_test.h"
 #include "core/text/counted.h"
 #include "core/text/csv.h"
 #include "core/text/text_table.h"
@@ -27,6 +26,7 @@
 #include "jobs/recommending/recommend_configuration.h"
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/recommending/study_cells.h"
+#include "report/compare.h"
 
 namespace olrank {
 namespace {
@@ -207,8 +207,9 @@ class RecommenderStudyRun {
         std::vector<double> differences = other->figures(name, study.few_reviews);
         for (std::size_t seed = 0; seed < differences.size(); ++seed)
           differences[seed] = values[seed] - differences[seed];
-        entry[name]["difference"] = number_or_null(mean_of(differences));
-        if (differences.size() > 1) entry[name]["p"] = number_or_null(paired_t_p(differences));
+        const PairedTest test = compared(0, 1, {std::move(differences)}).test;
+        entry[name]["difference"] = number_or_null(test.difference.mean);
+        if (test.difference.units > 1) entry[name]["p"] = number_or_null(test.t_p);
       }
       if (row.summaries.front()["test"].contains("cold_start")) entry["cold_start"] = cold_start(row);
       table.push_back(entry);

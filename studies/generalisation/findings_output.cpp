@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
-
 #include "core/io/json.h"
 #include "core/text/counted.h"
 #include "core/text/text_table.h"
-#include "report/claims_page.h"
+#include "report/number_text.h"
+#include "report/page.h"
 #include "studies/generalisation/generalisation_findings.h"
 
 namespace olrank {
@@ -36,25 +35,13 @@ constexpr ExperimentTitle kExperimentTitles[] = {
     {'F', "Which loss ranks better?",
      "Linear models, λ chosen on the validation part, NDCG@10 on the test part of each fold."}};
 
-std::string signed_number(double value) {
-  std::string text = fmt::format("{:.3f}", value);
-  if (text.front() == '-') text.replace(0, 1, "−");
-  return text;
-}
-
-std::string estimate_text(const MeanInterval& estimate) {
-  return signed_number(estimate.mean) + (std::isfinite(estimate.half_width)
-                                             ? fmt::format(" ± {:.3f}", estimate.half_width)
-                                             : std::string());
-}
-
 std::string bound_text(const TheoryClaim& claim) {
-  return claim.at_most ? fmt::format("≤ {}", signed_number(*claim.at_most)) : std::string("–");
+  return claim.at_most ? fmt::format("≤ {}", fixed_number(*claim.at_most, 3)) : std::string("–");
 }
 
-ordered_json points_json(const FigureLine& line) {
+ordered_json points_json(const PlotSeries& line) {
   ordered_json points = ordered_json::array();
-  for (const LinePoint& point : line.points)
+  for (const PlotPoint& point : line.points)
     points.push_back(
         {point.x, number_or_null(point.y), number_or_null(point.low), number_or_null(point.high)});
   return {{"line", line.name}, {"points", points}};
@@ -87,7 +74,7 @@ ordered_json findings_json(const GeneralisationFindings& findings, const General
     ordered_json entry = {{"name", figure.name},          {"experiment", std::string(1, figure.experiment)},
                           {"title", figure.figure.title}, {"subtitle", figure.figure.subtitle},
                           {"x", figure.figure.x_name},    {"lines", ordered_json::array()}};
-    for (const FigureLine& line : figure.figure.lines) entry["lines"].push_back(points_json(line));
+    for (const PlotSeries& line : figure.figure.series) entry["lines"].push_back(points_json(line));
     if (!figure.figure.baseline.points.empty())
       entry["lines"].push_back(points_json(figure.figure.baseline));
     json["figures"].push_back(std::move(entry));
@@ -99,45 +86,54 @@ std::string findings_text(const GeneralisationFindings& findings, int columns) {
   TextTable table({{"", false}, {"what", true}, {"figure", true}, {"measured"}, {"theory"}, {"verdict"}});
   for (const TheoryClaim& claim : findings.claims)
     table.add({std::string(1, claim.experiment), claim.subject, claim.quantity,
-               estimate_text(claim.estimate), bound_text(claim), claim.verdict()});
+               estimate_text(claim.estimate, 3), bound_text(claim), claim.verdict()});
   const TextTable::Fitted fitted = table.fitted(columns);
   return fitted.text + hidden_columns_text(fitted.hidden, columns);
 }
 
 std::string findings_page(const GeneralisationFindings& findings, const GeneralisationPlan& plan,
                           const std::string& command) {
-  ClaimsPage page;
-  page.program = "olrank bench generalisation";
-  page.title = "What list length does to generalisation";
   std::size_t bounds = 0;
   std::size_t above = 0;
   for (const TheoryClaim& claim : findings.claims) {
     bounds += claim.at_most ? 1 : 0;
     above += claim.verdict() == "above" ? 1 : 0;
   }
-  page.sentence = fmt::format(
+  const std::string sentence = fmt::format(
       "Of {1}, measurements are significantly above {0}, over {2}. Intervals are 95 % t intervals over "
       "seeds, "
       "over folds in F; a slope is one of logs, fitted for each seed. A slope above its bound does not "
       "contradict a theorem, which bounds values.",
       above, counted(bounds, "bound"), counted(findings.seeds, "seed"));
-  page.settings = fmt::format("{}\nseeds {}\n{}\n", command, fmt::join(plan.seeds, ","), plan.sizes.text());
+  Page page(
+      {"olrank bench generalisation", "What list length does to generalisation", {escape_html(sentence)}});
   for (const ExperimentTitle& title : kExperimentTitles) {
-    ClaimsSection section;
-    section.title = fmt::format("{}. {}", title.experiment, title.title);
-    section.sentence = title.sentence;
+    const std::string heading = fmt::format("{}. {}", title.experiment, title.title);
+    HtmlTable table(heading, {"what", "figure", "measured", "theory", "verdict"});
+    std::size_t claims = 0;
     for (const TheoryClaim& claim : findings.claims) {
-      if (claim.experiment == title.experiment)
-        section.claims.push_back({claim.subject, claim.quantity, estimate_text(claim.estimate),
-                                  bound_text(claim), claim.verdict()});
+      if (claim.experiment != title.experiment) continue;
+      table.row(claim.subject, {escape_html(claim.quantity), estimate_text(claim.estimate, 3),
+                                bound_text(claim), claim.verdict()});
+      ++claims;
     }
+    if (claims == 0) continue;
+    std::vector<ReportFigure> figures;
     for (const NamedFigure& figure : findings.figures) {
       if (figure.experiment == title.experiment)
-        section.figures.push_back({draw_lines(figure.figure), figure.caption});
+        figures.push_back(figure_of(figure.name, figure.figure, figure.caption));
     }
-    if (!section.claims.empty()) page.sections.push_back(std::move(section));
+    page.section(heading);
+    page.add(fmt::format("<p>{}</p>\n", escape_html(title.sentence)));
+    page.figures(figures, "figures large");
+    page.add(table.html());
+    page.end_section();
   }
-  return claims_page(page);
+  page.section("Settings");
+  page.preformatted(
+      fmt::format("{}\nseeds {}\n{}\n", command, fmt::join(plan.seeds, ","), plan.sizes.text()));
+  page.end_section();
+  return page.finish();
 }
 
 }  // namespace olrank

@@ -56,11 +56,11 @@ double middle_value(const Rows& rows, const std::string& name) {
 }
 
 /// The mean of y by x, over seeds, with its t interval.
-FigureLine line_over(const Rows& rows, const std::string& name, std::size_t style, const std::string& x,
+PlotSeries line_over(const Rows& rows, const std::string& name, std::size_t style, const std::string& x,
                      const std::string& y) {
   std::map<double, std::vector<double>> by_x;
   for (const StudiedRow& one : rows) by_x[one.row.value(x)].push_back(one.row.value(y));
-  FigureLine line{name, style, {}, {}};
+  PlotSeries line{name, style, {}, {}};
   for (const auto& [at, values] : by_x) {
     const MeanInterval interval = mean_interval({values});
     if (!(interval.mean > 0.0)) continue;
@@ -72,8 +72,8 @@ FigureLine line_over(const Rows& rows, const std::string& name, std::size_t styl
   return line;
 }
 
-LineFigure log_figure(const std::string& title, const std::string& subtitle, const std::string& x_name) {
-  LineFigure figure;
+Plot log_figure(const std::string& title, const std::string& subtitle, const std::string& x_name) {
+  Plot figure;
   figure.title = title;
   figure.subtitle = subtitle;
   figure.x_name = x_name;
@@ -122,9 +122,9 @@ class FindingsOf {
         {experiment, std::move(subject), std::move(quantity), estimate, at_most, is_difference});
   }
 
-  void figure(char experiment, std::string name, std::string caption, LineFigure figure) {
-    std::erase_if(figure.lines, [](const FigureLine& line) { return line.points.empty(); });
-    if (figure.lines.empty()) return;
+  void figure(char experiment, std::string name, std::string caption, Plot figure) {
+    std::erase_if(figure.series, [](const PlotSeries& line) { return line.points.empty(); });
+    if (figure.series.empty()) return;
     found_.figures.push_back({std::move(name), experiment, std::move(caption), std::move(figure)});
   }
 
@@ -174,8 +174,8 @@ class FindingsOf {
       const Rows all = rows_with(rows_, 'A', {{"noise", noise}});
       if (all.empty()) continue;
       const std::string of = fmt::format(", noise by {}", noise);
-      LineFigure over_m = log_figure("Gap by list length", "", "documents of a query, m");
-      LineFigure over_n = log_figure("Gap by number of queries", "", "queries, n");
+      Plot over_m = log_figure("Gap by list length", "", "documents of a query, m");
+      Plot over_n = log_figure("Gap by number of queries", "", "queries, n");
       const double n = middle_value(all, "n");
       const double m = middle_value(all, "m");
       over_m.subtitle = fmt::format("n = {:.0f}, noise by {}", n, noise);
@@ -195,10 +195,10 @@ class FindingsOf {
               true);
         claim('A', loss.loss + of, "largest ‖w‖ ÷ W", largest_of(of_loss, "radius_share"), {});
         claim('A', loss.loss + of, "gap by held-out queries ÷ gap by twins", plain_share(of_loss), {});
-        over_m.lines.push_back(
+        over_m.series.push_back(
             line_over(rows_where(of_loss, [&](const StudiedRow& one) { return one.row.value("n") == n; }),
                       loss.loss, style, "m", "gap"));
-        over_n.lines.push_back(
+        over_n.series.push_back(
             line_over(rows_where(of_loss, [&](const StudiedRow& one) { return one.row.value("m") == m; }),
                       loss.loss, style, "n", "gap"));
         ++style;
@@ -208,7 +208,7 @@ class FindingsOf {
           rows_where(list_net, [&](const StudiedRow& one) { return one.row.value("n") == n; });
       const auto at_m =
           rows_where(list_net, [&](const StudiedRow& one) { return one.row.value("m") == m; });
-      over_m.lines.push_back(line_over(at_n, "3G₂WR√(m/n)", style, "m", "length_bound"));
+      over_m.series.push_back(line_over(at_n, "3G₂WR√(m/n)", style, "m", "length_bound"));
       over_m.baseline = line_over(at_n, "G W R √(2/n)", 0, "m", "bound");
       over_n.baseline = line_over(at_m, "G W R √(2/n)", 0, "n", "bound");
       const std::string bounds = " Bounds are listnet's. Bands: 95 % over seeds.";
@@ -221,13 +221,13 @@ class FindingsOf {
 
   void real_lists() {
     for (const std::string& data : labels_of(rows_, 'A', "data")) {
-      LineFigure over_m = log_figure("Gap by list length, " + data, "", "documents drawn from a query, m");
+      Plot over_m = log_figure("Gap by list length, " + data, "", "documents drawn from a query, m");
       std::size_t style = 0;
       for (const LossExponent& loss : kLossExponents) {
         const Rows of_loss = rows_with(rows_, 'A', {{"data", data}, {"loss", loss.loss}});
         claim('A', fmt::format("{}, {}", loss.loss, data), "b: slope over m",
               log_slopes(of_loss, "gap", {"m"})[0], loss.over_m);
-        over_m.lines.push_back(line_over(of_loss, loss.loss, style++, "m", "gap"));
+        over_m.series.push_back(line_over(of_loss, loss.loss, style++, "m", "gap"));
       }
       const Rows list_net = rows_with(rows_, 'A', {{"data", data}, {"loss", "listnet"}});
       over_m.subtitle = fmt::format("n = {:.0f}", middle_value(list_net, "n"));
@@ -240,8 +240,7 @@ class FindingsOf {
   }
 
   void slopes() {
-    LineFigure sup =
-        log_figure("Largest slope of a query", "‖∇ₛφ‖₁ along training", "documents of a query, m");
+    Plot sup = log_figure("Largest slope of a query", "‖∇ₛφ‖₁ along training", "documents of a query, m");
     std::size_t style = 0;
     for (const LossExponent& loss : kLossExponents) {
       const Rows of_loss = rows_with(rows_, 'B', {{"loss", loss.loss}});
@@ -257,7 +256,7 @@ class FindingsOf {
             loss.over_m);
       claim('B', loss.loss, "largest ‖∇ₛφ‖₂: slope over m", log_slopes(of_loss, "sup_l2", {"m"})[0], {});
       claim('B', loss.loss, "mean ‖∇ₛφ‖₂: slope over m", log_slopes(of_loss, "mean_l2", {"m"})[0], {});
-      sup.lines.push_back(line_over(of_loss, loss.loss, style++, "m", "sup_l1"));
+      sup.series.push_back(line_over(of_loss, loss.loss, style++, "m", "sup_l1"));
     }
     figure('B', "slopes-by-length", "The largest ‖∇ₛφ‖₁ over all queries and iterates of L-BFGS.",
            std::move(sup));
@@ -265,7 +264,7 @@ class FindingsOf {
 
   void excess() {
     for (const std::string& loss : labels_of(rows_, 'C', "loss")) {
-      LineFigure over_n = log_figure("Excess risk by number of queries", loss, "queries, n");
+      Plot over_n = log_figure("Excess risk by number of queries", loss, "queries, n");
       std::size_t style = 0;
       for (const char* algorithm : {"ogd-average", "ogd-last", "rerm", "erm"}) {
         const Rows of = rows_with(rows_, 'C', {{"loss", loss}, {"algorithm", algorithm}});
@@ -279,7 +278,7 @@ class FindingsOf {
         if (std::string_view(algorithm) == "ogd-average")
           claim('C', fmt::format("{}, {}", algorithm, loss), "largest share of G W R √(2/n)",
                 largest_share(of, "excess"), 1.0, true);
-        over_n.lines.push_back(line_over(of, algorithm, style++, "n", "excess"));
+        over_n.series.push_back(line_over(of, algorithm, style++, "n", "excess"));
       }
       over_n.baseline = line_over(rows_with(rows_, 'C', {{"loss", loss}, {"algorithm", "ogd-average"}}),
                                   "G W R √(2/n)", 0, "n", "bound");
@@ -289,7 +288,7 @@ class FindingsOf {
   }
 
   void balls() {
-    LineFigure over_d = log_figure("Gap by number of features", "", "features, d");
+    Plot over_d = log_figure("Gap by number of features", "", "features, d");
     std::map<std::string, std::map<std::int64_t, double>> slopes;
     std::size_t style = 0;
     for (const char* norm : {"l1", "l2"}) {
@@ -302,7 +301,7 @@ class FindingsOf {
       std::map<std::int64_t, Rows> by_seed;
       for (const StudiedRow& one : of) by_seed[one.seed].push_back(one);
       for (const auto& [seed, rows] : by_seed) slopes[norm][seed] = log_slopes(rows, "gap", {"d"})[0].mean;
-      over_d.lines.push_back(line_over(of, norm, style++, "d", "gap"));
+      over_d.series.push_back(line_over(of, norm, style++, "d", "gap"));
     }
     std::vector<double> differences;
     for (const auto& [seed, slope] : slopes["l1"]) differences.push_back(slope - slopes["l2"][seed]);
@@ -313,8 +312,7 @@ class FindingsOf {
   }
 
   void optimistic() {
-    LineFigure over_n =
-        log_figure("Excess risk with and without noise", "listnet, smooth step", "queries, n");
+    Plot over_n = log_figure("Excess risk with and without noise", "listnet, smooth step", "queries, n");
     std::map<double, std::map<std::int64_t, double>> slopes;
     std::size_t style = 0;
     for (const double noise : values_of(rows_with(rows_, 'E', {}), "noise")) {
@@ -334,7 +332,7 @@ class FindingsOf {
             slopes[noise][seed] = log_slopes(rows, "excess", {"n"})[0].mean;
         }
         if (average || (noise > 0.0 && std::string_view(algorithm) == "erm"))
-          over_n.lines.push_back(line_over(of, name, style++, "n", "excess"));
+          over_n.series.push_back(line_over(of, name, style++, "n", "excess"));
       }
     }
     if (slopes.size() == 2) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/statistics/mean_interval.h"
-#include "report/line_figure.h"
+#include "report/plot.h"
 #include "studies/generalisation/generalisation_plan.h"
 
 namespace olrank {
@@ -42,7 +42,7 @@ struct NamedFigure {
   std::string name;  // of its file
   char experiment = 'A';
   std::string caption;
-  LineFigure figure;
+  Plot figure;
 };
 
 struct GeneralisationFindings {

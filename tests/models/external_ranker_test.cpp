@@ -13,7 +13,7 @@
 #include "core/online/model_bytes.h"
 #include "models/linear/linear_model.h"
 #include "models/model_file.h"
-#include "models/neural/device_home.h"
+#include "models/neural/ranker_device.h"
 #include "models/ranker_factory.h"
 #include "models/score_order.h"
 #include "tests/models/small_world.h"

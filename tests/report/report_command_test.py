@@ -241,12 +241,6 @@ class Findings(Report):
             if name == "six":
                 self.assertEqual(lines[0], "perfect user: first is best offline and online.")
 
-    def test_baseline_must_be_a_ranker(self):
-        write_experiment(self.folder / "e")
-        done = olrank("report", self.folder / "e", "--baseline", "pairank")
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("--baseline must be pairrank or pdgd, not 'pairank'. Did you mean 'pairrank'?", done.stderr)
-
 
 class Curves(Report):
     def lines(self, page):

@@ -1,6 +1,7 @@
 """Documents are consistent with the tree: relative links and their anchors resolve, files and scripts that they name
 exist, every olrank command in a fenced block is one that the program accepts, flag by flag, and each page that code cites
-(`docs/MATH.md, "Certain order"`) has that section. Each page of docs is one step away from the README."""
+(`docs/MATH.md, "Certain order"`) has that section. Each page of docs is one step away from the README, each of a folder
+in docs two."""
 
 import os
 import pathlib
@@ -52,10 +53,15 @@ def citation_errors(path, counts):
 
 
 def unlinked_pages(pages):
-    """Pages of docs that the README does not link to."""
-    links = {target.partition("#")[0] for target in LINK.findall(pathlib.Path("README.md").read_text())}
+    """Pages of docs that the README does not link to, and pages of its folders that no page of docs links to."""
+    def links(page):
+        targets = (target.partition("#")[0] for target in LINK.findall(page.read_text()))
+        return {os.path.normpath(page.parent / target) for target in targets}
+
+    near = links(pathlib.Path("README.md"))
+    far = near.union(*(links(page) for page in pages if page.parent == pathlib.Path("docs")))
     for page in pages:
-        if page.parts[0] == "docs" and str(page) not in links:
+        if page.parts[0] == "docs" and str(page) not in (near if len(page.parts) == 2 else far):
             yield f"README.md: no link to {page}"
 
 

@@ -102,6 +102,9 @@ class PinnedBytes {
     return *this;
   }
 
+  void reserve(std::size_t size) {
+    if (values_.size() < size) *this = PinnedBytes(2 * size);
+  }
   std::size_t size() const { return values_.size(); }
   std::byte* data() { return values_.data(); }
   const std::byte* data() const { return values_.data(); }

@@ -4,7 +4,8 @@ import os
 import pathlib
 import subprocess
 
-SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "examples", "library", "models", "recommend", "report", "serve", "sim", "tests")
+SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "examples", "jobs", "library", "models", "recommend", "report", "serve", "sim", "studies",
+                  "tests")
 
 
 def tracked(*suffixes):

@@ -49,7 +49,7 @@ ordered_json json_column(const Report& report, const FinalTable& table, const Fi
     const FinalCell& cell = column.cells[row];
     ordered_json entry = {{"ranker", report.rankers[table.rows[row]].name}};
     entry.update(json_estimate_with_scope(cell.estimate));
-    entry["bootstrap"] = {value_or_null(cell.bootstrap.low), value_or_null(cell.bootstrap.high)};
+    entry["bootstrap"] = {number_or_null(cell.bootstrap.low), number_or_null(cell.bootstrap.high)};
     entry["best"] = cell.best;
     entry["not_significantly_worse"] = cell.not_worse;
     json["rankers"].push_back(std::move(entry));

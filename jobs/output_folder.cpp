@@ -35,6 +35,8 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr std::string_view kManifest = "manifest.json";
+constexpr std::array<std::string_view, 4> kWrittenFiles = {kManifest, "config.toml", "summary.csv",
+                                                           "report.html"};
 constexpr std::string_view kTrialList = "trial_folders";
 /// Strings that every version has written.
 constexpr std::array kOwnKeys = {"version", "commit", "compiler", "command"};
@@ -175,6 +177,18 @@ OutputFolder::OutputFolder(const fs::path& path, FolderKind kind, Shard shard) :
   make_folder(path_);
   lock(shard);
   require_own(path_, kind_);  // as it may have changed before the lock
+  if (!shard.is_part()) remove_leftovers();
+}
+
+/// A killed run may leave the temporary files of those that it was writing.
+void OutputFolder::remove_leftovers() const {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = std::any_of(kWrittenFiles.begin(), kWrittenFiles.end(),
+                                  [&](std::string_view file) { return is_temporary_of(name, file); });
+    if (ours) fs::remove(entry.path(), ignored);
+  }
 }
 
 OutputFolder::~OutputFolder() {

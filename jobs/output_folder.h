@@ -50,6 +50,7 @@ class OutputFolder {
  private:
   nlohmann::ordered_json earlier_runs() const;
   void lock(Shard shard);
+  void remove_leftovers() const;
   void take(FileLock& lock, const std::string& file, FileLock::Mode mode, const std::string& note) const;
 
   std::filesystem::path path_;

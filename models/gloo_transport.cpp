@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -215,6 +216,8 @@ class GlooTransport : public RankTransport {
 }  // namespace
 
 std::unique_ptr<RankTransport> join_ranks(const RankPlace& place, const WhenRankLost& when_lost) {
+  // A rank that has gone is an error of the call that writes to it, and not the end of this process.
+  std::signal(SIGPIPE, SIG_IGN);
   return std::make_unique<GlooTransport>(place, when_lost);
 }
 

@@ -5,12 +5,13 @@
 #include <olrank/program.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <numeric>
 
-class Careful
-    : public olrank::ExternalUser {  // examines half of the documents, and clicks on the relevant ones
+/// Examines half of the documents, and clicks on the relevant ones.
+class Careful : public olrank::ExternalUser {
   std::vector<std::uint8_t> click(const olrank::ShownToUser& list) const override {
     std::vector<std::uint8_t> clicks;
     for (std::int32_t doc : list.shown)
@@ -20,8 +21,8 @@ class Careful
   }
 };
 
-class MyRanker : public olrank::ExternalRanker {  // a weight a feature; a clicked document beats those
-                                                  // before it without a click
+/// A weight for each feature. A clicked document beats the shown ones without a click.
+class MyRanker : public olrank::ExternalRanker {
  public:
   explicit MyRanker(const olrank::ExternalRankerRequest& request) : weights_(request.features) {}
 
@@ -36,7 +37,7 @@ class MyRanker : public olrank::ExternalRanker {  // a weight a feature; a click
   void learn(const olrank::ExternalQuery& query, std::span<const std::int32_t> shown,
              std::span<const std::uint8_t> clicks) override {
     for (std::size_t clicked = 0; clicked < shown.size(); ++clicked) {
-      for (std::size_t other = 0; clicks[clicked] != 0 && other < clicked; ++other) {
+      for (std::size_t other = 0; clicks[clicked] != 0 && other < shown.size(); ++other) {
         if (clicks[other] == 0) prefer(query, shown[clicked], shown[other]);
       }
     }
@@ -53,9 +54,14 @@ class MyRanker : public olrank::ExternalRanker {  // a weight a feature; a click
   void load(std::string_view state) override { std::memcpy(weights_.data(), state.data(), state.size()); }
 
  private:
+  /// A step on the loss of the pair, the smaller the surer the weights are of it.
   void prefer(const olrank::ExternalQuery& query, std::int32_t winner, std::int32_t loser) {
-    for (std::int64_t k = 0; k < query.features; ++k)
-      weights_[k] += query.inputs[winner * query.features + k] - query.inputs[loser * query.features + k];
+    const float* const better = query.inputs.data() + winner * query.features;
+    const float* const worse = query.inputs.data() + loser * query.features;
+    float margin = 0.0F;
+    for (std::int64_t k = 0; k < query.features; ++k) margin += weights_[k] * (better[k] - worse[k]);
+    const float step = 0.02F / (1.0F + std::exp(margin));
+    for (std::int64_t k = 0; k < query.features; ++k) weights_[k] += step * (better[k] - worse[k]);
   }
 
   std::vector<float> weights_;

@@ -47,10 +47,19 @@ class InstalledPackageTest(unittest.TestCase):
         library = next((self.prefix / "lib").rglob("libolrank.so"))
         names = run("nm", "-DC", "--defined-only", library)
         for public in ("olrank::Ranker::rank(", "olrank::register_factory(", "olrank::register_ranker(", "olrank::register_user(",
-                       "olrank::UserCoins::uniform(", "olrank::run_program(", "olrank::RankingData::load(", "olrank::play_experiment("):
+                       "olrank::UserCoins::uniform(", "olrank::RankingData::load(", "olrank::play_experiment("):
             self.assertIn(public, names)
         for hidden in ("nlohmann", "olrank::PairRank", "olrank::registered_", "fmt::"):
             self.assertNotIn(hidden, names)
+        # Neither the command line nor recommenders nor studies are inside, not even hidden.
+        everything = run("nm", "-C", library)
+        self.assertIn("olrank::resolve_configuration(", everything)
+        for absent in ("olrank::run_program(", "olrank::make_run_command(", "olrank::Mter", "olrank::find_generalisation("):
+            self.assertNotIn(absent, everything)
+        program = next((self.prefix / "lib").rglob("libolrank_program.so"))
+        names = run("nm", "-DC", "--defined-only", program)
+        for public in ("olrank::run_program(", "olrank::Ranker::rank(", "olrank::register_ranker("):
+            self.assertIn(public, names)
 
     def build_example(self, name):
         copy = self.folder / name

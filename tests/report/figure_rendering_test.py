@@ -118,7 +118,7 @@ def main():
                                       seeds=range(1, 6), extras=True)
         run(PROGRAM, "report", experiment, "--quiet", "--figures", folder / "f", "--figures-format", "svg,pdf")
         drawings = [folder / "f" / f"{name}{theme}.svg" for name in FIGURES for theme in ("", "-dark")]
-        drawings += [DOCUMENTS / "quickstart.svg", DOCUMENTS / "quickstart-dark.svg"]
+        drawings += [DOCUMENTS / "evidence/quickstart.svg", DOCUMENTS / "evidence/quickstart-dark.svg"]
         pictures = dict(zip(drawings, browser_pictures(drawings, folder)))
         for drawing, seen in pictures.items():
             for way, picture in ways.items():

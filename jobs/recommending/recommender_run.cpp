@@ -85,7 +85,8 @@ RankingFigures judge_validation_part(ExecutionContext& context, const Recommende
 
 RecommenderRun::RecommenderRun(const RecommendSettings& settings, const ReviewParts& parts,
                                ExecutionContext& context)
-    : settings_(resolved(settings)),
+    : given_(settings),
+      settings_(resolved(settings)),
       parts_(parts),
       context_(context),
       training_(recommender_kind(settings_.kind).start(settings_, parts.training)) {
@@ -181,7 +182,7 @@ ordered_json RecommenderRun::summary() const {
 
 void RecommenderRun::finish(JobFolder& folder, const Recipe& recipe) const {
   const std::array<ResultFile, 1> files = {
-      {{JobFolder::kModelFile, recommender_file(settings_, parts_, kept_model_)}}};
+      {{JobFolder::kModelFile, recommender_file(given_, parts_, kept_model_)}}};
   Fingerprinter fingerprint;
   fingerprint.add(untimed_curve());
   fingerprint.add(kept_model_);

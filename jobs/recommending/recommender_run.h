@@ -61,7 +61,8 @@ class RecommenderRun : public PassJob {
   void load_training(StateReader& state) override;
 
  private:
-  RecommendSettings settings_;
+  RecommendSettings given_;     // as the model file says them
+  RecommendSettings settings_;  // with what the kind decides
   const ReviewParts& parts_;
   ExecutionContext& context_;
   std::unique_ptr<RecommenderTraining> training_;

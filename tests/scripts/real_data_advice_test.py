@@ -1,4 +1,4 @@
-"""Whoever follows the advice printed where tests of real data skip gets those tests, and a program that still starts."""
+"""A user who follows the advice printed where tests of real data skip gets those tests, and a program that still starts."""
 
 import os
 import pathlib

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "cuda/runtime/stream.h"
+
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The first size of the series 32, 64, … that is at least `needed`; steps are an eighth, rounded up to 32.

@@ -208,6 +208,8 @@ std::string exploration_advice(const RankerSettings& ranker, const DataSettings&
     ways.push_back(fmt::format("a larger noise_variance than {}", ranker.posterior.noise_variance));
   } else if (row.evidence == OrderEvidence::kClickCounts) {
     ways.push_back(fmt::format("more rounds a query, or a larger delta than {}", ranker.explore.delta));
+  } else if (row.evidence == OrderEvidence::kProbabilities) {
+    ways.emplace_back("more rounds");
   } else if (row.is_external) {
     ways.emplace_back("more exploration");
   } else if (ranker.kind == RankerKind::kFairCo) {

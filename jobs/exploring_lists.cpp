@@ -20,7 +20,9 @@ void ExploringLists::write(ListFormat format, const Dataset& data, ExecutionCont
     inputs_.resize(raw.docs * model_.shape.inputs);
     model_.normaliser.apply(raw, inputs_.data());
     const std::int64_t round = trial_.rounds + ++queries_;
-    const QueryDocs docs{queries_ - 1, data.offset(query), {inputs_.data(), raw.docs, model_.shape.inputs}};
+    QueryDocs docs{queries_ - 1, data.offset(query), {inputs_.data(), raw.docs, model_.shape.inputs}};
+    const QueryIdentity unknown;  // these queries are none of those that the trial was asked
+    docs.identity = &unknown;
     const RankedList list = trial_.ranker->rank(round_context, docs, static_cast<std::uint32_t>(round));
     text.clear();
     score_of.assign(raw.docs, 0);

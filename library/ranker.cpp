@@ -104,6 +104,21 @@ struct ShownList::Query {
   std::vector<float> inputs;  // [V × d], normalised
   std::int64_t docs = 0;
   bool answered = false;
+
+  /// Documents are named by their content; queries without a name are not remembered.
+  void give_names(const FeatureMatrix& matrix) {
+    numbers.clear();
+    for (std::int64_t doc = 0; doc < matrix.docs; ++doc)
+      numbers.push_back(doc_number(name, matrix.doc(doc)));
+    identity = {name.empty() ? -1 : name_number(name), numbers};
+  }
+  QueryDocs query_docs(const FeatureMatrix& matrix) const {
+    QueryDocs query{round, 0, matrix, numbers};
+    query.identity = &identity;
+    return query;
+  }
+  std::vector<std::int64_t> numbers;
+  QueryIdentity identity;
 };
 
 struct Ranker::State {
@@ -259,7 +274,9 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
   asked->name = query;
   asked->inputs = state_->inputs_of(docs);
   asked->round = ++state_->round;
-  const QueryDocs query_docs{asked->round, 0, state_->matrix(asked->inputs)};
+  const FeatureMatrix matrix = state_->matrix(asked->inputs);
+  asked->give_names(matrix);
+  const QueryDocs query_docs = asked->query_docs(matrix);
   asked->docs = query_docs.docs();
 
   RoundContext context{state_->execution, state_->clock};
@@ -304,13 +321,9 @@ std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> 
                                       state_->kind(), state_->round, query.round));
   }
   const FeatureMatrix docs = state_->matrix(query.inputs);
-  std::vector<std::int64_t> numbers;
-  numbers.reserve(docs.docs);
-  for (std::int64_t doc = 0; doc < docs.docs; ++doc)
-    numbers.push_back(doc_number(query.name, docs.doc(doc)));
   RoundContext context{state_->execution, state_->clock};
-  const LearnReport report = state_->ranker->learn(
-      context, {query.round, QueryDocs{query.round, 0, docs, numbers}, list.docs, clicks});
+  const LearnReport report =
+      state_->ranker->learn(context, {query.round, query.query_docs(docs), list.docs, clicks});
   query.answered = true;
   return std::ssize(report.pairs);
 }

@@ -25,6 +25,14 @@ RankedList CertainList::make_of_blocks(std::span<const std::int32_t> by_score,
   return finish(by_score, true, round, fair);
 }
 
+RankedList CertainList::make_of_list(std::span<const std::int32_t> by_score,
+                                     std::span<const std::int32_t> list, std::uint32_t round,
+                                     const FairRound* fair) {
+  if (fair_list_ && fair != nullptr) return make(by_score, round, fair);
+  list_.arrange_as(by_score, orders_, list);
+  return finish(by_score, false, round, fair);
+}
+
 RankedList CertainList::finish(std::span<const std::int32_t> by_score, bool uniform, std::uint32_t round,
                                const FairRound* fair) {
   if (fair == nullptr) return list_.finish(by_score, orders_, cutoff_);

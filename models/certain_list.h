@@ -35,12 +35,15 @@ class CertainList {
   RankedList make_of_blocks(std::span<const std::int32_t> by_score,
                             std::span<const std::int32_t> block_ends, std::uint32_t round,
                             const FairRound* fair);
+  /// The same of a list that is given, unless it has to be fair.
+  RankedList make_of_list(std::span<const std::int32_t> by_score, std::span<const std::int32_t> list,
+                          std::uint32_t round, const FairRound* fair);
   /// Of other scores and orders, as proportional control has them: what they violate is counted in
   /// orders().
-  RankedList make_controlled(
-      std::span<const std::int32_t> by_score, std::span<const std::int32_t> controlled_by_score,
-      const OrderBits& controlled_orders,
-      std::uint32_t round);  /// The same with blocks that are given, which are shuffled.
+  RankedList make_controlled(std::span<const std::int32_t> by_score,
+                             std::span<const std::int32_t> controlled_by_score,
+                             const OrderBits& controlled_orders, std::uint32_t round);
+  /// The same with blocks that are given, which are shuffled.
   RankedList make_controlled_blocks(std::span<const std::int32_t> by_score,
                                     std::span<const std::int32_t> controlled_by_score,
                                     std::span<const std::int32_t> controlled_ends, std::uint32_t round);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "models/clickgp/clickgp.h"
 #include "models/dueling_bandit.h"
 #include "models/external_adapter.h"
 #include "models/fairco.h"
@@ -24,6 +25,14 @@ namespace {
 
 /// In the order in which users see them.
 constexpr std::array kRows = {
+    RankerKindRow{.kind = RankerKind::kClickGp,
+                  .name = "clickgp",
+                  .forms = ModelForms::kLinear,
+                  .evidence = OrderEvidence::kProbabilities,
+                  .training = Training::kPosterior,
+                  .set_defaults = set_clickgp_defaults,
+                  .plan = plan_clickgp,
+                  .make = make_clickgp},
     RankerKindRow{.kind = RankerKind::kPairRank,
                   .name = "pairrank",
                   .forms = ModelForms::kLinear,

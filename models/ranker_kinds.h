@@ -19,6 +19,7 @@ struct RankerRequest;
 struct RankerSettings;
 
 enum class RankerKind {
+  kClickGp,
   kPairRank,
   kOlRankNet,
   kOlLambdaRank,
@@ -39,14 +40,14 @@ enum class RankerKind {
 /// The scoring functions that a kind can have.
 enum class ModelForms { kLinear, kNetwork, kEither };
 /// What a kind's certain orders follow from, if it has any.
-enum class OrderEvidence { kNone, kWidths, kVotes, kClickCounts };
+enum class OrderEvidence { kNone, kWidths, kVotes, kClickCounts, kProbabilities };
 /// How a kind uses the pair rule of the settings: not at all, one pair at a time, or with weights too.
 enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 
 /// How a kind trains: the pairs of its whole history by Newton's method, or by steps of a network; one step
 /// a round; true grades before the first round, or those of all queries asked so far; estimates of
-/// relevance from all shown documents; no parameters at all.
-enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimates, kNone };
+/// relevance from all shown documents; the posterior given all clicks; no parameters at all.
+enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimates, kPosterior, kNone };
 /// How a kind without certain orders explores, if not in a way of its own.
 enum class BanditUse { kNone, kEpsilon, kDuels };
 

@@ -7,6 +7,7 @@
 #include "core/device/most_layers.h"
 #include "core/error.h"
 #include "core/text/byte_size.h"
+#include "models/clickgp/clickgp.h"
 #include "models/dueling_bandit.h"
 #include "models/linear/linear_ranking.h"
 #include "models/neural/list_objective.h"
@@ -240,6 +241,24 @@ RankerPlan plan_toprank(const RankerSettings& /*settings*/, const RankerLoad& lo
   const auto most = static_cast<double>(load.most_docs);
   const double weights = static_cast<double>(load.features) * kFloat;  // all 0
   return {load.features, whole_bytes(weights + docs * most * kOfPair / 2.0), {}};
+}
+
+RankerPlan plan_clickgp(const RankerSettings& settings, const RankerLoad& load) {
+  const auto rounds = static_cast<double>(load.rounds);
+  const double docs =
+      std::min(static_cast<double>(load.train_docs), rounds * static_cast<double>(load.cutoff));
+  double memory = clickgp_bytes(settings, load.features, docs, std::min(docs, rounds));
+  if (settings.click.memory_limit > 0.0) memory = std::min(memory, settings.click.memory_limit * 1e6);
+  RankerPlan plan;
+  double matrices = 0.0;
+  for (const ClickFeatures& of_model : click_features_of(settings, load.features)) {
+    const auto columns = static_cast<double>(of_model.columns());
+    plan.parameters += of_model.columns();
+    matrices += 4.0 * columns * columns * kDouble;  // Λ, L, the next L, and that of a frozen ranker
+  }
+  constexpr double kRefresh = 96e6;  // features of a pass over all sites
+  plan.bytes = whole_bytes(memory + matrices + kRefresh);
+  return plan;
 }
 
 RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load) {

@@ -52,6 +52,7 @@ const Schema& RankerSettings::schema() {
           .include(&S::trainer, TrainerSettings::schema())
           .include(&S::bandit, BanditSettings::schema())
           .include(&S::fair, FairSettings::schema())
+          .include(&S::click, ClickGpSettings::schema())
           .build();
   return schema;
 }
@@ -65,6 +66,7 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   }
   if (key == "observe_at") return ranker.posterior.observe_at == ObserveAt::kBefore;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;
+  if (ClickGpSettings::schema().find(key) != nullptr) return ranker.kind != RankerKind::kClickGp;
   return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;
 }
 

@@ -10,6 +10,7 @@
 #include "core/protocol.h"
 #include "core/settings/schema.h"
 #include "models/bandit_settings.h"
+#include "models/clickgp/clickgp_settings.h"
 #include "models/network_settings.h"
 #include "models/posterior_settings.h"
 #include "models/ranker_kinds.h"
@@ -29,6 +30,7 @@ struct RankerSettings {
   TrainerSettings trainer;
   BanditSettings bandit;
   FairSettings fair;
+  ClickGpSettings click;
 
   static const Schema& schema();
   /// The settings of a kind under a protocol, before any is set. The candidates of mgd depend on how they

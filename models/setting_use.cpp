@@ -24,6 +24,9 @@ bool with_widths(const RankerKindRow& row) {
 bool with_votes(const RankerKindRow& row) {
   return row.evidence == OrderEvidence::kVotes;
 }
+bool with_probabilities(const RankerKindRow& row) {
+  return row.evidence == OrderEvidence::kProbabilities;
+}
 bool with_orders(const RankerKindRow& row) {
   return with_widths(row) || with_votes(row);
 }
@@ -34,7 +37,7 @@ bool with_fair_lists(const RankerKindRow& row) {
   return row.has_orders();
 }
 bool with_delta(const RankerKindRow& row) {
-  return with_widths(row) || row.evidence == OrderEvidence::kClickCounts;
+  return with_widths(row) || row.evidence == OrderEvidence::kClickCounts || with_probabilities(row);
 }
 bool has_scoring_function(const RankerKindRow& row) {
   return !row.is_external;
@@ -49,7 +52,8 @@ bool with_newton_or_history(const RankerKindRow& row) {
   return row.training == Training::kNewton || with_history(row);
 }
 bool with_steps_of_a_size(const RankerKindRow& row) {
-  return row.training != Training::kNewton && row.training != Training::kNone;
+  return row.training != Training::kNewton && row.training != Training::kPosterior &&
+         row.training != Training::kNone;
 }
 bool with_passes(const RankerKindRow& row) {
   return row.training == Training::kLabels || with_history(row);
@@ -105,7 +109,7 @@ bool steps_in_full_batches(const RankerSettings& settings) {
   return takes_steps(settings) && has_full_batches(settings);
 }
 bool has_delta(const RankerSettings& settings) {
-  return row_of(settings.kind).evidence == OrderEvidence::kClickCounts || is_theory(settings);
+  return row_of(settings.kind).evidence != OrderEvidence::kWidths || is_theory(settings);
 }
 bool uses_gain(const RankerSettings& settings) {
   return settings.kind == RankerKind::kFairCo || settings.fair.fair == Fairness::kFairCo;
@@ -211,6 +215,9 @@ constexpr std::array kUses = {
         "fair_gain",
         [](const RankerKindRow& row) { return with_fair_lists(row) || row.kind == RankerKind::kFairCo; },
         uses_gain, "fair = \"fairco\""},
+    SettingUse{"terms", with_probabilities},
+    SettingUse{"memory_limit", with_probabilities},
+    SettingUse{"forget", with_probabilities},
 };
 
 const SettingUse* use_of(std::string_view key) {

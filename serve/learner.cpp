@@ -279,12 +279,16 @@ bool Learner::consume_next() {
 void Learner::learn(const FeedbackRecord& record) {
   std::vector<std::int64_t> numbers(record.docs.size());
   const std::vector<std::int32_t> shown = shown_docs(record);
+  std::vector<std::int64_t> names(record.docs.size());
   for (std::int64_t doc = 0; doc < std::ssize(numbers); ++doc) {
     numbers[doc] = doc_number(record.query, record.features().doc(doc), record.docs[doc].text);
+    names[doc] = name_number(record.docs[doc].text);
   }
   RoundContext context{context_, clock_};
   const auto round = static_cast<std::uint32_t>(record.round);
+  const QueryIdentity identity{name_number(record.query), names};
   QueryDocs query{round, 0, record.features(), numbers};
+  query.identity = &identity;
   FairRound fair;
   if (settings_.exposure) {
     fair = {record.groups, &*settings_.exposure, exposure_.unfairness()};

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/feedback/doc_number.h"
 #include "core/io/fingerprint.h"
 #include "core/io/json_stream.h"
 #include "core/online/model_bytes.h"
@@ -53,6 +54,19 @@ void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown
   out += ']';
 }
 
+/// For each shown rank, how probably it is better than each other one.
+void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t shown) {
+  if (ranking.probabilities.empty()) return;
+  out += ",\"probability\":[";
+  for (std::int64_t a = 0; a < shown; ++a) {
+    out += a > 0 ? ",[" : "[";
+    for (std::int64_t b = 0; b < shown; ++b)
+      out += fmt::format("{}{:.4f}", b > 0 ? "," : "", ranking.probabilities[a * shown + b]);
+    out += ']';
+  }
+  out += ']';
+}
+
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
                         const Ranking& ranking, std::int64_t shown, const std::string& fairness) {
   std::string out = "{\"impression\":";
@@ -68,6 +82,7 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
   }
   out += "],\"certain\":";
   append_certain(out, ranking, shown);
+  append_probabilities(out, ranking, shown);
   return out + fairness + "}\n";
 }
 
@@ -193,6 +208,9 @@ std::string Service::rank(std::string_view body) {
   const std::int64_t shown = std::min(request.cutoff, docs);
   RankingTask task{
       {workspace.inputs.data(), docs, columns}, shown, first_coin_ + ++lists_, request.explore};
+  std::vector<std::int64_t> names(docs);
+  for (std::int64_t doc = 0; doc < docs; ++doc) names[doc] = name_number(request.docs[doc].text);
+  task.identity = {name_number(request.query), names};
   std::string impression;
   std::string fairness;  // of the answer
   if (balance_) {

@@ -91,6 +91,10 @@ void Trace::write(const PlayedRound& round, std::string_view qid, const RoundDet
       buffer_ += ",\"width_sq\":";
       append_matrix(buffer_, rested_on.width_sq, docs);
     }
+    if (!rested_on.probability.empty()) {
+      buffer_ += ",\"probability\":";
+      append_matrix(buffer_, rested_on.probability, docs);
+    }
     if (!rested_on.certain.empty()) {
       buffer_ += ",\"certain\":";
       append_matrix(buffer_, rested_on.certain, docs);

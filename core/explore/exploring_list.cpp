@@ -133,6 +133,16 @@ void ExploringList::arrange_blocks(std::span<const std::int32_t> by_score,
   }
 }
 
+void ExploringList::arrange_as(std::span<const std::int32_t> by_score, const OrderBits& orders,
+                               std::span<const std::int32_t> list) {
+  find_blocks(orders, block_ends_);
+  list_.resize(by_score.size());
+  for (std::size_t place = 0; place < by_score.size(); ++place)
+    list_[by_score[place]] = static_cast<std::int32_t>(place);
+  places_.clear();
+  for (const std::int32_t doc : list) places_.push_back(list_[doc]);
+}
+
 RankedList ExploringList::finish(std::span<const std::int32_t> by_score, const OrderBits& given,
                                  std::int64_t cutoff) {
   list_.clear();

@@ -39,6 +39,9 @@ class ExploringList {
   /// The same for a partition that is given: each block is shuffled.
   void arrange_blocks(std::span<const std::int32_t> by_score, std::span<const std::int32_t> block_ends,
                       std::uint32_t round);
+  /// The same for a list that is given: documents in the order in which they are to be shown.
+  void arrange_as(std::span<const std::int32_t> by_score, const OrderBits& orders,
+                  std::span<const std::int32_t> list);
   RankedList finish(std::span<const std::int32_t> by_score, const OrderBits& orders, std::int64_t cutoff);
 
   std::vector<std::int32_t>& places() { return places_; }

@@ -14,4 +14,10 @@ std::int64_t doc_number(std::string_view query, std::span<const float> inputs, s
   return static_cast<std::int64_t>(fingerprinter.value().low >> 1);
 }
 
+std::int64_t name_number(std::string_view name) {
+  Fingerprinter fingerprinter;
+  fingerprinter.add(name);
+  return static_cast<std::int64_t>(fingerprinter.value().low >> 1);
+}
+
 }  // namespace olrank

@@ -18,6 +18,7 @@ struct RankingTask {
   std::uint32_t round = 1;          // selects the draws of an exploring list
   bool explore = true;              // false: by score
   const FairRound* fair = nullptr;  // the documents' groups, where exposure is measured
+  QueryIdentity identity = {};
 };
 
 /// A list, with the scores and orders behind it. Memory is reused from list to list.
@@ -29,6 +30,9 @@ struct Ranking {
   OrderBits orders;                    // by places of by_score
   std::optional<ListCertainty> certainty;
   std::optional<ListFairness> fairness;
+  /// P(document of rank i is better than that of rank j), [k × k] for the k ranks that will be seen; empty
+  /// where a ranker knows none.
+  std::vector<double> probabilities;
 };
 
 /// A snapshot of a ranker: it never changes, and any number of threads may use it at once, each with a

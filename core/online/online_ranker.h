@@ -36,6 +36,7 @@ struct RoundDetail {
   std::vector<std::vector<float>> theta;  // one per member, flat, layer by layer
   std::vector<double> width_sq;           // [V × V], empty without a covariance
   std::vector<std::uint8_t> certain;  // [V × V], 1 where row i is certainly before column j; may be empty
+  std::vector<double> probability;    // [V × V] that row i is better than column j; empty where unknown
 };
 
 /// The parameters by name, as in model files, and the description of the architecture.

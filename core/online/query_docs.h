@@ -5,6 +5,7 @@
 
 #include "core/data/feature_matrix.h"
 #include "core/fair/exposure.h"
+#include "core/online/query_identity.h"
 
 namespace olrank {
 
@@ -16,6 +17,7 @@ struct QueryDocs {
   FeatureMatrix features;      // [V × d], normalised
   std::span<const std::int64_t> numbers = {};  // [V] those numbers, unless they follow first_doc
   const FairRound* fair = nullptr;             // the documents' groups, where exposure is measured
+  const QueryIdentity* identity = nullptr;     // where names are not those numbers
 
   std::int64_t docs() const { return features.docs; }
   std::int64_t number(std::int32_t doc) const { return numbers.empty() ? first_doc + doc : numbers[doc]; }

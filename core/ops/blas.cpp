@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -92,6 +93,17 @@ void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::
           std::int64_t stride_b, float beta, float* c, std::int64_t stride_c) {
   row_major_gemm(transpose_a, transpose_b, rows, columns, inner, alpha, a, stride_a, b, stride_b, beta, c,
                  stride_c);
+}
+
+void add_gram(std::int64_t n, std::int64_t rows, double alpha, const double* a, std::int64_t stride_a,
+              double* c, std::int64_t stride_c) {
+  // libtorch_cpu exports no syrk; panels leave out most of the upper half.
+  constexpr std::int64_t kPanel = 64;
+  for (std::int64_t begin = 0; begin < n; begin += kPanel) {
+    const std::int64_t end = std::min(begin + kPanel, n);
+    gemm(Transpose::kYes, Transpose::kNo, end - begin, end, rows, alpha, a + begin, stride_a, a, stride_a,
+         1.0, c + begin * stride_c, stride_c);
+  }
 }
 
 void gemv(Transpose transpose_a, std::int64_t rows, std::int64_t columns, double alpha, const double* a,

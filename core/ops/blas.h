@@ -30,6 +30,11 @@ constexpr std::int64_t fast_columns(std::int64_t columns) {
   return (columns + kFastColumns - 1) / kFastColumns * kFastColumns;
 }
 
+/// C ← alpha · AᵀA + C in the lower triangle of C [n × n], with A [rows × n]; above it, numbers change,
+/// too.
+void add_gram(std::int64_t n, std::int64_t rows, double alpha, const double* a, std::int64_t stride_a,
+              double* c, std::int64_t stride_c);
+
 /// y ← alpha · op(A) x + beta · y, with A [rows × columns].
 void gemv(Transpose transpose_a, std::int64_t rows, std::int64_t columns, double alpha, const double* a,
           std::int64_t stride_a, const double* x, double beta, double* y);

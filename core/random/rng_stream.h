@@ -33,6 +33,7 @@ enum class Purpose : std::uint64_t {
   kTemplate = 16,       // documents that move to keep groups in balance
   kRestart = 17,        // parameters that a training starts at
   kPriorNoise = 18,     // an ensemble's perturbed priors
+  kScores = 19,         // scores that a posterior draws
 };
 
 /// Identifies the random streams of a trial. It contains neither a trial number nor a ranker's name, so

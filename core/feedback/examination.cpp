@@ -1,0 +1,109 @@
+#include "core/feedback/examination.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace olrank {
+
+double Examination::goes_on(bool clicked) const {
+  return (clicked ? after_click_ : after_skip_).share();
+}
+
+double Examination::looks(std::size_t rank) const {
+  if (rank == 0) return 1.0;
+  return (rank < looks_.size() ? looks_[rank] : kLook).share();
+}
+
+void Examination::learn(std::span<const double> attraction, std::span<const std::uint8_t> clicks,
+                        Reading& reading) {
+  const std::size_t shown = clicks.size();
+  reading.examined.assign(shown, 0.0);
+  reading.log_likelihood = 0.0;
+  if (shown == 0) return;
+  if (looks_.size() < shown) looks_.resize(shown, kLook);
+  const double after_click = goes_on(true);
+  const double after_skip = goes_on(false);
+  constexpr double kLeast = 1e-9;
+
+  // Down to the last click, which is where the user can have stopped first.
+  std::size_t last = shown;
+  for (std::size_t rank = 0; rank < shown; ++rank) {
+    if (clicks[rank] != 0) last = rank;
+  }
+  const bool any_click = last < shown;
+  const std::size_t first_stop = any_click ? last : 0;
+  if (any_click) {
+    for (std::size_t rank = 0; rank <= last; ++rank) {
+      const double click = looks(rank) * attraction[rank];
+      reading.log_likelihood += std::log(std::max(clicks[rank] != 0 ? click : 1.0 - click, kLeast));
+      if (rank < last) reading.log_likelihood += std::log(clicks[rank] != 0 ? after_click : after_skip);
+    }
+  }
+
+  // Beyond it: the weight of each rank to be the last that was reached.
+  stopped_.assign(shown - first_stop, 0.0);
+  double reach = 1.0;
+  double total = 0.0;
+  for (std::size_t rank = first_stop; rank < shown; ++rank) {
+    if (rank > first_stop || !any_click) reach *= 1.0 - looks(rank) * attraction[rank];
+    const double on = clicks[rank] != 0 ? after_click : after_skip;
+    const double weight = rank + 1 == shown ? reach : reach * (1.0 - on);
+    stopped_[rank - first_stop] = weight;
+    total += weight;
+    reach *= on;
+  }
+  constexpr double kLeastTotal = 1e-12;
+  reading.log_likelihood += std::log(std::max(total, kLeastTotal));
+
+  // From the last rank up, `reached` is the probability that a rank was reached.
+  double reached = 0.0;
+  for (std::size_t rank = shown; rank-- > 0;) {
+    double stopped = 0.0;
+    if (rank >= first_stop) {
+      stopped = stopped_[rank - first_stop] / total;
+      reached += stopped;
+    } else {
+      reached = 1.0;
+    }
+    const double look = looks(rank);
+    const double examined =
+        clicks[rank] != 0 ? 1.0
+                          : reached * look * (1.0 - attraction[rank]) / (1.0 - look * attraction[rank]);
+    reading.examined[rank] = examined;
+    if (rank + 1 < shown) {
+      Counts& counts = clicks[rank] != 0 ? after_click_ : after_skip_;
+      counts.yes += reached - stopped;
+      counts.no += stopped;
+    }
+    looks_[rank].yes += examined;
+    looks_[rank].no += reached - examined;
+  }
+}
+
+void Examination::forget(double share) {
+  const auto fade = [share](Counts& counts, const Counts& start) {
+    counts.yes += share * (start.yes - counts.yes);
+    counts.no += share * (start.no - counts.no);
+  };
+  fade(after_click_, kAfterClick);
+  fade(after_skip_, kAfterSkip);
+  for (Counts& counts : looks_) fade(counts, kLook);
+}
+
+void Examination::save(StateWriter& state, std::string_view prefix) const {
+  std::vector<double> counts = {after_click_.yes, after_click_.no, after_skip_.yes, after_skip_.no};
+  for (const Counts& of_rank : looks_) counts.insert(counts.end(), {of_rank.yes, of_rank.no});
+  state.put(std::string(prefix) + "examination", counts);
+}
+
+void Examination::load(StateReader& state, std::string_view prefix) {
+  const auto counts = state.get<double>(std::string(prefix) + "examination");
+  if (counts.size() < 4 || counts.size() % 2 != 0) state.fail("Its counts of examination are not pairs.");
+  after_click_ = {counts[0], counts[1]};
+  after_skip_ = {counts[2], counts[3]};
+  looks_.clear();
+  for (std::size_t i = 4; i < counts.size(); i += 2) looks_.push_back({counts[i], counts[i + 1]});
+}
+
+}  // namespace olrank

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/io/state_archive.h"
+
+namespace olrank {
+
+/// How far users read a list, learned from clicks: one who reached a rank looks at it with probability γ of
+/// that rank (1 at the first), clicks if it attracts, and goes on to the next rank with a probability that
+/// depends on whether there was a click. The counts behind these probabilities start as those of Beta(1, 1)
+/// after a click, Beta(4, 1) without one and Beta(4, ½) for a look, and grow by their expected values.
+class Examination {
+ public:
+  /// What one list tells.
+  struct Reading {
+    std::vector<double> examined;  // [shown] probability that the document was looked at, given the clicks
+    double log_likelihood = 0.0;   // of the clicks, before they are learned
+  };
+
+  /// Learns from a list: `attraction` is the probability of a click on each shown document that is looked
+  /// at. Ranks down to the last click were reached; beyond it every rank at which the user may have stopped
+  /// counts with its probability.
+  void learn(std::span<const double> attraction, std::span<const std::uint8_t> clicks, Reading& reading);
+
+  /// Probability to go on after a click, or after a document without one.
+  double goes_on(bool clicked) const;
+  /// γ of a rank, from 0.
+  double looks(std::size_t rank) const;
+
+  /// Brings all counts `share` of the way back to those at the start.
+  void forget(double share);
+
+  void save(StateWriter& state, std::string_view prefix) const;
+  void load(StateReader& state, std::string_view prefix);
+
+ private:
+  /// The counts of yes and no.
+  struct Counts {
+    double yes;
+    double no;
+
+    double share() const { return yes / (yes + no); }
+  };
+  static constexpr Counts kAfterClick{1.0, 1.0};
+  static constexpr Counts kAfterSkip{4.0, 1.0};
+  static constexpr Counts kLook{4.0, 0.5};
+
+  Counts after_click_ = kAfterClick;
+  Counts after_skip_ = kAfterSkip;
+  std::vector<Counts> looks_;  // by rank; ranks that no list had are not there
+  std::vector<double> stopped_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,183 @@
+#include "models/clickgp/click_belief.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/ops/blas.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kFirstConstant = -0.5;
+
+}  // namespace
+
+ClickBelief::ClickBelief(const ClickFeatures& features) : features_(features), theta_(features.columns()) {
+  theta_.front() = kFirstConstant;
+}
+
+void ClickBelief::solve(std::shared_ptr<AlignedVector<double>> precision,
+                        std::span<const double> evidence) {
+  const std::int64_t size = columns();
+  blas::cholesky(size, precision->data(), size);
+  factor_ = std::move(precision);  // a frozen ranker may hold the old one
+  theta_.assign(evidence.begin(), evidence.end());
+  blas::solve_lower(blas::Transpose::kNo, size, 1, factor_->data(), size, theta_.data(), 1);
+  blas::solve_lower(blas::Transpose::kYes, size, 1, factor_->data(), size, theta_.data(), 1);
+}
+
+void ClickBelief::score_rows(std::span<const double> rows, std::span<double> scores) const {
+  const std::int64_t width = columns();
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    constexpr std::int64_t kLanes = 8;
+    const double* row = rows.data() + static_cast<std::int64_t>(doc) * width;
+    double sums[kLanes] = {};
+    const std::int64_t whole = width - width % kLanes;
+    for (std::int64_t c = 0; c < whole; c += kLanes) {
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += row[c + lane] * theta_[c + lane];
+    }
+    for (std::int64_t c = whole; c < width; ++c) sums[c - whole] += row[c] * theta_[c];
+    scores[doc] = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  }
+}
+
+void ClickBelief::find_site(const KnownQuery& known, std::size_t model, double faded, int steps,
+                            double least_step, ClickSite& found) const {
+  const KnownQuery::Site& last = known.sites[model];
+  const std::size_t docs = known.docs.size();
+  found.rows.resize(docs * columns());
+  found.model.resize(docs);
+  found.departure = last.departure;
+  found.curvature.resize(docs);
+  found.evidence.resize(docs);
+  features_.expand(known.scaled, known.means, found.rows);
+  score_rows(found.rows, found.model);
+  std::vector<double> examined = last.examined;
+  std::vector<double> clicks = known.clicks;
+  if (faded != 1.0) {
+    for (double& count : examined) count *= faded;
+    for (double& count : clicks) count *= faded;
+  }
+  found.site = {found.departure, found.curvature, found.evidence, last.query_departure};
+  solve_site(departures_, {examined, clicks, found.model}, steps, least_step, found.site);
+}
+
+void ClickBelief::look(std::span<const float> scaled, std::span<const float> means, const KnownQuery* known,
+                       std::size_t model, std::span<const std::int32_t> places, double faded,
+                       ClickView& view) const {
+  const std::size_t docs = places.size();
+  const std::int64_t width = columns();
+  view.rows.resize(docs * width);
+  view.scores.resize(docs);
+  view.curvature.assign(docs, 0.0);
+  view.pull.assign(width, 0.0);
+  view.coupling = 0.0;
+  view.query_departure = 0.0;
+  view.departures.clear();
+  features_.expand(scaled, means, view.rows);
+  score_rows(view.rows, view.scores);
+  if (known == nullptr) return;
+  constexpr int kSteps = 2;
+  constexpr double kLeastStep = 1e-4;
+  ClickSite found;
+  find_site(*known, model, faded, kSteps, kLeastStep, found);
+  view.coupling = found.site.coupling;
+  view.query_departure = found.site.query_departure;
+  for (std::size_t doc = 0; doc < docs; ++doc) {
+    if (places[doc] < 0) continue;
+    view.curvature[doc] = found.curvature[places[doc]];
+    view.scores[doc] += found.departure[places[doc]];
+  }
+  blas::gemv(blas::Transpose::kYes, std::ssize(found.model), width, 1.0, found.rows.data(), width,
+             found.curvature.data(), 0.0, view.pull.data());
+  view.departures = std::move(found.departure);
+}
+
+void ClickBelief::sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,
+                         std::span<double> scores) const {
+  if (!factor_) return;
+  const std::int64_t size = columns();
+  AlignedVector<double> shift(size);
+  RngStream draws(key, round);
+  for (double& value : shift) value = draws.normal();
+  blas::solve_lower(blas::Transpose::kYes, size, 1, factor_->data(), size, shift.data(), 1);
+  AlignedVector<double> moved(scores.size());
+  blas::gemv(blas::Transpose::kNo, std::ssize(scores), size, 1.0, view.rows.data(), size, shift.data(), 0.0,
+             moved.data());
+  double pulled = 0.0;
+  for (std::int64_t c = 0; c < size; ++c) pulled += view.pull[c] * shift[c];
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    const double h = view.curvature[doc];
+    const double left = std::max(variance_left(departures_, h, view.coupling), 0.0);
+    RngStream own(key, round, static_cast<std::uint32_t>(doc + 1));
+    scores[doc] += scale * (moved[doc] - departures_.document * h * (moved[doc] - view.coupling * pulled) +
+                            std::sqrt(left) * own.normal());
+  }
+}
+
+void ClickBelief::difference_variances(const ClickView& view, std::span<const std::int32_t> docs,
+                                       std::span<double> variances) const {
+  const std::int64_t size = columns();
+  const auto count = std::ssize(docs);
+  const double s2 = departures_.document;
+  // Jᵀ: (1 − σ²h) φ + σ²ρh Σ h φ.
+  const std::int64_t stride = blas::fast_columns(count);
+  AlignedVector<double> jacobian(size * stride);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double h = view.curvature[docs[i]];
+    const double own = 1.0 - s2 * h;
+    const double common = s2 * view.coupling * h;
+    const double* row = view.rows.data() + docs[i] * size;
+    for (std::int64_t c = 0; c < size; ++c) jacobian[c * stride + i] = own * row[c] + common * view.pull[c];
+  }
+  blas::solve_lower(blas::Transpose::kNo, size, stride, factor_->data(), size, jacobian.data(), stride);
+  AlignedVector<double> covariance(stride * stride);
+  blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, stride, stride, size, 1.0, jacobian.data(),
+             stride, jacobian.data(), stride, 0.0, covariance.data(), stride);
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t j = 0; j < count; ++j) {
+      const double h = view.curvature[docs[i]];
+      const double of_site = (i == j ? h : 0.0) - view.coupling * h * view.curvature[docs[j]];
+      covariance[i * stride + j] += (i == j ? s2 : 0.0) - s2 * s2 * of_site;
+    }
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t j = 0; j < count; ++j) {
+      variances[i * count + j] =
+          covariance[i * stride + i] + covariance[j * stride + j] - 2.0 * covariance[i * stride + j];
+    }
+  }
+}
+
+void ClickBelief::save(StateWriter& state, const std::string& prefix) const {
+  state.put(prefix + "theta", theta());
+  state.put(prefix + "departures", std::vector<double>{departures_.document, departures_.query});
+  const std::int64_t size = factor_ ? columns() : 0;
+  std::vector<double> triangle;
+  for (std::int64_t row = 0; row < size; ++row) {
+    const double* values = factor_->data() + row * size;
+    triangle.insert(triangle.end(), values, values + row + 1);
+  }
+  state.put(prefix + "factor", triangle);
+}
+
+void ClickBelief::load(StateReader& state, const std::string& prefix) {
+  state.get_into(prefix + "theta", std::span<double>(theta_));
+  double departures[2] = {};
+  state.get_into(prefix + "departures", std::span<double>(departures));
+  departures_ = {departures[0], departures[1]};
+  const auto triangle = state.get<double>(prefix + "factor");
+  factor_.reset();
+  if (triangle.empty()) return;
+  const std::int64_t size = columns();
+  if (std::ssize(triangle) != size * (size + 1) / 2) state.fail("Its factor has another size.");
+  factor_ = std::make_shared<AlignedVector<double>>(size * size);
+  auto next = triangle.begin();
+  for (std::int64_t row = 0; row < size; ++row) {
+    std::copy_n(next, row + 1, factor_->begin() + row * size);
+    next += row + 1;
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,59 @@
+#include "models/clickgp/click_features.h"
+
+#include <cassert>
+#include <cmath>
+
+#include "core/data/normaliser.h"
+
+namespace olrank {
+
+double ClickFeatures::cosine_factor(int index) {
+  static const double root_half = std::sqrt(0.5);
+  return root_half * 2.0 / (index + 2);
+}
+
+void ClickFeatures::expand(std::span<const float> scaled, std::span<const float> means,
+                           std::span<double> rows) const {
+  const std::int64_t docs = std::ssize(scaled) / inputs_;
+  const std::int64_t width = columns();
+  assert(std::ssize(rows) == docs * width && std::ssize(means) >= centred());
+  double factor[HigherCosines::kTerms];
+  for (int term = 0; term < HigherCosines::kTerms; ++term) factor[term] = cosine_factor(term);
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const float* x = scaled.data() + doc * inputs_;
+    double* row = rows.data() + doc * width;
+    *row++ = 1.0;
+    for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};
+    if (!additive_) continue;
+    for (std::int64_t f = 0; f < inputs_; ++f) {
+      const HigherCosines cosines = higher_cosines(cosine_of_half_turns(x[f]));
+      for (int term = 0; term < HigherCosines::kTerms; ++term) {
+        const std::int64_t column = (term + 1) * inputs_ + f;
+        row[column] = factor[term] * cosines.of[term] - double{means[column]};
+      }
+    }
+  }
+}
+
+void ClickFeatures::find_means(std::span<const float> scaled, std::span<float> means) const {
+  const std::int64_t docs = std::ssize(scaled) / inputs_;
+  const std::vector<float> none(centred());
+  std::vector<double> rows(docs * columns());
+  expand(scaled, none, rows);
+  std::vector<double> sums(columns());
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    for (std::int64_t c = 0; c < columns(); ++c) sums[c] += rows[doc * columns() + c];
+  }
+  for (std::int64_t c = 0; c < centred(); ++c)
+    means[c] = docs == 0 ? 0.0F : static_cast<float>(sums[c + 1] / static_cast<double>(docs));
+}
+
+void scale_within_query(FeatureMatrix docs, std::vector<float>& scaled) {
+  FittedNormaliser normaliser;
+  normaliser.kind = Normalisation::kQueryMinmax;
+  normaliser.features = docs.features;
+  scaled.resize(docs.docs * docs.features);
+  normaliser.apply(docs, scaled.data());
+}
+
+}  // namespace olrank

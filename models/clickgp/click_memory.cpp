@@ -1,0 +1,208 @@
+#include "models/clickgp/click_memory.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <string>
+
+namespace olrank {
+namespace {
+
+/// Whether nobody else has the object. Another holder that has just left is seen to have left.
+template <class T>
+bool is_own(const std::shared_ptr<T>& object) {
+  if (object.use_count() != 1) return false;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return true;
+}
+
+template <class T>
+void append(std::vector<T>& all, const std::vector<T>& some) {
+  all.insert(all.end(), some.begin(), some.end());
+}
+
+/// Hands out pieces of the arrays of a saved memory.
+template <class T>
+class Pieces {
+ public:
+  Pieces(StateReader& state, const std::string& name) : state_(state), values_(state.get<T>(name)) {}
+
+  std::vector<T> take(std::int64_t count) {
+    if (count > std::ssize(values_) - next_)
+      state_.fail("What it remembers of queries does not fit their documents.");
+    const auto begin = values_.begin() + next_;
+    next_ += count;
+    return {begin, begin + count};
+  }
+  T take_one() { return take(1).front(); }
+  std::int64_t left() const { return std::ssize(values_) - next_; }
+
+ private:
+  StateReader& state_;
+  std::vector<T> values_;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace
+
+std::int32_t KnownQuery::place_of(std::int64_t doc) const {
+  const auto found = std::find(docs.begin(), docs.end(), doc);
+  return found == docs.end() ? -1 : static_cast<std::int32_t>(found - docs.begin());
+}
+
+std::int32_t KnownQuery::add(std::int64_t doc, std::int64_t inputs) {
+  docs.push_back(doc);
+  scaled.resize(scaled.size() + inputs);
+  clicks.push_back(0.0);
+  for (Site& site : sites) {
+    for (auto* values : {&site.examined, &site.departure, &site.curvature, &site.evidence})
+      values->push_back(0.0);
+  }
+  return static_cast<std::int32_t>(docs.size()) - 1;
+}
+
+double KnownQuery::faded(std::uint64_t learned, double half_life) const {
+  if (half_life <= 0.0 || learned <= learned_at) return 1.0;
+  return std::exp2(-static_cast<double>(learned - learned_at) / half_life);
+}
+
+void KnownQuery::fade_to(std::uint64_t learned, double half_life) {
+  const double factor = faded(learned, half_life);
+  if (half_life > 0.0) learned_at = learned;
+  if (factor == 1.0) return;
+  for (double& count : clicks) count *= factor;
+  for (Site& site : sites) {
+    for (double& count : site.examined) count *= factor;
+  }
+}
+
+std::int64_t KnownQuery::bytes_of(std::int64_t docs, std::int64_t inputs, std::int64_t centred,
+                                  std::int64_t models) {
+  constexpr std::int64_t kNodes = 192;  // of the map and of shared ownership
+  const std::int64_t of_doc = 8 + 4 * inputs + 8 + 32 * models;
+  return kNodes + static_cast<std::int64_t>(sizeof(KnownQuery)) +
+         models * static_cast<std::int64_t>(sizeof(Site)) + 4 * centred + docs * of_doc;
+}
+
+std::int64_t KnownQuery::bytes() const {
+  const auto count = std::ssize(docs);
+  return bytes_of(count, count == 0 ? 0 : std::ssize(scaled) / count, std::ssize(means), std::ssize(sites));
+}
+
+std::size_t ClickMemory::shard_of(std::int64_t query) {
+  constexpr std::uint64_t kSpread = 0x9E3779B97F4A7C15ULL;
+  return static_cast<std::uint64_t>(query) * kSpread >> 56;
+}
+
+ClickMemory::Shard& ClickMemory::own_shard(std::size_t shard) {
+  std::shared_ptr<Shard>& shared = shards_[shard];
+  if (!shared) {
+    shared = std::make_shared<Shard>();
+  } else if (!is_own(shared)) {
+    shared = std::make_shared<Shard>(*shared);
+  }
+  return *shared;
+}
+
+KnownQuery& ClickMemory::own(std::shared_ptr<KnownQuery>& known) {
+  if (!is_own(known)) known = std::make_shared<KnownQuery>(*known);
+  return *known;
+}
+
+const KnownQuery* ClickMemory::find(std::int64_t query) const {
+  const std::shared_ptr<Shard>& shard = shards_[shard_of(query)];
+  if (!shard) return nullptr;
+  const auto found = shard->find(query);
+  return found == shard->end() ? nullptr : found->second.get();
+}
+
+KnownQuery& ClickMemory::edit(std::int64_t query, std::int64_t models) {
+  std::shared_ptr<KnownQuery>& known = own_shard(shard_of(query))[query];
+  if (!known) {
+    known = std::make_shared<KnownQuery>();
+    known->sites.resize(models);
+  }
+  return own(known);
+}
+
+void ClickMemory::erase(std::int64_t query) {
+  own_shard(shard_of(query)).erase(query);
+}
+
+std::vector<ClickMemory::Entry> ClickMemory::edit_all() {
+  std::vector<Entry> entries;
+  for (std::size_t shard = 0; shard < kShards; ++shard) {
+    if (!shards_[shard]) continue;
+    for (auto& [query, known] : own_shard(shard)) entries.push_back({query, &own(known)});
+  }
+  return entries;
+}
+
+std::int64_t ClickMemory::queries() const {
+  std::int64_t count = 0;
+  for (const auto& shard : shards_) count += shard ? std::ssize(*shard) : 0;
+  return count;
+}
+
+void ClickMemory::save(StateWriter& state) const {
+  std::vector<std::int64_t> queries;
+  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> docs;
+  std::vector<std::uint64_t> learned_at;
+  std::vector<float> inputs;
+  std::vector<double> numbers;
+  for (const auto& shard : shards_) {
+    if (!shard) continue;
+    for (const auto& [query, known] : *shard) {
+      queries.push_back(query);
+      counts.push_back(std::ssize(known->docs));
+      learned_at.push_back(known->learned_at);
+      append(docs, known->docs);
+      append(inputs, known->scaled);
+      append(inputs, known->means);
+      append(numbers, known->clicks);
+      for (const KnownQuery::Site& site : known->sites) {
+        for (const auto* values : {&site.examined, &site.departure, &site.curvature, &site.evidence})
+          append(numbers, *values);
+        numbers.insert(numbers.end(), {site.query_departure, site.coupling});
+      }
+    }
+  }
+  state.put("clickgp.queries", queries);
+  state.put("clickgp.counts", counts);
+  state.put("clickgp.learned_at", learned_at);
+  state.put("clickgp.docs", docs);
+  state.put("clickgp.inputs", inputs);
+  state.put("clickgp.numbers", numbers);
+}
+
+void ClickMemory::load(StateReader& state, std::int64_t inputs, std::int64_t centred, std::int64_t models) {
+  shards_ = {};
+  const auto queries = state.get<std::int64_t>("clickgp.queries");
+  Pieces<std::int64_t> counts(state, "clickgp.counts");
+  Pieces<std::uint64_t> learned_at(state, "clickgp.learned_at");
+  Pieces<std::int64_t> docs(state, "clickgp.docs");
+  Pieces<float> values(state, "clickgp.inputs");
+  Pieces<double> numbers(state, "clickgp.numbers");
+  for (const std::int64_t query : queries) {
+    KnownQuery& known = edit(query, models);
+    const std::int64_t count = counts.take_one();
+    // The first take refuses a count that is no count before anything is multiplied by it.
+    if (count < 0 || !known.docs.empty()) state.fail("What it remembers of queries is not sorted.");
+    known.docs = docs.take(count);
+    known.learned_at = learned_at.take_one();
+    known.scaled = values.take(count * inputs);
+    known.means = values.take(centred);
+    known.clicks = numbers.take(count);
+    for (KnownQuery::Site& site : known.sites) {
+      for (auto* of_docs : {&site.examined, &site.departure, &site.curvature, &site.evidence})
+        *of_docs = numbers.take(count);
+      site.query_departure = numbers.take_one();
+      site.coupling = numbers.take_one();
+    }
+  }
+  if (counts.left() + learned_at.left() + docs.left() + values.left() + numbers.left() != 0)
+    state.fail("What it remembers of queries has numbers that belong to none of them.");
+}
+
+}  // namespace olrank

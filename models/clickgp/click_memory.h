@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/io/state_archive.h"
+
+namespace olrank {
+
+/// What is remembered of the documents of a query that were shown, in the order of their first time.
+struct KnownQuery {
+  /// By one of the models that run side by side.
+  struct Site {
+    std::vector<double> examined;   // expected examinations
+    std::vector<double> departure;  // as in QuerySite, like the next ones
+    std::vector<double> curvature;
+    std::vector<double> evidence;
+    double query_departure = 0.0;
+    double coupling = 0.0;
+  };
+
+  std::vector<std::int64_t> docs;  // their names
+  std::vector<float> scaled;       // [docs × inputs] as they were when last shown
+  std::vector<float> means;        // of the centred features then
+  std::vector<double> clicks;
+  std::vector<Site> sites;       // one per model
+  std::uint64_t learned_at = 0;  // lists that the ranker had learned from by then
+
+  /// The place of a document, or −1.
+  std::int32_t place_of(std::int64_t doc) const;
+  std::int32_t add(std::int64_t doc, std::int64_t inputs);
+  /// The factor of what was seen, after `learned` lists, of which `half_life` halve it (0: it stays).
+  double faded(std::uint64_t learned, double half_life) const;
+  void fade_to(std::uint64_t learned, double half_life);
+  /// Of this entry in memory.
+  std::int64_t bytes() const;
+  static std::int64_t bytes_of(std::int64_t docs, std::int64_t inputs, std::int64_t centred,
+                               std::int64_t models);
+};
+
+/// Known queries by name. A copy is a snapshot that costs little: it shares what neither side changes.
+class ClickMemory {
+ public:
+  const KnownQuery* find(std::int64_t query) const;
+  /// A query to change, with no documents if it is new.
+  KnownQuery& edit(std::int64_t query, std::int64_t models);
+  void erase(std::int64_t query);
+
+  struct Entry {
+    std::int64_t query = 0;
+    KnownQuery* known = nullptr;
+  };
+  /// All to change, in an order that depends on their names alone.
+  std::vector<Entry> edit_all();
+
+  std::int64_t queries() const;
+
+  void save(StateWriter& state) const;
+  void load(StateReader& state, std::int64_t inputs, std::int64_t centred, std::int64_t models);
+
+ private:
+  static constexpr std::size_t kShards = 256;
+  using Shard = std::map<std::int64_t, std::shared_ptr<KnownQuery>>;
+
+  static std::size_t shard_of(std::int64_t query);
+  Shard& own_shard(std::size_t shard);
+  static KnownQuery& own(std::shared_ptr<KnownQuery>& known);
+
+  std::array<std::shared_ptr<Shard>, kShards> shards_{};  // null: empty
+};
+
+}  // namespace olrank

@@ -1,0 +1,358 @@
+#include "models/clickgp/click_regression.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/error.h"
+#include "core/ops/blas.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kConstantPrecision = 0.1;
+constexpr double kCosineWidth = 4.0;
+constexpr int kSiteSteps = 4;
+constexpr double kLeastSiteStep = 1e-4;
+constexpr int kPassSteps = 5;
+
+}  // namespace
+
+double block_precision(double known, double squares, double first) {
+  constexpr double kPrior = 4.0;
+  return (known + kPrior) / (squares + kPrior / first);
+}
+
+ClickRegression::ClickRegression(const ClickFeatures& features, const ClickSchedule& schedule,
+                                 std::size_t number)
+    : belief_(features),
+      schedule_(schedule),
+      number_(number),
+      precision_(features.columns() * features.columns()),
+      evidence_(features.columns()) {
+  blocks_.push_back({1, 1 + features.inputs(), 1.0});
+  if (features.additive()) blocks_.push_back({1 + features.inputs(), features.columns(), kCosineWidth});
+}
+
+double ClickRegression::first_precision(const Block& block) const {
+  // Features that never differ have no square, and any precision does for them.
+  const double mean = documents_ > 0.0 ? block.squares / documents_ : 0.0;
+  return mean > 0.0 ? block.width * mean : 1.0;
+}
+
+void ClickRegression::see_documents(std::span<const double> rows) {
+  const std::int64_t width = belief_.columns();
+  const std::int64_t docs = std::ssize(rows) / width;
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const double* row = rows.data() + doc * width;
+    for (Block& block : blocks_) {
+      double squares = 0.0;
+      for (std::int64_t c = block.begin; c < block.end; ++c) squares += row[c] * row[c];
+      block.squares += squares;
+    }
+  }
+  documents_ += static_cast<double>(docs);
+}
+
+void ClickRegression::read_list(const ClickView& view, std::span<const std::int32_t> shown,
+                                std::span<const std::uint8_t> clicks, Examination::Reading& reading) {
+  std::vector<double> attraction(shown.size());
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    const double left = variance_left(belief_.departures(), view.curvature[shown[rank]], view.coupling);
+    // The mean of σ over a normal score, by MacKay's approximation.
+    const double narrowed = 1.0 + std::numbers::pi / 8.0 * left;
+    attraction[rank] =
+        click_probability((view.scores[shown[rank]] + view.query_departure) / std::sqrt(narrowed));
+  }
+  examination_.learn(attraction, clicks, reading);
+}
+
+void ClickRegression::add_part(std::span<const double> rows, std::span<const double> curvature,
+                               std::span<const double> evidence, double coupling, double sign) {
+  const std::int64_t width = belief_.columns();
+  const auto docs = std::ssize(curvature);
+  AlignedVector<double> scaled(docs * width);
+  AlignedVector<double> pull(width);
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const double root = std::sqrt(curvature[doc]);
+    const double* row = rows.data() + doc * width;
+    double* out = scaled.data() + doc * width;
+    for (std::int64_t c = 0; c < width; ++c) {
+      out[c] = root * row[c];
+      pull[c] += curvature[doc] * row[c];
+      evidence_[c] += sign * evidence[doc] * row[c];
+    }
+  }
+  blas::add_gram(width, docs, sign, scaled.data(), width, precision_.data(), width);
+  blas::add_gram(width, 1, -sign * coupling, pull.data(), width, precision_.data(), width);
+}
+
+void ClickRegression::take_out(const KnownQuery& known) {
+  if (known.docs.empty()) return;
+  const KnownQuery::Site& site = known.sites[number_];
+  AlignedVector<double> rows(known.docs.size() * belief_.columns());
+  belief_.features().expand(known.scaled, known.means, rows);
+  add_part(rows, site.curvature, site.evidence, site.coupling, -1.0);
+}
+
+void ClickRegression::put_in(KnownQuery& known) {
+  KnownQuery::Site& site = known.sites[number_];
+  ClickSite found;
+  belief_.find_site(known, number_, 1.0, kSiteSteps, kLeastSiteStep, found);
+  site.departure.assign(found.departure.begin(), found.departure.end());
+  site.curvature.assign(found.curvature.begin(), found.curvature.end());
+  site.evidence.assign(found.evidence.begin(), found.evidence.end());
+  site.query_departure = found.site.query_departure;
+  site.coupling = found.site.coupling;
+  add_part(found.rows, site.curvature, site.evidence, site.coupling, 1.0);
+}
+
+void ClickRegression::retire(std::span<const KnownQuery* const> queries, std::uint64_t learned) {
+  if (retired_precision_.empty()) {
+    retired_precision_.resize(precision_.size());
+    retired_evidence_.resize(evidence_.size());
+    retired_at_ = learned;
+  }
+  // Their parts are the difference that taking them out makes.
+  const AlignedVector<double> precision = precision_;
+  const AlignedVector<double> evidence = evidence_;
+  for (const KnownQuery* known : queries) take_out(*known);
+  for (std::size_t i = 0; i < precision.size(); ++i) retired_precision_[i] += precision[i] - precision_[i];
+  for (std::size_t i = 0; i < evidence.size(); ++i) retired_evidence_[i] += evidence[i] - evidence_[i];
+  precision_ = precision;
+  evidence_ = evidence;
+}
+
+void ClickRegression::solve() {
+  const std::int64_t width = belief_.columns();
+  if (!has_evidence_) {
+    for (Block& block : blocks_) block.precision = first_precision(block);
+  }
+  auto sum = std::make_shared<AlignedVector<double>>(precision_);
+  sum->front() += kConstantPrecision;
+  for (const Block& block : blocks_) {
+    for (std::int64_t c = block.begin; c < block.end; ++c) (*sum)[c * width + c] += block.precision;
+  }
+  belief_.solve(std::move(sum), evidence_);
+}
+
+void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
+                             double half_life) {
+  if (learned < next_refresh_) {
+    if (learned % schedule_.solve_every != 0) return;
+    try {
+      solve();
+      return;
+    } catch (const NumericError&) {
+      // Rounding has eaten a digit too many: the sums are found again below.
+    }
+  }
+  refresh(context, memory, learned, half_life);
+  const auto now = static_cast<double>(learned);
+  const double next = std::max(now + schedule_.least_interval,
+                               std::min(now * schedule_.refresh_growth, now + schedule_.longest_interval));
+  next_refresh_ = static_cast<std::uint64_t>(next);
+}
+
+void ClickRegression::forget(double share) {
+  examination_.forget(share);
+}
+
+void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
+                              double half_life) {
+  const std::vector<ClickMemory::Entry> queries = memory.edit_all();
+  for (const ClickMemory::Entry& entry : queries) entry.known->fade_to(learned, half_life);
+  if (half_life > 0.0 && !retired_precision_.empty()) {
+    const double factor = std::exp2(-static_cast<double>(learned - retired_at_) / half_life);
+    for (double& value : retired_precision_) value *= factor;
+    for (double& value : retired_evidence_) value *= factor;
+    retired_at_ = learned;
+  }
+  SiteSums sums;
+  for (int pass = 0; pass < schedule_.passes; ++pass) {
+    sums = find_all_sites(context, queries);
+    solve();
+  }
+  set_hyperparameters(sums);
+  find_all_sites(context, queries);
+  solve();
+}
+
+ClickRegression::SiteSums ClickRegression::find_all_sites(ExecutionContext& context,
+                                                          std::span<const ClickMemory::Entry> queries) {
+  if (retired_precision_.empty()) {
+    std::fill(precision_.begin(), precision_.end(), 0.0);
+    std::fill(evidence_.begin(), evidence_.end(), 0.0);
+  } else {
+    precision_ = retired_precision_;
+    evidence_ = retired_evidence_;
+  }
+  constexpr std::int64_t kChunkNumbers = 1 << 22;  // 32 MB of features at a time
+  const std::int64_t most_rows = std::max<std::int64_t>(kChunkNumbers / belief_.columns(), 256);
+  std::vector<SiteSums> sums(queries.size());
+  for (std::size_t begin = 0; begin < queries.size();) {
+    std::size_t end = begin;
+    std::int64_t rows = 0;
+    while (end < queries.size() &&
+           (end == begin || rows + std::ssize(queries[end].known->docs) <= most_rows))
+      rows += std::ssize(queries[end++].known->docs);
+    std::vector<SiteSums> of_chunk(end - begin);
+    add_chunk(context, queries.subspan(begin, end - begin), of_chunk);
+    std::copy(of_chunk.begin(), of_chunk.end(), sums.begin() + static_cast<std::ptrdiff_t>(begin));
+    begin = end;
+  }
+  SiteSums total;
+  for (const SiteSums& one : sums) {
+    total.document_squares += one.document_squares;
+    total.document_known += one.document_known;
+    total.query_squares += one.query_squares;
+    total.query_known += one.query_known;
+  }
+  return total;
+}
+
+void ClickRegression::add_chunk(ExecutionContext& context, std::span<const ClickMemory::Entry> queries,
+                                std::vector<SiteSums>& sums) {
+  const std::int64_t width = belief_.columns();
+  std::vector<std::int64_t> first(queries.size() + 1);
+  for (std::size_t q = 0; q < queries.size(); ++q)
+    first[q + 1] = first[q] + std::ssize(queries[q].known->docs);
+  const std::int64_t docs = first.back();
+  AlignedVector<double> rows(docs * width);                  // √h φ
+  AlignedVector<double> pulls(std::ssize(queries) * width);  // √ρ Σ h φ
+  AlignedVector<double> evidence(docs);                      // (v + M m) / √h
+  const Departures departures = belief_.departures();
+  context.for_blocks(std::ssize(queries), 8, [&](std::int64_t begin, std::int64_t end, int) {
+    ClickSite found;
+    for (std::int64_t q = begin; q < end; ++q) {
+      KnownQuery& known = *queries[q].known;
+      KnownQuery::Site& site = known.sites[number_];
+      belief_.find_site(known, number_, 1.0, kPassSteps, 0.0, found);
+      site.departure.assign(found.departure.begin(), found.departure.end());
+      site.curvature.assign(found.curvature.begin(), found.curvature.end());
+      site.evidence.assign(found.evidence.begin(), found.evidence.end());
+      site.query_departure = found.site.query_departure;
+      site.coupling = found.site.coupling;
+      double* pull = pulls.data() + q * width;
+      SiteSums& sum = sums[q];
+      for (std::size_t doc = 0; doc < known.docs.size(); ++doc) {
+        const double h = site.curvature[doc];
+        const double root = std::sqrt(h);
+        const double* row = found.rows.data() + static_cast<std::int64_t>(doc) * width;
+        double* out = rows.data() + (first[q] + static_cast<std::int64_t>(doc)) * width;
+        for (std::int64_t c = 0; c < width; ++c) {
+          out[c] = root * row[c];
+          pull[c] += h * row[c];
+        }
+        evidence[first[q] + static_cast<std::int64_t>(doc)] = site.evidence[doc] / root;
+        sum.document_squares += site.departure[doc] * site.departure[doc];
+        sum.document_known += departures.document * (h - site.coupling * h * h);
+      }
+      const double root = std::sqrt(site.coupling);
+      for (std::int64_t c = 0; c < width; ++c) pull[c] *= root;
+      const double h = found.site.curvature_sum;
+      sum.query_squares = site.query_departure * site.query_departure;
+      sum.query_known = departures.query * (h - site.coupling * h * h);
+    }
+  });
+  constexpr std::int64_t kPanel = 64;
+  context.for_blocks(width, kPanel, [&](std::int64_t begin, std::int64_t end, int) {
+    const auto add = [&](double sign, std::int64_t inner, const double* matrix) {
+      blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, end - begin, end, inner, sign, matrix + begin,
+                 width, matrix, width, 1.0, precision_.data() + begin * width, width);
+    };
+    add(1.0, docs, rows.data());
+    add(-1.0, std::ssize(queries), pulls.data());
+  });
+  blas::gemv(blas::Transpose::kYes, docs, width, 1.0, rows.data(), width, evidence.data(), 1.0,
+             evidence_.data());
+}
+
+void ClickRegression::set_hyperparameters(const SiteSums& sums) {
+  const std::int64_t width = belief_.columns();
+  AlignedVector<double> inverse(belief_.factor(), belief_.factor() + width * width);
+  blas::inverse_from_cholesky(width, inverse.data(), width);
+  for (Block& block : blocks_) {
+    double known = 0.0;  // γ_B
+    double squares = 0.0;
+    for (std::int64_t c = block.begin; c < block.end; ++c) {
+      known += 1.0 - block.precision * inverse[c * width + c];
+      squares += belief_.theta()[c] * belief_.theta()[c];
+    }
+    block.precision = block_precision(known, squares, first_precision(block));
+  }
+  has_evidence_ = true;
+  constexpr double kLeast = 1e-3;
+  constexpr double kMost = 10.0;
+  belief_.set_departures(
+      {std::clamp((sums.document_squares + 10.0) / (sums.document_known + 20.0), kLeast, kMost),
+       std::clamp((sums.query_squares + 5.0) / (sums.query_known + 10.0), kLeast, kMost)});
+}
+
+std::string ClickRegression::prefix() const {
+  return fmt::format("clickgp.{}.", number_);
+}
+
+void ClickRegression::save(StateWriter& state) const {
+  const std::string prefix = this->prefix();
+  belief_.save(state, prefix);
+  examination_.save(state, prefix);
+  std::vector<double> numbers = {documents_};
+  for (const Block& block : blocks_) numbers.insert(numbers.end(), {block.squares, block.precision});
+  state.put(prefix + "blocks", numbers);
+  state.put(prefix + "schedule",
+            std::vector<std::uint64_t>{next_refresh_, has_evidence_ ? 1U : 0U, retired_at_});
+  const std::int64_t width = belief_.columns();
+  const auto put = [&](const std::string& name, const AlignedVector<double>& matrix,
+                       const AlignedVector<double>& vector) {
+    std::vector<double> values(vector.begin(), vector.end());
+    for (std::int64_t row = 0; row < (matrix.empty() ? 0 : width); ++row)
+      values.insert(values.end(), matrix.begin() + row * width, matrix.begin() + row * width + row + 1);
+    state.put(prefix + name, values);
+  };
+  put("sums", precision_, evidence_);
+  put("retired", retired_precision_, retired_evidence_);
+}
+
+void ClickRegression::load(StateReader& state) {
+  const std::string prefix = this->prefix();
+  belief_.load(state, prefix);
+  examination_.load(state, prefix);
+  std::vector<double> numbers(1 + 2 * blocks_.size());
+  state.get_into(prefix + "blocks", std::span<double>(numbers));
+  documents_ = numbers[0];
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    blocks_[b].squares = numbers[1 + 2 * b];
+    blocks_[b].precision = numbers[2 + 2 * b];
+  }
+  std::uint64_t schedule[3] = {};
+  state.get_into(prefix + "schedule", std::span<std::uint64_t>(schedule));
+  next_refresh_ = schedule[0];
+  has_evidence_ = schedule[1] != 0;
+  retired_at_ = schedule[2];
+  const std::int64_t width = belief_.columns();
+  const auto get = [&](const std::string& name, AlignedVector<double>& matrix,
+                       AlignedVector<double>& vector) {
+    const auto values = state.get<double>(prefix + name);
+    if (values.empty()) {
+      matrix.clear();
+      vector.clear();
+      return;
+    }
+    if (std::ssize(values) != width + width * (width + 1) / 2) state.fail("Its sums have another size.");
+    vector.assign(values.begin(), values.begin() + width);
+    matrix.assign(width * width, 0.0);
+    auto next = values.begin() + width;
+    for (std::int64_t row = 0; row < width; ++row) {
+      std::copy_n(next, row + 1, matrix.begin() + row * width);
+      next += row + 1;
+    }
+  };
+  get("sums", precision_, evidence_);
+  get("retired", retired_precision_, retired_evidence_);
+  if (precision_.empty()) state.fail("Its sums are missing.");
+}
+
+}  // namespace olrank

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/feedback/examination.h"
+#include "core/runtime/execution_context.h"
+#include "models/clickgp/click_belief.h"
+#include "models/clickgp/click_memory.h"
+
+namespace olrank {
+
+/// When a click model is solved and recomputed. Counts are of lists learned from.
+struct ClickSchedule {
+  std::uint64_t solve_every = 1;
+  double refresh_growth = 1.15;
+  int passes = 2;  // over all sites before the hyperparameters
+  double least_interval = 10.0;
+  double longest_interval = 1e18;
+};
+
+/// λ_B by MacKay's rule with an inverse-gamma prior of weight 4 around the first precision λ⁰_B: γ_B known
+/// directions and ‖θ_B‖².
+double block_precision(double known, double squares, double first);
+
+/// One click model that learns: a Gaussian belief about θ from the sites of all queries, whose
+/// hyperparameters follow from the evidence. Precision and evidence of θ follow each changed site; at
+/// geometric times every site is found again.
+class ClickRegression {
+ public:
+  ClickRegression(const ClickFeatures& features, const ClickSchedule& schedule, std::size_t number);
+
+  const ClickBelief& belief() const { return belief_; }
+  const Examination& examination() const { return examination_; }
+
+  /// Documents of a query that is new, by which the first precisions of θ are scaled.
+  void see_documents(std::span<const double> rows);
+
+  /// p of each shown document and what its examination was; learns how users read lists. `view` is of
+  /// belief().look().
+  void read_list(const ClickView& view, std::span<const std::int32_t> shown,
+                 std::span<const std::uint8_t> clicks, Examination::Reading& reading);
+
+  /// A query's part in precision and evidence: before its documents change, and after.
+  void take_out(const KnownQuery& known);
+  void put_in(KnownQuery& known);
+  /// The queries are forgotten, and their parts stay.
+  void retire(std::span<const KnownQuery* const> queries, std::uint64_t learned);
+
+  /// After the part of a list has been put in, as list number `learned`.
+  void follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
+  /// Brings what was learned of examination a step back to its start.
+  void forget(double share);
+
+  void save(StateWriter& state) const;
+  void load(StateReader& state);
+
+ private:
+  /// A block of θ with a precision of its own.
+  struct Block {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    double width = 1.0;      // of the first precision, as a multiple of the mean square
+    double squares = 0.0;    // Σ ‖φ_B‖² of the documents seen
+    double precision = 1.0;  // λ_B
+  };
+  /// Sums over sites for the hyperparameters.
+  struct SiteSums {
+    double document_squares = 0.0;  // Σ u²
+    double document_known = 0.0;    // Σ σ² M_ii
+    double query_squares = 0.0;     // Σ b²
+    double query_known = 0.0;       // Σ τ² (H − ρH²)
+  };
+
+  double first_precision(const Block& block) const;
+  void add_part(std::span<const double> rows, std::span<const double> curvature,
+                std::span<const double> evidence, double coupling, double sign);
+  void solve();
+  void refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
+  SiteSums find_all_sites(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
+  void add_chunk(ExecutionContext& context, std::span<const ClickMemory::Entry> queries,
+                 std::vector<SiteSums>& sums);
+  void set_hyperparameters(const SiteSums& sums);
+  std::string prefix() const;
+
+  ClickBelief belief_;
+  ClickSchedule schedule_;
+  std::size_t number_;  // among the models
+  Examination examination_;
+  std::vector<Block> blocks_;
+  double documents_ = 0.0;  // seen by see_documents()
+  bool has_evidence_ = false;
+  std::uint64_t next_refresh_ = 20;
+
+  AlignedVector<double> precision_;          // Λ, lower triangle of [D × D]
+  AlignedVector<double> evidence_;           // η
+  AlignedVector<double> retired_precision_;  // of forgotten queries; empty while there are none
+  AlignedVector<double> retired_evidence_;
+  std::uint64_t retired_at_ = 0;  // lists learned from when they last faded
+};
+
+}  // namespace olrank

@@ -1,0 +1,486 @@
+#include "models/clickgp/clickgp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "core/fair/fair_control.h"
+#include "core/text/byte_size.h"
+#include "models/score_order.h"
+
+namespace olrank {
+namespace {
+
+/// A query's names, which are its numbers unless it has others.
+struct NamedQuery {
+  explicit NamedQuery(const QueryDocs& query) {
+    if (query.identity != nullptr) {
+      identity = *query.identity;
+      return;
+    }
+    for (std::int32_t doc = 0; doc < query.docs(); ++doc) numbers.push_back(query.number(doc));
+    identity = {query.query, numbers};
+  }
+
+  std::vector<std::int64_t> numbers;
+  QueryIdentity identity;
+};
+
+double normal_share_below(double z) {
+  return 0.5 * std::erfc(-z / std::numbers::sqrt2);
+}
+
+ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
+  ClickSchedule schedule;
+  if (features.additive()) {
+    // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
+    constexpr double kColumns = 1000.0;
+    const double size = static_cast<double>(features.columns()) / kColumns;
+    schedule.solve_every = static_cast<std::uint64_t>(std::max(4.0, 4.0 * size * size));
+    schedule.refresh_growth = 1.5;
+    schedule.passes = 1;
+  }
+  if (half_life > 0.0) schedule.longest_interval = half_life / 4.0;
+  return schedule;
+}
+
+class FrozenClickGp : public FrozenRanker {
+ public:
+  FrozenClickGp(const RankerSettings& settings, const TrialKeys& keys, ClickState state, ModelTensors model)
+      : settings_(settings), keys_(keys), state_(std::move(state)), model_(std::move(model)) {}
+
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    ClickRanking of_query(settings_, keys_, task.cutoff);
+    of_query.look(state_, task.docs, task.identity);
+    const RankedList made = of_query.make(context, state_, task.round, task.fair, task.explore);
+    ranking.scores.assign(of_query.scores().begin(), of_query.scores().end());
+    ranking.by_score.assign(of_query.by_score().begin(), of_query.by_score().end());
+    ranking.list.assign(made.docs.begin(), made.docs.end());
+    ranking.knows_orders = true;
+    ranking.certainty = made.certainty;
+    ranking.fairness = made.fairness;
+    of_query.order_probabilities(state_, of_query.list().shown(made), ranking.probabilities);
+    std::swap(ranking.orders, of_query.list().orders());
+  }
+  ModelTensors model() const override { return model_; }
+
+ private:
+  RankerSettings settings_;
+  TrialKeys keys_;
+  ClickState state_;
+  ModelTensors model_;
+};
+
+}  // namespace
+
+ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys, std::int64_t cutoff)
+    : fair_(settings.fair),
+      level_(1.0 - settings.explore.delta),
+      tie_key_(keys.key(Purpose::kList)),
+      cutoff_(cutoff),
+      list_(settings.explore, settings.fair, keys, cutoff) {
+  const auto models = settings.click.terms == ClickTerms::kAdditive ? 2U : 1U;
+  for (std::uint64_t model = 0; model < models; ++model)
+    draw_keys_.push_back(keys.key(Purpose::kScores, model));
+  views_.resize(models);
+}
+
+void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const QueryIdentity& identity) {
+  scale_within_query(docs, scaled_);
+  const ClickFeatures& widest = state.beliefs.back().features();
+  means_.resize(widest.centred());
+  widest.find_means(scaled_, means_);
+  const KnownQuery* known = identity.is_known() ? state.memory.find(identity.query) : nullptr;
+  places_.assign(docs.docs, -1);
+  if (known != nullptr) {
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) places_[doc] = known->place_of(identity.docs[doc]);
+  }
+  const double faded = known == nullptr ? 1.0 : known->faded(state.learned, state.half_life);
+  std::vector<std::vector<double>> of_models;
+  for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
+    state.beliefs[model].look(scaled_, means_, known, model, places_, faded, views_[model]);
+    of_models.push_back(views_[model].scores);
+  }
+  average(state, of_models, scores_);
+}
+
+void ClickRanking::average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
+                           std::vector<double>& scores) const {
+  scores.assign(of_models.front().size(), 0.0);
+  for (std::size_t model = 0; model < of_models.size(); ++model) {
+    double mean = 0.0;
+    for (const double score : of_models[model]) mean += score;
+    mean /= static_cast<double>(std::max<std::size_t>(scores.size(), 1));
+    for (std::size_t doc = 0; doc < scores.size(); ++doc)
+      scores[doc] += state.weights[model] * (of_models[model][doc] - mean);
+  }
+  for (const double score : scores) {
+    if (std::isfinite(score)) continue;
+    throw NumericError("A score of a click model was not finite: check that all features are.");
+  }
+}
+
+RankedList ClickRanking::make(ExecutionContext& context, const ClickState& state, std::uint32_t round,
+                              const FairRound* fair, bool explore) {
+  narrow_scores_.assign(scores_.begin(), scores_.end());
+  order_by_score(context, narrow_scores_, by_score_);
+  std::vector<double> drawn = scores_;
+  if (explore) {
+    // Insurance against what a greedy list would never find out; it gets cheaper with the lists.
+    constexpr double kFullLists = 30.0;
+    constexpr double kLeastScale = 0.1;
+    const double scale = std::clamp(kFullLists / static_cast<double>(state.learned + 1), kLeastScale, 1.0);
+    std::vector<std::vector<double>> of_models;
+    for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
+      of_models.push_back(views_[model].scores);
+      state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, of_models.back());
+    }
+    average(state, of_models, drawn);
+    constexpr double kTie = 1e-9;  // what is equal comes in any order
+    for (std::size_t doc = 0; doc < drawn.size(); ++doc)
+      drawn[doc] += kTie * RngStream(tie_key_, round, static_cast<std::uint32_t>(doc)).uniform();
+  }
+  const bool controlled = fair != nullptr && fair_.fair == Fairness::kFairCo;
+  if (controlled) {
+    for (std::size_t doc = 0; doc < drawn.size(); ++doc)
+      drawn[doc] += fair_control(*fair, fair_.fair_gain, fair->groups[doc]);
+  }
+  drawn_ = by_score_;
+  std::stable_sort(drawn_.begin(), drawn_.end(),
+                   [&](std::int32_t a, std::int32_t b) { return drawn[a] > drawn[b]; });
+  const bool needs_all = fair != nullptr && fair_.fair == Fairness::kFairExp;
+  const auto decided = std::span<const std::int32_t>(drawn_).first(
+      needs_all ? drawn_.size() : std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
+  find_orders(state, scores_, by_score_, decided, list_.orders());
+  return list_.make_of_list(by_score_, drawn_, round, fair);
+}
+
+void ClickRanking::order_probabilities(const ClickState& state, std::span<const std::int32_t> docs,
+                                       std::vector<double>& probabilities) const {
+  const std::size_t count = docs.size();
+  probabilities.assign(count * count, 0.0);
+  std::vector<double> variances(count * count);
+  for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
+    const double weight = state.weights[model];
+    constexpr double kLeastWeight = 1e-6;  // less changes no decision
+    const bool informed = state.beliefs[model].has_factor();
+    if (informed && weight >= kLeastWeight)
+      state.beliefs[model].difference_variances(views_[model], docs, variances);
+    const std::vector<double>& scores = views_[model].scores;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t j = 0; j < count; ++j) {
+        double share = 0.5;
+        const double variance = variances[i * count + j];
+        if (i != j && informed && weight >= kLeastWeight && variance > 0.0)
+          share = normal_share_below((scores[docs[i]] - scores[docs[j]]) / std::sqrt(variance));
+        probabilities[i * count + j] += weight * share;
+      }
+    }
+  }
+}
+
+void ClickRanking::find_orders(const ClickState& state, std::span<const double> scores,
+                               std::span<const std::int32_t> by_score, std::span<const std::int32_t> docs,
+                               OrderBits& orders) const {
+  orders.reset(std::ssize(scores));
+  std::vector<std::int32_t> place_of(scores.size());
+  for (std::size_t place = 0; place < by_score.size(); ++place)
+    place_of[by_score[place]] = static_cast<std::int32_t>(place);
+  std::vector<double> probabilities;
+  order_probabilities(state, docs, probabilities);
+  for (std::size_t i = 0; i < docs.size(); ++i) {
+    for (std::size_t j = 0; j < docs.size(); ++j) {
+      if (place_of[docs[i]] < place_of[docs[j]] && probabilities[i * docs.size() + j] >= level_)
+        orders.set(place_of[docs[i]], place_of[docs[j]]);
+    }
+  }
+}
+
+ClickGp::ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys,
+                 std::int64_t cutoff)
+    : settings_(settings), keys_(keys), features_(features), ranking_(settings, keys, cutoff) {
+  for (const ClickFeatures& of_model : click_features_of(settings, features)) {
+    models_.emplace_back(of_model, schedule_of(of_model, settings.click.forget), models_.size());
+    state_.beliefs.push_back(models_.back().belief());
+    centred_ = of_model.centred();
+  }
+  state_.half_life = settings.click.forget;
+  log_likelihoods_.assign(models_.size(), 0.0);
+  readings_.resize(models_.size());
+  update_weights();
+  const auto least = clickgp_bytes(settings, features, static_cast<double>(cutoff), 1.0);
+  const double limit = settings.click.memory_limit * 1e6;
+  if (limit > 0.0 && limit < least) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' has memory_limit = {} MB, but one query with {} documents of {} features takes {}: "
+        "give it more, or 0 for no limit.",
+        settings.name, settings.click.memory_limit, cutoff, features, readable_bytes(least)));
+  }
+}
+
+void ClickGp::update_weights() {
+  const double best = *std::max_element(log_likelihoods_.begin(), log_likelihoods_.end());
+  state_.weights.resize(models_.size());
+  double sum = 0.0;
+  for (std::size_t model = 0; model < models_.size(); ++model)
+    sum += state_.weights[model] = std::exp(log_likelihoods_[model] - best);
+  for (double& weight : state_.weights) weight /= sum;
+}
+
+RankedList ClickGp::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  {
+    const auto measured = context.clock.measure("score");
+    const NamedQuery named(query);
+    ranking_.look(state_, query.features, named.identity);
+  }
+  const auto measured = context.clock.measure("rank");
+  return ranking_.make(context.execution, state_, round, query.fair, true);
+}
+
+void ClickGp::check(const Feedback& feedback) const {
+  const std::int64_t docs = feedback.query.docs();
+  if (feedback.shown.size() != feedback.clicks.size()) {
+    throw InvalidArgument(
+        fmt::format("Round {} shows {} documents but has clicks for {}: give 0 or 1 for "
+                    "each document shown.",
+                    feedback.round, feedback.shown.size(), feedback.clicks.size()));
+  }
+  std::vector<bool> seen(docs);
+  for (const std::int32_t doc : feedback.shown) {
+    if (doc < 0 || doc >= docs || seen[doc]) {
+      throw InvalidArgument(fmt::format(
+          "Round {} shows document {} of query {}, which has documents 0 to {}, or shows it twice.",
+          feedback.round, doc, feedback.query.query, docs - 1));
+    }
+    seen[doc] = true;
+  }
+}
+
+void ClickGp::remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback) {
+  const auto place_in_memory = [&](std::int32_t doc) {
+    const std::int64_t name = identity.is_known() ? identity.docs[doc] : doc;
+    const std::int32_t place = known.place_of(name);
+    return place >= 0 ? place : known.add(name, features_);
+  };
+  for (std::size_t rank = 0; rank < feedback.shown.size(); ++rank) {
+    const std::int32_t place = place_in_memory(feedback.shown[rank]);
+    known.clicks[place] += feedback.clicks[rank] != 0 ? 1.0 : 0.0;
+    for (std::size_t model = 0; model < models_.size(); ++model) {
+      constexpr double kLeast = 1e-6;
+      known.sites[model].examined[place] += std::max(readings_[model].examined[rank], kLeast);
+    }
+  }
+  // Documents at hand are as they are now.
+  for (std::int64_t doc = 0; doc < feedback.query.docs(); ++doc) {
+    const std::int32_t place = known.place_of(identity.is_known() ? identity.docs[doc] : doc);
+    if (place < 0) continue;
+    std::copy_n(ranking_.scaled().begin() + doc * features_, features_,
+                known.scaled.begin() + place * features_);
+  }
+  known.means.assign(ranking_.means().begin(), ranking_.means().end());
+}
+
+LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
+  check(feedback);
+  const auto measured = context.clock.measure("train");
+  const NamedQuery named(feedback.query);
+  const QueryIdentity& identity = named.identity;
+  ranking_.look(state_, feedback.query.features, identity);
+
+  if (state_.half_life > 0.0) {
+    const double share = 1.0 - std::exp2(-1.0 / state_.half_life);
+    for (std::size_t model = 0; model < models_.size(); ++model) {
+      models_[model].forget(share);
+      log_likelihoods_[model] *= 1.0 - share;
+    }
+  }
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    models_[model].read_list(ranking_.views()[model], feedback.shown, feedback.clicks, readings_[model]);
+    log_likelihoods_[model] += readings_[model].log_likelihood;
+  }
+  ++state_.learned;
+
+  KnownQuery once;  // of a query without a name
+  once.sites.resize(models_.size());
+  KnownQuery& known = identity.is_known() ? state_.memory.edit(identity.query, std::ssize(models_)) : once;
+  const std::int64_t bytes_before = known.docs.empty() ? 0 : known.bytes();
+  if (known.docs.empty()) {
+    for (std::size_t model = 0; model < models_.size(); ++model)
+      models_[model].see_documents(ranking_.views()[model].rows);
+  }
+  known.fade_to(state_.learned, state_.half_life);
+  for (ClickRegression& model : models_) model.take_out(known);
+  for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model) {
+    known.sites[model].departure = ranking_.views()[model].departures;
+    known.sites[model].query_departure = ranking_.views()[model].query_departure;
+  }
+  remember(known, identity, feedback);
+  known.learned_at = state_.learned;
+  for (ClickRegression& model : models_) model.put_in(known);
+  if (identity.is_known()) {
+    memory_bytes_ += known.bytes() - bytes_before;
+    keep_within_limit();
+  } else {
+    const KnownQuery* const forgotten = &once;
+    for (ClickRegression& model : models_) model.retire({&forgotten, 1}, state_.learned);
+  }
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    models_[model].follow(context.execution, state_.memory, state_.learned, state_.half_life);
+    publish(model);
+  }
+  update_weights();
+  return {};
+}
+
+void ClickGp::keep_within_limit() {
+  const double limit = settings_.click.memory_limit * 1e6;
+  if (limit <= 0.0 || static_cast<double>(memory_bytes_) <= limit) return;
+  // An eighth more than necessary, so that this is rare.
+  std::vector<ClickMemory::Entry> queries = state_.memory.edit_all();
+  std::sort(queries.begin(), queries.end(), [](const auto& a, const auto& b) {
+    return a.known->learned_at < b.known->learned_at ||
+           (a.known->learned_at == b.known->learned_at && a.query < b.query);
+  });
+  constexpr double kKept = 0.875;
+  std::vector<std::int64_t> names;
+  std::vector<const KnownQuery*> forgotten;
+  for (const ClickMemory::Entry& entry : queries) {
+    // The latest query stays.
+    if (static_cast<double>(memory_bytes_) <= kKept * limit || entry.known->learned_at == state_.learned)
+      break;
+    memory_bytes_ -= entry.known->bytes();
+    names.push_back(entry.query);
+    forgotten.push_back(entry.known);
+  }
+  for (ClickRegression& model : models_) model.retire(forgotten, state_.learned);
+  for (const std::int64_t name : names) state_.memory.erase(name);
+}
+
+void ClickGp::describe(const QueryDocs& query, bool full, RoundDetail& detail) {
+  detail = {};
+  detail.scores.assign(ranking_.scores().begin(), ranking_.scores().end());
+  if (!full) return;
+  for (const ClickBelief& belief : state_.beliefs)
+    detail.theta.emplace_back(belief.theta().begin(), belief.theta().end());
+  std::vector<std::int32_t> all(query.docs());
+  std::iota(all.begin(), all.end(), 0);
+  ranking_.order_probabilities(state_, all, detail.probability);
+  ranking_.list().write_matrix(ranking_.by_score(), detail.certain);
+}
+
+void ClickGp::score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const {
+  context.for_blocks(docs.lists(), 4, [&](std::int64_t begin, std::int64_t end, int) {
+    std::vector<float> scaled;
+    AlignedVector<double> rows;
+    std::vector<double> of_model;
+    for (std::int64_t list = begin; list < end; ++list) {
+      const std::int64_t first = docs.list_begin(list);
+      const std::int64_t count = docs.list_end(list) - first;
+      scale_within_query(docs.part(first, first + count), scaled);
+      std::vector<double> sum(count);
+      for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
+        const ClickBelief& belief = state_.beliefs[model];
+        const std::vector<float> means(belief.features().centred());  // they move no order
+        rows.resize(count * belief.columns());
+        of_model.resize(count);
+        belief.features().expand(scaled, means, rows);
+        belief.score_rows(rows, of_model);
+        const double constant = belief.theta().front();
+        for (std::int64_t doc = 0; doc < count; ++doc)
+          sum[doc] += state_.weights[model] * (of_model[doc] - constant);
+      }
+      for (std::int64_t doc = 0; doc < count; ++doc) scores[first + doc] = static_cast<float>(sum[doc]);
+    }
+  });
+}
+
+std::int64_t ClickGp::parameters() const {
+  std::int64_t count = 0;
+  for (const ClickBelief& belief : state_.beliefs) count += belief.columns();
+  return count;
+}
+
+ModelTensors ClickGp::model() const {
+  std::vector<double> weights(centred_);
+  for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
+    const ClickBelief& belief = state_.beliefs[model];
+    for (std::int64_t c = 0; c < belief.features().centred(); ++c) {
+      const auto block = static_cast<int>(c / features_);
+      const double factor = block == 0 ? 1.0 : ClickFeatures::cosine_factor(block - 1);
+      weights[c] += state_.weights[model] * factor * belief.theta()[c + 1];
+    }
+  }
+  ModelTensors tensors;
+  const auto cosines = weights.begin() + features_;
+  tensors.tensors.push_back({"linear.weight", {1, features_}, {weights.begin(), cosines}});
+  // A linear model is linear in scaled inputs, so the file says that they are.
+  tensors.tensors.push_back(
+      {"cosines.weight", {HigherCosines::kTerms, features_}, {cosines, weights.end()}});
+  tensors.tensors.back().values.resize(HigherCosines::kTerms * features_);
+  tensors.architecture = {{"architecture", "additive"}};
+  return tensors;
+}
+
+std::vector<RankerFigure> ClickGp::figures(ExecutionContext& /*context*/) const {
+  std::vector<RankerFigure> figures;
+  const Departures& departures = state_.beliefs.front().departures();
+  figures.push_back({"document_variance", departures.document});
+  figures.push_back({"query_variance", departures.query});
+  if (state_.weights.size() > 1) figures.push_back({"additive_weight", state_.weights.back()});
+  figures.push_back({"known_queries", static_cast<double>(state_.memory.queries())});
+  return figures;
+}
+
+std::shared_ptr<const FrozenRanker> ClickGp::freeze() const {
+  return std::make_shared<FrozenClickGp>(settings_, keys_, state_, model());
+}
+
+void ClickGp::save(StateWriter& state) const {
+  state.put("clickgp.learned", state_.learned);
+  state.put("clickgp.log_likelihoods", log_likelihoods_);
+  for (const ClickRegression& model : models_) model.save(state);
+  state_.memory.save(state);
+}
+
+void ClickGp::load(StateReader& state) {
+  state_.learned = state.get_one<std::uint64_t>("clickgp.learned");
+  state.get_into("clickgp.log_likelihoods", std::span(log_likelihoods_));
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    models_[model].load(state);
+    publish(model);
+  }
+  state_.memory.load(state, features_, centred_, std::ssize(models_));
+  memory_bytes_ = 0;
+  for (const ClickMemory::Entry& entry : state_.memory.edit_all()) memory_bytes_ += entry.known->bytes();
+  update_weights();
+}
+
+std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features) {
+  std::vector<ClickFeatures> of_models = {ClickFeatures(features, false)};
+  if (settings.click.terms == ClickTerms::kAdditive) of_models.push_back(ClickFeatures(features, true));
+  return of_models;
+}
+
+double clickgp_bytes(const RankerSettings& settings, std::int64_t features, double docs, double queries) {
+  const std::vector<ClickFeatures> of_models = click_features_of(settings, features);
+  const auto models = std::ssize(of_models);
+  const std::int64_t of_query = KnownQuery::bytes_of(0, features, of_models.back().centred(), models);
+  const std::int64_t of_doc =
+      KnownQuery::bytes_of(1, features, of_models.back().centred(), models) - of_query;
+  return queries * static_cast<double>(of_query) + docs * static_cast<double>(of_doc);
+}
+
+std::unique_ptr<OnlineRanker> make_clickgp(const RankerRequest& request) {
+  return std::make_unique<ClickGp>(request.settings, request.features, request.keys, request.cutoff);
+}
+
+void set_clickgp_defaults(RankerSettings& settings, const DefaultsContext& /*context*/) {
+  settings.explore.delta = 0.05;
+}
+
+}  // namespace olrank

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/fair/fair_settings.h"
+#include "core/online/frozen_ranker.h"
+#include "core/online/online_ranker.h"
+#include "core/online/trial_keys.h"
+#include "models/certain_list.h"
+#include "models/clickgp/click_regression.h"
+#include "models/ranker_request.h"
+
+namespace olrank {
+
+/// All that a list of kind clickgp follows from. A copy is a snapshot that costs little.
+struct ClickState {
+  std::vector<ClickBelief> beliefs;
+  std::vector<double> weights;  // of the beliefs, by how well they predicted the clicks so far
+  ClickMemory memory;
+  std::uint64_t learned = 0;  // lists
+  double half_life = 0.0;     // lists
+};
+
+/// Scores, orders and list of one query; its memory is reused from query to query.
+class ClickRanking {
+ public:
+  ClickRanking(const RankerSettings& settings, const TrialKeys& keys, std::int64_t cutoff);
+
+  /// Finds what each belief says of the documents.
+  void look(const ClickState& state, FeatureMatrix docs, const QueryIdentity& identity);
+  /// The list to show, and which orders are certain: those of the shown documents, or of all where the list
+  /// has to be fair or `all_orders` is set. `explore` adds a draw from the posterior to the scores.
+  RankedList make(ExecutionContext& context, const ClickState& state, std::uint32_t round,
+                  const FairRound* fair, bool explore);
+
+  /// P(row i is better than column j) of some documents, [docs × docs].
+  void order_probabilities(const ClickState& state, std::span<const std::int32_t> docs,
+                           std::vector<double>& probabilities) const;
+
+  std::span<const ClickView> views() const { return views_; }
+  std::span<const float> scaled() const { return scaled_; }
+  std::span<const float> means() const { return means_; }
+  std::span<const std::int32_t> places() const { return places_; }
+  std::span<const double> scores() const { return scores_; }
+  std::span<const std::int32_t> by_score() const { return by_score_; }
+  CertainList& list() { return list_; }
+
+ private:
+  void find_orders(const ClickState& state, std::span<const double> scores,
+                   std::span<const std::int32_t> by_score, std::span<const std::int32_t> docs,
+                   OrderBits& orders) const;
+  void average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
+               std::vector<double>& scores) const;
+
+  FairSettings fair_;
+  double level_;  // at which an order is certain
+  PhiloxKey tie_key_;
+  std::vector<PhiloxKey> draw_keys_;
+  std::int64_t cutoff_;
+  CertainList list_;
+
+  std::vector<float> scaled_;
+  std::vector<float> means_;
+  std::vector<std::int32_t> places_;  // of the documents in the memory
+  std::vector<ClickView> views_;
+  std::vector<double> scores_;
+  std::vector<float> narrow_scores_;
+  std::vector<std::int32_t> by_score_;
+  std::vector<std::int32_t> drawn_;
+};
+
+/// A Bayesian click model with a memory of documents: logit P(click | looked at) = φ·θ + u_d + b_q. A
+/// linear and an additive model run side by side, weighted by how well they predicted the clicks so far;
+/// how far users read is learned, too, and all strengths follow from the evidence. No setting is about the
+/// data.
+class ClickGp : public OnlineRanker {
+ public:
+  ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys,
+          std::int64_t cutoff);
+
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override;
+  void describe(const QueryDocs& query, bool full, RoundDetail& detail) override;
+  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override;
+  std::int64_t parameters() const override;
+  ModelTensors model() const override;
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  std::shared_ptr<const FrozenRanker> freeze() const override;
+  /// Inputs are scaled within the query, by all of its documents.
+  bool learns_from_unshown() const override { return true; }
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ private:
+  void check(const Feedback& feedback) const;
+  void remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback);
+  void keep_within_limit();
+  void update_weights();
+  void publish(std::size_t model) { state_.beliefs[model] = models_[model].belief(); }
+
+  RankerSettings settings_;
+  TrialKeys keys_;
+  std::int64_t features_;
+  std::int64_t centred_;  // of the widest model
+  ClickState state_;
+  std::vector<ClickRegression> models_;
+  std::vector<double> log_likelihoods_;  // of the models
+  std::int64_t memory_bytes_ = 0;
+  ClickRanking ranking_;
+  std::vector<Examination::Reading> readings_;
+};
+
+/// The features of the models that run side by side; those of the last one begin with those of the others.
+std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features);
+/// The bytes that `docs` remembered documents of `queries` queries take with all click models.
+double clickgp_bytes(const RankerSettings& settings, std::int64_t features, double docs, double queries);
+
+std::unique_ptr<OnlineRanker> make_clickgp(const RankerRequest& request);
+void set_clickgp_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+}  // namespace olrank

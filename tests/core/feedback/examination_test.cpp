@@ -1,0 +1,124 @@
+#include "core/feedback/examination.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+/// All that a list tells, by going through every rank at which the user can have stopped and every subset
+/// of the reached documents that were looked at.
+struct Enumerated {
+  double likelihood = 0.0;
+  std::vector<double> examined;
+  std::vector<double> went_on;  // expected, by rank
+  std::vector<double> stopped;
+};
+
+Enumerated enumerate(const Examination& habits, const std::vector<double>& attraction,
+                     const std::vector<std::uint8_t>& clicks) {
+  const std::size_t shown = clicks.size();
+  Enumerated sum{0.0, std::vector<double>(shown), std::vector<double>(shown), std::vector<double>(shown)};
+  for (std::size_t last = 0; last < shown; ++last) {
+    for (std::size_t looks = 0; looks < std::size_t{1} << (last + 1); ++looks) {
+      double p = 1.0;
+      for (std::size_t rank = 0; rank < shown; ++rank) {
+        const bool looked = rank <= last && (looks >> rank & 1U) != 0;
+        if (clicks[rank] != 0 && !looked) p = 0.0;
+        if (rank > last) continue;
+        p *= looked ? habits.looks(rank) : 1.0 - habits.looks(rank);
+        if (looked) p *= clicks[rank] != 0 ? attraction[rank] : 1.0 - attraction[rank];
+        const double on = habits.goes_on(clicks[rank] != 0);
+        if (rank < last) p *= on;
+        if (rank == last && rank + 1 < shown) p *= 1.0 - on;
+      }
+      sum.likelihood += p;
+      for (std::size_t rank = 0; rank <= last; ++rank) {
+        if ((looks >> rank & 1U) != 0) sum.examined[rank] += p;
+        (rank < last ? sum.went_on : sum.stopped)[rank] += p;
+      }
+    }
+  }
+  for (auto* values : {&sum.examined, &sum.went_on, &sum.stopped}) {
+    for (double& value : *values) value /= sum.likelihood;
+  }
+  return sum;
+}
+
+TEST(ExaminationTest, IsWhatAllStopPointsSay) {
+  Examination habits;
+  RngStream draws(make_key({.seed = 3, .purpose = Purpose::kProbe}), 0);
+  double after_click[2] = {1.0, 1.0};
+  double after_skip[2] = {4.0, 1.0};
+  for (int list = 0; list < 40; ++list) {
+    const std::size_t shown = 1 + draws.index(5);
+    std::vector<double> attraction;
+    std::vector<std::uint8_t> clicks;
+    for (std::size_t rank = 0; rank < shown; ++rank) {
+      attraction.push_back(0.02 + 0.96 * draws.uniform());
+      clicks.push_back(draws.uniform() < 0.4 ? 1 : 0);
+    }
+    const Enumerated expected = enumerate(habits, attraction, clicks);
+    Examination::Reading reading;
+    habits.learn(attraction, clicks, reading);
+    EXPECT_NEAR(reading.log_likelihood, std::log(expected.likelihood), 1e-12);
+    for (std::size_t rank = 0; rank < shown; ++rank) {
+      EXPECT_NEAR(reading.examined[rank], expected.examined[rank], 1e-12) << list << ' ' << rank;
+      if (rank + 1 == shown) continue;
+      double* counts = clicks[rank] != 0 ? after_click : after_skip;
+      counts[0] += expected.went_on[rank];
+      counts[1] += expected.stopped[rank];
+    }
+    EXPECT_NEAR(habits.goes_on(true), after_click[0] / (after_click[0] + after_click[1]), 1e-12);
+    EXPECT_NEAR(habits.goes_on(false), after_skip[0] / (after_skip[0] + after_skip[1]), 1e-12);
+  }
+}
+
+TEST(ExaminationTest, FindsHowUsersRead) {
+  // After a click nine of ten users stop; all others read on, and look at every second document of rank 3.
+  constexpr double kGoesOnAfterClick = 0.1;
+  constexpr double kLooks = 0.5;
+  Examination habits;
+  RngStream draws(make_key({.seed = 4, .purpose = Purpose::kProbe}), 0);
+  Examination::Reading reading;
+  const std::vector<double> attraction(4, 0.3);
+  for (int list = 0; list < 20'000; ++list) {
+    std::vector<std::uint8_t> clicks(4, 0);
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      if (rank == 2 && draws.uniform() >= kLooks) continue;
+      clicks[rank] = draws.uniform() < attraction[rank] ? 1 : 0;
+      if (clicks[rank] != 0 && draws.uniform() >= kGoesOnAfterClick) break;
+    }
+    habits.learn(attraction, clicks, reading);
+  }
+  EXPECT_NEAR(habits.goes_on(true), kGoesOnAfterClick, 0.05);
+  EXPECT_GT(habits.goes_on(false), 0.9);
+  EXPECT_NEAR(habits.looks(2), kLooks, 0.1);
+  EXPECT_GT(habits.looks(1), 0.9);
+}
+
+TEST(ExaminationTest, ForgetsWhatItLearned) {
+  Examination habits;
+  Examination::Reading reading;
+  for (int list = 0; list < 50; ++list)
+    habits.learn(std::vector{0.5, 0.5}, std::vector<std::uint8_t>{1, 0}, reading);
+  EXPECT_LT(habits.goes_on(true), 0.45);
+  habits.forget(1.0);
+  EXPECT_EQ(habits.goes_on(true), Examination().goes_on(true));
+  EXPECT_EQ(habits.looks(1), Examination().looks(1));
+}
+
+TEST(ExaminationTest, TakesEmptyLists) {
+  Examination habits;
+  Examination::Reading reading;
+  habits.learn({}, {}, reading);
+  EXPECT_EQ(reading.log_likelihood, 0.0);
+  EXPECT_TRUE(reading.examined.empty());
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,350 @@
+#include "models/clickgp/clickgp.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "models/ranker_factory.h"
+#include "tests/models/small_world.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kClickShown = 6;
+constexpr std::int64_t kClickDocs = 14;
+
+const SmallWorld& click_world() {
+  static const SmallWorld made(23, 9, kClickDocs, 3);
+  return made;
+}
+
+RankerSettings click_settings(ClickTerms terms = ClickTerms::kAdditive) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kClickGp, ProtocolName::kPaper);
+  settings.name = "clicks";
+  settings.click.terms = terms;
+  return settings;
+}
+
+std::unique_ptr<OnlineRanker> make_clicks(const RankerSettings& settings) {
+  return make_ranker(settings, click_world().features(), TrialKeys::of(3, 1, "clicks"), kClickShown);
+}
+
+/// Clicks on relevant documents with probability .9, on others with .2.
+std::vector<std::uint8_t> noisy_clicks(std::uint32_t round, std::int64_t query,
+                                       std::span<const std::int32_t> shown) {
+  RngStream coins(make_key({.seed = 8, .purpose = Purpose::kProbe}), round);
+  std::vector<std::uint8_t> clicks;
+  for (const std::int32_t doc : shown)
+    clicks.push_back(coins.uniform() < (click_world().grade(query, doc) != 0 ? 0.9 : 0.2) ? 1 : 0);
+  return clicks;
+}
+
+void play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
+  ExecutionContext execution(threads);
+  StageClock clock;
+  RoundContext context{execution, clock};
+  for (std::uint32_t round = first; round <= last; ++round) {
+    const QueryDocs query = click_world().query_of(round);
+    const RankedList list = ranker.rank(context, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
+    ranker.learn(context, {round, query, shown, noisy_clicks(round, query.query, shown)});
+  }
+}
+
+std::string click_state_of(const OnlineRanker& ranker) {
+  StateWriter state;
+  ranker.save(state);
+  return state.bytes();
+}
+
+/// What the rest of a saved state says, by name.
+template <class T>
+std::vector<T> saved_of(const OnlineRanker& ranker, const std::string& name) {
+  StateReader state(click_state_of(ranker), "test");
+  state.skip_to(name);
+  return state.get<T>(name);
+}
+
+/// Λ and η of the linear model from nothing but the sites that the memory holds.
+Eigen::MatrixXd slow_sums(const OnlineRanker& ranker, std::int64_t models, Eigen::VectorXd& evidence) {
+  const std::int64_t inputs = click_world().features();
+  const auto counts = saved_of<std::int64_t>(ranker, "clickgp.counts");
+  const auto values = saved_of<float>(ranker, "clickgp.inputs");
+  const auto numbers = saved_of<double>(ranker, "clickgp.numbers");
+  const std::int64_t centred = models == 2 ? 4 * inputs : inputs;
+  Eigen::MatrixXd precision = Eigen::MatrixXd::Zero(inputs + 1, inputs + 1);
+  evidence = Eigen::VectorXd::Zero(inputs + 1);
+  std::int64_t at_value = 0;
+  std::int64_t at_number = 0;
+  for (const std::int64_t docs : counts) {
+    const float* scaled = values.data() + at_value;
+    const float* means = scaled + docs * inputs;
+    Eigen::MatrixXd rows(docs, inputs + 1);
+    for (std::int64_t doc = 0; doc < docs; ++doc) {
+      rows(doc, 0) = 1.0;
+      for (std::int64_t f = 0; f < inputs; ++f)
+        rows(doc, f + 1) = double{scaled[doc * inputs + f]} - double{means[f]};
+    }
+    // clicks, then n, u, h, v + Mm, b and ρ of the first model.
+    const Eigen::Map<const Eigen::VectorXd> curvature(numbers.data() + at_number + 3 * docs, docs);
+    const Eigen::Map<const Eigen::VectorXd> of_site(numbers.data() + at_number + 4 * docs, docs);
+    const double coupling = numbers[at_number + 5 * docs + 1];
+    const Eigen::MatrixXd site =
+        Eigen::MatrixXd(curvature.asDiagonal()) - coupling * curvature * curvature.transpose();
+    precision += rows.transpose() * site * rows;
+    evidence += rows.transpose() * of_site;
+    at_value += docs * inputs + centred;
+    at_number += docs + models * (4 * docs + 2);
+  }
+  return precision;
+}
+
+double largest_difference(const OnlineRanker& ranker, std::int64_t models) {
+  Eigen::VectorXd evidence;
+  const Eigen::MatrixXd precision = slow_sums(ranker, models, evidence);
+  const auto sums = saved_of<double>(ranker, "clickgp.0.sums");
+  const Eigen::Index width = precision.rows();
+  double largest = 0.0;
+  for (Eigen::Index i = 0; i < width; ++i) {
+    largest = std::max(largest, std::abs(sums[i] - evidence[i]));
+    for (Eigen::Index j = 0; j <= i; ++j)
+      largest = std::max(largest, std::abs(sums[width + i * (i + 1) / 2 + j] - precision(i, j)));
+  }
+  return largest;
+}
+
+TEST(ClickGpTest, SumsFollowEverySite) {
+  for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kAdditive}) {
+    const auto ranker = make_clicks(click_settings(terms));
+    for (std::uint32_t round = 1; round <= 64; ++round) {
+      play_clicks(*ranker, round, round);
+      if (round % 7 != 0 && round != 30) continue;
+      EXPECT_LT(largest_difference(*ranker, terms == ClickTerms::kLinear ? 1 : 2), 1e-11) << round;
+    }
+  }
+}
+
+TEST(ClickGpTest, LearnsFromNoisyClicks) {
+  for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kAdditive}) {
+    const auto ranker = make_clicks(click_settings(terms));
+    const double before = click_world().ndcg(*ranker, kClickShown);
+    play_clicks(*ranker, 1, 300);
+    EXPECT_GT(click_world().ndcg(*ranker, kClickShown), std::max(before + 0.1, 0.9));
+  }
+}
+
+TEST(ClickGpTest, CertainOrdersAreSeldomWrong) {
+  const auto ranker = make_clicks(click_settings());
+  play_clicks(*ranker, 1, 400);
+  std::int64_t certain = 0;
+  std::int64_t wrong = 0;
+  TestContext context;
+  for (std::int64_t number = 0; number < click_world().queries(); ++number) {
+    const RankedList list = ranker->rank(context.round, click_world().query(number), 401);
+    ASSERT_TRUE(list.certainty.has_value());
+    for (const CertainOrder& order : list.certain_orders) {
+      const auto first = click_world().grade(number, order.first);
+      const auto second = click_world().grade(number, order.second);
+      certain += first != second ? 1 : 0;
+      wrong += first < second ? 1 : 0;
+    }
+  }
+  EXPECT_GT(certain, 20);
+  EXPECT_LE(static_cast<double>(wrong), 0.06 * static_cast<double>(certain));
+}
+
+TEST(ClickGpTest, ProbabilitiesOfOrdersAddUp) {
+  const auto ranker = make_clicks(click_settings());
+  play_clicks(*ranker, 1, 50);
+  TestContext context;
+  const QueryDocs query = click_world().query_of(51);
+  ranker->rank(context.round, query, 51);
+  RoundDetail detail;
+  ranker->describe(query, true, detail);
+  ASSERT_EQ(std::ssize(detail.probability), kClickDocs * kClickDocs);
+  for (std::int64_t i = 0; i < kClickDocs; ++i) {
+    EXPECT_EQ(detail.probability[i * kClickDocs + i], 0.5);
+    for (std::int64_t j = 0; j < kClickDocs; ++j) {
+      EXPECT_NEAR(detail.probability[i * kClickDocs + j] + detail.probability[j * kClickDocs + i], 1.0,
+                  1e-12);
+      if (detail.certain[i * kClickDocs + j] == 0) continue;
+      EXPECT_GE(detail.probability[i * kClickDocs + j], 0.95);
+    }
+  }
+}
+
+TEST(ClickGpTest, ThreadsAndRestartsChangeNothing) {
+  const auto whole = make_clicks(click_settings());
+  play_clicks(*whole, 1, 90);
+  const auto threads = make_clicks(click_settings());
+  play_clicks(*threads, 1, 90, 3);
+  EXPECT_EQ(click_state_of(*whole), click_state_of(*threads));
+  for (const std::uint32_t stop : {1U, 3U, 21U, 57U}) {
+    const auto first = make_clicks(click_settings());
+    play_clicks(*first, 1, stop);
+    const auto second = make_clicks(click_settings());
+    StateReader state(click_state_of(*first), "test");
+    second->load(state);
+    state.require_end();
+    play_clicks(*second, stop + 1, 90);
+    EXPECT_EQ(click_state_of(*whole), click_state_of(*second)) << stop;
+  }
+}
+
+TEST(ClickGpTest, FrozenRankersStayAsTheyAre) {
+  const auto ranker = make_clicks(click_settings());
+  play_clicks(*ranker, 1, 40);
+  const auto frozen = ranker->freeze();
+  TestContext context;
+  const QueryDocs query = click_world().query_of(41);
+  std::vector<std::int64_t> names;
+  for (std::int32_t doc = 0; doc < kClickDocs; ++doc) names.push_back(query.number(doc));
+  const RankingTask task{query.features, kClickShown, 41, true, nullptr, {query.query, names}};
+  Ranking before;
+  frozen->rank(context.execution, task, before);
+  const RankedList live = ranker->rank(context.round, query, 41);
+  EXPECT_EQ(before.list, std::vector<std::int32_t>(live.docs.begin(), live.docs.end()));
+  EXPECT_EQ(std::ssize(before.probabilities), kClickShown * kClickShown);
+  play_clicks(*ranker, 41, 80);
+  Ranking after;
+  frozen->rank(context.execution, task, after);
+  EXPECT_EQ(before.scores, after.scores);
+  EXPECT_EQ(before.list, after.list);
+  EXPECT_EQ(before.probabilities, after.probabilities);
+  const RankingTask stranger{query.features, kClickShown, 41, false};
+  Ranking unknown;
+  frozen->rank(context.execution, stranger, unknown);
+  EXPECT_NE(unknown.scores, before.scores);  // the memory is no part of the model
+}
+
+TEST(ClickGpTest, ForgetsQueriesBeyondItsMemory) {
+  RankerSettings settings = click_settings(ClickTerms::kLinear);
+  const double of_query = clickgp_bytes(settings, click_world().features(), kClickShown + 3, 1.0);
+  settings.click.memory_limit = 4.0 * of_query / 1e6;
+  const auto ranker = make_clicks(settings);
+  play_clicks(*ranker, 1, 120);
+  EXPECT_LE(saved_of<std::int64_t>(*ranker, "clickgp.queries").size(), 4U);
+  EXPECT_GE(saved_of<std::int64_t>(*ranker, "clickgp.queries").size(), 1U);
+  EXPECT_GT(click_world().ndcg(*ranker, kClickShown), 0.85);  // what they taught stays
+}
+
+TEST(ClickGpTest, LearnsFromQueriesWithoutNames) {
+  const auto ranker = make_clicks(click_settings());
+  TestContext context;
+  const QueryIdentity nameless;
+  for (std::uint32_t round = 1; round <= 200; ++round) {
+    QueryDocs query = click_world().query_of(round);
+    query.identity = &nameless;
+    const RankedList list = ranker->rank(context.round, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
+    ranker->learn(context.round, {round, query, shown, noisy_clicks(round, query.query, shown)});
+  }
+  EXPECT_TRUE(saved_of<std::int64_t>(*ranker, "clickgp.queries").empty());
+  EXPECT_GT(click_world().ndcg(*ranker, kClickShown), 0.85);
+}
+
+TEST(ClickGpTest, FollowsUsersWhoChange) {
+  const auto turned = [](double forget) {
+    RankerSettings settings = click_settings(ClickTerms::kLinear);
+    settings.click.forget = forget;
+    const auto ranker = make_clicks(settings);
+    play_clicks(*ranker, 1, 400);
+    TestContext context;
+    for (std::uint32_t round = 401; round <= 600; ++round) {
+      const QueryDocs query = click_world().query_of(round);
+      const RankedList list = ranker->rank(context.round, query, round);
+      const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
+      std::vector<std::uint8_t> clicks;
+      for (const std::int32_t doc : shown) clicks.push_back(1 - click_world().grade(query.query, doc));
+      ranker->learn(context.round, {round, query, shown, clicks});
+    }
+    return click_world().ndcg(*ranker, kClickShown);
+  };
+  EXPECT_LT(turned(50.0), turned(0.0) - 0.1);
+}
+
+TEST(ClickGpTest, ModelIsTheScoreThatIsExported) {
+  const auto ranker = make_clicks(click_settings());
+  play_clicks(*ranker, 1, 70);
+  const ModelTensors model = ranker->model();
+  ASSERT_EQ(model.tensors.size(), 2U);
+  std::vector<float> scaled;
+  const QueryDocs query = click_world().query(3);
+  scale_within_query(query.features, scaled);
+  std::vector<float> scores(kClickDocs);
+  ExecutionContext context;
+  ranker->score(context, query.features, scores);
+  for (std::int64_t doc = 0; doc < kClickDocs; ++doc) {
+    double sum = 0.0;
+    for (std::int64_t f = 0; f < click_world().features(); ++f) {
+      const double x = scaled[doc * click_world().features() + f];
+      sum += double{model.tensors[0].values[f]} * x;
+      for (int k = 2; k <= 4; ++k)
+        sum += double{model.tensors[1].values[(k - 2) * click_world().features() + f]} *
+               std::cos(M_PI * k * x);
+    }
+    EXPECT_NEAR(scores[doc], sum, 1e-5);
+  }
+}
+
+TEST(ClickGpTest, PrecisionOfABlockIsWhereItsEvidencePeaks) {
+  // log Z(λ) = ½ (D log λ − log|Λ + λI| + ηᵀ(Λ + λI)⁻¹η), and the prior adds 2 log λ − 2 λ/λ⁰.
+  RngStream draws(make_key({.seed = 5, .purpose = Purpose::kProbe}), 0);
+  constexpr int kSize = 6;
+  constexpr double kFirst = 1.7;
+  Eigen::MatrixXd root(kSize, 9);
+  Eigen::VectorXd eta(kSize);
+  for (double& value : root.reshaped()) value = draws.normal();
+  for (double& value : eta) value = 3.0 * draws.normal();
+  const Eigen::MatrixXd lambda = root * root.transpose();
+  double precision = kFirst;
+  const auto sum = [&](double at) -> Eigen::MatrixXd {
+    return lambda + at * Eigen::MatrixXd::Identity(kSize, kSize);
+  };
+  for (int step = 0; step < 500; ++step) {
+    const Eigen::MatrixXd inverse = sum(precision).inverse();
+    const double known = kSize - precision * inverse.trace();
+    precision = block_precision(known, (inverse * eta).squaredNorm(), kFirst);
+  }
+  const auto evidence = [&](double log_precision) {
+    const double at = std::exp(log_precision);
+    return 0.5 * (kSize * log_precision - std::log(sum(at).determinant()) +
+                  eta.dot(sum(at).inverse() * eta)) +
+           2.0 * log_precision - 2.0 * at / kFirst;
+  };
+  constexpr double kStep = 1e-4;
+  const double here = std::log(precision);
+  EXPECT_NEAR((evidence(here + kStep) - evidence(here - kStep)) / (2.0 * kStep), 0.0, 1e-5);
+  EXPECT_LT(evidence(here + 0.5), evidence(here));
+  EXPECT_LT(evidence(here - 0.5), evidence(here));
+}
+
+TEST(ClickGpTest, RefusesBadInput) {
+  RankerSettings settings = click_settings();
+  settings.click.memory_limit = 1e-6;
+  EXPECT_THROW(make_clicks(settings), InvalidArgument);
+
+  const auto ranker = make_clicks(click_settings());
+  TestContext context;
+  const QueryDocs query = click_world().query(0);
+  const std::string before = click_state_of(*ranker);
+  EXPECT_THROW(ranker->learn(context.round,
+                             {1, query, std::vector<std::int32_t>{0, 0}, std::vector<std::uint8_t>{0, 1}}),
+               InvalidArgument);
+  EXPECT_THROW(ranker->learn(context.round,
+                             {1, query, std::vector<std::int32_t>{0, 99}, std::vector<std::uint8_t>{0, 1}}),
+               InvalidArgument);
+  EXPECT_THROW(ranker->learn(context.round,
+                             {1, query, std::vector<std::int32_t>{0}, std::vector<std::uint8_t>{0, 1}}),
+               InvalidArgument);
+  EXPECT_EQ(click_state_of(*ranker), before);
+}
+
+}  // namespace
+}  // namespace olrank

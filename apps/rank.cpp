@@ -97,8 +97,8 @@ class RankCommand : public Command {
           write_ranked(scorer, format, data, context, sink);
         };
       }
-      const auto lists =
-          std::make_shared<ExploringLists>(load_saved_trial(file, scorer.model()), scorer.model());
+      const auto lists = std::make_shared<ExploringLists>(load_saved_trial(file, scorer.model()),
+                                                          scorer.model().normaliser.without_cosines());
       return [&, format, lists](const Dataset& data, const TextSink& sink) {
         lists->write(format, data, context, sink);
       };

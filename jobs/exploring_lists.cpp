@@ -7,20 +7,21 @@
 
 namespace olrank {
 
-ExploringLists::ExploringLists(SavedTrial trial, const LoadedModel& model)
-    : trial_(std::move(trial)), model_(model) {}
+ExploringLists::ExploringLists(SavedTrial trial, FittedNormaliser normaliser)
+    : trial_(std::move(trial)), normaliser_(std::move(normaliser)) {}
 
 void ExploringLists::write(ListFormat format, const Dataset& data, ExecutionContext& context,
                            const TextSink& sink) {
   RoundContext round_context{context, clock_};
+  const std::int64_t columns = normaliser_.inputs();
   std::string text;
   std::vector<std::int64_t> score_of;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const FeatureMatrix raw = data.features_of(query);
-    inputs_.resize(raw.docs * model_.shape.inputs);
-    model_.normaliser.apply(raw, inputs_.data());
+    inputs_.resize(raw.docs * columns);
+    normaliser_.apply(raw, inputs_.data());
     const std::int64_t round = trial_.rounds + ++queries_;
-    QueryDocs docs{queries_ - 1, data.offset(query), {inputs_.data(), raw.docs, model_.shape.inputs}};
+    QueryDocs docs{queries_ - 1, data.offset(query), {inputs_.data(), raw.docs, columns}};
     const QueryIdentity unknown;  // these queries are none of those that the trial was asked
     docs.identity = &unknown;
     const RankedList list = trial_.ranker->rank(round_context, docs, static_cast<std::uint32_t>(round));

@@ -13,8 +13,8 @@ namespace olrank {
 /// rounds that the ranker has learned from.
 class ExploringLists {
  public:
-  /// The model must outlive the lists.
-  ExploringLists(SavedTrial trial, const LoadedModel& model);
+  /// `normaliser` gives the ranker its inputs.
+  ExploringLists(SavedTrial trial, FittedNormaliser normaliser);
 
   /// Writes in the formats of write_ranked(). Exploring lists have no scores; a document's score is V minus
   /// its rank.
@@ -22,7 +22,7 @@ class ExploringLists {
 
  private:
   SavedTrial trial_;
-  const LoadedModel& model_;
+  FittedNormaliser normaliser_;
   StageClock clock_;
   std::int64_t queries_ = 0;
   std::vector<float> inputs_;

@@ -127,8 +127,8 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   SavedTrial trial;
   trial.cutoff = protocol.cutoff;
   trial.keys = TrialKeys::of(origin.number("seed"), origin.number("fold"), origin.text("clicks"));
-  trial.ranker =
-      make_ranker(settings, model.shape.inputs, trial.keys, protocol.cutoff, {nullptr, available_memory()});
+  trial.ranker = make_ranker(settings, model.normaliser.columns(), trial.keys, protocol.cutoff,
+                             {nullptr, available_memory()});
   trial.settings = std::move(settings);
   trial.rounds = load_ranker(folder, *trial.ranker);
   if (!has_parameters_of(*trial.ranker, model)) {

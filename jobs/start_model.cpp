@@ -13,7 +13,12 @@
 
 namespace olrank {
 
-void take_network(const LoadedModel& model, RankerSettings& ranker) {
+void take_network(const LoadedModel& model, const std::string& origin, RankerSettings& ranker) {
+  if (model.is_additive()) {
+    throw InvalidArgument(fmt::format(
+        "{} holds an additive model, from which no ranker starts: choose a linear model or a network.",
+        origin));
+  }
   ranker.network.network = model.settings.network;
   if (model.is_linear()) return;
   if (model.module) {

@@ -11,8 +11,9 @@
 
 namespace olrank {
 
-/// Gives the ranker the network of the model, and as many members as the model has, if several.
-void take_network(const LoadedModel& model, RankerSettings& ranker);
+/// Gives the ranker the network of the model, and as many members as the model has, if several. Throws
+/// InvalidArgument, with `origin` as the file, for an additive model, from which no ranker starts.
+void take_network(const LoadedModel& model, const std::string& origin, RankerSettings& ranker);
 
 /// A model that a ranker of an experiment starts from.
 struct StartModel {

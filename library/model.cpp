@@ -47,7 +47,7 @@ std::int64_t Model::features() const {
 }
 
 bool Model::normalises_by_query() const {
-  return scorer_->model().normaliser.kind == Normalisation::kQueryMinmax;
+  return scorer_->model().normaliser.scales_queries();
 }
 
 std::vector<double> Model::score(std::span<const float> docs, std::span<const std::int64_t> offsets) const {

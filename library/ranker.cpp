@@ -237,8 +237,8 @@ struct Ranker::State {
     const std::filesystem::path file = model_file_of(folder.string());
     const LoadedModel model = load_model(file);
     SavedTrial trial = load_saved_trial(file, model);
-    auto state = std::make_unique<State>(std::move(trial.settings), model.normaliser, trial.keys,
-                                         trial.cutoff, threads);
+    auto state = std::make_unique<State>(std::move(trial.settings), model.normaliser.without_cosines(),
+                                         trial.keys, trial.cutoff, threads);
     state->take(std::move(trial.ranker));
     state->round = static_cast<std::uint32_t>(trial.rounds);
     return state;

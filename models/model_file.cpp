@@ -14,6 +14,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/safetensors_reader.h"
+#include "core/math/cosine.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/base64.h"
 #include "core/text/nearest.h"
@@ -40,9 +41,14 @@ class Model {
       return members == nullptr ? std::string() : fmt::format("members.{}.", member);
     };
     const std::string& architecture = text("architecture");
+    std::int64_t cosines = 0;
     if (architecture == "linear") {
       model.settings.network = NetworkForm::kLinear;
       model.shape = linear_shape(columns_of(prefix(0) + "linear.weight"));
+    } else if (architecture == "additive") {
+      model.settings.network = NetworkForm::kLinear;
+      cosines = HigherCosines::kTerms;
+      model.shape = linear_shape(columns_of(prefix(0) + "linear.weight") * (1 + cosines));
     } else if (architecture == "relu") {
       model.settings = network_settings();
       model.shape = shape_of(model.settings, columns_of(prefix(0) + "layers.0.weight"));
@@ -51,14 +57,16 @@ class Model {
     } else if (architecture == kExternalArchitecture) {
       fail("It is of an external ranker, which only the program that brings that ranker can use.");
     } else {
-      fail("Its architecture is '{}'; olrank knows 'linear', 'relu' and 'module'.", architecture);
+      fail("Its architecture is '{}'; olrank knows 'linear', 'additive', 'relu' and 'module'.",
+           architecture);
     }
+    model.normaliser = normaliser_for(model.shape.inputs / (1 + cosines));
+    model.normaliser.cosines = cosines;
     for (std::int64_t member = 0; member < count; ++member)
       model.members.push_back(theta_of(model, prefix(member)));
     for (const auto& tensor : contents_.tensors) {
       if (!used_.contains(tensor.name)) fail("Such a model has no tensor '{}'.", tensor.name);
     }
-    model.normaliser = normaliser_for(model.shape.inputs);
     model.feature_names = feature_names(model.normaliser.features);
     return model;
   }
@@ -238,7 +246,10 @@ class Model {
   std::vector<float> theta_of(const LoadedModel& model, const std::string& prefix) {
     std::vector<float> theta;
     if (model.is_linear()) {
-      take(prefix + "linear.weight", {1, model.shape.inputs}, theta);
+      const FittedNormaliser& normaliser = model.normaliser;
+      take(prefix + "linear.weight", {1, normaliser.columns()}, theta);
+      if (model.is_additive())
+        take(prefix + "cosines.weight", {normaliser.cosines, normaliser.columns()}, theta);
       return theta;
     }
     if (model.module) {
@@ -283,15 +294,25 @@ std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
                                     [](const auto& entry) { return entry.first == "members"; });
   for (std::size_t member = 0; member < model.members.size(); ++member) {
     const std::vector<float>& theta = model.members[member];
-    ModelTensors of_member = model.module        ? model.module->tensors(theta)
-                             : model.is_linear() ? LinearModel(model.shape.inputs).tensors(theta)
-                                                 : network_tensors(model.settings, model.shape, theta);
+    ModelTensors of_member = model.module          ? model.module->tensors(theta)
+                             : model.is_additive() ? additive_tensors(theta)
+                             : model.is_linear()   ? LinearModel(model.shape.inputs).tensors(theta)
+                                                   : network_tensors(model.settings, model.shape, theta);
     for (ModelTensors::Tensor& tensor : of_member.tensors) {
       if (ensemble) tensor.name = fmt::format("members.{}.{}", member, tensor.name);
       tensors.push_back(std::move(tensor));
     }
   }
   return tensors;
+}
+
+ModelTensors additive_tensors(std::span<const float> theta) {
+  constexpr std::int64_t kTerms = HigherCosines::kTerms;
+  const std::int64_t columns = std::ssize(theta) / (1 + kTerms);
+  const auto cosines = theta.begin() + columns;
+  return {{{"linear.weight", {1, columns}, {theta.begin(), cosines}},
+           {"cosines.weight", {kTerms, columns}, {cosines, theta.end()}}},
+          {{"architecture", "additive"}}};
 }
 
 std::vector<std::string> plain_feature_names(std::int64_t features) {

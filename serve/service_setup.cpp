@@ -153,7 +153,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   identity.ranker = resolve_ranker(overrides);
   FittedNormaliser normaliser;
   if (model) {
-    take_network(*model, identity.ranker);
+    take_network(*model, request.model, identity.ranker);
     refuse_other_network(request, identity);
     normaliser = normaliser_of(request, *model);
   } else {

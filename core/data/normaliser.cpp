@@ -10,6 +10,7 @@
 
 #include "core/data/doc_table.h"
 #include "core/error.h"
+#include "core/math/cosine.h"
 #include "core/runtime/log.h"
 #include "core/runtime/vector_clones.h"
 
@@ -114,6 +115,22 @@ void query_minmax(float* values, std::int64_t docs, std::int64_t columns) {
   scale_columns(values, docs, columns, low_and_range.data(), low_and_range.data() + size);
 }
 
+/// Appends cos(kπx), k = 2, …, of its values x to every document: [docs × columns] becomes
+/// [docs × columns (1 + terms)], the terms of one k beside each other.
+OLRANK_VECTOR_CLONES
+void append_cosines(const float* values, std::int64_t docs, std::int64_t columns, std::int64_t terms,
+                    float* inputs) {
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const float* row = values + doc * columns;
+    inputs = std::copy_n(row, columns, inputs);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const HigherCosines higher = higher_cosines(cosine_of_half_turns(row[c]));
+      for (std::int64_t k = 0; k < terms; ++k) inputs[k * columns + c] = static_cast<float>(higher.of[k]);
+    }
+    inputs += terms * columns;
+  }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> constant_features(const Dataset& data, ExecutionContext& context) {
@@ -159,18 +176,28 @@ FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool d
   return fitted;
 }
 
+FittedNormaliser FittedNormaliser::without_cosines() const {
+  FittedNormaliser of_data = *this;
+  of_data.cosines = 0;
+  return of_data;
+}
+
 void FittedNormaliser::apply(FeatureMatrix raw, float* inputs) const {
-  const std::int64_t columns = this->inputs();
+  const std::int64_t columns = this->columns();
+  // With cosines, a document's inputs may lie where raw values of the next one are still to be read.
+  std::vector<float> scaled(cosines > 0 ? raw.docs * columns : 0);
+  float* const out = cosines > 0 ? scaled.data() : inputs;
   if (!is_zscore(kind) && kept.empty()) {
-    std::memmove(inputs, raw.values, static_cast<std::size_t>(raw.docs * columns) * sizeof(float));
+    std::memmove(out, raw.values, static_cast<std::size_t>(raw.docs * columns) * sizeof(float));
   } else {
-    select(raw, inputs);
+    select(raw, out);
   }
-  if (kind == Normalisation::kQueryMinmax) query_minmax(inputs, raw.docs, columns);
+  if (scales_queries()) query_minmax(out, raw.docs, columns);
+  if (cosines > 0) append_cosines(out, raw.docs, columns, cosines, inputs);
 }
 
 void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
-  const std::int64_t columns = this->inputs();
+  const std::int64_t columns = this->columns();
   const bool log = kind == Normalisation::kLog1pZscore;
   // Left to right and top to bottom, so that writing over the raw values never overtakes reading them.
   float* out = inputs;
@@ -198,7 +225,8 @@ std::optional<FittedNormaliser::BadInput> FittedNormaliser::find_bad_input(const
     if (!any_beyond(row, columns, kLargestInput)) continue;
     std::int64_t c = 0;
     while (std::abs(row[c]) <= kLargestInput) ++c;
-    return BadInput{doc, kept.empty() ? c : kept[c], row[c]};
+    const std::int64_t column = c % this->columns();
+    return BadInput{doc, kept.empty() ? column : kept[column], row[c]};
   }
   return std::nullopt;
 }
@@ -219,7 +247,8 @@ Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) c
     throw InvalidArgument(fmt::format("The normalisation was fitted to {} features, but the data has {}.",
                                       features, raw.features()));
   }
-  if (kind == Normalisation::kNone && kept.empty()) {
+  if (cosines > 0) without_cosines().apply(raw, context);  // refuses what the scaling would hide
+  if (kind == Normalisation::kNone && kept.empty() && cosines == 0) {
     require_good_inputs(raw, raw.all_features().values);
     return raw;
   }

@@ -23,8 +23,17 @@ struct FittedNormaliser {
   std::vector<std::int64_t> kept;  // raw indices of the model's inputs, rising; empty for all of them
   std::vector<double> means;       // [features] by raw index, for zscore kinds
   std::vector<double> scales;      // [features], 1/standard deviation, 0 for a constant feature
+  /// Of additive models, which add these inputs: cos(kπx), k = 2, …, of every input x. Then the inputs of a
+  /// query are first scaled to [0, 1] within it. At most HigherCosines::kTerms.
+  std::int64_t cosines = 0;
 
-  std::int64_t inputs() const { return kept.empty() ? features : std::ssize(kept); }
+  /// Inputs without cosines.
+  std::int64_t columns() const { return kept.empty() ? features : std::ssize(kept); }
+  std::int64_t inputs() const { return columns() * (1 + cosines); }
+  /// Whether a document's inputs depend on the other documents of its query.
+  bool scales_queries() const { return kind == Normalisation::kQueryMinmax || cosines > 0; }
+  /// The normaliser of the data that the model was trained with, which gives rankers their inputs.
+  FittedNormaliser without_cosines() const;
 
   /// Normalises one query's raw documents [docs × features] into `inputs` [docs × inputs()], which may
   /// begin where the raw values do.
@@ -35,7 +44,8 @@ struct FittedNormaliser {
     std::int64_t feature = 0;  // raw index
     float value = 0.0F;        // the input, not the raw value
   };
-  /// The first of inputs [docs × inputs()] that is beyond the limit or not a number.
+  /// The first of inputs [docs × inputs()] that is beyond the limit or not a number. Scaling within a query
+  /// hides large values, so only inputs without cosines show them.
   std::optional<BadInput> find_bad_input(const float* inputs, std::int64_t docs) const;
 
   /// A part normalised; its fingerprint is of the normalised content. Does not depend on the threads.
@@ -43,7 +53,7 @@ struct FittedNormaliser {
   Dataset apply(const Dataset& raw, ExecutionContext& context) const;
 
  private:
-  /// What needs no other document: the kept features, scaled where that does not depend on the query.
+  /// What needs no other document: [docs × columns()], scaled where that does not depend on the query.
   void select(FeatureMatrix raw, float* inputs) const;
   void require_good_inputs(const Dataset& raw, const float* inputs) const;
 };

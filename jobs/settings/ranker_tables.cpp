@@ -64,7 +64,7 @@ class RankerSource {
   /// The network is that of the model, so settings may only repeat it.
   void take_start_network(RankerSettings& ranker) const {
     const std::filesystem::path file = model_file_of(ranker.start_from);
-    take_network(load_model(file), ranker);
+    take_network(load_model(file), file.string(), ranker);
     RankerSettings asked = ranker;
     apply(asked, [](const SettingOverride&) { return true; });
     for (const Setting& setting : NetworkSettings::schema().settings) {

@@ -24,7 +24,8 @@ class Model {
   static Model from_bytes(std::string bytes);
 
   std::int64_t features() const;
-  /// Whether a document's inputs depend on the other documents of its query, as those of query-minmax do.
+  /// Whether a document's inputs depend on the other documents of its query, as those of query-minmax and
+  /// of additive models do.
   bool normalises_by_query() const;
   /// Scores of documents [docs × features]. Query q has the documents offsets[q] to offsets[q + 1]; without
   /// offsets all are one query.

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/fair/fair_control.h"
 #include "core/text/byte_size.h"
+#include "models/model_file.h"
 #include "models/score_order.h"
 
 namespace olrank {
@@ -415,15 +416,9 @@ ModelTensors ClickGp::model() const {
       weights[c] += state_.weights[model] * factor * belief.theta()[c + 1];
     }
   }
-  ModelTensors tensors;
-  const auto cosines = weights.begin() + features_;
-  tensors.tensors.push_back({"linear.weight", {1, features_}, {weights.begin(), cosines}});
-  // A linear model is linear in scaled inputs, so the file says that they are.
-  tensors.tensors.push_back(
-      {"cosines.weight", {HigherCosines::kTerms, features_}, {cosines, weights.end()}});
-  tensors.tensors.back().values.resize(HigherCosines::kTerms * features_);
-  tensors.architecture = {{"architecture", "additive"}};
-  return tensors;
+  // A linear model is linear in scaled inputs, so its file has cosines, too, of weight 0.
+  weights.resize(features_ * (1 + HigherCosines::kTerms));
+  return additive_tensors(std::vector<float>(weights.begin(), weights.end()));
 }
 
 std::vector<RankerFigure> ClickGp::figures(ExecutionContext& /*context*/) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numbers>
 
 #include "core/version.h"
 #include "models/export/export_format.h"
@@ -32,6 +33,7 @@ class CSource {
 
   bool is_log() const { return normaliser_.kind == Normalisation::kLog1pZscore; }
   bool is_zscore() const { return is_log() || normaliser_.kind == Normalisation::kZscore; }
+  bool needs_libm() const { return is_log() || normaliser_.cosines > 0; }
 
   void write_head() {
     add("/* A ranking model, written by olrank {}.\n", version());
@@ -57,7 +59,7 @@ class CSource {
         "enum {{ {0}_FEATURES = {3}, {0}_INPUTS = {4} }};\n\n"
         "void {0}_normalise(const float *raw, size_t docs, float *inputs);\n"
         "double {0}_score(const float *inputs);\n\n",
-        name_, is_log() ? " Link with -lm." : "", is_log() ? "#include <math.h>\n" : "",
+        name_, needs_libm() ? " Link with -lm." : "", needs_libm() ? "#include <math.h>\n" : "",
         normaliser_.features, model_.shape.inputs);
   }
 
@@ -80,7 +82,7 @@ class CSource {
   void write_tables() {
     const auto features = normaliser_.features;
     if (!normaliser_.kept.empty())
-      write_table("size_t", "kept", normaliser_.kept.data(), normaliser_.inputs());
+      write_table("size_t", "kept", normaliser_.kept.data(), normaliser_.columns());
     if (is_zscore()) {
       write_table("double", "means", normaliser_.means.data(), features);
       write_table("double", "scales", normaliser_.scales.data(), features);
@@ -105,33 +107,45 @@ class CSource {
   void write_normalise() {
     add("void {0}_normalise(const float *raw, size_t docs, float *inputs) {{\n"
         "  size_t doc, c;\n"
-        "  for (c = 0; c < {0}_INPUTS; c++) {{\n"
-        "    const size_t f = {1};\n",
-        name_, normaliser_.kept.empty() ? "c" : name_ + "_kept[c]");
-    if (normaliser_.kind == Normalisation::kQueryMinmax) {
-      add("    double low, high;\n"
-          "    if (docs == 0) return;\n"
-          "    low = high = raw[f];\n"
+        "  for (c = 0; c < {1}; c++) {{\n"
+        "    const size_t f = {2};\n"
+        "    float *const column = inputs + c;\n",
+        name_, normaliser_.columns(), normaliser_.kept.empty() ? "c" : name_ + "_kept[c]");
+    if (normaliser_.scales_queries()) add("    double low, high;\n");
+    add("    for (doc = 0; doc < docs; doc++) {{\n"
+        "      const {1} x = raw[doc * {0}_FEATURES + f];\n"
+        "      column[doc * {0}_INPUTS] = {2};\n"
+        "    }}\n",
+        name_, is_zscore() ? "double" : "float", normalised_value());
+    if (normaliser_.scales_queries()) {
+      add("    if (docs == 0) return;\n"
+          "    low = high = column[0];\n"
           "    for (doc = 1; doc < docs; doc++) {{\n"
-          "      const double x = raw[doc * {0}_FEATURES + f];\n"
+          "      const double x = column[doc * {0}_INPUTS];\n"
           "      if (x < low) low = x;\n"
           "      if (x > high) high = x;\n"
+          "    }}\n"
+          "    for (doc = 0; doc < docs; doc++) {{\n"
+          "      const double x = column[doc * {0}_INPUTS];\n"
+          "      column[doc * {0}_INPUTS] = high > low ? (float)((x - low) / (high - low)) : 0.0f;\n"
           "    }}\n",
           name_);
     }
-    add("    for (doc = 0; doc < docs; doc++) {{\n"
-        "      const {1} x = raw[doc * {0}_FEATURES + f];\n"
-        "      inputs[doc * {0}_INPUTS + c] = {2};\n"
-        "    }}\n"
-        "  }}\n"
-        "}}\n\n",
-        name_, normaliser_.kind == Normalisation::kNone ? "float" : "double", normalised_value());
+    if (normaliser_.cosines > 0) {
+      add("    for (doc = 0; doc < docs; doc++) {{\n"
+          "      float *const x = column + doc * {}_INPUTS;\n",
+          name_);
+      for (std::int64_t k = 1; k <= normaliser_.cosines; ++k)
+        add("      x[{}] = (float)cos({:.16e} * *x);\n", k * normaliser_.columns(),
+            static_cast<double>(k + 1) * std::numbers::pi);
+      add("    }}\n");
+    }
+    add("  }}\n"
+        "}}\n\n");
   }
 
   std::string normalised_value() const {
-    if (normaliser_.kind == Normalisation::kNone) return "x";
-    if (normaliser_.kind == Normalisation::kQueryMinmax)
-      return "high > low ? (float)((x - low) / (high - low)) : 0.0f";
+    if (!is_zscore()) return "x";
     return fmt::format("(float)(({} - {}_means[f]) * {}_scales[f])",
                        is_log() ? "copysign(log1p(fabs(x)), x)" : "x", name_, name_);
   }

@@ -38,6 +38,7 @@ std::string json_of(const LoadedModel& model) {
                        {"activation", "relu"},
                        {"output_scale", shape.output_scale},
                        {"normalisation", ordered_json::parse(normaliser_text(model.normaliser))}};
+  if (model.is_additive()) json["cosines"] = model.normaliser.cosines;
   const ModelMetadata metadata = complete_metadata(model);
   for (const auto& [key, text] : metadata) {
     if (key == "feature_names") json["feature_names"] = ordered_json::parse(text);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <numbers>
 #include <span>
 #include <string_view>
 
@@ -113,8 +114,8 @@ std::string query_minmax(Graph& graph, const std::string& docs) {
   const std::string low = graph.add("ReduceMin", {docs}, {axes, attribute("keepdims", 1)});
   const std::string high = graph.add("ReduceMax", {docs}, {axes, attribute("keepdims", 1)});
   const std::string range = graph.add("Sub", {high, low});
-  const std::string varies = graph.add("Greater", {range, graph.number("zero", 0.0)});
-  const std::string divisor = graph.add("Where", {varies, range, graph.number("one", 1.0)});
+  const std::string varies = graph.add("Greater", {range, graph.number("no_range", 0.0)});
+  const std::string divisor = graph.add("Where", {varies, range, graph.number("unit_range", 1.0)});
   return graph.add("Div", {graph.add("Sub", {docs, low}), divisor});
 }
 
@@ -140,6 +141,22 @@ std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vec
   return kept;
 }
 
+/// Appends cos(kπx) as sin(½π − kπx), because ONNX Runtime once had no cosine in double.
+std::string with_cosines(Graph& graph, const std::string& docs, std::int64_t cosines) {
+  const std::string quarter = graph.number("quarter_turn", 0.5 * std::numbers::pi);
+  std::vector<std::string> inputs = {docs};
+  for (std::int64_t k = 2; k < 2 + cosines; ++k) {
+    const double factor = static_cast<double>(k) * std::numbers::pi;
+    const std::string turn = graph.add("Mul", {docs, graph.number(fmt::format("turn_{}", k), factor)});
+    inputs.push_back(graph.add("Sin", {graph.add("Sub", {quarter, turn})}));
+  }
+  return graph.add("Concat", inputs, {attribute("axis", 1)});
+}
+
+std::string rounded(Graph& graph, const std::string& docs) {
+  return graph.cast(graph.cast(docs, kFloatType), kDoubleType);
+}
+
 /// Inputs of the network in double, rounded to floats on the way as the program does.
 std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
   std::string docs = "docs";
@@ -149,19 +166,19 @@ std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
     docs = graph.add("Gather", {docs, kept}, {attribute("axis", 1)});
   }
   docs = graph.cast(docs, kDoubleType);
-  if (normaliser.kind == Normalisation::kNone) return docs;
-  if (normaliser.kind == Normalisation::kQueryMinmax) {
-    docs = query_minmax(graph, docs);
-  } else {
-    if (normaliser.kind == Normalisation::kLog1pZscore) docs = signed_log(graph, docs);
+  const bool is_log = normaliser.kind == Normalisation::kLog1pZscore;
+  if (is_log || normaliser.kind == Normalisation::kZscore) {
+    if (is_log) docs = signed_log(graph, docs);
     const std::vector<double> means = of_inputs(normaliser, normaliser.means);
     const std::vector<double> scales = of_inputs(normaliser, normaliser.scales);
-    docs = graph.add("Sub",
-                     {docs, graph.constant("means", kDoubleType, std::span(means), {normaliser.inputs()})});
-    docs = graph.add(
-        "Mul", {docs, graph.constant("scales", kDoubleType, std::span(scales), {normaliser.inputs()})});
+    const std::int64_t columns = normaliser.columns();
+    docs = graph.add("Sub", {docs, graph.constant("means", kDoubleType, std::span(means), {columns})});
+    docs = graph.add("Mul", {docs, graph.constant("scales", kDoubleType, std::span(scales), {columns})});
+    docs = rounded(graph, docs);
   }
-  return graph.cast(graph.cast(docs, kFloatType), kDoubleType);
+  if (normaliser.scales_queries()) docs = rounded(graph, query_minmax(graph, docs));
+  if (normaliser.cosines > 0) docs = rounded(graph, with_cosines(graph, docs, normaliser.cosines));
+  return docs;
 }
 
 /// f(x) [docs × 1] of one member.

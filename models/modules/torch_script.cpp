@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numbers>
 #include <span>
 #include <sstream>
 
@@ -35,34 +36,37 @@ std::string normalisation_code(const FittedNormaliser& normaliser, Module& modul
     code += "  units = torch.index_select(units, 1, self.kept)\n";
   }
   code += "  units = units.double()\n";
-  switch (normaliser.kind) {
-    case Normalisation::kNone:
-      return code;
-    case Normalisation::kQueryMinmax:
-      code +=
-          "  if units.size(0) > 0:\n"
-          "    low = torch.amin(units, [0])\n"
-          "    reach = torch.amax(units, [0]) - low\n"
-          "    units = (units - low) / torch.where(reach > 0.0, reach, torch.ones_like(reach))\n";
-      break;
-    case Normalisation::kLog1pZscore:
-      code += "  units = torch.sign(units) * torch.log1p(torch.abs(units))\n";
-      [[fallthrough]];
-    case Normalisation::kZscore: {
-      std::vector<double> means;
-      std::vector<double> scales;
-      for (std::int64_t input = 0; input < normaliser.inputs(); ++input) {
-        const std::int64_t feature = normaliser.kept.empty() ? input : normaliser.kept[input];
-        means.push_back(normaliser.means[feature]);
-        scales.push_back(normaliser.scales[feature]);
-      }
-      module.register_buffer("means", tensor_of(means));
-      module.register_buffer("scales", tensor_of(scales));
-      code += "  units = (units - self.means) * self.scales\n";
-      break;
+  constexpr std::string_view kRounded = "  units = units.float().double()\n";
+  const bool is_log = normaliser.kind == Normalisation::kLog1pZscore;
+  if (is_log) code += "  units = torch.sign(units) * torch.log1p(torch.abs(units))\n";
+  if (is_log || normaliser.kind == Normalisation::kZscore) {
+    std::vector<double> means;
+    std::vector<double> scales;
+    for (std::int64_t column = 0; column < normaliser.columns(); ++column) {
+      const std::int64_t feature = normaliser.kept.empty() ? column : normaliser.kept[column];
+      means.push_back(normaliser.means[feature]);
+      scales.push_back(normaliser.scales[feature]);
     }
+    module.register_buffer("means", tensor_of(means));
+    module.register_buffer("scales", tensor_of(scales));
+    code += "  units = (units - self.means) * self.scales\n";
+    code += kRounded;
   }
-  return code + "  units = units.float().double()\n";
+  if (normaliser.scales_queries()) {
+    code +=
+        "  if units.size(0) > 0:\n"
+        "    low = torch.amin(units, [0])\n"
+        "    reach = torch.amax(units, [0]) - low\n"
+        "    units = (units - low) / torch.where(reach > 0.0, reach, torch.ones_like(reach))\n";
+    code += kRounded;
+  }
+  if (normaliser.cosines > 0) {
+    std::string blocks = "units";
+    for (std::int64_t k = 2; k < 2 + normaliser.cosines; ++k)
+      blocks += fmt::format(", torch.cos(units * {:.17g})", static_cast<double>(k) * std::numbers::pi);
+    code += fmt::format("  units = torch.cat([{}], 1)\n{}", blocks, kRounded);
+  }
+  return code;
 }
 
 torch::Tensor values_of(const ModelTensors::Tensor& tensor) {
@@ -189,7 +193,10 @@ std::string add_network(Module& module, const LoadedModel& model,
                         const std::vector<ModelTensors::Tensor>& tensors, const std::string& prefix) {
   if (model.is_linear()) {
     module.register_module("linear", layer_module(prefix + "linear", tensors));
-    return "  units = self.linear.forward(units)\n";
+    if (!model.is_additive()) return "  units = self.linear.forward(units)\n";
+    module.register_module("cosines", layer_module(prefix + "cosines", tensors));
+    return "  theta = torch.cat([self.linear.weight, self.cosines.weight]).reshape([-1, 1])\n"
+           "  units = torch.matmul(units, theta.double())\n";
   }
   if (model.settings.module_file) return add_file(module, model, tensors, prefix);
   if (!model.has_closed_form()) return add_built_in(module, model, tensors, prefix);

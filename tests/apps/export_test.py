@@ -5,6 +5,7 @@ import importlib.util
 import json
 import pathlib
 import pickle
+import random
 import re
 import shutil
 import subprocess
@@ -34,6 +35,12 @@ MODULES = {
     "module-residual": ["--ranker", "p2neurrank", "--network", "module", "--module", "residual", "--width", "5", "--depth", "3",
                         "--parameterisation", "standard", "--members", "2"],
 }
+# Additive models, each with the normalisation of another model.
+ADDITIVE = {f"additive-{name}": name for name in ("linear", "ntk", "deep", "standard")}
+
+
+def cosines_of(name):
+    return 3 if name in ADDITIVE else 0
 
 
 def has(*packages):
@@ -54,6 +61,15 @@ class Forms(unittest.TestCase):
                           "--data-drop-constant", "true", "--out", out)
             assert done.returncode == 0, (name, done.stderr)
             cls.models[name] = next(out.glob("trials/*/perfect/fold1/seed3/model.safetensors"))
+        draw = random.Random(5)
+        for name, other in ADDITIVE.items():
+            about = {key: text for key, text in read_safetensors(cls.models[other])[1].items() if key != "output_scale"}
+            normalisation = json.loads(about["normalisation"])
+            columns = len(normalisation.get("kept", range(normalisation["features"])))
+            tensors = {key: ([rows, columns], [draw.gauss(0, 1) for _ in range(rows * columns)])
+                       for key, rows in (("linear.weight", 1), ("cosines.weight", 3))}
+            cls.models[name] = cls.folder / f"{name}.safetensors"
+            write_safetensors(cls.models[name], tensors, about | {"architecture": "additive"})
 
     @classmethod
     def tearDownClass(cls):
@@ -99,10 +115,10 @@ class Forms(unittest.TestCase):
             self.assertLessEqual(abs(ours - theirs), TOLERANCE, name)
 
     def test_safetensors_matches_the_formula(self):
-        for name in RANKERS:
+        for name in RANKERS | ADDITIVE:
             tensors, metadata = read_safetensors(self.exported(name, "safetensors"))
             scores = model_scores(layers_of(tensors, metadata), float(metadata.get("output_scale", 1)),
-                                  json.loads(metadata["normalisation"]), self.queries(metadata))
+                                  json.loads(metadata["normalisation"]), self.queries(metadata), cosines_of(name))
             self.expect_scores(scores, name)
 
     def test_safetensors_metadata_describe_the_trial(self):
@@ -129,7 +145,7 @@ class Forms(unittest.TestCase):
     @unittest.skipUnless(has("safetensors", "numpy"), "Python's safetensors or numpy is missing")
     def test_safetensors_library_reads_models(self):
         from safetensors import safe_open
-        for name in RANKERS:
+        for name in RANKERS | ADDITIVE:
             file = self.exported(name, "safetensors")
             tensors, metadata = read_safetensors(file)
             with safe_open(file, "np") as opened:
@@ -140,14 +156,16 @@ class Forms(unittest.TestCase):
                     self.assertEqual(opened.get_tensor(key).ravel().tolist(), values)
 
     def test_json_gives_the_scores(self):
-        for name in RANKERS:
+        for name in RANKERS | ADDITIVE:
             model = json.loads(self.exported(name, "json").read_text())
             members = [[(layer["weight"], layer.get("bias", [0.0] * len(layer["weight"]))) for layer in member["layers"]]
                        for member in model["members"]]
             self.assertEqual(len(model["feature_names"]), model["normalisation"]["features"])
             self.assertEqual(model["metadata"]["seed"], "3")
             queries = read_queries(self.data / "test.txt", model["normalisation"]["features"])
-            self.expect_scores(model_scores(members, model["output_scale"], model["normalisation"], queries), name)
+            cosines = model.get("cosines", 0)
+            self.assertEqual(cosines, cosines_of(name))
+            self.expect_scores(model_scores(members, model["output_scale"], model["normalisation"], queries, cosines), name)
 
     def test_pt_contains_the_tensors(self):
         """Reads the archive with Python's zip and pickle, and stand-ins for torch's names."""
@@ -162,7 +180,7 @@ class Forms(unittest.TestCase):
             def persistent_load(self, what):
                 return what
 
-        for name in RANKERS | MODULES:
+        for name in RANKERS | MODULES | ADDITIVE:
             tensors, metadata = read_safetensors(self.models[name])
             with zipfile.ZipFile(self.exported(name, "pt")) as archive:
                 self.assertIsNone(archive.testzip())
@@ -181,12 +199,16 @@ class Forms(unittest.TestCase):
     @unittest.skipUnless(has("torch"), "Python's torch is missing")
     def test_torch_loads_pt(self):
         import torch
-        for name in RANKERS:
+        for name in RANKERS | ADDITIVE:
             state = torch.load(self.exported(name, "pt"), weights_only=True)
             metadata = state.olrank
             normalisation = json.loads(metadata["normalisation"])
-            inputs = torch.tensor([x for docs in self.queries(metadata) for x in normalised(normalisation, docs)],
-                                  dtype=torch.float64)
+            inputs = torch.tensor([x for docs in self.queries(metadata)
+                                   for x in normalised(normalisation, docs, cosines_of(name))], dtype=torch.float64)
+            if name in ADDITIVE:
+                theta = torch.cat([state["linear.weight"], state["cosines.weight"]]).flatten()
+                self.expect_scores((inputs @ theta.double()).tolist(), name)
+                continue
             members = int(metadata.get("members", 1))
             total = torch.zeros(len(inputs), dtype=torch.float64)
             for member in range(members):
@@ -206,7 +228,7 @@ class Forms(unittest.TestCase):
             self.expect_scores((total / members).tolist(), name)
 
     def test_torchscript_holds_code_tensors_and_metadata(self):
-        for name in RANKERS | MODULES:
+        for name in RANKERS | MODULES | ADDITIVE:
             tensors, metadata = read_safetensors(self.models[name])
             with zipfile.ZipFile(self.exported(name, "torchscript")) as archive:
                 self.assertIsNone(archive.testzip())
@@ -220,7 +242,7 @@ class Forms(unittest.TestCase):
     @unittest.skipUnless(has("torch"), "Python's torch is missing")
     def test_torch_loads_torchscript(self):
         import torch
-        for name in RANKERS | MODULES:
+        for name in RANKERS | MODULES | ADDITIVE:
             extra = {"olrank.json": ""}
             module = torch.jit.load(str(self.exported(name, "torchscript")), _extra_files=extra)
             metadata = json.loads(extra["olrank.json"])
@@ -239,7 +261,7 @@ class Forms(unittest.TestCase):
         import numpy
         import onnx
         import onnxruntime
-        for name in RANKERS | MODULES:
+        for name in RANKERS | MODULES | ADDITIVE:
             file = self.exported(name, "onnx")
             onnx.checker.check_model(str(file), full_check=True)
             session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
@@ -254,7 +276,7 @@ class Forms(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("cc"), "there is no C compiler cc")
     def test_c_gives_the_scores(self):
-        for name in RANKERS | MODULES:
+        for name in RANKERS | MODULES | ADDITIVE:
             source = self.exported(name, "c", f"my-{name}.c")
             library = source.with_suffix(".so")
             done = subprocess.run(["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2", "-ffp-contract=off",
@@ -267,7 +289,7 @@ class Forms(unittest.TestCase):
             score.restype = ctypes.c_double
             metadata = read_safetensors(self.models[name])[1]
             normalisation = json.loads(metadata["normalisation"])
-            columns = len(normalisation.get("kept", range(normalisation["features"])))
+            columns = len(normalisation.get("kept", range(normalisation["features"]))) * (1 + cosines_of(name))
             scores = []
             for docs in self.queries(metadata):
                 raw = (ctypes.c_float * (len(docs) * normalisation["features"]))(*(x for doc in docs for x in doc))

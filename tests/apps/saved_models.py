@@ -46,6 +46,10 @@ def layers_of(tensors, metadata):
     members = []
     prefixes = [f"members.{n}." for n in range(int(metadata["members"]))] if "members" in metadata else [""]
     for prefix in prefixes:
+        if metadata["architecture"] == "additive":
+            weight = tensors[prefix + "linear.weight"][1] + tensors[prefix + "cosines.weight"][1]
+            members.append([([weight], [0.0])])
+            continue
         if metadata["architecture"] == "linear":
             names = [prefix + "linear"]
         else:
@@ -67,8 +71,18 @@ def network_score(layers, scale, x):
     return scale * x[0]
 
 
-def normalised(normalisation, docs):
-    """The network's inputs for one query's documents, rounded to float32 like the program's."""
+def scaled(docs):
+    low = [min(column) for column in zip(*docs)]
+    high = [max(column) for column in zip(*docs)]
+    return [[as_float((x - l) / (h - l)) if h > l else 0.0 for x, l, h in zip(doc, low, high)] for doc in docs]
+
+
+def normalised(normalisation, docs, cosines=0):
+    """The network's inputs for one query's documents, rounded to float32 like the program's. `cosines` is 3 for additive
+    models."""
+    if cosines:
+        docs = scaled(normalised(normalisation, docs))
+        return [doc + [as_float(math.cos(k * math.pi * x)) for k in range(2, 2 + cosines) for x in doc] for doc in docs]
     kind = normalisation["kind"]
     kept = normalisation.get("kept", range(normalisation["features"]))
     if kind.endswith("zscore"):
@@ -76,17 +90,13 @@ def normalised(normalisation, docs):
         means, scales = normalisation["means"], normalisation["scales"]
         return [[as_float((squeeze(doc[f]) - means[f]) * scales[f]) for f in kept] for doc in docs]
     docs = [[doc[f] for f in kept] for doc in docs]
-    if kind == "none":
-        return docs
-    low = [min(column) for column in zip(*docs)]
-    high = [max(column) for column in zip(*docs)]
-    return [[as_float((x - l) / (h - l)) if h > l else 0.0 for x, l, h in zip(doc, low, high)] for doc in docs]
+    return docs if kind == "none" else scaled(docs)
 
 
-def model_scores(members, scale, normalisation, queries):
+def model_scores(members, scale, normalisation, queries, cosines=0):
     scores = []
     for docs in queries:
-        for inputs in normalised(normalisation, docs):
+        for inputs in normalised(normalisation, docs, cosines):
             scores.append(math.fsum(network_score(layers, scale, inputs) for layers in members) / len(members))
     return scores
 

@@ -65,7 +65,7 @@ TEST_F(ModelFileTest, EveryRankerReadsBack) {
       std::vector<float> read;
       for (const auto& theta : loaded.members) read.insert(read.end(), theta.begin(), theta.end());
       EXPECT_EQ(read, flat) << name;
-      EXPECT_EQ(loaded.shape, network_shape(settings.network, 5)) << name;
+      if (!loaded.is_additive()) EXPECT_EQ(loaded.shape, network_shape(settings.network, 5)) << name;
       EXPECT_EQ(loaded.is_linear(), settings.network.network == NetworkForm::kLinear) << name;
       EXPECT_EQ(loaded.metadata, ModelMetadata(model.architecture)) << name;
     }
@@ -86,7 +86,8 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
     }
     return model;
   };
-  expect_refusal(with("architecture", "transformer"), "'transformer'");
+  expect_refusal(with("architecture", "transformer"),
+                 "'transformer'; olrank knows 'linear', 'additive', 'relu' and 'module'.");
   expect_refusal(with("architecture", "linear"), "tensor 'linear.weight' is missing");
   expect_refusal(with("width", "6"), "the shape [4, 3] instead of [6, 3]");
   expect_refusal(with("width", "4x"), "'4x'");
@@ -113,6 +114,51 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   ModelTensors members = good;
   members.architecture.emplace_back("members", "2");
   expect_refusal(members, "tensor 'members.0.layers.0.weight' is missing");
+}
+
+TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
+  const std::vector<float> theta = {1, 2, 3, 4, 5, 6, 7, 8};
+  ModelTensors good = additive_tensors(theta);
+  good.architecture.emplace_back("normalisation", R"({"kind":"none","features":3,"kept":[0,2]})");
+  write(file_, good);
+  const LoadedModel loaded = load_model(file_);
+  EXPECT_TRUE(loaded.is_linear());
+  EXPECT_TRUE(loaded.is_additive());
+  EXPECT_EQ(loaded.shape, linear_shape(8));
+  EXPECT_EQ(loaded.normaliser.features, 3);
+  EXPECT_EQ(loaded.normaliser.cosines, 3);
+  EXPECT_EQ(loaded.normaliser.inputs(), 8);
+  EXPECT_EQ(loaded.members, std::vector<std::vector<float>>{theta});
+  const auto tensors = tensors_of(loaded);
+  ASSERT_EQ(tensors.size(), 2U);
+  EXPECT_EQ(tensors[0].name, "linear.weight");
+  EXPECT_EQ(tensors[0].shape, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(tensors[0].values, (std::vector<float>{1, 2}));
+  EXPECT_EQ(tensors[1].name, "cosines.weight");
+  EXPECT_EQ(tensors[1].shape, (std::vector<std::int64_t>{3, 2}));
+  EXPECT_EQ(tensors[1].values, (std::vector<float>{3, 4, 5, 6, 7, 8}));
+
+  write(file_, additive_tensors(theta));
+  EXPECT_EQ(load_model(file_).normaliser.features, 2);
+
+  ModelTensors linear = good;
+  linear.architecture.front().second = "linear";
+  expect_refusal(linear, "has no tensor 'cosines.weight'");
+  ModelTensors fewer = good;
+  fewer.tensors.pop_back();
+  expect_refusal(fewer, "tensor 'cosines.weight' is missing");
+  ModelTensors narrow = good;
+  narrow.tensors[1] = {"cosines.weight", {2, 2}, {1, 2, 3, 4}};
+  expect_refusal(narrow, "'cosines.weight' has the shape [2, 2] instead of [3, 2]");
+  ModelTensors more = good;
+  more.tensors.push_back({"linear.bias", {1}, {0.0F}});
+  expect_refusal(more, "has no tensor 'linear.bias'");
+  ModelTensors infinite = good;
+  infinite.tensors[1].values[5] = std::numeric_limits<float>::infinity();
+  expect_refusal(infinite, "'cosines.weight' contains numbers that are not finite");
+  ModelTensors other = good;
+  other.architecture.back().second = R"({"kind":"none","features":8})";
+  expect_refusal(other, "yields 8 inputs, but its first layer takes 2");
 }
 
 TEST_F(ModelFileTest, ReadsNormalisationAndNames) {

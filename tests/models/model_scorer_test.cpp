@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/core/ops/network_fixture.h"
@@ -48,6 +51,52 @@ TEST(ModelScorer, NormalisesByQueryAndTakesTheMean) {
         mean +=
             slow_score(scorer.model().shape, theta, inputs.all_features().doc(doc).data()).score / members;
       EXPECT_NEAR(scores[doc], mean, 1e-12 * std::max(1.0, std::abs(mean)));
+    }
+  }
+}
+
+/// score = Σ_j w_j x_j + Σ_{k=2..4} Σ_j c_{k,j} cos(πkx_j), x = (z − low) / (high − low) within the query.
+double slow_additive_score(const std::vector<float>& theta, const Dataset& z, std::int64_t query,
+                           std::int64_t doc) {
+  const std::int64_t columns = z.features();
+  double score = 0.0;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const auto value = [&](std::int64_t of) { return double{z.all_features().doc(of)[j]}; };
+    double low = value(doc);
+    double high = value(doc);
+    for (std::int64_t other = z.offset(query); other < z.offset(query + 1); ++other) {
+      low = std::min(low, value(other));
+      high = std::max(high, value(other));
+    }
+    const double x = high > low ? (value(doc) - low) / (high - low) : 0.0;
+    score += theta[j] * x;
+    for (int k = 2; k <= 4; ++k) score += theta[(k - 1) * columns + j] * std::cos(std::numbers::pi * k * x);
+  }
+  return score;
+}
+
+TEST(ModelScorer, ScoresAdditiveModels) {
+  const Dataset data = random_queries(40);
+  ExecutionContext context(2);
+  for (const bool drop_constant : {false, true}) {
+    for (const Normalisation kind :
+         {Normalisation::kNone, Normalisation::kQueryMinmax, Normalisation::kZscore}) {
+      LoadedModel model;
+      model.settings.network = NetworkForm::kLinear;
+      model.normaliser = fit_normaliser(kind, data, drop_constant, context);
+      const Dataset z = model.normaliser.apply(data, context);
+      model.normaliser.cosines = 3;
+      model.shape = linear_shape(4 * z.features());
+      model.members.push_back(random_theta(model.shape, 10));
+      const std::vector<float> theta = model.members.front();
+      const std::vector<double> scores = scores_of_all(ModelScorer(std::move(model)), data, context);
+      // x and its cosines are rounded to floats: together at most (4π + 1) 2⁻²⁵ for each weight.
+      double tolerance = 1e-12;
+      for (const float weight : theta) tolerance += 13.6 * 0x1p-25 * std::abs(weight);
+      for (std::int64_t query = 0; query < data.queries(); ++query) {
+        for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc)
+          ASSERT_NEAR(scores[doc], slow_additive_score(theta, z, query, doc), tolerance) << name_of(kind);
+      }
     }
   }
 }

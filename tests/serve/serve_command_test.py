@@ -262,6 +262,14 @@ class ServeCommand(unittest.TestCase):
             self.assertIn(f"has another network ({difference})", self.refused("--state", self.path("d"), "--model", model, *flags))
         self.assertIn("cannot start from a model",
                       self.refused("--state", self.path("e"), "--model", model, "--ranker", "p2linrank"))
+        additive = self.path("additive.safetensors")
+        header = json.dumps({"__metadata__": {"architecture": "additive"},
+                             "linear.weight": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]},
+                             "cosines.weight": {"dtype": "F32", "shape": [3, 1], "data_offsets": [4, 16]}}).encode()
+        additive.write_bytes(struct.pack("<Q", len(header)) + header + bytes(16))
+        for flags in ([], ["--ranker", "pairrank"]):
+            self.assertIn("holds an additive model, from which no ranker starts",
+                          self.refused("--state", self.path("f"), "--model", additive, *flags))
 
     def test_shares_the_log_format_with_replays(self):
         data = self.path("data")

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
@@ -31,6 +32,8 @@ Dataset random_data(int queries, std::uint32_t number) {
 double raw(const Dataset& data, std::int64_t doc, std::int64_t feature) {
   return data.all_features().doc(doc)[feature];
 }
+
+constexpr std::int64_t kCosines = 3;
 
 bool is_constant(std::int64_t feature) {
   return feature == 2 || feature == 5;
@@ -160,17 +163,71 @@ TEST(Normaliser, AppliesToOneQueryInPlaceWithSameBits) {
   const Dataset train = random_data(20, 6);
   for (const Normalisation kind :
        {Normalisation::kQueryMinmax, Normalisation::kZscore, Normalisation::kLog1pZscore}) {
-    const FittedNormaliser fitted = fit_normaliser(kind, train, true, context);
-    const Dataset out = fitted.apply(train, context);
-    for (std::int64_t query = 0; query < train.queries(); ++query) {
-      const FeatureMatrix features = train.features_of(query);
-      std::vector<float> values(features.values, features.values + features.docs * features.features);
-      fitted.apply({values.data(), features.docs, features.features}, values.data());
-      ASSERT_EQ(std::memcmp(values.data(), out.features_of(query).values,
-                            static_cast<std::size_t>(features.docs * fitted.inputs()) * sizeof(float)),
-                0);
+    for (const std::int64_t cosines : {std::int64_t{0}, kCosines}) {
+      FittedNormaliser fitted = fit_normaliser(kind, train, true, context);
+      fitted.cosines = cosines;
+      const Dataset out = fitted.apply(train, context);
+      for (std::int64_t query = 0; query < train.queries(); ++query) {
+        const FeatureMatrix features = train.features_of(query);
+        std::vector<float> values(features.values, features.values + features.docs * features.features);
+        values.resize(features.docs * std::max(features.features, fitted.inputs()));
+        fitted.apply({values.data(), features.docs, features.features}, values.data());
+        ASSERT_EQ(std::memcmp(values.data(), out.features_of(query).values,
+                              static_cast<std::size_t>(features.docs * fitted.inputs()) * sizeof(float)),
+                  0);
+      }
     }
   }
+}
+
+TEST(Normaliser, CosinesAreThoseOfInputsScaledInEachQuery) {
+  ExecutionContext context(2);
+  const Dataset data = random_data(20, 8);
+  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax,
+                                   Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+    const FittedNormaliser plain = fit_normaliser(kind, data, true, context);
+    FittedNormaliser fitted = plain;
+    fitted.cosines = kCosines;
+    ASSERT_EQ(plain.inputs(), 5);
+    ASSERT_EQ(fitted.inputs(), 20);
+    const Dataset once = plain.apply(data, context);
+    const Dataset scaled =
+        fit_normaliser(Normalisation::kQueryMinmax, once, false, context).apply(once, context);
+    EXPECT_TRUE(same_content(fitted.without_cosines().apply(data, context), once));
+    const Dataset out = fitted.apply(data, context);
+    ASSERT_EQ(out.features(), 20);
+    for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+      for (std::int64_t c = 0; c < 5; ++c) {
+        const double x = raw(scaled, doc, c);
+        ASSERT_EQ(raw(out, doc, c), x);
+        // One rounding to float of a number of at most 1.
+        for (int k = 2; k < 2 + kCosines; ++k)
+          ASSERT_NEAR(raw(out, doc, (k - 1) * 5 + c), std::cos(std::numbers::pi * k * x), 0x1p-24);
+      }
+    }
+  }
+}
+
+TEST(Normaliser, CosinesHideNoInputThatWouldOverflow) {
+  ExecutionContext context;
+  const Dataset bad = read_text("1 qid:a 1:1 2:3\n0 qid:b 1:2 2:4\n0 qid:b 1:2 2:-1.1e12\n");
+  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax}) {
+    FittedNormaliser fitted = fit_normaliser(kind, bad, false, context);
+    fitted.cosines = kCosines;
+    const bool refuses = kind == Normalisation::kNone;
+    EXPECT_EQ(refuses, message_of<InvalidArgument>([&] {
+                         fitted.apply(bad, context);
+                       }).find("Feature 2 of document 2 of query b gives the input -1.1e+12,") == 0);
+  }
+  FittedNormaliser fitted;
+  fitted.features = 2;
+  fitted.kept = {1};
+  fitted.cosines = kCosines;
+  const std::vector<float> inputs = {0.0F, 1.0F, 1.0F, 1.0F, 0.0F, 1.0F, std::nanf(""), 1.0F};
+  const auto found = fitted.find_bad_input(inputs.data(), 2);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->doc, 1);
+  EXPECT_EQ(found->feature, 1);
 }
 
 TEST(Normaliser, GivesSameBitsOnAnyThreads) {

@@ -37,6 +37,12 @@ LoadedModel model_of(const NetworkShape& shape, int members, Normalisation kind,
   return model;
 }
 
+LoadedModel additive_model(int members, Normalisation kind, bool drop_a_feature) {
+  LoadedModel model = model_of(linear_shape(drop_a_feature ? 12 : 16), members, kind, drop_a_feature);
+  model.normaliser.cosines = 3;
+  return model;
+}
+
 /// Negative, tiny and constant values.
 std::vector<float> raw_docs(std::int64_t docs) {
   RngStream rng(test_key(7), 0);
@@ -54,7 +60,8 @@ torch::jit::Module loaded(const LoadedModel& model, torch::jit::ExtraFilesMap& e
 }
 
 /// Both sides compute in double from the same floats, in orders of their own: a few roundings of 1.1e-16 in
-/// each of at most 6 sums of at most 6 terms.
+/// each of at most 6 sums of at most 6 terms, or one of 16. Cosines that differ by 5e-15 are the same
+/// floats, but for those near 0.
 constexpr double kTolerance = 1e-13;
 
 void expect_scores_of_the_program(const LoadedModel& model, std::int64_t docs) {
@@ -93,7 +100,19 @@ TEST(TorchScript, GivesTheProgramsScoresForEveryModelAndNormalisation) {
   }
 }
 
+TEST(TorchScript, GivesTheProgramsScoresForAdditiveModels) {
+  for (const bool drop : {false, true}) {
+    for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax,
+                                     Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+      SCOPED_TRACE(fmt::format("normalisation {}, dropped {}", name_of(kind), drop));
+      for (const std::int64_t docs : {0, 1, 7})
+        expect_scores_of_the_program(additive_model(1, kind, drop), docs);
+    }
+  }
+}
+
 TEST(TorchScript, TakesTheMeanOfAnEnsemble) {
+  expect_scores_of_the_program(additive_model(2, Normalisation::kZscore, true), 5);
   expect_scores_of_the_program(model_of(ntk_shape(4, 6, 2), 3, Normalisation::kQueryMinmax, false), 5);
   expect_scores_of_the_program(model_of(linear_shape(4), 2, Normalisation::kNone, false), 1);
 }
@@ -104,8 +123,9 @@ TEST(TorchScript, ScoresNoDocuments) {
 }
 
 TEST(TorchScript, ParametersHaveTheNamesOfModelFiles) {
-  for (const int members : {1, 2}) {
-    const LoadedModel model = model_of(standard_shape(4, 5, 2), members, Normalisation::kZscore, false);
+  for (const LoadedModel& model : {model_of(standard_shape(4, 5, 2), 1, Normalisation::kZscore, false),
+                                   model_of(standard_shape(4, 5, 2), 2, Normalisation::kZscore, false),
+                                   additive_model(1, Normalisation::kZscore, false)}) {
     torch::jit::ExtraFilesMap extra;
     const torch::jit::Module module = loaded(model, extra);
     std::vector<std::string> names;

@@ -1,0 +1,31 @@
+#include "jobs/start_model.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/online/model_bytes.h"
+#include "tests/jobs/settings/configuration_text.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+TEST(StartModelTest, NoRankerStartsFromAnAdditiveModel) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "model.safetensors").string();
+  write_file_atomically(file, model_bytes(additive_tensors(std::vector<float>(8)), {}));
+  for (const std::string kind : {"ranknet", "pdgd", "olranknet"}) {
+    EXPECT_EQ(message_of<InvalidArgument>([&] {
+                from_text(fmt::format("[[ranker]]\nkind = \"{}\"\nstart_from = \"{}\"\n", kind, file));
+              }),
+              file +
+                  " holds an additive model, from which no ranker starts: choose a linear model or a "
+                  "network.");
+  }
+}
+
+}  // namespace
+}  // namespace olrank

@@ -17,7 +17,9 @@ const Schema& ExplorationSettings::schema() {
           .field("c2", &S::c2, "second coefficient of the theoretical α_t")
           .symbol("c₂")
           .at_least(0)
-          .field("delta", &S::delta, "failure probability of the theoretical α_t")
+          .field("delta", &S::delta,
+                 "failure probability of the theoretical α_t; of clickgp: an order is certain at "
+                 "probability 1 − delta")
           .symbol("δ")
           .above(0)
           .at_most(1)

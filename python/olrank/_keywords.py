@@ -62,6 +62,9 @@ class RankerSettings(TypedDict, total=False):
     fair: Literal["none", "fairexp", "fairco"]
     template_search: Literal["fairswap", "exact"]
     fair_gain: float
+    terms: Literal["linear", "additive"]
+    memory_limit: float
+    forget: float
 
 
 class TrainSettings(TypedDict, total=False):

@@ -65,7 +65,10 @@ TEST_F(ModelFileTest, EveryRankerReadsBack) {
       std::vector<float> read;
       for (const auto& theta : loaded.members) read.insert(read.end(), theta.begin(), theta.end());
       EXPECT_EQ(read, flat) << name;
-      if (!loaded.is_additive()) EXPECT_EQ(loaded.shape, network_shape(settings.network, 5)) << name;
+      EXPECT_EQ(loaded.is_additive(), kind == RankerKind::kClickGp) << name;
+      if (!loaded.is_additive()) {
+        EXPECT_EQ(loaded.shape, network_shape(settings.network, 5)) << name;
+      }
       EXPECT_EQ(loaded.is_linear(), settings.network.network == NetworkForm::kLinear) << name;
       EXPECT_EQ(loaded.metadata, ModelMetadata(model.architecture)) << name;
     }

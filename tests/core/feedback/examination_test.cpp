@@ -79,13 +79,15 @@ TEST(ExaminationTest, IsWhatAllStopPointsSay) {
 }
 
 TEST(ExaminationTest, FindsHowUsersRead) {
-  // After a click nine of ten users stop; all others read on, and look at every second document of rank 3.
+  // After a click nine of ten users stop; all others read on, and look at every second document
+  // of rank 3.
   constexpr double kGoesOnAfterClick = 0.1;
   constexpr double kLooks = 0.5;
   Examination habits;
   RngStream draws(make_key({.seed = 4, .purpose = Purpose::kProbe}), 0);
   Examination::Reading reading;
-  const std::vector<double> attraction(4, 0.3);
+  // What a document without a click says of a look depends on how much it attracts.
+  const std::vector<double> attraction = {0.3, 0.3, 0.9, 0.3};
   for (int list = 0; list < 20'000; ++list) {
     std::vector<std::uint8_t> clicks(4, 0);
     for (std::size_t rank = 0; rank < 4; ++rank) {

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/fair/fair_control.h"
 #include "core/text/byte_size.h"
+#include "core/text/counted.h"
 #include "models/model_file.h"
 #include "models/score_order.h"
 
@@ -218,9 +219,10 @@ ClickGp::ClickGp(const RankerSettings& settings, std::int64_t features, const Tr
   const double limit = settings.click.memory_limit * 1e6;
   if (limit > 0.0 && limit < least) {
     throw InvalidArgument(fmt::format(
-        "Ranker '{}' has memory_limit = {} MB, but one query with {} documents of {} features takes {}: "
+        "Ranker '{}' has memory_limit = {} MB, but one query with {} of {} takes {}: "
         "give it more, or 0 for no limit.",
-        settings.name, settings.click.memory_limit, cutoff, features, readable_bytes(least)));
+        settings.name, settings.click.memory_limit, counted(cutoff, "document"),
+        counted(features, "feature"), readable_bytes(least)));
   }
 }
 

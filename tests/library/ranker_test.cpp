@@ -168,7 +168,7 @@ TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
             "features must be at least 1, not 0.");
   const std::string unknown_kind =
       message_of<InvalidArgument>([] { Ranker ranker({.kind = "pairank", .features = 2}); });
-  EXPECT_EQ(unknown_kind.find("kind must be pairrank, "), 0U) << unknown_kind;
+  EXPECT_EQ(unknown_kind.find("kind must be clickgp, pairrank, "), 0U) << unknown_kind;
   EXPECT_NE(unknown_kind.find("not 'pairank'. Did you mean 'pairrank'?"), std::string::npos)
       << unknown_kind;
   const std::string unknown_key = message_of<InvalidArgument>([] {

@@ -218,11 +218,11 @@ ClickGp::ClickGp(const RankerSettings& settings, std::int64_t features, const Tr
   const auto least = clickgp_bytes(settings, features, static_cast<double>(cutoff), 1.0);
   const double limit = settings.click.memory_limit * 1e6;
   if (limit > 0.0 && limit < least) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has memory_limit = {} MB, but one query with {} of {} takes {}: "
-        "give it more, or 0 for no limit.",
-        settings.name, settings.click.memory_limit, counted(cutoff, "document"),
-        counted(features, "feature"), readable_bytes(least)));
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' has memory_limit = {} MB, but one query with {} of {} takes {}: "
+                    "give it more, or 0 for no limit.",
+                    settings.name, settings.click.memory_limit, counted(cutoff, "document"),
+                    counted(features, "feature"), readable_bytes(least)));
   }
 }
 

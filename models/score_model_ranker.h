@@ -28,6 +28,10 @@ class ScoreModelRanker : public OnlineRanker {
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
 
+  /// Throws InvalidArgument if clicks and list differ in length, or if a document is out of range or shown
+  /// twice.
+  static void check(const Feedback& feedback, Scratch& scratch);
+
  protected:
   /// `first_theta` are the parameters before anything is learned; all zero when empty.
   ScoreModelRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
@@ -55,10 +59,6 @@ class ScoreModelRanker : public OnlineRanker {
   void move_along(std::span<const double> direction);
   void set_theta(std::span<const float> theta);
   void end_round() { ++rounds_learned_; }
-
-  /// Throws InvalidArgument if clicks and list differ in length, or if a document is out of range or shown
-  /// twice.
-  static void check(const Feedback& feedback, Scratch& scratch);
 
  private:
   std::shared_ptr<const ScoreModel> model_;

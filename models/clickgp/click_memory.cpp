@@ -8,7 +8,8 @@
 namespace olrank {
 namespace {
 
-/// Whether nobody else has the object. Another holder that has just left is seen to have left.
+/// Whether this is the only holder of the object. What other threads did with it before they let go is
+/// visible then.
 template <class T>
 bool is_own(const std::shared_ptr<T>& object) {
   if (object.use_count() != 1) return false;

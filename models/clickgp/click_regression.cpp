@@ -18,6 +18,14 @@ constexpr int kSiteSteps = 4;
 constexpr double kLeastSiteStep = 1e-4;
 constexpr int kPassSteps = 5;
 
+void keep(const ClickSite& found, KnownQuery::Site& site) {
+  site.departure.assign(found.departure.begin(), found.departure.end());
+  site.curvature.assign(found.curvature.begin(), found.curvature.end());
+  site.evidence.assign(found.evidence.begin(), found.evidence.end());
+  site.query_departure = found.site.query_departure;
+  site.coupling = found.site.coupling;
+}
+
 }  // namespace
 
 double block_precision(double known, double squares, double first) {
@@ -101,11 +109,7 @@ void ClickRegression::put_in(KnownQuery& known) {
   KnownQuery::Site& site = known.sites[number_];
   ClickSite found;
   belief_.find_site(known, number_, 1.0, kSiteSteps, kLeastSiteStep, found);
-  site.departure.assign(found.departure.begin(), found.departure.end());
-  site.curvature.assign(found.curvature.begin(), found.curvature.end());
-  site.evidence.assign(found.evidence.begin(), found.evidence.end());
-  site.query_departure = found.site.query_departure;
-  site.coupling = found.site.coupling;
+  keep(found, site);
   add_part(found.rows, site.curvature, site.evidence, site.coupling, 1.0);
 }
 
@@ -230,11 +234,7 @@ void ClickRegression::add_chunk(ExecutionContext& context, std::span<const Click
       KnownQuery& known = *queries[q].known;
       KnownQuery::Site& site = known.sites[number_];
       belief_.find_site(known, number_, 1.0, kPassSteps, 0.0, found);
-      site.departure.assign(found.departure.begin(), found.departure.end());
-      site.curvature.assign(found.curvature.begin(), found.curvature.end());
-      site.evidence.assign(found.evidence.begin(), found.evidence.end());
-      site.query_departure = found.site.query_departure;
-      site.coupling = found.site.coupling;
+      keep(found, site);
       double* pull = pulls.data() + q * width;
       SiteSums& sum = sums[q];
       for (std::size_t doc = 0; doc < known.docs.size(); ++doc) {

@@ -33,7 +33,6 @@ class ClickRegression {
   ClickRegression(const ClickFeatures& features, const ClickSchedule& schedule, std::size_t number);
 
   const ClickBelief& belief() const { return belief_; }
-  const Examination& examination() const { return examination_; }
 
   /// Documents of a query that is new, by which the first precisions of θ are scaled.
   void see_documents(std::span<const double> rows);

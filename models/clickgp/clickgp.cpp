@@ -13,6 +13,7 @@
 #include "core/text/byte_size.h"
 #include "core/text/counted.h"
 #include "models/model_file.h"
+#include "models/score_model_ranker.h"
 #include "models/score_order.h"
 
 namespace olrank {
@@ -245,25 +246,6 @@ RankedList ClickGp::rank(RoundContext& context, const QueryDocs& query, std::uin
   return ranking_.make(context.execution, state_, round, query.fair, true);
 }
 
-void ClickGp::check(const Feedback& feedback) const {
-  const std::int64_t docs = feedback.query.docs();
-  if (feedback.shown.size() != feedback.clicks.size()) {
-    throw InvalidArgument(
-        fmt::format("Round {} shows {} documents but has clicks for {}: give 0 or 1 for "
-                    "each document shown.",
-                    feedback.round, feedback.shown.size(), feedback.clicks.size()));
-  }
-  std::vector<bool> seen(docs);
-  for (const std::int32_t doc : feedback.shown) {
-    if (doc < 0 || doc >= docs || seen[doc]) {
-      throw InvalidArgument(fmt::format(
-          "Round {} shows document {} of query {}, which has documents 0 to {}, or shows it twice.",
-          feedback.round, doc, feedback.query.query, docs - 1));
-    }
-    seen[doc] = true;
-  }
-}
-
 void ClickGp::remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback) {
   const auto place_in_memory = [&](std::int32_t doc) {
     const std::int64_t name = identity.is_known() ? identity.docs[doc] : doc;
@@ -289,7 +271,7 @@ void ClickGp::remember(KnownQuery& known, const QueryIdentity& identity, const F
 }
 
 LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
-  check(feedback);
+  ScoreModelRanker::check(feedback, context.execution.scratch());
   const auto measured = context.clock.measure("train");
   const NamedQuery named(feedback.query);
   const QueryIdentity& identity = named.identity;

@@ -31,8 +31,8 @@ class ClickRanking {
 
   /// Finds what each belief says of the documents.
   void look(const ClickState& state, FeatureMatrix docs, const QueryIdentity& identity);
-  /// The list to show, and which orders are certain: those of the shown documents, or of all where the list
-  /// has to be fair or `all_orders` is set. `explore` adds a draw from the posterior to the scores.
+  /// The list to show, and which orders are certain: those of the shown documents, or of all where
+  /// fairness decides between orders. `explore` adds a draw from the posterior to the scores.
   RankedList make(ExecutionContext& context, const ClickState& state, std::uint32_t round,
                   const FairRound* fair, bool explore);
 
@@ -95,7 +95,6 @@ class ClickGp : public OnlineRanker {
   void load(StateReader& state) override;
 
  private:
-  void check(const Feedback& feedback) const;
   void remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback);
   void keep_within_limit();
   void update_weights();

@@ -20,7 +20,7 @@ void solve_site(const Departures& departures, const SiteEvidence& evidence, int 
   std::vector<double> fitted(docs);
   for (std::size_t doc = 0; doc < docs; ++doc)
     fitted[doc] = model[doc] + site.departure[doc] + site.query_departure;
-  // Holds ε until v can be told.
+  // Each step writes ε here first and then makes v of it.
   const std::span<double> slope = site.evidence;
   for (int step = 0; step < steps; ++step) {
     site.curvature_sum = 0.0;

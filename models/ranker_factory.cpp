@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/math/cosine.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
+#include "core/text/counted.h"
 #include "models/external_adapter.h"
 #include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
@@ -12,6 +14,18 @@
 
 namespace olrank {
 namespace {
+
+/// A click model adds to the score of a linear or additive model.
+void check_click_start(const RankerSettings& settings, std::int64_t features,
+                       std::span<const std::vector<float>> first_thetas) {
+  const auto linear = static_cast<std::size_t>(features);
+  const std::size_t weights = first_thetas.size() == 1 ? first_thetas.front().size() : 0;
+  if (weights == linear || weights == linear * (1 + HigherCosines::kTerms)) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' starts from a linear or additive model of {}, but the model has other weights: choose "
+      "another model, or kind = \"olranknet\" for a network.",
+      settings.name, counted(features, "feature")));
+}
 
 void check_start(const RankerKindRow& row, const RankerSettings& settings, std::int64_t features,
                  std::span<const std::vector<float>> first_thetas) {
@@ -29,6 +43,7 @@ void check_start(const RankerKindRow& row, const RankerSettings& settings, std::
                     settings.name));
   }
   const auto members = static_cast<std::size_t>(row.is_ensemble() ? settings.posterior.members : 1);
+  if (row.training == Training::kPosterior) return check_click_start(settings, features, first_thetas);
   const auto parameters = static_cast<std::size_t>(model_size(settings.network, features).parameters());
   for (const auto& theta : first_thetas) {
     if (first_thetas.size() == members && theta.size() == parameters) continue;

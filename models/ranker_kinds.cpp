@@ -30,6 +30,7 @@ constexpr std::array kRows = {
                   .forms = ModelForms::kLinear,
                   .evidence = OrderEvidence::kProbabilities,
                   .training = Training::kPosterior,
+                  .starts_from_model = true,
                   .set_defaults = set_clickgp_defaults,
                   .plan = plan_clickgp,
                   .make = make_clickgp},

@@ -53,7 +53,7 @@ enum class BanditUse { kNone, kEpsilon, kDuels };
 
 /// What a kind's defaults depend on. The candidates of mgd depend on how they share a list.
 struct DefaultsContext {
-  ProtocolName protocol = ProtocolName::kPaper;
+  ProtocolName protocol = ProtocolName::kRecommended;
   Interleaving interleaving = Interleaving::kTeamDraft;
 };
 

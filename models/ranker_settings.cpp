@@ -18,6 +18,10 @@ void set_reference_defaults(RankerSettings& ranker) {
 
 }  // namespace
 
+RankerKind RankerSettings::default_kind(ProtocolName protocol) {
+  return protocol == ProtocolName::kRecommended ? RankerKind::kClickGp : RankerKind::kOlRankNet;
+}
+
 RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, Interleaving interleaving) {
   RankerSettings ranker;
   ranker.kind = kind;

@@ -15,6 +15,7 @@ constexpr double kFirstConstant = -0.5;
 
 ClickBelief::ClickBelief(const ClickFeatures& features) : features_(features), theta_(features.columns()) {
   theta_.front() = kFirstConstant;
+  if (features.start() != nullptr) theta_.back() = 1.0;  // the start model's order
 }
 
 void ClickBelief::solve(std::shared_ptr<AlignedVector<double>> precision,
@@ -63,19 +64,16 @@ void ClickBelief::find_site(const KnownQuery& known, std::size_t model, double f
   solve_site(departures_, {examined, clicks, found.model}, steps, least_step, found.site);
 }
 
-void ClickBelief::look(std::span<const float> scaled, std::span<const float> means, const KnownQuery* known,
-                       std::size_t model, std::span<const std::int32_t> places, double faded,
-                       ClickView& view) const {
+void ClickBelief::look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places,
+                       double faded, ClickView& view) const {
   const std::size_t docs = places.size();
   const std::int64_t width = columns();
-  view.rows.resize(docs * width);
   view.scores.resize(docs);
   view.curvature.assign(docs, 0.0);
   view.pull.assign(width, 0.0);
   view.coupling = 0.0;
   view.query_departure = 0.0;
   view.departures.clear();
-  features_.expand(scaled, means, view.rows);
   score_rows(view.rows, view.scores);
   if (known == nullptr) return;
   constexpr int kSteps = 2;

@@ -58,10 +58,10 @@ class ClickBelief {
   void find_site(const KnownQuery& known, std::size_t model, double faded, int steps, double least_step,
                  ClickSite& found) const;
 
-  /// `scaled` and `means` are of the documents at hand, `places` theirs in the memory, −1 where it has
-  /// none.
-  void look(std::span<const float> scaled, std::span<const float> means, const KnownQuery* known,
-            std::size_t model, std::span<const std::int32_t> places, double faded, ClickView& view) const;
+  /// Finds the rest of a view whose rows are there. `places` are those of its documents in the memory, −1
+  /// where it has none.
+  void look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places, double faded,
+            ClickView& view) const;
 
   /// Adds to the scores a draw from the posterior of all documents' scores, `scale` times as wide.
   void sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,

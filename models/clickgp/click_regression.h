@@ -42,13 +42,21 @@ class ClickRegression {
   void read_list(const ClickView& view, std::span<const std::int32_t> shown,
                  std::span<const std::uint8_t> clicks, Examination::Reading& reading);
 
-  /// A query's part in precision and evidence: before its documents change, and after.
-  void take_out(const KnownQuery& known);
-  void put_in(KnownQuery& known);
+  /// A query's part in precision and evidence.
+  struct Part {
+    AlignedVector<double> rows;
+    std::vector<double> curvature;
+    std::vector<double> evidence;
+    double coupling = 0.0;
+  };
+  Part part_of(const KnownQuery& known) const;
+  /// Finds the site of a query whose documents have changed, and puts its part in the place of the one
+  /// before.
+  void replace(ExecutionContext& context, const Part& before, KnownQuery& known);
   /// The queries are forgotten, and their parts stay.
-  void retire(std::span<const KnownQuery* const> queries, std::uint64_t learned);
+  void retire(ExecutionContext& context, std::span<const KnownQuery* const> queries, std::uint64_t learned);
 
-  /// After the part of a list has been put in, as list number `learned`.
+  /// After the part of a list has been replaced, as list number `learned`.
   void follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   /// Brings what was learned of examination a step back to its start.
   void forget(double share);
@@ -62,6 +70,7 @@ class ClickRegression {
     std::int64_t begin = 0;
     std::int64_t end = 0;
     double width = 1.0;      // of the first precision, as a multiple of the mean square
+    bool is_start = false;   // the start model's score, which is expected to spread as far as clicks do
     double squares = 0.0;    // Σ ‖φ_B‖² of the documents seen
     double precision = 1.0;  // λ_B
   };
@@ -74,8 +83,11 @@ class ClickRegression {
   };
 
   double first_precision(const Block& block) const;
-  void add_part(std::span<const double> rows, std::span<const double> curvature,
-                std::span<const double> evidence, double coupling, double sign);
+  /// The mean of the prior.
+  double expected(const Block& block) const;
+  /// Adds a part and takes out another one.
+  void add_change(ExecutionContext& context, const Part& before, const Part& after,
+                  AlignedVector<double>& precision, AlignedVector<double>& evidence) const;
   void solve();
   void refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   SiteSums find_all_sites(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);

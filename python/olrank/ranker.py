@@ -36,12 +36,12 @@ class Ranker:
 
     def __init__(
         self,
-        kind: str = "olranknet",
+        kind: str = "clickgp",
         *,
         features: int,
         cutoff: int = 10,
         seed: int = 1,
-        protocol: str = "paper",
+        protocol: str = "recommended",
         normalise: str = "query-minmax",
         fold: int = 0,
         user: str = "",

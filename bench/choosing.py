@@ -10,12 +10,14 @@ import json
 import pathlib
 import statistics
 
+import papers
 import tables
 
 FILES = pathlib.Path("docs/evidence/choosing")
 DATA = {"mq2008": "MQ2008, five folds", "clueweb09": "ClueWeb09, five folds", "mslr-sample": "MSLR, 90 queries",
         "mslr-like": "generated, nonlinear, many repeats", "yahoo-like": "generated like Yahoo, many repeats",
-        "mslr-like-few-repeats": "generated, linear, few repeats", "raw": "generated, raw heavy tails", "changing": "MQ2008, changing users"}
+        "mslr-like-few-repeats": "generated, linear, few repeats", "raw": "generated, raw heavy tails", "changing": "MQ2008, changing users", "cost": ""}
+APART = ("changing", "cost")  # data without rows in the tables of quality
 RECOMMENDED = "clickgp"
 EARLY_ROUND = 100
 CHANGE_ROUND, RECOVERED_BY = 1000, 500
@@ -73,7 +75,7 @@ def cells():
     """(data, user) and the trials of each ranker there, by fold and seed."""
     for name in DATA:
         found = read(name)
-        if found is None or name == "changing":
+        if found is None or name in APART:
             continue
         by_user = {}
         for trial in found["trials"]:
@@ -82,19 +84,9 @@ def cells():
             yield name, user, rankers
 
 
-def half_width(values):
-    point = tables.T_97_5[max(count for count in tables.T_97_5 if count <= len(values))]
-    return point * statistics.stdev(values) / len(values) ** 0.5
-
-
-def short(value, digits, sign=False):
-    text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
-    return (text.replace("0.", ".", 1) if abs(value) < 1 and digits > 0 else text).replace("-", "−")
-
-
 def difference_of(rankers, other, figure):
     pairs = [trial[figure] - rankers[other][key][figure] for key, trial in rankers[RECOMMENDED].items() if key in rankers[other]]
-    return statistics.fmean(pairs), half_width(pairs)
+    return statistics.fmean(pairs), papers.half_width(pairs)
 
 
 def quality_table(figure, digits):
@@ -112,8 +104,8 @@ def quality_table(figure, digits):
                 continue
             mean, half = difference_of(rankers, other, figure)
             mark = "**" if mean - half > 0 else "" if mean + half >= 0 else "_"
-            fields.append(f"{mark}{short(mean, digits, True)} ± {short(half, digits)}{mark}")
-        rows.append([DATA[data], user, str(len(own)), short(chance, digits), f"{short(statistics.fmean(own), digits)} ± {short(half_width(own), digits)}",
+            fields.append(f"{mark}{papers.number(mean, digits, sign=True)} ± {papers.number(half, digits)}{mark}")
+        rows.append([DATA[data], user, str(len(own)), papers.number(chance, digits), f"{papers.number(statistics.fmean(own), digits)} ± {papers.number(papers.half_width(own), digits)}",
                      *fields])
     return tables.markdown(["data", "user", "trials", "random", RECOMMENDED, *(f"− {other}" for other in others)], rows)
 
@@ -141,15 +133,14 @@ def certainty_table():
 
 
 def cost_table():
-    """Milliseconds a round."""
-    rankers = list(dict.fromkeys(ranker for _, _, found in cells() for ranker in found))
-    by_data = {}
-    for data, _, found in cells():
-        for ranker, trials in found.items():
-            by_data.setdefault(data, {}).setdefault(ranker, []).extend(trial["ms"] for trial in trials.values())
-    rows = [[DATA[data], *(f"{statistics.median(found[ranker]):.2f}" if ranker in found else "–" for ranker in rankers)]
-            for data, found in by_data.items()]
-    return tables.markdown(["data", *rankers], rows)
+    """Milliseconds a round: the median of the trials, and over that of pairrank."""
+    by_ranker = {}
+    for trial in read("cost")["trials"]:
+        by_ranker.setdefault(trial["ranker"], []).append(trial["ms"])
+    unit = statistics.median(by_ranker["pairrank"])
+    rows = [[f"`{ranker}`", f"{statistics.median(found):.2f}", f"{statistics.median(found) / unit:.2f}"]
+            for ranker, found in by_ranker.items()]
+    return tables.markdown(["ranker", "ms", "over `pairrank`"], rows)
 
 
 def changing_table():
@@ -164,7 +155,7 @@ def changing_table():
         fields = []
         for begin, end in spans:
             values = [(lists[end] - lists[begin]) / (end - begin) for lists in trials]
-            fields.append(f"{short(statistics.fmean(values), 3)} ± {short(half_width(values), 3)}")
+            fields.append(f"{papers.number(statistics.fmean(values), 3)} ± {papers.number(papers.half_width(values), 3)}")
         rows.append([user, f"`{ranker}`", *fields])
     return tables.markdown(["user", "ranker", *(f"rounds {begin + 1:,}–{end:,}" for begin, end in spans)], rows)
 

@@ -43,6 +43,12 @@ double block_precision(double known, double squares, double first) {
   return (known + kPrior) / (squares + kPrior / first);
 }
 
+double departure_variance(double squares, double known, double prior) {
+  constexpr double kLeast = 1e-3;
+  constexpr double kMost = 10.0;
+  return std::clamp((squares + 0.5 * prior) / (known + prior), kLeast, kMost);
+}
+
 ClickRegression::ClickRegression(const ClickFeatures& features, const ClickSchedule& schedule,
                                  std::size_t number)
     : belief_(features),
@@ -94,36 +100,35 @@ void ClickRegression::read_list(const ClickView& view, std::span<const std::int3
   examination_.learn(attraction, clicks, reading);
 }
 
-ClickRegression::Part ClickRegression::part_of(const KnownQuery& known) const {
-  Part part;
-  if (known.docs.empty()) return part;
+ClickRegression::Part ClickRegression::part_of(const KnownQuery& known, AlignedVector<double> rows) const {
   const KnownQuery::Site& site = known.sites[number_];
-  part.rows.resize(known.docs.size() * belief_.columns());
-  belief_.features().expand(known.scaled, known.means, part.rows);
+  Part part;
+  part.rows = std::move(rows);
   part.curvature = site.curvature;
   part.evidence = site.evidence;
   part.coupling = site.coupling;
   return part;
 }
 
-void ClickRegression::replace(ExecutionContext& context, const Part& before, KnownQuery& known) {
+void ClickRegression::replace(ExecutionContext& context, const Part& before, bool same_rows,
+                              KnownQuery& known) {
   KnownQuery::Site& site = known.sites[number_];
   ClickSite found;
+  if (same_rows) found.rows = before.rows;
   belief_.find_site(known, number_, 1.0, kSiteSteps, kLeastSiteStep, found);
   keep(found, site);
   add_change(context, before, {std::move(found.rows), site.curvature, site.evidence, site.coupling},
-             precision_, evidence_);
+             same_rows, precision_, evidence_);
 }
 
 void ClickRegression::add_change(ExecutionContext& context, const Part& before, const Part& after,
-                                 AlignedVector<double>& precision, AlignedVector<double>& evidence) const {
+                                 bool same_rows, AlignedVector<double>& precision,
+                                 AlignedVector<double>& evidence) const {
   const std::int64_t width = belief_.columns();
-  // Documents that look as before count once, with the difference.
-  const bool alike = before.rows.size() <= after.rows.size() &&
-                     std::equal(before.rows.begin(), before.rows.end(), after.rows.begin());
   const std::size_t docs_before = before.curvature.size();
   const std::size_t docs_after = after.curvature.size();
-  const std::size_t docs = alike ? docs_after : docs_before + docs_after;
+  // Documents that look as before count once, with the difference.
+  const std::size_t docs = same_rows ? docs_after : docs_before + docs_after;
   AlignedVector<double> rows((docs + 2) * width);  // φ, and Σ h φ before and after
   AlignedVector<double> weighted(rows.size());
   std::vector<double> weights(docs + 2);
@@ -140,7 +145,7 @@ void ClickRegression::add_change(ExecutionContext& context, const Part& before, 
     weights[pull_row] = -sign * part.coupling;
   };
   put(before, -1.0, 0, docs);
-  put(after, 1.0, alike ? 0 : docs_before, docs + 1);
+  put(after, 1.0, same_rows ? 0 : docs_before, docs + 1);
   for (std::size_t row = 0; row < docs + 2; ++row) {
     const auto begin = static_cast<std::int64_t>(row) * width;
     for (std::int64_t c = begin; c < begin + width; ++c) weighted[c] = weights[row] * rows[c];
@@ -158,8 +163,11 @@ void ClickRegression::retire(ExecutionContext& context, std::span<const KnownQue
     retired_evidence_.resize(evidence_.size());
     retired_at_ = learned;
   }
-  for (const KnownQuery* known : queries)
-    add_change(context, {}, part_of(*known), retired_precision_, retired_evidence_);
+  for (const KnownQuery* known : queries) {
+    AlignedVector<double> rows(known->docs.size() * belief_.columns());
+    belief_.features().expand(known->scaled, known->means, rows);
+    add_change(context, {}, part_of(*known, std::move(rows)), false, retired_precision_, retired_evidence_);
+  }
 }
 
 void ClickRegression::solve() {
@@ -266,9 +274,9 @@ void ClickRegression::add_chunk(ExecutionContext& context, std::span<const Click
   AlignedVector<double> evidence(docs);                      // (v + M m) / √h
   const Departures departures = belief_.departures();
   context.for_blocks(std::ssize(queries), 8, [&](std::int64_t begin, std::int64_t end, int) {
-    ClickSite found;
     for (std::int64_t q = begin; q < end; ++q) {
       KnownQuery& known = *queries[q].known;
+      ClickSite found;
       KnownQuery::Site& site = known.sites[number_];
       belief_.find_site(known, number_, 1.0, kPassSteps, 0.0, found);
       keep(found, site);
@@ -315,11 +323,10 @@ void ClickRegression::set_hyperparameters(const SiteSums& sums) {
     block.precision = block_precision(known, squares, first_precision(block));
   }
   has_evidence_ = true;
-  constexpr double kLeast = 1e-3;
-  constexpr double kMost = 10.0;
-  belief_.set_departures(
-      {std::clamp((sums.document_squares + 10.0) / (sums.document_known + 20.0), kLeast, kMost),
-       std::clamp((sums.query_squares + 5.0) / (sums.query_known + 10.0), kLeast, kMost)});
+  constexpr double kDocumentPrior = 20.0;
+  constexpr double kQueryPrior = 10.0;
+  belief_.set_departures({departure_variance(sums.document_squares, sums.document_known, kDocumentPrior),
+                          departure_variance(sums.query_squares, sums.query_known, kQueryPrior)});
 }
 
 std::string ClickRegression::prefix() const {

@@ -25,6 +25,10 @@ struct ClickSchedule {
 /// directions and ‖θ_B‖².
 double block_precision(double known, double squares, double first);
 
+/// σ² or τ² by the same rule with a prior of weight `prior` around ½: Σu² or Σb², and how many of them are
+/// known.
+double departure_variance(double squares, double known, double prior);
+
 /// One click model that learns: a Gaussian belief about θ from the sites of all queries, whose
 /// hyperparameters follow from the evidence. Precision and evidence of θ follow each changed site; at
 /// geometric times every site is found again.
@@ -49,10 +53,10 @@ class ClickRegression {
     std::vector<double> evidence;
     double coupling = 0.0;
   };
-  Part part_of(const KnownQuery& known) const;
+  Part part_of(const KnownQuery& known, AlignedVector<double> rows) const;
   /// Finds the site of a query whose documents have changed, and puts its part in the place of the one
-  /// before.
-  void replace(ExecutionContext& context, const Part& before, KnownQuery& known);
+  /// before. `same_rows`: those of the documents before are as they were.
+  void replace(ExecutionContext& context, const Part& before, bool same_rows, KnownQuery& known);
   /// The queries are forgotten, and their parts stay.
   void retire(ExecutionContext& context, std::span<const KnownQuery* const> queries, std::uint64_t learned);
 
@@ -86,7 +90,7 @@ class ClickRegression {
   /// The mean of the prior.
   double expected(const Block& block) const;
   /// Adds a part and takes out another one.
-  void add_change(ExecutionContext& context, const Part& before, const Part& after,
+  void add_change(ExecutionContext& context, const Part& before, const Part& after, bool same_rows,
                   AlignedVector<double>& precision, AlignedVector<double>& evidence) const;
   void solve();
   void refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);

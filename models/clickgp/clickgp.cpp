@@ -344,16 +344,21 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
       models_[model].see_documents(ranking_.views()[model].rows);
   }
   known.fade_to(state_.learned, state_.half_life);
-  std::vector<ClickRegression::Part> before;
-  for (const ClickRegression& model : models_) before.push_back(model.part_of(known));
+  std::vector<ClickRegression::Part> before(models_.size());
+  for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model)
+    before[model] = models_[model].part_of(known, ranking_.views()[model].known);
   for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model) {
     known.sites[model].departure = ranking_.views()[model].departures;
     known.sites[model].query_departure = ranking_.views()[model].query_departure;
   }
+  const std::vector<float> scaled_before = known.scaled;
+  const std::vector<float> means_before = known.means;
   remember(known, identity, feedback);
+  const bool same_rows = known.means == means_before &&
+                         std::equal(scaled_before.begin(), scaled_before.end(), known.scaled.begin());
   known.learned_at = state_.learned;
   for (std::size_t model = 0; model < models_.size(); ++model)
-    models_[model].replace(context.execution, before[model], known);
+    models_[model].replace(context.execution, before[model], same_rows, known);
   if (identity.is_known()) {
     memory_bytes_ += known.bytes() - bytes_before;
     keep_within_limit(context.execution);

@@ -29,7 +29,7 @@ RankerSettings settings_of(const std::string& name) {
   if (has("lambda")) kind = RankerKind::kOlLambdaRank;
   if (has("pdgd")) kind = RankerKind::kPdgd;
   if (has("epsilon")) kind = RankerKind::kRankNet;
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = name;
   settings.network.width = 6;
   settings.trainer.steps = std::min<std::int64_t>(settings.trainer.steps, 5);
@@ -158,8 +158,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FrozenRankerTest,
                          [](const auto& info) { return info.param; });
 
 TEST(FrozenRanker, IsNullWhenListsBelongToTheirRound) {
-  const auto ranker = make_ranker(RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kPaper), 5,
-                                  TrialKeys{}, kListCutoff);
+  const auto ranker = make_ranker(RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kRecommended),
+                                  5, TrialKeys{}, kListCutoff);
   EXPECT_EQ(ranker->freeze(), nullptr);
 }
 

@@ -18,7 +18,7 @@ const LabelledWorld& taught_world() {
 }
 
 RankerSettings small_settings(RankerKind kind) {
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = name_of(kind);
   settings.network.width = 4;
   settings.trainer.steps = 3;

@@ -34,8 +34,9 @@ RankerSettings ranker_settings(const std::string& name) {
                                                           {"ranknet", RankerKind::kRankNet}};
   const RankerKind kind = kinds.at(name);
   const bool reference = name == "pairrank_reference";
-  RankerSettings made = RankerSettings::defaults(
-      kind, reference ? ProtocolName::kReference : ProtocolName::kPaper, Interleaving::kProbabilistic);
+  RankerSettings made =
+      RankerSettings::defaults(kind, reference ? ProtocolName::kReference : ProtocolName::kRecommended,
+                               Interleaving::kProbabilistic);
   made.name = name;
   made.bandit.interleaving = Interleaving::kProbabilistic;
   made.network.network = NetworkForm::kLinear;
@@ -100,7 +101,7 @@ TEST(LabelTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
   const LabelledQueries labels(data().train);
   for (const RankerKind kind : {RankerKind::kLambdaRankLabels, RankerKind::kRankNetOffline}) {
     for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kMlp}) {
-      RankerSettings made = RankerSettings::defaults(kind, ProtocolName::kPaper);
+      RankerSettings made = RankerSettings::defaults(kind, ProtocolName::kRecommended);
       made.name = "labels";
       made.network.network = network;
       made.network.width = 6;

@@ -25,7 +25,7 @@ const SmallWorld& click_world() {
 }
 
 RankerSettings click_settings(ClickTerms terms = ClickTerms::kAdditive) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kClickGp, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kClickGp, ProtocolName::kRecommended);
   settings.name = "clicks";
   settings.click.terms = terms;
   return settings;
@@ -378,6 +378,40 @@ TEST(ClickGpTest, PrecisionOfABlockIsWhereItsEvidencePeaks) {
   EXPECT_NEAR((evidence(here + kStep) - evidence(here - kStep)) / (2.0 * kStep), 0.0, 1e-5);
   EXPECT_LT(evidence(here + 0.5), evidence(here));
   EXPECT_LT(evidence(here - 0.5), evidence(here));
+}
+
+/// Of one Gaussian site: y = u + b + noise of variance 1/W.
+TEST(ClickGpTest, VarianceOfDeparturesIsWhereItsEvidencePeaks) {
+  constexpr int kDocs = 12;
+  constexpr double kQueryVariance = 0.7;
+  constexpr double kWeightOfPrior = 20.0;
+  RngStream draws(make_key({.seed = 5, .purpose = Purpose::kProbe}), 1);
+  Eigen::VectorXd noise(kDocs);
+  Eigen::VectorXd y(kDocs);
+  for (int doc = 0; doc < kDocs; ++doc) {
+    noise[doc] = 0.2 + draws.uniform();
+    y[doc] = 2.5 * draws.normal();
+  }
+  const auto covariance = [&](double variance) {
+    Eigen::MatrixXd sum = (noise.array() + variance).matrix().asDiagonal();
+    sum.array() += kQueryVariance;
+    return sum;
+  };
+  // The prior's density is σ^(−n) exp(−n/(4σ²)).
+  const auto evidence = [&](double variance) {
+    const Eigen::LLT<Eigen::MatrixXd> factor(covariance(variance));
+    const double log_determinant = 2.0 * Eigen::MatrixXd(factor.matrixL()).diagonal().array().log().sum();
+    return -0.5 * (log_determinant + y.dot(factor.solve(y))) -
+           0.5 * kWeightOfPrior * (std::log(variance) + 0.5 / variance);
+  };
+  double variance = 0.5;
+  for (int step = 0; step < 500; ++step) {
+    const Eigen::MatrixXd inverse = covariance(variance).inverse();  // M of a site
+    const double squares = (variance * (inverse * y)).squaredNorm();
+    variance = departure_variance(squares, variance * inverse.trace(), kWeightOfPrior);
+  }
+  EXPECT_GT(variance, 0.55);  // the data speak
+  for (const double beside : {0.99, 1.01}) EXPECT_LT(evidence(variance * beside), evidence(variance));
 }
 
 TEST(ClickGpTest, RefusesBadInput) {

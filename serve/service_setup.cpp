@@ -283,8 +283,8 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
   const auto stored = folder.identity();
   if (!stored && !request.suffices()) {
     throw InvalidArgument(
-        fmt::format("{} contains no service yet: create one with --model FILE, or with --ranker KIND "
-                    "--features D and optional settings.",
+        fmt::format("{} contains no service yet: create one with --model FILE, or with --features D and "
+                    "optional settings.",
                     folder.path().string()));
   }
   if (!stored) return new_service(request);

@@ -33,7 +33,7 @@ class RankerSettings(TypedDict, total=False):
     delta: float
     noise_subgaussian: float
     slack: float
-    list: Literal["certain", "blocks", "blocks-certain", "greedy"]
+    list: Literal["certain", "blocks", "blocks-certain", "greedy", "sample", "ucb"]
     refine: bool
     pairs: Literal["adjacent", "matched", "expected", "all"]
     optimizer: Literal["gd", "nesterov", "adam"]

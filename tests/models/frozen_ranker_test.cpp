@@ -43,6 +43,12 @@ RankerSettings settings_of(const std::string& name) {
   if (has("theory")) settings.explore.alpha_schedule = AlphaSchedule::kTheory;
   if (has("blocks")) settings.explore.list = ListRule::kBlocks;
   if (has("refine")) settings.explore.refine = true;
+  if (has("sample")) settings.explore.list = ListRule::kSample;
+  if (has("ucb")) settings.explore.list = ListRule::kUcb;
+  if (has("inducing")) {
+    settings.posterior.covariance = Covariance::kInducing;
+    settings.posterior.budget = 40;
+  }
   if (has("epsilon")) {
     settings.bandit.exploration = SimpleExploration::kEpsilon;
     settings.bandit.epsilon = 0.3;

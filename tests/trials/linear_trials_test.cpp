@@ -28,6 +28,8 @@ RankerSettings ranker_settings(const std::string& name) {
   static const std::map<std::string, RankerKind> kinds = {{"pairrank", RankerKind::kPairRank},
                                                           {"pairrank_reference", RankerKind::kPairRank},
                                                           {"pairrank_theory", RankerKind::kPairRank},
+                                                          {"pairrank_sample", RankerKind::kPairRank},
+                                                          {"pairrank_ucb", RankerKind::kPairRank},
                                                           {"p2linrank", RankerKind::kP2LinRank},
                                                           {"pdgd", RankerKind::kPdgd},
                                                           {"dbgd", RankerKind::kDbgd},
@@ -41,6 +43,8 @@ RankerSettings ranker_settings(const std::string& name) {
   made.network.network = NetworkForm::kLinear;
   if (reference) made.posterior.covariance = Covariance::kDiagonalOfInverse;
   if (name == "pairrank_theory") {
+  if (name == "pairrank_sample") made.explore.list = ListRule::kSample;
+  if (name == "pairrank_ucb") made.explore.list = ListRule::kUcb;
     made.explore.alpha_schedule = AlphaSchedule::kTheory;
     made.explore.c1 = 0.01;
   }

@@ -80,6 +80,10 @@ bool by_duels(const RankerKindRow& row) {
   return row.bandit == BanditUse::kDuels;
 }
 
+bool by_proximal_steps(const RankerKindRow& row) {
+  return row.bandit == BanditUse::kProximal;
+}
+
 bool is_network(const RankerSettings& settings) {
   return settings.network.network != NetworkForm::kLinear;
 }
@@ -211,6 +215,8 @@ constexpr std::array kUses = {
                  return settings.bandit.interleaving == Interleaving::kProbabilistic;
                },
                "interleaving = \"probabilistic\""},
+    SettingUse{"exposure_clip", by_proximal_steps},
+    SettingUse{"refresh_rounds", by_proximal_steps},
     SettingUse{"fair", with_fair_lists},
     SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
     SettingUse{

@@ -59,6 +59,8 @@ class RankerSettings(TypedDict, total=False):
     interleaving: Literal["team-draft", "probabilistic"]
     candidates: int
     temperature: float
+    exposure_clip: float
+    refresh_rounds: int
     fair: Literal["none", "fairexp", "fairco"]
     template_search: Literal["fairswap", "exact"]
     fair_gain: float

@@ -118,6 +118,26 @@ void check_pairs(const RankerKindRow& row, const RankerSettings& settings) {
       kinds_where([](const RankerKindRow& other) { return other.pairs == PairUse::kWeighted; })));
 }
 
+/// Lists that follow the posterior need widths, and keep no certain order that a fair list could give up.
+void check_list(const RankerKindRow& row, const RankerSettings& settings) {
+  const bool has_rule = row.evidence == OrderEvidence::kWidths || row.evidence == OrderEvidence::kVotes;
+  if (!has_rule || !follows_posterior(settings.explore.list)) return;
+  const std::string_view list = name_of(settings.explore.list);
+  if (row.evidence != OrderEvidence::kWidths) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' cannot have list = \"{}\", which needs widths, and '{}' has none: choose {}, or "
+        "another "
+        "list.",
+        settings.name, list, row.name,
+        kinds_where([](const RankerKindRow& other) { return other.evidence == OrderEvidence::kWidths; })));
+  }
+  if (settings.fair.fair == Fairness::kNone) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' has list = \"{}\" and fair = \"{}\", which makes lists from certain orders: use fair = "
+      "\"none\", or another list.",
+      settings.name, list, name_of(settings.fair.fair)));
+}
+
 /// Losses of lists need whole lists and clicks.
 void check_list_loss(const RankerKindRow& row, const RankerSettings& settings) {
   const TrainerSettings& trainer = settings.trainer;
@@ -156,6 +176,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   check_form(row, settings);
   check_covariance(row, settings);
   check_pairs(row, settings);
+  check_list(row, settings);
   if (const RankerDevice* place = dependencies.device) {
     if (settings.network.network != NetworkForm::kModule)
       return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);

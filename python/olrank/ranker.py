@@ -25,7 +25,7 @@ Shown = _core.ShownList
 class Ranker:
     """An online ranker. It makes a list, learns from the clicks on it, and knows which orders it is sure of.
 
-    `kind` is clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, dbgd or mgd; `features`
+    `kind` is clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, prpo, dbgd or mgd; `features`
     is the number of columns of X; `cutoff` is how many documents users see. The same seed gives the same lists on any
     number of threads. Every other keyword is a setting: `olrank.settings("ranker")` lists them with defaults and bounds. The
     setting `lambda` is the keyword `lambda_`.

@@ -116,7 +116,7 @@ def certainty_table():
     classes = None
     for data, user, rankers in cells():
         fields = []
-        for ranker in ("pairrank", "p2linrank", RECOMMENDED):
+        for ranker in ("pairrank", RECOMMENDED):
             trials = list(rankers.get(ranker, {}).values())
             certain = [trial["certain"] for trial in trials if trial["certain"] is not None]
             wrong, of = (sum(trial["wrong"][at] for trial in trials) for at in (0, 1))
@@ -129,7 +129,7 @@ def certainty_table():
             fields.append(f"{100 * wrong / of:.1f}" if of >= 50 else "–")
         rows.append([DATA[data], user, *fields])
     ends = [f"{100 * begin:g} to {100 * end:g} %" for begin, end in zip(classes, [*classes[1:], 1.0])]
-    return tables.markdown(["data", "user", "pairrank", "p2linrank", RECOMMENDED, *ends], rows)
+    return tables.markdown(["data", "user", "pairrank", RECOMMENDED, *ends], rows)
 
 
 def cost_table():

@@ -42,13 +42,16 @@ class Model {
     };
     const std::string& architecture = text("architecture");
     std::int64_t cosines = 0;
+    std::vector<std::array<std::int64_t, 2>> products;
     if (architecture == "linear") {
       model.settings.network = NetworkForm::kLinear;
       model.shape = linear_shape(columns_of(prefix(0) + "linear.weight"));
     } else if (architecture == "additive") {
       model.settings.network = NetworkForm::kLinear;
       cosines = HigherCosines::kTerms;
-      model.shape = linear_shape(columns_of(prefix(0) + "linear.weight") * (1 + cosines));
+      const std::int64_t columns = columns_of(prefix(0) + "linear.weight");
+      products = products_of(columns);
+      model.shape = linear_shape(columns * (1 + cosines) + std::ssize(products));
     } else if (architecture == "relu") {
       model.settings = network_settings();
       model.shape = shape_of(model.settings, columns_of(prefix(0) + "layers.0.weight"));
@@ -60,8 +63,9 @@ class Model {
       fail("Its architecture is '{}'; olrank knows 'linear', 'additive', 'relu' and 'module'.",
            architecture);
     }
-    model.normaliser = normaliser_for(model.shape.inputs / (1 + cosines));
+    model.normaliser = normaliser_for((model.shape.inputs - std::ssize(products)) / (1 + cosines));
     model.normaliser.cosines = cosines;
+    model.normaliser.products = std::move(products);
     for (std::int64_t member = 0; member < count; ++member)
       model.members.push_back(theta_of(model, prefix(member)));
     for (const auto& tensor : contents_.tensors) {
@@ -182,6 +186,24 @@ class Model {
     }
   }
 
+  std::vector<std::array<std::int64_t, 2>> products_of(std::int64_t columns) const {
+    std::vector<std::array<std::int64_t, 2>> products;
+    const std::string* said = find_text("products");
+    if (said == nullptr) return products;
+    const auto json = try_parse_json(*said);
+    const auto is_input = [&](const auto& value) {
+      return value.is_number_integer() && value.template get<std::int64_t>() >= 0 &&
+             value.template get<std::int64_t>() < columns;
+    };
+    for (const auto& pair : json) {
+      if (!pair.is_array() || pair.size() != 2 || !is_input(pair[0]) || !is_input(pair[1])) break;
+      products.push_back({pair[0].template get<std::int64_t>(), pair[1].template get<std::int64_t>()});
+    }
+    if (!json.is_array() || products.size() != json.size() || products.empty())
+      fail("Its products is not a list of pairs of its {} inputs.", columns);
+    return products;
+  }
+
   FittedNormaliser normaliser_for(std::int64_t inputs) const {
     const std::string* said = find_text("normalisation");
     if (said == nullptr) {
@@ -250,6 +272,8 @@ class Model {
       take(prefix + "linear.weight", {1, normaliser.columns()}, theta);
       if (model.is_additive())
         take(prefix + "cosines.weight", {normaliser.cosines, normaliser.columns()}, theta);
+      if (!normaliser.products.empty())
+        take(prefix + "products.weight", {1, std::ssize(normaliser.products)}, theta);
       return theta;
     }
     if (model.module) {
@@ -295,7 +319,7 @@ std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
   for (std::size_t member = 0; member < model.members.size(); ++member) {
     const std::vector<float>& theta = model.members[member];
     ModelTensors of_member = model.module          ? model.module->tensors(theta)
-                             : model.is_additive() ? additive_tensors(theta)
+                             : model.is_additive() ? additive_tensors(theta, model.normaliser.products)
                              : model.is_linear()   ? LinearModel(model.shape.inputs).tensors(theta)
                                                    : network_tensors(model.settings, model.shape, theta);
     for (ModelTensors::Tensor& tensor : of_member.tensors) {
@@ -306,13 +330,21 @@ std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
   return tensors;
 }
 
-ModelTensors additive_tensors(std::span<const float> theta) {
+ModelTensors additive_tensors(std::span<const float> theta,
+                              std::span<const std::array<std::int64_t, 2>> products) {
   constexpr std::int64_t kTerms = HigherCosines::kTerms;
-  const std::int64_t columns = std::ssize(theta) / (1 + kTerms);
+  const std::int64_t columns = (std::ssize(theta) - std::ssize(products)) / (1 + kTerms);
   const auto cosines = theta.begin() + columns;
-  return {{{"linear.weight", {1, columns}, {theta.begin(), cosines}},
-           {"cosines.weight", {kTerms, columns}, {cosines, theta.end()}}},
-          {{"architecture", "additive"}}};
+  const auto units = cosines + kTerms * columns;
+  ModelTensors model = {{{"linear.weight", {1, columns}, {theta.begin(), cosines}},
+                         {"cosines.weight", {kTerms, columns}, {cosines, units}}},
+                        {{"architecture", "additive"}}};
+  if (products.empty()) return model;
+  model.tensors.push_back({"products.weight", {1, std::ssize(products)}, {units, theta.end()}});
+  nlohmann::json pairs = nlohmann::json::array();
+  for (const auto& [first, second] : products) pairs.push_back({first, second});
+  model.architecture.emplace_back("products", pairs.dump());
+  return model;
 }
 
 std::vector<std::string> plain_feature_names(std::int64_t features) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -45,9 +46,10 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin);
 /// The tensors of the file; member n of an ensemble has the prefix members.n. in each name.
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);
 
-/// θ = (w, c₂, c₃, c₄) of f(x) = Σ_j w_j x_j + Σ_k Σ_j c_kj cos(kπx_j), x scaled to [0, 1] within its
-/// query, as the tensors of a model file.
-ModelTensors additive_tensors(std::span<const float> theta);
+/// θ = (w, c₂, c₃, c₄, p) of f(x) = Σ_j w_j x_j + Σ_k Σ_j c_kj cos(kπx_j) + Σ p_ij x_i x_j over some pairs
+/// of inputs, x scaled to [0, 1] within its query, as the tensors of a model file.
+ModelTensors additive_tensors(std::span<const float> theta,
+                              std::span<const std::array<std::int64_t, 2>> products = {});
 
 /// Default names of features, f1, f2, …, and names as the text in a model file.
 std::vector<std::string> plain_feature_names(std::int64_t features);

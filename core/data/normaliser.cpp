@@ -116,10 +116,10 @@ void query_minmax(float* values, std::int64_t docs, std::int64_t columns) {
 }
 
 /// Appends cos(kπx), k = 2, …, of its values x to every document: [docs × columns] becomes
-/// [docs × columns (1 + terms)], the terms of one k beside each other.
+/// [docs × columns (1 + terms)], the terms of one k beside each other, followed by products of two values.
 OLRANK_VECTOR_CLONES
 void append_cosines(const float* values, std::int64_t docs, std::int64_t columns, std::int64_t terms,
-                    float* inputs) {
+                    std::span<const std::array<std::int64_t, 2>> products, float* inputs) {
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     const float* row = values + doc * columns;
     inputs = std::copy_n(row, columns, inputs);
@@ -128,6 +128,7 @@ void append_cosines(const float* values, std::int64_t docs, std::int64_t columns
       for (std::int64_t k = 0; k < terms; ++k) inputs[k * columns + c] = static_cast<float>(higher.of[k]);
     }
     inputs += terms * columns;
+    for (const auto& [first, second] : products) *inputs++ = row[first] * row[second];
   }
 }
 
@@ -179,6 +180,7 @@ FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool d
 FittedNormaliser FittedNormaliser::without_cosines() const {
   FittedNormaliser of_data = *this;
   of_data.cosines = 0;
+  of_data.products.clear();
   return of_data;
 }
 
@@ -193,7 +195,7 @@ void FittedNormaliser::apply(FeatureMatrix raw, float* inputs) const {
     select(raw, out);
   }
   if (scales_queries()) query_minmax(out, raw.docs, columns);
-  if (cosines > 0) append_cosines(out, raw.docs, columns, cosines, inputs);
+  if (cosines > 0) append_cosines(out, raw.docs, columns, cosines, products, inputs);
 }
 
 void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -26,14 +27,16 @@ struct FittedNormaliser {
   /// Of additive models, which add these inputs: cos(kπx), k = 2, …, of every input x. Then the inputs of a
   /// query are first scaled to [0, 1] within it. At most HigherCosines::kTerms.
   std::int64_t cosines = 0;
+  /// Of additive models, too: pairs of inputs from 0, whose products come after the cosines.
+  std::vector<std::array<std::int64_t, 2>> products;
 
-  /// Inputs without cosines.
+  /// Inputs without cosines and products.
   std::int64_t columns() const { return kept.empty() ? features : std::ssize(kept); }
-  std::int64_t inputs() const { return columns() * (1 + cosines); }
+  std::int64_t inputs() const { return columns() * (1 + cosines) + std::ssize(products); }
   /// Whether a document's inputs depend on the other documents of its query.
   bool scales_queries() const { return kind == Normalisation::kQueryMinmax || cosines > 0; }
   /// The normaliser of the data that the model was trained with, which gives rankers their inputs.
-  FittedNormaliser without_cosines() const;
+  FittedNormaliser without_cosines() const;  // nor products
 
   /// Normalises one query's raw documents [docs × features] into `inputs` [docs × inputs()], which may
   /// begin where the raw values do.

@@ -27,6 +27,22 @@ void ClickBelief::solve(std::shared_ptr<AlignedVector<double>> precision,
   blas::solve_lower(blas::Transpose::kYes, size, 1, factor_->data(), size, theta_.data(), 1);
 }
 
+void ClickBelief::set_products(std::span<const ClickProduct> products) {
+  double* weight = theta_.data() + 1 + features_.centred();
+  for (std::size_t unit = 0; unit < products.size(); ++unit) {
+    if (products[unit] != features_.products()[unit]) weight[unit] = 0.0;
+  }
+  features_.set_products(products);
+}
+
+double ClickBelief::constant() const {
+  double sum = theta_.front();
+  const double* weight = theta_.data() + 1 + features_.centred();
+  for (const ClickProduct& product : features_.products())
+    sum += *weight++ * 4.0 * product.first_centre * product.second_centre;
+  return sum;
+}
+
 void ClickBelief::score_rows(std::span<const double> rows, std::span<double> scores) const {
   const std::int64_t width = columns();
   for (std::size_t doc = 0; doc < scores.size(); ++doc) {

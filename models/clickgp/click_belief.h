@@ -48,8 +48,12 @@ class ClickBelief {
 
   /// Takes Λ + diag λ, of whose lower triangle it makes the factor, and η.
   void solve(std::shared_ptr<AlignedVector<double>> precision, std::span<const double> evidence);
+  /// The units of a network; the weight of one that has changed becomes 0.
+  void set_products(std::span<const ClickProduct> products);
   void set_departures(const Departures& departures) { departures_ = departures; }
 
+  /// What products take from every document of a query, with the constant: it moves no order.
+  double constant() const;
   /// φ·θ of rows.
   void score_rows(std::span<const double> rows, std::span<double> scores) const;
 

@@ -12,6 +12,11 @@ double ClickFeatures::cosine_factor(int index) {
   return root_half * 2.0 / (index + 2);
 }
 
+void ClickFeatures::set_products(std::span<const ClickProduct> products) {
+  assert(products.size() == products_.size());
+  products_.assign(products.begin(), products.end());
+}
+
 void ClickFeatures::expand(std::span<const float> scaled, std::span<const float> means,
                            std::span<double> rows) const {
   const std::int64_t docs = std::ssize(scaled) / inputs_;
@@ -24,14 +29,15 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
     double* row = rows.data() + doc * width;
     *row++ = 1.0;
     for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};
-    if (!additive_) continue;
-    for (std::int64_t f = 0; f < inputs_; ++f) {
+    for (std::int64_t f = 0; additive_ && f < inputs_; ++f) {
       const HigherCosines cosines = higher_cosines(cosine_of_half_turns(x[f]));
       for (int term = 0; term < HigherCosines::kTerms; ++term) {
         const std::int64_t column = (term + 1) * inputs_ + f;
         row[column] = factor[term] * cosines.of[term] - double{means[column]};
       }
     }
+    double* unit = row + centred();
+    for (const ClickProduct& product : products_) *unit++ = product.is_used() ? product.at(x) : 0.0;
   }
 }
 

@@ -8,12 +8,14 @@
 
 #include "core/error.h"
 #include "core/ops/blas.h"
+#include "models/clickgp/click_products.h"
 
 namespace olrank {
 namespace {
 
 constexpr double kConstantPrecision = 0.1;
 constexpr double kCosineWidth = 4.0;
+constexpr double kProductWidth = 4.0;
 constexpr int kSiteSteps = 4;
 constexpr double kLeastSiteStep = 1e-4;
 constexpr int kPassSteps = 5;
@@ -41,7 +43,9 @@ ClickRegression::ClickRegression(const ClickFeatures& features, const ClickSched
       precision_(features.columns() * features.columns()),
       evidence_(features.columns()) {
   blocks_.push_back({1, 1 + features.inputs(), 1.0});
-  if (features.additive()) blocks_.push_back({1 + features.inputs(), features.columns(), kCosineWidth});
+  const std::int64_t units = 1 + features.centred();
+  if (features.additive()) blocks_.push_back({1 + features.inputs(), units, kCosineWidth});
+  if (units < features.columns()) blocks_.push_back({units, features.columns(), kProductWidth});
 }
 
 double ClickRegression::first_precision(const Block& block) const {
@@ -174,6 +178,11 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
     for (double& value : retired_evidence_) value *= factor;
     retired_at_ = learned;
   }
+  if (!belief_.features().products().empty()) {
+    find_all_sites(context, queries);
+    solve();
+    choose_products(context, queries);
+  }
   SiteSums sums;
   for (int pass = 0; pass < schedule_.passes; ++pass) {
     sums = find_all_sites(context, queries);
@@ -182,6 +191,48 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
   set_hyperparameters(sums);
   find_all_sites(context, queries);
   solve();
+}
+
+void ClickRegression::choose_products(ExecutionContext& context,
+                                      std::span<const ClickMemory::Entry> queries) {
+  Block& block = blocks_.back();
+  const std::vector<ClickProduct> before(belief_.features().products().begin(),
+                                         belief_.features().products().end());
+  const std::vector<ClickProduct> products = find_products(context, belief_, number_, queries);
+  for (std::size_t unit = 0; unit < products.size(); ++unit) {
+    if (products[unit] != before[unit]) forget_retired(block.begin + static_cast<std::int64_t>(unit));
+  }
+  belief_.set_products(products);
+
+  // The first precision of the units is scaled by the documents that are remembered.
+  double squares = 0.0;
+  double docs = 0.0;
+  const std::int64_t inputs = belief_.features().inputs();
+  for (const ClickMemory::Entry& entry : queries) {
+    const std::vector<float>& scaled = entry.known->scaled;
+    for (std::size_t at = 0; at < scaled.size(); at += inputs) {
+      for (const ClickProduct& product : products) {
+        const double value = product.is_used() ? product.at(scaled.data() + at) : 0.0;
+        squares += value * value;
+      }
+      docs += 1.0;
+    }
+  }
+  const bool was_unused = block.squares == 0.0;
+  block.squares = docs > 0.0 ? documents_ * squares / docs : 0.0;
+  if (was_unused) block.precision = first_precision(block);
+}
+
+void ClickRegression::forget_retired(std::int64_t column) {
+  if (retired_precision_.empty()) return;
+  const std::int64_t width = belief_.columns();
+  const double weight = belief_.theta()[column];
+  for (std::int64_t c = 0; c < width; ++c) {
+    double& entry = retired_precision_[std::max(c, column) * width + std::min(c, column)];
+    retired_evidence_[c] -= entry * weight;
+    entry = 0.0;
+  }
+  retired_evidence_[column] = 0.0;
 }
 
 ClickRegression::SiteSums ClickRegression::find_all_sites(ExecutionContext& context,
@@ -297,6 +348,15 @@ std::string ClickRegression::prefix() const {
 
 void ClickRegression::save(StateWriter& state) const {
   const std::string prefix = this->prefix();
+  if (const auto products = belief_.features().products(); !products.empty()) {
+    std::vector<double> numbers;
+    for (const ClickProduct& product : products) {
+      numbers.insert(numbers.end(),
+                     {static_cast<double>(product.first), static_cast<double>(product.second),
+                      product.first_centre, product.second_centre});
+    }
+    state.put(prefix + "products", numbers);
+  }
   belief_.save(state, prefix);
   examination_.save(state, prefix);
   std::vector<double> numbers = {documents_};
@@ -318,6 +378,21 @@ void ClickRegression::save(StateWriter& state) const {
 
 void ClickRegression::load(StateReader& state) {
   const std::string prefix = this->prefix();
+  if (const std::size_t units = belief_.features().products().size(); units > 0) {
+    std::vector<double> numbers(4 * units);
+    state.get_into(prefix + "products", std::span<double>(numbers));
+    std::vector<ClickProduct> products(units);
+    const auto inputs = static_cast<double>(belief_.features().inputs());
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      const double* four = numbers.data() + 4 * unit;
+      const bool is_free = four[0] == -1.0 && four[1] == -1.0;
+      if (!is_free && !(four[0] >= 0.0 && four[0] < inputs && four[1] >= 0.0 && four[1] < inputs))
+        state.fail("Its products are of inputs that it does not have.");
+      products[unit] = {static_cast<std::int32_t>(four[0]), static_cast<std::int32_t>(four[1]), four[2],
+                        four[3]};
+    }
+    belief_.set_products(products);
+  }
   belief_.load(state, prefix);
   examination_.load(state, prefix);
   std::vector<double> numbers(1 + 2 * blocks_.size());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -87,7 +88,7 @@ ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys
       tie_key_(keys.key(Purpose::kList)),
       cutoff_(cutoff),
       list_(settings.explore, settings.fair, keys, cutoff) {
-  const auto models = settings.click.terms == ClickTerms::kAdditive ? 2U : 1U;
+  const auto models = settings.click.terms == ClickTerms::kLinear ? 1U : 2U;
   for (std::uint64_t model = 0; model < models; ++model)
     draw_keys_.push_back(keys.key(Purpose::kScores, model));
   views_.resize(models);
@@ -375,7 +376,7 @@ void ClickGp::score(ExecutionContext& context, FeatureMatrix docs, std::span<flo
         of_model.resize(count);
         belief.features().expand(scaled, means, rows);
         belief.score_rows(rows, of_model);
-        const double constant = belief.theta().front();
+        const double constant = belief.constant();
         for (std::int64_t doc = 0; doc < count; ++doc)
           sum[doc] += state_.weights[model] * (of_model[doc] - constant);
       }
@@ -392,6 +393,8 @@ std::int64_t ClickGp::parameters() const {
 
 ModelTensors ClickGp::model() const {
   std::vector<double> weights(centred_);
+  std::vector<std::array<std::int64_t, 2>> products;
+  std::vector<double> of_products;
   for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
     const ClickBelief& belief = state_.beliefs[model];
     for (std::int64_t c = 0; c < belief.features().centred(); ++c) {
@@ -399,10 +402,21 @@ ModelTensors ClickGp::model() const {
       const double factor = block == 0 ? 1.0 : ClickFeatures::cosine_factor(block - 1);
       weights[c] += state_.weights[model] * factor * belief.theta()[c + 1];
     }
+    // 4 (x − c)(x′ − c′) is 4xx′ − 4c′x − 4cx′ + 4cc′.
+    const double* theta = belief.theta().data() + 1 + belief.features().centred();
+    for (const ClickProduct& product : belief.features().products()) {
+      const double weight = 4.0 * state_.weights[model] * *theta++;
+      if (!product.is_used()) continue;
+      products.push_back({product.first, product.second});
+      of_products.push_back(weight);
+      weights[product.first] -= weight * product.second_centre;
+      weights[product.second] -= weight * product.first_centre;
+    }
   }
   // A linear model is linear in scaled inputs, so its file has cosines, too, of weight 0.
   weights.resize(features_ * (1 + HigherCosines::kTerms));
-  return additive_tensors(std::vector<float>(weights.begin(), weights.end()));
+  weights.insert(weights.end(), of_products.begin(), of_products.end());
+  return additive_tensors(std::vector<float>(weights.begin(), weights.end()), products);
 }
 
 std::vector<RankerFigure> ClickGp::figures(ExecutionContext& /*context*/) const {
@@ -441,7 +455,9 @@ void ClickGp::load(StateReader& state) {
 
 std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features) {
   std::vector<ClickFeatures> of_models = {ClickFeatures(features, false)};
-  if (settings.click.terms == ClickTerms::kAdditive) of_models.push_back(ClickFeatures(features, true));
+  constexpr std::int64_t kUnits = 32;
+  if (settings.click.terms == ClickTerms::kAdditive) of_models.emplace_back(features, true);
+  if (settings.click.terms == ClickTerms::kProducts) of_models.emplace_back(features, true, kUnits);
   return of_models;
 }
 

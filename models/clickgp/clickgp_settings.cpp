@@ -8,8 +8,12 @@ const Schema& ClickGpSettings::schema() {
       SchemaBuilder<S>("ranker", "The click model of kind clickgp.")
           .field(
               "terms", &S::terms,
-              "the models that clicks are explained by: `linear` alone, or `additive` beside it, weighted "
-              "by how well each predicts clicks; `additive` costs more where there are many features")
+              "the models that clicks are explained by: `linear` alone, or a second one beside it, "
+              "weighted "
+              "by how well each predicts clicks: `additive`, or `products`, which adds a network of "
+              "products "
+              "of two features to the additive one, and finds out which; the second model costs more where "
+              "there are many features")
           .field("memory_limit", &S::memory_limit,
                  "memory for the documents that were shown; queries asked least recently are forgotten "
                  "beyond it, while what they taught stays in the model; 0 sets no limit")

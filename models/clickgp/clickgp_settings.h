@@ -10,7 +10,7 @@
 namespace olrank {
 
 /// Which click models run side by side.
-enum class ClickTerms { kLinear, kAdditive };
+enum class ClickTerms { kLinear, kAdditive, kProducts };
 
 /// The settings of kind clickgp: none of them is about the data.
 struct ClickGpSettings {
@@ -24,7 +24,8 @@ struct ClickGpSettings {
 template <>
 struct EnumNames<ClickTerms> {
   static constexpr std::array values = {std::pair{ClickTerms::kLinear, std::string_view("linear")},
-                                        std::pair{ClickTerms::kAdditive, std::string_view("additive")}};
+                                        std::pair{ClickTerms::kAdditive, std::string_view("additive")},
+                                        std::pair{ClickTerms::kProducts, std::string_view("products")}};
 };
 
 }  // namespace olrank

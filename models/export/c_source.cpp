@@ -140,8 +140,17 @@ class CSource {
             static_cast<double>(k + 1) * std::numbers::pi);
       add("    }}\n");
     }
-    add("  }}\n"
-        "}}\n\n");
+    add("  }}\n");
+    if (!normaliser_.products.empty()) {
+      add("  for (doc = 0; doc < docs; doc++) {{\n"
+          "    float *const x = inputs + doc * {}_INPUTS;\n",
+          name_);
+      std::int64_t at = normaliser_.columns() * (1 + normaliser_.cosines);
+      for (const auto& [first, second] : normaliser_.products)
+        add("    x[{}] = x[{}] * x[{}];\n", at++, first, second);
+      add("  }}\n");
+    }
+    add("}}\n\n");
   }
 
   std::string normalised_value() const {

@@ -141,14 +141,26 @@ std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vec
   return kept;
 }
 
-/// Appends cos(kπx) as sin(½π − kπx), because ONNX Runtime once had no cosine in double.
-std::string with_cosines(Graph& graph, const std::string& docs, std::int64_t cosines) {
+/// Appends products, and before them cos(kπx) as sin(½π − kπx), because ONNX Runtime once had no cosine in
+/// double.
+std::string with_cosines(Graph& graph, const std::string& docs, const FittedNormaliser& normaliser) {
   const std::string quarter = graph.number("quarter_turn", 0.5 * std::numbers::pi);
   std::vector<std::string> inputs = {docs};
-  for (std::int64_t k = 2; k < 2 + cosines; ++k) {
+  for (std::int64_t k = 2; k < 2 + normaliser.cosines; ++k) {
     const double factor = static_cast<double>(k) * std::numbers::pi;
     const std::string turn = graph.add("Mul", {docs, graph.number(fmt::format("turn_{}", k), factor)});
     inputs.push_back(graph.add("Sin", {graph.add("Sub", {quarter, turn})}));
+  }
+  if (!normaliser.products.empty()) {
+    const auto gathered = [&](const char* name, std::size_t which) {
+      std::vector<std::int64_t> numbers;
+      for (const auto& pair : normaliser.products) numbers.push_back(pair[which]);
+      return graph.add("Gather",
+                       {docs, graph.constant(name, kInt64Type, std::span<const std::int64_t>(numbers),
+                                             {std::ssize(numbers)})},
+                       {attribute("axis", 1)});
+    };
+    inputs.push_back(graph.add("Mul", {gathered("firsts", 0), gathered("seconds", 1)}));
   }
   return graph.add("Concat", inputs, {attribute("axis", 1)});
 }
@@ -177,7 +189,7 @@ std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
     docs = rounded(graph, docs);
   }
   if (normaliser.scales_queries()) docs = rounded(graph, query_minmax(graph, docs));
-  if (normaliser.cosines > 0) docs = rounded(graph, with_cosines(graph, docs, normaliser.cosines));
+  if (normaliser.cosines > 0) docs = rounded(graph, with_cosines(graph, docs, normaliser));
   return docs;
 }
 

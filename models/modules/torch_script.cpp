@@ -25,6 +25,13 @@ torch::Tensor tensor_of(std::span<const double> values) {
   return torch::tensor(torch::ArrayRef<double>(values.data(), values.size()), torch::kDouble);
 }
 
+/// The numbers of the first (0) or second (1) inputs of products.
+torch::Tensor inputs_of(const FittedNormaliser& normaliser, std::size_t which) {
+  std::vector<std::int64_t> inputs;
+  for (const auto& pair : normaliser.products) inputs.push_back(pair[which]);
+  return torch::tensor(torch::ArrayRef<std::int64_t>(inputs.data(), inputs.size()), torch::kLong);
+}
+
 /// The inputs of the network from the raw features `docs`, rounded to floats on the way as the program
 /// does.
 std::string normalisation_code(const FittedNormaliser& normaliser, Module& module) {
@@ -64,6 +71,11 @@ std::string normalisation_code(const FittedNormaliser& normaliser, Module& modul
     std::string blocks = "units";
     for (std::int64_t k = 2; k < 2 + normaliser.cosines; ++k)
       blocks += fmt::format(", torch.cos(units * {:.17g})", static_cast<double>(k) * std::numbers::pi);
+    if (!normaliser.products.empty()) {
+      module.register_buffer("firsts", inputs_of(normaliser, 0));
+      module.register_buffer("seconds", inputs_of(normaliser, 1));
+      blocks += ", torch.index_select(units, 1, self.firsts) * torch.index_select(units, 1, self.seconds)";
+    }
     code += fmt::format("  units = torch.cat([{}], 1)\n{}", blocks, kRounded);
   }
   return code;
@@ -195,6 +207,12 @@ std::string add_network(Module& module, const LoadedModel& model,
     module.register_module("linear", layer_module(prefix + "linear", tensors));
     if (!model.is_additive()) return "  units = self.linear.forward(units)\n";
     module.register_module("cosines", layer_module(prefix + "cosines", tensors));
+    if (!model.normaliser.products.empty()) {
+      module.register_module("products", layer_module(prefix + "products", tensors));
+      return "  theta = torch.cat([self.linear.weight, self.cosines.weight]).reshape([-1, 1])\n"
+             "  theta = torch.cat([theta, self.products.weight.reshape([-1, 1])])\n"
+             "  units = torch.matmul(units, theta.double())\n";
+    }
     return "  theta = torch.cat([self.linear.weight, self.cosines.weight]).reshape([-1, 1])\n"
            "  units = torch.matmul(units, theta.double())\n";
   }

@@ -144,6 +144,24 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   write(file_, additive_tensors(theta));
   EXPECT_EQ(load_model(file_).normaliser.features, 2);
 
+  const std::vector<float> more_theta = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const ModelTensors products =
+      additive_tensors(more_theta, std::vector<std::array<std::int64_t, 2>>{{0, 1}, {1, 1}});
+  write(file_, products);
+  const LoadedModel network = load_model(file_);
+  EXPECT_EQ(network.normaliser.products, (std::vector<std::array<std::int64_t, 2>>{{0, 1}, {1, 1}}));
+  EXPECT_EQ(network.normaliser.inputs(), 10);
+  EXPECT_EQ(network.members, std::vector<std::vector<float>>{more_theta});
+  EXPECT_EQ(tensors_of(network).back().values, (std::vector<float>{9, 10}));
+  for (const char* text : {"[[0,2],[1,1]]", "[[0,1],[-1,1]]", "[[0,1],[1]]", "[]", "2", "{"}) {
+    ModelTensors bad = products;
+    bad.architecture.back().second = text;
+    expect_refusal(bad, "products is not a list of pairs of its 2 inputs");
+  }
+  ModelTensors one_less = products;
+  one_less.architecture.back().second = "[[0,1]]";
+  expect_refusal(one_less, "'products.weight' has the shape [1, 2] instead of [1, 1]");
+
   ModelTensors linear = good;
   linear.architecture.front().second = "linear";
   expect_refusal(linear, "has no tensor 'cosines.weight'");

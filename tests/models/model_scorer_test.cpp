@@ -55,11 +55,13 @@ TEST(ModelScorer, NormalisesByQueryAndTakesTheMean) {
   }
 }
 
-/// score = Σ_j w_j x_j + Σ_{k=2..4} Σ_j c_{k,j} cos(πkx_j), x = (z − low) / (high − low) within the query.
+/// score = Σ_j w_j x_j + Σ_{k=2..4} Σ_j c_{k,j} cos(πkx_j) + p_1 x_1² + p_2 x_1 x_n, x = (z − low) / (high
+/// − low) within the query.
 double slow_additive_score(const std::vector<float>& theta, const Dataset& z, std::int64_t query,
                            std::int64_t doc) {
   const std::int64_t columns = z.features();
   double score = 0.0;
+  double first = 0.0;
   for (std::int64_t j = 0; j < columns; ++j) {
     const auto value = [&](std::int64_t of) { return double{z.all_features().doc(of)[j]}; };
     double low = value(doc);
@@ -71,6 +73,10 @@ double slow_additive_score(const std::vector<float>& theta, const Dataset& z, st
     const double x = high > low ? (value(doc) - low) / (high - low) : 0.0;
     score += theta[j] * x;
     for (int k = 2; k <= 4; ++k) score += theta[(k - 1) * columns + j] * std::cos(std::numbers::pi * k * x);
+    // The products of the first input with itself and with the last one.
+    if (j == 0) score += theta[4 * columns] * x * x;
+    if (j == 0) first = x;
+    if (j == columns - 1) score += theta[4 * columns + 1] * x * first;
   }
   return score;
 }
@@ -86,7 +92,8 @@ TEST(ModelScorer, ScoresAdditiveModels) {
       model.normaliser = fit_normaliser(kind, data, drop_constant, context);
       const Dataset z = model.normaliser.apply(data, context);
       model.normaliser.cosines = 3;
-      model.shape = linear_shape(4 * z.features());
+      model.normaliser.products = {{0, 0}, {z.features() - 1, 0}};
+      model.shape = linear_shape(4 * z.features() + 2);
       model.members.push_back(random_theta(model.shape, 10));
       const std::vector<float> theta = model.members.front();
       const std::vector<double> scores = scores_of_all(ModelScorer(std::move(model)), data, context);

@@ -166,6 +166,7 @@ TEST(Normaliser, AppliesToOneQueryInPlaceWithSameBits) {
     for (const std::int64_t cosines : {std::int64_t{0}, kCosines}) {
       FittedNormaliser fitted = fit_normaliser(kind, train, true, context);
       fitted.cosines = cosines;
+      if (cosines > 0) fitted.products = {{0, 1}, {2, 2}};
       const Dataset out = fitted.apply(train, context);
       for (std::int64_t query = 0; query < train.queries(); ++query) {
         const FeatureMatrix features = train.features_of(query);
@@ -188,15 +189,18 @@ TEST(Normaliser, CosinesAreThoseOfInputsScaledInEachQuery) {
     const FittedNormaliser plain = fit_normaliser(kind, data, true, context);
     FittedNormaliser fitted = plain;
     fitted.cosines = kCosines;
+    fitted.products = {{0, 3}, {4, 4}};
     ASSERT_EQ(plain.inputs(), 5);
-    ASSERT_EQ(fitted.inputs(), 20);
+    ASSERT_EQ(fitted.inputs(), 22);
     const Dataset once = plain.apply(data, context);
     const Dataset scaled =
         fit_normaliser(Normalisation::kQueryMinmax, once, false, context).apply(once, context);
     EXPECT_TRUE(same_content(fitted.without_cosines().apply(data, context), once));
     const Dataset out = fitted.apply(data, context);
-    ASSERT_EQ(out.features(), 20);
+    ASSERT_EQ(out.features(), 22);
     for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+      EXPECT_EQ(raw(out, doc, 20), static_cast<float>(raw(out, doc, 0) * raw(out, doc, 3)));
+      EXPECT_EQ(raw(out, doc, 21), static_cast<float>(raw(out, doc, 4) * raw(out, doc, 4)));
       for (std::int64_t c = 0; c < 5; ++c) {
         const double x = raw(scaled, doc, c);
         ASSERT_EQ(raw(out, doc, c), x);

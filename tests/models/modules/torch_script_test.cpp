@@ -38,8 +38,9 @@ LoadedModel model_of(const NetworkShape& shape, int members, Normalisation kind,
 }
 
 LoadedModel additive_model(int members, Normalisation kind, bool drop_a_feature) {
-  LoadedModel model = model_of(linear_shape(drop_a_feature ? 12 : 16), members, kind, drop_a_feature);
+  LoadedModel model = model_of(linear_shape(drop_a_feature ? 14 : 18), members, kind, drop_a_feature);
   model.normaliser.cosines = 3;
+  model.normaliser.products = {{0, 2}, {1, 1}};
   return model;
 }
 
@@ -60,7 +61,7 @@ torch::jit::Module loaded(const LoadedModel& model, torch::jit::ExtraFilesMap& e
 }
 
 /// Both sides compute in double from the same floats, in orders of their own: a few roundings of 1.1e-16 in
-/// each of at most 6 sums of at most 6 terms, or one of 16. Cosines that differ by 5e-15 are the same
+/// each of at most 6 sums of at most 6 terms, or one of 18. Cosines that differ by 5e-15 are the same
 /// floats, but for those near 0.
 constexpr double kTolerance = 1e-13;
 

@@ -104,7 +104,7 @@ struct Steep {
 
 std::vector<Steep> steepest(const ProductSums& sums, std::int64_t inputs, std::size_t most) {
   const double pairs = 0.5 * static_cast<double>(inputs) * static_cast<double>(inputs + 1);
-  constexpr double kCaution = 20.0;  // noise alone gets above it in less than one search of a hundred
+  constexpr double kCaution = 20.0;  // normal noise gets above it in one search of a hundred
   const double level = std::sqrt(2.0 * std::log(kCaution * pairs));
   std::vector<Steep> found;
   for (std::int64_t i = 0; i < inputs; ++i) {

@@ -178,13 +178,12 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
     for (double& value : retired_evidence_) value *= factor;
     retired_at_ = learned;
   }
-  if (!belief_.features().products().empty()) {
-    find_all_sites(context, queries);
-    solve();
-    choose_products(context, queries);
-  }
   SiteSums sums;
   for (int pass = 0; pass < schedule_.passes; ++pass) {
+    sums = find_all_sites(context, queries);
+    solve();
+  }
+  if (choose_products(context, queries)) {
     sums = find_all_sites(context, queries);
     solve();
   }
@@ -193,12 +192,14 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
   solve();
 }
 
-void ClickRegression::choose_products(ExecutionContext& context,
+bool ClickRegression::choose_products(ExecutionContext& context,
                                       std::span<const ClickMemory::Entry> queries) {
+  if (belief_.features().products().empty()) return false;
   Block& block = blocks_.back();
   const std::vector<ClickProduct> before(belief_.features().products().begin(),
                                          belief_.features().products().end());
   const std::vector<ClickProduct> products = find_products(context, belief_, number_, queries);
+  if (products == before) return false;
   for (std::size_t unit = 0; unit < products.size(); ++unit) {
     if (products[unit] != before[unit]) forget_retired(block.begin + static_cast<std::int64_t>(unit));
   }
@@ -221,6 +222,7 @@ void ClickRegression::choose_products(ExecutionContext& context,
   const bool was_unused = block.squares == 0.0;
   block.squares = docs > 0.0 ? documents_ * squares / docs : 0.0;
   if (was_unused) block.precision = first_precision(block);
+  return true;
 }
 
 void ClickRegression::forget_retired(std::int64_t column) {

@@ -78,8 +78,8 @@ class ClickRegression {
                 std::span<const double> evidence, double coupling, double sign);
   void solve();
   void refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
-  /// Finds the units of a network again, once all sites are found and solved.
-  void choose_products(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
+  /// Finds the units of a network again, once all sites are found and solved; says whether they change.
+  bool choose_products(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
   /// Takes out what forgotten queries taught about a column of θ, as if its weight were known.
   void forget_retired(std::int64_t column);
   SiteSums find_all_sites(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);

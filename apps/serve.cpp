@@ -63,9 +63,11 @@ class ServeCommand : public Command {
     app.add_option("--seed", request_.seed,
                    "random seed of initialisation, exploration and noise [default: 1]")
         ->type_name("N");
-    protocol_ = app.add_option("--protocol", protocol_text_,
-                               "protocol whose defaults apply: paper or reference [default: paper]")
-                    ->type_name("NAME");
+    protocol_ =
+        app.add_option(
+               "--protocol", protocol_text_,
+               "protocol whose defaults apply: recommended, paper or reference [default: recommended]")
+            ->type_name("NAME");
     declare_network(app);
     declare_limits(app);
     app.add_option("--import-log", import_.log,
@@ -87,7 +89,7 @@ class ServeCommand : public Command {
     flags_.declare(app, std::span(ranker, 1));
     app.get_option("--ranker")
         ->type_name(kinds_of_services())
-        ->description("ranking and learning method [default: olranknet]");
+        ->description("ranking and learning method [default: clickgp]");
   }
 
   int run(const OutputFlags& output) override {

@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 
+import choosing
 import papers
 import tables
 
@@ -102,7 +103,7 @@ def console(name):
     return "```console\n" + "\n".join(read(name)["console"]) + "\n```\n"
 
 
-KINDS = {**tables.KINDS, "papers": lambda name: papers.TABLES[name](), "record": recorded_table, "console": console}
+KINDS = {**tables.KINDS, "papers": lambda name: papers.TABLES[name](), "choosing": lambda name: choosing.TABLES[name](), "record": recorded_table, "console": console}
 
 
 def block_of(page, kind, name):
@@ -264,9 +265,10 @@ def unused(pages):
     for path in sorted(tables.FILES.glob("*.json")):
         if path.stem not in names:
             yield f"{path}: no page has a table of it"
-    for name in papers.TABLES:
-        if ("papers", name) not in shown:
-            yield f"no page has the table \"papers {name}\""
+    for kind, known in (("papers", papers.TABLES), ("choosing", choosing.TABLES)):
+        for name in known:
+            if (kind, name) not in shown:
+                yield f"no page has the table \"{kind} {name}\""
     for path in sorted(RECORDS.glob("*.json")):
         for table in json.loads(path.read_text()).get("tables", {}):
             if ("record", f"{path.stem}/{table}") not in shown:

@@ -8,14 +8,16 @@
 
 namespace olrank {
 
-/// The two named protocols: the papers' text, and their authors' code. A protocol sets defaults, each of
-/// which can be overridden.
-enum class ProtocolName { kPaper, kReference };
+/// The named protocols: what serves users best, the papers' text, and their authors' code. A protocol sets
+/// defaults, each of which can be overridden.
+enum class ProtocolName { kRecommended, kPaper, kReference };
 
 template <>
 struct EnumNames<ProtocolName> {
-  static constexpr std::array values = {std::pair{ProtocolName::kPaper, std::string_view("paper")},
-                                        std::pair{ProtocolName::kReference, std::string_view("reference")}};
+  static constexpr std::array values = {
+      std::pair{ProtocolName::kRecommended, std::string_view("recommended")},
+      std::pair{ProtocolName::kPaper, std::string_view("paper")},
+      std::pair{ProtocolName::kReference, std::string_view("reference")}};
 };
 
 }  // namespace olrank

@@ -14,10 +14,21 @@
 namespace olrank {
 
 void take_network(const LoadedModel& model, const std::string& origin, RankerSettings& ranker) {
+  if (ranker.kind == RankerKind::kClickGp) {
+    const bool fits =
+        model.is_additive() || (model.is_linear() && model.normaliser.kind == Normalisation::kQueryMinmax);
+    if (fits) return;
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' starts from additive models and from linear ones of query-minmax inputs, "
+                    "and {} is neither: choose "
+                    "another model, or kind = \"{}\".",
+                    ranker.name, origin, model.is_linear() ? "ranknet" : "olranknet"));
+  }
   if (model.is_additive()) {
-    throw InvalidArgument(fmt::format(
-        "{} holds an additive model, from which no ranker starts: choose a linear model or a network.",
-        origin));
+    throw InvalidArgument(
+        fmt::format("{} holds an additive model, from which only clickgp starts: choose kind = "
+                    "\"clickgp\", a linear model or a network.",
+                    origin));
   }
   ranker.network.network = model.settings.network;
   if (model.is_linear()) return;
@@ -50,8 +61,9 @@ std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker) {
 
 void check_start_inputs(const RankerSettings& ranker, const StartModel& start,
                         const FittedNormaliser& normaliser) {
-  if (start.normalisation.empty() || start.normalisation == normaliser_text(normaliser)) return;
-  const FittedNormaliser there = parse_normaliser(start.normalisation, ranker.start_from);
+  if (start.normalisation.empty()) return;
+  const FittedNormaliser there = parse_normaliser(start.normalisation, ranker.start_from).without_cosines();
+  if (normaliser_text(there) == normaliser_text(normaliser)) return;
   const bool same_kind = there.kind == normaliser.kind;
   throw InvalidArgument(
       fmt::format("Ranker '{}' starts from {}, which expects other inputs: {} features normalised by {}, "

@@ -23,6 +23,15 @@ const Schema& BanditSettings::schema() {
           .symbol("τ")
           .above(0)
           .at_most(32)  // lists follow the rankers closely, and no weight underflows yet
+          .field("exposure_clip", &S::exposure_clip,
+                 "factor by which the exposure of a document may leave that of the policy that shows lists "
+                 "before it counts no more (prpo)")
+          .symbol("c")
+          .above(1)
+          .field("refresh_rounds", &S::refresh_rounds,
+                 "rounds after which the policy that has been learned shows the lists (prpo)")
+          .unit("rounds")
+          .at_least(1)
           .build();
   return schema;
 }

@@ -21,6 +21,8 @@ struct BanditSettings {
   Interleaving interleaving = Interleaving::kTeamDraft;
   std::int64_t candidates = 9;
   double temperature = 3.0;
+  double exposure_clip = 1.2;
+  std::int64_t refresh_rounds = 10;
 
   static const Schema& schema();
 };

@@ -10,12 +10,20 @@ CertainList::CertainList(const ExplorationSettings& settings, const FairSettings
     : cutoff_(cutoff), list_(settings.list, settings.refine, keys.key(Purpose::kList)) {
   if (fair.fair == Fairness::kFairExp)
     fair_list_.emplace(fair.template_search, keys.key(Purpose::kTemplate));
+  if (follows_posterior(settings.list))
+    posterior_order_.emplace(settings.list, keys.key(Purpose::kScores), keys.key(Purpose::kList));
 }
 
 RankedList CertainList::make(std::span<const std::int32_t> by_score, std::uint32_t round,
                              const FairRound* fair) {
   list_.arrange(by_score, orders_, round);
   return finish(by_score, list_.shuffles_blocks(), round, fair);
+}
+
+RankedList CertainList::make_explored(std::span<const std::int32_t> by_score, const ScoreBelief& belief,
+                                      std::uint32_t round, const FairRound* fair) {
+  if (!posterior_order_) return make(by_score, round, fair);
+  return make_of_list(by_score, posterior_order_->find(belief, round), round, fair);
 }
 
 RankedList CertainList::make_of_blocks(std::span<const std::int32_t> by_score,

@@ -31,14 +31,16 @@ class FrozenCertainOrderRanker : public FrozenRanker {
     ExplorationSettings explore = explore_;
     if (!task.explore) explore.list = ListRule::kGreedy;
     CertainList list(explore, fair_, keys_, task.cutoff);
-    find_certain_orders(context, policy_, *belief_, evidence, ranking.by_score, list.orders());
+    const CertaintyRule rule =
+        find_certain_orders(context, policy_, *belief_, evidence, ranking.by_score, list.orders());
     RankedList made;
     if (task.fair != nullptr && fair_.fair == Fairness::kFairCo) {
       ControlledOrders controlled;
       controlled.find(context, policy_, *belief_, evidence, *task.fair, fair_.fair_gain);
       made = list.make_controlled(ranking.by_score, controlled.by_score(), controlled.orders(), task.round);
     } else {
-      made = list.make(ranking.by_score, task.round, task.fair);
+      made = list.make_explored(ranking.by_score, {evidence.scores, evidence.width_sq, rule.alpha},
+                                task.round, task.fair);
     }
     ranking.list.assign(made.docs.begin(), made.docs.end());
     ranking.knows_orders = true;
@@ -96,7 +98,8 @@ RankedList CertainOrderRanker::rank(RoundContext& context, const QueryDocs& quer
     rule = find_certain_orders(context.execution, policy_, *belief_, evidence_, by_score_, list_.orders());
     list = query.fair != nullptr && settings_.fair.fair == Fairness::kFairCo
                ? rank_controlled(context.execution, *query.fair, round)
-               : list_.make(by_score_, round, query.fair);
+               : list_.make_explored(by_score_, {evidence_.scores, evidence_.width_sq, rule.alpha}, round,
+                                     query.fair);
   }
   if (shadow_) {
     const auto measured = context.clock.measure("shadow");

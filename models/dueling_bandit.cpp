@@ -140,7 +140,7 @@ std::unique_ptr<OnlineRanker> make_dueling_bandit(const RankerRequest& request) 
 void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext& context) {
   settings.network.network = NetworkForm::kLinear;
   settings.trainer.learning_rate = 0.01;
-  if (context.protocol == ProtocolName::kPaper && settings.kind == RankerKind::kDbgd)
+  if (context.protocol != ProtocolName::kReference && settings.kind == RankerKind::kDbgd)
     settings.trainer.learning_rate_decay = 0.999977;
   settings.bandit.candidates = context.interleaving == Interleaving::kProbabilistic ? 49 : 9;
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/math/cosine.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
+#include "core/text/counted.h"
 #include "models/external_adapter.h"
 #include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
@@ -12,6 +14,18 @@
 
 namespace olrank {
 namespace {
+
+/// A click model adds to the score of a linear or additive model.
+void check_click_start(const RankerSettings& settings, std::int64_t features,
+                       std::span<const std::vector<float>> first_thetas) {
+  const auto linear = static_cast<std::size_t>(features);
+  const std::size_t weights = first_thetas.size() == 1 ? first_thetas.front().size() : 0;
+  if (weights == linear || weights == linear * (1 + HigherCosines::kTerms)) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' starts from a linear or additive model of {}, but the model has other weights: choose "
+      "another model, or kind = \"olranknet\" for a network.",
+      settings.name, counted(features, "feature")));
+}
 
 void check_start(const RankerKindRow& row, const RankerSettings& settings, std::int64_t features,
                  std::span<const std::vector<float>> first_thetas) {
@@ -29,6 +43,7 @@ void check_start(const RankerKindRow& row, const RankerSettings& settings, std::
                     settings.name));
   }
   const auto members = static_cast<std::size_t>(row.is_ensemble() ? settings.posterior.members : 1);
+  if (row.training == Training::kPosterior) return check_click_start(settings, features, first_thetas);
   const auto parameters = static_cast<std::size_t>(model_size(settings.network, features).parameters());
   for (const auto& theta : first_thetas) {
     if (first_thetas.size() == members && theta.size() == parameters) continue;
@@ -103,6 +118,26 @@ void check_pairs(const RankerKindRow& row, const RankerSettings& settings) {
       kinds_where([](const RankerKindRow& other) { return other.pairs == PairUse::kWeighted; })));
 }
 
+/// Lists that follow the posterior need widths, and keep no certain order that a fair list could give up.
+void check_list(const RankerKindRow& row, const RankerSettings& settings) {
+  const bool has_rule = row.evidence == OrderEvidence::kWidths || row.evidence == OrderEvidence::kVotes;
+  if (!has_rule || !follows_posterior(settings.explore.list)) return;
+  const std::string_view list = name_of(settings.explore.list);
+  if (row.evidence != OrderEvidence::kWidths) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' cannot have list = \"{}\", which needs widths, and '{}' has none: choose {}, or "
+        "another "
+        "list.",
+        settings.name, list, row.name,
+        kinds_where([](const RankerKindRow& other) { return other.evidence == OrderEvidence::kWidths; })));
+  }
+  if (settings.fair.fair == Fairness::kNone) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' has list = \"{}\" and fair = \"{}\", which makes lists from certain orders: use fair = "
+      "\"none\", or another list.",
+      settings.name, list, name_of(settings.fair.fair)));
+}
+
 /// Losses of lists need whole lists and clicks.
 void check_list_loss(const RankerKindRow& row, const RankerSettings& settings) {
   const TrainerSettings& trainer = settings.trainer;
@@ -141,6 +176,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   check_form(row, settings);
   check_covariance(row, settings);
   check_pairs(row, settings);
+  check_list(row, settings);
   if (const RankerDevice* place = dependencies.device) {
     if (settings.network.network != NetworkForm::kModule)
       return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);

@@ -15,6 +15,7 @@
 #include "models/neural/confident_network.h"
 #include "models/neural/p2neurrank.h"
 #include "models/pdgd.h"
+#include "models/prpo.h"
 #include "models/ranker_plan.h"
 #include "models/ranknet.h"
 #include "models/ranknet_offline.h"
@@ -30,6 +31,7 @@ constexpr std::array kRows = {
                   .forms = ModelForms::kLinear,
                   .evidence = OrderEvidence::kProbabilities,
                   .training = Training::kPosterior,
+                  .starts_from_model = true,
                   .set_defaults = set_clickgp_defaults,
                   .plan = plan_clickgp,
                   .make = make_clickgp},
@@ -127,6 +129,13 @@ constexpr std::array kRows = {
                   .set_defaults = set_pdgd_defaults,
                   .plan = plan_score_model,
                   .make = make_pdgd},
+    RankerKindRow{.kind = RankerKind::kPrpo,
+                  .name = "prpo",
+                  .bandit = BanditUse::kProximal,
+                  .starts_from_model = true,
+                  .set_defaults = set_prpo_defaults,
+                  .plan = plan_score_model,
+                  .make = make_prpo},
     RankerKindRow{.kind = RankerKind::kRankNetOffline,
                   .name = "ranknet-offline",
                   .training = Training::kLabels,

@@ -31,6 +31,7 @@ enum class RankerKind {
   kDbgd,
   kMgd,
   kPdgd,
+  kPrpo,
   kRankNetOffline,
   kTopRank,
   kFairCo,
@@ -49,11 +50,11 @@ enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 /// relevance from all shown documents; the posterior given all clicks; no parameters at all.
 enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimates, kPosterior, kNone };
 /// How a kind without certain orders explores, if not in a way of its own.
-enum class BanditUse { kNone, kEpsilon, kDuels };
+enum class BanditUse { kNone, kEpsilon, kDuels, kProximal };
 
 /// What a kind's defaults depend on. The candidates of mgd depend on how they share a list.
 struct DefaultsContext {
-  ProtocolName protocol = ProtocolName::kPaper;
+  ProtocolName protocol = ProtocolName::kRecommended;
   Interleaving interleaving = Interleaving::kTeamDraft;
 };
 

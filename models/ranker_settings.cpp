@@ -18,6 +18,10 @@ void set_reference_defaults(RankerSettings& ranker) {
 
 }  // namespace
 
+RankerKind RankerSettings::default_kind(ProtocolName protocol) {
+  return protocol == ProtocolName::kRecommended ? RankerKind::kClickGp : RankerKind::kOlRankNet;
+}
+
 RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, Interleaving interleaving) {
   RankerSettings ranker;
   ranker.kind = kind;
@@ -66,6 +70,8 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   }
   if (key == "observe_at") return ranker.posterior.observe_at == ObserveAt::kBefore;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;
+  if (key == "exposure_clip" || key == "refresh_rounds")
+    return row_of(ranker.kind).bandit != BanditUse::kProximal;
   if (ClickGpSettings::schema().find(key) != nullptr) return ranker.kind != RankerKind::kClickGp;
   return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;
 }

@@ -21,7 +21,7 @@ namespace olrank {
 /// One [[ranker]]: which method, and the settings of its parts.
 struct RankerSettings {
   std::string name;
-  RankerKind kind = RankerKind::kOlRankNet;
+  RankerKind kind = RankerKind::kClickGp;
   std::string start_from;  // a model file or a folder with one; empty: first parameters are drawn
   NetworkSettings network;
   PosteriorSettings posterior;
@@ -33,6 +33,8 @@ struct RankerSettings {
   ClickGpSettings click;
 
   static const Schema& schema();
+  /// The kind of a ranker of which none is named.
+  static RankerKind default_kind(ProtocolName protocol);
   /// The settings of a kind under a protocol, before any is set. The candidates of mgd depend on how they
   /// share a list, so this takes the interleaving that will hold.
   static RankerSettings defaults(RankerKind kind, ProtocolName protocol,

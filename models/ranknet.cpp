@@ -106,7 +106,8 @@ std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
 void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
   settings.network.network = NetworkForm::kLinear;
   settings.trainer.learning_rate = 0.1;
-  if (context.protocol != ProtocolName::kPaper) return;
+  if (context.protocol == ProtocolName::kPaper) settings.trainer.learning_rate = 0.01;
+  if (context.protocol != ProtocolName::kRecommended) return;
   // Chosen by their worst case: docs/DEFAULTS.md.
   settings.feedback.pairs = PairRule::kMatched;
   settings.trainer.learning_rate = 0.003;

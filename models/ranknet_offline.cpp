@@ -46,7 +46,7 @@ std::vector<float> train_offline(const ScoreModel& model, const LabelledQueries&
 std::vector<float> offline_linear_theta(const LabelledQueries& labels, std::int64_t features,
                                         std::int64_t fold) {
   const RankerSettings settings =
-      RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kPaper);
+      RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kRecommended);
   const PhiloxKey key =
       make_key({.seed = 0, .purpose = Purpose::kBatch, .fold = static_cast<std::uint64_t>(fold)});
   return train_offline(LinearModel(features), labels, settings, key, std::vector<float>(features));

@@ -80,6 +80,10 @@ bool by_duels(const RankerKindRow& row) {
   return row.bandit == BanditUse::kDuels;
 }
 
+bool by_proximal_steps(const RankerKindRow& row) {
+  return row.bandit == BanditUse::kProximal;
+}
+
 bool is_network(const RankerSettings& settings) {
   return settings.network.network != NetworkForm::kLinear;
 }
@@ -174,7 +178,9 @@ constexpr std::array kUses = {
     SettingUse{"noise_subgaussian", with_widths, is_theory, kTheory},
     SettingUse{"slack", with_widths},
     SettingUse{"list", with_orders},
-    SettingUse{"refine", with_orders},
+    SettingUse{"refine", with_orders,
+               [](const RankerSettings& settings) { return !follows_posterior(settings.explore.list); },
+               "another list than sample or ucb"},
     SettingUse{"pairs", with_pair_rule},
     SettingUse{"optimizer", with_passes},
     SettingUse{"loss", with_newton_or_history},
@@ -209,6 +215,8 @@ constexpr std::array kUses = {
                  return settings.bandit.interleaving == Interleaving::kProbabilistic;
                },
                "interleaving = \"probabilistic\""},
+    SettingUse{"exposure_clip", by_proximal_steps},
+    SettingUse{"refresh_rounds", by_proximal_steps},
     SettingUse{"fair", with_fair_lists},
     SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
     SettingUse{

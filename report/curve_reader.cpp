@@ -127,6 +127,13 @@ CurveEvaluation read_evaluation(const json& object, std::int64_t& cutoff) {
     values[measure] = number(*name == '\0' ? object : object_named(object, name), key);
   point.certain_orders = count_of(object, "false_certain");
   point.decisions = count_of(object, "decisions_differ");
+  if (const auto stated = object.find("stated"); stated != object.end()) {
+    for (const json& one : *stated) {
+      const double of = one.at("of").get<double>();
+      point.stated.push_back(
+          {one.at("from").get<double>(), of > 0.0 ? number(one, "wrong") * of : 0.0, of});
+    }
+  }
   if (const auto random = object.find("random"); random != object.end()) {
     const json& lists = random->at("online");
     values[Measure::kRandomOfflineNdcg] = nullable(member(random->at("offline"), "ndcg@").value());
@@ -136,6 +143,19 @@ CurveEvaluation read_evaluation(const json& object, std::int64_t& cutoff) {
   }
   read_metrics(object, values);
   return point;
+}
+
+double whole_trial_share(const RecordedCurve& curve, Measure measure) {
+  double hits = 0.0;
+  double of = 0.0;
+  for (const CurveEvaluation& point : curve.points) {
+    const double share = point.values[measure];
+    const double count = measure == Measure::kFalseCertain ? point.certain_orders : point.decisions;
+    if (!std::isfinite(share)) continue;
+    hits += share * count;
+    of += count;
+  }
+  return of > 0.0 ? hits / of : std::nan("");
 }
 
 RecordedCurve read_curve(const std::filesystem::path& file) {

@@ -87,6 +87,7 @@ class UserFigures {
         add_lines({measure_of(metric), FigureGroup::kQuality, metric.is_share()});
     }
     add_blocks_by_rank();
+    add_calibration();
     add_speed_against_quality();
     add_stages();
     return std::move(figures_);
@@ -237,6 +238,53 @@ class UserFigures {
       add(fmt::format("block-size-by-rank-{}", round), figure,
           "Number of documents in the block that contains the rank.", FigureGroup::kCertainty);
     }
+  }
+
+  /// Of rankers that state probabilities: how often what they state is right.
+  void add_calibration() {
+    Plot figure;
+    figure.title = "Stated against true probability";
+    figure.subtitle = subtitle_;
+    figure.x_name = "stated probability of an order";
+    figure.bands = false;
+    figure.highest = 1.0;
+    for (const RankerTrials* ranker : shown_) {
+      PlotSeries line{name_of(ranker), ranker->ranker, {}};
+      for (const StatedClass& stated : stated_by(*ranker)) {
+        constexpr double kFewest = 50.0;  // fewer orders say little
+        if (stated.of < kFewest) continue;
+        line.points.push_back(
+            {.x = stated.from, .y = 1.0 - stated.wrong / stated.of, .trials = ranker->trials.size()});
+      }
+      if (!line.points.empty()) figure.series.push_back(std::move(line));
+    }
+    if (!spans_x(figure)) return;
+    figure.baseline.name = "as stated";
+    for (const double x : {0.5, 1.0}) figure.baseline.points.push_back({.x = x, .y = x});
+    add("calibration", figure,
+        "Share of shown orders, of documents with different grades, that were right, by the middle of each "
+        "class of the "
+        "probability that the ranker stated. Above the dashed line a ranker is more careful than it has to "
+        "be.",
+        FigureGroup::kCertainty);
+  }
+
+  /// Over all trials, each class at its middle.
+  static std::vector<StatedClass> stated_by(const RankerTrials& ranker) {
+    std::vector<StatedClass> sums;
+    for (const TrialResults* trial : ranker.trials) {
+      for (const CurveEvaluation& point : trial->curve.points) {
+        sums.resize(std::max(sums.size(), point.stated.size()));
+        for (std::size_t at = 0; at < point.stated.size(); ++at) {
+          sums[at].from = point.stated[at].from;
+          sums[at].wrong += point.stated[at].wrong;
+          sums[at].of += point.stated[at].of;
+        }
+      }
+    }
+    for (std::size_t at = 0; at < sums.size(); ++at)
+      sums[at].from = 0.5 * (sums[at].from + (at + 1 < sums.size() ? sums[at + 1].from : 1.0));
+    return sums;
   }
 
   void add_speed_against_quality() {

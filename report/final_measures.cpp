@@ -86,17 +86,20 @@ std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const Na
     const Better better = metric.larger_is_better() ? Better::kLarger : Better::kSmaller;
     measures.push_back(last_value(measure_of(metric), metric.is_share() ? 4 : 2, better));
   }
-  measures.insert(measures.end(),
-                  {last_value(Measure::kDiscountedNdcg, 1, Better::kLarger),
-                   last_value(Measure::kRegret, 0, Better::kSmaller),
-                   {slug_of(Measure::kUnfairness), "Size of the unfairness", 2, Better::kSmaller,
-                    [](const TrialResults& trial) { return std::abs(last(trial, Measure::kUnfairness)); }},
-                   last_value(Measure::kFairShare, 4, Better::kLarger),
-                   last_value(Measure::kViolations, 2, Better::kSmaller),
-                   last_value(Measure::kUnrealisable, 0, Better::kNeither),
-                   last_value(Measure::kCosine, 4, Better::kLarger),
-                   last_value(Measure::kCertainShare, 3, Better::kNeither),
-                   last_value(Measure::kMilliseconds, 3, Better::kNeither)});
+  measures.insert(
+      measures.end(),
+      {last_value(Measure::kDiscountedNdcg, 1, Better::kLarger),
+       last_value(Measure::kRegret, 0, Better::kSmaller),
+       {slug_of(Measure::kUnfairness), "Size of the unfairness", 2, Better::kSmaller,
+        [](const TrialResults& trial) { return std::abs(last(trial, Measure::kUnfairness)); }},
+       last_value(Measure::kFairShare, 4, Better::kLarger),
+       last_value(Measure::kViolations, 2, Better::kSmaller),
+       last_value(Measure::kUnrealisable, 0, Better::kNeither),
+       last_value(Measure::kCosine, 4, Better::kLarger),
+       last_value(Measure::kCertainShare, 3, Better::kNeither),
+       {slug_of(Measure::kFalseCertain), "Wrong among the certain orders", 3, Better::kSmaller,
+        [](const TrialResults& trial) { return whole_trial_share(trial.curve, Measure::kFalseCertain); }},
+       last_value(Measure::kMilliseconds, 3, Better::kNeither)});
   return measures;
 }
 

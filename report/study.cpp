@@ -27,6 +27,7 @@ std::vector<FinalMeasure> study_measures(std::int64_t cutoff) {
   std::vector<FinalMeasure> measures = final_measures(cutoff);
   std::erase_if(measures, [](const FinalMeasure& measure) {
     return measure.slug == slug_of(Measure::kCertainShare) ||
+           measure.slug == slug_of(Measure::kFalseCertain) ||
            measure.slug == slug_of(Measure::kMilliseconds) || measure.slug == slug_of(Measure::kCosine);
   });
   const auto add = [&](const std::string& slug, Better better,
@@ -185,19 +186,6 @@ class Analysis {
 };
 
 }  // namespace
-
-double whole_trial_share(const RecordedCurve& curve, Measure measure) {
-  double hits = 0.0;
-  double of = 0.0;
-  for (const CurveEvaluation& point : curve.points) {
-    const double share = point.values[measure];
-    const double count = measure == Measure::kFalseCertain ? point.certain_orders : point.decisions;
-    if (!std::isfinite(share)) continue;
-    hits += share * count;
-    of += count;
-  }
-  return of > 0.0 ? hits / of : std::nan("");
-}
 
 const StudyValue* Study::value(const StudyRow& row, const std::string& slug) const {
   for (std::size_t i = 0; i < measures.size(); ++i) {

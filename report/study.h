@@ -61,8 +61,4 @@ struct Study {
 
 Study analyse_study(const ExperimentResults& results, StudyPlan plan);
 
-/// kFalseCertain or kDecisionsDiffer over a whole trial, from the counts of its evaluations. NaN if nothing
-/// was counted.
-double whole_trial_share(const RecordedCurve& curve, Measure measure);
-
 }  // namespace olrank

@@ -46,6 +46,8 @@ SummaryRow read_summary(const fs::path& file) {
     row.discounted_ndcg = number(online.at("c" + figure));
     if (!online.at("regret").is_null()) row.regret = online.at("regret").get<std::int64_t>();
     if (!last.at("certain_share").is_null()) row.certain_share = last.at("certain_share").get<double>();
+    if (const auto wrong = last.find("false_certain"); wrong != last.end())
+      row.false_certain = wrong->at("share").get<double>();
     if (!last.at("blocks").is_null()) row.blocks = last.at("blocks").get<double>();
     row.parameters = json.at("parameters");
     row.offline_area = number(json.at("area").at("offline"));
@@ -74,6 +76,19 @@ Moments moments_of(const std::vector<const SummaryRow*>& rows, Value&& value) {
   values.reserve(rows.size());
   for (const SummaryRow* row : rows) values.push_back(value(*row));
   return olrank::moments_of(values);
+}
+
+/// The mean of those that have the share: "26.3 %", or "-" if none has.
+std::string mean_share_text(const std::vector<const SummaryRow*>& rows,
+                            std::optional<double> SummaryRow::*share) {
+  double sum = 0.0;
+  int count = 0;
+  for (const SummaryRow* row : rows) {
+    if (!(row->*share)) continue;
+    sum += *(row->*share);
+    ++count;
+  }
+  return count > 0 ? fmt::format("{:.1f} %", 100.0 * sum / count) : "-";
 }
 
 /// The added metrics that any row has, in the order of NamedMetric.
@@ -162,7 +177,7 @@ void add_random_order(const std::vector<SummaryRow>& rows, const std::string& us
       interval_of(once, [](const SummaryRow& row) { return row.random_discounted_ndcg; }).mean;
   if (!std::isfinite(offline) || !std::isfinite(online)) return;
   table.add({user, std::string(kRandomOrder), "-", fmt::format("{:.4f}", offline),
-             fmt::format("{:.1f}", online), "-", "-"});
+             fmt::format("{:.1f}", online), "-", "-", "-"});
 }
 
 /// The notes of trials, a line each; of many, the first ones and their number.
@@ -255,22 +270,19 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConven
                    {.header = "ranker", .is_name = true},
                    {.header = "trials", .dropped = 2},
                    {.header = fmt::format("offline ndcg@{}", cutoff)},
-                   {.header = fmt::format("online cndcg@{}", cutoff), .dropped = 4},
-                   {.header = "certain", .dropped = 3},
+                   {.header = fmt::format("online cndcg@{}", cutoff), .dropped = 5},
+                   {.header = "certain", .dropped = 4},
+                   {.header = "wrong", .dropped = 3},
                    {.header = "rounds/s", .dropped = 1}});
   const Groups groups = by_user_and_ranker(rows);
   for (auto at = groups.begin(); at != groups.end(); ++at) {
     const auto& [name, group] = *at;
-    const bool certain = std::all_of(group.begin(), group.end(),
-                                     [](const SummaryRow* row) { return row->certain_share.has_value(); });
     const auto interval = [&group = group](auto value) { return interval_of(group, value); };
     table.add({name.first, name.second, fmt::format("{}", group.size()),
                interval_text(interval([](const SummaryRow& row) { return row.offline_ndcg; }), 4),
                interval_text(interval([](const SummaryRow& row) { return row.discounted_ndcg; }), 1),
-               certain ? fmt::format("{:.1f} %", 100.0 * interval([](const SummaryRow& row) {
-                                                           return *row.certain_share;
-                                                         }).mean)
-                       : "-",
+               mean_share_text(group, &SummaryRow::certain_share),
+               mean_share_text(group, &SummaryRow::false_certain),
                fmt::format("{:.0f}",
                            interval([](const SummaryRow& row) { return row.rounds_per_second; }).mean)});
     if (const auto next = std::next(at); next == groups.end() || next->first.first != name.first)

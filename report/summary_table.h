@@ -24,6 +24,7 @@ struct SummaryRow {
   double discounted_ndcg = 0.0;
   std::optional<std::int64_t> regret;
   std::optional<double> certain_share;
+  std::optional<double> false_certain;  // of the certain orders whose documents have different grades
   std::optional<double> blocks;
   double offline_area = 0.0;
   double online_area = 0.0;
@@ -60,7 +61,7 @@ std::string summary_csv(const std::vector<SummaryRow>& rows);
 
 /// A table of means for each ranker and user, each ± half the width of its 95 % t interval, over fold means
 /// with several folds, else over seeds. At most `columns` wide unless 0: names are shortened, then columns
-/// are dropped: rounds/s, trials, certain, online.
+/// are dropped: rounds/s, trials, wrong, certain, online.
 std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about,
                          std::int64_t columns = 0);
 /// The same as JSON, the conventions in every row.

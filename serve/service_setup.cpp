@@ -35,6 +35,8 @@ namespace {
 
 /// The kind that continues from a model if none is given.
 std::string_view kind_for(const LoadedModel& model) {
+  if (model.is_additive() || (model.is_linear() && model.normaliser.kind == Normalisation::kQueryMinmax))
+    return "clickgp";
   if (model.is_linear()) return "ranknet";
   return model.members.size() > 1 ? "p2neurrank" : "olranknet";
 }
@@ -155,7 +157,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   if (model) {
     take_network(*model, request.model, identity.ranker);
     refuse_other_network(request, identity);
-    normaliser = normaliser_of(request, *model);
+    normaliser = normaliser_of(request, *model).without_cosines();
   } else {
     normaliser = unfitted_normaliser(request.normalise, request.features);
     if (has_module_file(identity.ranker.network)) {
@@ -281,8 +283,8 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
   const auto stored = folder.identity();
   if (!stored && !request.suffices()) {
     throw InvalidArgument(
-        fmt::format("{} contains no service yet: create one with --model FILE, or with --ranker KIND "
-                    "--features D and optional settings.",
+        fmt::format("{} contains no service yet: create one with --model FILE, or with --features D and "
+                    "optional settings.",
                     folder.path().string()));
   }
   if (!stored) return new_service(request);

@@ -28,7 +28,7 @@ struct ServiceRequest {
   std::optional<std::string> groups;    // as given
 
   /// Whether the request suffices to create a service.
-  bool suffices() const { return !model.empty() || names_kind; }
+  bool suffices() const { return !model.empty() || names_kind || features > 0; }
 };
 
 /// A service to run; nothing is written yet.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace olrank {
@@ -24,6 +25,19 @@ std::string tally_member(const char* name, const Tally& tally) {
       ",\"{}\":{{\"share\":{},\"of\":{}}}", name,
       olrank::json_number(static_cast<double>(tally.count) / static_cast<double>(tally.total)),
       tally.total);
+}
+
+/// By class of stated probability: where it begins, the share that was wrong, out of how many.
+std::string stated_member(const StatedTallies& stated) {
+  if (!is_stated(stated)) return "";
+  std::string classes;
+  for (std::size_t at = 0; at < stated.size(); ++at) {
+    const Tally& tally = stated[at];
+    const double wrong = static_cast<double>(tally.count) / static_cast<double>(tally.total);
+    classes += fmt::format("{}{{\"from\":{},\"wrong\":{},\"of\":{}}}", at > 0 ? "," : "",
+                           olrank::json_number(kStatedFrom[at]), olrank::json_number(wrong), tally.total);
+  }
+  return ",\"stated\":[" + classes + "]";
 }
 
 std::string fairness_member(const FairnessPoint& point) {
@@ -74,6 +88,10 @@ std::string seconds_object(const StageClock& clock) {
 
 }  // namespace
 
+bool is_stated(const StatedTallies& tallies) {
+  return std::any_of(tallies.begin(), tallies.end(), [](const Tally& tally) { return tally.total > 0; });
+}
+
 std::string json_number(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "null";
 }
@@ -97,6 +115,7 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
                       width_ratio_object(point.width_ratio), json_number(point.drift));
   line += tally_member("false_certain", point.false_certain);
   line += tally_member("decisions_differ", point.decisions_differ);
+  line += stated_member(point.stated);
   if (point.fairness) line += fairness_member(*point.fairness);
   for (const RankerFigure& figure : point.figures) {
     if (figure.of_the_run && clock == nullptr) continue;

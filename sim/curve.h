@@ -38,6 +38,11 @@ struct FairnessPoint {
   std::array<double, 2> exposure{};  // of A and B
 };
 
+/// Where the classes of stated probabilities begin; the last one ends at 1.
+constexpr std::array<double, 8> kStatedFrom = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99};
+using StatedTallies = std::array<Tally, kStatedFrom.size()>;
+bool is_stated(const StatedTallies& tallies);
+
 /// One evaluation of a trial: a line of curve.jsonl.
 struct CurvePoint {
   std::int64_t round = 0;    // rounds played
@@ -58,6 +63,7 @@ struct CurvePoint {
   // Since the previous evaluation; the denominator may be 0.
   Tally false_certain;     // certain orders of shown documents contradicted by their grades
   Tally decisions_differ;  // decisions on shown pairs that exact widths would reverse
+  StatedTallies stated{};  // shown orders contradicted by their grades, by the probability stated of them
   std::optional<double> drift;
   std::optional<FairnessPoint> fairness;  // where documents have groups
   std::vector<RankerFigure> figures;      // of the ranker's health, beyond drift

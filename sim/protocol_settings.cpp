@@ -7,8 +7,8 @@ const Schema& ProtocolSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("protocol", "How trials are run and evaluated.")
           .field("name", &S::name,
-                 "`paper` follows the papers' text, `reference` their authors' code; sets the defaults of "
-                 "other keys")
+                 "`recommended` has the settings that serve best, `paper` follows the papers' text, "
+                 "`reference` their authors' code; sets the defaults of other keys")
           .flag("protocol")
           .field("rounds", &S::rounds, "rounds per trial")
           .symbol("T")

@@ -25,7 +25,7 @@ struct EnumNames<CosineReference> {
 
 /// How the rounds of a trial are played and evaluated.
 struct ProtocolSettings {
-  ProtocolName name = ProtocolName::kPaper;
+  ProtocolName name = ProtocolName::kRecommended;
   std::int64_t rounds = 2000;
   std::int64_t cutoff = 10;
   std::int64_t eval_every = 100;

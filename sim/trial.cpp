@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "core/metrics/per_query_csv.h"
@@ -9,6 +10,8 @@
 
 namespace olrank {
 namespace {
+
+constexpr std::string_view kStated = "certainty.stated";
 
 MetricOptions offline_options(const TrialSettings& settings, const TrialData& data) {
   MetricOptions options;
@@ -88,7 +91,7 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     users_.clicks->click(grades, shown_, click_key_, played_.round, log_);
     played_.ndcg = online_.observe(grades.of_doc, list.docs);
     if (list.certainty) count_certainty(*list.certainty);
-    count_contradicted(list.certain_orders, grades);
+    count_contradicted(list, grades);
     certainty_.turned_decisions.count += list.turned_decisions.count;
     certainty_.turned_decisions.total += list.turned_decisions.total;
     width_ratios_.insert(width_ratios_.end(), list.width_ratios.begin(), list.width_ratios.end());
@@ -163,13 +166,18 @@ void Trial::count_certainty(const ListCertainty& certainty) {
   }
 }
 
-void Trial::count_contradicted(std::span<const CertainOrder> orders, const QueryGrades& grades) {
-  for (const CertainOrder& order : orders) {
+void Trial::count_contradicted(const RankedList& list, const QueryGrades& grades) {
+  const auto count = [&](const auto& order, Tally& tally) {
     const auto first = grades.of_doc[order.first];
     const auto second = grades.of_doc[order.second];
-    if (first == second) continue;
-    ++certainty_.contradicted.total;
-    certainty_.contradicted.count += first < second ? 1 : 0;
+    if (first == second) return;
+    ++tally.total;
+    tally.count += first < second ? 1 : 0;
+  };
+  for (const CertainOrder& order : list.certain_orders) count(order, certainty_.contradicted);
+  for (const StatedOrder& order : list.stated_orders) {
+    const auto above = std::upper_bound(kStatedFrom.begin() + 1, kStatedFrom.end(), order.probability);
+    count(order, certainty_.stated[std::distance(kStatedFrom.begin(), above) - 1]);
   }
 }
 
@@ -201,6 +209,7 @@ void Trial::begin_evaluation() {
   }
   point_.false_certain = certainty_.contradicted;
   point_.decisions_differ = certainty_.turned_decisions;
+  point_.stated = certainty_.stated;
   for (const RankerFigure& figure : ranker_.figures(execution_)) {
     if (figure.name == "drift") {
       point_.drift = figure.value;
@@ -293,6 +302,10 @@ void Trial::save(const Certainty& certainty, StateWriter& state) {
   const std::int64_t tallies[] = {certainty.contradicted.count, certainty.contradicted.total,
                                   certainty.turned_decisions.count, certainty.turned_decisions.total};
   state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
+  // Rankers that state no probabilities have the state that they had before there were any.
+  std::vector<std::int64_t> stated;
+  for (const Tally& tally : certainty.stated) stated.insert(stated.end(), {tally.count, tally.total});
+  if (is_stated(certainty.stated)) state.put(kStated, stated);
 }
 
 Trial::Certainty Trial::load_certainty(StateReader& state) {
@@ -307,6 +320,12 @@ Trial::Certainty Trial::load_certainty(StateReader& state) {
   state.get_into("certainty.tallies", std::span<std::int64_t>(tallies));
   certainty.contradicted = {tallies[0], tallies[1]};
   certainty.turned_decisions = {tallies[2], tallies[3]};
+  if (state.is_next(kStated)) {
+    std::array<std::int64_t, 2 * kStatedFrom.size()> stated{};
+    state.get_into(kStated, std::span<std::int64_t>(stated));
+    for (std::size_t at = 0; at < certainty.stated.size(); ++at)
+      certainty.stated[at] = {stated[2 * at], stated[2 * at + 1]};
+  }
   return certainty;
 }
 

@@ -105,6 +105,7 @@ class Trial {
     std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_rounds{};
     Tally contradicted;      // certain orders contradicted by different grades
     Tally turned_decisions;  // reversed by exact widths
+    StatedTallies stated{};
   };
 
   /// What lists did to be fair.
@@ -136,7 +137,7 @@ class Trial {
   void count_fairness(const RankedList& list);
   FairnessPoint fairness_point() const;
   void count_certainty(const ListCertainty& certainty);
-  void count_contradicted(std::span<const CertainOrder> orders, const QueryGrades& grades);
+  void count_contradicted(const RankedList& list, const QueryGrades& grades);
 
   TrialSettings settings_;
   const TrialData& data_;

@@ -61,12 +61,12 @@ void add_product_cases(CaseList& list) {
            });
   list.add("blas/add_gram", {{"rows", rows}, {"columns", columns}},
            {CeilingKind::kGemmDouble,
-            real(rows * columns * columns),
-            {kDouble * real(rows * columns), 0.5 * kDouble * real(columns * columns), 0.0}},
+            2.0 * real(rows * columns * columns),
+            {kDouble * real(rows * columns), kDouble * real(columns * columns), 0.0}},
            [rows, columns] {
              return [rows, columns, a = uniform_doubles(rows * columns, 1),
                      c = std::vector<double>(length(columns * columns))]() mutable {
-               blas::add_gram(columns, rows, 1.0, a.data(), columns, c.data(), columns);
+               blas::add_gram(0, columns, rows, 1.0, a.data(), a.data(), columns, c.data(), columns);
              };
            });
   add_factorisations(list);

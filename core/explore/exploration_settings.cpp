@@ -6,7 +6,9 @@ const Schema& ExplorationSettings::schema() {
   using S = ExplorationSettings;
   static const Schema schema =
       SchemaBuilder<S>("ranker", "When an order counts as certain, and how uncertain orders are explored.")
-          .field("alpha", &S::alpha, "an order is certain if its margin exceeds alpha × width")
+          .field(
+              "alpha", &S::alpha,
+              "an order is certain if its margin exceeds alpha × width; scales what `sample` and `ucb` add")
           .symbol("α")
           .at_least(0)
           .field("alpha_schedule", &S::alpha_schedule,
@@ -33,8 +35,8 @@ const Schema& ExplorationSettings::schema() {
           .at_most(0.5)
           .field("list", &S::list,
                  "how the shown list is built from scores and certain orders; `blocks-certain` gives the "
-                 "lists "
-                 "of `certain`")
+                 "lists of `certain`; `sample` (posterior sampling) sorts by scores that are drawn with α "
+                 "times their standard deviations, `ucb` by score + α × standard deviation")
           .field("refine", &S::refine,
                  "take the transitive closure of the certain orders before forming blocks")
           .build();

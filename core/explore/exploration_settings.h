@@ -9,8 +9,8 @@
 
 namespace olrank {
 
-/// How a list is built from scores and certain orders.
-enum class ListRule { kCertain, kBlocks, kBlocksCertain, kGreedy };
+/// How a list is built from scores and certain orders, or from a posterior of the scores.
+enum class ListRule { kCertain, kBlocks, kBlocksCertain, kGreedy, kSample, kUcb };
 enum class AlphaSchedule { kConstant, kTheory };
 
 /// When an order counts as certain, and how uncertain orders are explored.
@@ -34,8 +34,15 @@ struct EnumNames<ListRule> {
       std::pair{ListRule::kCertain, std::string_view("certain")},
       std::pair{ListRule::kBlocks, std::string_view("blocks")},
       std::pair{ListRule::kBlocksCertain, std::string_view("blocks-certain")},
-      std::pair{ListRule::kGreedy, std::string_view("greedy")}};
+      std::pair{ListRule::kGreedy, std::string_view("greedy")},
+      std::pair{ListRule::kSample, std::string_view("sample")},
+      std::pair{ListRule::kUcb, std::string_view("ucb")}};
 };
+
+/// Whether a list follows from the scores' posterior, not from certain orders.
+inline bool follows_posterior(ListRule rule) {
+  return rule == ListRule::kSample || rule == ListRule::kUcb;
+}
 
 template <>
 struct EnumNames<AlphaSchedule> {

@@ -80,8 +80,8 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
   }
   certainty.certain_pairs = std::ssize(certain_orders_);
   certainty.blocks = std::ssize(block_ends_);
-  // Each document of a block is certainly before all documents of later blocks, so every list but one that
-  // is made fair keeps the blocks in order, and rank r lies in the block of place r.
+  // Each document of a block is certainly before all documents of later blocks, so every list of certain
+  // orders that is not made fair keeps the blocks in order, and rank r lies in the block of place r.
   for (std::size_t i = 0; i < ListCertainty::kBlockRanks.size(); ++i) {
     const std::int64_t place = ListCertainty::kBlockRanks[i] - 1;
     if (place >= orders.docs()) continue;
@@ -103,6 +103,8 @@ void ExploringList::arrange(std::span<const std::int32_t> by_score, const OrderB
   places_.clear();
   switch (rule_) {
     case ListRule::kGreedy:
+    case ListRule::kSample:  // PosteriorOrder makes their lists, for arrange_as()
+    case ListRule::kUcb:
       places_.resize(by_score.size());
       std::iota(places_.begin(), places_.end(), 0);
       break;

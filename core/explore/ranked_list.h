@@ -15,6 +15,13 @@ struct CertainOrder {
   friend bool operator==(const CertainOrder&, const CertainOrder&) = default;
 };
 
+/// How probable it is, to the ranker, that `first` is better than `second`: at least ½.
+struct StatedOrder {
+  std::int32_t first = 0;
+  std::int32_t second = 0;
+  double probability = 0.5;
+};
+
 /// Counts of a list's certain orders and blocks, for rankers that know certain orders.
 struct ListCertainty {
   static constexpr std::array<std::int64_t, 3> kBlockRanks = {1, 5, 10};  // from 1
@@ -42,6 +49,8 @@ struct RankedList {
   std::span<const std::int32_t> docs;  // all of the query's, best first
   std::optional<ListCertainty> certainty;
   std::span<const CertainOrder> certain_orders = {};  // among the shown documents
+  /// Each pair of the shown documents once, for rankers that state probabilities.
+  std::span<const StatedOrder> stated_orders = {};
   /// Own width over exact full width of the shown pairs; empty unless the ranker keeps a shadow covariance.
   std::span<const double> width_ratios = {};
   /// Decisions on shown pairs, certain or not, that exact widths would reverse, out of all of them; for

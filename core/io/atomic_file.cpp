@@ -33,6 +33,30 @@ bool is_temporary_end(std::string_view end) {
          end.find('-', dash + 1) == end.npos;
 }
 
+/// What a path leads to, past symbolic links. Throws IoError for a link that leads nowhere.
+std::filesystem::path followed(const std::filesystem::path& target) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(std::filesystem::symlink_status(target, error))) return target;
+  // Links of open pipes and sockets, as in /proc/self/fd, name no file, but can be opened.
+  const std::filesystem::file_status status = std::filesystem::status(target, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return target;
+  std::filesystem::path file = std::filesystem::canonical(target, error);
+  if (!error) return file;
+  throw IoError(
+      fmt::format("Cannot write {}: it is a symbolic link that leads to no file.", target.string()));
+}
+
+/// Whether bytes go to the target itself: a pipe or a character device cannot be replaced.
+bool is_stream(const std::filesystem::path& target) {
+  std::error_code error;
+  const std::filesystem::file_type type = std::filesystem::status(target, error).type();
+  if (type == std::filesystem::file_type::block) {
+    throw IoError(fmt::format("Cannot write {}: it is a block device.", target.string()));
+  }
+  return type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo ||
+         type == std::filesystem::file_type::socket;
+}
+
 std::string folder_of(const std::filesystem::path& target) {
   const std::filesystem::path folder = target.parent_path();
   return folder.empty() ? std::string(".") : folder.string();
@@ -40,10 +64,15 @@ std::string folder_of(const std::filesystem::path& target) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::filesystem::path& target)
-    : target_(target), temporary_(temporary_name(target)) {
-  std::error_code ignored;                                                    // open() reports errors
-  if (std::filesystem::is_directory(target, ignored)) fail("write", EISDIR);  // rather than after the work
+AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(followed(target)) {
+  std::error_code ignored;                                                     // open() reports errors
+  if (std::filesystem::is_directory(target_, ignored)) fail("write", EISDIR);  // rather than after the work
+  if (is_stream(target_)) {
+    descriptor_ = ::open(target_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (descriptor_ < 0) throw IoError("write", target_.string(), errno);
+    return;
+  }
+  temporary_ = temporary_name(target_);
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw IoError("write", target_.string(), errno);
 }
@@ -69,10 +98,11 @@ void AtomicFile::write(std::string_view bytes) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail("flush", errno);
+  if (::fsync(descriptor_) != 0 && !(temporary_.empty() && errno == EINVAL)) fail("flush", errno);
   const int closed = ::close(descriptor_);
   descriptor_ = -1;
   if (closed != 0) fail("close", errno);
+  if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace", errno);
   temporary_.clear();
   // The folder records the rename, so it is flushed too.

@@ -10,7 +10,8 @@ namespace olrank {
 
 /// Writes a file atomically: bytes go to a hidden temporary file in the same folder; commit() flushes it to
 /// disk, renames it to the target and flushes the folder. Without commit(), the temporary file is removed
-/// and the target is unchanged. A killed process leaves at most the temporary file.
+/// and the target is unchanged. A killed process leaves at most the temporary file. Of a symbolic link the
+/// file that it leads to is written; a pipe or character device is written to as it is, byte by byte.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& target);
@@ -25,7 +26,7 @@ class AtomicFile {
   [[noreturn]] void fail(const std::string& action, int error_number) const;
 
   std::filesystem::path target_;
-  std::string temporary_;
+  std::string temporary_;  // empty for pipes and devices
   int descriptor_ = -1;
 };
 

@@ -95,15 +95,11 @@ void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::
                  stride_c);
 }
 
-void add_gram(std::int64_t n, std::int64_t rows, double alpha, const double* a, std::int64_t stride_a,
-              double* c, std::int64_t stride_c) {
+void add_gram(std::int64_t begin, std::int64_t end, std::int64_t rows, double alpha, const double* a,
+              const double* b, std::int64_t stride, double* c, std::int64_t stride_c) {
   // libtorch_cpu exports no syrk; panels leave out most of the upper half.
-  constexpr std::int64_t kPanel = 64;
-  for (std::int64_t begin = 0; begin < n; begin += kPanel) {
-    const std::int64_t end = std::min(begin + kPanel, n);
-    gemm(Transpose::kYes, Transpose::kNo, end - begin, end, rows, alpha, a + begin, stride_a, a, stride_a,
-         1.0, c + begin * stride_c, stride_c);
-  }
+  gemm(Transpose::kYes, Transpose::kNo, end - begin, end, rows, alpha, a + begin, stride, b, stride, 1.0,
+       c + begin * stride_c, stride_c);
 }
 
 void gemv(Transpose transpose_a, std::int64_t rows, std::int64_t columns, double alpha, const double* a,

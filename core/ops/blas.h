@@ -30,10 +30,10 @@ constexpr std::int64_t fast_columns(std::int64_t columns) {
   return (columns + kFastColumns - 1) / kFastColumns * kFastColumns;
 }
 
-/// C ← alpha · AᵀA + C in the lower triangle of C [n × n], with A [rows × n]; above it, numbers change,
-/// too.
-void add_gram(std::int64_t n, std::int64_t rows, double alpha, const double* a, std::int64_t stride_a,
-              double* c, std::int64_t stride_c);
+/// C ← alpha · AᵀB + C in rows `begin` to `end` of C, up to column `end`: one panel of the lower triangle
+/// of a symmetric C, with A and B of as many `rows` and one stride.
+void add_gram(std::int64_t begin, std::int64_t end, std::int64_t rows, double alpha, const double* a,
+              const double* b, std::int64_t stride, double* c, std::int64_t stride_c);
 
 /// y ← alpha · op(A) x + beta · y, with A [rows × columns].
 void gemv(Transpose transpose_a, std::int64_t rows, std::int64_t columns, double alpha, const double* a,

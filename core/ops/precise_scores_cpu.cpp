@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/ops/blas.h"
+#include "core/ops/cancelling_halves.h"
 #include "core/ops/precise_scores.h"
 #include "core/runtime/vector_clones.h"
 
@@ -57,6 +58,10 @@ void precise_scores(Scratch& scratch, const NetworkShape& shape, std::span<const
                     FeatureMatrix docs, std::span<double> scores) {
   assert(docs.features == shape.inputs && std::ssize(scores) == docs.docs);
   assert(std::ssize(theta) == shape.parameters());
+  if (halves_cancel(shape, theta.data())) {
+    std::fill(scores.begin(), scores.end(), 0.0);
+    return;
+  }
   const Scratch::Frame frame(scratch);
   const std::int64_t stride = (shape.width + kDoublesPerLine - 1) / kDoublesPerLine * kDoublesPerLine;
   const std::int64_t most = std::min(docs.docs, kDocsPerPass);

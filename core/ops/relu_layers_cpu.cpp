@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/ops/blas.h"
+#include "core/ops/cancelling_halves.h"
 #include "core/runtime/vector_clones.h"
 
 namespace olrank {
@@ -21,8 +22,7 @@ OLRANK_ALWAYS_INLINE double absolute(double product) {
   return std::fabs(product);
 }
 
-/// Σ term(a_k b_k) in double, where the products are exact, so that the two halves of a symmetric network
-/// cancel to the bit. Eight running sums, combined in a fixed order.
+/// Σ term(a_k b_k) in double, where the products are exact. Eight running sums, combined in a fixed order.
 template <double (*term)(double)>
 OLRANK_ALWAYS_INLINE double sum_of_products(const float* a, const float* b, std::int64_t size) {
   constexpr std::int64_t kLanes = 8;
@@ -151,7 +151,11 @@ void forward_output(const NetworkShape& shape, const float* theta, const float* 
   const OutputLayer output{last == 0 ? features : hidden.layer(last - 1),
                            last == 0 ? shape.inputs : hidden.stride, theta + layer.weight, layer.columns};
   const double bias = layer.has_bias() ? double{theta[layer.bias]} : 0.0;
-  output_sums(output, docs, shape.output_scale, bias, scores);
+  if (halves_cancel(shape, theta)) {
+    std::fill_n(scores, docs, 0.0F);
+  } else {
+    output_sums(output, docs, shape.output_scale, bias, scores);
+  }
   if (magnitudes != nullptr)
     output_magnitudes(output, docs, shape.output_scale, std::fabs(bias), magnitudes);
 }

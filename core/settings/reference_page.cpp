@@ -54,7 +54,8 @@ std::string reference_page(std::span<const SchemaWithDefaults> tables) {
       "Set a key in a file, with its flag, or with `--set TABLE.KEY=VALUE`. The command line overrides the "
       "file; on the command line, later settings override earlier ones. `--set ranker.KEY=VALUE` and a "
       "ranker's flags apply to every ranker, `--set ranker.NAME.KEY=VALUE` to one. Where a default depends "
-      "on the protocol or the ranker's kind, this page shows that of `paper` and `olranknet`; `olrank run "
+      "on the protocol or the ranker's kind, this page shows that of `recommended` and `olranknet`; "
+      "`olrank run "
       "… --print-config` prints the values in effect.\n";
   for (const auto& [schema, defaults] : tables) {
     page += schema->repeated ? fmt::format("\n## `[[{}]]`\n\n", schema->table)

@@ -325,7 +325,7 @@ void StackedTrainer::descend(Products& products, const ResidentHistory& history,
     perturb_labels(stream, seen.terms, seen.count, members.count, noise_keys_.data() + members.first,
                    noise_round_.data(), spec_.noise.deviation, labels_.data() + members.first * seen.count);
   }
-  if (spec_.training.optimizer != Optimizer::kGradientDescent) {
+  if (optimizer() != Optimizer::kGradientDescent) {
     begin_training(stream, members.count * parameters_, theta_ + members.first * parameters_,
                    optimizer_state(members));
   }
@@ -342,7 +342,7 @@ void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory&
   training.stack = stack(members);
   training.history = view(history, members);
   training.objective = objective(members);
-  training.optimizer = spec_.training.optimizer;
+  training.optimizer = optimizer();
   training.steps = step_count_;
   training.step = outcome_.data() + members.first;
   training.rates = step_rates_.data();
@@ -413,7 +413,7 @@ void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
     stop_at_small_gradients(stream, members.count, parameters_, gradient, spec_.training.stop_gradient_norm,
                             observed_.data(), steps_.data() + members.first);
   }
-  switch (spec_.training.optimizer) {
+  switch (optimizer()) {
     case Optimizer::kGradientDescent:
       gradient_descent_step(stream, members.count, parameters_, gradient, step, theta);
       return;

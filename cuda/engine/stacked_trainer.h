@@ -7,6 +7,7 @@
 
 #include "core/device/network_spec.h"
 #include "core/io/state_archive.h"
+#include "core/ops/replay_optimizer.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/member_streams.h"
 #include "cuda/engine/recorded_work.h"
@@ -94,6 +95,9 @@ class StackedTrainer : public ResidentTrainer {
   void move(Stream stream, Members members, std::int64_t number);
   bool stops() const { return spec_.training.stop_gradient_norm > 0.0; }
   bool replays() const { return reference_.size() > 0; }
+  Optimizer optimizer() const {
+    return on_sample_ ? optimizer_of_replay(spec_.training.optimizer) : spec_.training.optimizer;
+  }
   bool by_curvature() const { return spec_.training.optimizer != Optimizer::kAdam; }
   Recordings& recordings() { return on_sample_ ? of_sample_ : of_history_; }
   const Recordings& recordings() const { return on_sample_ ? of_sample_ : of_history_; }

@@ -46,15 +46,24 @@ __device__ inline float score_of(const OutputLayer& output, const float* theta, 
 }
 
 /// A document's score from its last hidden units (its features without a hidden layer), by the calling
-/// warp: products of float32 numbers are exact in double.
+/// warp: products of float32 numbers are exact in double. The terms k and k + ⌊columns/2⌋ are
+/// added first, so that the halves of a symmetric network, whose units are sums in one order, cancel to 0.
 __device__ inline void write_score(const OutputLayer& output, const float* theta, const float* inputs,
                                    std::int64_t place, const ScoreArrays& out) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
   const float* weight = theta + output.layer.weight;
   double sum = 0.0;
   double absolute = 0.0;
-  for (std::int64_t k = lane; k < output.layer.columns; k += 32) {
-    const double term = double{weight[k]} * double{inputs[k]};
+  const std::int64_t half = output.layer.columns / 2;
+  for (std::int64_t k = lane; k < half; k += 32) {
+    const double first = double{weight[k]} * double{inputs[k]};
+    const double second = double{weight[k + half]} * double{inputs[k + half]};
+    sum += first + second;
+    absolute += std::fabs(first) + std::fabs(second);
+  }
+  if (lane == 0 && output.layer.columns % 2 != 0) {
+    const std::int64_t last = output.layer.columns - 1;
+    const double term = double{weight[last]} * double{inputs[last]};
     sum += term;
     absolute += std::fabs(term);
   }

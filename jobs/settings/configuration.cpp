@@ -262,8 +262,12 @@ std::string print_configuration(const Configuration& configuration) {
 
 std::span<const SchemaWithDefaults> configuration_tables() {
   static const Configuration defaults;
-  static const RankerSettings ranker =
-      RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+  static const RankerSettings ranker = [] {
+    // The kind that uses most of the settings shows their defaults.
+    auto most = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kRecommended);
+    most.kind = RankerSettings::default_kind(ProtocolName::kRecommended);
+    return most;
+  }();
   static const UserSettings user = UserSettings::defaults(defaults.clicks);
   static const StudySettings study;
   static const std::array<SchemaWithDefaults, 9> tables = {{

@@ -36,6 +36,7 @@ class RankerSource {
   RankerSettings resolve(IgnoredSettings ignored) const {
     const auto all = [](const SettingOverride&) { return true; };
     RankerSettings chosen;
+    chosen.kind = RankerSettings::default_kind(protocol_);
     apply(chosen, all);
     const RankerSettings defaults =
         RankerSettings::defaults(chosen.kind, protocol_, chosen.bandit.interleaving);

@@ -14,12 +14,12 @@
 namespace olrank {
 
 struct RankerOptions {
-  /// pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, dbgd or mgd.
-  std::string kind = "olranknet";
+  /// clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, prpo, dbgd or mgd.
+  std::string kind = "clickgp";
   std::int64_t features = 0;               // d, of a document; required
   std::int64_t cutoff = 10;                // k, ranks that users see
   std::uint64_t seed = 1;                  // same seed, same lists, on any number of threads
-  std::string protocol = "paper";          // whose defaults hold: paper or reference
+  std::string protocol = "recommended";    // whose defaults hold: recommended, paper or reference
   std::string normalise = "query-minmax";  // how raw features become inputs: query-minmax or none
   std::uint64_t fold = 0;                  // with `user`, whose draws these are: those of a trial of this
   std::string user = {};                   // fold and user in an experiment with the same seed

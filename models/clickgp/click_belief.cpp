@@ -15,6 +15,7 @@ constexpr double kFirstConstant = -0.5;
 
 ClickBelief::ClickBelief(const ClickFeatures& features) : features_(features), theta_(features.columns()) {
   theta_.front() = kFirstConstant;
+  if (features.start() != nullptr) theta_.back() = 1.0;  // the start model's order
 }
 
 void ClickBelief::solve(std::shared_ptr<AlignedVector<double>> precision,
@@ -46,12 +47,14 @@ void ClickBelief::find_site(const KnownQuery& known, std::size_t model, double f
                             double least_step, ClickSite& found) const {
   const KnownQuery::Site& last = known.sites[model];
   const std::size_t docs = known.docs.size();
+  const std::size_t there = found.rows.size() / columns();
   found.rows.resize(docs * columns());
   found.model.resize(docs);
   found.departure = last.departure;
   found.curvature.resize(docs);
   found.evidence.resize(docs);
-  features_.expand(known.scaled, known.means, found.rows);
+  features_.expand(std::span(known.scaled).subspan(there * features_.inputs()), known.means,
+                   std::span(found.rows).subspan(there * columns()));
   score_rows(found.rows, found.model);
   std::vector<double> examined = last.examined;
   std::vector<double> clicks = known.clicks;
@@ -63,19 +66,17 @@ void ClickBelief::find_site(const KnownQuery& known, std::size_t model, double f
   solve_site(departures_, {examined, clicks, found.model}, steps, least_step, found.site);
 }
 
-void ClickBelief::look(std::span<const float> scaled, std::span<const float> means, const KnownQuery* known,
-                       std::size_t model, std::span<const std::int32_t> places, double faded,
-                       ClickView& view) const {
+void ClickBelief::look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places,
+                       double faded, ClickView& view) const {
   const std::size_t docs = places.size();
   const std::int64_t width = columns();
-  view.rows.resize(docs * width);
   view.scores.resize(docs);
   view.curvature.assign(docs, 0.0);
   view.pull.assign(width, 0.0);
   view.coupling = 0.0;
   view.query_departure = 0.0;
   view.departures.clear();
-  features_.expand(scaled, means, view.rows);
+  view.known.clear();
   score_rows(view.rows, view.scores);
   if (known == nullptr) return;
   constexpr int kSteps = 2;
@@ -92,6 +93,7 @@ void ClickBelief::look(std::span<const float> scaled, std::span<const float> mea
   blas::gemv(blas::Transpose::kYes, std::ssize(found.model), width, 1.0, found.rows.data(), width,
              found.curvature.data(), 0.0, view.pull.data());
   view.departures = std::move(found.departure);
+  view.known = std::move(found.rows);
 }
 
 void ClickBelief::sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,

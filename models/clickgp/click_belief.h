@@ -20,6 +20,7 @@ struct ClickView {
   std::vector<double> curvature;   // [V] h; 0 for documents that were never shown
   AlignedVector<double> pull;      // [D] Σ h φ over the remembered documents
   std::vector<double> departures;  // u of the remembered documents
+  AlignedVector<double> known;     // [s × D] features of the remembered documents
   double coupling = 0.0;           // ρ
   double query_departure = 0.0;    // b
 };
@@ -54,14 +55,14 @@ class ClickBelief {
   void score_rows(std::span<const double> rows, std::span<double> scores) const;
 
   /// The site of a query's documents, by at most `steps` steps from where the memory left it, with what was
-  /// seen times `faded`.
+  /// seen times `faded`. `found.rows` may hold the features of the first documents; the others are added.
   void find_site(const KnownQuery& known, std::size_t model, double faded, int steps, double least_step,
                  ClickSite& found) const;
 
-  /// `scaled` and `means` are of the documents at hand, `places` theirs in the memory, −1 where it has
-  /// none.
-  void look(std::span<const float> scaled, std::span<const float> means, const KnownQuery* known,
-            std::size_t model, std::span<const std::int32_t> places, double faded, ClickView& view) const;
+  /// Finds the rest of a view whose rows are there. `places` are those of its documents in the memory, −1
+  /// where it has none.
+  void look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places, double faded,
+            ClickView& view) const;
 
   /// Adds to the scores a draw from the posterior of all documents' scores, `scale` times as wide.
   void sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,

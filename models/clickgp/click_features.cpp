@@ -1,5 +1,6 @@
 #include "models/clickgp/click_features.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -10,6 +11,19 @@ namespace olrank {
 double ClickFeatures::cosine_factor(int index) {
   static const double root_half = std::sqrt(0.5);
   return root_half * 2.0 / (index + 2);
+}
+
+double ClickFeatures::start_score(const float* scaled) const {
+  const bool has_cosines = std::ssize(*start_) > inputs_;
+  double score = 0.0;
+  for (std::int64_t f = 0; f < inputs_; ++f) {
+    score += double{(*start_)[f]} * double{scaled[f]};
+    if (!has_cosines) continue;
+    const HigherCosines cosines = higher_cosines(cosine_of_half_turns(scaled[f]));
+    for (int term = 0; term < HigherCosines::kTerms; ++term)
+      score += double{(*start_)[(term + 1) * inputs_ + f]} * cosines.of[term];
+  }
+  return score;
 }
 
 void ClickFeatures::expand(std::span<const float> scaled, std::span<const float> means,
@@ -23,8 +37,10 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
     const float* x = scaled.data() + doc * inputs_;
     double* row = rows.data() + doc * width;
     *row++ = 1.0;
+    if (start_) row[centred() - 1] = start_score(x) - double{means.back()};
+    if (used_ == ClickInputs::kNone) continue;
     for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};
-    if (!additive_) continue;
+    if (used_ == ClickInputs::kLinear) continue;
     for (std::int64_t f = 0; f < inputs_; ++f) {
       const HigherCosines cosines = higher_cosines(cosine_of_half_turns(x[f]));
       for (int term = 0; term < HigherCosines::kTerms; ++term) {
@@ -35,17 +51,21 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
   }
 }
 
-void ClickFeatures::find_means(std::span<const float> scaled, std::span<float> means) const {
+void ClickFeatures::expand_centred(std::span<const float> scaled, std::span<float> means,
+                                   std::span<double> rows) const {
   const std::int64_t docs = std::ssize(scaled) / inputs_;
-  const std::vector<float> none(centred());
-  std::vector<double> rows(docs * columns());
-  expand(scaled, none, rows);
+  std::fill(means.begin(), means.end(), 0.0F);
+  expand(scaled, means, rows);
   std::vector<double> sums(columns());
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     for (std::int64_t c = 0; c < columns(); ++c) sums[c] += rows[doc * columns() + c];
   }
   for (std::int64_t c = 0; c < centred(); ++c)
     means[c] = docs == 0 ? 0.0F : static_cast<float>(sums[c + 1] / static_cast<double>(docs));
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    double* row = rows.data() + doc * columns() + 1;
+    for (std::int64_t c = 0; c < centred(); ++c) row[c] -= double{means[c]};
+  }
 }
 
 void scale_within_query(FeatureMatrix docs, std::vector<float>& scaled) {

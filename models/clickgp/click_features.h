@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/data/feature_matrix.h"
@@ -9,31 +11,47 @@
 
 namespace olrank {
 
+/// What a click model has beside a constant and the score of a start model.
+enum class ClickInputs { kNone, kLinear, kAdditive };
+
 /// How a click model sees the documents of a query: by a constant, their inputs scaled to [0, 1] within the
-/// query, and for an additive model √½ (2/k) cos(kπx) of each input, k = 2, 3, 4. All but the constant are
-/// centred within the query.
+/// query, for an additive model √½ (2/k) cos(kπx) of each input, k = 2, 3, 4, and last the score of the
+/// model that the ranker started from, if it did. All but the constant are centred within the query.
 class ClickFeatures {
  public:
-  ClickFeatures(std::int64_t inputs, bool additive) : inputs_(inputs), additive_(additive) {}
+  /// `start` are the weights of a model to start from, as in model files: of inputs, then of cosines if it
+  /// has any; null without one.
+  ClickFeatures(std::int64_t inputs, ClickInputs used, std::shared_ptr<const std::vector<float>> start = {})
+      : inputs_(inputs), used_(used), start_(std::move(start)) {}
 
   std::int64_t inputs() const { return inputs_; }
-  bool additive() const { return additive_; }
+  ClickInputs used() const { return used_; }
+  const std::vector<float>* start() const { return start_.get(); }
   /// Of a row of features, the constant included.
   std::int64_t columns() const { return 1 + centred(); }
   /// Of a row of means.
-  std::int64_t centred() const { return inputs_ * (additive_ ? 1 + HigherCosines::kTerms : 1); }
+  std::int64_t centred() const { return terms() + (start_ ? 1 : 0); }
+  /// The centred features but the start model's score.
+  std::int64_t terms() const {
+    if (used_ == ClickInputs::kNone) return 0;
+    return inputs_ * (used_ == ClickInputs::kAdditive ? 1 + HigherCosines::kTerms : 1);
+  }
 
   /// The factor of term `index` (from 0), cos((index + 2) π x).
   static double cosine_factor(int index);
 
-  /// The feature rows [docs × columns()] of scaled inputs, less `means` [centred()].
+  /// The feature rows [docs × columns()] of scaled inputs, less `means`: [centred()], or those of wider
+  /// features, which begin and end with these.
   void expand(std::span<const float> scaled, std::span<const float> means, std::span<double> rows) const;
-  /// The means of the centred features.
-  void find_means(std::span<const float> scaled, std::span<float> means) const;
+  /// Finds the means of the centred features, too.
+  void expand_centred(std::span<const float> scaled, std::span<float> means, std::span<double> rows) const;
 
  private:
+  double start_score(const float* scaled) const;
+
   std::int64_t inputs_;
-  bool additive_;
+  ClickInputs used_;
+  std::shared_ptr<const std::vector<float>> start_;
 };
 
 /// A query's inputs scaled to [0, 1] feature by feature; those that do not differ become 0.

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kConstantPrecision = 0.1;
 constexpr double kCosineWidth = 4.0;
+constexpr double kStartWidth = 16.0;
 constexpr int kSiteSteps = 4;
 constexpr double kLeastSiteStep = 1e-4;
 constexpr int kPassSteps = 5;
@@ -26,11 +27,26 @@ void keep(const ClickSite& found, KnownQuery::Site& site) {
   site.coupling = found.site.coupling;
 }
 
+/// C ← alpha · AᵀB + C in the lower triangle.
+void add_panels(ExecutionContext& context, std::int64_t width, std::int64_t rows, double alpha,
+                const double* a, const double* b, AlignedVector<double>& c) {
+  constexpr std::int64_t kPanel = 64;
+  context.for_blocks(width, kPanel, [&](std::int64_t begin, std::int64_t end, int) {
+    blas::add_gram(begin, end, rows, alpha, a, b, width, c.data(), width);
+  });
+}
+
 }  // namespace
 
 double block_precision(double known, double squares, double first) {
   constexpr double kPrior = 4.0;
   return (known + kPrior) / (squares + kPrior / first);
+}
+
+double departure_variance(double squares, double known, double prior) {
+  constexpr double kLeast = 1e-3;
+  constexpr double kMost = 10.0;
+  return std::clamp((squares + 0.5 * prior) / (known + prior), kLeast, kMost);
 }
 
 ClickRegression::ClickRegression(const ClickFeatures& features, const ClickSchedule& schedule,
@@ -40,8 +56,15 @@ ClickRegression::ClickRegression(const ClickFeatures& features, const ClickSched
       number_(number),
       precision_(features.columns() * features.columns()),
       evidence_(features.columns()) {
-  blocks_.push_back({1, 1 + features.inputs(), 1.0});
-  if (features.additive()) blocks_.push_back({1 + features.inputs(), features.columns(), kCosineWidth});
+  if (features.used() != ClickInputs::kNone) blocks_.push_back({1, 1 + features.inputs(), 1.0});
+  if (features.used() == ClickInputs::kAdditive)
+    blocks_.push_back({1 + features.inputs(), 1 + features.terms(), kCosineWidth});
+  if (features.start() != nullptr)
+    blocks_.push_back({1 + features.terms(), features.columns(), kStartWidth, true});
+}
+
+double ClickRegression::expected(const Block& block) const {
+  return block.is_start ? 1.0 / std::sqrt(first_precision(block) / block.width) : 0.0;
 }
 
 double ClickRegression::first_precision(const Block& block) const {
@@ -77,56 +100,74 @@ void ClickRegression::read_list(const ClickView& view, std::span<const std::int3
   examination_.learn(attraction, clicks, reading);
 }
 
-void ClickRegression::add_part(std::span<const double> rows, std::span<const double> curvature,
-                               std::span<const double> evidence, double coupling, double sign) {
-  const std::int64_t width = belief_.columns();
-  const auto docs = std::ssize(curvature);
-  AlignedVector<double> scaled(docs * width);
-  AlignedVector<double> pull(width);
-  for (std::int64_t doc = 0; doc < docs; ++doc) {
-    const double root = std::sqrt(curvature[doc]);
-    const double* row = rows.data() + doc * width;
-    double* out = scaled.data() + doc * width;
-    for (std::int64_t c = 0; c < width; ++c) {
-      out[c] = root * row[c];
-      pull[c] += curvature[doc] * row[c];
-      evidence_[c] += sign * evidence[doc] * row[c];
-    }
-  }
-  blas::add_gram(width, docs, sign, scaled.data(), width, precision_.data(), width);
-  blas::add_gram(width, 1, -sign * coupling, pull.data(), width, precision_.data(), width);
-}
-
-void ClickRegression::take_out(const KnownQuery& known) {
-  if (known.docs.empty()) return;
+ClickRegression::Part ClickRegression::part_of(const KnownQuery& known, AlignedVector<double> rows) const {
   const KnownQuery::Site& site = known.sites[number_];
-  AlignedVector<double> rows(known.docs.size() * belief_.columns());
-  belief_.features().expand(known.scaled, known.means, rows);
-  add_part(rows, site.curvature, site.evidence, site.coupling, -1.0);
+  Part part;
+  part.rows = std::move(rows);
+  part.curvature = site.curvature;
+  part.evidence = site.evidence;
+  part.coupling = site.coupling;
+  return part;
 }
 
-void ClickRegression::put_in(KnownQuery& known) {
+void ClickRegression::replace(ExecutionContext& context, const Part& before, bool same_rows,
+                              KnownQuery& known) {
   KnownQuery::Site& site = known.sites[number_];
   ClickSite found;
+  if (same_rows) found.rows = before.rows;
   belief_.find_site(known, number_, 1.0, kSiteSteps, kLeastSiteStep, found);
   keep(found, site);
-  add_part(found.rows, site.curvature, site.evidence, site.coupling, 1.0);
+  add_change(context, before, {std::move(found.rows), site.curvature, site.evidence, site.coupling},
+             same_rows, precision_, evidence_);
 }
 
-void ClickRegression::retire(std::span<const KnownQuery* const> queries, std::uint64_t learned) {
+void ClickRegression::add_change(ExecutionContext& context, const Part& before, const Part& after,
+                                 bool same_rows, AlignedVector<double>& precision,
+                                 AlignedVector<double>& evidence) const {
+  const std::int64_t width = belief_.columns();
+  const std::size_t docs_before = before.curvature.size();
+  const std::size_t docs_after = after.curvature.size();
+  // Documents that look as before count once, with the difference.
+  const std::size_t docs = same_rows ? docs_after : docs_before + docs_after;
+  AlignedVector<double> rows((docs + 2) * width);  // φ, and Σ h φ before and after
+  AlignedVector<double> weighted(rows.size());
+  std::vector<double> weights(docs + 2);
+  std::vector<double> steps(docs);  // of the evidence
+  const auto put = [&](const Part& part, double sign, std::size_t first, std::size_t pull_row) {
+    std::copy(part.rows.begin(), part.rows.end(), rows.begin() + static_cast<std::int64_t>(first) * width);
+    double* pull = rows.data() + static_cast<std::int64_t>(pull_row) * width;
+    for (std::size_t doc = 0; doc < part.curvature.size(); ++doc) {
+      weights[first + doc] += sign * part.curvature[doc];
+      steps[first + doc] += sign * part.evidence[doc];
+      const double* row = part.rows.data() + static_cast<std::int64_t>(doc) * width;
+      for (std::int64_t c = 0; c < width; ++c) pull[c] += part.curvature[doc] * row[c];
+    }
+    weights[pull_row] = -sign * part.coupling;
+  };
+  put(before, -1.0, 0, docs);
+  put(after, 1.0, same_rows ? 0 : docs_before, docs + 1);
+  for (std::size_t row = 0; row < docs + 2; ++row) {
+    const auto begin = static_cast<std::int64_t>(row) * width;
+    for (std::int64_t c = begin; c < begin + width; ++c) weighted[c] = weights[row] * rows[c];
+  }
+  add_panels(context, width, static_cast<std::int64_t>(docs + 2), 1.0, rows.data(), weighted.data(),
+             precision);
+  blas::gemv(blas::Transpose::kYes, static_cast<std::int64_t>(docs), width, 1.0, rows.data(), width,
+             steps.data(), 1.0, evidence.data());
+}
+
+void ClickRegression::retire(ExecutionContext& context, std::span<const KnownQuery* const> queries,
+                             std::uint64_t learned) {
   if (retired_precision_.empty()) {
     retired_precision_.resize(precision_.size());
     retired_evidence_.resize(evidence_.size());
     retired_at_ = learned;
   }
-  // Their parts are the difference that taking them out makes.
-  const AlignedVector<double> precision = precision_;
-  const AlignedVector<double> evidence = evidence_;
-  for (const KnownQuery* known : queries) take_out(*known);
-  for (std::size_t i = 0; i < precision.size(); ++i) retired_precision_[i] += precision[i] - precision_[i];
-  for (std::size_t i = 0; i < evidence.size(); ++i) retired_evidence_[i] += evidence[i] - evidence_[i];
-  precision_ = precision;
-  evidence_ = evidence;
+  for (const KnownQuery* known : queries) {
+    AlignedVector<double> rows(known->docs.size() * belief_.columns());
+    belief_.features().expand(known->scaled, known->means, rows);
+    add_change(context, {}, part_of(*known, std::move(rows)), false, retired_precision_, retired_evidence_);
+  }
 }
 
 void ClickRegression::solve() {
@@ -136,10 +177,14 @@ void ClickRegression::solve() {
   }
   auto sum = std::make_shared<AlignedVector<double>>(precision_);
   sum->front() += kConstantPrecision;
+  AlignedVector<double> evidence = evidence_;
   for (const Block& block : blocks_) {
-    for (std::int64_t c = block.begin; c < block.end; ++c) (*sum)[c * width + c] += block.precision;
+    for (std::int64_t c = block.begin; c < block.end; ++c) {
+      (*sum)[c * width + c] += block.precision;
+      evidence[c] += block.precision * expected(block);
+    }
   }
-  belief_.solve(std::move(sum), evidence_);
+  belief_.solve(std::move(sum), evidence);
 }
 
 void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
@@ -229,9 +274,9 @@ void ClickRegression::add_chunk(ExecutionContext& context, std::span<const Click
   AlignedVector<double> evidence(docs);                      // (v + M m) / √h
   const Departures departures = belief_.departures();
   context.for_blocks(std::ssize(queries), 8, [&](std::int64_t begin, std::int64_t end, int) {
-    ClickSite found;
     for (std::int64_t q = begin; q < end; ++q) {
       KnownQuery& known = *queries[q].known;
+      ClickSite found;
       KnownQuery::Site& site = known.sites[number_];
       belief_.find_site(known, number_, 1.0, kPassSteps, 0.0, found);
       keep(found, site);
@@ -257,15 +302,8 @@ void ClickRegression::add_chunk(ExecutionContext& context, std::span<const Click
       sum.query_known = departures.query * (h - site.coupling * h * h);
     }
   });
-  constexpr std::int64_t kPanel = 64;
-  context.for_blocks(width, kPanel, [&](std::int64_t begin, std::int64_t end, int) {
-    const auto add = [&](double sign, std::int64_t inner, const double* matrix) {
-      blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, end - begin, end, inner, sign, matrix + begin,
-                 width, matrix, width, 1.0, precision_.data() + begin * width, width);
-    };
-    add(1.0, docs, rows.data());
-    add(-1.0, std::ssize(queries), pulls.data());
-  });
+  add_panels(context, width, docs, 1.0, rows.data(), rows.data(), precision_);
+  add_panels(context, width, std::ssize(queries), -1.0, pulls.data(), pulls.data(), precision_);
   blas::gemv(blas::Transpose::kYes, docs, width, 1.0, rows.data(), width, evidence.data(), 1.0,
              evidence_.data());
 }
@@ -279,16 +317,16 @@ void ClickRegression::set_hyperparameters(const SiteSums& sums) {
     double squares = 0.0;
     for (std::int64_t c = block.begin; c < block.end; ++c) {
       known += 1.0 - block.precision * inverse[c * width + c];
-      squares += belief_.theta()[c] * belief_.theta()[c];
+      const double distance = belief_.theta()[c] - expected(block);
+      squares += distance * distance;
     }
     block.precision = block_precision(known, squares, first_precision(block));
   }
   has_evidence_ = true;
-  constexpr double kLeast = 1e-3;
-  constexpr double kMost = 10.0;
-  belief_.set_departures(
-      {std::clamp((sums.document_squares + 10.0) / (sums.document_known + 20.0), kLeast, kMost),
-       std::clamp((sums.query_squares + 5.0) / (sums.query_known + 10.0), kLeast, kMost)});
+  constexpr double kDocumentPrior = 20.0;
+  constexpr double kQueryPrior = 10.0;
+  belief_.set_departures({departure_variance(sums.document_squares, sums.document_known, kDocumentPrior),
+                          departure_variance(sums.query_squares, sums.query_known, kQueryPrior)});
 }
 
 std::string ClickRegression::prefix() const {

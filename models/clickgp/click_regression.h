@@ -25,6 +25,10 @@ struct ClickSchedule {
 /// directions and ‖θ_B‖².
 double block_precision(double known, double squares, double first);
 
+/// σ² or τ² by the same rule with a prior of weight `prior` around ½: Σu² or Σb², and how many of them are
+/// known.
+double departure_variance(double squares, double known, double prior);
+
 /// One click model that learns: a Gaussian belief about θ from the sites of all queries, whose
 /// hyperparameters follow from the evidence. Precision and evidence of θ follow each changed site; at
 /// geometric times every site is found again.
@@ -42,13 +46,21 @@ class ClickRegression {
   void read_list(const ClickView& view, std::span<const std::int32_t> shown,
                  std::span<const std::uint8_t> clicks, Examination::Reading& reading);
 
-  /// A query's part in precision and evidence: before its documents change, and after.
-  void take_out(const KnownQuery& known);
-  void put_in(KnownQuery& known);
+  /// A query's part in precision and evidence.
+  struct Part {
+    AlignedVector<double> rows;
+    std::vector<double> curvature;
+    std::vector<double> evidence;
+    double coupling = 0.0;
+  };
+  Part part_of(const KnownQuery& known, AlignedVector<double> rows) const;
+  /// Finds the site of a query whose documents have changed, and puts its part in the place of the one
+  /// before. `same_rows`: those of the documents before are as they were.
+  void replace(ExecutionContext& context, const Part& before, bool same_rows, KnownQuery& known);
   /// The queries are forgotten, and their parts stay.
-  void retire(std::span<const KnownQuery* const> queries, std::uint64_t learned);
+  void retire(ExecutionContext& context, std::span<const KnownQuery* const> queries, std::uint64_t learned);
 
-  /// After the part of a list has been put in, as list number `learned`.
+  /// After the part of a list has been replaced, as list number `learned`.
   void follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   /// Brings what was learned of examination a step back to its start.
   void forget(double share);
@@ -62,6 +74,7 @@ class ClickRegression {
     std::int64_t begin = 0;
     std::int64_t end = 0;
     double width = 1.0;      // of the first precision, as a multiple of the mean square
+    bool is_start = false;   // the start model's score, which is expected to spread as far as clicks do
     double squares = 0.0;    // Σ ‖φ_B‖² of the documents seen
     double precision = 1.0;  // λ_B
   };
@@ -74,8 +87,11 @@ class ClickRegression {
   };
 
   double first_precision(const Block& block) const;
-  void add_part(std::span<const double> rows, std::span<const double> curvature,
-                std::span<const double> evidence, double coupling, double sign);
+  /// The mean of the prior.
+  double expected(const Block& block) const;
+  /// Adds a part and takes out another one.
+  void add_change(ExecutionContext& context, const Part& before, const Part& after, bool same_rows,
+                  AlignedVector<double>& precision, AlignedVector<double>& evidence) const;
   void solve();
   void refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   SiteSums find_all_sites(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -34,13 +35,17 @@ struct NamedQuery {
   QueryIdentity identity;
 };
 
+constexpr std::uint64_t kMostModels = 3;
+constexpr double kStartLead = 5.0;
+constexpr std::string_view kStart = "clickgp.start";
+
 double normal_share_below(double z) {
   return 0.5 * std::erfc(-z / std::numbers::sqrt2);
 }
 
 ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
   ClickSchedule schedule;
-  if (features.additive()) {
+  if (features.used() == ClickInputs::kAdditive) {
     // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
     constexpr double kColumns = 1000.0;
     const double size = static_cast<double>(features.columns()) / kColumns;
@@ -67,7 +72,11 @@ class FrozenClickGp : public FrozenRanker {
     ranking.knows_orders = true;
     ranking.certainty = made.certainty;
     ranking.fairness = made.fairness;
-    of_query.order_probabilities(state_, of_query.list().shown(made), ranking.probabilities);
+    if (made.stated_orders.empty()) {
+      of_query.order_probabilities(state_, of_query.list().shown(made), ranking.probabilities);
+    } else {
+      ranking.probabilities.assign(of_query.probabilities().begin(), of_query.probabilities().end());
+    }
     std::swap(ranking.orders, of_query.list().orders());
   }
   ModelTensors model() const override { return model_; }
@@ -87,17 +96,19 @@ ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys
       tie_key_(keys.key(Purpose::kList)),
       cutoff_(cutoff),
       list_(settings.explore, settings.fair, keys, cutoff) {
-  const auto models = settings.click.terms == ClickTerms::kAdditive ? 2U : 1U;
-  for (std::uint64_t model = 0; model < models; ++model)
+  for (std::uint64_t model = 0; model < kMostModels; ++model)
     draw_keys_.push_back(keys.key(Purpose::kScores, model));
-  views_.resize(models);
 }
 
 void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const QueryIdentity& identity) {
-  scale_within_query(docs, scaled_);
-  const ClickFeatures& widest = state.beliefs.back().features();
-  means_.resize(widest.centred());
-  widest.find_means(scaled_, means_);
+  scale_within_query(docs, now_scaled_);
+  // A list is made and then learned from, mostly with nothing new between.
+  LookedAt now = {state.learned, identity.query, {identity.docs.begin(), identity.docs.end()}};
+  if (now == looked_at_ && now_scaled_ == scaled_) return;
+  looked_at_ = std::move(now);
+  std::swap(scaled_, now_scaled_);
+  views_.resize(state.beliefs.size());
+  find_rows(state);
   const KnownQuery* known = identity.is_known() ? state.memory.find(identity.query) : nullptr;
   places_.assign(docs.docs, -1);
   if (known != nullptr) {
@@ -106,10 +117,29 @@ void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const Query
   const double faded = known == nullptr ? 1.0 : known->faded(state.learned, state.half_life);
   std::vector<std::vector<double>> of_models;
   for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
-    state.beliefs[model].look(scaled_, means_, known, model, places_, faded, views_[model]);
+    state.beliefs[model].look(known, model, places_, faded, views_[model]);
     of_models.push_back(views_[model].scores);
   }
   average(state, of_models, scores_);
+}
+
+void ClickRanking::find_rows(const ClickState& state) {
+  const ClickFeatures& widest = state.beliefs.back().features();
+  const std::int64_t width = widest.columns();
+  const std::int64_t docs = std::ssize(scaled_) / widest.inputs();
+  AlignedVector<double>& rows = views_.back().rows;
+  rows.resize(docs * width);
+  means_.resize(widest.centred());
+  widest.expand_centred(scaled_, means_, rows);
+  for (std::size_t model = 0; model + 1 < views_.size(); ++model) {
+    const std::int64_t columns = state.beliefs[model].columns();
+    views_[model].rows.resize(docs * columns);
+    for (std::int64_t doc = 0; doc < docs; ++doc) {
+      const auto row = views_[model].rows.begin() + doc * columns;
+      std::copy_n(rows.begin() + doc * width, columns, row);
+      if (widest.start() != nullptr) row[columns - 1] = rows[(doc + 1) * width - 1];
+    }
+  }
 }
 
 void ClickRanking::average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
@@ -159,8 +189,10 @@ RankedList ClickRanking::make(ExecutionContext& context, const ClickState& state
   const bool needs_all = fair != nullptr && fair_.fair == Fairness::kFairExp;
   const auto decided = std::span<const std::int32_t>(drawn_).first(
       needs_all ? drawn_.size() : std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
-  find_orders(state, scores_, by_score_, decided, list_.orders());
-  return list_.make_of_list(by_score_, drawn_, round, fair);
+  find_orders(state, decided, std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
+  RankedList list = list_.make_of_list(by_score_, drawn_, round, fair);
+  if (!needs_all) list.stated_orders = stated_;  // else other documents may be shown
+  return list;
 }
 
 void ClickRanking::order_probabilities(const ClickState& state, std::span<const std::int32_t> docs,
@@ -187,34 +219,33 @@ void ClickRanking::order_probabilities(const ClickState& state, std::span<const 
   }
 }
 
-void ClickRanking::find_orders(const ClickState& state, std::span<const double> scores,
-                               std::span<const std::int32_t> by_score, std::span<const std::int32_t> docs,
-                               OrderBits& orders) const {
-  orders.reset(std::ssize(scores));
-  std::vector<std::int32_t> place_of(scores.size());
-  for (std::size_t place = 0; place < by_score.size(); ++place)
-    place_of[by_score[place]] = static_cast<std::int32_t>(place);
-  std::vector<double> probabilities;
-  order_probabilities(state, docs, probabilities);
+void ClickRanking::find_orders(const ClickState& state, std::span<const std::int32_t> docs,
+                               std::size_t first) {
+  list_.orders().reset(std::ssize(scores_));
+  std::vector<std::int32_t> place_of(scores_.size());
+  for (std::size_t place = 0; place < by_score_.size(); ++place)
+    place_of[by_score_[place]] = static_cast<std::int32_t>(place);
+  order_probabilities(state, docs, probabilities_);
+  stated_.clear();
   for (std::size_t i = 0; i < docs.size(); ++i) {
     for (std::size_t j = 0; j < docs.size(); ++j) {
-      if (place_of[docs[i]] < place_of[docs[j]] && probabilities[i * docs.size() + j] >= level_)
-        orders.set(place_of[docs[i]], place_of[docs[j]]);
+      if (place_of[docs[i]] >= place_of[docs[j]]) continue;
+      const double probability = probabilities_[i * docs.size() + j];
+      if (probability >= level_) list_.orders().set(place_of[docs[i]], place_of[docs[j]]);
+      if (i < first && j < first) {
+        // Models may disagree with the order that their scores' average has.
+        stated_.push_back(probability < 0.5 ? StatedOrder{docs[j], docs[i], 1.0 - probability}
+                                            : StatedOrder{docs[i], docs[j], probability});
+      }
     }
   }
 }
 
 ClickGp::ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys,
-                 std::int64_t cutoff)
+                 std::int64_t cutoff, const std::shared_ptr<const std::vector<float>>& start)
     : settings_(settings), keys_(keys), features_(features), ranking_(settings, keys, cutoff) {
-  for (const ClickFeatures& of_model : click_features_of(settings, features)) {
-    models_.emplace_back(of_model, schedule_of(of_model, settings.click.forget), models_.size());
-    state_.beliefs.push_back(models_.back().belief());
-    centred_ = of_model.centred();
-  }
+  start_models(start);
   state_.half_life = settings.click.forget;
-  log_likelihoods_.assign(models_.size(), 0.0);
-  readings_.resize(models_.size());
   update_weights();
   const auto least = clickgp_bytes(settings, features, static_cast<double>(cutoff), 1.0);
   const double limit = settings.click.memory_limit * 1e6;
@@ -225,6 +256,20 @@ ClickGp::ClickGp(const RankerSettings& settings, std::int64_t features, const Tr
                     settings.name, settings.click.memory_limit, counted(cutoff, "document"),
                     counted(features, "feature"), readable_bytes(least)));
   }
+}
+
+void ClickGp::start_models(const std::shared_ptr<const std::vector<float>>& start) {
+  models_.clear();
+  state_.beliefs.clear();
+  for (const ClickFeatures& of_model : click_features_of(settings_, features_, start)) {
+    models_.emplace_back(of_model, schedule_of(of_model, settings_.click.forget), models_.size());
+    state_.beliefs.push_back(models_.back().belief());
+    centred_ = of_model.centred();
+  }
+  log_likelihoods_.assign(models_.size(), 0.0);
+  // Others have to predict better by so much before they count as much as the start model alone.
+  if (start) log_likelihoods_.front() = kStartLead;
+  readings_.resize(models_.size());
 }
 
 void ClickGp::update_weights() {
@@ -299,20 +344,27 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
       models_[model].see_documents(ranking_.views()[model].rows);
   }
   known.fade_to(state_.learned, state_.half_life);
-  for (ClickRegression& model : models_) model.take_out(known);
+  std::vector<ClickRegression::Part> before(models_.size());
+  for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model)
+    before[model] = models_[model].part_of(known, ranking_.views()[model].known);
   for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model) {
     known.sites[model].departure = ranking_.views()[model].departures;
     known.sites[model].query_departure = ranking_.views()[model].query_departure;
   }
+  const std::vector<float> scaled_before = known.scaled;
+  const std::vector<float> means_before = known.means;
   remember(known, identity, feedback);
+  const bool same_rows = known.means == means_before &&
+                         std::equal(scaled_before.begin(), scaled_before.end(), known.scaled.begin());
   known.learned_at = state_.learned;
-  for (ClickRegression& model : models_) model.put_in(known);
+  for (std::size_t model = 0; model < models_.size(); ++model)
+    models_[model].replace(context.execution, before[model], same_rows, known);
   if (identity.is_known()) {
     memory_bytes_ += known.bytes() - bytes_before;
-    keep_within_limit();
+    keep_within_limit(context.execution);
   } else {
     const KnownQuery* const forgotten = &once;
-    for (ClickRegression& model : models_) model.retire({&forgotten, 1}, state_.learned);
+    for (ClickRegression& model : models_) model.retire(context.execution, {&forgotten, 1}, state_.learned);
   }
   for (std::size_t model = 0; model < models_.size(); ++model) {
     models_[model].follow(context.execution, state_.memory, state_.learned, state_.half_life);
@@ -322,7 +374,7 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
   return {};
 }
 
-void ClickGp::keep_within_limit() {
+void ClickGp::keep_within_limit(ExecutionContext& context) {
   const double limit = settings_.click.memory_limit * 1e6;
   if (limit <= 0.0 || static_cast<double>(memory_bytes_) <= limit) return;
   // An eighth more than necessary, so that this is rare.
@@ -342,7 +394,7 @@ void ClickGp::keep_within_limit() {
     names.push_back(entry.query);
     forgotten.push_back(entry.known);
   }
-  for (ClickRegression& model : models_) model.retire(forgotten, state_.learned);
+  for (ClickRegression& model : models_) model.retire(context, forgotten, state_.learned);
   for (const std::int64_t name : names) state_.memory.erase(name);
 }
 
@@ -391,26 +443,32 @@ std::int64_t ClickGp::parameters() const {
 }
 
 ModelTensors ClickGp::model() const {
-  std::vector<double> weights(centred_);
+  // A linear model is linear in scaled inputs, so its file has cosines, too, of weight 0.
+  std::vector<double> weights(features_ * (1 + HigherCosines::kTerms));
   for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
     const ClickBelief& belief = state_.beliefs[model];
-    for (std::int64_t c = 0; c < belief.features().centred(); ++c) {
+    for (std::int64_t c = 0; c < belief.features().terms(); ++c) {
       const auto block = static_cast<int>(c / features_);
       const double factor = block == 0 ? 1.0 : ClickFeatures::cosine_factor(block - 1);
       weights[c] += state_.weights[model] * factor * belief.theta()[c + 1];
     }
+    const std::vector<float>* start = belief.features().start();
+    for (std::size_t c = 0; start != nullptr && c < start->size(); ++c)
+      weights[c] += state_.weights[model] * belief.theta().back() * double{(*start)[c]};
   }
-  // A linear model is linear in scaled inputs, so its file has cosines, too, of weight 0.
-  weights.resize(features_ * (1 + HigherCosines::kTerms));
   return additive_tensors(std::vector<float>(weights.begin(), weights.end()));
 }
 
 std::vector<RankerFigure> ClickGp::figures(ExecutionContext& /*context*/) const {
   std::vector<RankerFigure> figures;
-  const Departures& departures = state_.beliefs.front().departures();
+  const ClickFeatures& widest = state_.beliefs.back().features();
+  const std::size_t linear = widest.start() == nullptr ? 0 : 1;
+  const Departures& departures = state_.beliefs[linear].departures();
   figures.push_back({"document_variance", departures.document});
   figures.push_back({"query_variance", departures.query});
-  if (state_.weights.size() > 1) figures.push_back({"additive_weight", state_.weights.back()});
+  if (linear == 1) figures.push_back({"start_weight", state_.weights.front()});
+  if (widest.used() == ClickInputs::kAdditive)
+    figures.push_back({"additive_weight", state_.weights.back()});
   figures.push_back({"known_queries", static_cast<double>(state_.memory.queries())});
   return figures;
 }
@@ -421,6 +479,8 @@ std::shared_ptr<const FrozenRanker> ClickGp::freeze() const {
 
 void ClickGp::save(StateWriter& state) const {
   state.put("clickgp.learned", state_.learned);
+  if (const std::vector<float>* start = state_.beliefs.back().features().start())
+    state.put(kStart, std::span<const float>(*start));
   state.put("clickgp.log_likelihoods", log_likelihoods_);
   for (const ClickRegression& model : models_) model.save(state);
   state_.memory.save(state);
@@ -428,20 +488,28 @@ void ClickGp::save(StateWriter& state) const {
 
 void ClickGp::load(StateReader& state) {
   state_.learned = state.get_one<std::uint64_t>("clickgp.learned");
+  // A saved ranker needs no model file.
+  if (state.is_next(kStart))
+    start_models(std::make_shared<const std::vector<float>>(state.get<float>(kStart)));
   state.get_into("clickgp.log_likelihoods", std::span(log_likelihoods_));
   for (std::size_t model = 0; model < models_.size(); ++model) {
     models_[model].load(state);
     publish(model);
   }
+  ranking_.forget_look();
   state_.memory.load(state, features_, centred_, std::ssize(models_));
   memory_bytes_ = 0;
   for (const ClickMemory::Entry& entry : state_.memory.edit_all()) memory_bytes_ += entry.known->bytes();
   update_weights();
 }
 
-std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features) {
-  std::vector<ClickFeatures> of_models = {ClickFeatures(features, false)};
-  if (settings.click.terms == ClickTerms::kAdditive) of_models.push_back(ClickFeatures(features, true));
+std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features,
+                                             const std::shared_ptr<const std::vector<float>>& start) {
+  std::vector<ClickFeatures> of_models;
+  if (start) of_models.emplace_back(features, ClickInputs::kNone, start);
+  of_models.emplace_back(features, ClickInputs::kLinear, start);
+  if (settings.click.terms == ClickTerms::kAdditive)
+    of_models.emplace_back(features, ClickInputs::kAdditive, start);
   return of_models;
 }
 
@@ -455,7 +523,10 @@ double clickgp_bytes(const RankerSettings& settings, std::int64_t features, doub
 }
 
 std::unique_ptr<OnlineRanker> make_clickgp(const RankerRequest& request) {
-  return std::make_unique<ClickGp>(request.settings, request.features, request.keys, request.cutoff);
+  const auto given = request.dependencies.first_thetas;
+  return std::make_unique<ClickGp>(
+      request.settings, request.features, request.keys, request.cutoff,
+      given.empty() ? nullptr : std::make_shared<const std::vector<float>>(given.front()));
 }
 
 void set_clickgp_defaults(RankerSettings& settings, const DefaultsContext& /*context*/) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,6 +41,10 @@ class ClickRanking {
   void order_probabilities(const ClickState& state, std::span<const std::int32_t> docs,
                            std::vector<double>& probabilities) const;
 
+  /// Those of the latest list's decided documents.
+  std::span<const double> probabilities() const { return probabilities_; }
+  /// The state is another one.
+  void forget_look() { looked_at_.reset(); }
   std::span<const ClickView> views() const { return views_; }
   std::span<const float> scaled() const { return scaled_; }
   std::span<const float> means() const { return means_; }
@@ -49,9 +54,18 @@ class ClickRanking {
   CertainList& list() { return list_; }
 
  private:
-  void find_orders(const ClickState& state, std::span<const double> scores,
-                   std::span<const std::int32_t> by_score, std::span<const std::int32_t> docs,
-                   OrderBits& orders) const;
+  /// What a look depends on, beside the documents.
+  struct LookedAt {
+    std::uint64_t learned = 0;
+    std::int64_t query = 0;
+    std::vector<std::int64_t> docs;
+
+    friend bool operator==(const LookedAt&, const LookedAt&) = default;
+  };
+
+  void find_rows(const ClickState& state);
+  /// What is certain of `docs`, and what is stated of the first ones.
+  void find_orders(const ClickState& state, std::span<const std::int32_t> docs, std::size_t first);
   void average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
                std::vector<double>& scores) const;
 
@@ -62,7 +76,9 @@ class ClickRanking {
   std::int64_t cutoff_;
   CertainList list_;
 
+  std::optional<LookedAt> looked_at_;
   std::vector<float> scaled_;
+  std::vector<float> now_scaled_;
   std::vector<float> means_;
   std::vector<std::int32_t> places_;  // of the documents in the memory
   std::vector<ClickView> views_;
@@ -70,6 +86,8 @@ class ClickRanking {
   std::vector<float> narrow_scores_;
   std::vector<std::int32_t> by_score_;
   std::vector<std::int32_t> drawn_;
+  std::vector<double> probabilities_;
+  std::vector<StatedOrder> stated_;
 };
 
 /// A Bayesian click model with a memory of documents: logit P(click | looked at) = φ·θ + u_d + b_q. A
@@ -78,8 +96,8 @@ class ClickRanking {
 /// data.
 class ClickGp : public OnlineRanker {
  public:
-  ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys,
-          std::int64_t cutoff);
+  ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys, std::int64_t cutoff,
+          const std::shared_ptr<const std::vector<float>>& start = {});
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
@@ -95,8 +113,9 @@ class ClickGp : public OnlineRanker {
   void load(StateReader& state) override;
 
  private:
+  void start_models(const std::shared_ptr<const std::vector<float>>& start);
   void remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback);
-  void keep_within_limit();
+  void keep_within_limit(ExecutionContext& context);
   void update_weights();
   void publish(std::size_t model) { state_.beliefs[model] = models_[model].belief(); }
 
@@ -113,7 +132,8 @@ class ClickGp : public OnlineRanker {
 };
 
 /// The features of the models that run side by side; those of the last one begin with those of the others.
-std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features);
+std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features,
+                                             const std::shared_ptr<const std::vector<float>>& start = {});
 /// The bytes that `docs` remembered documents of `queries` queries take with all click models.
 double clickgp_bytes(const RankerSettings& settings, std::int64_t features, double docs, double queries);
 

@@ -18,11 +18,11 @@ std::unique_ptr<OnlineRanker> make_p2linrank(const RankerRequest& request) {
 
 void set_p2linrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
   set_newton_defaults(settings.trainer);
-  if (context.protocol != ProtocolName::kPaper) return;
+  if (context.protocol == ProtocolName::kReference) return;
   // Chosen by their worst case: docs/DEFAULTS.md.
-  settings.feedback.pairs = PairRule::kMatched;
   settings.posterior.noise_variance = 0.003;
   settings.posterior.lambda = 100.0;
+  if (context.protocol == ProtocolName::kRecommended) settings.feedback.pairs = PairRule::kMatched;
 }
 
 }  // namespace olrank

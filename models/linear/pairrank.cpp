@@ -18,14 +18,19 @@ std::unique_ptr<OnlineRanker> make_pairrank(const RankerRequest& request) {
 
 void set_pairrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
   set_newton_defaults(settings.trainer);
-  if (context.protocol != ProtocolName::kPaper) return;
-  // Chosen by their worst case: docs/DEFAULTS.md.
+  if (context.protocol == ProtocolName::kReference) return;
+  // Chosen by their worst case, those of the paper's pairs by the first sweeps: docs/DEFAULTS.md.
+  settings.posterior.lambda = 100.0;
+  if (context.protocol == ProtocolName::kPaper) {
+    settings.explore.alpha = 0.003;
+    settings.explore.c1 = 0.0003;
+    return;
+  }
   settings.feedback.pairs = PairRule::kMatched;
   settings.explore.alpha = 0.1;
   settings.explore.c1 = 0.01;
   settings.explore.c2 = 0.1;
   settings.explore.delta = 0.01;
-  settings.posterior.lambda = 100.0;
 }
 
 }  // namespace olrank

@@ -8,6 +8,7 @@
 #include "core/math/step_size.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
+#include "core/ops/replay_optimizer.h"
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {
@@ -96,8 +97,9 @@ double FullBatchTrainer::loss_at(ExecutionContext& context, const Problem& probl
   return spec_.model.find_loss(context, theta, problem.docs, problem.terms, objective(problem));
 }
 
-void FullBatchTrainer::move(std::int64_t number, double step, std::span<float> theta) {
-  switch (spec_.settings.optimizer) {
+void FullBatchTrainer::move(const Problem& problem, std::int64_t number, double step,
+                            std::span<float> theta) {
+  switch (problem.optimizer) {
     case Optimizer::kGradientDescent:
       gradient_descent_step(step, gradient_, theta);
       return;
@@ -121,7 +123,7 @@ double FullBatchTrainer::descend(ExecutionContext& context, const Problem& probl
     const double loss = find_gradient(context, problem, *terms, theta, number == 1);
     if (number == 1) began = loss;
     if (target > 0.0 && norm(gradient_) <= target) break;
-    move(number, step, theta);
+    move(problem, number, step, theta);
   }
   return began;
 }
@@ -145,7 +147,7 @@ void FullBatchTrainer::explain(ExecutionContext& context, const Problem& problem
     const auto terms = terms_at(context, problem, theta);
     if (!terms) break;
     find_gradient(context, problem, *terms, theta, false);
-    move(number, step, theta);
+    move(problem, number, step, theta);
     loss = loss_at(context, problem, theta);
   }
   if (good(loss)) loss = ended;
@@ -199,6 +201,7 @@ std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const T
   if (task.weigh_by_ndcg || list_objective_) problem.lists = history.pair_lists();
   problem.observed = sizes.observed;
   problem.steps = spec_.settings.steps;
+  problem.optimizer = spec_.settings.optimizer;
   problem.round = task.round;
   problem.centre = task.centre.empty() ? spec_.first : task.centre;
   if (by_curvature() && (curvature_is_stale(sizes.observed, curvature_pairs_) || turned_over ||
@@ -240,6 +243,7 @@ std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const 
   problem.linear = linear_;
   problem.observed = observed;
   problem.steps = spec_.settings.replay_steps;
+  problem.optimizer = optimizer_of_replay(spec_.settings.optimizer);
   problem.round = task.round;
   problem.centre = task.centre.empty() ? spec_.first : task.centre;
   double curvature = curvature_;

@@ -32,6 +32,7 @@ class FullBatchTrainer : public NetworkTrainer {
     std::span<const PairTerm> curvature_terms;  // without perturbed labels
     std::span<const float> centre;              // of the prior
     std::span<const double> linear;             // h of the objective
+    Optimizer optimizer = Optimizer::kGradientDescent;
     bool weigh_by_ndcg = false;
     PairLists lists;                 // for weigh_by_ndcg and losses of lists
     std::span<const double> scales;  // of their pairs; empty: 1
@@ -71,7 +72,7 @@ class FullBatchTrainer : public NetworkTrainer {
                             std::span<const float> theta);
   /// gradient_ = that of the data at the reference; false if it is not finite.
   bool find_reference_gradient(ExecutionContext& context, const Problem& problem);
-  void move(std::int64_t number, double step, std::span<float> theta);
+  void move(const Problem& problem, std::int64_t number, double step, std::span<float> theta);
 
   TrainerSpec spec_;
   std::optional<ListObjective> list_objective_;

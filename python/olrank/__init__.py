@@ -1,6 +1,6 @@
 """olrank learns a ranking function online, from clicks, and knows which orders it is sure of.
 
-    ranker = olrank.Ranker("olranknet", features=136)
+    ranker = olrank.Ranker(features=136)
     shown = ranker.rank(X)               # X: one row a document
     ranker.learn(shown, clicks)          # clicks: one truth value for each shown document
 

@@ -33,7 +33,7 @@ class RankerSettings(TypedDict, total=False):
     delta: float
     noise_subgaussian: float
     slack: float
-    list: Literal["certain", "blocks", "blocks-certain", "greedy"]
+    list: Literal["certain", "blocks", "blocks-certain", "greedy", "sample", "ucb"]
     refine: bool
     pairs: Literal["adjacent", "matched", "expected", "all"]
     optimizer: Literal["gd", "nesterov", "adam"]
@@ -59,6 +59,8 @@ class RankerSettings(TypedDict, total=False):
     interleaving: Literal["team-draft", "probabilistic"]
     candidates: int
     temperature: float
+    exposure_clip: float
+    refresh_rounds: int
     fair: Literal["none", "fairexp", "fairco"]
     template_search: Literal["fairswap", "exact"]
     fair_gain: float

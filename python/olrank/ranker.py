@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ Shown = _core.ShownList
 class Ranker:
     """An online ranker. It makes a list, learns from the clicks on it, and knows which orders it is sure of.
 
-    `kind` is clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, dbgd or mgd; `features`
+    `kind` is clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, prpo, dbgd or mgd; `features`
     is the number of columns of X; `cutoff` is how many documents users see. The same seed gives the same lists on any
     number of threads. Every other keyword is a setting: `olrank.settings("ranker")` lists them with defaults and bounds. The
     setting `lambda` is the keyword `lambda_`.
@@ -32,16 +33,16 @@ class Ranker:
     Any number of rankers may work at once, each in a thread of its own; calls of one ranker follow one another.
     """
 
-    __slots__ = ("_engine", "_features", "_cutoff")
+    __slots__ = ("_engine", "_features", "_cutoff", "_remembers")
 
     def __init__(
         self,
-        kind: str = "olranknet",
+        kind: str = "clickgp",
         *,
         features: int,
         cutoff: int = 10,
         seed: int = 1,
-        protocol: str = "paper",
+        protocol: str = "recommended",
         normalise: str = "query-minmax",
         fold: int = 0,
         user: str = "",
@@ -60,6 +61,7 @@ class Ranker:
         self._engine = engine
         self._features = engine.features()
         self._cutoff = engine.cutoff()
+        self._remembers = engine.kind() == "clickgp"
 
     @classmethod
     def _of(cls, engine: _core.Ranker) -> Ranker:
@@ -71,7 +73,8 @@ class Ranker:
         """The list to show for one query, whose documents are the rows of X.
 
         `k` is how many users see, at most `cutoff`. `qid` names the query: documents of one name with equal features
-        are one document to the ranker, whose history then does not grow when they come back. `widths` asks for
+        are one document to the ranker, whose history then does not grow when they come back; clickgp remembers no documents
+        of queries without a name, and says so once. `widths` asks for
         `Shown.widths`, V × V numbers.
         """
         ranks = 0
@@ -80,6 +83,8 @@ class Ranker:
             if k < 1:
                 raise InvalidArgument(f"k must be at least 1, not {k}.")
             ranks = k
+        if qid is None and self._remembers:
+            warnings.warn("A clickgp remembers documents of queries that have a name: give rank() a qid.", stacklevel=2)
         return self._engine.rank(as_features(X, self._features), "" if qid is None else str(qid), bool(widths), ranks)
 
     def learn(self, shown: Shown, clicks: ArrayLike) -> int:

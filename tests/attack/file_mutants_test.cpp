@@ -78,7 +78,7 @@ std::vector<std::string> models() {
   std::vector<std::string> files;
   for (const RankerKind kind : {RankerKind::kPairRank, RankerKind::kOlRankNet, RankerKind::kP2NeurRank}) {
     for (const Parameterisation parameterisation : {Parameterisation::kNtk, Parameterisation::kStandard}) {
-      RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+      RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
       settings.network.width = 6;
       settings.network.depth = 3;
       settings.network.parameterisation = parameterisation;

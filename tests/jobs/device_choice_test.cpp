@@ -36,7 +36,7 @@ Configuration with(const std::string& device, std::initializer_list<RankerKind> 
   Configuration configuration;
   configuration.run.device = device;
   for (const RankerKind kind : kinds) {
-    configuration.rankers.push_back(RankerSettings::defaults(kind, ProtocolName::kPaper));
+    configuration.rankers.push_back(RankerSettings::defaults(kind, ProtocolName::kRecommended));
     configuration.rankers.back().name = std::string(name_of(kind));
   }
   return configuration;

@@ -51,7 +51,7 @@ class Wrapped : public ExternalRanker {
 
  private:
   static RankerSettings settings() {
-    RankerSettings settings = RankerSettings::defaults(RankerKind::kRankNet, ProtocolName::kPaper);
+    RankerSettings settings = RankerSettings::defaults(RankerKind::kRankNet, ProtocolName::kRecommended);
     settings.name = "wrapped";
     settings.network.network = NetworkForm::kLinear;
     return settings;

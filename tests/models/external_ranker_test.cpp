@@ -92,7 +92,7 @@ std::unique_ptr<ExternalRanker> make_perceptron(const ExternalRankerRequest& req
 }
 
 RankerSettings external_settings() {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kExternal, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kExternal, ProtocolName::kRecommended);
   settings.name = "mine";
   return settings;
 }

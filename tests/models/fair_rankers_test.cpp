@@ -35,7 +35,7 @@ std::vector<DocGroup> groups_of(const QueryDocs& query) {
 
 std::unique_ptr<OnlineRanker> make_fair(RankerKind kind, Fairness fair,
                                         NetworkForm network = NetworkForm::kLinear) {
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = "fair";
   if (row_of(kind).forms == ModelForms::kEither) settings.network.network = network;
   settings.network.width = 6;
@@ -152,7 +152,7 @@ TEST(FairCoTest, LinearEstimateSolvesTheNormalEquations) {
 }
 
 TEST(FairCoTest, NetworkComesCloserToTheTargets) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kFairCo, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kFairCo, ProtocolName::kRecommended);
   settings.name = "fair";
   settings.network.network = NetworkForm::kMlp;
   settings.network.width = 16;
@@ -193,7 +193,7 @@ TEST(TopRankTest, ThresholdIsThePapers) {
 }
 
 TEST(TopRankTest, OrdersAppearOnceClicksLeadByMoreThanChance) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kTopRank, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kTopRank, ProtocolName::kRecommended);
   settings.name = "fair";
   settings.explore.delta = 0.1;
   const auto ranker = make_ranker(settings, 5, TrialKeys::of(5, 1, "fair"), 3, {});

@@ -28,8 +28,9 @@ RankerSettings settings_of(const std::string& name) {
   if (has("p2neur")) kind = RankerKind::kP2NeurRank;
   if (has("lambda")) kind = RankerKind::kOlLambdaRank;
   if (has("pdgd")) kind = RankerKind::kPdgd;
+  if (has("prpo")) kind = RankerKind::kPrpo;
   if (has("epsilon")) kind = RankerKind::kRankNet;
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = name;
   settings.network.width = 6;
   settings.trainer.steps = std::min<std::int64_t>(settings.trainer.steps, 5);
@@ -42,6 +43,12 @@ RankerSettings settings_of(const std::string& name) {
   if (has("none")) settings.posterior.covariance = Covariance::kNone;
   if (has("theory")) settings.explore.alpha_schedule = AlphaSchedule::kTheory;
   if (has("blocks")) settings.explore.list = ListRule::kBlocks;
+  if (has("sample")) settings.explore.list = ListRule::kSample;
+  if (has("ucb")) settings.explore.list = ListRule::kUcb;
+  if (has("inducing")) {
+    settings.posterior.covariance = Covariance::kInducing;
+    settings.posterior.budget = 40;
+  }
   if (has("refine")) settings.explore.refine = true;
   if (has("epsilon")) {
     settings.bandit.exploration = SimpleExploration::kEpsilon;
@@ -154,12 +161,14 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FrozenRankerTest,
                          testing::Values("pairrank", "pairrank_diagonal_theory", "p2lin", "p2neur",
                                          "net_dual", "net_primal_theory", "net_auto_blocks_refine",
                                          "net_diagonal", "net_of_inverse", "net_by_unit",
-                                         "net_last_layer_theory", "net_none", "lambda", "pdgd", "epsilon"),
+                                         "net_last_layer_theory", "net_none", "lambda", "pdgd", "prpo",
+                                         "epsilon", "pairrank_sample", "net_dual_sample",
+                                         "net_diagonal_sample_theory", "lambda_inducing_ucb"),
                          [](const auto& info) { return info.param; });
 
 TEST(FrozenRanker, IsNullWhenListsBelongToTheirRound) {
-  const auto ranker = make_ranker(RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kPaper), 5,
-                                  TrialKeys{}, kListCutoff);
+  const auto ranker = make_ranker(RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kRecommended),
+                                  5, TrialKeys{}, kListCutoff);
   EXPECT_EQ(ranker->freeze(), nullptr);
 }
 

@@ -197,5 +197,134 @@ TEST(PlackettLuceGradientTest, KeysDependOnTheScoreAlone) {
   EXPECT_EQ(high[2], low[2]);
 }
 
+struct Proximal {
+  std::vector<double> scores;
+  std::vector<double> safe_scores;
+  Docs shown;
+  std::vector<double> advantages;
+  double clip = 1.2;
+};
+
+double objective_of(const Proximal& made, std::vector<double>& weights) {
+  Scratch scratch;
+  weights.resize(made.scores.size());
+  return proximal_weights({made.scores, made.safe_scores, made.shown, made.advantages, made.clip}, scratch,
+                          weights);
+}
+
+/// The clipped objective from probabilities that are summed from scratch.
+double slow_objective(const Proximal& made) {
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < made.shown.size(); ++rank) {
+    const Docs above(made.shown.begin(), made.shown.begin() + static_cast<std::ptrdiff_t>(rank));
+    const Docs with(made.shown.begin(), made.shown.begin() + static_cast<std::ptrdiff_t>(rank) + 1);
+    const auto probability = [&](const std::vector<double>& scores) {
+      return std::exp(log_probability(scores, with) - log_probability(scores, above));
+    };
+    const auto ratio = static_cast<double>(probability(made.scores) / probability(made.safe_scores));
+    const double advantage = made.advantages[rank];
+    sum += advantage >= 0.0 ? std::min(ratio, made.clip) * advantage
+                            : std::max(ratio, 1.0 / made.clip) * advantage;
+  }
+  return sum;
+}
+
+TEST(ProximalTest, TheGradientIsThatOfTheObjective) {
+  int still = 0;  // ranks that give no gradient, because they are clipped
+  int moving = 0;
+  for (std::uint32_t number = 0; number < 300; ++number) {
+    RngStream coins(plackett_luce_key(8), number);
+    const std::size_t docs = 2 + coins.index(8);
+    Proximal made;
+    const double distance = number % 3 == 0 ? 0.0 : 0.4;
+    for (std::size_t doc = 0; doc < docs; ++doc) {
+      made.safe_scores.push_back(coins.normal());
+      made.scores.push_back(made.safe_scores.back() + distance * coins.normal());
+      made.shown.push_back(static_cast<std::int32_t>(doc));
+    }
+    coins.shuffle(std::span(made.shown));
+    made.shown.resize(1 + coins.index(static_cast<std::uint32_t>(docs)));
+    for (std::size_t rank = 0; rank < made.shown.size(); ++rank) made.advantages.push_back(coins.normal());
+    std::vector<double> weights;
+    EXPECT_NEAR(objective_of(made, weights), slow_objective(made), 1e-12) << number;
+    // Central differences: h² of a third derivative that is at most a few units, and rounding over h.
+    constexpr double kStep = 1e-5;
+    double moved = 0.0;
+    for (std::size_t doc = 0; doc < docs; ++doc) {
+      Proximal above = made;
+      Proximal below = made;
+      above.scores[doc] += kStep;
+      below.scores[doc] -= kStep;
+      EXPECT_NEAR(weights[doc], (slow_objective(above) - slow_objective(below)) / (2.0 * kStep), 1e-8)
+          << number << " " << doc;
+      moved = std::max(moved, std::abs(weights[doc]));
+    }
+    (moved == 0.0 ? still : moving) += 1;
+  }
+  EXPECT_GT(still, 10);
+  EXPECT_GT(moving, 100);
+}
+
+// At the safe policy the mean over its lists is the gradient of the clicks that the policy earns.
+TEST(ProximalTest, FollowsTheExpectedClicks) {
+  const std::vector<double> scores = {0.4, -0.3, 0.8, 0.0};
+  const std::vector<double> clicked = {0.1, 0.9, 0.4, 0.6};  // once examined
+  const std::vector<double> examined = {1.0, 0.6, 0.3};      // by rank
+  const auto each_list = [&](const std::vector<double>& of_policy, auto&& visit) {
+    Docs list = {0, 1, 2, 3};
+    do {
+      const auto probability = static_cast<double>(std::exp(log_probability(of_policy, list)));
+      std::vector<double> below(examined.size());
+      double sum = 0.0;
+      for (std::size_t rank = examined.size(); rank-- > 0;)
+        below[rank] = sum += examined[rank] * clicked[list[rank]];
+      visit(list, probability, below);
+    } while (std::next_permutation(list.begin(), list.end()));
+  };
+  const auto clicks_of = [&](const std::vector<double>& of_policy) {
+    double mean = 0.0;
+    each_list(of_policy, [&](const Docs&, double probability, const std::vector<double>& below) {
+      mean += probability * below[0];
+    });
+    return mean;
+  };
+  std::vector<double> mean_weights(4, 0.0);
+  each_list(scores, [&](const Docs& list, double probability, std::vector<double> below) {
+    for (double& reward : below) reward -= 0.7;  // any baseline
+    std::vector<double> weights;
+    const Docs shown(list.begin(), list.begin() + 3);
+    objective_of({scores, scores, shown, below}, weights);
+    for (std::size_t doc = 0; doc < 4; ++doc) mean_weights[doc] += probability * weights[doc];
+  });
+  constexpr double kStep = 1e-5;
+  for (std::size_t doc = 0; doc < 4; ++doc) {
+    std::vector<double> above = scores;
+    std::vector<double> below = scores;
+    above[doc] += kStep;
+    below[doc] -= kStep;
+    EXPECT_NEAR(mean_weights[doc], (clicks_of(above) - clicks_of(below)) / (2.0 * kStep), 1e-9);
+  }
+}
+
+TEST(ProximalTest, ClipsWhatHasMovedTooFarInTheDirectionOfItsReward) {
+  // Of two documents with equal safe scores the first has ½, and now σ(1) = 0.73: a ratio of 1.46.
+  const double ratio = 2.0 / (1.0 + std::exp(-1.0));
+  std::vector<double> weights;
+  EXPECT_DOUBLE_EQ(objective_of({{1.0, 0.0}, {0.0, 0.0}, {0}, {2.0}}, weights), 2.4);
+  EXPECT_EQ(weights, (std::vector{0.0, 0.0}));
+  EXPECT_DOUBLE_EQ(objective_of({{1.0, 0.0}, {0.0, 0.0}, {0}, {-2.0}}, weights), -2.0 * ratio);
+  EXPECT_LT(weights[0], 0.0);
+  EXPECT_DOUBLE_EQ(objective_of({{-1.0, 0.0}, {0.0, 0.0}, {0}, {-2.0}}, weights), -2.0 / 1.2);
+  EXPECT_EQ(weights, (std::vector{0.0, 0.0}));
+}
+
+TEST(ProximalTest, IsFiniteForExtremeScores) {
+  std::vector<double> weights;
+  const double objective =
+      objective_of({{-900.0, 900.0, 0.0}, {900.0, -900.0, 0.0}, {1, 2, 0}, {-1.0, -1.0, 1.0}}, weights);
+  EXPECT_TRUE(std::isfinite(objective));
+  for (const double weight : weights) EXPECT_TRUE(std::isfinite(weight));
+}
+
 }  // namespace
 }  // namespace olrank

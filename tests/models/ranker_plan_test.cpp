@@ -11,7 +11,7 @@ namespace olrank {
 namespace {
 
 RankerSettings network_settings(Covariance covariance, CovarianceForm form) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kRecommended);
   settings.name = "net";
   settings.network.width = 100;
   settings.posterior.covariance = covariance;
@@ -70,7 +70,7 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
 TEST(RankerPlanTest, PlansTheParametersOfEveryKind) {
   for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
     if (row_of(kind).is_external) continue;  // none is registered
-    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
     settings.network.width = 6;
     const RankerPlan plan = plan_ranker(settings, {.features = 7, .rounds = 10});
     EXPECT_GE(plan.bytes, plan.parameters * 4) << name;
@@ -99,7 +99,7 @@ TEST(RankerPlanTest, AdviceNamesWhatWouldFit) {
 }
 
 TEST(RankerPlanTest, LinearRankersRefuseCovariancesOfNetworks) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
   settings.name = "mine";
   for (const auto& [covariance, name] : EnumNames<Covariance>::values) {
     settings.posterior.covariance = covariance;
@@ -119,13 +119,13 @@ TEST(RankerPlanTest, LinearRankersRefuseCovariancesOfNetworks) {
 
 TEST(RankerPlanTest, ExpectedPairsNeedAWeightedLoss) {
   for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPdgd}) {
-    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
     settings.feedback.pairs = PairRule::kExpected;
     EXPECT_NO_THROW(check_ranker(settings, 10));
   }
   for (const RankerKind kind :
        {RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kOlLambdaRank, RankerKind::kRankNet}) {
-    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
     settings.feedback.pairs = PairRule::kExpected;
     EXPECT_THROW(check_ranker(settings, 10), InvalidArgument) << name_of(kind);
   }
@@ -149,7 +149,7 @@ TEST(RankerPlanTest, ALimitedHistoryIsFlat) {
 
 TEST(RankerPlanTest, RefusesASampleThatFitsIntoNoMemory) {
   for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPairRank}) {
-    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
     settings.name = "mine";
     settings.trainer.replay = std::int64_t{1} << 60;
     EXPECT_NO_THROW(check_ranker(settings, 10));  // nothing is drawn

@@ -45,6 +45,21 @@ TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsOfTheLiterature) {
             49);
 }
 
+TEST(RankerSettingsTest, TheRecommendedKindIsClickGp) {
+  EXPECT_EQ(RankerSettings().kind, RankerKind::kClickGp);
+  EXPECT_EQ(RankerSettings::default_kind(ProtocolName::kRecommended), RankerKind::kClickGp);
+  EXPECT_EQ(RankerSettings::default_kind(ProtocolName::kPaper), RankerKind::kOlRankNet);
+  // The papers' pairs under their protocol, those that serve better under the recommended one.
+  for (const RankerKind kind : {RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kRankNet}) {
+    EXPECT_EQ(RankerSettings::defaults(kind, ProtocolName::kPaper).feedback.pairs, PairRule::kAdjacent);
+    EXPECT_EQ(RankerSettings::defaults(kind, ProtocolName::kRecommended).feedback.pairs,
+              PairRule::kMatched);
+  }
+  EXPECT_EQ(RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper).explore.alpha, 0.003);
+  EXPECT_EQ(RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kPaper).trainer.learning_rate_decay,
+            0.999977);
+}
+
 TEST(RankerSettingsTest, RecipesLeaveOutLateSettingsThatChangeNothing) {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper);
   for (const std::string_view key : {"restart", "observe_at", "prior_noise", "loss_kind", "fair"})

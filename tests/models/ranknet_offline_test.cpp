@@ -13,7 +13,8 @@ namespace olrank {
 namespace {
 
 RankerSettings offline_settings(NetworkForm network) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kPaper);
+  RankerSettings settings =
+      RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kRecommended);
   settings.name = "offline";
   settings.network.network = network;
   settings.network.width = 8;

@@ -18,7 +18,7 @@ const LabelledWorld& taught_world() {
 }
 
 RankerSettings small_settings(RankerKind kind) {
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = name_of(kind);
   settings.network.width = 4;
   settings.trainer.steps = 3;
@@ -136,6 +136,36 @@ TEST(SettingUse, NamesTheKindsThatHaveASetting) {
             "kind \"pairrank\" has no 'exploration_radius', only dbgd or mgd. Remove it, or choose another "
             "kind");
   EXPECT_EQ(why_ignored(pairrank, "alpha"), std::nullopt);
+}
+
+std::string refusal(const RankerSettings& settings) {
+  try {
+    check_ranker(settings, 10);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(PosteriorLists, NeedWidthsAndNoFairness) {
+  RankerSettings settings = small_settings(RankerKind::kP2LinRank);
+  settings.explore.list = ListRule::kSample;
+  EXPECT_EQ(
+      refusal(settings),
+      "Ranker 'p2linrank' cannot have list = \"sample\", which needs widths, and 'p2linrank' has none: "
+      "choose pairrank, olranknet or ollambdarank, or another list.");
+  settings = small_settings(RankerKind::kPairRank);
+  settings.explore.list = ListRule::kUcb;
+  EXPECT_EQ(refusal(settings), "");
+  settings.fair.fair = Fairness::kFairExp;
+  EXPECT_EQ(refusal(settings),
+            "Ranker 'pairrank' has list = \"ucb\" and fair = \"fairexp\", which makes lists from certain "
+            "orders: use fair = \"none\", or another list.");
+  EXPECT_EQ(why_ignored(settings, "refine"),
+            "it counts only with another list than sample or ucb. Remove it, or change that");
+  settings.explore.list = ListRule::kBlocks;
+  EXPECT_EQ(refusal(settings), "");
+  EXPECT_EQ(why_ignored(settings, "refine"), std::nullopt);
 }
 
 TEST(SettingUse, NamesTheConditionOfASetting) {

@@ -13,6 +13,7 @@
 #include "models/dueling_bandit.h"
 #include "models/linear/linear_model.h"
 #include "models/pdgd.h"
+#include "models/prpo.h"
 #include "models/ranknet.h"
 
 namespace olrank {
@@ -101,9 +102,14 @@ struct TestContext {
 
 /// Every ranker without a posterior, in each of its forms.
 inline const std::vector<std::string>& bandit_names() {
-  static const std::vector<std::string> names = {
-      "pdgd",           "dbgd_team_draft", "dbgd_probabilistic", "mgd_team_draft", "mgd_probabilistic",
-      "ranknet_greedy", "ranknet_epsilon"};
+  static const std::vector<std::string> names = {"pdgd",
+                                                 "dbgd_team_draft",
+                                                 "dbgd_probabilistic",
+                                                 "mgd_team_draft",
+                                                 "mgd_probabilistic",
+                                                 "ranknet_greedy",
+                                                 "ranknet_epsilon",
+                                                 "prpo"};
   return names;
 }
 
@@ -112,6 +118,7 @@ inline RankerSettings bandit_settings(const std::string& name) {
       name.ends_with("probabilistic") ? Interleaving::kProbabilistic : Interleaving::kTeamDraft;
   RankerKind kind = RankerKind::kRankNet;
   if (name.starts_with("pdgd")) kind = RankerKind::kPdgd;
+  if (name.starts_with("prpo")) kind = RankerKind::kPrpo;
   if (name.starts_with("dbgd")) kind = RankerKind::kDbgd;
   if (name.starts_with("mgd")) kind = RankerKind::kMgd;
   RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kReference, interleaving);
@@ -131,6 +138,8 @@ inline std::unique_ptr<OnlineRanker> make_bandit(const RankerSettings& settings,
   switch (settings.kind) {
     case RankerKind::kPdgd:
       return std::make_unique<PdgdRanker>(std::move(model), settings, keys, std::move(first_theta));
+    case RankerKind::kPrpo:
+      return std::make_unique<PrpoRanker>(std::move(model), settings, keys, std::move(first_theta));
     case RankerKind::kRankNet:
       return std::make_unique<RankNetRanker>(std::move(model), settings, keys, std::move(first_theta));
     default:

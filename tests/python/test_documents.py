@@ -84,4 +84,4 @@ def test_the_notebook_runs_and_shows_curves(tmp_path, monkeypatch):
         notebook = nbformat.read(ROOT / "examples/quickstart.ipynb", as_version=4)
         nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
         shown = notebook.cells[-1].outputs[0]["data"]["image/svg+xml"]
-    assert shown.lstrip().startswith("<svg") and all(name in shown for name in ("linear", "network", "pdgd"))
+    assert shown.lstrip().startswith("<svg") and all(name in shown for name in ("clickgp", "pairrank", "network", "pdgd"))

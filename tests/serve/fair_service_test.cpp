@@ -22,7 +22,7 @@ ExposureRule three_ranks() {
 }
 
 std::unique_ptr<OnlineRanker> make_fair(RankerKind kind, Fairness fair) {
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = "fair";
   settings.fair.fair = fair;
   return make_ranker(settings, kServedFeatures, TrialKeys::of(1, 1, "service"), kShownRanks);

@@ -62,7 +62,7 @@ class ServeCommand(unittest.TestCase):
 
     def test_refuses_incomplete_or_invalid_flags(self):
         self.assertIn("--state is required", self.refused())
-        self.assertIn("--model FILE, or with --ranker KIND", self.refused("--state", self.state))
+        self.assertIn("--model FILE, or with --features D", self.refused("--state", self.state))
         self.assertIn("--features D", self.refused("--state", self.state, "--ranker", "pairrank"))
         self.assertIn("contains no service yet", self.refused("--state", self.state, "--alpha", "0.1"))
         self.assertIn("--port", self.refused("--state", self.state, *RANKER, "--port", "70000"))
@@ -76,7 +76,7 @@ class ServeCommand(unittest.TestCase):
         self.path("there").mkdir()
         self.refused("--state", self.path("there"))
         self.assertEqual(list(self.path("there").iterdir()), [])
-        self.assertIn("--model FILE, or with --ranker KIND", self.refused("--state", self.path("d")))
+        self.assertIn("--model FILE, or with --features D", self.refused("--state", self.path("d")))
 
     def test_refuses_settings_that_its_ranker_does_not_have(self):
         for kind, flags, message in (

@@ -19,7 +19,7 @@ namespace olrank {
 constexpr std::int64_t kServedFeatures = 4;
 
 inline std::unique_ptr<OnlineRanker> make_served(RankerKind kind = RankerKind::kOlRankNet) {
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = "served";
   settings.network.width = 6;
   settings.trainer.steps = 5;

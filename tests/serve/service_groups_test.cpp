@@ -15,7 +15,7 @@ namespace olrank {
 namespace {
 
 RankerSettings ranker_with(Fairness fair, RankerKind kind = RankerKind::kPairRank) {
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.fair.fair = fair;
   return settings;
 }
@@ -24,7 +24,7 @@ ServiceIdentity identity_with(const std::string& groups) {
   ServiceIdentity identity;
   identity.features = 3;
   identity.cutoff = 2;
-  identity.ranker = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+  identity.ranker = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
   if (!groups.empty()) identity.groups = parse_service_groups(groups, 2);
   return identity;
 }

@@ -38,7 +38,7 @@ struct TrialStage {
       : keys(TrialKeys::of(seed, 1, user)),
         execution(threads),
         queries(keys.key(Purpose::kQuery), data.train.queries()),
-        clicks(make_user(user, ClickSettings::defaults(ProtocolName::kPaper), {}, data.max_grade)),
+        clicks(make_user(user, ClickSettings::defaults(ProtocolName::kRecommended), {}, data.max_grade)),
         trial(settings, data, {.queries = &queries, .clicks = clicks.get()}, keys, ranker, execution) {}
 
   /// Plays until `rounds` are played, and evaluates on the way what is due, at the end only if `last`.

@@ -21,7 +21,7 @@ const TrialData& fairness_data() {
 }
 
 std::unique_ptr<ClickModel> user_of(const std::string& name, ClickKind kind, double noise = 0.0) {
-  ClickSettings clicks = ClickSettings::defaults(ProtocolName::kPaper);
+  ClickSettings clicks = ClickSettings::defaults(ProtocolName::kRecommended);
   clicks.kind = kind;
   clicks.noise = noise;
   return make_user(name, clicks, {}, fairness_data().max_grade);

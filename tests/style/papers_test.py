@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/papers.py: condensed trials against figures computed by hand, and the rule for verdicts."""
+"""bench/papers.py and bench/choosing.py: condensed trials against figures computed by hand, and the rule for verdicts."""
 
 import json
 import math
@@ -11,6 +11,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "bench"))
+import choosing  # noqa: E402
 import papers  # noqa: E402
 
 POINTS = [(0, 0.2, 0.0, 0.0), (100, 0.30, 40.0, 1000.0), (200, 0.35, 75.0, 2000.0), (400, 0.40, 130.0, 4000.0)]
@@ -27,7 +28,11 @@ def write_experiment(out, offline):
             folder = out / f"trials/{ranker}/perfect/fold1/seed{seed}"
             folder.mkdir(parents=True)
             gain = offline + 0.001 * seed if ranker == "a" else 0.0
-            lines = [{"round": number, "offline": {"ndcg@10": ndcg + gain}, "online": {"cndcg@10": cndcg, "regret": regret},
+            lines = [{"round": number, "offline": {"ndcg@10": ndcg + gain},
+                      "online": {"ndcg@10": 0.3, "cndcg@10": cndcg, "regret": regret},
+                      "random": {"offline": {"ndcg@10": 0.35}, "online": {"cndcg@10": cndcg / 2}},
+                      "false_certain": {"share": 0.25, "of": 8},
+                      "stated": [{"from": 0.5, "wrong": 0.5, "of": 10}, {"from": 0.9, "wrong": None, "of": 0}],
                       "certain_share": number / 1000, "block_size": {"1": 1.5, "5": 2.0, "10": 3.0}, "cosine": None}
                      for number, ndcg, cndcg, regret in POINTS]
             (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -47,6 +52,15 @@ class Papers(unittest.TestCase):
         self.assertEqual((trial["certain_first"], trial["certain"]), (0.1, 0.4))
         self.assertEqual((trial["ms"], trial["stages"]), (3.0, {"train": 2.0, "width": 1.0}))  # evaluation is not a round's
         self.assertAlmostEqual(trial["slope"], 1.0)  # regret is proportional to the rounds
+
+    def test_counts_what_was_wrong(self):
+        write_experiment(self.folder / "out", 0.0)
+        trial = choosing.trial_of(self.folder / "out/trials/b/perfect/fold1/seed1/summary.json")
+        self.assertEqual((trial["offline"], trial["online"], trial["random"]), (0.4, 130.0, [0.35, 65.0]))
+        self.assertEqual(trial["below_random"], 1)  # at round 100, not at 200, where both have .35
+        self.assertEqual(trial["wrong"], [6, 24])  # of three evaluations after round 0
+        self.assertEqual(trial["stated"], [[0.5, 15, 30], [0.9, 0, 0]])
+        self.assertEqual(trial["ms"], 3.0)
 
     def test_slope_is_that_of_a_power(self):
         curve = [{"round": at, "online": {"regret": 7.0 * math.sqrt(at)}} for at in range(100, 1001, 100)]

@@ -172,7 +172,7 @@ TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
        {Covariance::kFull, Covariance::kDiagonal, Covariance::kDiagonalOfInverse}) {
     for (const AlphaSchedule schedule : {AlphaSchedule::kConstant, AlphaSchedule::kTheory}) {
       SCOPED_TRACE(std::string(name_of(covariance)) + ", " + std::string(name_of(schedule)));
-      RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+      RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
       settings.name = "traced";
       settings.posterior.covariance = covariance;
       settings.posterior.lambda = 0.5;
@@ -187,7 +187,7 @@ TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
 }
 
 TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kRecommended);
   settings.name = "p2";
   settings.posterior.members = 3;
   settings.posterior.lambda = 0.5;
@@ -229,7 +229,7 @@ TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
   // At a member's θ the gradient of its loss over y + γ is 0, so that the gradient over y alone is
   // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn again in every round, with or without pairs,
   // and by every member.
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kRecommended);
   settings.name = "p2";
   settings.posterior.members = 2;
   settings.posterior.lambda = 0.5;

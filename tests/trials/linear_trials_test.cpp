@@ -28,18 +28,24 @@ RankerSettings ranker_settings(const std::string& name) {
   static const std::map<std::string, RankerKind> kinds = {{"pairrank", RankerKind::kPairRank},
                                                           {"pairrank_reference", RankerKind::kPairRank},
                                                           {"pairrank_theory", RankerKind::kPairRank},
+                                                          {"pairrank_sample", RankerKind::kPairRank},
+                                                          {"pairrank_ucb", RankerKind::kPairRank},
                                                           {"p2linrank", RankerKind::kP2LinRank},
                                                           {"pdgd", RankerKind::kPdgd},
+                                                          {"prpo", RankerKind::kPrpo},
                                                           {"dbgd", RankerKind::kDbgd},
                                                           {"ranknet", RankerKind::kRankNet}};
   const RankerKind kind = kinds.at(name);
   const bool reference = name == "pairrank_reference";
-  RankerSettings made = RankerSettings::defaults(
-      kind, reference ? ProtocolName::kReference : ProtocolName::kPaper, Interleaving::kProbabilistic);
+  RankerSettings made =
+      RankerSettings::defaults(kind, reference ? ProtocolName::kReference : ProtocolName::kRecommended,
+                               Interleaving::kProbabilistic);
   made.name = name;
   made.bandit.interleaving = Interleaving::kProbabilistic;
   made.network.network = NetworkForm::kLinear;
   if (reference) made.posterior.covariance = Covariance::kDiagonalOfInverse;
+  if (name == "pairrank_sample") made.explore.list = ListRule::kSample;
+  if (name == "pairrank_ucb") made.explore.list = ListRule::kUcb;
   if (name == "pairrank_theory") {
     made.explore.alpha_schedule = AlphaSchedule::kTheory;
     made.explore.c1 = 0.01;
@@ -67,8 +73,9 @@ class LinearTrialsTest : public testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, LinearTrialsTest,
-                         testing::Values("pairrank", "pairrank_reference", "pairrank_theory", "p2linrank",
-                                         "pdgd", "dbgd", "ranknet"),
+                         testing::Values("pairrank", "pairrank_reference", "pairrank_theory",
+                                         "pairrank_sample", "pairrank_ucb", "p2linrank", "pdgd", "prpo",
+                                         "dbgd", "ranknet"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(LinearTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
@@ -100,7 +107,7 @@ TEST(LabelTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
   const LabelledQueries labels(data().train);
   for (const RankerKind kind : {RankerKind::kLambdaRankLabels, RankerKind::kRankNetOffline}) {
     for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kMlp}) {
-      RankerSettings made = RankerSettings::defaults(kind, ProtocolName::kPaper);
+      RankerSettings made = RankerSettings::defaults(kind, ProtocolName::kRecommended);
       made.name = "labels";
       made.network.network = network;
       made.network.width = 6;

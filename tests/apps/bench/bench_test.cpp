@@ -14,8 +14,8 @@ namespace olrank {
 namespace {
 
 StudyBase base() {
-  return {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper),
-          RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
+  return {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kRecommended),
+          RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kRecommended)};
 }
 
 TEST(StudyRankers, CombineEveryStructureWidthAndDepth) {

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "core/error.h"
 #include "tests/support/message_of.h"
@@ -52,6 +54,39 @@ TEST(AtomicFileTest, KeepsEarlierFileWhenAbandoned) {
   }
   EXPECT_EQ(read_file(target), "first");
   EXPECT_EQ(entries(folder.path()), 1U);
+}
+
+TEST(AtomicFileTest, LeavesDevicesPipesAndLinksInPlace) {
+  const TemporaryFolder folder;
+  const auto link = folder / "link";
+  std::filesystem::create_symlink("/dev/null", link);
+  write_file_atomically(link, "gone");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+
+  const auto pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string arrived;
+  std::thread reader([&] { arrived = read_file(pipe); });
+  write_file_atomically(pipe, "through the pipe");
+  reader.join();
+  EXPECT_EQ(arrived, "through the pipe");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+
+  const auto file = folder / "file";
+  const auto to_file = folder / "to file";
+  write_file_atomically(file, "first");
+  std::filesystem::create_symlink("file", to_file);
+  write_file_atomically(to_file, "second");
+  EXPECT_TRUE(std::filesystem::is_symlink(to_file));
+  EXPECT_EQ(read_file(file), "second");
+
+  const auto nowhere = folder / "nowhere";
+  std::filesystem::create_symlink("missing", nowhere);
+  EXPECT_NE(message_of<IoError>([&] { AtomicFile(nowhere).commit(); }).find("leads to no file"),
+            std::string::npos);
+  EXPECT_THROW(AtomicFile("/dev/full").write("x"), IoError);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
 TEST(AtomicFileTest, ConcurrentWritersDoNotConflict) {

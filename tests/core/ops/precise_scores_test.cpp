@@ -28,5 +28,19 @@ TEST(PreciseScoresTest, MatchSlowFormula) {
   }
 }
 
+TEST(PreciseScoresTest, SymmetricNetworksScoreZeroInitially) {
+  Scratch scratch;
+  for (const NetworkShape& shape :
+       {ntk_shape(46, 100, 2), ntk_shape(46, 34, 3), standard_shape(46, 100, 2)}) {
+    std::vector<float> narrow(shape.parameters());
+    initialise(shape, Initialisation::kSymmetric, test_key(5), narrow);
+    const std::vector<double> theta(narrow.begin(), narrow.end());
+    const std::vector<float> docs = random_numbers(300 * shape.inputs, 6);
+    std::vector<double> scores(300, 1.0);
+    precise_scores(scratch, shape, theta, {docs.data(), 300, shape.inputs}, scores);
+    for (const double score : scores) EXPECT_EQ(score, 0.0);
+  }
+}
+
 }  // namespace
 }  // namespace olrank

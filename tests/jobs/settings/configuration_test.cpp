@@ -63,8 +63,8 @@ TEST(ConfigurationTest, RefusesSettingsThatTheRankerIgnores) {
       refusal_of(pairrank, {{"ranker", "", "epsilon", "0.3", "--epsilon"}}),
       "--epsilon does not apply to ranker 'pairrank': kind \"pairrank\" has no 'epsilon', only ranknet. "
       "Remove it, or choose another kind.");
-  EXPECT_EQ(refusal_of("[[ranker]]\ncovariance = \"diagonal\"\nform = \"primal\"\n"),
-            "c.toml:3:8: 'form' does not apply to ranker 'olranknet': it counts only with covariance = "
+  EXPECT_EQ(refusal_of("[[ranker]]\nkind = \"olranknet\"\ncovariance = \"diagonal\"\nform = \"primal\"\n"),
+            "c.toml:4:8: 'form' does not apply to ranker 'olranknet': it counts only with covariance = "
             "\"full\". Remove it, or change that.");
   // Configurations of earlier versions list the defaults of settings that do not count.
   EXPECT_EQ(refusal_of(pairrank + "epsilon = 0.0\nwidth = 100\n"), kNoError);

@@ -78,7 +78,8 @@ TEST(SweepTest, ErrorsNameLocationAndNearestName) {
   EXPECT_EQ(refusal_of("[sweep]\nsteps = [1, 1.5]\n"),
             "c.toml:2:9: 'steps' must be an integer, not '1.0'.");
   EXPECT_EQ(refusal_of("[sweep]\nlist = [\"certian\"]\n"),
-            "c.toml:2:8: 'list' must be certain, blocks, blocks-certain or greedy, not 'certian'. Did you "
+            "c.toml:2:8: 'list' must be certain, blocks, blocks-certain, greedy, sample or ucb, not "
+            "'certian'. Did you "
             "mean 'certain'?");
   EXPECT_EQ(refusal_of("[sweep]\nalpha = []\n"),
             "c.toml:2:9: 'alpha' is empty; it needs at least one value to try.");

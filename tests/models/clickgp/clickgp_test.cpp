@@ -25,14 +25,16 @@ const SmallWorld& click_world() {
 }
 
 RankerSettings click_settings(ClickTerms terms = ClickTerms::kAdditive) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kClickGp, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kClickGp, ProtocolName::kRecommended);
   settings.name = "clicks";
   settings.click.terms = terms;
   return settings;
 }
 
-std::unique_ptr<OnlineRanker> make_clicks(const RankerSettings& settings) {
-  return make_ranker(settings, click_world().features(), TrialKeys::of(3, 1, "clicks"), kClickShown);
+std::unique_ptr<OnlineRanker> make_clicks(const RankerSettings& settings,
+                                          const std::vector<std::vector<float>>& start = {}) {
+  return make_ranker(settings, click_world().features(), TrialKeys::of(3, 1, "clicks"), kClickShown,
+                     {.first_thetas = start});
 }
 
 /// Clicks on relevant documents with probability .9, on others with .2.
@@ -269,17 +271,15 @@ TEST(ClickGpTest, FollowsUsersWhoChange) {
   EXPECT_LT(turned(50.0), turned(0.0) - 0.1);
 }
 
-TEST(ClickGpTest, ModelIsTheScoreThatIsExported) {
-  const auto ranker = make_clicks(click_settings());
-  play_clicks(*ranker, 1, 70);
-  const ModelTensors model = ranker->model();
-  ASSERT_EQ(model.tensors.size(), 2U);
+/// The scores of a query by score(), which have to be those of the model file.
+std::vector<float> exported_scores(const OnlineRanker& ranker, std::int64_t number) {
+  const ModelTensors model = ranker.model();
   std::vector<float> scaled;
-  const QueryDocs query = click_world().query(3);
+  const QueryDocs query = click_world().query(number);
   scale_within_query(query.features, scaled);
   std::vector<float> scores(kClickDocs);
   ExecutionContext context;
-  ranker->score(context, query.features, scores);
+  ranker.score(context, query.features, scores);
   for (std::int64_t doc = 0; doc < kClickDocs; ++doc) {
     double sum = 0.0;
     for (std::int64_t f = 0; f < click_world().features(); ++f) {
@@ -291,6 +291,61 @@ TEST(ClickGpTest, ModelIsTheScoreThatIsExported) {
     }
     EXPECT_NEAR(scores[doc], sum, 1e-5);
   }
+  return scores;
+}
+
+TEST(ClickGpTest, ModelIsTheScoreThatIsExported) {
+  const auto ranker = make_clicks(click_settings());
+  play_clicks(*ranker, 1, 70);
+  ASSERT_EQ(ranker->model().tensors.size(), 2U);
+  exported_scores(*ranker, 3);
+}
+
+TEST(ClickGpTest, KeepsWhatItStartsFrom) {
+  const auto teacher = make_clicks(click_settings());
+  play_clicks(*teacher, 1, 300);
+  const ModelTensors taught = teacher->model();
+  std::vector<float> additive = taught.tensors[0].values;
+  additive.insert(additive.end(), taught.tensors[1].values.begin(), taught.tensors[1].values.end());
+  const double strength = click_world().ndcg(*teacher, kClickShown);
+  ASSERT_GT(strength, 0.93);
+  for (const std::vector<float>& start : {additive, taught.tensors[0].values}) {
+    for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kAdditive}) {
+      const auto ranker = make_clicks(click_settings(terms), {start});
+      const double at_start = click_world().ndcg(*ranker, kClickShown);
+      for (const std::uint32_t last : {1U, 4U, 9U, 25U}) {
+        play_clicks(*ranker, last, last);
+        EXPECT_GT(click_world().ndcg(*ranker, kClickShown), at_start - 0.02) << last;
+      }
+      exported_scores(*ranker, 3);
+    }
+  }
+  // Until there are clicks, the order is that of the model.
+  const auto ranker = make_clicks(click_settings(), {additive});
+  EXPECT_EQ(click_world().ndcg(*ranker, kClickShown), strength);
+  play_clicks(*ranker, 1, 30);
+  const auto again = make_clicks(click_settings());  // a saved state holds the model
+  StateReader state(click_state_of(*ranker), "test");
+  again->load(state);
+  state.require_end();
+  play_clicks(*ranker, 31, 60);
+  play_clicks(*again, 31, 60);
+  EXPECT_EQ(click_state_of(*ranker), click_state_of(*again));
+}
+
+TEST(ClickGpTest, StatesEachShownOrderOnce) {
+  const auto ranker = make_clicks(click_settings());
+  play_clicks(*ranker, 1, 80);
+  TestContext context;
+  const QueryDocs query = click_world().query_of(81);
+  const RankedList list = ranker->rank(context.round, query, 81);
+  ASSERT_EQ(std::ssize(list.stated_orders), kClickShown * (kClickShown - 1) / 2);
+  std::size_t certain = 0;
+  for (const StatedOrder& order : list.stated_orders) {
+    EXPECT_GE(order.probability, 0.5);
+    certain += order.probability >= 0.95 ? 1 : 0;
+  }
+  EXPECT_EQ(certain, list.certain_orders.size());
 }
 
 TEST(ClickGpTest, PrecisionOfABlockIsWhereItsEvidencePeaks) {
@@ -325,6 +380,40 @@ TEST(ClickGpTest, PrecisionOfABlockIsWhereItsEvidencePeaks) {
   EXPECT_LT(evidence(here - 0.5), evidence(here));
 }
 
+/// Of one Gaussian site: y = u + b + noise of variance 1/W.
+TEST(ClickGpTest, VarianceOfDeparturesIsWhereItsEvidencePeaks) {
+  constexpr int kDocs = 12;
+  constexpr double kQueryVariance = 0.7;
+  constexpr double kWeightOfPrior = 20.0;
+  RngStream draws(make_key({.seed = 5, .purpose = Purpose::kProbe}), 1);
+  Eigen::VectorXd noise(kDocs);
+  Eigen::VectorXd y(kDocs);
+  for (int doc = 0; doc < kDocs; ++doc) {
+    noise[doc] = 0.2 + draws.uniform();
+    y[doc] = 2.5 * draws.normal();
+  }
+  const auto covariance = [&](double variance) {
+    Eigen::MatrixXd sum = (noise.array() + variance).matrix().asDiagonal();
+    sum.array() += kQueryVariance;
+    return sum;
+  };
+  // The prior's density is σ^(−n) exp(−n/(4σ²)).
+  const auto evidence = [&](double variance) {
+    const Eigen::LLT<Eigen::MatrixXd> factor(covariance(variance));
+    const double log_determinant = 2.0 * Eigen::MatrixXd(factor.matrixL()).diagonal().array().log().sum();
+    return -0.5 * (log_determinant + y.dot(factor.solve(y))) -
+           0.5 * kWeightOfPrior * (std::log(variance) + 0.5 / variance);
+  };
+  double variance = 0.5;
+  for (int step = 0; step < 500; ++step) {
+    const Eigen::MatrixXd inverse = covariance(variance).inverse();  // M of a site
+    const double squares = (variance * (inverse * y)).squaredNorm();
+    variance = departure_variance(squares, variance * inverse.trace(), kWeightOfPrior);
+  }
+  EXPECT_GT(variance, 0.55);  // the data speak
+  for (const double beside : {0.99, 1.01}) EXPECT_LT(evidence(variance * beside), evidence(variance));
+}
+
 TEST(ClickGpTest, RefusesBadInput) {
   RankerSettings settings = click_settings();
   settings.click.memory_limit = 1e-6;
@@ -344,6 +433,7 @@ TEST(ClickGpTest, RefusesBadInput) {
                              {1, query, std::vector<std::int32_t>{0}, std::vector<std::uint8_t>{0, 1}}),
                InvalidArgument);
   EXPECT_EQ(click_state_of(*ranker), before);
+  EXPECT_THROW(make_clicks(click_settings(), {{1.0F, 2.0F}}), InvalidArgument);  // of two features
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ Eigen::VectorXd optimum(const Preferences& world, std::size_t kept) {
 }
 
 RankerSettings growth_settings() {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
   settings.posterior.lambda = kPrior;
   settings.trainer.retrain = Retrain::kGrowth;
   settings.trainer.stop_gradient_norm = 1e-9;

@@ -13,18 +13,23 @@
 namespace olrank {
 namespace {
 
-TEST(StartModelTest, NoRankerStartsFromAnAdditiveModel) {
+TEST(StartModelTest, OnlyAClickModelStartsFromAnAdditiveModel) {
   const TemporaryFolder folder;
   const std::string file = (folder / "model.safetensors").string();
   write_file_atomically(file, model_bytes(additive_tensors(std::vector<float>(8)), {}));
   for (const std::string kind : {"ranknet", "pdgd", "olranknet"}) {
-    EXPECT_EQ(message_of<InvalidArgument>([&] {
-                from_text(fmt::format("[[ranker]]\nkind = \"{}\"\nstart_from = \"{}\"\n", kind, file));
-              }),
-              file +
-                  " holds an additive model, from which no ranker starts: choose a linear model or a "
-                  "network.");
+    EXPECT_EQ(
+        message_of<InvalidArgument>([&] {
+          from_text(fmt::format("[[ranker]]\nkind = \"{}\"\nstart_from = \"{}\"\n", kind, file));
+        }),
+        file +
+            " holds an additive model, from which only clickgp starts: choose kind = \"clickgp\", a linear "
+            "model or a network.");
   }
+  const Configuration configuration =
+      from_text(fmt::format("[[ranker]]\nkind = \"clickgp\"\nstart_from = \"{}\"\n", file));
+  ASSERT_EQ(configuration.rankers.size(), 1U);
+  EXPECT_EQ(configuration.rankers[0].start_from, file);
 }
 
 }  // namespace

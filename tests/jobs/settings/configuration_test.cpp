@@ -43,7 +43,8 @@ TEST(ConfigurationTest, CandidatesFollowTheInterleavingUnlessSet) {
 }
 
 TEST(ConfigurationTest, OverridesApplyToAllRankersOrOne) {
-  const std::string text = "[[ranker]]\nname = \"a\"\n[[ranker]]\nname = \"b\"\n";
+  const std::string text =
+      "[[ranker]]\nkind = \"pairrank\"\nname = \"a\"\n[[ranker]]\nkind = \"pairrank\"\nname = \"b\"\n";
   const Configuration configuration =
       from_text(text, {parse_override("ranker.alpha=0.5"), parse_override("ranker.b.alpha=0.9"),
                        parse_override("protocol.rounds=7")});

@@ -206,8 +206,9 @@ TEST(RandomSearch, RangesReadBackAndAreChecked) {
 }
 
 TEST(SweepTest, RefusesPointsThatIgnoreAValue) {
-  const Configuration configuration =
-      from_text("[sweep]\ncovariance = [\"full\", \"diagonal\"]\nform = [\"dual\", \"primal\"]\n");
+  const Configuration configuration = from_text(
+      "[[ranker]]\nkind = \"olranknet\"\n[sweep]\ncovariance = [\"full\", \"diagonal\"]\nform = [\"dual\", "
+      "\"primal\"]\n");
   EXPECT_EQ(
       message_of<InvalidArgument>([&] { grid_of(configuration); }),
       "Grid point 'olranknet+covariance=diagonal+form=dual': 'form' does not apply: it counts only with "
@@ -221,8 +222,8 @@ TEST(SweepTest, RankersWithoutASweepHaveNoGridPoint) {
 
 TEST(SweepTest, PointNamesAreUniqueFolderNames) {
   const std::string long_name(95, 'x');
-  const Configuration configuration =
-      from_text("[[ranker]]\nname = \"" + long_name + "\"\n[sweep]\nalpha = [1, 2, 3]\nlambda = [1, 2]\n");
+  const Configuration configuration = from_text("[[ranker]]\nkind = \"pairrank\"\nname = \"" + long_name +
+                                                "\"\n[sweep]\nalpha = [1, 2, 3]\nlambda = [1, 2]\n");
   const std::vector<GridPoint> grid = grid_of(configuration);
   std::set<std::string> names;
   for (const GridPoint& point : grid) {
@@ -232,18 +233,23 @@ TEST(SweepTest, PointNamesAreUniqueFolderNames) {
   EXPECT_EQ(names.size(), 6U);
 
   const std::vector<GridPoint> clashing =
-      grid_of(from_text("[[ranker]]\nname = \"a\"\n[[ranker]]\nname = \"a+alpha=1\"\n"
+      grid_of(from_text("[[ranker]]\nkind = \"pairrank\"\nname = \"a\"\n[[ranker]]\nkind = "
+                        "\"pairrank\"\nname = \"a+alpha=1\"\n"
                         "[sweep.a]\nalpha = [1]\nlambda = [2]\n[sweep.\"a+alpha=1\"]\nlambda = [2]\n"));
   EXPECT_EQ(names_of(clashing), (std::vector<std::string>{"a+alpha=1+lambda=2", "a+alpha=1+lambda=2+2"}));
 }
 
 TEST(SweepTest, RefusesHugeGrids) {
-  std::string text = "[sweep]\n";
+  std::string text = "[[ranker]]\nkind = \"olranknet\"\n[sweep]\n";
   for (const std::string key :
-       {"lambda", "slack", "alpha", "learning_rate", "stop_gradient_norm", "learning_rate_decay"}) {
+       {"lambda", "alpha", "learning_rate", "stop_gradient_norm", "learning_rate_decay"}) {
     text += key + " = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.15]\n";
   }
-  EXPECT_THROW(grid_of(from_text(text)), InvalidArgument);
+  text += "steps = [1, 2]\n";
+  EXPECT_EQ(
+      message_of<InvalidArgument>([&] { grid_of(from_text(text)); }),
+      "The sweep of ranker 'olranknet' has more than 100000 points; try fewer values, or draw some with "
+      "--draws.");
 }
 
 /// Two points of one ranker on two folds, with two users and two seeds. All numbers are sums of powers of
@@ -426,7 +432,7 @@ TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
 
 TEST(EdgeNotesTest, NotesValuesAtTheEdgeOfThreeOrMore) {
   const Configuration configuration = from_text(
-      "[[ranker]]\nname = \"a\"\n[sweep]\n"
+      "[[ranker]]\nkind = \"olranknet\"\nname = \"a\"\n[sweep]\n"
       "alpha = [0.5, 1, 0.1]\nlambda = [1, 2]\nsteps = [5, 10, 20]\n"
       "list = [\"certain\", \"blocks\", \"greedy\"]\n");
   const std::vector<SweepAxis> axes = axes_of(configuration.sweep, configuration.rankers.front());

@@ -158,9 +158,9 @@ class Run(unittest.TestCase):
             self.assertEqual(olrank("run", str(file), "--print-config").stdout, first.stdout)
 
     def test_the_last_setting_wins(self):
-        done = olrank("run", "--alpha", "0.2", "--set", "ranker.alpha=0.3", "--alpha", "0.4", "--print-config")
+        done = olrank("run", "--ranker", "pairrank", "--alpha", "0.2", "--set", "ranker.alpha=0.3", "--alpha", "0.4", "--print-config")
         self.assertIn("\nalpha = 0.4\n", done.stdout)
-        done = olrank("run", "--alpha", "0.2", "--set", "ranker.alpha=0.3", "--print-config")
+        done = olrank("run", "--ranker", "pairrank", "--alpha", "0.2", "--set", "ranker.alpha=0.3", "--print-config")
         self.assertIn("\nalpha = 0.3\n", done.stdout)
 
     def test_every_shipped_configuration_resolves(self):

@@ -294,8 +294,13 @@ ExperimentRanker::Make maker_on_gpus(const RankerSettings& ranker, std::int64_t 
   return [ranker, cutoff, slots, folds, ranks](const RankerData& data, const TrialKeys& keys) {
     const std::int64_t documents = matrix_bytes(data.train) + matrix_bytes(data.eval_docs);
     const std::int64_t memory = slots.bytes_on(slots.tightest(documents, folds), documents, folds);
-    const RankerDevice place{slots.gpu_of(data.slot).index,     data.train, data.most_docs, data.eval_docs,
-                             std::max<std::int64_t>(1, memory), ranks};
+    const RankerDevice place{slots.gpu_of(data.slot).index,
+                             data.train,
+                             data.most_docs,
+                             data.eval_docs,
+                             std::max<std::int64_t>(1, memory),
+                             ranks,
+                             slots.slots_on(0)};
     return make_ranker(ranker, data.train.features, keys, cutoff, {.device = &place});
   };
 }
@@ -317,7 +322,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   const auto folds = std::ssize(configuration.data.folds);
   const GpuSlots slots = GpuSlots::of(configuration, device);
   const std::int64_t jobs = device.on_gpus() ? slots.jobs() : configuration.run.jobs;
-  if (jobs > available_threads()) {
+  if (jobs >= available_threads()) {
     for (const GpuDescription& gpu : device.gpus) sleep_while_waiting(gpu);
   }
   for (const RankerSettings& given : configuration.rankers) {

@@ -52,6 +52,8 @@ class ResidentHistory {
 
   /// Of the latest training on all of it; terms that came later are not yet indexed.
   PairHistoryView view() const { return pairs_.view(padded_pairs()); }
+  /// Without the padding of documents, for work that is not recorded.
+  PairHistoryView view_of_docs() const { return pairs_.view({counts_.docs, bucket_.terms}); }
   ImpressionView impressions() const;
   const PairObservation* observations() const { return observations_.data(); }
   const std::int32_t* observation_offsets() const { return group_offsets_.data(); }

@@ -84,7 +84,8 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
   sizes_ = training_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
   const bool weighs = spec_.training.weigh_by_ndcg;
   if (in_one_kernel_) {
-    const PersistentSizes sizes = persistent_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
+    const std::int64_t docs = on_sample_ ? bucket.docs : history.view_of_docs().docs;
+    const PersistentSizes sizes = persistent_sizes(spec_.shape, spec_.members, docs, bucket.terms);
     sizes_ = {if_wanted(by_curvature(), bucket.docs * spec_.shape.factors()), sizes.scores, sizes.partial,
               sizes.losses};
     gates_.reserve(stream_, sizes.gates);
@@ -127,7 +128,9 @@ TrainingWorkspace StackedTrainer::workspace(Members members) {
 }
 
 PairHistoryView StackedTrainer::view(const ResidentHistory& history, Members members) {
-  PairHistoryView view = on_sample_ ? history.sample().view() : history.view();
+  PairHistoryView view = on_sample_       ? history.sample().view()
+                         : in_one_kernel_ ? history.view_of_docs()
+                                          : history.view();
   if (on_sample_) {
     view.weights = weights_.data() + members.first * view.count;
     view.labels = labels_.data() + members.first * view.count;
@@ -304,6 +307,7 @@ void StackedTrainer::find_reference_gradient(Products& products, const PairHisto
     pass.step = outcome_.data() + members.first;
     pass.gradient = gradient;
     pass.only_gradient = true;
+    pass.trials = spec_.trials;
     pass.workspace = persistent_workspace();
     pass.theta = reference_.data() + members.first * parameters_;
     train_persistently(products.stream(), pass);
@@ -347,6 +351,7 @@ void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory&
   training.step = outcome_.data() + members.first;
   training.rates = step_rates_.data();
   training.state = optimizer_state(members);
+  training.trials = spec_.trials;
   training.stop_norm = spec_.training.stop_gradient_norm;
   training.observed = observed_.data();
   if (stops()) training.gradient = gradient_.data() + members.first * parameters_;

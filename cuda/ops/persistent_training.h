@@ -12,11 +12,12 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// How documents are split into parts, and a part over the threads of a block. Functions of the sizes
-/// alone, so that sums have the same order on any device.
+/// alone, so that sums have the same order on any device. Of the possible sizes of a part the one is taken
+/// whose largest share of a block takes the least time on a device of 132 multiprocessors.
 struct TrainingParts {
   std::int64_t docs = 0;   // in a part
   std::int64_t parts = 0;  // of the history
-  int docs_of_thread = 0;  // 1, 2, 4 or 8; a thread's tile of hidden units is this by 8
+  int docs_of_thread = 0;  // 1 to 8; a thread's tile of hidden units is this by 8
   int doc_shares = 0;      // threads of a block side by side along the documents
   int unit_shares = 0;     // and along the units
   int columns = 0;         // d, and one for the biases
@@ -69,6 +70,7 @@ struct PersistentTraining {
   const std::int64_t* observed = nullptr;
   double* gradient = nullptr;  // [members × p], if members may stop
   bool only_gradient = false;  // at θ, without any step or loss
+  std::int64_t trials = 1;     // at once on the device, each of which gets its share of the blocks
   PersistentWorkspace workspace;
   // Outputs.
   float* theta = nullptr;   // the stack's

@@ -243,6 +243,15 @@ TEST(TrainingPartsTest, AMultiprocessorKeepsItsDocumentsAtThePapersSize) {
   EXPECT_EQ(device::training_parts(ntk_shape(136, 100, 2), 1, 2'000).docs, 19);
 }
 
+// Whole parts in whole waves leave some multiprocessors without work; these are few once a history is long.
+TEST(TrainingPartsTest, LongHistoriesOccupyTheCard) {
+  for (std::int64_t docs = 10'000; docs <= 50'000; docs += 97) {
+    const device::TrainingParts parts = device::training_parts(ntk_shape(136, 100, 2), 1, docs);
+    const std::int64_t waves = (parts.parts + 131) / 132;
+    EXPECT_GT(static_cast<double>(docs), 0.75 * static_cast<double>(waves * 132 * parts.docs)) << docs;
+  }
+}
+
 TEST(TrainingPartsTest, PartsFitSharedMemoryOrThereAreNone) {
   for (const std::int64_t inputs : {1, 46, 136, 220, 519, 700, 5'000}) {
     for (const std::int64_t width : {2, 64, 100, 128, 200, 254, 256}) {
@@ -272,12 +281,11 @@ TEST_P(PersistentTrainingKernelTest, TrainsAsTheCpuDoes) {
 }
 
 TEST_P(PersistentTrainingKernelTest, EveryTileTrainsAsTheCpuDoes) {
-  // Members share a block's documents, and with more of them a thread gets 2, 4 and 8 documents.
-  for (const std::int64_t docs : {500, 1'000, 1'700}) {
-    PersistentCase what{standard_shape(3, 4, 2), docs, 600, 10};
+  // Four parts of 33 members are one wave of blocks.
+  for (const int of_thread : {2, 3, 4, 5, 6, 7, 8}) {
+    PersistentCase what{standard_shape(3, 4, 2), std::int64_t{4 * 32} * of_thread - 1, 600, 33};
     what.rate = 1e-5;
-    const int of_thread = device::training_parts(what.shape, 10, docs).docs_of_thread;
-    EXPECT_EQ(of_thread, docs == 500 ? 2 : docs == 1'000 ? 4 : 8);
+    EXPECT_EQ(device::training_parts(what.shape, what.members, what.docs).docs_of_thread, of_thread);
     expect_same_training(what);
   }
 }

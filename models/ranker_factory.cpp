@@ -218,6 +218,7 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
         readable_bytes(static_cast<double>(memory)), advice_on_memory(plan, memory)));
   }
   const LabelledQueries none;
+  settings.trainer.precision = Precision::kFloat32;  // whether a GPU will compute it is another question
   make_ranker(settings, 1, TrialKeys{}, cutoff, {.labels = &none});
 }
 

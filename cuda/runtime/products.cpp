@@ -142,11 +142,17 @@ bool splits_sums(const cublasLtMatmulAlgo_t& algorithm) {
   return parts > 1;
 }
 
-/// The library's first choice among algorithms whose sums are not split; none if it has none.
+/// The library's first choice among algorithms whose sums are not split; none if it has none. By itself the
+/// library takes small products in float32 although TF32 is allowed.
 std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arithmetic& arithmetic,
-                                           const ProductShape& shape) {
+                                           const ProductShape& shape, bool insists_on_tf32) {
   Description product(arithmetic, shape);
   cublasLtMatmulPreferenceOpaque_t wishes = wishes_for(arithmetic, shape);
+  if (insists_on_tf32) {
+    prefer(wishes, CUBLASLT_MATMUL_PREF_IMPL_MASK,
+           std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32 | CUBLASLT_NUMERICAL_IMPL_FLAGS_HMMA |
+                         CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F});
+  }
   cublasLtMatmulHeuristicResult_t found[kCandidates];
   int count = 0;
   const cublasStatus_t status =
@@ -158,6 +164,15 @@ std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arith
     if (found[i].state == CUBLAS_STATUS_SUCCESS && !splits_sums(found[i].algo)) return found[i].algo;
   }
   return std::nullopt;
+}
+
+/// In TF32 where that is allowed and the library has such an algorithm.
+std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arithmetic& arithmetic,
+                                           const ProductShape& shape) {
+  if (arithmetic.compute == CUBLAS_COMPUTE_32F_FAST_TF32) {
+    if (const auto rounded = choose(library, arithmetic, shape, true)) return rounded;
+  }
+  return choose(library, arithmetic, shape, false);
 }
 
 bool serves(cublasLtHandle_t library, const Arithmetic& arithmetic, const ProductShape& shape,

@@ -123,6 +123,7 @@ class Run:
         self.olrank = programs.find("olrank")
         self.results: list[dict] = []
         self.data_sets: dict[str, Path] = {}
+        self.cards = 1
         self.health_limit = HEALTH
         self.lost = ""  # why no further step may start
         (folder / "log.txt").write_text("", encoding="utf-8")
@@ -197,6 +198,8 @@ class Run:
             body(step)
         except Skipped as skipped:
             outcome, reason = "skipped", str(skipped)
+        except OutOfTime as slow:
+            outcome, reason = "not finished", str(slow)
         except Failed as failed:
             outcome, reason = "failed", str(failed)
         except Exception as error:  # an unexpected error must not stop the other steps
@@ -206,7 +209,7 @@ class Run:
         self.results.append({"name": name, "outcome": outcome, "reason": reason, "seconds": round(time.monotonic() - start, 3),
                              "limit": round(limit, 3), "begin": begin, "end": datetime.datetime.now(), "numbers": step.numbers,
                              "checks": step.checks})
-        if outcome == "failed" and not self.is_healthy():
+        if outcome in ("failed", "not finished") and not self.is_healthy():
             self.lost = f"the device no longer runs a small kernel in {self.health_limit:.1f} s, since the step {name}"
             say(self.lost)
         self.write()
@@ -241,8 +244,10 @@ class Run:
             log.write("\n".join([f"== {step}: {' '.join(words)}", *kept, f"== {ending}", ""]) + "\n")
 
     @property
-    def failed(self) -> bool:
-        return any(result["outcome"] == "failed" for result in self.results)
+    def outcome(self) -> str:
+        """The worst of the steps'."""
+        found = {result["outcome"] for result in self.results}
+        return next((one for one in ("failed", "not finished") if one in found), "passed")
 
     def step_results(self) -> list[dict]:
         shown = []
@@ -257,7 +262,7 @@ class Run:
         verdicts = [check["ok"] for result in self.results for check in result["checks"]]
         return {"kind": "rehearsal" if self.rehearse else "evidence", "started": self.started.isoformat(timespec="seconds"),
                 "seconds": round(sum(result["seconds"] for result in self.results), 3),
-                "outcome": "failed" if self.failed else "passed",
+                "outcome": self.outcome,
                 "targets": {"met": verdicts.count(True), "missed": verdicts.count(False)},
                 "steps": self.step_results()}
 

@@ -54,6 +54,7 @@ struct Measurement {
   double ceiling_value = 0.0;  // operations or bytes a second
   bool is_limit = true;        // nothing can be faster than the ceiling
   double share = 0.0;          // of the ceiling, the median over repeats; NaN without one
+  double least_share = 0.0;    // of a repeat
 
   /// Name, device and parameters; measurements with the same identity are comparable.
   std::string identity() const;
@@ -66,7 +67,8 @@ void check_memory(const BenchCase& work);
 /// Times the case. Each repeat is followed by its ceiling, so that load on the machine affects both alike.
 Measurement measure(const BenchCase& work);
 
-/// Throws Error for a share above 1.05, which means that bytes or operations are miscounted.
+/// Throws Error if every repeat has a share above 1.05, which means that bytes or operations are
+/// miscounted.
 void check_share(const Measurement& measurement);
 
 /// The CPU time of this process, over all threads.

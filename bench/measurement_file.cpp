@@ -71,6 +71,7 @@ Measurement read_measurement(const ordered_json& json) {
     one.ceiling_value = number_of(ceiling.at("value"));
   }
   one.share = number_of(json.at("share"));
+  one.least_share = one.share;
   return one;
 }
 

@@ -34,6 +34,7 @@ Documents::Documents(const NetworkShape& of_shape, std::int64_t count, std::uint
       docs(count) {
   initialise(shape, Initialisation::kSymmetric, make_key({.seed = 1, .purpose = Purpose::kInitialisation}),
              theta);
+  theta.back() *= 2.0F;  // an untrained network scores 0 without computing anything
   tangent_factors(context, shape, theta, matrix(), factors);
 }
 

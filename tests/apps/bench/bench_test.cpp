@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "apps/bench/device_ops.h"
+#include "bench/measurement.h"
 #include "bench/measurement_file.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -101,6 +103,7 @@ Measurement measurement(double median, double share) {
   one.ceiling = std::isnan(share) ? "" : "gemm double";
   one.ceiling_value = std::isnan(share) ? share : 1e9 / median / share;
   one.share = share;
+  one.least_share = share;
   return one;
 }
 
@@ -146,6 +149,33 @@ TEST(CheckShare, RefusesMoreThanTheCeiling) {
   EXPECT_NO_THROW(check_share(measurement(1.0, 1.05)));
   EXPECT_NO_THROW(check_share(measurement(1.0, std::nan(""))));
   EXPECT_THROW(check_share(measurement(1.0, 1.06)), Error);
+}
+
+TEST(CheckShare, ARepeatBelowTheCeilingAcquits) {
+  Measurement one = measurement(1.0, 1.3);
+  one.least_share = 1.0;
+  EXPECT_NO_THROW(check_share(one));
+}
+
+/// Fills `bytes` and counts `factor` times as many.
+Measurement measured_fill(std::int64_t bytes, double factor) {
+  BenchCase work;
+  work.name = "fill";
+  work.ceiling = CeilingKind::kMemory;
+  work.traffic.written = factor * static_cast<double>(bytes);
+  work.prepare = [bytes] {
+    return [values = std::vector<char>(static_cast<std::size_t>(bytes))]() mutable {
+      std::memset(values.data(), values[0] + 1, values.size());
+    };
+  };
+  return measure(work);
+}
+
+TEST(CheckShare, RefusesMiscountedBytesOnlyBeyondTheCaches) {
+  constexpr std::int64_t kMegabyte = 1024 * 1024;
+  EXPECT_THROW(check_share(measured_fill(4 * kMegabyte, 10.0)), Error);
+  EXPECT_NO_THROW(check_share(measured_fill(4 * kMegabyte, 0.5)));
+  EXPECT_NO_THROW(check_share(measured_fill(kMegabyte / 8, 10.0)));
 }
 
 TEST(BenchOpsTest, RequiresDeviceBenchOnAGpu) {

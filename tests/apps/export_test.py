@@ -129,7 +129,7 @@ class Forms(unittest.TestCase):
             self.assertEqual((metadata["seed"], metadata["fold"], metadata["clicks"], metadata["rounds"]),
                              ("3", "1", "perfect", "40"))
             self.assertEqual(metadata["producer"], " ".join(olrank("--version").stdout.split()[:2]))
-            self.assertIn('name = "paper"', metadata["protocol"])
+            self.assertIn('name = "recommended"', metadata["protocol"])
             self.assertIn(f'kind = "{metadata["ranker"]}"', metadata["ranker_settings"])
             self.assertRegex(metadata["data_fingerprint"], "^[0-9a-f]{32} [0-9a-f]{32} grades 0-")
             self.assertEqual(self.exported(name, "safetensors").read_bytes(), self.models[name].read_bytes())

@@ -27,6 +27,7 @@ import sys
 import tempfile
 
 import choosing
+import gpu
 import papers
 import tables
 
@@ -103,7 +104,7 @@ def console(name):
     return "```console\n" + "\n".join(read(name)["console"]) + "\n```\n"
 
 
-KINDS = {**tables.KINDS, "papers": lambda name: papers.TABLES[name](), "choosing": lambda name: choosing.TABLES[name](), "record": recorded_table, "console": console}
+KINDS = {**tables.KINDS, "papers": lambda name: papers.TABLES[name](), "choosing": lambda name: choosing.TABLES[name](), "gpu": lambda name: gpu.TABLES[name](), "record": recorded_table, "console": console}
 
 
 def block_of(page, kind, name):

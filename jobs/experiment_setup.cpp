@@ -294,13 +294,8 @@ ExperimentRanker::Make maker_on_gpus(const RankerSettings& ranker, std::int64_t 
   return [ranker, cutoff, slots, folds, ranks](const RankerData& data, const TrialKeys& keys) {
     const std::int64_t documents = matrix_bytes(data.train) + matrix_bytes(data.eval_docs);
     const std::int64_t memory = slots.bytes_on(slots.tightest(documents, folds), documents, folds);
-    const RankerDevice place{slots.gpu_of(data.slot).index,
-                             data.train,
-                             data.most_docs,
-                             data.eval_docs,
-                             std::max<std::int64_t>(1, memory),
-                             ranks,
-                             slots.slots_on(0)};
+    const RankerDevice place{slots.gpu_of(data.slot).index,     data.train, data.most_docs, data.eval_docs,
+                             std::max<std::int64_t>(1, memory), ranks};
     return make_ranker(ranker, data.train.features, keys, cutoff, {.device = &place});
   };
 }

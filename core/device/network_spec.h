@@ -65,8 +65,7 @@ struct DeviceNoiseSpec {
 
 /// Everything that defines networks on a device. Spans are read when the networks are made.
 struct DeviceNetworkSpec {
-  int device = 0;           // as CUDA numbers the visible ones
-  std::int64_t trials = 1;  // that share it
+  int device = 0;  // as CUDA numbers the visible ones
   NetworkShape shape;
   std::int64_t members = 1;  // on this device
   /// Where other ranks have members, too, whose votes decide together: scores and outcomes are gathered.

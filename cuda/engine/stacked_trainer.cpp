@@ -307,7 +307,6 @@ void StackedTrainer::find_reference_gradient(Products& products, const PairHisto
     pass.step = outcome_.data() + members.first;
     pass.gradient = gradient;
     pass.only_gradient = true;
-    pass.trials = spec_.trials;
     pass.workspace = persistent_workspace();
     pass.theta = reference_.data() + members.first * parameters_;
     train_persistently(products.stream(), pass);
@@ -351,7 +350,6 @@ void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory&
   training.step = outcome_.data() + members.first;
   training.rates = step_rates_.data();
   training.state = optimizer_state(members);
-  training.trials = spec_.trials;
   training.stop_norm = spec_.training.stop_gradient_norm;
   training.observed = observed_.data();
   if (stops()) training.gradient = gradient_.data() + members.first * parameters_;

@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   }
   if (active.count() == 0) return;
   ActiveInputs a{active, rows, *block.layer};
-  DoubleOperand b{roots + block.number, block.size, block.size, block.size, first_column};
+  DoubleOperand<true> b{roots + block.number, block.size, block.size, block.size, first_column};
   DoubleTile tile;
   multiply_tile(0, block.size, a, b, dynamic_shared<double>(), tile);
   tile.for_each([&](int i, int j, double sum) {

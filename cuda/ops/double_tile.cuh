@@ -26,21 +26,7 @@ struct DoubleTileOf {
   // Between rows in shared memory: a half warp's loads of a fragment, 4 rows by 4 k's, fall into 16 banks.
   static constexpr int kStride = kDepth + 4;
   static constexpr int kOperand = kSide * kStride;
-
-  /// Where a row's neighbours lie in shared memory. Either way a half warp's loads fall into 16 banks.
-  struct AlongDepth {
-    static constexpr int kRow = kStride;
-    static constexpr int kK = 1;
-  };
-  struct AcrossRows {
-    static constexpr int kRow = 1;
-    static constexpr int kK = kSide + 4;
-  };
-  static_assert(kDepth * AcrossRows::kK <= kOperand);
-
   static constexpr std::size_t kSharedBytes = 4UL * kOperand * sizeof(double);  // two buffers of both
-  // Of operands that are staged: three buffers of both.
-  static constexpr std::size_t kStagedBytes = 6UL * kOperand * sizeof(double);
 
   double sum[kRowBlocks][kColumnBlocks][kNumbers] = {};
 
@@ -66,27 +52,24 @@ struct DoubleTileOf {
     }
   }
 
-  /// sum += A Bᵀ over the k's that lie in shared memory, rows and k's of each operand by its steps.
-  template <class StepsOfA = AlongDepth, class StepsOfB = AlongDepth>
+  /// sum += A Bᵀ over the k's that lie in shared memory.
   __device__ void multiply(const double* a, const double* b) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const double* from_a = a + row(0, 0) * StepsOfA::kRow + lane % 4 * StepsOfA::kK;
+    const double* from_a = a + row(0, 0) * kStride + lane % 4;
     const double* from_b =
-        b +
-        (static_cast<int>(threadIdx.x) / 32 % kWarpsAcross * kWarpColumns + lane / 4) * StepsOfB::kRow +
-        lane % 4 * StepsOfB::kK;
+        b + (static_cast<int>(threadIdx.x) / 32 % kWarpsAcross * kWarpColumns + lane / 4) * kStride +
+        lane % 4;
     double left[kRowBlocks][8];
 #pragma unroll
     for (int u = 0; u < kRowBlocks; ++u) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
-        left[u][i] = from_a[(16 * u + 8 * (i % 2)) * StepsOfA::kRow + 4 * (i / 2) * StepsOfA::kK];
+      for (int i = 0; i < 8; ++i) left[u][i] = from_a[(16 * u + 8 * (i % 2)) * kStride + 4 * (i / 2)];
     }
 #pragma unroll
     for (int v = 0; v < kColumnBlocks; ++v) {
       double right[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) right[i] = from_b[8 * v * StepsOfB::kRow + 4 * i * StepsOfB::kK];
+      for (int i = 0; i < 4; ++i) right[i] = from_b[8 * v * kStride + 4 * i];
 #pragma unroll
       for (int u = 0; u < kRowBlocks; ++u) multiply_add_16x8x16(left[u], right, sum[u][v]);
     }
@@ -263,7 +246,9 @@ __device__ inline void multiply_by_itself(std::int64_t begin, std::int64_t end, 
   multiply_sides(begin, end, sides, shared, tile);
 }
 
-/// A matrix of doubles as an operand, [rows × depth] from row `first` on, a row's numbers neighbours.
+/// A matrix of doubles as an operand, [rows × depth] from row `first` on; `stride` is the distance
+/// between numbers that are not neighbours.
+template <bool by_depth>
 struct DoubleOperand {
   const double* values;
   std::int64_t stride;
@@ -272,71 +257,13 @@ struct DoubleOperand {
   std::int64_t first;
 
   __device__ void prepare(std::int64_t) {}
-  __device__ bool along_depth() const { return true; }
+  __device__ bool along_depth() const { return by_depth; }
   __device__ int rows_within() const { return rows_of_tile(rows, first); }
   __device__ StridedColumn<double> at(std::int64_t k) const {
-    return {values + first * stride + k, static_cast<int>(stride), k < depth};
+    if (by_depth) return {values + first * stride + k, static_cast<int>(stride), k < depth};
+    return {values + k * stride + first, 1, k < depth};
   }
 };
-
-/// A matrix of doubles whose columns are neighbours, [depth × columns] from column `first` on, as an operand
-/// that is copied to shared memory without passing through registers.
-struct StagedColumns {
-  using Steps = DoubleTile::AcrossRows;
-
-  const double* values;
-  std::int64_t stride;
-  std::int64_t columns;
-  std::int64_t depth;  // beyond it all is 0, as is what lies beyond the columns
-  std::int64_t first;
-
-  __device__ void stage(std::int64_t begin, double* shared) const {
-    constexpr int kLines = DoubleTile::kThreads / DoubleTile::kSide;
-    const int column = static_cast<int>(threadIdx.x) % DoubleTile::kSide;
-    const bool within = first + column < columns;
-    const double* from = values + (within ? first + column : 0);
-#pragma unroll
-    for (int k = static_cast<int>(threadIdx.x) / DoubleTile::kSide; k < DoubleTile::kDepth; k += kLines) {
-      const bool inside = within && begin + k < depth;
-      copy_async<1>(shared + k * Steps::kK + column, inside ? from + (begin + k) * stride : values,
-                    inside ? 1 : 0);
-    }
-  }
-};
-
-/// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k), or A Aᵀ if `b` is null. All threads of the block call
-/// it. While a block of k's is multiplied, the next two are on their way to shared memory, which has
-/// kStagedBytes. stage(first, shared) starts the copies of a block.
-template <class OperandA, class OperandB>
-__device__ inline void multiply_staged(std::int64_t begin, std::int64_t end, const OperandA& a,
-                                       const OperandB* b, double* shared, DoubleTile& tile) {
-  constexpr int kBuffers = 3;
-  const auto buffer = [&](int number) { return shared + number * 2 * DoubleTile::kOperand; };
-  const auto stage = [&](std::int64_t first, double* to) {
-    if (first < end) {
-      a.stage(first, to);
-      if (b != nullptr) b->stage(first, to + DoubleTile::kOperand);
-    }
-    commit_copies();
-  };
-  stage(begin, buffer(0));
-  stage(begin + DoubleTile::kDepth, buffer(1));
-  int number = 0;
-  for (std::int64_t first = begin; first < end; first += DoubleTile::kDepth) {
-    wait_for_copies<1>();
-    __syncthreads();  // the copies of all threads are there, and the block before is multiplied
-    stage(first + 2 * DoubleTile::kDepth, buffer((number + 2) % kBuffers));
-    const double* here = buffer(number);
-    if (b != nullptr) {
-      tile.multiply<typename OperandA::Steps, typename OperandB::Steps>(here, here + DoubleTile::kOperand);
-    } else {
-      tile.multiply<typename OperandA::Steps, typename OperandA::Steps>(here, here);
-    }
-    number = (number + 1) % kBuffers;
-  }
-  wait_for_copies<0>();
-  __syncthreads();
-}
 
 /// Row and column of the tiles of a lower triangle, counted row by row.
 __device__ inline void lower_tile(unsigned number, std::int64_t& row, std::int64_t& column) {

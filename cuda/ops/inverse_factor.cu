@@ -19,7 +19,6 @@ static_assert(kBlock % kStagedRows == 0 && kLeastRowsPerPart % kStagedRows == 0 
               kColumns % kStagedRows == 0);
 constexpr unsigned kFinishColumns = 32;
 constexpr unsigned kThreads = 256;
-constexpr unsigned kBlocksOfTiles = 3;  // of tiles, on a multiprocessor
 
 std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;
@@ -28,33 +27,33 @@ unsigned count_of(std::int64_t n) {
   return static_cast<unsigned>(n);
 }
 
-/// At most 64 rows of L⁻¹ from `first` on, within one row block, as an operand; 0 above the diagonal.
-struct StagedFactorRows {
-  using Steps = DoubleTile::AlongDepth;
-
+/// At most 64 rows of L⁻¹ from `first` on, within one row block, as an operand.
+struct FactorRowsOperand {
   const double* values;  // of row `first`
   std::int64_t stride;
   std::int64_t first;
-  int rows;
+  std::int64_t n;
 
-  __device__ StagedFactorRows(const double* factor, std::int64_t first_row, std::int64_t n)
+  __device__ FactorRowsOperand(const double* factor, std::int64_t first_row, std::int64_t size)
       : values(factor + factor_row(first_row)),
         stride(kBlock * (first_row / kBlock + 1)),
         first(first_row),
-        rows(rows_of_tile(n, first_row)) {}
+        n(size) {}
+  __device__ bool along_depth() const { return true; }
+  __device__ void prepare(std::int64_t) {}
 
-  __device__ void stage(std::int64_t begin, double* shared) const {
-    constexpr int kAcross = DoubleTile::kDepth / 2;
-    const int k = static_cast<int>(threadIdx.x) % kAcross * 2;
-#pragma unroll
-    for (int i = static_cast<int>(threadIdx.x) / kAcross; i < DoubleTile::kSide;
-         i += DoubleTile::kThreads / kAcross) {
-      // Rows beyond the matrix repeat its last one; their results are not used.
-      const int row = min(i, rows - 1);
-      const std::int64_t kept = first + row - (begin + k) + 1;
-      copy_async<2>(shared + i * Steps::kRow + k, values + row * stride + begin + k,
-                    static_cast<int>(min(max(kept, std::int64_t{0}), std::int64_t{2})));
-    }
+  struct Column {
+    const double* values;
+    int stride;
+    int begin;  // where the triangle begins
+    bool inside;
+
+    __device__ double operator()(int i) const { return i >= begin ? values[place_of_row(i, stride)] : 0.0; }
+  };
+  __device__ int rows_within() const { return rows_of_tile(n, first); }
+  __device__ Column at(std::int64_t k) const {
+    return {values + k, static_cast<int>(stride),
+            static_cast<int>(min(k - first, std::int64_t{DoubleTile::kSide})), true};
   }
 };
 
@@ -80,7 +79,7 @@ struct FactorCut {
 
 // A part of y = L⁻¹ x: the first in y, the others in the workspace. Grid: tiles of columns, tiles of rows,
 // the longest first, parts. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads, kBlocksOfTiles)
+__global__ void __launch_bounds__(DoubleTile::kThreads)
     apply_factor_kernel(std::int64_t n, const double* factor, std::int64_t columns, const double* x,
                         double* y, std::int64_t stride, const FactorCut cut, double* workspace) {
   const std::int64_t row = std::int64_t{gridDim.y - 1 - blockIdx.y} * DoubleTile::kSide;
@@ -89,10 +88,10 @@ __global__ void __launch_bounds__(DoubleTile::kThreads, kBlocksOfTiles)
   const std::int64_t begin = part * cut.depth;
   const std::int64_t end = min(min(n, row + DoubleTile::kSide), begin + cut.depth);
   if (begin >= end) return;
-  const StagedFactorRows a(factor, row, n);
-  const StagedColumns b{x, stride, columns, end, column};
+  FactorRowsOperand a(factor, row, n);
+  DoubleOperand<false> b{x, stride, columns, end, column};
   DoubleTile tile;
-  multiply_staged(begin, end, a, &b, dynamic_shared<double>(), tile);
+  multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
   // Rows are counted from the part's first.
   double* out = part == 0 ? y : workspace + cut.numbers_before(part, n, columns) - begin * columns;
   const std::int64_t out_stride = part == 0 ? stride : columns;
@@ -126,7 +125,7 @@ std::int64_t gram_rows_per_part(std::int64_t n, std::int64_t docs) {
 
 // parts [parts × docs × docs]: sᵀs over a part of the rows, tiles of the lower triangle. Grid: tiles,
 // parts.
-__global__ void __launch_bounds__(DoubleTile::kThreads, kBlocksOfTiles)
+__global__ void __launch_bounds__(DoubleTile::kThreads)
     gram_part_kernel(std::int64_t n, std::int64_t docs, const double* s, std::int64_t stride,
                      std::int64_t rows_per_part, double* parts) {
   std::int64_t row = 0;
@@ -134,10 +133,14 @@ __global__ void __launch_bounds__(DoubleTile::kThreads, kBlocksOfTiles)
   lower_tile(blockIdx.x, row, column);
   const std::int64_t begin = std::int64_t{blockIdx.y} * rows_per_part;
   const std::int64_t end = min(n, begin + rows_per_part);
-  const StagedColumns a{s, stride, docs, end, row};
-  const StagedColumns b{s, stride, docs, end, column};
+  DoubleOperand<false> a{s, stride, docs, end, row};
   DoubleTile tile;
-  multiply_staged(begin, end, a, row == column ? nullptr : &b, dynamic_shared<double>(), tile);
+  if (row == column) {
+    multiply_by_itself(begin, end, a, dynamic_shared<double>(), tile);
+  } else {
+    DoubleOperand<false> b{s, stride, docs, end, column};
+    multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
+  }
   double* out = parts + std::int64_t{blockIdx.y} * docs * docs;
   tile.for_each([&](int i, int j, double sum) {
     if (row + i < docs && column + j <= row + i) out[(row + i) * docs + column + j] = sum;
@@ -268,7 +271,6 @@ __global__ void __launch_bounds__(kThreads)
   auto* sums = dynamic_shared<double>();
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32;
   double sum = 0.0;
-#pragma unroll 8
   for (std::int64_t row = column + threadIdx.x / 32; row < n; row += kWarps)
     sum += factor[factor_row(row) + column] * x[row];
   sums[threadIdx.x] = sum;
@@ -298,7 +300,7 @@ void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int6
   if (n == 0 || columns == 0) return;
   const FactorCut cut(n, columns);
   launch(apply_factor_kernel, dim3{double_tiles(columns), double_tiles(n), count_of(cut.parts)},
-         dim3{DoubleTile::kThreads}, DoubleTile::kStagedBytes, stream, n, factor, columns, x, y, stride,
+         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride,
          cut, workspace);
   if (cut.parts == 1) return;
   launch(add_factor_parts_kernel, dim3{count_of(parts_of((n - cut.depth) * columns, kThreads))},
@@ -323,7 +325,7 @@ void dual_gram(Stream stream, std::int64_t n, std::int64_t docs, const double* s
   const std::int64_t parts = parts_of(n, rows_per_part);
   if (parts > 0) {
     launch(gram_part_kernel, dim3{count_of(lower_tiles(docs)), count_of(parts)}, dim3{DoubleTile::kThreads},
-           DoubleTile::kStagedBytes, stream, n, docs, s, stride, rows_per_part, workspace);
+           DoubleTile::kSharedBytes, stream, n, docs, s, stride, rows_per_part, workspace);
   }
   launch(finish_gram_kernel, dim3{count_of(parts_of(docs, 128)), count_of(docs)}, dim3{128}, 0, stream,
          docs, parts, workspace, lambda, m);

@@ -70,7 +70,6 @@ struct PersistentTraining {
   const std::int64_t* observed = nullptr;
   double* gradient = nullptr;  // [members × p], if members may stop
   bool only_gradient = false;  // at θ, without any step or loss
-  std::int64_t trials = 1;     // at once on the device, each of which gets its share of the blocks
   PersistentWorkspace workspace;
   // Outputs.
   float* theta = nullptr;   // the stack's

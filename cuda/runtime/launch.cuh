@@ -102,12 +102,6 @@ template <int count>
 __device__ inline void copy_async(float* shared, const float* global) {
   __pipeline_memcpy_async(shared, global, count * sizeof(float));
 }
-/// The same of `count` neighbouring doubles, of which the first `kept` are copied and the others become 0.
-template <int count>
-__device__ inline void copy_async(double* shared, const double* global, int kept) {
-  __pipeline_memcpy_async(shared, global, count * sizeof(double),
-                          static_cast<std::size_t>(count - kept) * sizeof(double));
-}
 __device__ inline void commit_copies() {
   __pipeline_commit();
 }

@@ -3,8 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "core/error.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/factorisation.h"
@@ -31,8 +29,6 @@ std::string why_none(cudaError_t status, const GpuSurvey& survey) {
 }  // namespace
 
 GpuSurvey visible_gpus() {
-  // Read when the first call reaches the driver: with its 8 queues, trials wait for each other's kernels.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   GpuSurvey survey;
   survey.built_with_cuda = true;
   survey.least_capability = OLRANK_LEAST_CAPABILITY;

@@ -77,7 +77,6 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
                                const MemberShare& share) {
   DeviceNetworkSpec spec;
   spec.device = device.gpu;
-  spec.trials = device.trials;
   spec.shape = shape;
   spec.first = first.theta;
   spec.data = {device.train, device.most_docs, device.eval_docs};

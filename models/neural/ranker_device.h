@@ -26,7 +26,6 @@ struct RankerDevice {
   FeatureMatrix eval_docs;
   std::int64_t memory = 0;     // bytes that the ranker may take on the device, next to these documents
   RankGroup* ranks = nullptr;  // whose devices have shares of an ensemble's members; outlives the ranker
-  std::int64_t trials = 1;     // at once on the device, this one among them
 
   // What modules need there; tests give emulated ones.
   std::function<std::unique_ptr<DevicePosterior>(int gpu, const PosteriorSpec&)> make_posterior =

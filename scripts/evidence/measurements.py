@@ -241,7 +241,7 @@ def jobs(step: Step) -> None:
 def memory(step: Step) -> None:
     """A network whose p × p matrix fits on no GPU, and a smaller one in both forms."""
     pick = step.run.pick
-    for width, form, played in ((1024, "dual", 200), (128, "dual", 100), (128, "primal", 100)):
+    for width, form, played in ((1024, "dual", 200), (64, "dual", 100), (64, "primal", 100)):
         name = f"m={width} {form}"
         summary = step.trial(name.replace(" ", "-"), ["--ranker", "olranknet", "--covariance", "full", "--form", form, "--width",
                                                       pick(width, max(2, width // 64)), "--rounds", pick(played, 10), "--data", step.run.small_data(step)])

@@ -103,6 +103,12 @@ class Cards(unittest.TestCase):
         # A covariance for each trial of olranknet; members of an ensemble need none.
         self.assertEqual(log.read_text().split(), ["cuda:1", "cuda:1"])
 
+    def test_trials_in_tf32_run_on_a_card_alone(self):
+        flags = ["--data", DATA, "--ranker", "olranknet", "--precision", "tf32", "--width", 4, "--steps", 2, "--rounds", 6, "--clicks", "perfect"]
+        done = self.olrank("run", "--quiet", *flags, "--device", "cuda:0", "--out", self.root / "tf32")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("which needs a GPU, but it is computed on the CPU", self.refusal(*flags, "--device", "cpu"))
+
     def test_info_lists_every_card_with_its_memory(self):
         cards = "Card=8GB,Card=busy,Other card=4GB"
         done = self.olrank("info", "--json", cards=cards)

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <tuple>
 
 #include "cuda/runtime/stream.h"
@@ -47,11 +46,6 @@ T* dynamic_shared() {
 template <int count>
 void copy_async(float* shared, const float* global) {
   emulation::copy_later(shared, global, count * sizeof(float));
-}
-template <int count>
-void copy_async(double* shared, const double* global, int kept) {
-  if (kept > 0) emulation::copy_later(shared, global, static_cast<std::size_t>(kept) * sizeof(double));
-  std::fill(shared + kept, shared + count, 0.0);
 }
 inline void commit_copies() {
   emulation::end_copy_group();

@@ -1,0 +1,81 @@
+"""The tables of docs/GPU.md that hold what a card measured, from docs/evidence/2026-11-26-h200."""
+
+import json
+import pathlib
+
+import tables
+
+EVIDENCE = pathlib.Path("docs/evidence/2026-11-26-h200")
+# Kernels of the third run that were not kept, and what runs them: the first run measured those that are there.
+NOT_KEPT = ("inverse_factor/apply_factor", "inverse_factor/apply_factor_transposed", "inverse_factor/dual_gram", "widths/full-dual")
+SHOWN = ("tangent_kernel/query_kernels", "inverse_factor/apply_factor", "inverse_factor/dual_gram", "inverse_factor/append_pairs",
+         "inverse_factor/apply_factor_transposed", "covariance_matrix/pair_kernel", "widths/full-dual", "widths/full-primal", "widths/diagonal",
+         "widths/unit-blocks", "training/step", "training/step_tf32", "persistent_training/train_persistently",
+         "largest_curvature/iterate_curvature", "list_loss/list_losses")
+
+
+def numbers(run, step):
+    steps = json.loads((EVIDENCE / f"{run}.json").read_text())["steps"]
+    return next(one["numbers"] for one in steps if one["name"] == step)
+
+
+def rows_of(run):
+    return {(row["name"], *sorted(row["parameters"].items())): row for row in numbers(run, "bench")["rows"]}
+
+
+def operations():
+    """Each operation at 10,000 pairs, or where pairs do not matter, beside its ceiling and LibTorch."""
+    first, third = rows_of("first"), rows_of("third")
+    found = []
+    for key, row in third.items():
+        if row["name"] not in SHOWN or row["parameters"].get("n", 10_000) != 10_000:
+            continue
+        row = first[key] if row["name"] in NOT_KEPT else row
+        seconds, members = row["seconds"]["median"], row["parameters"].get("N", 1)
+        name = f"`{row['name']}`" + (f", N = {members}" if members > 1 else "") + (", m = 512" if row["parameters"].get("m") == 512 else "")
+        found.append((name, f"{1e6 * seconds * row['share']:.1f}", f"{1e6 * seconds:.1f}", f"{100 * row['share']:.0f} %",
+                      f"{row['libtorch']['ratio']:.2f}" if "libtorch" in row else ""))
+    return tables.markdown(("operation", "µs at its ceiling", "µs", "share", "times LibTorch"), found)
+
+
+def targets():
+    """What was to be reached, in the first two runs and in the third."""
+    def trial(run):
+        found = numbers(run, "trials")
+        full, diagonal = ([found[f"{one} {k}"]["seconds"] for k in (1, 2)] for one in ("full", "diagonal"))
+        return max(full), sum(full) / sum(diagonal)
+
+    def jobs(run):
+        found = numbers(run, "jobs")
+        return found["trials"] * found["seconds_of_one"] / found["seconds_of_all"]
+
+    def per_member(run, n):
+        row = {members: rows_of(run)["persistent_training/train_persistently", ("J", 20), ("N", members), ("d", 136), ("m", 100), ("n", n)]
+               for members in (1, 10)}
+        return row[10]["seconds"]["median"] / row[1]["seconds"]["median"]
+
+    rounds = {run: numbers(run, "rounds") for run in ("first", "third")}
+    memory = numbers("second", "memory")["m=1024 dual"]
+    rows = [("5,000 rounds, full covariance, seconds", "8", *(f"{trial(run)[0]:.2f}" for run in ("second", "third"))),
+            ("the same over a diagonal one", "1.3", *(f"{trial(run)[1]:.2f}" for run in ("second", "third")))]
+    for n, wanted in ((1000, "0.5"), (10_000, "1.5")):
+        stages = [rounds[run][f"full n={n}"] for run in ("first", "third")]
+        rows.append((f"a round after {n:,} pairs, ms", wanted, *(f"{1e3 * one['total']:.2f}" for one in stages)))
+        rows.append(("its training, ms", "", *(f"{1e3 * one['train']:.2f}" for one in stages)))
+        rows.append(("its share in which the GPU is idle", "10 %", *(f"{100 * one['idle'] / one['total']:.0f} %" for one in stages)))
+    for n, wanted in ((10_000, "8"), (1000, "3"), (100, "1.5")):
+        rows.append((f"20 steps of ten members over one's, n = {n:,}", wanted, *(f"{per_member(run, n):.2f}" for run in ("first", "third"))))
+    rows.append(("16 trials at once, times the throughput of one", "at least 6", *(f"{jobs(run):.2f}" for run in ("first", "third"))))
+    rows.append((f"m = 1,024 exact, 200 rounds with {memory['pairs']} pairs, seconds", "", f"{memory['seconds']:.2f}", ""))
+    return tables.markdown(("what", "at most", "first and second run", "third run"), rows)
+
+
+def phases():
+    """Where a step of the one kernel spends its time."""
+    found = json.loads((EVIDENCE / "phases.json").read_text())
+    rows = [(one["name"], *(f"{value:.1f}" for value in one["microseconds"])) for one in found["phases"]]
+    rows.append(("a step", *(f"{sum(one['microseconds'][k] for one in found['phases']):.1f}" for k in range(len(found["n"])))))
+    return tables.markdown(("phase", *(f"µs, n = {n:,}" for n in found["n"])), rows)
+
+
+TABLES = {"operations": operations, "targets": targets, "phases": phases}

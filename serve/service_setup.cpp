@@ -68,18 +68,13 @@ FittedNormaliser unfitted_normaliser(const std::string& text, std::int64_t featu
 }
 
 FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel& model) {
-  const std::string* normalisation = metadata_of(model, "normalisation");
-  if (normalisation == nullptr) return unfitted_normaliser(request.normalise, model.shape.inputs);
-  FittedNormaliser normaliser = parse_normaliser(*normalisation, request.model);
-  if (normaliser.inputs() != model.shape.inputs) {
-    throw InvalidArgument(fmt::format("{}: The model expects {} inputs, but its normalisation produces {}.",
-                                      request.model, model.shape.inputs, normaliser.inputs()));
-  }
-  if (!request.normalise.empty() && parse_normalisation(request.normalise) != normaliser.kind) {
+  if (metadata_of(model, "normalisation") == nullptr)
+    return unfitted_normaliser(request.normalise, model.normaliser.features);
+  if (!request.normalise.empty() && parse_normalisation(request.normalise) != model.normaliser.kind) {
     throw InvalidArgument(fmt::format("--normalise {} contradicts the model, which was trained with {}.",
-                                      request.normalise, name_of(normaliser.kind)));
+                                      request.normalise, name_of(model.normaliser.kind)));
   }
-  return normaliser;
+  return model.normaliser.without_cosines();
 }
 
 RankerSettings resolve_ranker(std::span<const SettingOverride> given) {
@@ -157,7 +152,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   if (model) {
     take_network(*model, request.model, identity.ranker);
     refuse_other_network(request, identity);
-    normaliser = normaliser_of(request, *model).without_cosines();
+    normaliser = normaliser_of(request, *model);
   } else {
     normaliser = unfitted_normaliser(request.normalise, request.features);
     if (has_module_file(identity.ranker.network)) {

@@ -262,14 +262,28 @@ class ServeCommand(unittest.TestCase):
             self.assertIn(f"has another network ({difference})", self.refused("--state", self.path("d"), "--model", model, *flags))
         self.assertIn("cannot start from a model",
                       self.refused("--state", self.path("e"), "--model", model, "--ranker", "p2linrank"))
+
+    def test_a_click_model_starts_from_an_additive_model(self):
         additive = self.path("additive.safetensors")
         header = json.dumps({"__metadata__": {"architecture": "additive"},
                              "linear.weight": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]},
                              "cosines.weight": {"dtype": "F32", "shape": [3, 1], "data_offsets": [4, 16]}}).encode()
         additive.write_bytes(struct.pack("<Q", len(header)) + header + bytes(16))
-        for flags in ([], ["--ranker", "pairrank"]):
-            self.assertIn("holds an additive model, from which no ranker starts",
-                          self.refused("--state", self.path("f"), "--model", additive, *flags))
+        for kind in ("pairrank", "olranknet"):
+            self.assertIn("holds an additive model, from which only clickgp starts",
+                          self.refused("--state", self.state, "--model", additive, "--ranker", kind))
+        run = self.path("run")
+        done = olrank("run", "--data", "synth:small?queries=30", "--ranker", "clickgp", "--rounds", "20", "--clicks", "perfect",
+                      "--out", run, "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        saved = next(run.glob("trials/**/model.safetensors"))
+        for number, (model, features) in enumerate(((additive, 1), (saved, 10))):
+            service = self.start("--model", model, state=self.path(f"service{number}"))
+            with service.client() as client:
+                about = tensors_of(client.model())[1]
+            self.assertEqual((about["ranker"], json.loads(about["normalisation"])["features"]), ("clickgp", features))
+            self.play(service, 5, features=features)
+            self.assertEqual(service.stop(), 0)
 
     def test_shares_the_log_format_with_replays(self):
         data = self.path("data")

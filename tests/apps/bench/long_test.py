@@ -8,7 +8,8 @@ import tempfile
 import unittest
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
-TRIAL = ("--data", "synth:small?queries=40", "--fold", 1, "--seeds", 3, "--clicks", "perfect", "--width", 8, "--rounds", 90)
+TRIAL = ("--data", "synth:small?queries=40", "--fold", 1, "--seeds", 3, "--clicks", "perfect", "--rounds", 90)
+NETWORK = ("--ranker", "olranknet", "--width", 8)
 
 
 def olrank(*arguments):
@@ -21,7 +22,7 @@ class BenchLong(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.file = pathlib.Path(cls.folder.name) / "long.json"
-        cls.ran = olrank("bench", "long", *TRIAL, "--structures", "full,diagonal", "--span", 20, "--json", cls.file)
+        cls.ran = olrank("bench", "long", *TRIAL, *NETWORK, "--structures", "full,diagonal", "--span", 20, "--json", cls.file)
         assert cls.ran.returncode == 0, cls.ran.stderr
         cls.found = json.loads(cls.file.read_text())
 
@@ -47,7 +48,7 @@ class BenchLong(unittest.TestCase):
     def test_plays_the_trial_of_a_run(self):
         for ranker in self.found["rankers"]:
             out = pathlib.Path(self.folder.name) / ranker["name"]
-            ran = olrank("run", *TRIAL, "--ranker", "olranknet", "--covariance", ranker["name"], "--eval-every", 20, "--out", out)
+            ran = olrank("run", *TRIAL, *NETWORK, "--covariance", ranker["name"], "--eval-every", 20, "--out", out)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             lines = (out / "trials/olranknet/perfect/fold1/seed3/curve.jsonl").read_text().splitlines()
             points = {point["round"]: point for point in map(json.loads, lines)}
@@ -57,8 +58,8 @@ class BenchLong(unittest.TestCase):
                 self.assertEqual(span["posterior_bytes"], point["posterior_bytes"])
 
     def test_refuses_what_it_cannot_play(self):
-        for arguments, word in ((("--structures", "inducing-0"), "--structures: 'inducing-0'"), (("--span", 0), "--span"),
-                                (("--structures", "fool"), "--structures: 'fool'"), (("--structures", "full,full"), "twice"),
+        for arguments, word in (((*NETWORK, "--structures", "inducing-0"), "--structures: 'inducing-0'"), (("--span", 0), "--span"),
+                                ((*NETWORK, "--structures", "fool"), "--structures: 'fool'"), ((*NETWORK, "--structures", "full,full"), "twice"),
                                 (("--ranker", "p2neurrank", "--structures", "full"), "widths"), (("--device", "cuda"), "--device")):
             refused = olrank("bench", "long", *TRIAL, *arguments)
             self.assertEqual(refused.returncode, 2, refused.stderr)

@@ -21,6 +21,7 @@
 #include "models/modules/module_source.h"
 #include "models/modules/relu_ranker.h"
 #include "models/modules/residual_ranker.h"
+#include "models/modules/script_archive.h"
 
 namespace olrank {
 namespace {
@@ -106,8 +107,11 @@ std::shared_ptr<const std::string> read_module_file(const std::string& path) {
 
 torch::jit::Module parse_module(const std::string& bytes, const std::string& path) {
   try {
+    check_script_archive(bytes, path);
     std::istringstream stream(bytes);
     return torch::jit::load(stream, torch::kCPU);
+  } catch (const InvalidArgument&) {
+    throw;
   } catch (const std::exception&) {
     throw InvalidArgument(
         fmt::format("module: '{}' is not a TorchScript file that LibTorch can read: write it with "

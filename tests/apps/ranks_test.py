@@ -51,6 +51,11 @@ class Ranks:
     def signal(self, rank, number):
         self.processes[rank].send_signal(number)
 
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
 
 def has_gloo():
     with tempfile.TemporaryDirectory() as folder:
@@ -148,16 +153,48 @@ class SharedRun(unittest.TestCase):
         self.check_equal(out, self.run_whole("whole", *settings))
 
     def test_a_rank_that_stands_still_ends_the_others(self):
-        out = self.root / "o"
-        ranks = Ranks(2, *TRIAL, "--rounds", LONG, "--out", out)
-        wait_for_points(out, 2, ranks.processes[0])
+        # The first rank hosts the store that all watch.
+        for still, sentence in ((1, "rank 1 has not been heard of for 15 seconds"), (0, "127.0.0.1 has not answered for 15 seconds")):
+            with self.subTest(rank=still):
+                out = self.root / f"o{still}"
+                ranks = Ranks(3, *TRIAL, "--rounds", LONG, "--out", out)
+                self.addCleanup(ranks.end)
+                wait_for_points(out, 2, ranks.processes[0])
+                began = time.monotonic()
+                ranks.signal(still, signal.SIGSTOP)
+                others = [number for number in range(3) if number != still]
+                self.assertEqual([ranks.processes[other].wait(timeout=60) for other in others], [1, 1])
+                self.assertLess(time.monotonic() - began, 30)
+                ranks.signal(still, signal.SIGKILL)
+                self.assertIn(sentence, "".join(ranks.ends()[other][1] for other in others))
+
+    def test_a_signal_ends_a_rank_although_another_stands_still(self):
+        for still in (1, 0):
+            with self.subTest(rank=still):
+                out = self.root / f"o{still}"
+                ranks = Ranks(2, *TRIAL, "--rounds", LONG, "--out", out)
+                self.addCleanup(ranks.end)
+                wait_for_points(out, 2, ranks.processes[0])
+                ranks.signal(still, signal.SIGSTOP)
+                time.sleep(1)
+                began = time.monotonic()
+                ranks.signal(1 - still, signal.SIGTERM)
+                ranks.processes[1 - still].wait(timeout=30)
+                self.assertLess(time.monotonic() - began, 6)
+                ranks.signal(still, signal.SIGKILL)
+
+    def test_ranks_that_do_not_agree_how_many_they_are_are_refused(self):
+        port = str(free_port())
         began = time.monotonic()
-        ranks.signal(1, signal.SIGSTOP)
-        code = ranks.processes[0].wait(timeout=60)
-        self.assertEqual(code, 1)
-        self.assertLess(time.monotonic() - began, 60)
-        ranks.signal(1, signal.SIGKILL)
-        self.assertIn("rank 1 has not been heard of for 15 seconds", ranks.ends()[0][1])
+        ranks = [subprocess.Popen([PROGRAM, "run", "--share-members", *TRIAL, "--rounds", "5", "--out", str(self.root / "o")], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=CLEAN | {"RANK": str(rank), "WORLD_SIZE": str(rank + 2), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+                 for rank in range(2)]
+        for rank in ranks:
+            said = rank.communicate(timeout=60)[1]
+            self.assertEqual(rank.returncode, 2, said)
+            self.assertIn("start every rank with the same WORLD_SIZE", said)
+        self.assertLess(time.monotonic() - began, 10)
 
     def test_a_member_that_diverges_ends_the_trial_on_every_rank(self):
         settings = [*TRIAL, "--rounds", 30, "--optimizer", "adam", "--learning-rate", "1e20"]

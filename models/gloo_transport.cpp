@@ -89,10 +89,10 @@ void meet(c10d::Store& store, const RankPlace& place) {
   const std::string mine = std::to_string(place.ranks);
   const std::string first = text_of(store.compareSet("world", {}, bytes_of(mine)));
   if (first != mine) {
-    store.set("refused",
-              bytes_of(fmt::format("WORLD_SIZE is {} on rank {}, and {} on another: start every rank with the "
-                                   "same WORLD_SIZE.",
-                                   mine, place.rank, first)));
+    store.set("refused", bytes_of(fmt::format(
+                             "WORLD_SIZE is {} on rank {}, and {} on another: start every rank with the "
+                             "same WORLD_SIZE.",
+                             mine, place.rank, first)));
   }
   store.add("come", 1);
   const auto begin = Clock::now();
@@ -127,9 +127,9 @@ struct Connections {
   }
 };
 
-/// Tells the other ranks that this one is alive, and finds those that are not. A call to the store may never
-/// return, whatever its time-out says: the first rank, which hosts it, may stand still. So one thread calls,
-/// and another watches the time.
+/// Tells the other ranks that this one is alive, and finds those that are not. A call to the store may
+/// never return, whatever its time-out says: the first rank, which hosts it, may stand still. So one thread
+/// calls, and another watches the time.
 class Watch {
  public:
   Watch(const RankPlace& place, c10::intrusive_ptr<c10d::Store> store, WhenRankLost when_lost)

@@ -97,9 +97,9 @@ class PickledTensors {
     const double wanted =
         std::max(static_cast<double>(storage.nbytes()), end * static_cast<double>(tensor.itemsize()));
     if (wanted <= held && least >= 0.0) return;
-    throw InvalidArgument(fmt::format(
-        "module: '{}' is damaged: it holds {} bytes of a tensor that has {}: save it again.", path, held,
-        std::max(wanted, 0.0)));
+    throw InvalidArgument(
+        fmt::format("module: '{}' is damaged: it holds {} bytes of a tensor that has {}: save it again.",
+                    path, held, std::max(wanted, 0.0)));
   }
 
   PyTorchStreamReader& reader_;

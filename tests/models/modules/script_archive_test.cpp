@@ -59,9 +59,10 @@ TEST(ScriptArchiveTest, TakesWhatLibTorchHasWritten) {
 
 // LibTorch would read the rest from whatever lies behind.
 TEST(ScriptArchiveTest, RefusesAStorageThatIsShorterThanItsTensor) {
-  const std::string found = archive_refusal(rewritten(script_bytes(), [](const std::string& name, std::string& record) {
-    if (name.starts_with("data/") && record.size() == 4 * 6 * sizeof(float)) record.resize(8);
-  }));
+  const std::string found =
+      archive_refusal(rewritten(script_bytes(), [](const std::string& name, std::string& record) {
+        if (name.starts_with("data/") && record.size() == 4 * 6 * sizeof(float)) record.resize(8);
+      }));
   EXPECT_EQ(found,
             "module: 'scorer.pt' is damaged: it holds 8 bytes of a tensor that has 96: save it again.");
 }

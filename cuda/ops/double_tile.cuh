@@ -129,7 +129,8 @@ struct HeldNumbers {
   __device__ void store(double* shared) const {
     if (along_depth) {
 #pragma unroll
-      for (int e = 0; e < Tile::kHeld; ++e) shared[row_along(e) * Tile::kStride + k_along()] = double{value[e]};
+      for (int e = 0; e < Tile::kHeld; ++e)
+        shared[row_along(e) * Tile::kStride + k_along()] = double{value[e]};
     } else {
 #pragma unroll
       for (int e = 0; e < Tile::kHeld; ++e)

@@ -15,6 +15,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Names come from reviews: what a terminal would obey is written as \x1b.
+std::string printable(const std::string& text) {
+  std::string shown;
+  for (const char character : text) {
+    const auto byte = static_cast<unsigned char>(character);
+    shown += byte < 0x20 || byte == 0x7F ? fmt::format("\\x{:02x}", byte) : std::string(1, character);
+  }
+  return shown;
+}
+
 class RecommendExplainCommand : public Command {
  public:
   std::string name() const override { return "explain"; }
@@ -47,7 +57,7 @@ class RecommendExplainCommand : public Command {
       write_output(dump_json(json, 2) + "\n");
       return 0;
     }
-    for (const std::string& sentence : explanation->sentences) write_output(sentence + "\n");
+    for (const std::string& sentence : explanation->sentences) write_output(printable(sentence) + "\n");
     return 0;
   }
 

@@ -84,6 +84,7 @@ const Schema& GroupSettings::schema() {
               "training part")
           .symbol("β")
           .above(0.0)
+          .at_most(1e6)
           .field("epsilon", &S::epsilon, "the unfairness that is still fair")
           .unit("P(1)")
           .symbol("ε")

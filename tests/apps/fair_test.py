@@ -105,7 +105,7 @@ class Fairness(unittest.TestCase):
             (("--groups-feature", 99, "--groups-threshold", 0.5), 2, "groups.feature is 99"),
             (("--groups-feature", 11, "--groups-threshold", 9), 2, "leaves group B empty"),
             (("--groups-file", bad), 1, "bad.csv:3:3:"),
-            ((*GROUPS, "--groups-beta", 0), 2, "--groups-beta must be above 0, not 0.0"),
+            ((*GROUPS, "--groups-beta", 0), 2, "--groups-beta must be above 0 and at most 1000000, not 0.0"),
             ((*GROUPS, "--groups-epsilon", -1), 2, "--groups-epsilon must be at least 0, not -1.0"),
             ((*GROUPS, "--fair", "fairexp", "--cutoff", 13), 2, "a cutoff of at most 12"),
             ((*GROUPS, "--ranker", "pdgd", "--fair", "fairexp"), 2, "kind \"pdgd\" has no 'fair'"),

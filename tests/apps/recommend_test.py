@@ -64,6 +64,15 @@ class Recommend(unittest.TestCase):
                     self.assertEqual(len(reasons["features"]), 3)
                     self.assertEqual(len(reasons["sentences"]), 3)
 
+    def test_names_cannot_speak_to_the_terminal(self):
+        file = self.root / "r.jsonl"
+        self.done("synth", DATA.removeprefix("synth:"), "--out", file)
+        file.write_text(file.read_text().replace("feature0", "\\u001b[31mfeature0"))
+        self.train(data=file)
+        shown = self.done("explain", "--model", self.root / "o", "--user", "user00004", "--item", "item00001").stdout
+        self.assertNotIn("\x1b", shown)
+        self.assertIn("\\x1b[31mfeature0", shown)
+
     def test_figures_are_those_of_the_lists(self):
         """NDCG@10 of the test part from the TREC run of all users and the reviews themselves."""
         file = self.root / "r.jsonl"

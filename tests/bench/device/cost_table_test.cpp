@@ -20,7 +20,7 @@ TEST(CostTableTest, IsTheTableOfTheDocuments) {
   std::ifstream file(kPage);
   std::string page(std::istreambuf_iterator<char>(file), {});
   const auto begin = page.find(kBegin);
-  const auto end = page.find(kEnd);
+  const auto end = page.find(kEnd, begin);
   ASSERT_NE(begin, std::string::npos) << kPage;
   ASSERT_NE(end, std::string::npos) << kPage;
   const auto first = begin + kBegin.size();

@@ -100,6 +100,15 @@ class SharedRun(unittest.TestCase):
             self.assertEqual(of_rank, code, said)
         return self.root / name
 
+    def run_that_stands_still(self, count, still):
+        """A run of which one rank has been stopped after a few rounds."""
+        out = self.root / f"o{still}"
+        ranks = Ranks(count, *TRIAL, "--rounds", LONG, "--out", out)
+        self.addCleanup(ranks.end)
+        wait_for_points(out, 2, ranks.processes[0])
+        ranks.signal(still, signal.SIGSTOP)
+        return ranks
+
     def check_equal(self, mine, theirs, seeds=(1,)):
         for seed in seeds:
             self.assertEqual(curve(mine, seed), curve(theirs, seed))
@@ -154,14 +163,12 @@ class SharedRun(unittest.TestCase):
 
     def test_a_rank_that_stands_still_ends_the_others(self):
         # The first rank hosts the store that all watch.
-        for still, sentence in ((1, "rank 1 has not been heard of for 15 seconds"), (0, "127.0.0.1 has not answered for 15 seconds")):
+        sentences = {1: "rank 1 has not been heard of for 15 seconds", 0: "127.0.0.1 has not answered for 15 seconds"}
+        runs = {still: self.run_that_stands_still(3, still) for still in sentences}
+        began = time.monotonic()
+        for still, sentence in sentences.items():
             with self.subTest(rank=still):
-                out = self.root / f"o{still}"
-                ranks = Ranks(3, *TRIAL, "--rounds", LONG, "--out", out)
-                self.addCleanup(ranks.end)
-                wait_for_points(out, 2, ranks.processes[0])
-                began = time.monotonic()
-                ranks.signal(still, signal.SIGSTOP)
+                ranks = runs[still]
                 others = [number for number in range(3) if number != still]
                 self.assertEqual([ranks.processes[other].wait(timeout=60) for other in others], [1, 1])
                 self.assertLess(time.monotonic() - began, 30)
@@ -171,16 +178,12 @@ class SharedRun(unittest.TestCase):
     def test_a_signal_ends_a_rank_although_another_stands_still(self):
         for still in (1, 0):
             with self.subTest(rank=still):
-                out = self.root / f"o{still}"
-                ranks = Ranks(2, *TRIAL, "--rounds", LONG, "--out", out)
-                self.addCleanup(ranks.end)
-                wait_for_points(out, 2, ranks.processes[0])
-                ranks.signal(still, signal.SIGSTOP)
+                ranks = self.run_that_stands_still(2, still)
                 time.sleep(1)
                 began = time.monotonic()
                 ranks.signal(1 - still, signal.SIGTERM)
                 ranks.processes[1 - still].wait(timeout=30)
-                self.assertLess(time.monotonic() - began, 6)
+                self.assertLess(time.monotonic() - began, 8)  # five, on an idle machine
                 ranks.signal(still, signal.SIGKILL)
 
     def test_ranks_that_do_not_agree_how_many_they_are_are_refused(self):

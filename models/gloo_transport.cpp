@@ -251,7 +251,7 @@ class GlooTransport : public RankTransport {
  public:
   GlooTransport(const RankPlace& place, const WhenRankLost& when_lost) : place_(place) {
     try {
-      Connections made = made_within(2 * kJoining, [place] { return Connections::of(place); });
+      Connections made = made_within(kJoining + kNoticing, [place] { return Connections::of(place); });
       store_ = std::move(made.store);
       group_ = std::move(made.group);
       watch_ = std::make_unique<Watch>(place, std::move(made.watched), when_lost);
@@ -305,7 +305,8 @@ class GlooTransport : public RankTransport {
       if (const std::string lost = watch_->lost(); !lost.empty()) report(lost);
       if (InterruptGuard::requested() == 0) continue;
       if (!asked) asked = Clock::now();
-      if (Clock::now() - *asked > kStopping) report("they do not stop with it");
+      if (Clock::now() - *asked > kStopping)
+        report("a signal came, and the others do not stop with this rank");
     }
   }
 

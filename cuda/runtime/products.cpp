@@ -143,7 +143,7 @@ bool splits_sums(const cublasLtMatmulAlgo_t& algorithm) {
 }
 
 /// The library's first choice among algorithms whose sums are not split; none if it has none. By itself the
-/// library takes small products in float32 although TF32 is allowed.
+/// library may take small products in float32 although TF32 is allowed.
 std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arithmetic& arithmetic,
                                            const ProductShape& shape, bool insists_on_tf32) {
   Description product(arithmetic, shape);

@@ -274,8 +274,8 @@ TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
 INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_names()),
                          [](const auto& info) { return info.param; });
 
-/// At θ₀ every score is 0 but for rounding, so that without widths (α = 0) or with members that agree with
-/// themselves only rounding could make an order: it must not.
+/// At θ₀ every score is exactly 0, so that without widths (α = 0) or with members that agree with
+/// themselves nothing may make an order.
 TEST(FirstScoresTest, AreZeroAndDecideNoOrders) {
   int differing = 0;
   for (const std::int64_t width : {2, 8, 34, 100}) {

@@ -36,6 +36,11 @@ class ExportCommand : public Command {
     app.add_option("--state", state_,
                    "export the model of a stopped service instead: the folder of 'olrank serve'")
         ->type_name("DIR");
+    app.add_option(
+           "--trust-code", trust_code_,
+           "whether the model may bring code, that of a TorchScript module, which can read and write your "
+           "files [default: false]")
+        ->type_name("true|false");
     app.add_option("--to", format_, "output format: safetensors, pt, torchscript, onnx, json or c")
         ->type_name("FORMAT");
     app.add_option("--out", out_, "output file; with --to c, its name is the prefix of the function names")
@@ -51,8 +56,9 @@ class ExportCommand : public Command {
       throw InvalidArgument("--to is required: choose safetensors, pt, torchscript, onnx, json or c.");
     if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
     const auto format = parse_choice<ExportFormat>("--to", format_);
-    const LoadedModel model = state_.empty() ? load_model(model_file_of(model_))
-                                             : parse_model(stopped_service_model(state_), state_);
+    const LoadedModel model = state_.empty()
+                                  ? load_model(model_file_of(model_), code_if(trust_code_))
+                                  : parse_model(stopped_service_model(state_), state_, ModelCode::kTrust);
     write_file_atomically(out_, format == ExportFormat::kTorchScript
                                     ? torch_script_of(model)
                                     : exported(model, format, identifier_of(out_)));
@@ -62,6 +68,7 @@ class ExportCommand : public Command {
 
  private:
   std::string model_;
+  bool trust_code_ = false;
   std::string state_;
   std::string format_;
   std::string out_;

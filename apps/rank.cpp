@@ -62,6 +62,11 @@ class RankCommand : public Command {
 
   void declare(CLI::App& app) override {
     app.add_option("--model", model_, "a model file or the folder of a finished trial")->type_name("MODEL");
+    app.add_option(
+           "--trust-code", trust_code_,
+           "whether the model may bring code, that of a TorchScript module, which can read and write your "
+           "files [default: false]")
+        ->type_name("true|false");
     app.add_option("--data", data_.source,
                    "data to rank: a file, a folder, synth:NAME?key=value&…, or - for standard input")
         ->type_name("SOURCE");
@@ -88,7 +93,7 @@ class RankCommand : public Command {
     check_usage();
     const auto format = parse_choice<ListFormat>("--format", format_text_);
     const std::filesystem::path file = model_file_of(model_);
-    const ModelScorer scorer(load_model(file));
+    const ModelScorer scorer(load_model(file, code_if(trust_code_)));
     ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
     // Exploring lists count queries as rounds, so each pass over the data needs a new object.
     const auto make_ranking = [&]() -> PrintLists {
@@ -185,6 +190,7 @@ class RankCommand : public Command {
   }
 
   std::string model_;
+  bool trust_code_ = false;
   DataSettings data_;
   std::string out_;
   std::string format_text_ = "trec";

@@ -24,6 +24,7 @@ struct EvalRequest {
   std::string scores;  // a file; exactly one of these three is set
   std::string run;
   std::string model;
+  bool trust_code = false;    // of the model, if it is a TorchScript module
   std::string per_query;      // a CSV file to write; empty: none
   bool keep_queries = false;  // in EvalResult
   Convention convention = Convention::kOlrank;

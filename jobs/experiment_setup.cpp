@@ -182,7 +182,7 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 
 /// Marks GPU rankers: their results differ from the CPU's by rounding, and their checkpoints in format.
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
-  std::vector<std::string_view> elsewhere = {"name", "start_from"};
+  std::vector<std::string_view> elsewhere = {"name", "start_from", "trust_code"};
   for (const Setting& setting : RankerSettings::schema().settings) {
     if (is_left_out_of_recipe(ranker, setting.key)) elsewhere.emplace_back(setting.key);
   }

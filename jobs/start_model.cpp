@@ -34,6 +34,7 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
   if (model.is_linear()) return;
   if (model.module) {
     ranker.network.module = model.settings.module;
+    ranker.network.module_state = model.settings.module_state;
     ranker.network.activation = model.settings.activation;
     ranker.network.module_file = model.settings.module_file;
   }
@@ -47,7 +48,7 @@ std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker) {
   if (ranker.start_from.empty()) return nullptr;
   const std::filesystem::path file = model_file_of(ranker.start_from);
   const std::string bytes = read_file(file);
-  LoadedModel model = parse_model(bytes, file.string());
+  LoadedModel model = parse_model(bytes, file.string(), code_if(ranker.trust_code));
   auto start = std::make_shared<StartModel>();
   start->thetas = std::move(model.members);
   if (row_of(ranker.kind).is_ensemble() && start->thetas.size() == 1)

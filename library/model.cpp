@@ -29,17 +29,17 @@ Dataset no_queries(std::int64_t features) {
 
 }  // namespace
 
-Model::Model(std::string bytes, const std::string& origin)
+Model::Model(std::string bytes, const std::string& origin, bool trust_code)
     : bytes_(std::make_shared<const std::string>(std::move(bytes))),
-      scorer_(std::make_shared<const ModelScorer>(parse_model(*bytes_, origin))) {}
+      scorer_(std::make_shared<const ModelScorer>(parse_model(*bytes_, origin, code_if(trust_code)))) {}
 
-Model Model::load(const std::filesystem::path& file) {
+Model Model::load(const std::filesystem::path& file, bool trust_code) {
   const std::filesystem::path found = model_file_of(file.string());
-  return Model(read_file(found), found.string());
+  return Model(read_file(found), found.string(), trust_code);
 }
 
-Model Model::from_bytes(std::string bytes) {
-  return Model(std::move(bytes), "model");
+Model Model::from_bytes(std::string bytes, bool trust_code) {
+  return Model(std::move(bytes), "model", trust_code);
 }
 
 std::int64_t Model::features() const {
@@ -110,7 +110,8 @@ Model fit_model(const RankingData& train, const std::optional<RankingData>& vali
   training.evaluate_first();
   while (!training.finished()) training.advance();
   return Model::from_bytes(model_bytes(training.model().tensors(training.theta()),
-                                       model_metadata(configuration, fold, training, kFold, seed)));
+                                       model_metadata(configuration, fold, training, kFold, seed)),
+                           true);
 }
 
 }  // namespace olrank

@@ -232,10 +232,11 @@ struct Ranker::State {
   }
 
   /// The ranker of a finished trial.
-  static std::unique_ptr<State> of_trial(const std::filesystem::path& folder, int threads) {
+  static std::unique_ptr<State> of_trial(const std::filesystem::path& folder, int threads,
+                                         bool trust_code) {
     require_at_least_one("threads", threads);
     const std::filesystem::path file = model_file_of(folder.string());
-    const LoadedModel model = load_model(file);
+    const LoadedModel model = load_model(file, code_if(trust_code));
     SavedTrial trial = load_saved_trial(file, model);
     auto state = std::make_unique<State>(std::move(trial.settings), model.normaliser.without_cosines(),
                                          trial.keys, trial.cutoff, threads);
@@ -390,8 +391,8 @@ void Ranker::save(const std::filesystem::path& file) const {
   state.write(file);
 }
 
-Ranker Ranker::load(const std::filesystem::path& file, int threads) {
-  if (std::filesystem::is_directory(file)) return Ranker(State::of_trial(file, threads));
+Ranker Ranker::load(const std::filesystem::path& file, int threads, bool trust_code) {
+  if (std::filesystem::is_directory(file)) return Ranker(State::of_trial(file, threads, trust_code));
   StateReader state = read_state_file(file, kRestart);
   return Ranker(State::get(state, threads));
 }

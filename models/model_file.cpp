@@ -29,8 +29,8 @@ namespace {
 
 class Model {
  public:
-  Model(const SafetensorsContents& contents, const std::string& origin)
-      : contents_(contents), origin_(origin) {}
+  Model(const SafetensorsContents& contents, const std::string& origin, ModelCode code)
+      : contents_(contents), origin_(origin), code_(code) {}
 
   LoadedModel read() {
     LoadedModel model;
@@ -114,7 +114,19 @@ class Model {
     NetworkSettings settings;
     settings.network = NetworkForm::kModule;
     settings.module = text("module");
+    if (const std::string* state = find_text("module_state")) {
+      const auto known = value_named<ModuleState>(*state);
+      if (!known) fail("Its module_state '{}' is unknown.", *state);
+      settings.module_state = *known;
+    }
     if (is_module_file(settings.module)) {
+      if (code_ == ModelCode::kRefuse) {
+        throw InvalidArgument(fmt::format(
+            "{} holds code, that of the TorchScript module '{}', which can read and write your files: if "
+            "you "
+            "trust where it comes from, say so by --trust-code true, in Python by trust_code=True.",
+            origin_, settings.module));
+      }
       auto file = bytes_of_base64(text(kTorchScriptKey));
       if (!file) fail("Its {} is damaged: it is not in base64.", kTorchScriptKey);
       settings.module_file = std::make_shared<const std::string>(std::move(*file));
@@ -266,6 +278,7 @@ class Model {
 
   const SafetensorsContents& contents_;
   const std::string& origin_;
+  ModelCode code_;
   std::set<std::string> used_;
   ModelTensors module_tensors_;  // what a module's file has to hold
 };
@@ -278,14 +291,14 @@ std::string described(const NetworkShape& shape) {
 
 }  // namespace
 
-LoadedModel load_model(const std::filesystem::path& path) {
+LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
   // The file, its tensors and the parameters are in memory at once.
   const std::int64_t max_bytes = available_memory() / 4;
-  return parse_model(read_file(path, max_bytes), path.string());
+  return parse_model(read_file(path, max_bytes), path.string(), code);
 }
 
-LoadedModel parse_model(std::string_view bytes, const std::string& origin) {
-  return Model(parse_safetensors(bytes, origin), origin).read();
+LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code) {
+  return Model(parse_safetensors(bytes, origin), origin, code).read();
 }
 
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {

@@ -18,6 +18,13 @@ namespace olrank {
 
 class ModuleModel;
 
+/// Whether a model file may bring code, that of a TorchScript module. LibTorch runs it with all rights of
+/// its user, so that a file from somebody else can read and write others.
+enum class ModelCode { kRefuse, kTrust };
+inline ModelCode code_if(bool trusted) {
+  return trusted ? ModelCode::kTrust : ModelCode::kRefuse;
+}
+
 /// A model as its file describes it.
 struct LoadedModel {
   NetworkSettings settings;                   // of a linear model, only `network` counts
@@ -36,11 +43,11 @@ struct LoadedModel {
 };
 
 /// Reads a model.safetensors of a trial. Throws DataError for a damaged file and for an unknown
-/// architecture: every tensor must be present in its shape, and no other. Without a normalisation in the
-/// file, inputs are used unchanged.
-LoadedModel load_model(const std::filesystem::path& path);
+/// architecture: every tensor must be present in its shape, and no other; InvalidArgument for code where it
+/// is refused. Without a normalisation in the file, inputs are used unchanged.
+LoadedModel load_model(const std::filesystem::path& path, ModelCode code);
 /// The same for the bytes of such a file, which messages call `origin`.
-LoadedModel parse_model(std::string_view bytes, const std::string& origin);
+LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code);
 
 /// The tensors of the file; member n of an ensemble has the prefix members.n. in each name.
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);

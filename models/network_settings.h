@@ -25,6 +25,7 @@ enum class FirstDraw { kUsual, kSymmetric };
 struct NetworkSettings {
   NetworkForm network = NetworkForm::kMlp;
   std::string module = "relu";
+  ModuleState module_state = ModuleState::kRefuse;
   Activation activation = Activation::kRelu;
   std::int64_t width = 100;
   std::int64_t depth = 2;
@@ -50,6 +51,12 @@ struct EnumNames<Activation> {
                                         std::pair{Activation::kGelu, std::string_view("gelu")},
                                         std::pair{Activation::kSilu, std::string_view("silu")},
                                         std::pair{Activation::kTanh, std::string_view("tanh")}};
+};
+
+template <>
+struct EnumNames<ModuleState> {
+  static constexpr std::array values = {std::pair{ModuleState::kRefuse, std::string_view("refuse")},
+                                        std::pair{ModuleState::kReset, std::string_view("reset")}};
 };
 
 template <>

@@ -49,6 +49,10 @@ const Schema& RankerSettings::schema() {
           .field("start_from", &S::start_from,
                  "a model that the ranker starts from: a file or the folder of a trial or a training; its "
                  "network holds")
+          .field("trust_code", &S::trust_code,
+                 "whether the model that the ranker or the service starts from may bring code, that of a "
+                 "TorchScript "
+                 "module, which can read and write your files")
           .include(&S::network, NetworkSettings::schema())
           .include(&S::posterior, PosteriorSettings::schema())
           .include(&S::explore, ExplorationSettings::schema())
@@ -69,6 +73,7 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
     return ranker.trainer.restart == (by_batches ? Restart::kFirst : Restart::kWarm);
   }
   if (key == "observe_at") return ranker.posterior.observe_at == ObserveAt::kBefore;
+  if (key == "module_state") return ranker.network.module_state == ModuleState::kRefuse;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;
   if (key == "exposure_clip" || key == "refresh_rounds")
     return row_of(ranker.kind).bandit != BanditUse::kProximal;

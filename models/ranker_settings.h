@@ -22,7 +22,8 @@ namespace olrank {
 struct RankerSettings {
   std::string name;
   RankerKind kind = RankerKind::kClickGp;
-  std::string start_from;  // a model file or a folder with one; empty: first parameters are drawn
+  std::string start_from;   // a model file or a folder with one; empty: first parameters are drawn
+  bool trust_code = false;  // of that model, if it is a TorchScript module
   NetworkSettings network;
   PosteriorSettings posterior;
   ExplorationSettings explore;

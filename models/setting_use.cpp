@@ -137,8 +137,10 @@ constexpr std::string_view kMeanLoss = "loss = \"mean\"";
 
 constexpr std::array kUses = {
     SettingUse{"start_from", [](const RankerKindRow& row) { return row.starts_from_model; }},
+    SettingUse{"trust_code", [](const RankerKindRow& row) { return row.starts_from_model; }},
     SettingUse{"network", has_scoring_function},
     SettingUse{"module", may_have_network, is_module, kModule},
+    SettingUse{"module_state", may_have_network, is_module, kModule},
     SettingUse{"activation", may_have_network, is_module, kModule},
     SettingUse{"width", may_have_network, is_network, kNetwork},
     SettingUse{"depth", may_have_network, is_network, kNetwork},

@@ -110,7 +110,7 @@ void refuse_other_network(const ServiceRequest& request, const ServiceIdentity& 
                   difference));
 }
 
-/// The model that the service started from; nothing without one.
+/// The model that the service started from, whose code was trusted then; nothing without one.
 std::optional<LoadedModel> start_model(const ResolvedService& service) {
   if (service.identity.model.empty()) return std::nullopt;
   const std::string bytes = service.is_new ? service.model : read_own_file(service.model_file).value_or("");
@@ -118,7 +118,7 @@ std::optional<LoadedModel> start_model(const ResolvedService& service) {
     throw IoError(fmt::format("{}: This is not the model that the service started from.",
                               service.model_file.string()));
   }
-  return parse_model(bytes, service.model_file.string());
+  return parse_model(bytes, service.model_file.string(), ModelCode::kTrust);
 }
 
 /// A TorchScript file as a model to start from, so that the state folder needs no other file. The ranker
@@ -140,7 +140,11 @@ ResolvedService new_service(const ServiceRequest& request) {
   if (!request.model.empty()) {
     described.model_file = request.model;
     described.model = read_file(request.model);
-    model = parse_model(described.model, request.model);
+    const bool trusted =
+        std::any_of(overrides.begin(), overrides.end(), [](const SettingOverride& setting) {
+          return setting.key == "trust_code" && setting.text == "true";
+        });
+    model = parse_model(described.model, request.model, code_if(trusted));
     identity.model = fingerprint_of(described.model).hex();
     if (!request.names_kind)
       overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});

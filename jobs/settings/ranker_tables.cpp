@@ -65,7 +65,7 @@ class RankerSource {
   /// The network is that of the model, so settings may only repeat it.
   void take_start_network(RankerSettings& ranker) const {
     const std::filesystem::path file = model_file_of(ranker.start_from);
-    take_network(load_model(file), file.string(), ranker);
+    take_network(load_model(file, code_if(ranker.trust_code)), file.string(), ranker);
     RankerSettings asked = ranker;
     apply(asked, [](const SettingOverride&) { return true; });
     for (const Setting& setting : NetworkSettings::schema().settings) {

@@ -19,9 +19,11 @@ class ModelScorer;
 /// A function of raw documents. Copies share it; any number of threads may use one.
 class Model {
  public:
-  /// A model file, or the folder of a finished trial or training that has one.
-  static Model load(const std::filesystem::path& file);
-  static Model from_bytes(std::string bytes);
+  /// A model file, or the folder of a finished trial or training that has one. One with code, that of a
+  /// TorchScript module, is refused unless `trust_code` says that its origin is trusted: code can read and
+  /// write files.
+  static Model load(const std::filesystem::path& file, bool trust_code = false);
+  static Model from_bytes(std::string bytes, bool trust_code = false);
 
   std::int64_t features() const;
   /// Whether a document's inputs depend on the other documents of its query, as those of query-minmax and
@@ -35,7 +37,7 @@ class Model {
   void save(const std::filesystem::path& file) const;
 
  private:
-  Model(std::string bytes, const std::string& origin);
+  Model(std::string bytes, const std::string& origin, bool trust_code);
 
   std::shared_ptr<const std::string> bytes_;
   std::shared_ptr<const ModelScorer> scorer_;

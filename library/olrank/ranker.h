@@ -90,8 +90,9 @@ class Ranker {
 
   /// The whole state. A loaded ranker goes on to the same bits.
   void save(const std::filesystem::path& file) const;
-  /// What save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended.
-  static Ranker load(const std::filesystem::path& file, int threads = 1);
+  /// What save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended. Such a
+  /// folder with a TorchScript module, which is code, is refused unless `trust_code`.
+  static Ranker load(const std::filesystem::path& file, int threads = 1, bool trust_code = false);
   /// The same in memory.
   std::string bytes() const;
   static Ranker from_bytes(std::string bytes, int threads = 1);

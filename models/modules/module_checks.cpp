@@ -1,17 +1,21 @@
 #include "models/modules/module_checks.h"
 
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <memory>
+#include <optional>
 
 #include "core/error.h"
 #include "core/ops/tangent_factors.h"
 #include "core/random/rng_stream.h"
 #include "models/modules/module_errors.h"
 #include "models/modules/module_instance.h"
+#include "models/modules/random_operators.h"
 
 namespace olrank {
 namespace {
@@ -20,6 +24,51 @@ namespace {
 [[noreturn]] void refuse_module(const ModuleRequest& request, const std::string& wrong) {
   throw InvalidArgument(fmt::format("module: '{}' {}", request.module, wrong));
 }
+
+/// Sees what a module does beyond its scores, on the thread that calls it, while this object exists.
+class WatchedModule {
+ public:
+  explicit WatchedModule(const ScoringModule& module) : module_(module) {
+    for (const auto& [name, buffer] : module.buffers) buffers_.push_back(buffer.clone());
+    drawn_here().clear();
+    watching_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(note).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~WatchedModule() { at::removeCallback(watching_); }
+  WatchedModule(const WatchedModule&) = delete;
+  WatchedModule& operator=(const WatchedModule&) = delete;
+
+  /// The first random operator that ran; empty if none did.
+  static const std::string& drawn() { return drawn_here(); }
+  /// A buffer with other values than before; empty if there is none.
+  std::string changed_buffer() const {
+    for (std::size_t k = 0; k < buffers_.size(); ++k) {
+      const auto& [name, buffer] = module_.buffers[k];
+      if (!buffer.equal(buffers_[k])) return name;
+    }
+    return "";
+  }
+
+ private:
+  static std::string& drawn_here() {
+    thread_local std::string name;
+    return name;
+  }
+  static std::unique_ptr<at::ObserverContext> note(const at::RecordFunction& call) {
+    const auto name = call.operator_name();
+    if (!name || !drawn_here().empty()) return nullptr;
+    const bool draws = draws_random_numbers(*name, [&](std::size_t k) -> std::optional<c10::IValue> {
+      if (k < call.inputs().size()) return call.inputs()[k];
+      return std::nullopt;
+    });
+    if (draws) drawn_here() = name->name;
+    return nullptr;
+  }
+
+  const ScoringModule& module_;
+  std::vector<torch::Tensor> buffers_;
+  at::CallbackHandle watching_ = 0;
+};
 
 /// Tries one module on a device.
 class ModuleCheck {
@@ -50,6 +99,7 @@ class ModuleCheck {
   [[noreturn]] void refuse(const std::string& wrong) const { refuse_module(request_, wrong); }
   [[noreturn]] void refuse_precision(const std::string& reason) const;
   void check_gradients(ModuleInstance& instance, const ModuleFindings& found) const;
+  void check_side_effects(ModuleInstance& instance, const WatchedModule& watched) const;
   bool reads_lists(ModuleInstance& instance) const;
   /// The whole gradients, [V × (p + 1)].
   std::vector<float> rows(ModuleInstance& instance, std::int64_t parameters) const;
@@ -102,7 +152,7 @@ void ModuleCheck::check_parameters(const ScoringModule& module, ModuleFindings& 
 void ModuleCheck::refuse_precision(const std::string& reason) const {
   bool works = true;
   try {
-    ModuleInstance instance(source_.make(0), torch::kFloat, device_);
+    ModuleInstance instance(source_.make(0), torch::kFloat, request_.state, device_);
     const torch::Tensor scores = instance.forward(instance.documents(docs()));
     works = scores.scalar_type() == torch::kFloat;
   } catch (const std::exception&) {
@@ -183,6 +233,27 @@ void ModuleCheck::check_gradients(ModuleInstance& instance, const ModuleFindings
                       found.parameters[k].name));
     }
   }
+}
+
+void ModuleCheck::check_side_effects(ModuleInstance& instance, const WatchedModule& watched) const {
+  if (!WatchedModule::drawn().empty()) {
+    refuse(fmt::format(
+        "draws random numbers ({}): call eval() before you save it, and let forward compute the same from "
+        "the same documents.",
+        WatchedModule::drawn()));
+  }
+  if (const std::string buffer = watched.changed_buffer();
+      request_.state == ModuleState::kRefuse && !buffer.empty()) {
+    refuse(
+        fmt::format("changes its buffer '{}' in forward, so that its scores may depend on earlier calls: "
+                    "change nothing there, or choose module_state = \"reset\", with which each call "
+                    "starts from the buffers as they were made.",
+                    buffer));
+  }
+  const torch::Tensor before = instance.documents(docs()).clone();
+  const torch::Tensor after = before.clone();
+  scores(instance, after);
+  if (!after.equal(before)) refuse("changes its documents in place: let forward make new tensors of them.");
 }
 
 bool ModuleCheck::reads_lists(ModuleInstance& instance) const {
@@ -271,10 +342,13 @@ ModuleFindings ModuleCheck::run() {
   }
   check_parameters(module, found);
   const std::vector<float> theta = flat_parameters(module);
-  ModuleInstance instance(std::move(module), torch::kDouble, device_);
+  ModuleInstance instance(std::move(module), torch::kDouble, request_.state, device_);
   instance.set_parameters(theta);
+  const WatchedModule watched(instance.module());
   const torch::Tensor first = scores(instance, docs()).detach().clone();
-  if (!torch::equal(first, scores(instance, docs()))) {
+  const bool repeats = torch::equal(first, scores(instance, docs()));
+  check_side_effects(instance, watched);
+  if (!repeats) {
     refuse(
         "gives other scores when it is called again: call eval() before you save it, and let forward draw "
         "nothing and keep nothing.");
@@ -292,6 +366,7 @@ ModuleFindings ModuleCheck::run() {
     if (found.factors && !factors_hold(instance, *found.factors, whole)) found.factors.reset();
   }
   found.products_by_gradients = !found.factors && products_hold(instance, whole);
+  check_side_effects(instance, watched);
   return found;
 }
 

@@ -34,8 +34,9 @@ constexpr std::int64_t kMostDocsWithGraphs = 32768;
 /// Copies of a module in one precision. A call borrows one, alone.
 class InstancePool {
  public:
-  InstancePool(const ModuleSource& source, torch::Dtype precision, const ModuleDevice& device)
-      : source_(source), precision_(precision), device_(device) {}
+  InstancePool(const ModuleSource& source, torch::Dtype precision, ModuleState state,
+               const ModuleDevice& device)
+      : source_(source), precision_(precision), state_(state), device_(device) {}
 
   const ModuleDevice& device() const { return device_; }
 
@@ -51,7 +52,8 @@ class InstancePool {
       }
     }
     // Buffers that were drawn are the same in every copy.
-    if (!instance) instance = std::make_unique<ModuleInstance>(source_.make(0), precision_, device_.get());
+    if (!instance)
+      instance = std::make_unique<ModuleInstance>(source_.make(0), precision_, state_, device_.get());
     instance->set_parameters(theta);
     return instance;
   }
@@ -63,6 +65,7 @@ class InstancePool {
  private:
   const ModuleSource& source_;
   torch::Dtype precision_;
+  ModuleState state_;
   const ModuleDevice& device_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ModuleInstance>> free_;
@@ -97,8 +100,8 @@ void copy_scores(const torch::Tensor& scores, std::span<float> out) {
 
 }  // namespace
 
-std::shared_ptr<const std::string> load_module_file(const std::string& path) {
-  return ModuleSource({.module = path}).file();
+std::shared_ptr<const std::string> load_module_file(const std::string& path, ModuleState state) {
+  return ModuleSource({.module = path, .state = state}).file();
 }
 
 struct ModuleModel::State {
@@ -107,8 +110,8 @@ struct ModuleModel::State {
         device(gpu),
         source(asked),
         kept(device),
-        precise(source, torch::kDouble, device),
-        fast(source, torch::kFloat, device) {}
+        precise(source, torch::kDouble, asked.state, device),
+        fast(source, torch::kFloat, asked.state, device) {}
 
   /// The scores that a module gives, or the reason why there are none.
   torch::Tensor forward(ModuleInstance& instance, FeatureMatrix docs) const {
@@ -271,6 +274,8 @@ ModelTensors ModuleModel::tensors(std::span<const float> theta) const {
                                {"biases", request.biases ? "true" : "false"},
                                {"output_scale", fmt::format("{}", request.output_scale)}});
   }
+  if (request.state == ModuleState::kReset)
+    model.architecture.emplace_back("module_state", name_of(request.state));
   model.architecture.emplace_back("factors_by", factors_by());
   model.architecture.emplace_back("fingerprint", state_->fingerprint);
   const float* values = theta.data();
@@ -344,7 +349,9 @@ void ModuleModel::add_gradient_of_scores(
   // A sum over documents that do not depend on each other is one pass.
   const std::int64_t lists = reads_lists() ? docs.lists() : 1;
   const FeatureMatrix whole = reads_lists() ? docs : docs.part(0, docs.docs);
-  const bool keeps_graphs = lists == 1 || docs.docs <= kMostDocsWithGraphs;
+  // A module that starts each call as it was made changes what the graphs of earlier calls may need.
+  const bool keeps_graphs =
+      lists == 1 || (docs.docs <= kMostDocsWithGraphs && state_->request.state == ModuleState::kRefuse);
   std::vector<torch::Tensor> values(lists);
   for (std::int64_t list = 0; list < lists; ++list) {
     const std::int64_t begin = whole.list_begin(list);

@@ -18,7 +18,7 @@ inline constexpr std::string_view kTorchScriptKey = "torchscript";
 
 /// What a TorchScript file holds. Throws InvalidArgument for one that LibTorch cannot read or whose forward
 /// does not take documents.
-std::shared_ptr<const std::string> load_module_file(const std::string& path);
+std::shared_ptr<const std::string> load_module_file(const std::string& path, ModuleState state);
 
 /// A LibTorch module as a scoring function. θ holds its parameters one after the other, in the order in
 /// which they were registered. Scores and factors are computed in double and rounded once; what trains, the

@@ -30,8 +30,11 @@ struct ScoringModule {
   void add(const std::string& name, const torch::Tensor& value);
 
   std::function<torch::Tensor(const torch::Tensor& docs)> forward;
-  std::vector<Parameter> parameters;   // in the order of θ
-  std::vector<torch::Tensor> buffers;  // what is not learned
+  std::vector<Parameter> parameters;  // in the order of θ
+  std::vector<Parameter> buffers;     // what is not learned
+  /// Returns what brings all but the parameters back to how it is now; where there is none, buffers are
+  /// all.
+  std::function<std::function<void()>()> remember;
   /// Draws θ₀; where there is none, θ₀ is what the module is made with.
   std::function<std::vector<float>(std::uint64_t seed)> first_parameters;
 };
@@ -54,7 +57,7 @@ template <class Module>
 ScoringModule::ScoringModule(std::shared_ptr<Module> module) {
   module->eval();
   for (const auto& parameter : module->named_parameters()) add(parameter.key(), parameter.value());
-  for (const torch::Tensor& buffer : module->buffers()) buffers.push_back(buffer);
+  for (const auto& buffer : module->named_buffers()) buffers.push_back({buffer.key(), buffer.value()});
   forward = [module = std::move(module)](const torch::Tensor& docs) { return module->forward(docs); };
 }
 

@@ -5,6 +5,10 @@
 #include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/alias_analysis.h>
+#include <torch/csrc/jit/passes/freeze_module.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/serialization/unpickler.h>
 #include <torch/types.h>
 
@@ -13,10 +17,14 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/text/byte_size.h"
+#include "models/modules/random_operators.h"
 
 namespace olrank {
 namespace {
@@ -109,6 +117,98 @@ class PickledTensors {
   std::map<const void*, std::size_t> held_;  // bytes of the records that were read
 };
 
+template <class Visit>
+void for_nodes(torch::jit::Block* block, const Visit& visit) {
+  for (torch::jit::Node* node : block->nodes()) {
+    visit(*node);
+    for (torch::jit::Block* inner : node->blocks()) for_nodes(inner, visit);
+  }
+}
+
+[[noreturn]] void refuse_module(const std::string& path, const std::string& wrong) {
+  throw InvalidArgument(fmt::format("module: '{}' {}.", path, wrong));
+}
+
+/// Before anything runs: freezing computes what follows from constants.
+void refuse_files(const torch::jit::Module& module, const std::string& path) {
+  const std::shared_ptr<torch::jit::Graph> graph = module.get_method("forward").graph()->copy();
+  torch::jit::Inline(*graph);
+  for_nodes(graph->block(), [&](const torch::jit::Node& node) {
+    const std::string name = node.kind().toQualString();
+    if (name != "aten::from_file" && name != "aten::save") return;
+    refuse_module(path, fmt::format("reaches for files ({}): let forward compute from its documents and "
+                                    "parameters alone",
+                                    name));
+  });
+}
+
+/// Looks through the graph of a module's forward(), from which freezing has taken what eval mode leaves
+/// out.
+class ScriptCode {
+ public:
+  ScriptCode(std::shared_ptr<torch::jit::Graph> graph, ModuleState state, const std::string& path)
+      : graph_(std::move(graph)), aliases_(graph_, /*isFrozen=*/true), state_(state), path_(path) {
+    for_nodes(graph_->block(), [this](const torch::jit::Node& node) {
+      // Freezing keeps the attributes that are changed somewhere.
+      if (node.kind() == c10::prim::GetAttr)
+        attributes_.emplace_back(node.output(), node.s(c10::attr::name));
+    });
+  }
+
+  void check() const {
+    for_nodes(graph_->block(), [this](const torch::jit::Node& node) { check_node(node); });
+  }
+
+ private:
+  void check_node(const torch::jit::Node& node) const {
+    const std::string name = node.kind().toQualString();
+    if (draws(node)) {
+      refuse(fmt::format("draws random numbers ({}): let forward compute the same from the same documents",
+                         name));
+    }
+    if (node.kind() == c10::prim::SetAttr) return refuse_state(node.s(c10::attr::name), name);
+    const c10::FunctionSchema* schema = node.maybeSchema();
+    if (schema == nullptr || !schema->is_mutable()) return;
+    for (std::size_t k = 0; k < schema->arguments().size() && k < node.inputs().size(); ++k) {
+      const c10::AliasInfo* alias = schema->arguments()[k].alias_info();
+      if (alias == nullptr || !alias->isWrite()) continue;
+      const torch::jit::Value* written = node.input(k);
+      if (aliases_.mayAlias(written, graph_->inputs().back())) {
+        refuse(
+            fmt::format("changes its documents in place ({}): let forward make new tensors of them", name));
+      }
+      for (const auto& [value, attribute] : attributes_) {
+        if (aliases_.mayAlias(written, value)) refuse_state(attribute, name);
+      }
+    }
+  }
+
+  static bool draws(const torch::jit::Node& node) {
+    const c10::FunctionSchema* schema = node.maybeSchema();
+    if (schema == nullptr) return false;
+    return draws_random_numbers(schema->operator_name(), [&](std::size_t k) -> std::optional<c10::IValue> {
+      if (k < node.inputs().size()) return torch::jit::toIValue(node.input(k));
+      return std::nullopt;
+    });
+  }
+
+  void refuse_state(const std::string& attribute, const std::string& by) const {
+    if (state_ == ModuleState::kReset) return;
+    refuse(
+        fmt::format("changes '{}' in forward ({}), so that its scores may depend on earlier calls: change "
+                    "nothing there, or choose module_state = \"reset\", with which each call starts from "
+                    "what the file holds",
+                    attribute, by));
+  }
+  [[noreturn]] void refuse(const std::string& wrong) const { refuse_module(path_, wrong); }
+
+  std::shared_ptr<torch::jit::Graph> graph_;
+  torch::jit::AliasDb aliases_;
+  ModuleState state_;
+  const std::string& path_;
+  std::vector<std::pair<const torch::jit::Value*, std::string>> attributes_;
+};
+
 }  // namespace
 
 void check_script_archive(const std::string& bytes, const std::string& path) {
@@ -118,6 +218,17 @@ void check_script_archive(const std::string& bytes, const std::string& path) {
   for (const char* archive : {"data", "constants"}) {
     if (reader.hasRecord(std::string(archive) + ".pkl")) PickledTensors(reader, archive).check(path);
   }
+}
+
+void check_script_code(const torch::jit::Module& module, ModuleState state, const std::string& path) {
+  refuse_files(module, path);
+  std::shared_ptr<torch::jit::Graph> graph;
+  try {
+    graph = torch::jit::freeze_module(module).get_method("forward").graph();
+  } catch (const std::exception&) {
+    return;  // It cannot be looked through; trying it shows what it does at once.
+  }
+  ScriptCode(std::move(graph), state, path).check();
 }
 
 }  // namespace olrank

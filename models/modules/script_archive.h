@@ -2,11 +2,22 @@
 
 #include <string>
 
+#include "models/modules/module_request.h"
+
+namespace torch::jit {
+struct Module;
+}
+
 namespace olrank {
 
 /// Reads a TorchScript file for the first time. Throws InvalidArgument if it unpacks to far more than it
 /// has, or if a tensor would read beyond what the file holds of it, which LibTorch does not notice; and
 /// what LibTorch throws of other damage.
 void check_script_archive(const std::string& bytes, const std::string& path);
+
+/// Throws InvalidArgument for a module in eval mode whose forward() draws random numbers, reaches for
+/// files, changes its documents or, with `state` kRefuse, changes its own buffers or attributes: by the
+/// operator's name, also where only some documents lead there.
+void check_script_code(const torch::jit::Module& module, ModuleState state, const std::string& path);
 
 }  // namespace olrank

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arrays.h"
+#include "gil.h"
 #include "olrank/evaluation.h"
 #include "parts.h"
 
@@ -17,7 +18,7 @@ namespace {
 /// Keeps arrays of Python's, and lets go of them from any thread.
 std::shared_ptr<const void> keeper_of(nb::object arrays) {
   return {new nb::object(std::move(arrays)), [](const void* kept) {
-            const nb::gil_scoped_acquire acquire;
+            const Acquired acquired;
             delete static_cast<const nb::object*>(kept);
           }};
 }
@@ -26,7 +27,7 @@ RankingData data_of(const Floats& values, const Values<std::uint8_t>& grades,
                     const Values<std::int64_t>& offsets, std::vector<std::string> names,
                     nb::object arrays) {
   const auto owner = keeper_of(std::move(arrays));
-  const nb::gil_scoped_release release;
+  const Released released;
   return RankingData::of(owner, span_of(values), static_cast<std::int64_t>(values.shape(1)),
                          span_of(grades), span_of(offsets), std::move(names));
 }
@@ -34,7 +35,7 @@ RankingData data_of(const Floats& values, const Values<std::uint8_t>& grades,
 nb::object evaluate(const RankingData& data, const Values<double>& scores, EvaluationOptions options) {
   MetricValues values;
   {
-    const nb::gil_scoped_release release;
+    const Released released;
     values = measure_scores(data, span_of(scores), options);
   }
   nb::dict means;
@@ -56,7 +57,7 @@ void add_data(nb::module_& module) {
   nb::class_<RankingData>(module, "RankingData")
       .def_static("load",
                   [](const std::string& source, const std::string& part, std::int64_t fold, int threads) {
-                    const nb::gil_scoped_release release;
+                    const Released released;
                     return RankingData::load(source, part, fold, threads);
                   })
       .def_static("of", &data_of)
@@ -84,7 +85,7 @@ void add_data(nb::module_& module) {
            [](const RankingData& self, std::int64_t query) { return std::string(self.name(query)); })
       .def("fingerprint", &RankingData::fingerprint)
       .def("write", [](const RankingData& self, const std::string& file) {
-        const nb::gil_scoped_release release;
+        const Released released;
         self.write(file);
       });
   module.def("evaluate",

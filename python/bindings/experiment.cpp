@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "arrays.h"
+#include "gil.h"
 #include "olrank/error.h"
 #include "olrank/external_ranker.h"
 #include "olrank/external_user.h"
@@ -28,7 +29,7 @@ constexpr auto kBetweenReports = std::chrono::milliseconds(100);
 /// An object of Python's that any thread may let go of.
 std::shared_ptr<nb::object> shared(nb::object object) {
   return {new nb::object(std::move(object)), [](nb::object* held) {
-            const nb::gil_scoped_acquire acquire;
+            const Acquired acquired;
             delete held;
           }};
 }
@@ -53,7 +54,7 @@ class PythonUser : public ExternalUser {
   explicit PythonUser(nb::object click) : click_(shared(std::move(click))) {}
 
   std::vector<std::uint8_t> click(const ShownToUser& list) const override {
-    const nb::gil_scoped_acquire acquire;
+    const Acquired acquired;
     const nb::object query = nb::cast(UserQuery{{list.grades.begin(), list.grades.end()}, list.coins});
     const nb::object shown = to_array(std::vector(list.shown.begin(), list.shown.end()));
     const auto clicks = nb::cast<Values<std::uint8_t>>((*click_)(query, shown, list.round));
@@ -71,7 +72,7 @@ class PythonRanker : public ExternalRanker {
   explicit PythonRanker(nb::object wrapper) : wrapper_(shared(std::move(wrapper))) {}
 
   std::vector<std::int32_t> rank(const ExternalQuery& query) override {
-    const nb::gil_scoped_acquire acquire;
+    const Acquired acquired;
     const auto order = nb::cast<Values<std::int32_t>>(wrapper_->attr("rank")(query_of(query), query.round));
     const auto values = span_of(order);
     return {values.begin(), values.end()};
@@ -79,14 +80,14 @@ class PythonRanker : public ExternalRanker {
 
   void learn(const ExternalQuery& query, std::span<const std::int32_t> shown,
              std::span<const std::uint8_t> clicks) override {
-    const nb::gil_scoped_acquire acquire;
+    const Acquired acquired;
     wrapper_->attr("learn")(query_of(query), to_array(std::vector(shown.begin(), shown.end())),
                             to_array(std::vector(clicks.begin(), clicks.end())), query.round);
   }
 
   void score(std::span<const float> inputs, std::int64_t docs, std::int64_t features,
              std::span<float> scores) const override {
-    const nb::gil_scoped_acquire acquire;
+    const Acquired acquired;
     const nb::object documents =
         to_array(std::vector(inputs.begin(), inputs.end()),
                  {static_cast<std::size_t>(docs), static_cast<std::size_t>(features)});
@@ -96,13 +97,13 @@ class PythonRanker : public ExternalRanker {
   }
 
   std::string save() const override {
-    const nb::gil_scoped_acquire acquire;
+    const Acquired acquired;
     const auto state = nb::cast<nb::bytes>(wrapper_->attr("save")());
     return {state.c_str(), state.size()};
   }
 
   void load(std::string_view state) override {
-    const nb::gil_scoped_acquire acquire;
+    const Acquired acquired;
     wrapper_->attr("load")(nb::bytes(state.data(), state.size()));
   }
 
@@ -122,7 +123,7 @@ void add_user(const std::string& name, const std::string& description, nb::objec
 void add_ranker(const std::string& name, const std::string& description, nb::object make) {
   register_ranker(name, description,
                   [make = shared(std::move(make))](const ExternalRankerRequest& request) {
-                    const nb::gil_scoped_acquire acquire;
+                    const Acquired acquired;
                     return std::make_unique<PythonRanker>(
                         (*make)(request.features, request.cutoff, request.seed, request.fold));
                   });
@@ -151,13 +152,13 @@ class BackgroundExperiment {
 
   /// Waits for some time or the end; whether it has ended.
   bool wait() {
-    const nb::gil_scoped_release release;
+    const Released released;
     std::unique_lock lock(mutex_);
     condition_.wait_for(lock, kBetweenReports, [this] { return ended_; });
     return ended_;
   }
   std::vector<std::string> take_events() {
-    const nb::gil_scoped_release release;
+    const Released released;
     const std::lock_guard lock(mutex_);
     return std::exchange(events_, {});
   }
@@ -169,7 +170,7 @@ class BackgroundExperiment {
 
  private:
   void join() {
-    const nb::gil_scoped_release release;
+    const Released released;
     if (thread_.joinable()) thread_.join();
   }
 
@@ -300,7 +301,7 @@ void add_experiments(nb::module_& module) {
   module.def("figures", [](const std::string& out, bool dark) {
     std::vector<ExperimentFigure> figures;
     {
-      const nb::gil_scoped_release release;
+      const Released released;
       figures = experiment_figures(out, dark);
     }
     std::vector<std::tuple<std::string, std::string, std::string>> shown;

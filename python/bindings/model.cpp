@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 
 #include "arrays.h"
+#include "gil.h"
 #include "parts.h"
 
 namespace olrank::python {
@@ -14,13 +15,13 @@ namespace olrank::python {
 void add_models(nb::module_& module) {
   nb::class_<Model>(module, "Model")
       .def_static("load",
-                  [](const std::string& file) {
-                    const nb::gil_scoped_release release;
-                    return Model::load(file);
+                  [](const std::string& file, bool trust_code) {
+                    const Released released;
+                    return Model::load(file, trust_code);
                   })
       .def_static("from_bytes",
-                  [](const nb::bytes& bytes) {
-                    return Model::from_bytes(std::string(bytes.c_str(), bytes.size()));
+                  [](const nb::bytes& bytes) {  // of a pickle, which could run code itself
+                    return Model::from_bytes(std::string(bytes.c_str(), bytes.size()), true);
                   })
       .def("features", &Model::features)
       .def("normalises_by_query", &Model::normalises_by_query)
@@ -28,7 +29,7 @@ void add_models(nb::module_& module) {
            [](const Model& self, const Floats& docs, const Values<std::int64_t>& offsets) {
              std::vector<double> scores;
              {
-               const nb::gil_scoped_release release;
+               const Released released;
                scores = self.score(span_of(docs), span_of(offsets));
              }
              return to_array(std::move(scores));
@@ -38,7 +39,7 @@ void add_models(nb::module_& module) {
   module.def("fit_model", [](const RankingData& train, const std::optional<RankingData>& validation,
                              std::map<std::string, std::string> settings, std::string normalise,
                              std::uint64_t seed, int threads) {
-    const nb::gil_scoped_release release;
+    const Released released;
     return fit_model(train, validation, {std::move(settings), std::move(normalise), seed, threads});
   });
 }

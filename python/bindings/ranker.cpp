@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "arrays.h"
+#include "gil.h"
 #include "parts.h"
 
 namespace olrank::python {
@@ -22,7 +23,7 @@ class SharedRanker {
 
   template <class Call>
   auto with(Call call) {
-    const nb::gil_scoped_release release;
+    const Released released;
     const std::lock_guard lock(mutex_);
     return call(ranker_);
   }
@@ -34,7 +35,7 @@ class SharedRanker {
 
 template <class Make>
 SharedRanker* made_by(Make make) {
-  const nb::gil_scoped_release release;
+  const Released released;
   return new SharedRanker(make());
 }
 
@@ -106,8 +107,8 @@ void add_rankers(nb::module_& module) {
           nb::rv_policy::take_ownership)
       .def_static(
           "load",
-          [](const std::string& file, int threads) {
-            return made_by([&] { return Ranker::load(file, threads); });
+          [](const std::string& file, int threads, bool trust_code) {
+            return made_by([&] { return Ranker::load(file, threads, trust_code); });
           },
           nb::rv_policy::take_ownership)
       .def_static(

@@ -57,9 +57,13 @@ class Model:
         return f"<olrank.Model of {self.features} features>"
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """A model file, or the folder of a finished trial or training that has one."""
-    return Model(_core.Model.load(os.fspath(path)))
+def load_model(path: str | os.PathLike[str], *, trust_code: bool = False) -> Model:
+    """A model file, or the folder of a finished trial or training that has one.
+
+    One with a TorchScript module holds code, which can read and write your files: it is refused unless `trust_code`
+    says that you trust where it comes from.
+    """
+    return Model(_core.Model.load(os.fspath(path), trust_code))
 
 
 def fit(

@@ -109,9 +109,12 @@ class Ranker:
         self._engine.save(os.fspath(path))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], threads: int = 1) -> Ranker:
-        """What save() wrote, or the folder of a finished trial of an experiment: the ranker as it ended."""
-        return cls._of(_core.Ranker.load(os.fspath(path), threads))
+    def load(cls, path: str | os.PathLike[str], threads: int = 1, *, trust_code: bool = False) -> Ranker:
+        """What save() wrote, or the folder of a finished trial of an experiment: the ranker as it ended.
+
+        Such a folder with a TorchScript module holds code: it is refused unless `trust_code`, as by load_model().
+        """
+        return cls._of(_core.Ranker.load(os.fspath(path), threads, trust_code))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Writes the scoring function alone, as the model file that `olrank rank`, `eval`, `export` and `serve` take."""

@@ -170,7 +170,7 @@ TEST(ModelMutants, AreRefusedOrGiveFiniteScores) {
     const bool refused = refuses([&] { evaluate_ranking(request, data, context); });
     std::vector<double> scores;
     refuses([&] {
-      const ModelScorer scorer(load_model(path));
+      const ModelScorer scorer(load_model(path, ModelCode::kRefuse));
       const Dataset inputs = fitted_to_model(data, scorer.model(), "data", context);
       std::string lists;
       write_ranked(scorer, ListFormat::kScores, inputs, context,

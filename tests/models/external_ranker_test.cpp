@@ -282,7 +282,8 @@ TEST(ExternalRankerTest, ItsModelFileIsRefused) {
   const RegisteredMine mine(make_perceptron);
   const TemporaryFolder folder;
   write_file_atomically(folder / "model.safetensors", model_bytes(make_mine()->model(), {}));
-  const std::string sentence = message_of<DataError>([&] { load_model(folder / "model.safetensors"); });
+  const std::string sentence =
+      message_of<DataError>([&] { load_model(folder / "model.safetensors", ModelCode::kRefuse); });
   EXPECT_NE(
       sentence.find("It is of an external ranker, which only the program that brings that ranker can use."),
       std::string::npos)

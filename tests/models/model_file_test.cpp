@@ -33,7 +33,7 @@ class ModelFileTest : public testing::Test {
   void expect_refusal(const ModelTensors& model, const std::string& part) {
     write(file_, model);
     try {
-      load_model(file_);
+      load_model(file_, ModelCode::kRefuse);
       ADD_FAILURE() << "accepted what should say: " << part;
     } catch (const DataError& error) {
       const std::string sentence = error.what();
@@ -58,7 +58,7 @@ TEST_F(ModelFileTest, EveryRankerReadsBack) {
       const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &none});
       const ModelTensors model = ranker->model();
       write(file_, model);
-      const LoadedModel loaded = load_model(file_);
+      const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
       std::vector<float> flat;
       for (const auto& tensor : model.tensors)
         flat.insert(flat.end(), tensor.values.begin(), tensor.values.end());
@@ -80,7 +80,7 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   const NetworkShape shape = network_shape(settings, 3);
   const ModelTensors good = network_tensors(settings, shape, first_theta(settings, shape));
   write(file_, good);
-  EXPECT_EQ(load_model(file_).shape, shape);
+  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).shape, shape);
 
   const auto with = [&](const std::string& key, const std::string& value) {
     ModelTensors model = good;
@@ -124,7 +124,7 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   ModelTensors good = additive_tensors(theta);
   good.architecture.emplace_back("normalisation", R"({"kind":"none","features":3,"kept":[0,2]})");
   write(file_, good);
-  const LoadedModel loaded = load_model(file_);
+  const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
   EXPECT_TRUE(loaded.is_linear());
   EXPECT_TRUE(loaded.is_additive());
   EXPECT_EQ(loaded.shape, linear_shape(8));
@@ -142,7 +142,7 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   EXPECT_EQ(tensors[1].values, (std::vector<float>{3, 4, 5, 6, 7, 8}));
 
   write(file_, additive_tensors(theta));
-  EXPECT_EQ(load_model(file_).normaliser.features, 2);
+  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.features, 2);
 
   ModelTensors linear = good;
   linear.architecture.front().second = "linear";
@@ -167,14 +167,14 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
 TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
   ModelTensors model = LinearModel(2).tensors(std::vector<float>{1, 2});
   write(file_, model);
-  EXPECT_EQ(load_model(file_).normaliser.kind, Normalisation::kNone);
-  EXPECT_EQ(load_model(file_).normaliser.features, 2);
-  EXPECT_TRUE(load_model(file_).feature_names.empty());
+  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.kind, Normalisation::kNone);
+  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.features, 2);
+  EXPECT_TRUE(load_model(file_, ModelCode::kRefuse).feature_names.empty());
 
   model.architecture.emplace_back("normalisation", R"({"kind":"query-minmax","features":3,"kept":[0,2]})");
   model.architecture.emplace_back("feature_names", R"(["bm25","constant","age"])");
   write(file_, model);
-  const LoadedModel loaded = load_model(file_);
+  const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
   EXPECT_EQ(loaded.normaliser.kind, Normalisation::kQueryMinmax);
   EXPECT_EQ(loaded.normaliser.kept, (std::vector<std::int64_t>{0, 2}));
   EXPECT_EQ(loaded.feature_names, (std::vector<std::string>{"bm25", "constant", "age"}));
@@ -194,7 +194,7 @@ TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
 
 TEST_F(ModelFileTest, RefusesAnotherShape) {
   write(file_, LinearModel(3).tensors(std::vector<float>{1, 2, 3}));
-  const LoadedModel model = load_model(file_);
+  const LoadedModel model = load_model(file_, ModelCode::kRefuse);
   require_shape(model, linear_shape(3), file_.string());
   try {
     require_shape(model, ntk_shape(5, 8, 2), "best.safetensors");

@@ -135,11 +135,66 @@ TEST(ModuleChecksTest, RefusesChangesInPlaceOfWhatGradientsNeed) {
                  {"cannot be differentiated", "in place"});
 }
 
-TEST(ModuleChecksTest, RefusesOtherScoresInASecondCall) {
+TEST(ModuleChecksTest, RefusesRandomNumbersByTheNameOfTheirOperator) {
   expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
                    return plain(module, docs) * (1.0 + 0.1 * torch::rand({1}, torch::kDouble));
                  }),
+                 {"draws random numbers (aten::rand)"});
+  // Also where scores do not show it.
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   return plain(module, docs) + 0.0 * torch::randperm(docs.size(0));
+                 }),
+                 {"draws random numbers (aten::randperm)"});
+}
+
+TEST(ModuleChecksTest, RefusesOtherScoresInASecondCall) {
+  const auto calls = std::make_shared<int>(0);
+  expect_refusal(bent([calls](Bent& module, const torch::Tensor& docs) {
+                   return plain(module, docs) * (1.0 + 0.1 * ++*calls);
+                 }),
                  {"other scores", "eval()"});
+}
+
+/// A module that doubles its scores from the hundredth call on.
+std::string counting() {
+  static const bool registered = register_module("counting", [](const ModuleRequest& request) {
+    auto module = std::make_shared<Bent>(request.features, [](Bent& self, const torch::Tensor& docs) {
+      torch::Tensor calls = self.named_buffers()["calls"];
+      calls.add_(1.0);
+      return plain(self, docs) * (calls.item<double>() < 100.0 ? 1.0 : 2.0);
+    });
+    module->register_buffer("calls", torch::zeros({1}));
+    return module;
+  });
+  EXPECT_TRUE(registered);
+  return "counting";
+}
+
+TEST(ModuleChecksTest, RefusesABufferThatChanges) {
+  expect_refusal(counting(), {"its buffer 'calls'", "module_state = \"reset\""});
+}
+
+TEST(ModuleChecksTest, ResetsABufferBeforeEachCall) {
+  const ModuleModel model(
+      {.module = counting(), .features = kTriedFeatures, .width = 4, .state = ModuleState::kReset});
+  const std::vector<float> theta = moved_parameters(model, 3);
+  const std::vector<float> docs = module_docs(5, kTriedFeatures, 4);
+  ExecutionContext context;
+  std::vector<float> first(5);
+  model.score(context, theta, {docs.data(), 5, kTriedFeatures}, first);
+  std::vector<float> later(5);
+  for (int call = 0; call < 150; ++call)
+    model.score(context, theta, {docs.data(), 5, kTriedFeatures}, later);
+  EXPECT_EQ(later, first);
+}
+
+TEST(ModuleChecksTest, RefusesChangesOfItsDocuments) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   const torch::Tensor scores = plain(module, docs.clone());
+                   docs.select(0, 0).zero_();
+                   return scores;
+                 }),
+                 {"changes its documents in place"});
 }
 
 TEST(ModuleChecksTest, RefusesAnotherNumberOfFeatures) {

@@ -106,7 +106,7 @@ class ModuleModelFileTest : public testing::Test {
 
   void expect_refusal(const std::string& bytes, const std::string& part) {
     try {
-      parse_model(bytes, "a.safetensors");
+      parse_model(bytes, "a.safetensors", ModelCode::kTrust);
       ADD_FAILURE() << "accepted what should say: " << part;
     } catch (const DataError& error) {
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
@@ -136,13 +136,14 @@ TEST_F(ModuleModelFileTest, EveryModuleReadsBackAndScores) {
     for (const int members : {1, 3}) {
       SCOPED_TRACE(fmt::format("{}, {} members", settings.module, members));
       const std::string bytes = file_of(settings, members, Normalisation::kQueryMinmax);
-      const LoadedModel loaded = parse_model(bytes, "a.safetensors");
+      const LoadedModel loaded = parse_model(bytes, "a.safetensors", ModelCode::kTrust);
       ASSERT_EQ(std::ssize(loaded.members), members);
       EXPECT_EQ(loaded.settings.module, settings.module);
       EXPECT_EQ(loaded.shape.inputs, kInputs);
       // Scores of rankers are rounded to float32 once.
       expect_near(scores_of(loaded, raw_), expected_scores(settings, loaded, raw_), 1e-7);
-      EXPECT_EQ(parse_model(safetensors_of(loaded), "a.safetensors").members, loaded.members);
+      EXPECT_EQ(parse_model(safetensors_of(loaded), "a.safetensors", ModelCode::kTrust).members,
+                loaded.members);
     }
   }
 }
@@ -151,8 +152,8 @@ TEST_F(ModuleModelFileTest, TorchScriptExportsScoreAlike) {
   for (const NetworkSettings& settings : all_settings()) {
     for (const int members : {1, 2}) {
       SCOPED_TRACE(fmt::format("{}, {} members", settings.module, members));
-      const LoadedModel loaded =
-          parse_model(file_of(settings, members, Normalisation::kQueryMinmax), "a.safetensors");
+      const LoadedModel loaded = parse_model(file_of(settings, members, Normalisation::kQueryMinmax),
+                                             "a.safetensors", ModelCode::kTrust);
       expect_near(script_scores(loaded, raw_), scores_of(loaded, raw_), 1e-12);
       // A state_dict's tensors have the names of the module's own parameters.
       EXPECT_FALSE(exported(loaded, ExportFormat::kPt, "model").empty());
@@ -160,12 +161,39 @@ TEST_F(ModuleModelFileTest, TorchScriptExportsScoreAlike) {
   }
 }
 
+TEST_F(ModuleModelFileTest, RefusesCodeUnlessItIsTrusted) {
+  const std::string bytes =
+      file_of(module_settings(script_, Parameterisation::kStandard), 1, Normalisation::kNone);
+  try {
+    parse_model(bytes, "a.safetensors", ModelCode::kRefuse);
+    ADD_FAILURE() << "ran code that was not trusted";
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(std::string(error.what()).find("a.safetensors holds code, that of the TorchScript module"),
+              0U)
+        << error.what();
+  }
+  EXPECT_NO_THROW(parse_model(bytes, "a.safetensors", ModelCode::kTrust));
+}
+
+TEST_F(ModuleModelFileTest, KeepsThatStateIsReset) {
+  write_script(script_, kInputs, std::string("  self.constant.shift.add_(1.0)\n") + kTanhScript);
+  NetworkSettings settings = module_settings(script_, Parameterisation::kStandard);
+  EXPECT_THROW(file_of(settings, 1, Normalisation::kNone), InvalidArgument);
+  settings.module_state = ModuleState::kReset;
+  const LoadedModel loaded =
+      parse_model(file_of(settings, 1, Normalisation::kNone), "a.safetensors", ModelCode::kTrust);
+  EXPECT_EQ(loaded.settings.module_state, ModuleState::kReset);
+  EXPECT_EQ(scores_of(loaded, raw_), scores_of(loaded, raw_));
+  EXPECT_THROW(torch_script_of(loaded), InvalidArgument);
+}
+
 TEST_F(ModuleModelFileTest, FilesNeedNoTorchScriptFileNextToThem) {
   const NetworkSettings settings = module_settings(script_.string(), Parameterisation::kStandard);
   const std::string bytes = file_of(settings, 1, Normalisation::kNone);
-  const std::vector<double> scores = scores_of(parse_model(bytes, "a.safetensors"), raw_);
+  const std::vector<double> scores =
+      scores_of(parse_model(bytes, "a.safetensors", ModelCode::kTrust), raw_);
   std::filesystem::remove(script_);
-  const LoadedModel loaded = parse_model(bytes, "a.safetensors");
+  const LoadedModel loaded = parse_model(bytes, "a.safetensors", ModelCode::kTrust);
   EXPECT_EQ(scores_of(loaded, raw_), scores);
   expect_near(script_scores(loaded, raw_), scores, 1e-12);
   // A ranker may start from it, too.
@@ -177,8 +205,9 @@ TEST_F(ModuleModelFileTest, FilesNeedNoTorchScriptFileNextToThem) {
 }
 
 TEST_F(ModuleModelFileTest, ReluAsAModuleIsExportedInEveryFormat) {
-  const LoadedModel loaded = parse_model(
-      file_of(module_settings("relu", Parameterisation::kNtk), 2, Normalisation::kNone), "a.safetensors");
+  const LoadedModel loaded =
+      parse_model(file_of(module_settings("relu", Parameterisation::kNtk), 2, Normalisation::kNone),
+                  "a.safetensors", ModelCode::kTrust);
   for (const auto format : {ExportFormat::kOnnx, ExportFormat::kJson, ExportFormat::kC})
     EXPECT_FALSE(exported(loaded, format, "model").empty());
   std::vector<double> expected(raw_.size() / kInputs);
@@ -195,7 +224,7 @@ TEST_F(ModuleModelFileTest, ReluAsAModuleIsExportedInEveryFormat) {
 TEST_F(ModuleModelFileTest, OtherFormatsAreRefused) {
   const LoadedModel loaded =
       parse_model(file_of(module_settings("layernorm", Parameterisation::kNtk), 1, Normalisation::kNone),
-                  "a.safetensors");
+                  "a.safetensors", ModelCode::kTrust);
   for (const auto format : {ExportFormat::kOnnx, ExportFormat::kJson, ExportFormat::kC}) {
     try {
       exported(loaded, format, "model");
@@ -210,7 +239,8 @@ TEST_F(ModuleModelFileTest, ModulesOfUsersLoadWhereTheyAreRegistered) {
   register_module("of-a-user",
                   [](const ModuleRequest& request) { return std::make_shared<ResidualRanker>(request); });
   const NetworkSettings settings = module_settings("of-a-user", Parameterisation::kStandard);
-  const LoadedModel loaded = parse_model(file_of(settings, 2, Normalisation::kNone), "a.safetensors");
+  const LoadedModel loaded =
+      parse_model(file_of(settings, 2, Normalisation::kNone), "a.safetensors", ModelCode::kTrust);
   expect_near(scores_of(loaded, raw_), expected_scores(settings, loaded, raw_), 1e-7);
   try {
     torch_script_of(loaded);

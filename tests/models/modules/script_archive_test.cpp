@@ -2,6 +2,7 @@
 #include "models/modules/script_archive.h"
 
 #include <caffe2/serialize/inline_container.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -75,6 +76,67 @@ TEST(ScriptArchiveTest, RefusesWhatUnpacksToFarMore) {
       },
       true);
   EXPECT_NE(archive_refusal(packed).find("would unpack to"), std::string::npos) << archive_refusal(packed);
+}
+
+/// What is said of a module whose forward has this code.
+std::string code_refusal(const std::string& code, ModuleState state = ModuleState::kRefuse) {
+  torch::jit::Module module("Scorer");
+  module.register_parameter("w", torch::ones({6}), false);
+  module.register_buffer("calls", torch::zeros({1}));
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.register_attribute("count", c10::IntType::get(), 0);
+  module.define("def forward(self, docs: Tensor) -> Tensor:\n" + code);
+  module.eval();
+  try {
+    check_script_code(module, state, "scorer.pt");
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+constexpr const char* kProduct = "  return torch.matmul(docs, self.w)\n";
+
+TEST(ScriptCodeTest, TakesPlainCode) {
+  EXPECT_EQ(code_refusal(kProduct), "");
+  EXPECT_EQ(code_refusal("  h = docs * 2.0\n  h.relu_()\n  return torch.matmul(h, self.w)\n"), "");
+}
+
+TEST(ScriptCodeTest, RefusesRandomOperatorsUnlessAConstantTurnsThemOff) {
+  const auto dropout = [](const char* training) {
+    return fmt::format("  return torch.matmul(torch.dropout(docs, 0.5, {}), self.w)\n", training);
+  };
+  EXPECT_EQ(code_refusal(dropout("False")), "");
+  EXPECT_EQ(code_refusal(dropout("self.training")), "");
+  EXPECT_EQ(
+      code_refusal(dropout("True")),
+      "module: 'scorer.pt' draws random numbers (aten::dropout): let forward compute the same from the "
+      "same documents.");
+}
+
+// Trying it would not show it.
+TEST(ScriptCodeTest, LooksIntoBranchesThatFewDocumentsTake) {
+  const std::string rare = "  if docs.size(0) > 1000:\n";
+  EXPECT_NE(code_refusal(rare + "    return torch.rand([docs.size(0)])\n" + kProduct).find("aten::rand"),
+            std::string::npos);
+  EXPECT_NE(code_refusal(rare + "    self.calls.add_(1.0)\n" + kProduct)
+                .find("changes 'calls' in forward (aten::add_)"),
+            std::string::npos);
+  EXPECT_NE(code_refusal("  h = docs.double()\n  h.relu_()\n  return torch.matmul(h, self.w.double())\n")
+                .find("changes its documents in place (aten::relu_)"),
+            std::string::npos);
+}
+
+TEST(ScriptCodeTest, RefusesAttributesThatChangeUnlessTheyAreReset) {
+  const std::string counts = std::string("  self.count = self.count + 1\n") + kProduct;
+  EXPECT_NE(code_refusal(counts).find("changes 'count' in forward (prim::SetAttr)"), std::string::npos);
+  EXPECT_EQ(code_refusal(counts, ModuleState::kReset), "");
+}
+
+TEST(ScriptCodeTest, RefusesFiles) {
+  const std::string code = "  return torch.matmul(docs, torch.from_file(\"/tmp/x\", True, 6, dtype=6))\n";
+  EXPECT_NE(code_refusal(code, ModuleState::kReset).find("reaches for files (aten::from_file)"),
+            std::string::npos);
 }
 
 TEST(ScriptArchiveTest, LeavesOtherDamageToLibTorch) {

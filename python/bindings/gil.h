@@ -1,0 +1,35 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace olrank::python {
+
+/// Lets other threads of Python run while this object exists. A thread that comes back when the interpreter
+/// ends sleeps from then on: Python would end it in the middle of C++ code, and with it the process.
+class Released {
+ public:
+  Released() : state_(PyEval_SaveThread()) {}
+  ~Released();
+  Released(const Released&) = delete;
+  Released& operator=(const Released&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// Holds the lock of Python on a thread of the engine, with the same care at the end.
+class Acquired {
+ public:
+  Acquired();
+  ~Acquired() { PyGILState_Release(state_); }
+  Acquired(const Acquired&) = delete;
+  Acquired& operator=(const Acquired&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+/// What runs when the interpreter begins to end: from then on no other thread comes back to it.
+void end_interpreter();
+
+}  // namespace olrank::python

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/data/data_loader.h"
 #include "core/data/dataset.h"
+#include "core/data/dataset_file.h"
 #include "core/data/doc_table.h"
 #include "core/data/letor_writer.h"
 #include "core/error.h"
@@ -108,6 +111,19 @@ std::string_view RankingData::name(std::int64_t query) const {
 }
 std::string RankingData::fingerprint() const {
   return data_->fingerprint().hex();
+}
+
+std::string RankingData::bytes() const {
+  std::string bytes;
+  write_dataset(*data_, {}, [&](std::string_view piece) { bytes += piece; });
+  return bytes;
+}
+
+RankingData RankingData::from_bytes(std::string_view bytes) {
+  MappedMemory memory = MappedMemory::anonymous(std::max<std::size_t>(bytes.size(), 1));
+  std::memcpy(memory.data(), bytes.data(), bytes.size());
+  ThreadPool pool(1);
+  return RankingData(std::make_shared<const Dataset>(read_dataset_memory(std::move(memory), "data", pool)));
 }
 
 void RankingData::write(const std::filesystem::path& file) const {

@@ -108,7 +108,10 @@ Model fit_model(const RankingData& train, const std::optional<RankingData>& vali
   const auto seed = static_cast<std::int64_t>(options.seed);
   LabelTraining training(configuration.train, fold.parts(), training_keys(kFold, seed), {}, threads);
   training.evaluate_first();
-  while (!training.finished()) training.advance();
+  while (!training.finished()) {
+    training.advance();
+    if (options.stopped && options.stopped()) throw Error("The training was stopped.");
+  }
   return Model::from_bytes(model_bytes(training.model().tensors(training.theta()),
                                        model_metadata(configuration, fold, training, kFold, seed)),
                            true);

@@ -98,7 +98,8 @@ std::vector<double> widths_of(const RoundDetail& detail) {
 }  // namespace
 
 struct ShownList::Query {
-  std::uint64_t owner = 0;  // the number of the ranker that made the list
+  std::uint64_t owner = 0;  // the number of the ranker that made the list; 0: the list comes from bytes
+  Fingerprint recipe;       // of that ranker
   std::uint32_t round = 0;
   std::string name;
   std::vector<float> inputs;  // [V × d], normalised
@@ -120,6 +121,60 @@ struct ShownList::Query {
   std::vector<std::int64_t> numbers;
   QueryIdentity identity;
 };
+
+std::string ShownList::bytes() const {
+  StateWriter state;
+  state.put("list.docs", docs);
+  state.put("list.scores", scores);
+  std::vector<std::int32_t> orders;
+  for (const CertainPair& pair : certain) orders.insert(orders.end(), {pair.first, pair.second});
+  state.put("list.certain", orders);
+  state.put("list.widths", widths);
+  if (query != nullptr) {
+    state.put("list.recipe", std::vector<std::uint64_t>{query->recipe.high, query->recipe.low});
+    state.put("list.round", query->round);
+    state.put("list.answered", std::uint8_t{query->answered});
+    state.put_text("list.query", query->name);
+    state.put("list.inputs", query->inputs);
+  }
+  return state.bytes();
+}
+
+ShownList ShownList::from_bytes(std::string bytes) {
+  StateReader reader(std::move(bytes), "list", "rank the query again");
+  ShownList list;
+  list.docs = reader.get<std::int32_t>("list.docs");
+  list.scores = reader.get<float>("list.scores");
+  const auto orders = reader.get<std::int32_t>("list.certain");
+  list.widths = reader.get<double>("list.widths");
+  const auto count = std::ssize(list.scores);
+  const auto is_doc = [&](std::int32_t doc) { return doc >= 0 && doc < count; };
+  if (!std::all_of(list.docs.begin(), list.docs.end(), is_doc) || orders.size() % 2 != 0 ||
+      !std::all_of(orders.begin(), orders.end(), is_doc) ||
+      (!list.widths.empty() && std::ssize(list.widths) != count * count)) {
+    reader.fail("It names documents that it does not have.");
+  }
+  for (std::size_t place = 0; place < orders.size(); place += 2)
+    list.certain.push_back({orders[place], orders[place + 1]});
+  list.query = std::make_shared<Query>();
+  Query& query = *list.query;
+  const auto recipe = reader.get<std::uint64_t>("list.recipe");
+  if (recipe.size() != 2) reader.fail("Its ranker is unknown.");
+  query.recipe = {recipe[0], recipe[1]};
+  query.round = reader.get_one<std::uint32_t>("list.round");
+  query.answered = reader.get_one<std::uint8_t>("list.answered") != 0;
+  query.name = reader.get_text("list.query");
+  query.inputs = reader.get<float>("list.inputs");
+  query.docs = count;
+  if (count == 0 || query.inputs.empty() || std::ssize(query.inputs) % count != 0 ||
+      !std::all_of(query.inputs.begin(), query.inputs.end(),
+                   [](float value) { return std::isfinite(value); })) {
+    reader.fail("Its documents are damaged.");
+  }
+  reader.require_end();
+  query.give_names({query.inputs.data(), count, std::ssize(query.inputs) / count});
+  return list;
+}
 
 struct Ranker::State {
   /// All but the ranker itself and its rounds.
@@ -156,6 +211,9 @@ struct Ranker::State {
 
   void take(std::unique_ptr<OnlineRanker> made) {
     ranker = std::move(made);
+    StateWriter written;
+    put_recipe(written);
+    recipe = written.fingerprint();
     learns_from_latest_list_only = ranker->freeze() == nullptr;
   }
 
@@ -189,7 +247,8 @@ struct Ranker::State {
     return {inputs.data(), std::ssize(inputs) / normaliser.inputs(), normaliser.inputs()};
   }
 
-  void put(StateWriter& state) const {
+  /// All that decides how the ranker goes on but what it has learned.
+  void put_recipe(StateWriter& state) const {
     state.put_text("library.settings", print_settings(RankerSettings::schema(), &settings));
     state.put_text("library.normalise", normaliser_text(normaliser));
     state.put("library.cutoff", cutoff);
@@ -198,6 +257,9 @@ struct Ranker::State {
     state.put("library.user", keys.click_model);
     if (settings.network.module_file)
       state.put_text("library.module", fingerprint_of(*settings.network.module_file).hex());
+  }
+  void put(StateWriter& state) const {
+    put_recipe(state);
     state.put("library.round", round);
     ranker->save(state);
   }
@@ -253,6 +315,7 @@ struct Ranker::State {
   ExecutionContext execution;
   StageClock clock;
   std::unique_ptr<OnlineRanker> ranker;
+  Fingerprint recipe;
   bool learns_from_latest_list_only = false;
   std::uint32_t round = 0;
 };
@@ -272,6 +335,7 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
   }
   auto asked = std::make_shared<ShownList::Query>();
   asked->owner = state_->number;
+  asked->recipe = state_->recipe;
   asked->name = query;
   asked->inputs = state_->inputs_of(docs);
   asked->round = ++state_->round;
@@ -302,7 +366,10 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
 }
 
 std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> clicks) {
-  if (list.query == nullptr || list.query->owner != state_->number)
+  const auto continues = [&](const ShownList::Query& query) {
+    return query.owner == 0 && query.recipe == state_->recipe && query.round <= state_->round;
+  };
+  if (list.query == nullptr || (list.query->owner != state_->number && !continues(*list.query)))
     throw InvalidArgument("This list is not from this ranker: give it to the ranker whose rank() made it.");
   ShownList::Query& query = *list.query;
   if (query.answered) throw InvalidArgument(fmt::format("List {} was answered already.", query.round));

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text/nearest.h"
+#include "core/text/utf8.h"
 
 namespace olrank {
 namespace {
@@ -44,24 +45,6 @@ void append_utf8(std::string& text, unsigned code) {
     text += static_cast<char>(0x80 | (code >> 6 & 0x3F));
     text += static_cast<char>(0x80 | (code & 0x3F));
   }
-}
-
-/// The bytes of the UTF-8 character at the beginning of a text that is not empty; 0 if there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (std::size_t at = 1; at < length; ++at) {
-    if ((byte(at) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and what is beyond U+10FFFF.
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) > 0x9F) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) > 0x8F) return 0;
-  return length;
 }
 
 }  // namespace

@@ -7,32 +7,17 @@
 #include <vector>
 
 #include "core/text/csv.h"
+#include "core/text/utf8.h"
 
 namespace olrank {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Bytes of the UTF-8 character at the start of the text; 0 if it is invalid.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and code points beyond Unicode.
-  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F)) return 0;
-  if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
-  return length;
-}
-
 std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> found;
   while (!text.empty()) {
-    const std::size_t length = character_length(text);
+    const std::size_t length = utf8_length(text);
     const bool control = length == 1 && static_cast<unsigned char>(text[0]) < 0x20;
     found.push_back(length == 0 || control ? kReplacement : text.substr(0, length));
     text.remove_prefix(length == 0 ? 1 : length);

@@ -88,16 +88,16 @@ class Layout {
 /// Writes sections one after the other, zeros between them.
 class SectionWriter {
  public:
-  explicit SectionWriter(AtomicFile& file) : file_(file) {}
+  explicit SectionWriter(const std::function<void(std::string_view)>& sink) : sink_(sink) {}
   void write(std::uint64_t at, const void* bytes, std::size_t size) {
     static constexpr char kZeros[kAlignment] = {};
-    file_.write({kZeros, static_cast<std::size_t>(at - at_)});
-    file_.write({static_cast<const char*>(bytes), size});
+    sink_({kZeros, static_cast<std::size_t>(at - at_)});
+    sink_({static_cast<const char*>(bytes), size});
     at_ = at + size;
   }
 
  private:
-  AtomicFile& file_;
+  const std::function<void(std::string_view)>& sink_;
   std::uint64_t at_ = 0;
 };
 
@@ -158,8 +158,8 @@ std::span<const T> section(const MappedMemory& memory, std::uint64_t at, std::ui
 
 }  // namespace
 
-void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
-                        const std::filesystem::path& path) {
+void write_dataset(const Dataset& data, const DatasetFileNotes& notes,
+                   const std::function<void(std::string_view)>& sink) {
   const Dataset::Contents& contents = data.contents();
   std::string qid_text;
   std::vector<std::uint64_t> qid_ends;
@@ -187,8 +187,7 @@ void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
   header.file_bytes = layout.end();
   header.checksum = checksum_of(header);
 
-  AtomicFile file(path);
-  SectionWriter writer(file);
+  SectionWriter writer(sink);
   writer.write(0, &header, sizeof header);
   writer.write(layout.values, contents.values.data(), contents.values.size_bytes());
   writer.write(layout.offsets, contents.offsets.data(), contents.offsets.size_bytes());
@@ -198,6 +197,12 @@ void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
   writer.write(layout.qid_text, qid_text.data(), qid_text.size());
   writer.write(layout.name_text, contents.doc_names.text.data(),
                static_cast<std::size_t>(header.name_bytes));
+}
+
+void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
+                        const std::filesystem::path& path) {
+  AtomicFile file(path);
+  write_dataset(data, notes, [&](std::string_view bytes) { file.write(bytes); });
   file.commit();
 }
 

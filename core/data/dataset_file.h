@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -21,6 +22,8 @@ struct DatasetFileNotes {
 
 /// The binary form of a part: a header of 256 bytes, then the matrix and the rest, each on a 64-byte
 /// boundary, as they are in memory (little-endian), so that reading maps the file and checks it.
+void write_dataset(const Dataset& data, const DatasetFileNotes& notes,
+                   const std::function<void(std::string_view)>& sink);
 void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
                         const std::filesystem::path& path);
 

@@ -1,8 +1,13 @@
 #include "core/data/letor_writer.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <string>
+
+#include "core/error.h"
 
 namespace olrank {
 namespace {
@@ -13,10 +18,34 @@ void append(std::string& text, Number number) {
   text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
+/// Another name would read back as something else, such as a further document.
+bool is_one_word(std::string_view name) {
+  return std::none_of(name.begin(), name.end(),
+                      [](unsigned char c) { return c <= ' ' || c == 0x7F || c == '#'; });
+}
+
+void require_names_of_one_word(const Dataset& data) {
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    if (!data.qid(query).empty() && is_one_word(data.qid(query))) continue;
+    throw InvalidArgument(
+        fmt::format("Query {} has a name that LETOR text cannot hold: choose one without spaces, control "
+                    "characters and '#'.",
+                    query + 1));
+  }
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+    if (is_one_word(data.doc_name(doc))) continue;
+    throw InvalidArgument(
+        fmt::format("Document {} has a name that LETOR text cannot hold: choose one without spaces, "
+                    "control characters and '#'.",
+                    doc + 1));
+  }
+}
+
 }  // namespace
 
 void write_letor(const Dataset& data, const LetorFormat& format,
                  const std::function<void(std::string_view)>& sink) {
+  require_names_of_one_word(data);
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::string text;
   // The first line that has to name the last feature, so that it is not lost with its zeros.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -30,6 +32,7 @@ struct ThreadPool::State {
   std::exception_ptr failure;
 
   std::vector<std::thread> workers;
+  pid_t process = getpid();  // whose threads these are
 
   void end_workers() {
     {
@@ -73,7 +76,13 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique
 }
 
 ThreadPool::~ThreadPool() {
-  state_->end_workers();
+  if (state_->process == getpid()) {
+    state_->end_workers();
+  } else {
+    // A forked child has none of these threads: waiting for them, also in the destructors of what they wait
+    // at, would never end.
+    static_cast<void>(state_.release());
+  }
 }
 
 void ThreadPool::work(int worker) {
@@ -105,6 +114,9 @@ void ThreadPool::run(std::int64_t tasks, FunctionRef<void(std::int64_t, int)> ta
     }
     if (failure) std::rethrow_exception(failure);
     return;
+  }
+  if (state_->process != getpid()) {
+    throw Error("Threads do not come along into a forked process: make the object that has them there.");
   }
   {
     const std::lock_guard lock(state_->mutex);

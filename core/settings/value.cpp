@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/text/utf8.h"
 
 namespace olrank {
 namespace {
@@ -190,7 +191,21 @@ SettingValue parse_setting(SettingKind kind, std::string_view text) {
   refuse(kind, text);
 }
 
+namespace {
+
+/// Files of settings are UTF-8, and the system takes a NUL for the end of a path.
+void require_text(const std::string& text) {
+  if (!is_utf8(text)) throw InvalidArgument("must be text in UTF-8");
+  if (text.find('\0') != std::string::npos) throw InvalidArgument("must be text without NUL characters");
+}
+
+}  // namespace
+
 SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) require_text(*text);
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    for (const std::string& text : *texts) require_text(text);
+  }
   const SettingKind given = kind_of(value);
   if (given == kind) {
     if (kind == SettingKind::kReal && !std::isfinite(std::get<double>(value))) refuse(kind, to_toml(value));

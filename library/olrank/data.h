@@ -40,8 +40,12 @@ class RankingData {
   /// 32 hexadecimal digits that stand for all of the content.
   std::string fingerprint() const;
 
-  /// As LETOR text that reads back to the same data.
+  /// As LETOR text that reads back to the same data. Throws InvalidArgument for names that such text cannot
+  /// hold.
   void write(const std::filesystem::path& file) const;
+  /// The whole data in binary, and back. Throws DataError for bytes that are something else.
+  std::string bytes() const;
+  static RankingData from_bytes(std::string_view bytes);
 
   explicit RankingData(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
   const Dataset& dataset() const { return *data_; }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +51,8 @@ struct FitOptions {
   std::string normalise = "query-minmax";
   std::uint64_t seed = 1;
   int threads = 0;  // 0: all cores; changes no bit
+  /// Asked after every epoch: true ends the training, and fit_model() throws Error.
+  std::function<bool()> stopped = {};
 };
 
 /// Fits a model to grades, as `olrank train` does with the same settings, data and seed. A validation part

@@ -42,6 +42,11 @@ struct ShownList {
   std::vector<CertainPair> certain;  // among the shown documents
   std::vector<double> widths;        // w_ij of every two documents [V × V], where they were asked for
 
+  /// The whole list, and back. What comes back may be answered to any ranker that continues the one that
+  /// made the list: itself, or one that was loaded from its state after that round.
+  std::string bytes() const;
+  static ShownList from_bytes(std::string bytes);
+
   struct Query;
   std::shared_ptr<Query> query;
 };

@@ -84,6 +84,15 @@ void add_data(nb::module_& module) {
       .def("name",
            [](const RankingData& self, std::int64_t query) { return std::string(self.name(query)); })
       .def("fingerprint", &RankingData::fingerprint)
+      .def("bytes",
+           [](const RankingData& self) {
+             const std::string bytes = self.bytes();
+             return nb::bytes(bytes.data(), bytes.size());
+           })
+      .def_static("from_bytes",
+                  [](const nb::bytes& bytes) {
+                    return RankingData::from_bytes({bytes.c_str(), bytes.size()});
+                  })
       .def("write", [](const RankingData& self, const std::string& file) {
         const Released released;
         self.write(file);

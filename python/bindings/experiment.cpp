@@ -6,15 +6,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <tuple>
 
 #include "arrays.h"
+#include "background.h"
 #include "gil.h"
 #include "olrank/error.h"
 #include "olrank/external_ranker.h"
@@ -23,8 +21,6 @@
 
 namespace olrank::python {
 namespace {
-
-constexpr auto kBetweenReports = std::chrono::milliseconds(100);
 
 /// An object of Python's that any thread may let go of.
 std::shared_ptr<nb::object> shared(nb::object object) {
@@ -129,58 +125,21 @@ void add_ranker(const std::string& name, const std::string& description, nb::obj
                   });
 }
 
-/// An experiment on a thread of its own, and its events until somebody takes them.
-class BackgroundExperiment {
+/// The events of an experiment until somebody takes them.
+class Events {
  public:
-  explicit BackgroundExperiment(ExperimentOptions options) {
-    options.on_event = [this](std::string_view event) {
-      const std::lock_guard lock(mutex_);
-      events_.emplace_back(event);
-    };
-    thread_ = std::thread([this, options = std::move(options)] {
-      try {
-        played_ = play_experiment(options);
-      } catch (...) {
-        failure_ = std::current_exception();
-      }
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-      condition_.notify_all();
-    });
+  void add(std::string_view event) {
+    const std::lock_guard lock(mutex_);
+    events_.emplace_back(event);
   }
-  ~BackgroundExperiment() { join(); }
-
-  /// Waits for some time or the end; whether it has ended.
-  bool wait() {
-    const Released released;
-    std::unique_lock lock(mutex_);
-    condition_.wait_for(lock, kBetweenReports, [this] { return ended_; });
-    return ended_;
-  }
-  std::vector<std::string> take_events() {
-    const Released released;
+  std::vector<std::string> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(events_, {});
   }
-  PlayedExperiment result() {
-    join();
-    if (failure_) std::rethrow_exception(failure_);
-    return std::move(played_);
-  }
 
  private:
-  void join() {
-    const Released released;
-    if (thread_.joinable()) thread_.join();
-  }
-
   std::mutex mutex_;
-  std::condition_variable condition_;
   std::vector<std::string> events_;
-  bool ended_ = false;
-  PlayedExperiment played_;
-  std::exception_ptr failure_;
-  std::thread thread_;
 };
 
 using Handler = void (*)(int);
@@ -217,13 +176,15 @@ class InterruptRelay {
 
 std::tuple<std::string, std::vector<std::string>, int> play(ExperimentOptions options,
                                                             const nb::object& tell) {
-  BackgroundExperiment experiment(std::move(options));
+  Events events;
+  options.on_event = [&events](std::string_view event) { events.add(event); };
+  Background<PlayedExperiment> experiment([&options] { return play_experiment(options); });
   InterruptRelay interrupts;
   std::exception_ptr failure;  // of tell(): the experiment stops with checkpoints
   for (bool ended = false; !ended;) {
     ended = experiment.wait();
     try {
-      for (const std::string& event : experiment.take_events()) {
+      for (const std::string& event : events.take()) {
         if (!failure) tell(event);
       }
     } catch (const nb::python_error& error) {

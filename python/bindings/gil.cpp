@@ -5,6 +5,9 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace olrank::python {
 namespace {
@@ -12,6 +15,12 @@ namespace {
 std::atomic<bool> ending{false};
 std::atomic<int> entering{0};  // threads between their look at `ending` and the lock of Python
 thread_local bool ends_interpreter = false;
+
+/// With the lock of Python held.
+std::vector<std::function<void()>>& left_work() {
+  static std::vector<std::function<void()>> work;
+  return work;
+}
 
 /// Calls take(), which waits for the lock of Python, unless the interpreter has begun to end.
 template <class Take>
@@ -39,11 +48,20 @@ Released::~Released() {
 
 Acquired::Acquired() : state_(enter([] { return PyGILState_Ensure(); })) {}
 
+void wait_at_end(std::function<void()> wait) {
+  left_work().push_back(std::move(wait));
+}
+
 void end_interpreter() {
   ends_interpreter = true;
+  // Threads that stay behind keep their objects, which is no leak.
+  PyThreadState* const first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+  if (PyThreadState_Next(first) != nullptr) nanobind::set_leak_warnings(false);
+  PyThreadState* const state = PyEval_SaveThread();
+  for (const std::function<void()>& wait : left_work()) wait();
+  left_work().clear();
   ending = true;
   // Those that have looked already get the lock before Python takes it away for good.
-  PyThreadState* const state = PyEval_SaveThread();
   while (entering > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   PyEval_RestoreThread(state);
 }

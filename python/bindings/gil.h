@@ -2,6 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <functional>
+
 namespace olrank::python {
 
 /// Lets other threads of Python run while this object exists. A thread that comes back when the interpreter
@@ -29,7 +31,10 @@ class Acquired {
   PyGILState_STATE state_;
 };
 
-/// What runs when the interpreter begins to end: from then on no other thread comes back to it.
+/// What runs when the interpreter begins to end: waits for work that was left, and from then on no other
+/// thread comes back to it.
 void end_interpreter();
+/// Adds what end_interpreter() waits for.
+void wait_at_end(std::function<void()> wait);
 
 }  // namespace olrank::python

@@ -6,7 +6,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <atomic>
+#include <memory>
+
 #include "arrays.h"
+#include "background.h"
 #include "gil.h"
 #include "parts.h"
 
@@ -39,8 +43,18 @@ void add_models(nb::module_& module) {
   module.def("fit_model", [](const RankingData& train, const std::optional<RankingData>& validation,
                              std::map<std::string, std::string> settings, std::string normalise,
                              std::uint64_t seed, int threads) {
-    const Released released;
-    return fit_model(train, validation, {std::move(settings), std::move(normalise), seed, threads});
+    const auto stopped = std::make_shared<std::atomic<bool>>(false);
+    FitOptions options = {std::move(settings), std::move(normalise), seed, threads,
+                          [stopped] { return stopped->load(); }};
+    Background<Model> training(
+        [train, validation, options] { return fit_model(train, validation, options); });
+    while (!training.wait()) {
+      if (PyErr_CheckSignals() == 0) continue;
+      *stopped = true;
+      training.leave();
+      throw nb::python_error();
+    }
+    return training.result();
   });
 }
 

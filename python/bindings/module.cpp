@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "gil.h"
 #include "olrank/error.h"
 #include "olrank/ranker.h"
 #include "olrank/settings.h"
@@ -46,5 +47,6 @@ NB_MODULE(_core, module) {
   olrank::python::add_models(module);
   olrank::python::add_experiments(module);
   module.def("settings_json", &olrank::settings_json, "Every setting as JSON.");
+  module.def("end_interpreter", &olrank::python::end_interpreter);
   module.def("version", &olrank::library_version, "The version of the engine.");
 }

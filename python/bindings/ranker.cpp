@@ -63,6 +63,15 @@ void add_shown_list(nb::module_& module) {
       .def(
           "__len__", [](const ShownList& list) { return list.docs.size(); }, "Documents shown.")
       .def("__repr__", &text_of)
+      .def("__getstate__",
+           [](const ShownList& list) {
+             const std::string bytes = list.bytes();
+             return nb::bytes(bytes.data(), bytes.size());
+           })
+      .def("__setstate__",
+           [](ShownList& list, const nb::bytes& state) {
+             new (&list) ShownList(ShownList::from_bytes({state.c_str(), state.size()}));
+           })
       .def_prop_ro(
           "docs",
           [](nb::handle self) {

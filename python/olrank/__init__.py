@@ -7,11 +7,17 @@
 docs/PYTHON.md has a page of examples.
 """
 
+import atexit
+
 from olrank import _libraries
 
 _libraries.load()
 
 from olrank import _core  # noqa: E402
+
+# Threads that are still in the engine then stay there, instead of ending the process with an abort.
+atexit.register(_core.end_interpreter)
+
 from olrank.client import Client, ServiceError  # noqa: E402
 from olrank.data import Dataset, Query, load_letor, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402

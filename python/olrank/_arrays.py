@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,16 @@ class _Tensor(Protocol):
 
 ArrayLike = npt.ArrayLike | _Tensor
 Floats = npt.NDArray[np.float32]
+
+
+def as_path(path: str | os.PathLike[str]) -> str:
+    """A path as text. The engine, as the system, would take what follows a NUL for the end."""
+    text = os.fspath(path)
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    if "\0" in text:
+        raise InvalidArgument(f"The path {text!r} has a NUL character: choose another one.")
+    return text
 
 
 def as_array(values: Any, name: str) -> npt.NDArray[Any]:

@@ -8,8 +8,10 @@ class RankerSettings(TypedDict, total=False):
     """The settings of a [[ranker]]."""
 
     start_from: str
+    trust_code: bool
     network: Literal["linear", "mlp", "module"]
     module: str
+    module_state: Literal["refuse", "reset"]
     activation: Literal["relu", "gelu", "silu", "tanh"]
     width: int
     depth: int
@@ -77,6 +79,7 @@ class TrainSettings(TypedDict, total=False):
     pair_mean: bool
     network: Literal["linear", "mlp", "module"]
     module: str
+    module_state: Literal["refuse", "reset"]
     activation: Literal["relu", "gelu", "silu", "tanh"]
     width: int
     depth: int

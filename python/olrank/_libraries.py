@@ -4,6 +4,7 @@ Without a torch, the LibTorch of the build serves, which stays in the checkout.
 """
 
 import ctypes
+import importlib
 import importlib.util
 import os
 import re
@@ -30,8 +31,21 @@ def _version_of(folder: str) -> str:
     return found[1] if found else "of an unknown version"
 
 
+def _refuse_other_interpreters() -> None:
+    """The engine's types belong to one interpreter: making them in another would break those of the first."""
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        if interpreters.get_current() != interpreters.get_main():
+            raise Error("olrank works in the main interpreter of a process alone: import it there, or start another process.")
+        return
+
+
 def load() -> None:
-    """Loads LibTorch once for the whole process. Raises Error for a torch of another version."""
+    """Loads LibTorch once for the whole process. Raises Error for a torch of another version, and in a sub-interpreter."""
+    _refuse_other_interpreters()
     folder = _torch_folder()
     version = _version_of(folder)
     if version.split(".")[:2] != _build.TORCH.split(".")[:2]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_array, as_features, as_grades, as_offsets
+from olrank._arrays import ArrayLike, as_array, as_features, as_grades, as_offsets, as_path
 from olrank.errors import InvalidArgument
 
 
@@ -96,7 +97,19 @@ class Dataset:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes LETOR text that reads back to the same data, for `data.train` and so on of a configuration."""
-        self._engine.write(os.fspath(path))
+        self._engine.write(as_path(path))
+
+    def __getstate__(self) -> bytes | tuple[Any, ...]:
+        if all(re.fullmatch(r"[^\x00-\x20\x7f#]+", name) for name in self.qids):
+            return self._engine.bytes()
+        return self.X, self.y, self.offsets, self.qids  # names that no file has, of arrays of yours
+
+    def __setstate__(self, state: bytes | tuple[Any, ...]) -> None:
+        if isinstance(state, bytes):
+            self._engine = _core.RankingData.from_bytes(state)
+        else:
+            table, grades, offsets, names = state
+            self._engine = _core.RankingData.of(table, grades, offsets, names, state)
 
     def __len__(self) -> int:
         return self._engine.queries()
@@ -107,7 +120,7 @@ class Dataset:
 
 def load_letor(path: str | os.PathLike[str], part: str = "train", fold: int = 1, threads: int = 0) -> Dataset:
     """A file of LETOR text, plain, .gz or .zst. Of a folder with Fold1 and so on, the part and fold."""
-    return Dataset(_core.RankingData.load(os.fspath(path), part, fold, threads))
+    return Dataset(_core.RankingData.load(as_path(path), part, fold, threads))
 
 
 def synthetic(name: str = "mslr-like", part: str = "train", threads: int = 0, **keys: float) -> Dataset:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from olrank import _core, _toml
+from olrank._arrays import as_path
 from olrank._external import OnlineRanker, User, registered
 from olrank.errors import Error, InvalidArgument
 from olrank.progress import Progress
@@ -119,7 +120,7 @@ class Results:
 
     def figures(self, dark: bool = False) -> dict[str, Figure]:
         """The figures of the report by name."""
-        return {name: Figure(name, caption, svg) for name, caption, svg in _core.figures(os.fspath(self.out), dark)}
+        return {name: Figure(name, caption, svg) for name, caption, svg in _core.figures(as_path(self.out), dark)}
 
     def plot(self, name: str | None = None, dark: bool = False) -> Figure:
         """A figure of the report, which a notebook shows; without a name the first one: the learning curves."""
@@ -193,7 +194,7 @@ def run(
     with registered(users, rankers):
         try:
             folder, failures, signal = _core.play(
-                text, origin, "" if out is None else os.fspath(out), earlier, "olrank.run(…)", lambda event: _take(event, bar)
+                text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", lambda event: _take(event, bar)
             )
         except InvalidArgument as error:
             raise InvalidArgument(_in_words_of_python(str(error))) from None
@@ -214,7 +215,7 @@ def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[st
     if isinstance(config, Mapping):
         return _toml.write(config), "configuration", dict(config)
     text = _toml.read(config)
-    return text, os.fspath(config), _toml.parse(text, os.fspath(config))
+    return text, as_path(config), _toml.parse(text, as_path(config))
 
 
 def _with_own(table: dict[str, Any], users: Mapping[str, User], rankers: Mapping[str, Any]) -> dict[str, Any]:

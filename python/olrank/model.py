@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_features, as_offsets
+from olrank._arrays import ArrayLike, as_features, as_offsets, as_path
 from olrank.data import Dataset
 from olrank.errors import InvalidArgument
 from olrank.settings import as_texts
@@ -45,7 +45,7 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file that `olrank rank`, `eval`, `export` and `serve` take."""
-        self._engine.save(os.fspath(path))
+        self._engine.save(as_path(path))
 
     def __getstate__(self) -> bytes:
         return self._engine.bytes()
@@ -63,7 +63,7 @@ def load_model(path: str | os.PathLike[str], *, trust_code: bool = False) -> Mod
     One with a TorchScript module holds code, which can read and write your files: it is refused unless `trust_code`
     says that you trust where it comes from.
     """
-    return Model(_core.Model.load(os.fspath(path), trust_code))
+    return Model(_core.Model.load(as_path(path), trust_code))
 
 
 def fit(

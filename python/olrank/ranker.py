@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_clicks, as_features
+from olrank._arrays import ArrayLike, as_clicks, as_features, as_path
 from olrank.errors import InvalidArgument
 from olrank.settings import as_texts
 
@@ -106,7 +106,7 @@ class Ranker:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state. A loaded ranker goes on to the same bits."""
-        self._engine.save(os.fspath(path))
+        self._engine.save(as_path(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], threads: int = 1, *, trust_code: bool = False) -> Ranker:
@@ -114,11 +114,11 @@ class Ranker:
 
         Such a folder with a TorchScript module holds code: it is refused unless `trust_code`, as by load_model().
         """
-        return cls._of(_core.Ranker.load(os.fspath(path), threads, trust_code))
+        return cls._of(_core.Ranker.load(as_path(path), threads, trust_code))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Writes the scoring function alone, as the model file that `olrank rank`, `eval`, `export` and `serve` take."""
-        self._engine.save_model(os.fspath(path))
+        self._engine.save_model(as_path(path))
 
     @property
     def kind(self) -> str:

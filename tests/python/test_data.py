@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 import subprocess
 
 import numpy as np
@@ -124,3 +125,11 @@ def test_refuses_broken_files_with_their_place(tmp_path):
         olrank.evaluate([1], [1.0, 2.0], [1])
     with pytest.raises(olrank.NumericError):
         olrank.evaluate([1, 0], [float("nan"), 1.0], [1, 1])
+
+
+def test_data_may_be_pickled():
+    data = olrank.synthetic("small", queries=5)
+    again = pickle.loads(pickle.dumps(data))
+    assert again.fingerprint == data.fingerprint and again.qids == data.qids and np.array_equal(again.X, data.X)
+    own = olrank.Dataset.from_arrays([[1.0], [2.0]], [0, 1], qid=["a b", "c"])
+    assert pickle.loads(pickle.dumps(own)).qids == ["a b", "c"]

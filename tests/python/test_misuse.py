@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -138,3 +139,107 @@ def test_another_torch_is_refused(tmp_path):
     )
     assert done.returncode == 1
     assert "olrank was built for torch 2.11.0, and torch 2.4.1 is installed: pip install torch==2.11.0" in done.stderr
+
+
+def ended(code, seconds=60):
+    """What a process of its own prints, and how it ends."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=seconds)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_forked_child_may_drop_what_has_threads():
+    code = """
+        import os, sys
+        import numpy as np, olrank
+        ranker = olrank.Ranker("pairrank", features=6, threads=3)
+        shown = ranker.rank(np.random.default_rng(1).random((12, 6)))
+        child = os.fork()
+        if child == 0:
+            ranker = olrank.Ranker("pairrank", features=6)
+            ranker.rank(np.random.default_rng(1).random((12, 6)))
+            del ranker
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        ranker.learn(shown, [1] + [0] * 9)
+        print(os.waitstatus_to_exitcode(status))
+    """
+    assert ended(code)[:2] == (0, "0\n")
+
+
+def test_threads_in_the_engine_do_not_hold_up_the_end():
+    code = """
+        import threading, time
+        import numpy as np, olrank
+        X = np.random.default_rng(1).random((200, 50))
+        def work():
+            ranker = olrank.Ranker("pairrank", features=50)
+            while True:
+                ranker.learn(ranker.rank(X), [1] + [0] * 9)
+        for _ in range(4):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.3)
+    """
+    for _ in range(3):
+        assert ended(code) == (0, "", "")
+
+
+def test_fit_ends_within_a_second_of_ctrl_c():
+    code = """
+        import os, signal, threading, time
+        import olrank
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        data = olrank.synthetic("mslr-like", queries=300)
+        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        try:
+            olrank.fit(data, loss="lambdarank", network="mlp", width=64, epochs=10000, threads=1)
+        except KeyboardInterrupt:
+            print(time.monotonic() - began < 2.0)
+    """
+    assert ended(code)[:2] == (0, "True\n")
+
+
+def test_names_that_letor_text_cannot_hold_are_refused(tmp_path):
+    for name in ("a b", "a#b", "1\n2 qid:9 1:1", "", "tab\t", "\x7f"):
+        data = olrank.Dataset.from_arrays([[1.0], [2.0]], [0, 1], qid=[name, "right"])
+        with pytest.raises(ValueError, match="Query 1 has a name that LETOR text cannot hold"):
+            data.save(tmp_path / "data.txt")
+        assert not (tmp_path / "data.txt").exists()
+
+
+def test_a_path_with_nul_is_refused(queries, tmp_path):
+    ranker = olrank.Ranker("pairrank", features=6)
+    (tmp_path / "state").write_text("precious")
+    path = f"{tmp_path}/state\0.other"
+    for call in (ranker.save, ranker.save_model, olrank.Ranker.load, olrank.load_model, olrank.load_letor, olrank.synthetic("small", queries=2).save,
+                 lambda name: olrank.run({}, out=name), lambda name: olrank.run({"data": {"source": name}}, progress=False),
+                 lambda name: olrank.Ranker("olranknet", features=6, start_from=name)):
+        with pytest.raises(ValueError, match="NUL"):
+            call(path)
+    assert (tmp_path / "state").read_text() == "precious"
+
+
+def test_a_failed_import_elsewhere_changes_nothing_here():
+    code = """
+        import sys
+        import numpy as np, olrank
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        ranker = olrank.Ranker("pairrank", features=6)
+        other = interpreters.create()
+        try:
+            interpreters.run_string(other, "import olrank")
+        except BaseException as error:
+            print(type(error).__name__, file=sys.stderr)
+        interpreters.destroy(other)
+        shown = ranker.rank(np.random.default_rng(1).random((12, 6)))
+        ranker.learn(shown, [1] + [0] * 9)
+        try:
+            olrank.Ranker("pairrank", features=0)
+        except olrank.InvalidArgument as error:
+            print(error)
+    """
+    code, out, err = ended(code)
+    assert code == 0 and out.startswith("features must be at least 1"), err

@@ -173,3 +173,24 @@ def test_a_model_scores_as_its_ranker(queries, tmp_path):
     (tmp_path / "model.safetensors").unlink()
     play(started, queries, 0, 2)  # what it began with is in its parameters
     assert pickle.loads(pickle.dumps(started)).fingerprint == started.fingerprint
+
+
+def test_a_list_may_travel_to_another_process(queries):
+    ranker = olrank.Ranker("pairrank", features=6)
+    shown = ranker.rank(queries(1), qid="shoes", widths=True)
+    state = pickle.dumps((ranker, shown))
+    ranker.learn(shown, [0, 1] + [0] * 8)
+    there, again = pickle.loads(state)
+    assert repr(again) == repr(shown) and np.array_equal(again.widths, shown.widths) and np.array_equal(again.certain, shown.certain)
+    there.learn(again, [0, 1] + [0] * 8)
+    assert there.fingerprint == ranker.fingerprint
+    with pytest.raises(ValueError, match="answered already"):
+        there.learn(again, [0, 1] + [0] * 8)
+    with pytest.raises(ValueError, match="not from this ranker"):
+        olrank.Ranker("pairrank", features=6, seed=2).learn(pickle.loads(state)[1], [0, 1] + [0] * 8)
+    with pytest.raises(ValueError, match="not from this ranker"):  # which has not made such a list yet
+        olrank.Ranker("pairrank", features=6).learn(pickle.loads(state)[1], [0, 1] + [0] * 8)
+    for place in range(0, len(bytes_of := shown.__getstate__()), 7):
+        with pytest.raises(olrank.Error):
+            _core_list = type(shown).__new__(type(shown))
+            _core_list.__setstate__(bytes_of[:place])

@@ -75,10 +75,14 @@ class RunCommand : public Command {
     ranked.require_same(configuration, plan);
     std::unique_ptr<OutputFolder> folder;
     std::optional<Trace> trace;
-    ranked.group().together([&] {
-      if (ranked.group().is_first()) prepare(configuration, plan, output, folder, trace);
+    int code = 0;
+    ranked.play([&] {
+      ranked.group().together([&] {
+        if (ranked.group().is_first()) prepare(configuration, plan, output, folder, trace);
+      });
+      code = ranked.group().is_first() ? play(plan, output) : exit_code_of(run_experiment(plan));
     });
-    return ranked.group().is_first() ? play(plan, output) : exit_code_of(run_experiment(plan));
+    return code;
   }
 
   /// Makes the folder ready for the run, and the trace.

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,8 +18,10 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/progress.h"
 #include "core/version.h"
+#include "jobs/job_folder.h"
 #include "models/gloo_transport.h"
 #include "models/libtorch_runtime.h"
+#include "sim/trial_identity.h"
 
 namespace olrank {
 namespace {
@@ -86,12 +91,25 @@ void require_equal(RankGroup& group, const std::string& what, const std::string&
   }
 }
 
-[[noreturn]] void end_process(const std::string& sentence) {
+/// The watch and the thread that exchanges may both notice that a rank is lost: the first one says it.
+std::atomic_flag loss_is_said;
+
+/// What becomes of a run that ends because of another rank.
+std::string what_is_kept(const std::filesystem::path& out) {
+  for (const TrialIdentity& identity : trials_in(out)) {
+    if (has_checkpoint(out / identity.path()))
+      return "The last checkpoint is kept, and --resume continues from it.";
+  }
+  return "There is no checkpoint yet: start all ranks again.";
+}
+
+[[noreturn]] void end_process(const std::string& sentence, const std::filesystem::path& out) {
   const int code = static_cast<int>(ExitCode::kFailed);
-  log_error(
-      fmt::format("This run ends, as {}. Its last checkpoint is kept, and --resume continues from it.",
-                  sentence),
-      code);
+  if (loss_is_said.test_and_set()) {
+    std::this_thread::sleep_for(std::chrono::seconds(3));  // while the other thread says it
+  } else {
+    log_error(fmt::format("This run ends, as {}. {}", sentence, what_is_kept(out)), code);
+  }
   std::_Exit(code);
 }
 
@@ -101,12 +119,15 @@ std::unique_ptr<RankedRun> RankedRun::join(const Configuration& configuration) {
   const auto place = rank_place([](const char* name) { return std::getenv(name); });
   if (!place) return nullptr;
   check_shareable(configuration, *place);
-  return std::unique_ptr<RankedRun>(new RankedRun(*place));
+  return std::unique_ptr<RankedRun>(new RankedRun(*place, configuration.run.out));
 }
 
-RankedRun::RankedRun(const RankPlace& place)
+RankedRun::RankedRun(const RankPlace& place, const std::filesystem::path& out)
     : place_(place),
-      group_(std::make_unique<RankGroup>(place.rank, place.ranks, join_ranks(place, end_process))) {
+      out_(out),
+      group_(std::make_unique<RankGroup>(
+          place.rank, place.ranks,
+          join_ranks(place, [out](const std::string& sentence) { end_process(sentence, out); }))) {
   if (group_->is_first()) return;
   set_progress_style(ProgressStyle::kSilent);
   muted_.emplace();
@@ -117,6 +138,16 @@ RankedRun::~RankedRun() {
   try {
     group_->all_gather_text("");  // the store that the others watch is on the first rank
   } catch (const Error&) {
+  }
+}
+
+void RankedRun::play(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const RankLost& lost) {
+    if (loss_is_said.test_and_set())
+      std::this_thread::sleep_for(std::chrono::seconds(3));  // the watch ends it
+    throw RankLost(fmt::format("{} {}", lost.what(), what_is_kept(out_)));
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -23,15 +25,18 @@ class RankedRun {
   RankedRun& operator=(const RankedRun&) = delete;
 
   RankGroup& group() { return *group_; }
+  /// Calls work(), and throws RankLost with what is kept of the run if another rank is lost meanwhile.
+  void play(const std::function<void()>& work);
   /// The configuration with this rank's card and its part of the machine's threads.
   Configuration on_this_rank(const Configuration& configuration) const;
   /// Throws InvalidArgument on every rank unless all are of one build, configuration and data.
   void require_same(const Configuration& configuration, const ExperimentPlan& plan);
 
  private:
-  explicit RankedRun(const RankPlace& place);
+  RankedRun(const RankPlace& place, const std::filesystem::path& out);
 
   RankPlace place_;
+  std::filesystem::path out_;
   std::unique_ptr<RankGroup> group_;
   std::optional<MutedLog> muted_;  // the first rank speaks for all
 };

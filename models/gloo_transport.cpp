@@ -318,8 +318,7 @@ class GlooTransport : public RankTransport {
   [[noreturn]] void report(const std::string& what) {
     broken_ = true;
     throw RankLost(fmt::format(
-        "Rank {} lost another of the {} ranks, so this run ends: {}. The last checkpoint is kept, "
-        "and --resume continues from it.",
+        "Rank {} lost another of the {} ranks, so this run ends: {}.",
         place_.rank, place_.ranks, what));
   }
 

@@ -156,6 +156,7 @@ class SharedRun(unittest.TestCase):
             for code, said in ends[:victim] + ends[victim + 1:]:
                 self.assertEqual(code, 1, said)
                 self.assertIn("so this run ends", said)
+                self.assertEqual(said.count("The last checkpoint is kept, and --resume continues from it."), 1, said)
             self.assertTrue((trial(out) / "checkpoint" / "state.safetensors").exists())
             self.assertLess(len(curve(out)), 61)
         self.run_whole("of-2", *settings, "--resume")

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import tempfile
@@ -143,6 +144,19 @@ class Recommend(unittest.TestCase):
         self.train("--resume", kind="nmf")
         self.assertIn("dimension", sentence_of(self.train("--resume", "--dimension", 3, kind="nmf", code=2)))
         self.train("--force", "--dimension", 3, kind="nmf")
+
+    def test_a_full_disk_leaves_a_folder_that_continues(self):
+        train = ["train", "--data", "synth:trees?users=60&items=40&reviews=300", "--kind", "fact", "--passes", 2, "--quiet"]
+        for limit in (500, 3000, 20000):
+            out = self.root / f"limit{limit}"
+
+            def small_files(limit=limit):
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+            stopped = olrank("recommend", *train, "--out", out, preexec_fn=small_files)
+            self.assertEqual(stopped.returncode, 1, stopped.stderr)
+            self.done(*train, "--out", out, "--resume")
 
     def test_several_models_are_compared_over_users(self):
         self.train(kind="popular", out="a")

@@ -68,7 +68,7 @@ class Service {
   };
   class Lease;
 
-  FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown) const;
+  FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown, std::uint64_t snapshot) const;
   void make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const;
   std::string fairness_json() const;
 

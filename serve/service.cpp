@@ -168,7 +168,8 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
 FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown,
                                   std::uint64_t snapshot) const {
   const Ranking& ranking = workspace.ranking;
-  const std::int64_t kept = learner_.learns_from_unshown() ? std::ssize(ranking.list) : shown;
+  const bool unshown = parts_.log_unshown || learner_.learns_from_unshown();
+  const std::int64_t kept = unshown ? std::ssize(ranking.list) : shown;
   FeedbackRecord record;
   record.query = workspace.request.query;
   record.time = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -180,7 +181,7 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
     record.propensity.assign(ranking.propensity.begin(), ranking.propensity.begin() + shown);
   record.incumbent = workspace.request.incumbent;
   record.columns = parts_.normaliser.inputs();
-  record.has_unshown = learner_.learns_from_unshown();
+  record.has_unshown = unshown;
   record.docs.reserve(kept);
   record.inputs.reserve(kept * record.columns);
   for (std::int64_t rank = 0; rank < kept; ++rank) {

@@ -39,6 +39,7 @@ class Service {
     ImpressionLimits impressions;
     std::string start;                       // unique per run: prefix of every impression ID
     std::optional<ExposureRule> exposure{};  // of a service with groups
+    bool log_unshown = false;                // whether records have the documents that were not shown
   };
   /// `log` and `learner` must outlive the service.
   Service(Parts parts, FeedbackLog& log, Learner& learner);

@@ -42,6 +42,7 @@ std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_info_command();
 std::unique_ptr<Command> make_man_command();
+std::unique_ptr<Command> make_ope_command();
 std::unique_ptr<Command> make_rank_command();
 std::unique_ptr<Command> make_recommend_command();
 std::unique_ptr<Command> make_report_command();

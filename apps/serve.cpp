@@ -81,6 +81,9 @@ class ServeCommand : public Command {
     app.add_flag("--accept-loss", accept_loss_,
                  "cut a damaged log after its last valid record and set aside a checkpoint that the log "
                  "does not cover");
+    app.add_flag(
+        "--log-unshown", log_unshown_,
+        "log the documents that were not shown, too, which 'olrank ope' needs to try other rankers");
     app.add_flag("--learn-only", learn_only_,
                  "learn from the log, write a checkpoint, print the state and exit");
     const auto tables = configuration_tables();
@@ -237,6 +240,7 @@ class ServeCommand : public Command {
     parts.impressions = impressions_;
     parts.start = random_start_id();
     parts.exposure = identity.exposure();
+    parts.log_unshown = log_unshown_;
     if (identity.groups) {
       parts.requests.groups = true;
       parts.requests.most_ranks = most_balanced_ranks(identity.ranker, *identity.groups);
@@ -311,6 +315,7 @@ class ServeCommand : public Command {
   ImportSource import_;
   bool accept_loss_ = false;
   bool learn_only_ = false;
+  bool log_unshown_ = false;
 };
 
 }  // namespace

@@ -130,6 +130,7 @@ std::string ShownList::bytes() const {
   for (const CertainPair& pair : certain) orders.insert(orders.end(), {pair.first, pair.second});
   state.put("list.certain", orders);
   state.put("list.widths", widths);
+  state.put("list.propensity", propensity);
   if (query != nullptr) {
     state.put("list.recipe", std::vector<std::uint64_t>{query->recipe.high, query->recipe.low});
     state.put("list.round", query->round);
@@ -147,10 +148,12 @@ ShownList ShownList::from_bytes(std::string bytes) {
   list.scores = reader.get<float>("list.scores");
   const auto orders = reader.get<std::int32_t>("list.certain");
   list.widths = reader.get<double>("list.widths");
+  list.propensity = reader.get<double>("list.propensity");
   const auto count = std::ssize(list.scores);
   const auto is_doc = [&](std::int32_t doc) { return doc >= 0 && doc < count; };
   if (!std::all_of(list.docs.begin(), list.docs.end(), is_doc) || orders.size() % 2 != 0 ||
       !std::all_of(orders.begin(), orders.end(), is_doc) ||
+      (!list.propensity.empty() && list.propensity.size() != list.docs.size()) ||
       (!list.widths.empty() && std::ssize(list.widths) != count * count)) {
     reader.fail("It names documents that it does not have.");
   }
@@ -349,6 +352,9 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
   ShownList list;
   const std::int64_t shown = std::min(ranks > 0 ? ranks : state_->cutoff, query_docs.docs());
   list.docs.assign(ranked.docs.begin(), ranked.docs.begin() + shown);
+  // A list that is cut keeps the probabilities of its ranks.
+  if (!ranked.propensity.empty())
+    list.propensity.assign(ranked.propensity.begin(), ranked.propensity.begin() + shown);
   const auto is_shown = [&](std::int32_t doc) {
     return std::find(list.docs.begin(), list.docs.end(), doc) != list.docs.end();
   };

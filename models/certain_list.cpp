@@ -23,7 +23,8 @@ RankedList CertainList::make(std::span<const std::int32_t> by_score, std::uint32
 RankedList CertainList::make_explored(std::span<const std::int32_t> by_score, const ScoreBelief& belief,
                                       std::uint32_t round, const FairRound* fair) {
   if (!posterior_order_) return make(by_score, round, fair);
-  return make_of_list(by_score, posterior_order_->find(belief, round), round, fair);
+  const auto list = posterior_order_->find(belief, round);
+  return make_of_list(by_score, list, posterior_order_->propensity(), round, fair);
 }
 
 RankedList CertainList::make_of_blocks(std::span<const std::int32_t> by_score,
@@ -34,10 +35,10 @@ RankedList CertainList::make_of_blocks(std::span<const std::int32_t> by_score,
 }
 
 RankedList CertainList::make_of_list(std::span<const std::int32_t> by_score,
-                                     std::span<const std::int32_t> list, std::uint32_t round,
-                                     const FairRound* fair) {
+                                     std::span<const std::int32_t> list, std::span<const double> propensity,
+                                     std::uint32_t round, const FairRound* fair) {
   if (fair_list_ && fair != nullptr) return make(by_score, round, fair);
-  list_.arrange_as(by_score, orders_, list);
+  list_.arrange_as(by_score, orders_, list, propensity);
   return finish(by_score, false, round, fair);
 }
 
@@ -50,6 +51,7 @@ RankedList CertainList::finish(std::span<const std::int32_t> by_score, bool unif
                                fair->groups, list_.places(),     uniform};
     fairness.realisable = fair_list_->make(blocks, *fair, round, cutoff_, fair_places_).realisable;
     std::swap(list_.places(), fair_places_);
+    list_.forget_propensity();  // of chance and exposure together
   }
   fairness.violated = count_violated(orders_, list_.places(), placed_);
   RankedList list = list_.finish(by_score, orders_, cutoff_);
@@ -60,7 +62,9 @@ RankedList CertainList::finish(std::span<const std::int32_t> by_score, bool unif
 RankedList CertainList::make_controlled(std::span<const std::int32_t> by_score,
                                         std::span<const std::int32_t> controlled_by_score,
                                         const OrderBits& controlled_orders, std::uint32_t round) {
-  return with_violated(list_.make(controlled_by_score, controlled_orders, round, cutoff_), by_score);
+  RankedList list = list_.make(controlled_by_score, controlled_orders, round, cutoff_);
+  list.propensity = {};
+  return with_violated(list, by_score);
 }
 
 RankedList CertainList::make_controlled_blocks(std::span<const std::int32_t> by_score,
@@ -73,6 +77,7 @@ RankedList CertainList::make_controlled_blocks(std::span<const std::int32_t> by_
   for (std::size_t place = 0; place < by_score.size(); ++place)
     place_of_[by_score[place]] = static_cast<std::int32_t>(place);
   for (std::int32_t& place : list_.places()) place = place_of_[controlled_by_score[place]];
+  list_.forget_propensity();
   return with_violated(list_.finish(by_score, orders_, cutoff_), by_score);
 }
 

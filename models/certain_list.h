@@ -42,7 +42,7 @@ class CertainList {
                             const FairRound* fair);
   /// The same of a list that is given, unless it has to be fair.
   RankedList make_of_list(std::span<const std::int32_t> by_score, std::span<const std::int32_t> list,
-                          std::uint32_t round, const FairRound* fair);
+                          std::span<const double> propensity, std::uint32_t round, const FairRound* fair);
   /// Of other scores and orders, as proportional control has them: what they violate is counted in
   /// orders().
   RankedList make_controlled(std::span<const std::int32_t> by_score,

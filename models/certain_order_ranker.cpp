@@ -46,6 +46,7 @@ class FrozenCertainOrderRanker : public FrozenRanker {
     ranking.knows_orders = true;
     ranking.certainty = made.certainty;
     ranking.fairness = made.fairness;
+    ranking.propensity.assign(made.propensity.begin(), made.propensity.end());
     std::swap(ranking.orders, list.orders());
   }
   ModelTensors model() const override { return belief_->model(thetas_); }

@@ -80,7 +80,7 @@ RankedList DuelingBanditRanker::rank(RoundContext& context, const QueryDocs& que
   } else {
     probabilistic_list(rankings(query), rank_weights_, interleaving_key_, round, scratch, list_);
   }
-  return {list_, std::nullopt};
+  return shown_list();
 }
 
 void DuelingBanditRanker::compare(RoundContext& context, const Feedback& feedback,

@@ -44,9 +44,8 @@ class DuelingBanditRanker : public ScoreModelRanker {
 
   // Of the query and round that scores_of() knows; not state.
   std::vector<std::int32_t> rankings_;  // [1 + candidates × V]
-  std::vector<std::int32_t> list_;
-  std::vector<std::int32_t> teams_;   // team-draft
-  std::vector<double> rank_weights_;  // 1/rank^τ of as many ranks as any query had
+  std::vector<std::int32_t> teams_;     // team-draft
+  std::vector<double> rank_weights_;    // 1/rank^τ of as many ranks as any query had
 };
 
 /// Candidates that share a list with the current ranker.

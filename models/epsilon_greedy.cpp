@@ -6,7 +6,8 @@
 namespace olrank {
 
 void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilon, PhiloxKey key,
-                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list) {
+                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list,
+                         std::span<double> propensity) {
   assert(list.size() == best_first.size());
   const std::size_t docs = best_first.size();
   const Scratch::Frame frame(scratch);
@@ -19,14 +20,12 @@ void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilo
   std::size_t best = 0;  // in best_first; moves past what is placed
   for (std::size_t rank = 0; rank < docs; ++rank) {
     RngStream coins(key, round, 0, static_cast<std::uint32_t>(rank));
-    std::int32_t doc = 0;
-    if (coins.uniform() < epsilon) {
-      doc = pool[coins.index(static_cast<std::uint32_t>(remaining))];
-    } else {
-      while (slot[best_first[best]] >= remaining) ++best;
-      doc = best_first[best];
-    }
+    while (slot[best_first[best]] >= remaining) ++best;
+    std::int32_t doc = best_first[best];
+    if (coins.uniform() < epsilon) doc = pool[coins.index(static_cast<std::uint32_t>(remaining))];
     list[rank] = doc;
+    propensity[rank] =
+        epsilon / static_cast<double>(remaining) + (doc == best_first[best] ? 1.0 - epsilon : 0.0);
     // Replaced by the last one of the pool, which shrinks by one.
     --remaining;
     const std::size_t hole = slot[doc];

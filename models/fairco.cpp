@@ -34,6 +34,7 @@ class FrozenFairCo : public FrozenScoreModel {
     std::vector<double> raised;
     raise(task.fair, gain_, ranking.scores, raised);
     order_by_score(raised, ranking.list, context.scratch());
+    ranking.propensity.clear();  // it depends on what was shown before
   }
 
   double gain_;

@@ -55,7 +55,6 @@ class FairCo : public ScoreModelRanker {
   std::vector<double> second_;
 
   std::vector<double> raised_;
-  std::vector<std::int32_t> list_;
   std::vector<float> batch_docs_;
   std::vector<double> gradient_;
   std::vector<double> row_;

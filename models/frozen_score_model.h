@@ -20,6 +20,7 @@ class FrozenScoreModel : public FrozenRanker {
   void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
     score_and_order(context, *model_, theta_, task.docs, ranking.scores, ranking.by_score);
     ranking.list = ranking.by_score;
+    ranking.propensity.assign(ranking.list.size(), 1.0);
     ranking.knows_orders = false;
     ranking.certainty.reset();
     if (task.explore) explore(context, task, ranking);
@@ -27,7 +28,7 @@ class FrozenScoreModel : public FrozenRanker {
   ModelTensors model() const override { return model_->tensors(theta_); }
 
  private:
-  /// Writes the list that is shown instead of the order by score.
+  /// Writes the list that is shown instead of the order by score, and its propensities.
   virtual void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const = 0;
 
   std::shared_ptr<const ScoreModel> model_;

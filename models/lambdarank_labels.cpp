@@ -38,9 +38,7 @@ LambdaRankLabels::LambdaRankLabels(std::unique_ptr<ScoreModel> model, const Rank
 RankedList LambdaRankLabels::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
   const auto scores = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
-  list_.resize(scores.size());
-  order_by_score(scores, list_, context.execution.scratch());
-  return {list_, std::nullopt};
+  return greedy_list(context.execution, scores);
 }
 
 LearnReport LambdaRankLabels::learn(RoundContext& context, const Feedback& feedback) {

@@ -31,7 +31,6 @@ class LambdaRankLabels : public ScoreModelRanker {
   LabelObjective objective_;
   std::int64_t steps_a_round_;
   std::int64_t batch_;
-  std::vector<std::int32_t> list_;
 
   std::vector<std::int64_t> asked_;  // the query of each round
   std::int64_t steps_ = 0;

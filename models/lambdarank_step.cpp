@@ -18,9 +18,7 @@ LambdaRankStep::LambdaRankStep(std::unique_ptr<ScoreModel> model, const RankerSe
 RankedList LambdaRankStep::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
   const auto scores = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
-  list_.resize(scores.size());
-  order_by_score(scores, list_, context.execution.scratch());
-  return {list_, std::nullopt};
+  return greedy_list(context.execution, scores);
 }
 
 LearnReport LambdaRankStep::learn(RoundContext& context, const Feedback& feedback) {

@@ -28,7 +28,6 @@ class LambdaRankStep : public ScoreModelRanker {
 
  private:
   const LabelledQueries& labels_;
-  std::vector<std::int32_t> list_;
   std::array<double, 1> step_{};
 };
 

@@ -26,6 +26,7 @@ class FrozenPdgd : public FrozenScoreModel {
     std::copy(ranking.scores.begin(), ranking.scores.end(), scores.begin());
     plackett_luce_keys(scores, list_key_, task.round, keys);
     order_by_score(keys, ranking.list, scratch);
+    plackett_luce_propensity(scores, ranking.list, ranking.propensity);
   }
 
   PhiloxKey list_key_;
@@ -47,7 +48,8 @@ RankedList PdgdRanker::rank(RoundContext& context, const QueryDocs& query, std::
   plackett_luce_keys(scores, list_key_, round, keys);
   list_.resize(scores.size());
   order_by_score(keys, list_, scratch);
-  return {list_, std::nullopt};
+  plackett_luce_propensity(scores, list_, propensity_);
+  return shown_list();
 }
 
 std::shared_ptr<const FrozenRanker> PdgdRanker::freeze() const {

@@ -24,7 +24,6 @@ class PdgdRanker : public ScoreModelRanker {
 
  private:
   PhiloxKey list_key_;
-  std::vector<std::int32_t> list_;
   std::vector<PreferencePair> pairs_;
 };
 

@@ -62,6 +62,16 @@ void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint
   }
 }
 
+void plackett_luce_propensity(std::span<const double> scores, std::span<const std::int32_t> list,
+                              std::vector<double>& propensity) {
+  propensity.resize(list.size());
+  ExpSum left;  // of the ranks from here on
+  for (std::size_t rank = list.size(); rank-- > 0;) {
+    left.add(scores[list[rank]]);
+    propensity[rank] = std::exp(scores[list[rank]] - left.largest) / left.ratio;
+  }
+}
+
 void plackett_luce_pair_weights(std::span<const double> scores, std::span<const std::int32_t> shown,
                                 std::span<const std::uint8_t> clicks, Scratch& scratch,
                                 std::span<double> weights) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/random/rng_stream.h"
 #include "core/runtime/scratch.h"
@@ -12,6 +13,10 @@ namespace olrank {
 /// drawn at (round, i) (the Gumbel trick; Yellott, Journal of Mathematical Psychology 1977).
 void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
                         std::span<double> keys);
+
+/// The propensity of each rank of such a list: e^s of its document over the sum of those not placed above.
+void plackett_luce_propensity(std::span<const double> scores, std::span<const std::int32_t> list,
+                              std::vector<double>& propensity);
 
 /// The weights with which PDGD follows ∇f (Oosterhuis and de Rijke, "Differentiable unbiased online
 /// learning to rank", CIKM 2018): for every pair of a clicked i and an examined unclicked j, +ρ σ(z)σ(−z)

@@ -32,6 +32,7 @@ class FrozenPrpo : public FrozenScoreModel {
     const auto keys = scratch.take<double>(narrow.size());
     plackett_luce_keys(scores, list_key_, task.round, keys);
     order_by_score(keys, ranking.list, scratch);
+    plackett_luce_propensity(scores, ranking.list, ranking.propensity);
   }
 
   std::shared_ptr<const ScoreModel> model_;
@@ -60,7 +61,8 @@ RankedList PrpoRanker::rank(RoundContext& context, const QueryDocs& query, std::
   plackett_luce_keys(scores, list_key_, round, keys);
   list_.resize(scores.size());
   order_by_score(keys, list_, scratch);
-  return {list_, std::nullopt};
+  plackett_luce_propensity(scores, list_, propensity_);
+  return shown_list();
 }
 
 std::shared_ptr<const FrozenRanker> PrpoRanker::freeze() const {

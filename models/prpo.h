@@ -45,7 +45,6 @@ class PrpoRanker : public ScoreModelRanker {
   std::vector<std::int64_t> lists_;   // by rank: lists that had it
 
   std::vector<double> advantages_;  // by rank
-  std::vector<std::int32_t> list_;
 };
 
 std::unique_ptr<OnlineRanker> make_prpo(const RankerRequest& request);

@@ -35,7 +35,8 @@ class FrozenRankNet : public FrozenScoreModel {
  private:
   void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
     if (epsilon_ == 0.0) return;
-    epsilon_greedy_list(ranking.by_score, epsilon_, list_key_, task.round, context.scratch(), ranking.list);
+    epsilon_greedy_list(ranking.by_score, epsilon_, list_key_, task.round, context.scratch(), ranking.list,
+                        ranking.propensity);
   }
 
   double epsilon_;
@@ -55,17 +56,15 @@ RankNetRanker::RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSett
 RankedList RankNetRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
   const auto scores = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
+  if (epsilon_ == 0.0) return greedy_list(context.execution, scores);
   list_.resize(scores.size());
+  propensity_.resize(scores.size());
   Scratch& scratch = context.execution.scratch();
-  if (epsilon_ == 0.0) {
-    order_by_score(scores, list_, scratch);
-    return {list_, std::nullopt};
-  }
   const Scratch::Frame frame(scratch);
   const auto best_first = scratch.take<std::int32_t>(scores.size());
   order_by_score(scores, best_first, scratch);
-  epsilon_greedy_list(best_first, epsilon_, list_key_, round, scratch, list_);
-  return {list_, std::nullopt};
+  epsilon_greedy_list(best_first, epsilon_, list_key_, round, scratch, list_, propensity_);
+  return shown_list();
 }
 
 std::shared_ptr<const FrozenRanker> RankNetRanker::freeze() const {

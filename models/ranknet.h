@@ -28,7 +28,6 @@ class RankNetRanker : public ScoreModelRanker {
   double epsilon_;  // 0: greedy
   PhiloxKey list_key_;
   PhiloxKey batch_key_;
-  std::vector<std::int32_t> list_;
   std::vector<PreferencePair> pairs_;
   std::array<double, 1> step_{};
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/metrics/score_order.h"
 
 namespace olrank {
 
@@ -145,6 +146,13 @@ void ScoreModelRanker::load(StateReader& state) {
   state.get_into("theta", std::span<float>(theta_));
   rounds_learned_ = state.get_one<std::uint64_t>("rounds_learned");
   scored_round_ = 0;
+}
+
+RankedList ScoreModelRanker::greedy_list(ExecutionContext& context, std::span<const double> scores) {
+  list_.resize(scores.size());
+  order_by_score(scores, list_, context.scratch());
+  propensity_.assign(scores.size(), 1.0);
+  return shown_list();
 }
 
 }  // namespace olrank

@@ -60,6 +60,18 @@ class ScoreModelRanker : public OnlineRanker {
   void set_theta(std::span<const float> theta);
   void end_round() { ++rounds_learned_; }
 
+  /// The list to show, and the propensity of each rank as in RankedList.
+  RankedList shown_list() const {
+    RankedList list{list_, std::nullopt};
+    list.propensity = propensity_;
+    return list;
+  }
+  /// The same for the order by these scores.
+  RankedList greedy_list(ExecutionContext& context, std::span<const double> scores);
+
+  std::vector<std::int32_t> list_;
+  std::vector<double> propensity_;
+
  private:
   std::shared_ptr<const ScoreModel> model_;
   std::string name_;

@@ -66,6 +66,11 @@ class RecordReader final : public JsonHandler {
     record_.docs.insert(record_.docs.end(), std::make_move_iterator(unshown_.begin()),
                         std::make_move_iterator(unshown_.end()));
     record_.has_unshown = seen_[kUnshown];
+    if (!record_.propensity.empty() && record_.propensity.size() != record_.clicks.size()) {
+      return fail(fmt::format("'shown' has {} and 'propensity' has {}; give one probability per document.",
+                              counted(record_.clicks.size(), "document"),
+                              counted(record_.propensity.size(), "value")));
+    }
     if (!seen_[kInputs]) return true;
     if (rows_ != std::ssize(record_.docs)) {
       return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
@@ -82,13 +87,26 @@ class RecordReader final : public JsonHandler {
   bool null() override { return scalar(); }
   bool boolean(bool value) override {
     if (field_ == kClicks && depth_ == 2) return add_click(value ? 1 : 0);
+    if (field_ == kExplore && depth_ == 1) {
+      record_.explored = value;
+      return true;
+    }
     return scalar();
   }
   bool number_integer(std::int64_t value) override {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
     if (field_ == kClicks && depth_ == 2) return add_click(value);
+    if (field_ == kPropensity && depth_ == 2) return add_propensity(static_cast<double>(value));
     if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
     if (depth_ == 1 && field_ == kQid) return set_text(record_.query, fmt::format("{}", value));
+    if (depth_ == 1 && field_ == kTime && value > 0) {
+      record_.time = value;
+      return true;
+    }
+    if (depth_ == 1 && field_ == kSnapshot && value >= 0) {
+      record_.snapshot = value;
+      return true;
+    }
     if (depth_ == 1 && field_ == kRound && value > 0) {
       record_.round = static_cast<std::uint64_t>(value);
       return true;
@@ -100,6 +118,7 @@ class RecordReader final : public JsonHandler {
     return number_integer(static_cast<std::int64_t>(value));
   }
   bool number_float(double wide, const std::string& text) override {
+    if (field_ == kPropensity && depth_ == 2) return add_propensity(wide);
     if (field_ != kInputs || depth_ != 3) return scalar();
     // From the digits: a detour over double may round twice. Out of range, the double decides: ±infinity or
     // almost zero.
@@ -133,7 +152,8 @@ class RecordReader final : public JsonHandler {
   bool end_object() override { return leave(); }
   bool start_array() override {
     if (depth_ == 0) return fail(kNotAnObject);
-    const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs;
+    const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs ||
+                      field_ == kPropensity || field_ == kIncumbent;
     if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
     ++depth_;
     row_begin_ = record_.inputs.size();
@@ -157,9 +177,25 @@ class RecordReader final : public JsonHandler {
   }
 
  private:
-  enum Field { kRound, kImpression, kQid, kShown, kClicks, kUnshown, kGroups, kInputs, kOther };
-  static constexpr std::string_view kNames[] = {"round",  "impression", "qid",    "shown",
-                                                "clicks", "unshown",    "groups", "inputs"};
+  enum Field {
+    kRound,
+    kImpression,
+    kQid,
+    kShown,
+    kClicks,
+    kUnshown,
+    kGroups,
+    kInputs,
+    kTime,
+    kSnapshot,
+    kExplore,
+    kPropensity,
+    kIncumbent,
+    kOther
+  };
+  static constexpr std::string_view kNames[] = {"round",   "impression", "qid",      "shown", "clicks",
+                                                "unshown", "groups",     "inputs",   "time",  "snapshot",
+                                                "explore", "propensity", "incumbent"};
 
   bool fail(std::string message) {
     if (message_.empty()) message_ = std::move(message);
@@ -175,13 +211,24 @@ class RecordReader final : public JsonHandler {
     // A foreign log's round may be anything, since our log numbers its own.
     return field_ == kOther || field_ == kRound ? true : fail(wrong_type());
   }
-  bool is_list_of_ids() const { return (field_ == kShown || field_ == kUnshown) && depth_ == 2; }
+  bool is_list_of_ids() const {
+    return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent) && depth_ == 2;
+  }
+  bool add_propensity(double value) {
+    if (!(value > 0.0 && value <= 1.0))
+      return fail(fmt::format("A propensity must be above 0 and at most 1, not {}.", value));
+    record_.propensity.push_back(value);
+    return true;
+  }
   bool set_text(std::string& target, std::string text) {
     target = std::move(text);
     return true;
   }
   bool add_id(DocId id) {
-    (field_ == kShown ? shown_ : unshown_).push_back(std::move(id));
+    (field_ == kShown     ? shown_
+     : field_ == kUnshown ? unshown_
+                          : record_.incumbent)
+        .push_back(std::move(id));
     return true;
   }
   bool set_groups(const std::string& letters) {
@@ -245,8 +292,16 @@ std::string record_body(const FeedbackRecord& record) {
   const DocId* first = record.docs.data();
   const DocId* middle = first + record.shown();
   const DocId* last = first + record.docs.size();
+  if (record.time > 0) body += fmt::format(",\"time\":{}", record.time);
+  if (record.snapshot >= 0) body += fmt::format(",\"snapshot\":{}", record.snapshot);
+  if (record.explored) body += fmt::format(",\"explore\":{}", *record.explored);
   append_ids(body, "shown", first, middle);
+  if (!record.propensity.empty())
+    body += fmt::format(",\"propensity\":[{}]", fmt::join(record.propensity, ","));
   if (record.has_unshown || middle != last) append_ids(body, "unshown", middle, last);
+  if (!record.incumbent.empty())
+    append_ids(body, "incumbent", record.incumbent.data(),
+               record.incumbent.data() + record.incumbent.size());
   if (!record.groups.empty()) {
     body += ",\"groups\":\"";
     for (const DocGroup group : record.groups) body += letter_of(group);

@@ -29,6 +29,12 @@ struct FeedbackRecord {
   bool has_unshown = false;          // whether those are part of the record, even if there are none
   std::vector<std::uint8_t> clicks;  // 0 or 1 for each shown doc
   std::vector<DocGroup> groups;      // of all docs; empty in a service without groups
+  // Of the list as it was shown; older logs have none of these.
+  std::int64_t time = 0;           // UTC in ms; 0: unknown
+  std::int64_t snapshot = -1;      // rounds that the model had learned; −1: unknown
+  std::optional<bool> explored;    // whether the request asked for exploration
+  std::vector<double> propensity;  // of each shown document at its rank, given those above; empty: unknown
+  std::vector<DocId> incumbent;    // the caller's own order of all documents; empty: not given
   std::int64_t columns = 0;
   std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs
 
@@ -41,9 +47,10 @@ struct FeedbackRecord {
 /// A log line without its round and checksum, which record_line() adds.
 std::string record_body(const FeedbackRecord& record);
 
-/// A complete line with its newline: {"round", "impression", "qid", "shown", "clicks", "unshown", "groups",
-/// "inputs", "check"}, where "check" is the XXH3 of everything before it. `olrank run --replay` reads the
-/// same format. Floats round-trip exactly.
+/// A complete line with its newline: {"round", "impression", "clicks", "qid", "time", "snapshot",
+/// "explore", "shown", "propensity", "unshown", "incumbent", "groups", "inputs", "check"}, where "check" is
+/// the XXH3 of everything before it. `olrank run --replay` reads the same format. Floats round-trip
+/// exactly.
 std::string record_line(std::uint64_t round, std::string_view body);
 
 /// Whether the line (without its newline) ends in a valid checksum.

@@ -95,6 +95,7 @@ class RankReader final : public RequestReader {
     request.groups.clear();
     request.cutoff = limits.cutoff;
     request.explore = true;
+    request.incumbent.clear();
   }
 
   void finish() const {
@@ -108,6 +109,7 @@ class RankReader final : public RequestReader {
                        fmt::format("Document '{}' appears twice.", request_.docs[doc].text));
       }
     }
+    if ((seen_ >> kIncumbent & 1U) != 0) check_incumbent(ids);
   }
 
   bool start_object() override {
@@ -167,6 +169,8 @@ class RankReader final : public RequestReader {
     } else if (place_ == kDoc && doc_field_ == kFeatures) {
       feature_ = 0;
       place_ = kFeatureList;
+    } else if (place_ == kTop && field_ == kIncumbent) {
+      place_ = kIncumbentList;
     } else {
       reject_type("array");
     }
@@ -183,10 +187,10 @@ class RankReader final : public RequestReader {
   }
 
  private:
-  enum Place { kBody, kTop, kDocList, kDoc, kFeatureList, kFeatureObject };
-  enum TopField { kQuery, kDocs, kCutoff, kExplore };
+  enum Place { kBody, kTop, kDocList, kDoc, kFeatureList, kFeatureObject, kIncumbentList };
+  enum TopField { kQuery, kDocs, kCutoff, kExplore, kIncumbent };
   enum DocField { kId, kFeatures, kGroup };
-  static inline const std::array<std::string, 4> kTopNames = {"query", "docs", "k", "explore"};
+  static inline const std::array<std::string, 5> kTopNames = {"query", "docs", "k", "explore", "incumbent"};
   static inline const std::array<std::string, 3> kDocNames = {"id", "features", "group"};
 
   std::string field() const override {
@@ -204,6 +208,8 @@ class RankReader final : public RequestReader {
         return fmt::format("docs[{}].features[{}]", request_.docs.size() - 1, feature_);
       case kFeatureObject:
         return fmt::format("docs[{}].features.{}", request_.docs.size() - 1, feature_ + 1);
+      case kIncumbentList:
+        return fmt::format("incumbent[{}]", request_.incumbent.size());
     }
     return "body";
   }
@@ -217,6 +223,8 @@ class RankReader final : public RequestReader {
       request_.docs.back() = {value, false};
     } else if (place_ == kDoc && doc_field_ == kGroup) {
       request_.groups.push_back(as_group(value));
+    } else if (place_ == kIncumbentList) {
+      add_to_incumbent({value, false});
     } else {
       reject_type("string");
     }
@@ -245,6 +253,10 @@ class RankReader final : public RequestReader {
           return true;
         }
         break;
+      case kIncumbentList:
+        if (!whole) break;
+        add_to_incumbent({fmt::format("{}", *whole), true});
+        return true;
       default:
         break;
     }
@@ -256,6 +268,24 @@ class RankReader final : public RequestReader {
     return true;
   }
 
+  void add_to_incumbent(DocId id) {
+    check_text(id.text, limits_.text_bytes);
+    if (std::ssize(request_.incumbent) == limits_.docs)
+      reject(fmt::format("A request may have at most {} documents.", limits_.docs), 413);
+    request_.incumbent.push_back(std::move(id));
+  }
+  void check_incumbent(std::unordered_set<std::string_view>& left) const {
+    for (std::size_t rank = 0; rank < request_.incumbent.size(); ++rank) {
+      if (left.erase(request_.incumbent[rank].text) > 0) continue;
+      throw ApiError(422, fmt::format("incumbent[{}]", rank),
+                     fmt::format("'{}' is no document of this request, or appears twice.",
+                                 request_.incumbent[rank].text));
+    }
+    if (left.empty()) return;
+    throw ApiError(422, "incumbent",
+                   fmt::format("The order lacks {} of the {} documents, such as '{}'.", left.size(),
+                               request_.docs.size(), *left.begin()));
+  }
   bool set_cutoff(std::optional<std::int64_t> whole) {
     if (!whole || *whole < 1) reject("k must be an integer of at least 1.");
     if (limits_.most_ranks > 0 && *whole > limits_.most_ranks)

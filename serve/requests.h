@@ -31,6 +31,7 @@ struct RankRequest {
   std::vector<DocGroup> groups;  // [docs], if the service has groups
   std::int64_t cutoff = 0;
   bool explore = true;
+  std::vector<DocId> incumbent;  // the caller's own order of all documents; empty: not given
 };
 
 /// POST /v1/feedback.

@@ -54,6 +54,13 @@ void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown
   out += ']';
 }
 
+/// For each shown rank, how probably this list has its document there, given those above it.
+void append_propensity(std::string& out, const Ranking& ranking, std::int64_t shown) {
+  const auto known = std::span(ranking.propensity).first(ranking.propensity.empty() ? 0 : shown);
+  out += known.empty() ? std::string(",\"propensity\":null")
+                       : fmt::format(",\"propensity\":[{}]", fmt::join(known, ","));
+}
+
 /// For each shown rank, how probably it is better than each other one.
 void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t shown) {
   if (ranking.probabilities.empty()) return;
@@ -83,6 +90,7 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
   out += "],\"certain\":";
   append_certain(out, ranking, shown);
   append_probabilities(out, ranking, shown);
+  append_propensity(out, ranking, shown);
   return out + fairness + "}\n";
 }
 
@@ -157,13 +165,23 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
 }
 
 /// The shown documents in list order, then the unshown ones if the ranker learns from them.
-FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown) const {
+FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown,
+                                  std::uint64_t snapshot) const {
   const Ranking& ranking = workspace.ranking;
-  const std::int64_t kept = learner_.learns_from_unshown() ? std::ssize(ranking.list) : shown;
+  const bool unshown = parts_.log_unshown || learner_.learns_from_unshown();
+  const std::int64_t kept = unshown ? std::ssize(ranking.list) : shown;
   FeedbackRecord record;
   record.query = workspace.request.query;
+  record.time = std::chrono::duration_cast<std::chrono::milliseconds>(
+                    std::chrono::system_clock::now().time_since_epoch())
+                    .count();
+  record.snapshot = static_cast<std::int64_t>(snapshot);
+  record.explored = workspace.request.explore;
+  if (!ranking.propensity.empty())
+    record.propensity.assign(ranking.propensity.begin(), ranking.propensity.begin() + shown);
+  record.incumbent = workspace.request.incumbent;
   record.columns = parts_.normaliser.inputs();
-  record.has_unshown = learner_.learns_from_unshown();
+  record.has_unshown = unshown;
   record.docs.reserve(kept);
   record.inputs.reserve(kept * record.columns);
   for (std::int64_t rank = 0; rank < kept; ++rank) {
@@ -219,14 +237,14 @@ std::string Service::rank(std::string_view body) {
     task.fair = &fair;
     make_list(*published->ranker, task, workspace);
     // Only what will be shown counts: it may find no room in memory.
-    impression = impressions_.open(record_of(workspace, shown), shown);
+    impression = impressions_.open(record_of(workspace, shown, published->round), shown);
     const auto list = std::span<const std::int32_t>(workspace.ranking.list).first(shown);
     const double unfairness = turn.show(request.groups, list);
     fairness = fmt::format(",\"unfairness\":{},\"fair\":{}", unfairness,
                            std::abs(unfairness) <= balance_->rule().epsilon);
   } else {
     make_list(*published->ranker, task, workspace);
-    impression = impressions_.open(record_of(workspace, shown), shown);
+    impression = impressions_.open(record_of(workspace, shown, published->round), shown);
   }
   if (const auto& certainty = workspace.ranking.certainty)
     counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);

@@ -39,6 +39,7 @@ class Service {
     ImpressionLimits impressions;
     std::string start;                       // unique per run: prefix of every impression ID
     std::optional<ExposureRule> exposure{};  // of a service with groups
+    bool log_unshown = false;                // whether records have the documents that were not shown
   };
   /// `log` and `learner` must outlive the service.
   Service(Parts parts, FeedbackLog& log, Learner& learner);
@@ -68,7 +69,7 @@ class Service {
   };
   class Lease;
 
-  FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown) const;
+  FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown, std::uint64_t snapshot) const;
   void make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const;
   std::string fairness_json() const;
 

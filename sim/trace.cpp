@@ -54,6 +54,10 @@ void Trace::write(const PlayedRound& round, std::string_view qid, const RoundDet
   append_list(buffer_, round.shown);
   buffer_ += ",\"clicks\":";
   append_list(buffer_, round.clicks);
+  if (!round.propensity.empty()) {
+    buffer_ += ",\"propensity\":";
+    append_list(buffer_, round.propensity);
+  }
   buffer_ += ",\"pairs\":[";
   for (std::size_t i = 0; i < round.learned.pairs.size(); ++i) {
     const auto& [winner, loser] = round.learned.pairs[i];

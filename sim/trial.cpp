@@ -86,6 +86,8 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
   const RankedList list = ranker_.rank(context, query, played_.round);
   const auto shown = static_cast<std::size_t>(std::min(settings_.cutoff, query.docs()));
   shown_.assign(list.docs.begin(), list.docs.begin() + static_cast<std::ptrdiff_t>(shown));
+  const auto known = list.propensity.first(std::min(shown, list.propensity.size()));
+  propensity_.assign(known.begin(), known.end());
   {
     const auto measured = context.clock.measure("click");
     users_.clicks->click(grades, shown_, click_key_, played_.round, log_);
@@ -98,6 +100,7 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     if (users_.fairness != nullptr) count_fairness(list);
   }
   played_.shown = shown_;
+  played_.propensity = propensity_;
   played_.clicks = log_.clicks;
   if (detail != nullptr) ranker_.describe(query, full_detail, *detail);
   played_.learned = ranker_.learn(context, {played_.round, query, shown_, log_.clicks});
@@ -107,6 +110,7 @@ void Trial::play_recorded(RoundContext& context) {
   const RecordedFeedback::Record record = users_.recorded->at(round_ - 1);
   played_.query = record.query;
   played_.shown = record.shown;
+  played_.propensity = {};
   played_.clicks = record.clicks;
   const QueryDocs query = query_docs(record.query);
   // The order below the recorded ranks is unknown: file order is used, and regret is not reported.

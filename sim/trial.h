@@ -40,7 +40,8 @@ struct PlayedRound {
   std::int64_t query = 0;
   std::span<const std::int32_t> shown;
   std::span<const std::uint8_t> clicks;
-  double ndcg = 0.0;  // of the shown list
+  std::span<const double> propensity = {};  // of each shown rank, as in RankedList
+  double ndcg = 0.0;                        // of the shown list
   LearnReport learned;
   std::optional<double> unfairness;  // UF_t, where documents have groups
   std::span<const DocGroup> groups;  // of the query's documents
@@ -168,6 +169,7 @@ class Trial {
   std::vector<float> eval_scores_;
   ClickLog log_;
   std::vector<std::int32_t> shown_;
+  std::vector<double> propensity_;
   std::vector<std::int32_t> whole_list_;
   PlayedRound played_;
   CurvePoint point_;

@@ -52,7 +52,10 @@ void ExploringList::shuffle_block(std::int64_t begin, std::int64_t end,
   std::sort(shuffled_.begin(), shuffled_.end(), [](const Shuffled& a, const Shuffled& b) {
     return a.coin < b.coin || (a.coin == b.coin && a.place < b.place);
   });
-  for (const Shuffled& next : shuffled_) places_.push_back(next.place);
+  for (const Shuffled& next : shuffled_) {
+    places_.push_back(next.place);
+    propensity_.push_back(1.0 / static_cast<double>(end - std::ssize(places_) + 1));
+  }
 }
 
 void ExploringList::order_topologically(const OrderBits& orders, std::uint32_t round) {
@@ -62,6 +65,7 @@ void ExploringList::order_topologically(const OrderBits& orders, std::uint32_t r
     RngStream coins(key_, round, 0, static_cast<std::uint32_t>(rank));
     const auto choices = static_cast<std::uint32_t>(available_.count());
     places_.push_back(static_cast<std::int32_t>(available_.take(choices == 1 ? 0 : coins.index(choices))));
+    propensity_.push_back(1.0 / static_cast<double>(choices));
   }
 }
 
@@ -101,12 +105,14 @@ void ExploringList::arrange(std::span<const std::int32_t> by_score, const OrderB
   const OrderBits& orders = followed(given);
   find_blocks(orders, block_ends_);
   places_.clear();
+  propensity_.clear();
   switch (rule_) {
     case ListRule::kGreedy:
     case ListRule::kSample:  // PosteriorOrder makes their lists, for arrange_as()
     case ListRule::kUcb:
       places_.resize(by_score.size());
       std::iota(places_.begin(), places_.end(), 0);
+      if (rule_ == ListRule::kGreedy) propensity_.assign(places_.size(), 1.0);
       break;
     // Blocks follow from certain orders, so that a list that agrees with all of them keeps the blocks.
     case ListRule::kCertain:
@@ -128,6 +134,7 @@ void ExploringList::arrange_blocks(std::span<const std::int32_t> by_score,
                                    std::span<const std::int32_t> block_ends, std::uint32_t round) {
   block_ends_.assign(block_ends.begin(), block_ends.end());
   places_.clear();
+  propensity_.clear();
   std::int64_t begin = 0;
   for (const std::int64_t end : block_ends_) {
     shuffle_block(begin, end, by_score, round);
@@ -136,7 +143,8 @@ void ExploringList::arrange_blocks(std::span<const std::int32_t> by_score,
 }
 
 void ExploringList::arrange_as(std::span<const std::int32_t> by_score, const OrderBits& orders,
-                               std::span<const std::int32_t> list) {
+                               std::span<const std::int32_t> list, std::span<const double> propensity) {
+  propensity_.assign(propensity.begin(), propensity.end());
   find_blocks(orders, block_ends_);
   list_.resize(by_score.size());
   for (std::size_t place = 0; place < by_score.size(); ++place)
@@ -150,7 +158,10 @@ RankedList ExploringList::finish(std::span<const std::int32_t> by_score, const O
   list_.clear();
   for (const std::int32_t place : places_) list_.push_back(by_score[place]);
   const ListCertainty known = certainty(by_score, given, cutoff);
-  return {list_, known, certain_orders_};
+  RankedList list{list_, known};
+  list.propensity = propensity_;
+  list.certain_orders = certain_orders_;
+  return list;
 }
 
 }  // namespace olrank

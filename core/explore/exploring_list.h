@@ -39,12 +39,15 @@ class ExploringList {
   /// The same for a partition that is given: each block is shuffled.
   void arrange_blocks(std::span<const std::int32_t> by_score, std::span<const std::int32_t> block_ends,
                       std::uint32_t round);
-  /// The same for a list that is given: documents in the order in which they are to be shown.
+  /// The same for a list that is given: documents in the order in which they are to be shown, with the
+  /// propensity of each, if that is known.
   void arrange_as(std::span<const std::int32_t> by_score, const OrderBits& orders,
-                  std::span<const std::int32_t> list);
+                  std::span<const std::int32_t> list, std::span<const double> propensity);
   RankedList finish(std::span<const std::int32_t> by_score, const OrderBits& orders, std::int64_t cutoff);
 
   std::vector<std::int32_t>& places() { return places_; }
+  /// The order of places() is no longer the drawn one.
+  void forget_propensity() { propensity_.clear(); }
   std::span<const std::int32_t> block_ends() const { return block_ends_; }
   /// The orders that blocks and list follow: those given, or their closure.
   const OrderBits& followed(const OrderBits& orders) const { return refine_ ? closed_ : orders; }
@@ -71,6 +74,7 @@ class ExploringList {
   std::vector<std::int32_t> block_ends_;
   std::vector<std::int32_t> places_;  // of the order by score, in the order of the list
   std::vector<std::int32_t> list_;    // docs
+  std::vector<double> propensity_;    // of each rank; empty: unknown
   std::vector<CertainOrder> certain_orders_;
   std::vector<Shuffled> shuffled_;
   AvailablePlaces available_;

@@ -79,6 +79,13 @@ std::span<const std::int32_t> PosteriorOrder::find(const ScoreBelief& belief, st
     if (scores_[a] != scores_[b]) return scores_[a] > scores_[b];
     return coins_[a] < coins_[b] || (coins_[a] == coins_[b] && a < b);
   });
+  propensity_.clear();
+  if (rule_ == ListRule::kSample) return order_;
+  propensity_.resize(docs);
+  for (std::size_t rank = docs; rank-- > 0;) {
+    const bool ties = rank + 1 < docs && scores_[order_[rank]] == scores_[order_[rank + 1]];
+    propensity_[rank] = ties ? 1.0 / (1.0 / propensity_[rank + 1] + 1.0) : 1.0;
+  }
   return order_;
 }
 

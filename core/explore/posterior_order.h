@@ -45,6 +45,8 @@ class PosteriorOrder {
   /// The documents in their order, valid until the next call. Throws NumericError where a score is not
   /// finite.
   std::span<const std::int32_t> find(const ScoreBelief& belief, std::uint32_t round);
+  /// Of each rank of the latest order, as in RankedList: known for upper bounds, where only ties are drawn.
+  std::span<const double> propensity() const { return propensity_; }
   /// The scores of the latest order.
   std::span<const double> scores() const { return scores_; }
 
@@ -60,6 +62,7 @@ class PosteriorOrder {
   std::vector<double> columns_;  // of L, one after the other
   std::vector<std::uint64_t> coins_;
   std::vector<std::int32_t> order_;
+  std::vector<double> propensity_;
 };
 
 }  // namespace olrank

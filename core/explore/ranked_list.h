@@ -48,6 +48,9 @@ struct Tally {
 struct RankedList {
   std::span<const std::int32_t> docs;  // all of the query's, best first
   std::optional<ListCertainty> certainty;
+  /// Of each rank, the probability with which the draws of this round put its document there, given those
+  /// above it: the product over a list's ranks is that of the list. Empty where it has no closed form.
+  std::span<const double> propensity = {};
   std::span<const CertainOrder> certain_orders = {};  // among the shown documents
   /// Each pair of the shown documents once, for rankers that state probabilities.
   std::span<const StatedOrder> stated_orders = {};

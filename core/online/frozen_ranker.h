@@ -26,6 +26,7 @@ struct Ranking {
   std::vector<float> scores;           // [V]
   std::vector<std::int32_t> by_score;  // docs, best first
   std::vector<std::int32_t> list;      // docs as they are to be shown
+  std::vector<double> propensity;      // of each rank, as in RankedList
   bool knows_orders = false;           // whether `orders` and `certainty` are set
   OrderBits orders;                    // by places of by_score
   std::optional<ListCertainty> certainty;

@@ -40,7 +40,8 @@ struct ShownList {
   std::vector<std::int32_t> docs;    // rows of the matrix, best first; at most `cutoff`
   std::vector<float> scores;         // f(x) of every document of the query, by row
   std::vector<CertainPair> certain;  // among the shown documents
-  std::vector<double> widths;        // w_ij of every two documents [V × V], where they were asked for
+  std::vector<double> propensity;  // of each rank, given those above it; empty where it has no closed form
+  std::vector<double> widths;      // w_ij of every two documents [V × V], where they were asked for
 
   /// The whole list, and back. What comes back may be answered to any ranker that continues the one that
   /// made the list: itself, or one that was loaded from its state after that round.

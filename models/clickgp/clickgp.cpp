@@ -72,6 +72,7 @@ class FrozenClickGp : public FrozenRanker {
     ranking.knows_orders = true;
     ranking.certainty = made.certainty;
     ranking.fairness = made.fairness;
+    ranking.propensity.assign(made.propensity.begin(), made.propensity.end());
     if (made.stated_orders.empty()) {
       of_query.order_probabilities(state_, of_query.list().shown(made), ranking.probabilities);
     } else {
@@ -190,7 +191,8 @@ RankedList ClickRanking::make(ExecutionContext& context, const ClickState& state
   const auto decided = std::span<const std::int32_t>(drawn_).first(
       needs_all ? drawn_.size() : std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
   find_orders(state, decided, std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
-  RankedList list = list_.make_of_list(by_score_, drawn_, round, fair);
+  const std::vector<double> certain(explore || controlled ? 0 : drawn_.size(), 1.0);
+  RankedList list = list_.make_of_list(by_score_, drawn_, certain, round, fair);
   if (!needs_all) list.stated_orders = stated_;  // else other documents may be shown
   return list;
 }

@@ -86,6 +86,15 @@ void add_shown_list(nb::module_& module) {
             return to_view<float>(list.scores, {list.scores.size()}, self);
           },
           "The score of every document, by row of X.")
+      .def_prop_ro(
+          "propensity",
+          [](nb::handle self) -> nb::object {
+            const auto& list = nb::cast<const ShownList&>(self);
+            if (list.propensity.empty()) return nb::none();
+            return to_view<double>(list.propensity, {list.propensity.size()}, self);
+          },
+          "Of each rank, the probability of its document there given those above; None where it has no "
+          "closed form.")
       .def_prop_ro("certain", &certain_of, "Pairs (a, b) of shown documents: a certainly belongs before b.")
       .def_prop_ro(
           "widths",

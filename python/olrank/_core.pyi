@@ -24,6 +24,10 @@ class ShownList:
         """The score of every document, by row of X."""
 
     @property
+    def propensity(self) -> npt.NDArray[np.float64] | None:
+        """Of each rank, the probability of its document there given those above; None where it has no closed form."""
+
+    @property
     def certain(self) -> npt.NDArray[np.int32]:
         """Pairs (a, b) of shown documents: a certainly belongs before b."""
 

@@ -103,8 +103,9 @@ TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {
       probabilities.push_back(probability);
     } while (std::next_permutation(list.begin(), list.end()));
     Scratch scratch;
+    std::vector<double> propensity(best_first.size());
     for (std::uint32_t round = 1; round <= 200'000; ++round) {
-      epsilon_greedy_list(best_first, epsilon, ranknet_key(), round, scratch, list);
+      epsilon_greedy_list(best_first, epsilon, ranknet_key(), round, scratch, list, propensity);
       ++seen.at(list);
     }
     std::vector<std::int64_t> counts;
@@ -117,7 +118,8 @@ TEST(EpsilonGreedyTest, RanksByScoreWithoutEpsilon) {
   const Docs best_first = {2, 0, 3, 1};
   Docs list(4);
   Scratch scratch;
-  epsilon_greedy_list(best_first, 0.0, ranknet_key(), 1, scratch, list);
+  std::vector<double> propensity(4);
+  epsilon_greedy_list(best_first, 0.0, ranknet_key(), 1, scratch, list, propensity);
   EXPECT_EQ(list, best_first);
 }
 

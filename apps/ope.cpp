@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "apps/command.h"
+#include "core/data/data_loader.h"
+#include "core/error.h"
+#include "core/io/json.h"
+#include "core/io/standard_output.h"
+#include "core/settings/choice.h"
+#include "serve/off_policy.h"
+
+namespace olrank {
+namespace {
+
+class OpeCommand : public Command {
+ public:
+  std::string name() const override { return "ope"; }
+  std::string summary() const override {
+    return "estimate from a log of shown lists what other rankers would have got";
+  }
+
+  void declare(CLI::App& app) override {
+    app.add_option("--log", request_.log,
+                   "feedback.jsonl of a service or its state folder, or a trace of a trial")
+        ->type_name("FILE");
+    app.add_option("--model", request_.models, "model files or folders of finished trials")
+        ->type_name("MODEL");
+    app.add_option(
+           "--trust-code", request_.trust_code,
+           "whether the models may bring code, that of a TorchScript module, which can read and write your "
+           "files [default: false]")
+        ->type_name("true|false");
+    app.add_option("--policy", policy_text_,
+                   "lists by the models' scores: greedy, plackett-luce or epsilon=0.1; or incumbent, the "
+                   "order that "
+                   "requests brought [default: greedy]")
+        ->type_name("NAME");
+    app.add_option(
+           "--reward", reward_text_,
+           "what clicks are worth: clicks, dcg (discounted by rank) or first-click [default: clicks]")
+        ->type_name("NAME");
+    app.add_option("--at", request_.estimates.ranks, "ranks that count [default: 10]")->type_name("K");
+    app.add_option("--data", data_.source,
+                   "data set that the documents of a trace refer to, as in run --data")
+        ->type_name("SOURCE");
+    app.add_option("--fold", fold_, "fold of a data folder [default: 1]")->type_name("N");
+    app.add_option("--part", part_text_, "part of the data: train, vali or test [default: train]")
+        ->type_name("PART");
+    app.add_option("--cache", data_.cache,
+                   "folder for binary copies of text files, auto or none [default: auto]")
+        ->type_name("DIR");
+    app.add_option(
+           "--clip", request_.estimates.clip,
+           "largest weight; larger ones count as this, which bounds the estimate and biases it towards 0 "
+           "[default: none]")
+        ->type_name("W");
+    app.add_option("--confidence", request_.estimates.confidence, "of the intervals [default: 0.95]")
+        ->type_name("P");
+    app.add_option("--replicates", request_.estimates.replicates,
+                   "of the bootstrap over queries [default: 200]")
+        ->type_name("N");
+    app.add_option("--seed", request_.estimates.seed, "of the bootstrap [default: 1]")->type_name("N");
+    app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")->type_name("N");
+  }
+
+  int run(const OutputFlags& output) override {
+    check_usage();
+    request_.policy = ListPolicy::parse(policy_text_);
+    request_.reward = parse_choice<ClickReward>("--reward", reward_text_);
+    if (request_.models.empty() && request_.policy.kind != ListPolicy::Kind::kIncumbent)
+      throw InvalidArgument(
+          "--model is required: name what might have been shown, or choose --policy incumbent.");
+    ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
+    std::optional<Dataset> data;
+    if (!data_.source.empty())
+      data.emplace(load_part(data_, fold_, parse_choice<DataPart>("--part", part_text_), context));
+    const OffPolicyResult result = evaluate_off_policy(request_, data ? &*data : nullptr, context);
+    write_output(output.json ? dump_json(off_policy_json(request_, result), 2) + "\n"
+                             : off_policy_text(request_, result, output.columns()));
+    return 0;
+  }
+
+ private:
+  void check_usage() const {
+    const SlateEstimates::Settings& settings = request_.estimates;
+    if (request_.log.empty()) throw InvalidArgument("--log is required: name a log of shown lists.");
+    if (settings.ranks < 1 || settings.ranks > 1000)
+      throw InvalidArgument(fmt::format("--at must be from 1 to 1000, not {}.", settings.ranks));
+    if (settings.replicates < 2 || settings.replicates > 100'000)
+      throw InvalidArgument(
+          fmt::format("--replicates must be from 2 to 100000, not {}.", settings.replicates));
+    if (!(settings.confidence > 0.0 && settings.confidence < 1.0))
+      throw InvalidArgument(
+          fmt::format("--confidence must be between 0 and 1, not {}.", settings.confidence));
+    if (!(settings.clip >= 0.0))
+      throw InvalidArgument(fmt::format("--clip must be above 0, not {}.", settings.clip));
+    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
+  }
+
+  OffPolicyRequest request_;
+  std::string policy_text_ = "greedy";
+  std::string reward_text_ = "clicks";
+  DataSettings data_;
+  std::int64_t fold_ = 1;
+  std::string part_text_ = "train";
+  int threads_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_ope_command() {
+  return std::make_unique<OpeCommand>();
+}
+
+}  // namespace olrank

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/settings/enum_names.h"
+
+namespace olrank {
+
+/// A list that one policy has shown and another one might have: what the off-policy value of the other is
+/// made of. Probabilities are those of each rank's document.
+struct ComparedList {
+  std::uint64_t cluster = 0;        // lists of one cluster are redrawn together: those of a query
+  std::span<const double> rewards;  // of each rank
+  std::span<const double> logged;   // given the documents above, by the policy that showed the list
+  std::span<const double> target;   // the same by the other policy
+  /// Whatever is above; empty: not known, and no estimate by item and rank is made.
+  std::span<const double> logged_item = {};
+  std::span<const double> target_item = {};
+};
+
+/// Importance weighting of lists, of items at their ranks, and of prefixes, each also divided by the mean
+/// weight (Kiyohara et al., "Doubly robust off-policy evaluation for ranking policies under the cascade
+/// behavior model", WSDM 2022; Swaminathan and Joachims, "The self-normalized estimator for counterfactual
+/// learning", NeurIPS 2015). Whole lists assume nothing about users. Prefixes assume that what is below
+/// does not matter to a click, items that nothing else in the list does.
+enum class SlateEstimator { kIps, kIips, kRips, kSelfIps, kSelfIips, kSelfRips };
+
+template <>
+struct EnumNames<SlateEstimator> {
+  static constexpr std::array values = {std::pair{SlateEstimator::kIps, std::string_view("ips")},
+                                        std::pair{SlateEstimator::kIips, std::string_view("iips")},
+                                        std::pair{SlateEstimator::kRips, std::string_view("rips")},
+                                        std::pair{SlateEstimator::kSelfIps, std::string_view("snips")},
+                                        std::pair{SlateEstimator::kSelfIips, std::string_view("sniips")},
+                                        std::pair{SlateEstimator::kSelfRips, std::string_view("snrips")}};
+};
+
+/// A figure and the interval in which it lies.
+struct Interval {
+  double value = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+};
+
+struct SlateEstimate {
+  SlateEstimator estimator = SlateEstimator::kIps;
+  Interval value;       // reward a list
+  Interval difference;  // to that of the lists as they were shown
+};
+
+/// What the weights of prefixes up to a rank, or of whole lists, rest on.
+struct SlateSupport {
+  double mean_weight = 0.0;  // 1 where the log covers all that the other policy may show
+  double largest_weight = 0.0;
+  double effective_lists = 0.0;  // (Σw)²/Σw²
+  double without_weight = 0.0;   // share of lists that the other policy would never show so far
+};
+
+/// Sums over a stream of lists, in memory that does not grow with it. Intervals come from a bootstrap over
+/// clusters: each replicate takes every cluster as often as a Poisson variable of mean 1 says, which is
+/// drawn by (cluster, replicate), so that the order of the lists changes nothing but rounding.
+class SlateEstimates {
+ public:
+  struct Settings {
+    std::int64_t ranks = 10;  // later ones are left out
+    std::int64_t replicates = 200;
+    double confidence = 0.95;
+    std::uint64_t seed = 1;
+    double clip = 0.0;  // largest weight; 0: any. Smaller ones are biased towards 0
+  };
+  explicit SlateEstimates(const Settings& settings);
+
+  void add(const ComparedList& list);
+
+  std::int64_t lists() const { return lists_; }
+  Interval shown() const;  // reward of a list as it was shown
+  /// Those by item only where every list has what they need.
+  std::vector<SlateEstimate> estimates() const;
+  /// Of prefixes up to each rank; the last is that of whole lists as long as `ranks`.
+  std::vector<SlateSupport> support() const;
+  /// With clipped weights and rewards from 0 to 1 a rank, a bound that the value of prefixes exceeds with
+  /// the given confidence, whatever the distribution (Maurer and Pontil, "Empirical Bernstein bounds and
+  /// sample-variance penalization", COLT 2009). Lists count as independent.
+  double lower_bound() const;
+
+ private:
+  using Sums = std::span<const double>;
+  Sums sums_of(std::int64_t replicate) const {
+    return std::span(sums_).subspan(replicate * width_, width_);
+  }
+  double value_of(SlateEstimator estimator, Sums sums) const;
+  template <class Figure>
+  Interval interval_of(const Figure& figure) const;
+
+  Settings settings_;
+  std::int64_t width_;
+  std::int64_t lists_ = 0;
+  std::int64_t lists_by_item_ = 0;
+  std::vector<double> sums_;     // [replicates + 1 × width_]; the first takes every list once
+  std::vector<double> of_list_;  // [width_]
+  std::vector<double> squares_;  // [ranks] of prefix weights
+  std::vector<double> largest_;  // [ranks]
+  std::vector<std::int64_t> zeros_;
+  std::vector<std::int64_t> with_rank_;
+  double mean_ = 0.0;    // of the prefix estimate of single lists
+  double spread_ = 0.0;  // Σ(y − mean)²
+};
+
+}  // namespace olrank

@@ -1,0 +1,160 @@
+"""`olrank ope`: estimates recomputed here from the trace and the model's scores, and those of the Open Bandit Pipeline where it is
+installed; what a log lacks is said."""
+
+import json
+import math
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+RANKS = 3
+EPSILON = 0.3
+
+
+def olrank(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def succeed(*arguments):
+    done = olrank(*arguments)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return done.stdout
+
+
+class OffPolicy(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+        cls.data = cls.folder / "data.txt"
+        draws = random.Random(3)
+        with open(cls.data, "w") as file:
+            for query in range(20):
+                for _ in range(6):
+                    features = [round(draws.random(), 3) for _ in range(4)]
+                    print(int(2.5 * features[0] + draws.random()), f"qid:{query}", *(f"{n + 1}:{v}" for n, v in enumerate(features)), file=file)
+        shared = ["--data-train", cls.data, "--data-test", cls.data, "--seeds", 1, "--clicks", "navigational", "--quiet"]
+        cls.trace = cls.folder / "trace.jsonl"
+        succeed("run", *shared, "--ranker", "pdgd", "--rounds", 600, "--trace", cls.trace, "--out", cls.folder / "shown")
+        succeed("run", *shared, "--ranker", "pairrank", "--rounds", 300, "--out", cls.folder / "other")
+        cls.model = cls.folder / "other/trials/pairrank/navigational/fold1/seed1"
+        lines = succeed("rank", "--model", cls.model, "--data", cls.data, "--format", "scores", "--out", "-").split()
+        cls.scores = {str(query): [float(score) for score in lines[6 * query : 6 * query + 6]] for query in range(20)}
+        cls.lists = [json.loads(line) for line in cls.trace.read_text().splitlines()[1:]]
+
+    def target(self, line):
+        """Of epsilon-greedy lists."""
+        scores, left, found = self.scores[line["qid"]], list(range(6)), []
+        for doc in line["shown"]:
+            best = min(left, key=lambda other: (-scores[other], other))
+            found.append((1 - EPSILON if doc == best else 0) + EPSILON / len(left))
+            left.remove(doc)
+        return found
+
+    def ope(self, *arguments, code=0):
+        done = olrank("ope", "--log", self.trace, "--data", self.data, "--model", self.model, "--policy", f"epsilon={EPSILON}", "--at", RANKS, *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_estimates_are_the_formulas(self):
+        ips = rips = weights = shown = 0.0
+        prefixes, prefix_weights = [0.0] * RANKS, [0.0] * RANKS
+        rows = []
+        for number, line in enumerate(self.lists):
+            weight, reward = 1.0, 0.0
+            for rank, target in enumerate(self.target(line)[:RANKS]):
+                weight *= target / line["propensity"][rank]
+                reward += line["clicks"][rank]
+                prefixes[rank] += weight * line["clicks"][rank]
+                prefix_weights[rank] += weight
+                rows.append((number, rank, line["clicks"][rank], line["propensity"], self.target(line)))
+            ips += weight * reward
+            weights += weight
+            shown += reward
+        count = len(self.lists)
+        told = json.loads(self.ope("--json").stdout)
+        self.assertEqual(told["lists"], count)
+        self.assertAlmostEqual(told["shown"]["value"], shown / count, delta=1e-9)
+        estimates = told["policies"][0]["estimates"]
+        expected = {"ips": ips / count, "snips": ips / weights, "rips": sum(prefixes) / count,
+                    "snrips": sum(a / b for a, b in zip(prefixes, prefix_weights, strict=True))}
+        self.assertEqual(set(estimates), set(expected))
+        for name, value in expected.items():
+            self.assertAlmostEqual(estimates[name]["value"]["value"], value, delta=1e-9, msg=name)
+            self.assertAlmostEqual(estimates[name]["difference"]["value"], value - shown / count, delta=1e-9, msg=name)
+            self.assertLess(estimates[name]["value"]["low"], value)
+            self.assertGreater(estimates[name]["value"]["high"], value)
+        self.assertAlmostEqual(told["policies"][0]["support"][-1]["mean_weight"], weights / count, delta=1e-9)
+        self.compare_with_the_open_bandit_pipeline(rows, estimates)
+
+    def compare_with_the_open_bandit_pipeline(self, rows, estimates):
+        try:
+            import numpy
+            from obp.ope import SlateRewardInteractionIPS, SlateStandardIPS
+        except ImportError:
+            return
+        slate, position, reward = (numpy.array([row[k] for row in rows]) for k in (0, 1, 2))
+        cascade, target = (numpy.array([math.prod(row[k][: row[1] + 1]) for row in rows]) for k in (3, 4))
+        whole, whole_target = (numpy.array([math.prod(row[k][:RANKS]) for row in rows]) for k in (3, 4))
+        ips = SlateStandardIPS(len_list=RANKS).estimate_policy_value(
+            slate_id=slate, reward=reward, position=position, pscore=whole, evaluation_policy_pscore=whole_target)
+        rips = SlateRewardInteractionIPS(len_list=RANKS).estimate_policy_value(
+            slate_id=slate, reward=reward, position=position, pscore_cascade=cascade, evaluation_policy_pscore_cascade=target)
+        self.assertAlmostEqual(estimates["ips"]["value"]["value"], ips, delta=1e-9)
+        self.assertAlmostEqual(estimates["rips"]["value"]["value"], rips, delta=1e-9)
+
+    def test_threads_and_repetitions_change_nothing(self):
+        self.assertEqual(self.ope("--json", "--threads", 1).stdout, self.ope("--json", "--threads", 2).stdout)
+        self.assertNotEqual(self.ope("--json").stdout, self.ope("--json", "--seed", 2).stdout)
+
+    def test_the_logging_policy_itself_has_weight_one(self):
+        own = self.folder / "shown/trials/pdgd/navigational/fold1/seed1"
+        told = json.loads(succeed("ope", "--log", self.trace, "--data", self.data, "--model", own, "--policy", "plackett-luce", "--at", RANKS, "--json"))
+        # Of the model at the end: the policy moved while it was logged.
+        self.assertAlmostEqual(told["policies"][0]["support"][-1]["mean_weight"], 1.0, delta=0.15)
+
+    def test_the_table_names_what_the_log_covers(self):
+        text = self.ope("--clip", 10).stdout
+        for part in ("(as shown)", "snrips", "would never have shown", "With 95 % confidence, whatever the distribution"):
+            self.assertIn(part, text)
+
+    def test_what_cannot_be_estimated_is_said(self):
+        bare = self.folder / "bare.jsonl"
+        bare.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n')
+        wrong = self.folder / "wrong.jsonl"
+        wrong.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5, 1.5]}\n')
+        other = self.folder / "other.jsonl"
+        other.write_text('{"qid": "77", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5, 0.5]}\n')
+        short = self.folder / "short.jsonl"
+        short.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5]}\n')
+        model = ["--model", self.model, "--data", self.data]
+        for arguments, code, sentence in (
+            (["--log", bare, *model], 2, "None of the 1 lists in"),
+            (["--log", wrong, *model], 1, "A propensity must be above 0 and at most 1, not 1.5"),
+            (["--log", short, *model], 1, "'propensity' has 1 value"),
+            (["--log", other, *model], 1, "The data has no query '77'"),
+            (["--log", self.trace, "--model", self.model], 1, "give the data that it refers to by --data"),
+            (["--log", self.trace, *model, "--policy", "certain"], 2, "--policy must be greedy, plackett-luce"),
+            (["--log", self.trace, *model, "--policy", "epsilon=2"], 2, "must be a number from 0 to 1"),
+            (["--log", self.trace, *model, "--policy", "incumbent"], 2, "has the order of an incumbent"),
+            (["--log", self.trace, *model, "--reward", "money"], 2, "--reward"),
+            (["--log", self.trace, *model, "--clip", -1], 2, "--clip"),
+            (["--log", self.trace, "--data", self.data], 2, "--model is required"),
+            (["--log", self.folder / "none", *model], 1, "none"),
+            (["--model", self.model], 2, "--log is required"),
+        ):
+            with self.subTest(sentence=sentence):
+                done = olrank("ope", *arguments)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(sentence, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -60,7 +60,7 @@ class OpeCommand : public Command {
     app.add_option("--confidence", request_.estimates.confidence, "of the intervals [default: 0.95]")
         ->type_name("P");
     app.add_option("--replicates", request_.estimates.replicates,
-                   "of the bootstrap over queries [default: 200]")
+                   "of the bootstrap over queries [default: 400]")
         ->type_name("N");
     app.add_option("--seed", request_.estimates.seed, "of the bootstrap [default: 1]")->type_name("N");
     app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")->type_name("N");

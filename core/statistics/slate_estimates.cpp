@@ -1,6 +1,7 @@
 #include "core/statistics/slate_estimates.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/error.h"
@@ -10,16 +11,26 @@
 namespace olrank {
 namespace {
 
-// What a list adds: itself, its reward, its weight, that times its reward; then four numbers for each rank.
+// What a list adds: itself, its reward, its weight, that times its reward; then two numbers for each rank
+// by prefix, and after all of these two for each rank by item.
 enum Total { kLists, kReward, kWeight, kWeighted, kTotals };
-enum AtRank { kPrefixWeight, kPrefixWeighted, kItemWeight, kItemWeighted, kAtRank };
+enum AtRank { kRankWeight, kRankWeighted, kAtRank };
 
-/// A Poisson variable of mean 1 from 32 random bits.
-double poisson_of(std::uint32_t bits) {
-  double tail = 1.0 - (static_cast<double>(bits) + 0.5) / 4294967296.0;
-  double mass = std::exp(-1.0);
-  double count = 0.0;
-  for (double sum = mass; 1.0 - tail > sum && count < 16.0; sum += mass) mass /= ++count;
+/// A Poisson variable of mean 1 from 32 random bits: how many of its cumulative shares the bits exceed.
+int poisson_of(std::uint32_t bits) {
+  static const auto kShares = [] {
+    std::array<std::uint32_t, 12> shares{};
+    double mass = std::exp(-1.0);
+    double sum = mass;
+    for (std::size_t count = 0; count < shares.size(); ++count) {
+      shares[count] = static_cast<std::uint32_t>(std::min(sum * 4294967296.0, 4294967295.0));
+      mass /= static_cast<double>(count + 1);
+      sum += mass;
+    }
+    return shares;
+  }();
+  int count = 0;
+  while (count < static_cast<int>(kShares.size()) && bits >= kShares[count]) ++count;
   return count;
 }
 
@@ -27,7 +38,7 @@ double poisson_of(std::uint32_t bits) {
 
 SlateEstimates::SlateEstimates(const Settings& settings)
     : settings_(settings),
-      width_(kTotals + kAtRank * settings.ranks),
+      width_(kTotals + 2 * kAtRank * settings.ranks),
       sums_(static_cast<std::size_t>((settings.replicates + 1) * width_)),
       of_list_(static_cast<std::size_t>(width_)),
       squares_(static_cast<std::size_t>(settings.ranks)),
@@ -50,12 +61,13 @@ void SlateEstimates::add(const ComparedList& list) {
     weight *= list.target[rank] / list.logged[rank];
     const double used = clipped(weight);
     double* at = of_list_.data() + kTotals + kAtRank * rank;
-    at[kPrefixWeight] = used;
-    at[kPrefixWeighted] = used * list.rewards[rank];
-    of_prefixes += at[kPrefixWeighted];
+    at[kRankWeight] = used;
+    at[kRankWeighted] = used * list.rewards[rank];
+    of_prefixes += at[kRankWeighted];
     if (by_item) {
-      at[kItemWeight] = clipped(list.target_item[rank] / list.logged_item[rank]);
-      at[kItemWeighted] = at[kItemWeight] * list.rewards[rank];
+      double* item = at + kAtRank * settings_.ranks;
+      item[kRankWeight] = clipped(list.target_item[rank] / list.logged_item[rank]);
+      item[kRankWeighted] = item[kRankWeight] * list.rewards[rank];
     }
     squares_[rank] += used * used;
     largest_[rank] = std::max(largest_[rank], used);
@@ -72,28 +84,30 @@ void SlateEstimates::add(const ComparedList& list) {
   mean_ += before / static_cast<double>(lists_);
   spread_ += before * (of_prefixes - mean_);
 
-  for (std::int64_t k = 0; k < width_; ++k) sums_[k] += of_list_[k];
+  const std::int64_t used = kTotals + kAtRank * (by_item ? settings_.ranks + ranks : ranks);
+  for (std::int64_t k = 0; k < used; ++k) sums_[k] += of_list_[k];
   RngStream draws(make_key({.seed = settings_.seed, .purpose = Purpose::kResampling, .fold = list.cluster}),
                   0);
   for (std::int64_t replicate = 1; replicate <= settings_.replicates; ++replicate) {
-    const double times = poisson_of(draws.next_bits());
-    if (times == 0.0) continue;
+    const int times = poisson_of(draws.next_bits());
+    if (times == 0) continue;
     double* sums = sums_.data() + replicate * width_;
-    for (std::int64_t k = 0; k < width_; ++k) sums[k] += times * of_list_[k];
+    for (std::int64_t k = 0; k < used; ++k) sums[k] += times * of_list_[k];
   }
 }
 
 double SlateEstimates::value_of(SlateEstimator estimator, Sums sums) const {
-  const auto over_ranks = [&](AtRank weighted, int weight) {
+  const auto over_ranks = [&](bool by_item, bool self) {
+    const double* at = sums.data() + kTotals + (by_item ? kAtRank * settings_.ranks : 0);
     double value = 0.0;
-    for (std::int64_t rank = 0; rank < settings_.ranks; ++rank) {
-      const double* at = sums.data() + kTotals + kAtRank * rank;
-      const double divisor = weight < 0 ? sums[kLists] : at[weight];
-      if (divisor <= 0.0) continue;
-      // A rank that few lists have counts as often as they do.
-      const double share =
-          weight < 0 ? 1.0 : static_cast<double>(with_rank_[rank]) / static_cast<double>(lists_);
-      value += share * at[weighted] / divisor;
+    for (std::int64_t rank = 0; rank < settings_.ranks; ++rank, at += kAtRank) {
+      if (!self) {
+        value += at[kRankWeighted] / sums[kLists];
+      } else if (at[kRankWeight] > 0.0) {
+        // A rank that few lists have counts as often as they do.
+        value += at[kRankWeighted] / at[kRankWeight] * static_cast<double>(with_rank_[rank]) /
+                 static_cast<double>(lists_);
+      }
     }
     return value;
   };
@@ -101,15 +115,15 @@ double SlateEstimates::value_of(SlateEstimator estimator, Sums sums) const {
     case SlateEstimator::kIps:
       return sums[kWeighted] / sums[kLists];
     case SlateEstimator::kIips:
-      return over_ranks(kItemWeighted, -1);
+      return over_ranks(true, false);
     case SlateEstimator::kRips:
-      return over_ranks(kPrefixWeighted, -1);
+      return over_ranks(false, false);
     case SlateEstimator::kSelfIps:
       return sums[kWeight] > 0.0 ? sums[kWeighted] / sums[kWeight] : 0.0;
     case SlateEstimator::kSelfIips:
-      return over_ranks(kItemWeighted, kItemWeight);
+      return over_ranks(true, true);
     case SlateEstimator::kSelfRips:
-      return over_ranks(kPrefixWeighted, kPrefixWeight);
+      return over_ranks(false, true);
   }
   return 0.0;
 }
@@ -152,7 +166,7 @@ std::vector<SlateSupport> SlateEstimates::support() const {
   std::vector<SlateSupport> all;
   for (std::int64_t rank = 0; rank < settings_.ranks && with_rank_[rank] > 0; ++rank) {
     const auto count = static_cast<double>(with_rank_[rank]);
-    const double sum = sums_[kTotals + kAtRank * rank + kPrefixWeight];
+    const double sum = sums_[kTotals + kAtRank * rank + kRankWeight];
     all.push_back({sum / count, largest_[rank], squares_[rank] > 0.0 ? sum * sum / squares_[rank] : 0.0,
                    static_cast<double>(zeros_[rank]) / count});
   }

@@ -68,7 +68,7 @@ class SlateEstimates {
  public:
   struct Settings {
     std::int64_t ranks = 10;  // later ones are left out
-    std::int64_t replicates = 200;
+    std::int64_t replicates = 400;
     double confidence = 0.95;
     std::uint64_t seed = 1;
     double clip = 0.0;  // largest weight; 0: any. Smaller ones are biased towards 0

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/online/frozen_ranker.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 #include "tests/support/chi_square.h"
@@ -31,7 +32,7 @@ void PrintTo(const Case& one, std::ostream* out) {
 
 class PropensityTest : public testing::TestWithParam<Case> {
  protected:
-  std::unique_ptr<OnlineRanker> make() const {
+  std::unique_ptr<OnlineRanker> make() {
     const Case& one = GetParam();
     RankerSettings settings = RankerSettings::defaults(one.kind, ProtocolName::kPaper);
     settings.name = one.name;

@@ -22,7 +22,7 @@
 #include "models/ranker_factory.h"
 #include "tests/attack/memory_limit.h"
 #include "tests/core/data/letor_support.h"
-#include "tests/fuzz/data_checks.h"
+#include "tests/fuzz/core_checks.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/mutated.h"
 #include "tests/support/temporary_folder.h"

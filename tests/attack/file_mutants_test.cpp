@@ -223,25 +223,6 @@ TEST(CacheMutants, GiveTheDataOfTheText) {
   }
 }
 
-TEST(CacheMutants, AreRefusedAsDataFilesOrSound) {
-  const TemporaryFolder folder;
-  ThreadPool pool(2);
-  std::vector<std::string> files;
-  for (const std::string& text : {small_text(), std::string("0 qid:1 1:1\n")}) {
-    write_dataset_file(read_text(text), {}, folder / "whole.olrank");
-    files.push_back(read_file(folder / "whole.olrank"));
-  }
-  const std::string path = (folder / "data.olrank").string();
-  const MemoryLimit limit(kMoreMemory);
-  int refused = 0;
-  for (std::uint32_t number = 0; number < kMutants; ++number) {
-    SCOPED_TRACE(number);
-    write_file(path, damaged_cache(files, number));
-    refused += refuses([&] { fuzz::check_dataset(DatasetCache().read(path, {}, pool)); }) ? 1 : 0;
-  }
-  EXPECT_GT(refused, 400);
-}
-
 /// Contents with one lie in them, under a fingerprint that is right for them.
 Dataset forged_data(const Dataset& honest, std::vector<float>& values, std::vector<std::uint8_t>& grades,
                     std::vector<std::int64_t>& offsets, ThreadPool& pool, RngStream& rng) {

@@ -67,6 +67,11 @@ void refuse_beyond_parser(std::string_view text, std::string_view file) {
   constexpr int kMostDots = 64;
   std::int64_t line = 1;
   int dots = 0;
+  const auto require_ascii = [&](char c) {
+    if (static_cast<unsigned char>(c) < 0x80) return;
+    throw InvalidArgument(
+        fmt::format("{}:{}: Only texts and comments may have characters beyond ASCII.", file, line));
+  };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '.') {
@@ -80,6 +85,8 @@ void refuse_beyond_parser(std::string_view text, std::string_view file) {
       const std::size_t quotes = rest.starts_with(triple) ? 3 : 1;
       std::size_t end = i + quotes;
       while (end < text.size() && text.substr(end, quotes) != triple.substr(0, quotes)) {
+        // Behind a dot it is part of a key, or the parser still reads a number.
+        if (i > 0 && text[i - 1] == '.') require_ascii(text[end]);
         if (text[end] == '\n') {
           if (quotes == 1) break;
           ++line;
@@ -96,8 +103,8 @@ void refuse_beyond_parser(std::string_view text, std::string_view file) {
     } else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) {
       dots = 0;
       line += c == '\n' ? 1 : 0;
-    } else if (static_cast<unsigned char>(c) >= 0x80) {
-      throw InvalidArgument(fmt::format("{}:{}: Characters beyond ASCII must be in quotes.", file, line));
+    } else {
+      require_ascii(c);
     }
   }
 }

@@ -26,12 +26,13 @@ std::string printable(std::string_view text) {
 }
 
 std::string excerpt(std::string_view text, std::size_t most, std::size_t tail) {
-  if (text.size() <= most) return printable(text);
+  const std::string shown = printable(text);
+  if (shown.size() <= most) return shown;
   std::size_t end = most - tail;
-  while (end > 0 && continues(text[end])) --end;
-  std::size_t begin = text.size() - tail;
-  while (begin < text.size() && continues(text[begin])) ++begin;
-  return printable(text.substr(0, end)) + "…" + printable(text.substr(begin));
+  while (end > 0 && continues(shown[end])) --end;
+  std::size_t begin = shown.size() - tail;
+  while (begin < shown.size() && continues(shown[begin])) ++begin;
+  return shown.substr(0, end) + "…" + shown.substr(begin);
 }
 
 }  // namespace olrank

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/text/excerpt.h"
+
 namespace olrank {
 namespace {
 
@@ -42,7 +44,8 @@ const char* way_out(std::string_view action, int error_number) {
 
 DataError::DataError(const std::string& file, std::int64_t line, std::int64_t column,
                      const std::string& sentence)
-    : Error(located(file, line, column, sentence)), line_(line), column_(column) {}
+    // The sentence may hold names of any length from the file.
+    : Error(excerpt(located(file, line, column, sentence), 800, 300)), line_(line), column_(column) {}
 
 IoError::IoError(const std::string& action, const std::string& path, int error_number)
     : Error(fmt::format("Cannot {} '{}': {}.{}", action, path,

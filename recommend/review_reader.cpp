@@ -19,7 +19,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::size_t kReadPiece = std::size_t{1} << 20;
+constexpr std::size_t kReadPiece = std::size_t{1} << 16;
 constexpr std::size_t kLongestReviewLine = std::size_t{64} << 20;
 
 Reviews read_review_stream(ByteStream& stream, const std::string& name, double highest_rating) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kReviewKeys = {"user", "item", "rating", "opinions"};
 
-bool is_blank(char c) {
+bool is_json_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
@@ -63,7 +63,7 @@ void ReviewScanner::fail_here(std::string_view expected) const {
 }
 
 void ReviewScanner::skip_blanks() {
-  while (at_ < end_ && is_blank(*at_)) ++at_;
+  while (at_ < end_ && is_json_blank(*at_)) ++at_;
 }
 
 void ReviewScanner::expect(char wanted, std::string_view meaning) {

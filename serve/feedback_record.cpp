@@ -6,11 +6,13 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <unordered_set>
 
 #include "core/io/fingerprint.h"
 #include "core/io/json_stream.h"
 #include "core/text/counted.h"
+#include "core/text/excerpt.h"
 
 namespace olrank {
 namespace {
@@ -115,7 +117,11 @@ class RecordReader final : public JsonHandler {
   }
   bool number_unsigned(std::uint64_t value) override {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
-    return number_integer(static_cast<std::int64_t>(value));
+    constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (value <= kLargest) return number_integer(static_cast<std::int64_t>(value));
+    if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
+    if (depth_ == 1 && field_ == kQid) return set_text(record_.query, fmt::format("{}", value));
+    return scalar();
   }
   bool number_float(double wide, const std::string& text) override {
     if (field_ == kPropensity && depth_ == 2) return add_propensity(wide);
@@ -252,7 +258,8 @@ class RecordReader final : public JsonHandler {
   bool check_unique_docs() {
     std::unordered_set<std::string_view> names;
     for (const DocId& id : record_.docs) {
-      if (!names.insert(id.text).second) return fail(fmt::format("Document '{}' appears twice.", id.text));
+      if (!names.insert(id.text).second)
+        return fail(fmt::format("Document '{}' appears twice.", excerpt(id.text)));
     }
     return true;
   }

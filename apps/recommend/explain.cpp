@@ -8,22 +8,13 @@
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
+#include "core/text/excerpt.h"
 #include "jobs/recommending/recommender_file.h"
 
 namespace olrank {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// Names come from reviews: what a terminal would obey is written as \x1b.
-std::string printable(const std::string& text) {
-  std::string shown;
-  for (const char character : text) {
-    const auto byte = static_cast<unsigned char>(character);
-    shown += byte < 0x20 || byte == 0x7F ? fmt::format("\\x{:02x}", byte) : std::string(1, character);
-  }
-  return shown;
-}
 
 class RecommendExplainCommand : public Command {
  public:

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "core/data/letor_number.h"
+#include "core/text/excerpt.h"
 
 namespace olrank {
 namespace {
@@ -26,27 +27,9 @@ const char* skip_blanks(const char* p) {
   return p;
 }
 
-/// The word at `p` as a message can show it: short, and without characters that a terminal would act on.
+/// The word at `p` as a message can show it.
 std::string shown_word(const char* p, const char* end) {
-  constexpr std::ptrdiff_t kShown = 40;
-  const char* word_end = p;
-  while (word_end < end && !is_blank(*word_end)) ++word_end;
-  std::string word;
-  for (const char* c = p; c < std::min(word_end, p + kShown); ++c) {
-    const auto byte = static_cast<unsigned char>(*c);
-    if (byte < 0x20 || byte == 0x7F) {
-      word += fmt::format("\\x{:02x}", byte);
-    } else {
-      word += *c;
-    }
-  }
-  // A cut in the middle of a UTF-8 character would leave half of it.
-  if (word_end - p > kShown) {
-    while (!word.empty() && (static_cast<unsigned char>(word.back()) & 0xC0) == 0x80) word.pop_back();
-    if (!word.empty() && static_cast<unsigned char>(word.back()) >= 0xC0) word.pop_back();
-    word += "…";
-  }
-  return word;
+  return excerpt({p, static_cast<std::size_t>(std::find_if(p, end, is_blank) - p)});
 }
 
 bool names_no_finite_number(std::string_view word) {

@@ -3,12 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+
+// toml++ assumes of a table's header what its next lines refuse: no build may check or use its assumptions.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_assert(true)
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_ENABLE_WINDOWS_COMPAT 0
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/text/excerpt.h"
 
 namespace olrank {
 namespace {
@@ -43,44 +50,61 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
         return list_of<std::int64_t>(array);
       if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(array);
       if (all([](const toml::node& item) { return item.is_boolean(); })) return list_of<bool>(array);
-      throw InvalidArgument(
-          fmt::format("{}: '{}' must be a list of strings, of numbers or of booleans.", origin, key));
+      throw InvalidArgument(fmt::format("{}: '{}' must be a list of strings, of numbers or of booleans.",
+                                        origin, excerpt(key)));
     }
     default:
       throw InvalidArgument(
-          fmt::format("{}: '{}' has a value of a type that no setting accepts.", origin, key));
+          fmt::format("{}: '{}' has a value of a type that no setting accepts.", origin, excerpt(key)));
   }
 }
 
-/// Refuses keys with so many parts that the parser, which makes a table of each, would run out of stack.
-/// Counts the dots between other punctuation, outside of strings and comments.
-void refuse_deep_keys(std::string_view text, std::string_view file) {
+/// Refuses what the parser, toml++, does not take as it should, outside of strings and comments: keys with
+/// so many parts that it would run out of stack, as it makes a table of each, and characters beyond ASCII,
+/// some of which lead it to places that it promises the compiler never to reach. Counts the dots between
+/// other punctuation.
+void refuse_beyond_parser(std::string_view text, std::string_view file) {
   constexpr int kMostDots = 64;
   std::int64_t line = 1;
   int dots = 0;
+  const auto require_ascii = [&](char c) {
+    if (static_cast<unsigned char>(c) < 0x80) return;
+    throw InvalidArgument(
+        fmt::format("{}:{}: Only texts and comments may have characters beyond ASCII.", file, line));
+  };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '.') {
       if (++dots > kMostDots)
         throw InvalidArgument(fmt::format("{}:{}: A key has more than {} parts.", file, line, kMostDots));
     } else if (c == '"' || c == '\'') {
+      if (i > 0 && std::string_view(" \t\r\n=,[{.").find(text[i - 1]) == std::string_view::npos)
+        throw InvalidArgument(fmt::format("{}:{}: A quote stands where no string can begin.", file, line));
       const std::string_view rest = text.substr(i);
       const std::string_view triple = c == '"' ? "\"\"\"" : "'''";
       const std::size_t quotes = rest.starts_with(triple) ? 3 : 1;
       std::size_t end = i + quotes;
       while (end < text.size() && text.substr(end, quotes) != triple.substr(0, quotes)) {
+        // Behind a dot it is part of a key, or the parser still reads a number.
+        if (i > 0 && text[i - 1] == '.') require_ascii(text[end]);
         if (text[end] == '\n') {
           if (quotes == 1) break;
           ++line;
         }
         end += c == '"' && text[end] == '\\' ? 2 : 1;
       }
+      // Two quotes more may be the last characters of a text in triple quotes.
+      for (int more = 0; quotes == 3 && more < 2 && end + quotes < text.size() && text[end + quotes] == c;
+           ++more)
+        ++end;
       i = end + quotes - 1;
     } else if (c == '#') {
       i = std::min(text.find('\n', i), text.size()) - 1;
     } else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) {
       dots = 0;
       line += c == '\n' ? 1 : 0;
+    } else {
+      require_ascii(c);
     }
   }
 }
@@ -103,6 +127,11 @@ class Flattener {
     document.tables.push_back({name, repeated, at(file_, source.source().begin), {}});
     for (const auto& [key, node] : members) {
       const std::string member(key->str());
+      if (std::any_of(member.begin(), member.end(),
+                      [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
+        throw InvalidArgument(fmt::format("{}: The key '{}' has a control character.",
+                                          at(file_, key->source().begin), excerpt(member)));
+      }
       const std::string path = name.empty() ? member : fmt::format("{}.{}", name, member);
       if (const toml::table* inner = node->as_table()) {
         table(*inner, path, false);
@@ -130,14 +159,17 @@ class Flattener {
 }  // namespace
 
 TomlDocument parse_toml(std::string_view text, std::string_view file_name) {
-  refuse_deep_keys(text, file_name);
+  if (constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF"; text.starts_with(kByteOrderMark))
+    text.remove_prefix(kByteOrderMark.size());
+  refuse_beyond_parser(text, file_name);
   try {
     const toml::table root = toml::parse(text, file_name);
     Flattener flattener(file_name);
     flattener.table(root, "", false);
     return std::move(flattener.document);
   } catch (const toml::parse_error& error) {
-    throw InvalidArgument(fmt::format("{}: {}.", at(file_name, error.source().begin), error.description()));
+    throw InvalidArgument(fmt::format("{}: {}.", at(file_name, error.source().begin),
+                                      excerpt(error.description(), 800, 300)));
   }
 }
 

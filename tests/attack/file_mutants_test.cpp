@@ -22,7 +22,7 @@
 #include "models/ranker_factory.h"
 #include "tests/attack/memory_limit.h"
 #include "tests/core/data/letor_support.h"
-#include "tests/fuzz/data_checks.h"
+#include "tests/fuzz/core_checks.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/mutated.h"
 #include "tests/support/temporary_folder.h"
@@ -221,25 +221,6 @@ TEST(CacheMutants, GiveTheDataOfTheText) {
     write_file(copy, damaged_cache(files, number));
     EXPECT_TRUE(same_content(cache.read(text, {}, pool), original));
   }
-}
-
-TEST(CacheMutants, AreRefusedAsDataFilesOrSound) {
-  const TemporaryFolder folder;
-  ThreadPool pool(2);
-  std::vector<std::string> files;
-  for (const std::string& text : {small_text(), std::string("0 qid:1 1:1\n")}) {
-    write_dataset_file(read_text(text), {}, folder / "whole.olrank");
-    files.push_back(read_file(folder / "whole.olrank"));
-  }
-  const std::string path = (folder / "data.olrank").string();
-  const MemoryLimit limit(kMoreMemory);
-  int refused = 0;
-  for (std::uint32_t number = 0; number < kMutants; ++number) {
-    SCOPED_TRACE(number);
-    write_file(path, damaged_cache(files, number));
-    refused += refuses([&] { fuzz::check_dataset(DatasetCache().read(path, {}, pool)); }) ? 1 : 0;
-  }
-  EXPECT_GT(refused, 400);
 }
 
 /// Contents with one lie in them, under a fingerprint that is right for them.

@@ -120,6 +120,14 @@ TEST(FeedbackRecord, ReadsReplayLines) {
   EXPECT_TRUE(record.inputs.empty());
 }
 
+TEST(FeedbackRecord, KeepsTheDigitsOfLargeNumbers) {
+  const FeedbackRecord record =
+      read(R"({"qid":18446744073709551615,"shown":[18446744073709551615,-1],"clicks":[0,1]})");
+  EXPECT_EQ(record.query, "18446744073709551615");
+  EXPECT_EQ(record.docs[0], (DocId{"18446744073709551615", true}));
+  EXPECT_EQ(record.docs[1], (DocId{"-1", true}));
+}
+
 TEST(FeedbackRecord, ReportsInvalidLines) {
   EXPECT_EQ(refusal_of("{}"), "'qid' is missing.");
   EXPECT_EQ(refusal_of(R"({"qid": "a", "clicks": []})"), "'shown' is missing.");

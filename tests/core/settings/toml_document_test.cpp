@@ -45,6 +45,17 @@ TEST(TomlDocumentTest, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(refusal_of("a = 1\n"), kNoError);
 }
 
+TEST(TomlDocumentTest, RefusesWhatTheParserMustNotSee) {
+  EXPECT_EQ(refusal_of("\n\xC3\xA9 = 1\n"),
+            "f.toml:2: Only texts and comments may have characters beyond ASCII.");
+  EXPECT_EQ(refusal_of("a = 8.'\xC3\xA9'"),
+            "f.toml:1: Only texts and comments may have characters beyond ASCII.");
+  EXPECT_EQ(refusal_of("a = 1\"\"\"\xEF\xBB\xBF"), "f.toml:1: A quote stands where no string can begin.");
+  EXPECT_EQ(refusal_of("\"\\u001b\" = 1"), "f.toml:1:1: The key '\\x1b' has a control character.");
+  EXPECT_EQ(refusal_of("\xEF\xBB\xBF\"\xC3\xA9\" = \"\"\"a\"\"\"\"\"\n#\xC3\xA9\n[b]\nc = ['', \"\", 'd']"),
+            kNoError);
+}
+
 TEST(TomlDocumentTest, RefusesKeysOfManyParts) {
   std::string deep;
   for (int part = 0; part < 100'000; ++part) deep += "a.";

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/dataset_file.h"
+#include "core/data/letor_reader.h"
+#include "core/data/letor_writer.h"
+#include "core/data/normaliser_text.h"
+#include "core/error.h"
+#include "core/io/safetensors_reader.h"
+#include "core/settings/toml_document.h"
+#include "tests/fuzz/promise.h"
+
+/// What must hold of any bytes whatever.
+namespace olrank::fuzz {
+
+inline void check_dataset(const Dataset& data) {
+  promise(data.docs() >= 1 && data.queries() >= 1 && data.features() >= 1);
+  promise(data.offset(0) == 0 && data.offset(data.queries()) == data.docs());
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    promise(data.docs_of(query) >= 1 && !data.qid(query).empty());
+  }
+  const FeatureMatrix all = data.all_features();
+  for (std::int64_t i = 0; i < all.docs * all.features; ++i) promise(std::isfinite(all.values[i]));
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc) promise(data.doc_name(doc).size() < (1U << 30));
+  promise(data.max_grade() <= 31);
+}
+
+/// LETOR text, plain or compressed: a DataError with a place, or a data set that its own text reproduces.
+/// The first byte chooses how the text is cut into blocks.
+inline void check_letor(std::string_view bytes) {
+  if (bytes.empty()) return;
+  constexpr std::int64_t kMaxBytes = 1 << 16;
+  const auto block_bytes = static_cast<std::size_t>(static_cast<unsigned char>(bytes.front()) % 64 + 1);
+  bytes.remove_prefix(1);
+  ThreadPool pool(1);
+  const LetorOptions options{.max_bytes = kMaxBytes, .block_bytes = block_bytes};
+  try {
+    const Dataset data = read_letor_bytes(bytes, "fuzz", options, pool);
+    check_dataset(data);
+    std::string text;
+    write_letor(data, {.sparse = block_bytes % 2 == 0}, [&](std::string_view piece) { text += piece; });
+    promise(read_letor_bytes(text, "again", {.max_bytes = kMaxBytes}, pool).fingerprint() ==
+            data.fingerprint());
+  } catch (const DataError& error) {
+    promise(error.line() >= 1 && error.column() >= 1);
+    check_sentence(error.what());
+  }
+}
+
+/// A binary data file. With the first byte odd the header's checksum is repaired, so that damage reaches
+/// what lies behind it.
+inline void check_dataset_file(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const bool repair = bytes.front() % 2 != 0;
+  bytes.remove_prefix(1);
+  MappedMemory memory = MappedMemory::anonymous(bytes.size());
+  if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
+  if (repair && bytes.size() >= 256) {
+    std::memset(memory.data() + 248, 0, 8);
+    const std::uint64_t checksum = fingerprint_of(memory.text().substr(0, 256)).low;
+    std::memcpy(memory.data() + 248, &checksum, 8);
+  }
+  ThreadPool pool(1);
+  try {
+    check_dataset(read_dataset_memory(std::move(memory), "fuzz", pool));
+  } catch (const DataError& error) {
+    check_sentence(error.what());
+  }
+}
+
+/// The normalisation that a model file carries: refused, or written and read back unchanged.
+inline void check_normalisation(const std::string& text) {
+  try {
+    const std::string written = normaliser_text(parse_normaliser(text, "fuzz"));
+    promise(normaliser_text(parse_normaliser(written, "again")) == written);
+  } catch (const DataError& error) {
+    check_sentence(error.what());
+  }
+}
+
+/// A safetensors file: a DataError, or tensors and metadata that a file written from them has, too. With
+/// the first byte odd, a line break ends the header, whose length is put right.
+inline void check_safetensors(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const bool repair = bytes.front() % 2 != 0;
+  bytes.remove_prefix(1);
+  std::string file(bytes);
+  if (const std::size_t line = bytes.find('\n'); repair && line != std::string_view::npos) {
+    const std::uint64_t length = line;
+    file.assign(sizeof length, '\0');
+    std::memcpy(file.data(), &length, sizeof length);
+    file.append(bytes.substr(0, line)).append(bytes.substr(line + 1));
+  }
+  try {
+    const SafetensorsView view = view_safetensors(file, "fuzz");
+    std::vector<NamedTensor> tensors;
+    for (const TensorView& tensor : view.tensors) {
+      std::int64_t numbers = 1;
+      for (const std::int64_t extent : tensor.shape) numbers *= tensor.bytes.empty() ? 0 : extent;
+      const std::int64_t size = numbers == 0 ? 1 : std::ssize(tensor.bytes) / numbers;
+      promise(numbers * size == std::ssize(tensor.bytes));
+      tensors.push_back(
+          {tensor.name, tensor.shape, {tensor.dtype, size, std::as_bytes(std::span(tensor.bytes))}});
+    }
+    const std::string written = safetensors_bytes(tensors, view.metadata);
+    const SafetensorsView again = view_safetensors(written, "again");
+    promise(again.metadata == view.metadata && again.tensors.size() == view.tensors.size());
+    for (std::size_t at = 0; at < again.tensors.size(); ++at) {
+      const TensorView& one = view.tensors[at];
+      const TensorView& other = again.tensors[at];
+      promise(one.name == other.name && one.dtype == other.dtype && one.shape == other.shape &&
+              one.bytes == other.bytes);
+    }
+    for (const auto& [key, text] : view.metadata) {
+      if (key == "normalisation") check_normalisation(text);
+    }
+    parse_safetensors(file, "fuzz");
+  } catch (const DataError& error) {
+    check_sentence(error.what());
+  }
+}
+
+/// A configuration: refused with its place, or values that can be written and read back.
+inline void check_toml(std::string_view bytes) {
+  try {
+    for (const TomlDocument::Table& table : parse_toml(bytes, "fuzz.toml").tables) {
+      promise(table.origin.starts_with("fuzz.toml:") && is_printable(table.name));
+      for (const TomlDocument::Entry& entry : table.entries) {
+        promise(entry.origin.starts_with("fuzz.toml:") && is_printable(entry.key));
+        const std::string text = to_toml(entry.value);
+        promise(is_printable(text));
+        const TomlDocument again = parse_toml("key = " + text, "again.toml");
+        promise(again.tables.size() == 1 && again.tables[0].entries.size() == 1);
+        promise(to_toml(again.tables[0].entries[0].value) == text);
+      }
+    }
+  } catch (const InvalidArgument& error) {
+    promise(std::string_view(error.what()).starts_with("fuzz.toml:"));
+    check_sentence(error.what());
+  }
+}
+
+using std::literals::operator""sv;
+inline constexpr Target kTargets[] = {
+    {"letor", check_letor, "0123456789:.-+eE#\n\r\t q\0\xFF"sv},
+    {"dataset_file", check_dataset_file, "\0\x01\x7F\xFF"sv},
+    {"safetensors", check_safetensors, "0123456789{}[]\":,.-eE\\\n \0\xFF"sv},
+    {"toml", check_toml, "0123456789{}[]\"'=,.-_#\\\n\t nfu\xFF"sv}};
+
+}  // namespace olrank::fuzz

@@ -1,0 +1,177 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/io/json_stream.h"
+#include "serve/api_error.h"
+#include "serve/feedback_record.h"
+#include "serve/request_head.h"
+#include "serve/requests.h"
+#include "tests/fuzz/promise.h"
+
+namespace olrank::fuzz {
+
+inline void check_api_error(const ApiError& error) {
+  promise(error.status() >= 400 && error.status() < 500);
+  const std::string_view sentence = error.what();
+  promise(sentence.size() < 1000 && (sentence.ends_with('.') || sentence.ends_with('?')));
+  const std::string json = error.json();
+  promise(json.ends_with("}}\n"));
+  promise(std::none_of(json.begin(), json.end() - 1, [](unsigned char c) { return c < 0x20; }));
+}
+
+/// The head of a request, in two pieces cut at the first byte's place: a scanner that sees no difference,
+/// and checks that let through only what is not ambiguous and who has the token.
+inline void check_request_head(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const std::size_t cut = static_cast<unsigned char>(bytes.front());
+  bytes.remove_prefix(1);
+  HeadScanner whole;
+  HeadScanner pieces;
+  const HeadScanner::Result result = whole.scan(bytes);
+  HeadScanner::Result in_two = pieces.scan(bytes.substr(0, cut));
+  if (in_two == HeadScanner::kIncomplete && cut < bytes.size()) in_two = pieces.scan(bytes.substr(cut));
+  promise(in_two == result);
+  if (result != HeadScanner::kComplete) return;
+  promise(pieces.size() == whole.size() && whole.size() <= bytes.size());
+  std::string_view text = bytes.substr(0, whole.size());
+  promise(text.ends_with("\r\n\r\n") && !has_bare_line_feed(text));
+
+  RequestHead head;
+  const auto take = [](std::string_view& from, std::string_view end) {
+    const std::string_view part = from.substr(0, from.find(end));
+    from.remove_prefix(std::min(from.size(), part.size() + end.size()));
+    return std::string(part);
+  };
+  std::string line = take(text, "\r\n");
+  std::string_view rest = line;
+  head.method = take(rest, " ");
+  head.target = take(rest, " ");
+  head.http11 = rest != "HTTP/1.0";
+  for (line = take(text, "\r\n"); !line.empty(); line = take(text, "\r\n")) {
+    rest = line;
+    std::string name = take(rest, ":");
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+    head.fields.emplace_back(std::move(name), rest);
+  }
+  promise(head.path().size() + head.authority().size() <= head.target.size());
+  for (const char* token : {"", "secret"}) {
+    HttpSettings settings;
+    settings.token = token;
+    settings.body_bytes = 1000;
+    try {
+      check_framing(head);
+      promise(head.count("Host") <= 1 &&
+              head.count("Content-Length") + head.count("Transfer-Encoding") <= 1);
+      check_access(head, settings);
+      const std::string_view host = head.value("Host");
+      if (!settings.token.empty()) {
+        promise(is_public(head) || head.value("Authorization").ends_with(" secret"));
+      } else {
+        promise(head.count("Host") == 0 ||
+                std::string_view("lL1[").find(host.at(0)) != std::string_view::npos);
+      }
+      check_body(head, settings, true);
+      promise(head.method != "POST" || head.is_chunked() || content_length(head).value() <= 1000);
+    } catch (const ApiError& error) {
+      check_api_error(error);
+    }
+  }
+  ByteRange range;
+  if (find_range(head, 1000, range) == RangeKind::kPart)
+    promise(range.size >= 1 && range.begin < 1000 && range.size <= 1000 - range.begin);
+}
+
+inline void check_rank_request(std::string_view bytes, const RequestLimits& limits) {
+  RankRequest request;
+  parse_rank_request(bytes, limits, request);
+  const std::int64_t docs = std::ssize(request.docs);
+  promise(docs >= 1 && docs <= limits.docs && !request.query.empty() && request.cutoff >= 1);
+  promise(request.query.size() <= limits.text_bytes && request.values.size() <= limits.values);
+  promise(std::ssize(request.values) == docs * limits.features);
+  promise(std::ssize(request.groups) == (limits.groups ? docs : 0));
+  std::string json = "{\"query\":";
+  append_json_string(json, request.query);
+  json += fmt::format(",\"k\":{},\"explore\":{},\"docs\":[", request.cutoff, request.explore);
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    json += doc == 0 ? "{\"id\":" : ",{\"id\":";
+    append_json_id(json, request.docs[doc]);
+    if (limits.groups) json += fmt::format(",\"group\":\"{}\"", letter_of(request.groups[doc]));
+    json += ",\"features\":[";
+    for (std::int64_t feature = 0; feature < limits.features; ++feature) {
+      const float value = request.values[doc * limits.features + feature];
+      promise(std::isfinite(value));
+      json += fmt::format("{}{:.9g}", feature == 0 ? "" : ",", value);
+    }
+    json += "]}";
+  }
+  RankRequest again;
+  parse_rank_request(json + "]}", limits, again);
+  promise(again.query == request.query && again.docs == request.docs && again.values == request.values);
+  promise(again.groups == request.groups && again.cutoff == request.cutoff);
+  promise(again.explore == request.explore);
+}
+
+inline void check_feedback_request(std::string_view bytes, const RequestLimits& limits) {
+  const FeedbackRequest request = parse_feedback_request(bytes, limits);
+  promise(!request.impression.empty() && request.impression.size() <= limits.text_bytes);
+  promise(std::ssize(request.clicks) <= limits.docs);
+  for (const Impressions::Click& click : request.clicks) {
+    promise(click.rank >= 0 ? click.doc.empty() : click.rank == -1 && !click.doc.empty());
+  }
+}
+
+/// The body of a request: an ApiError that JSON can carry, or a request within the limits that its own JSON
+/// reproduces. The first byte says which request and which service.
+inline void check_request(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const auto choice = static_cast<unsigned>(static_cast<unsigned char>(bytes.front()));
+  bytes.remove_prefix(1);
+  RequestLimits limits{.docs = 4, .features = 3, .cutoff = 2, .text_bytes = 32, .values = 9};
+  limits.groups = (choice & 2U) != 0;
+  limits.most_ranks = (choice & 4U) != 0 ? 5 : 0;
+  try {
+    (choice & 1U) != 0 ? check_feedback_request(bytes, limits) : check_rank_request(bytes, limits);
+  } catch (const ApiError& error) {
+    check_api_error(error);
+  }
+}
+
+/// A line of the log: refused with its column, or a record that its own line reproduces.
+inline void check_feedback_record(std::string_view line) {
+  has_valid_check(line);
+  FeedbackRecord record;
+  if (const auto failure = parse_record(line, record)) {
+    promise(failure->column >= 1 && failure->column <= std::ssize(line) + 1);
+    check_sentence(failure->message);
+    return;
+  }
+  const auto docs = std::ssize(record.docs);
+  promise(record.shown() >= 1 && record.shown() <= docs && std::ssize(record.inputs) % docs == 0);
+  for (const float value : record.inputs) promise(std::isfinite(value));
+  std::set<std::string> names;
+  for (const DocId& id : record.docs) names.insert(id.text);
+  // A log of other programs has no inputs, and its documents need not be different.
+  if (record.columns == 0 && (std::ssize(names) < docs || !record.groups.empty())) return;
+  std::string again = record_line(record.round, record_body(record));
+  promise(again.ends_with('\n'));
+  again.pop_back();
+  promise(again.find('\n') == std::string::npos && has_valid_check(again));
+  FeedbackRecord reread;
+  promise(!parse_record(again, reread) && reread == record);
+}
+
+using std::literals::operator""sv;
+inline constexpr std::string_view kJson = "0123456789{}[]\":,.-eE\\u\n \0\xFF"sv;
+inline constexpr Target kTargets[] = {{"request_head", check_request_head, " \t\r\n:/,;=-?#[]%0\0\xFF"sv},
+                                      {"request", check_request, kJson},
+                                      {"feedback_record", check_feedback_record, kJson}};
+
+}  // namespace olrank::fuzz

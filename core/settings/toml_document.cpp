@@ -87,6 +87,10 @@ void refuse_beyond_parser(std::string_view text, std::string_view file) {
       while (end < text.size() && text.substr(end, quotes) != triple.substr(0, quotes)) {
         // Behind a dot it is part of a key, or the parser still reads a number.
         if (i > 0 && text[i - 1] == '.') require_ascii(text[end]);
+        if (c == '"' && text[end] == '\\') {
+          const std::size_t next = text.find_first_not_of(" \t\r\n", end + 1);
+          if (next != std::string_view::npos) require_ascii(text[next]);
+        }
         if (text[end] == '\n') {
           if (quotes == 1) break;
           ++line;

@@ -29,7 +29,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kJoining{60'000};
+constexpr milliseconds kJoining{20'000};
 /// Rounds may take long. What ends waiting is a broken connection or the watch below.
 constexpr milliseconds kExchange{7 * 24 * 3'600'000LL};
 constexpr milliseconds kStoreAnswer{8'000};

@@ -44,6 +44,53 @@ void check_unpacked_size(PyTorchStreamReader& reader, std::size_t packed, const 
       path, readable_bytes(static_cast<double>(packed)), readable_bytes(static_cast<double>(unpacked))));
 }
 
+/// Whether every text in a pickle is there, and no place of its memo is beyond what it could have filled:
+/// LibTorch makes room for what these numbers say, up to 64 GB, before it reads on. The codes are those
+/// that Python documents in pickletools, by how their arguments are counted.
+bool has_what_it_says(std::string_view pickle) {
+  std::size_t at = 0;
+  const auto left = [&] { return pickle.size() - at; };
+  /// A number of so many bytes, little-endian.
+  const auto number = [&](std::size_t bytes) {
+    std::uint64_t value = 0;
+    for (std::size_t k = 0; k < bytes && at < pickle.size(); ++k)
+      value |= std::uint64_t{static_cast<unsigned char>(pickle[at++])} << (8 * k);
+    return value;
+  };
+  while (at < pickle.size()) {
+    const char code = pickle[at++];
+    const auto is = [&](std::string_view codes) { return codes.find(code) != std::string_view::npos; };
+    std::uint64_t skipped = 0;
+    if (code == '.') return true;
+    if (is("Kqh\x80\x82")) skipped = 1;
+    if (is("M\x83")) skipped = 2;
+    if (code == 'r' && number(4) > pickle.size()) return false;
+    if (is("Jj\x84")) skipped = 4;
+    if (is("G\x95")) skipped = 8;
+    if (is("UC\x8a\x8c")) skipped = number(1);
+    if (is("XTB\x8b")) skipped = number(4);
+    if (is("\x8d\x8e")) skipped = number(8);
+    const int lines = is("ci") ? 2 : is("FILSVPgp") ? 1 : 0;
+    for (int line = 0; line < lines; ++line) {
+      const std::size_t end = pickle.find('\n', at);
+      at = end == std::string_view::npos ? pickle.size() : end + 1;
+    }
+    if (skipped > left()) return false;
+    at += static_cast<std::size_t>(skipped);
+  }
+  return true;
+}
+
+void check_pickles(PyTorchStreamReader& reader, const std::string& path) {
+  for (const std::string& name : reader.getAllRecords()) {
+    if (!name.ends_with("pkl")) continue;
+    const auto [pickle, size] = reader.getRecord(name);
+    if (has_what_it_says({static_cast<const char*>(pickle.get()), size})) continue;
+    throw InvalidArgument(fmt::format(
+        "module: '{}' is damaged: it says that it has more than the file: save it again.", path));
+  }
+}
+
 /// The tensors of one pickle of a file, with the bytes that the file holds of each.
 class PickledTensors {
  public:
@@ -215,6 +262,7 @@ void check_script_archive(const std::string& bytes, const std::string& path) {
   std::istringstream stream(bytes);
   PyTorchStreamReader reader(&stream);
   check_unpacked_size(reader, bytes.size(), path);
+  check_pickles(reader, path);
   for (const char* archive : {"data", "constants"}) {
     if (reader.hasRecord(std::string(archive) + ".pkl")) PickledTensors(reader, archive).check(path);
   }

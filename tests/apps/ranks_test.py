@@ -166,6 +166,11 @@ class SharedRun(unittest.TestCase):
         # The first rank hosts the store that all watch.
         sentences = {1: "rank 1 has not been heard of for 15 seconds", 0: "127.0.0.1 has not answered for 15 seconds"}
         runs = {still: self.run_that_stands_still(3, still) for still in sentences}
+        # Before it has joined.
+        early = {still: Ranks(2, *TRIAL, "--rounds", LONG, "--out", self.root / f"early{still}") for still in (0, 1)}
+        for still, ranks in early.items():
+            self.addCleanup(ranks.end)
+            ranks.signal(still, signal.SIGSTOP)
         began = time.monotonic()
         for still, sentence in sentences.items():
             with self.subTest(rank=still):
@@ -175,6 +180,13 @@ class SharedRun(unittest.TestCase):
                 self.assertLess(time.monotonic() - began, 30)
                 ranks.signal(still, signal.SIGKILL)
                 self.assertIn(sentence, "".join(ranks.ends()[other][1] for other in others))
+
+        for still, ranks in early.items():
+            with self.subTest(early=still):
+                self.assertEqual(ranks.processes[1 - still].wait(timeout=60), 1)
+                self.assertLess(time.monotonic() - began, 35)  # thirty, on an idle machine
+                ranks.signal(still, signal.SIGKILL)
+                self.assertIn("could not join the 2 ranks", ranks.ends()[1 - still][1])
 
     def test_a_signal_ends_a_rank_although_another_stands_still(self):
         for still in (1, 0):

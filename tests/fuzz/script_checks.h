@@ -40,6 +40,6 @@ inline void check_script_file(std::string_view bytes) {
 
 using std::literals::operator""sv;
 inline constexpr Target kTargets[] = {
-    {"script_file", check_script_file, "\0\x01\x02\x80(.)KJMQRXX}]ctbqhrsu\xFF"sv, 50}};
+    {"script_file", check_script_file, "\0\x01\x02\x80(.)KJMQRXX}]ctbqhrsu\xFF"sv, 2'000}};
 
 }  // namespace olrank::fuzz

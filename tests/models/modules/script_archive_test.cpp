@@ -68,6 +68,18 @@ TEST(ScriptArchiveTest, RefusesAStorageThatIsShorterThanItsTensor) {
             "module: 'scorer.pt' is damaged: it holds 8 bytes of a tensor that has 96: save it again.");
 }
 
+// LibTorch would make room for gigabytes: for a text, and for a place in the memo.
+TEST(ScriptArchiveTest, RefusesPicklesThatSayThatTheyHaveGigabytes) {
+  for (const char* pickle : {"\x80\x02X\xff\xff\xff\x7fshort.", "\x80\x02Nr\xff\xff\xff\x7f."}) {
+    const std::string found =
+        archive_refusal(rewritten(script_bytes(), [&](const std::string& name, std::string& record) {
+          if (name == "data.pkl") record = pickle;
+        }));
+    EXPECT_EQ(found,
+              "module: 'scorer.pt' is damaged: it says that it has more than the file: save it again.");
+  }
+}
+
 TEST(ScriptArchiveTest, RefusesWhatUnpacksToFarMore) {
   const std::string packed = rewritten(
       script_bytes(),

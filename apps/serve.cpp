@@ -84,6 +84,11 @@ class ServeCommand : public Command {
     app.add_flag(
         "--log-unshown", log_unshown_,
         "log the documents that were not shown, too, which 'olrank ope' needs to try other rankers");
+    app.add_option("--to-round", to_round_,
+                   "go back to the state after this round: later records move to a file beside the log, "
+                   "and a later "
+                   "checkpoint is set aside")
+        ->type_name("N");
     app.add_flag("--learn-only", learn_only_,
                  "learn from the log, write a checkpoint, print the state and exit");
     const auto tables = configuration_tables();
@@ -118,10 +123,10 @@ class ServeCommand : public Command {
       log_info("Imported {} rounds from {}.", imported->rounds(), import_.log.string());
     }
     // Reads log and checkpoint; until both are accepted, nothing else in the folder changes.
-    FeedbackLog log(folder.log(), impressions_.open, accept_loss_);
+    FeedbackLog log(folder.log(), impressions_.open, accept_loss_, FeedbackLog::Access::kWrite, to_round_);
     Learner learner(std::move(ranker), log,
                     {folder.checkpoint(), print_identity(identity), checkpoint_every_, normaliser.inputs(),
-                     accept_loss_, identity.exposure()});
+                     accept_loss_ || to_round_, identity.exposure()});
     if (resolved.is_new && !imported) folder.begin(identity, resolved.model);
     log.begin_writing();
     log.guard_writes([&folder] { folder.require_lock(); });
@@ -315,6 +320,7 @@ class ServeCommand : public Command {
   ImportSource import_;
   bool accept_loss_ = false;
   bool learn_only_ = false;
+  std::optional<std::uint64_t> to_round_;
   bool log_unshown_ = false;
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "core/io/atomic_file.h"
@@ -41,14 +42,21 @@ std::filesystem::path cut_path(const std::filesystem::path& log, std::int64_t en
 }  // namespace
 
 FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss,
-                         Access access)
+                         Access access, std::optional<std::uint64_t> to_round)
     : path_(path), access_(access) {
   open(0);
+  if (descriptor_ < 0 && to_round.value_or(0) > 0)
+    throw InvalidArgument(fmt::format("--to-round {}: there is no log {}.", *to_round, path_.string()));
   if (descriptor_ < 0) return;
   try {
     const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
     surveyed_bytes_ = file.size();
-    survey_ = survey_log(file.text(), latest);
+    survey_ = survey_log(file.text(), latest, to_round.value_or(std::numeric_limits<std::uint64_t>::max()));
+    if (to_round && survey_.records < *to_round) {
+      throw InvalidArgument(
+          fmt::format("--to-round {} is beyond the {} of {}: name a round that was logged.", *to_round,
+                      counted(survey_.records, "round"), path_.string()));
+    }
     if (survey_.rest == LogSurvey::Rest::kDamage && !accept_loss) refuse_damage();
   } catch (...) {
     ::close(descriptor_);
@@ -122,6 +130,9 @@ void FeedbackLog::cut_off() {
   if (survey_.rest == LogSurvey::Rest::kTorn) {
     log_warning("{}: {} bytes after record {} were not a valid record, as after a crash. Moved them to {}.",
                 path_.string(), survey_.rest_bytes, survey_.records, cut_to_.string());
+  } else if (survey_.rest == LogSurvey::Rest::kLater) {
+    log_warning("{}: Moved the {} after round {} to {}.", path_.string(),
+                counted(survey_.lost_records, "record"), survey_.records, cut_to_.string());
   } else {
     log_warning("{}: --accept-loss cut {} ({} and {} that {} none) after record {}. Moved them to {}.",
                 path_.string(), counted(survey_.rest_bytes, "byte"),

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,11 @@ class StateLost : public IoError {
 class FeedbackLog {
  public:
   /// Locks the file, if it exists, and verifies every record, without changing anything. Throws DataError
-  /// for anything but valid records and the torn end that a crash leaves, unless its loss is accepted.
+  /// for anything but valid records and the torn end that a crash leaves, unless its loss is accepted. With
+  /// `to_round` the log ends with that record, and InvalidArgument says if it has fewer.
   enum class Access { kWrite, kRead };
   FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss = false,
-              Access access = Access::kWrite);
+              Access access = Access::kWrite, std::optional<std::uint64_t> to_round = std::nullopt);
   ~FeedbackLog();
   FeedbackLog(const FeedbackLog&) = delete;
   FeedbackLog& operator=(const FeedbackLog&) = delete;

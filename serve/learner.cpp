@@ -121,9 +121,8 @@ void Learner::begin_writing() {
   std::error_code failed;
   std::filesystem::rename(settings_.checkpoint, aside, failed);
   if (failed) throw IoError("rename", settings_.checkpoint.string(), failed.value());
-  log_warning(
-      "{}: The log does not cover this checkpoint. --accept-loss moved it to {}; learning all {} again.",
-      settings_.checkpoint.string(), aside.string(), counted(log_.rounds(), "record"));
+  log_warning("{}: The log does not cover this checkpoint. Moved it to {}; learning all {} again.",
+              settings_.checkpoint.string(), aside.string(), counted(log_.rounds(), "record"));
 }
 
 void Learner::start() {

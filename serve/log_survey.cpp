@@ -62,7 +62,7 @@ void describe_damage(std::string_view rest, LogSurvey& survey) {
 
 }  // namespace
 
-LogSurvey survey_log(std::string_view text, std::size_t latest) {
+LogSurvey survey_log(std::string_view text, std::size_t latest, std::uint64_t most) {
   LogSurvey survey;
   std::deque<std::int64_t> begins;  // of the latest records
   const auto is_next = [&](std::string_view line) {
@@ -75,14 +75,18 @@ LogSurvey survey_log(std::string_view text, std::size_t latest) {
     ++survey.records;
     survey.end = static_cast<std::int64_t>(end);
   };
-  for (std::size_t begin = 0; begin < text.size();) {
+  for (std::size_t begin = 0; begin < text.size() && survey.records < most;) {
     const std::size_t newline = text.find('\n', begin);
     if (newline == std::string_view::npos || !is_next(text.substr(begin, newline - begin))) break;
     add(newline + 1);
     begin = newline + 1;
   }
   const std::string_view rest = text.substr(survey.end);
-  if (!rest.empty() && rest.find('\n') == std::string_view::npos && is_next(rest)) {
+  if (!rest.empty() && survey.records == most) {
+    survey.rest_bytes = std::ssize(rest);
+    survey.rest = LogSurvey::Rest::kLater;
+    survey.lost_records = std::count(rest.begin(), rest.end(), '\n');
+  } else if (!rest.empty() && rest.find('\n') == std::string_view::npos && is_next(rest)) {
     add(text.size());
     survey.rest = LogSurvey::Rest::kNewline;
   } else if (!rest.empty()) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@ struct LogSurvey {
     kNewline,  // the last record is complete but for its newline
     kTorn,     // the beginning of a record, without a newline: a write that a crash interrupted
     kDamage,   // anything else
+    kLater,    // what comes after the records that are wanted
   };
 
   std::uint64_t records = 0;      // valid ones, including one that lacks its newline
@@ -29,7 +31,8 @@ struct LogSurvey {
   std::int64_t lost_lines = 0;  // that are no valid records
 };
 
-/// `latest`: how many of the last records latest_begin is to include.
-LogSurvey survey_log(std::string_view text, std::size_t latest);
+/// `latest`: how many of the last records latest_begin is to include. No more than `most` records count.
+LogSurvey survey_log(std::string_view text, std::size_t latest,
+                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace olrank

@@ -141,6 +141,30 @@ class Refusals(StateTest):
         service.kill()
         self.assertFalse(self.log.exists())
 
+    def learned(self, *arguments):
+        done = olrank("serve", "--state", self.state, "--learn-only", "--json", "--quiet", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_the_way_back_to_a_round(self):
+        self.played(5)
+        earlier = self.learned()
+        service = self.start()
+        self.play(service, 7)
+        self.assertEqual(service.stop(), 0)
+        later, lines = self.learned(), self.lines()
+        self.assertEqual(len(lines), 12)
+        self.assertIn("--to-round 13 is beyond the 12 rounds of", self.refused("--to-round", "13", code=2))
+        self.assertEqual(self.learned("--to-round", "12"), later)
+        self.assertEqual(self.learned("--to-round", "5"), earlier)
+        self.assertEqual(self.lines(), lines[:5])
+        aside = self.state / f"feedback.jsonl.cut-at-{sum(map(len, lines[:5]))}"
+        self.assertEqual(aside.read_bytes(), b"".join(lines[5:]))
+        self.assertTrue((self.state / "checkpoint.set-aside").exists())
+        # And forward: the records are all there is to a state.
+        self.log.write_bytes(b"".join(lines))
+        self.assertEqual(self.learned(), later)
+
     def test_a_missing_log(self):
         self.played(5)
         self.log.unlink()

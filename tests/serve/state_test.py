@@ -208,7 +208,7 @@ class Refusals(StateTest):
                              (self.checkpoint, lambda data: data[:-9] + b"x" + data[-8:]),
                              (self.checkpoint, lambda data: b""),
                              (self.checkpoint, lambda data: b"\xff" * 8 + data[8:]),
-                             (self.state / "service.toml", lambda data: data[:200]),
+                             (self.state / "service.toml", lambda data: data[:data.index(b'"') + 1]),
                              (self.state / "service.toml", lambda data: b"[thesis]\n")):
             path.write_bytes(change(whole[path]))
             self.refused(code=1 if path == self.checkpoint else 2)

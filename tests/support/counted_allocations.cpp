@@ -40,7 +40,15 @@ void* counted(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-// All other forms of new and delete call these.
+// All other forms of new and delete call these, but for the one that does not throw under a sanitizer,
+// which has its own.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void* operator new(std::size_t bytes) {
   return counted(bytes, alignof(std::max_align_t));
 }

@@ -96,9 +96,13 @@ std::atomic_flag loss_is_said;
 
 /// What becomes of a run that ends because of another rank.
 std::string what_is_kept(const std::filesystem::path& out) {
-  for (const TrialIdentity& identity : trials_in(out)) {
-    if (has_checkpoint(out / identity.path()))
-      return "The last checkpoint is kept, and --resume continues from it.";
+  try {
+    for (const TrialIdentity& identity : trials_in(out)) {
+      if (has_checkpoint(out / identity.path()))
+        return "The last checkpoint is kept, and --resume continues from it.";
+    }
+  } catch (const std::exception&) {
+    return "";  // this rank's machine may not have the folder
   }
   return "There is no checkpoint yet: start all ranks again.";
 }

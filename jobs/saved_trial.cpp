@@ -12,6 +12,7 @@
 #include "core/settings/toml_document.h"
 #include "jobs/device_choice.h"
 #include "jobs/trial_job.h"
+#include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_settings.h"
 #include "sim/protocol_settings.h"
@@ -115,6 +116,11 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   settings.name = origin.text("ranker");
   origin.assign(RankerSettings::schema(), &settings, "ranker_settings");
   settings.network.module_file = model.settings.module_file;
+  if (has_module_file(settings.network) && !settings.network.module_file) {
+    throw DataError(model_file.string(), 0, 0,
+                    fmt::format("The ranker's module '{}' is a file that this model file does not hold.",
+                                settings.network.module));
+  }
   if (row_of(settings.kind).needs_labels) {
     throw InvalidArgument(fmt::format(
         "Ranker '{}' learns from grades and does not explore: remove --explore.", settings.name));

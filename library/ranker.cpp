@@ -151,6 +151,10 @@ ShownList ShownList::from_bytes(std::string bytes) {
   list.propensity = reader.get<double>("list.propensity");
   const auto count = std::ssize(list.scores);
   const auto is_doc = [&](std::int32_t doc) { return doc >= 0 && doc < count; };
+  std::vector<std::int32_t> sorted = list.docs;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    reader.fail("It has a document twice.");
   if (!std::all_of(list.docs.begin(), list.docs.end(), is_doc) || orders.size() % 2 != 0 ||
       !std::all_of(orders.begin(), orders.end(), is_doc) ||
       (!list.propensity.empty() && list.propensity.size() != list.docs.size()) ||
@@ -267,12 +271,18 @@ struct Ranker::State {
     ranker->save(state);
   }
 
-  static std::unique_ptr<State> get(StateReader& reader, int threads) {
+  static std::unique_ptr<State> get(StateReader& reader, int threads, bool trust_code) {
     RankerSettings settings;
     const TomlDocument written = parse_toml(reader.get_text("library.settings"), "settings");
     for (const auto& table : written.tables) {
       for (const auto& entry : table.entries)
         assign_setting(RankerSettings::schema(), &settings, entry.key, entry.value, entry.origin);
+    }
+    if (has_module_file(settings.network) && !trust_code) {
+      throw InvalidArgument(fmt::format(
+          "The saved ranker names code, that of the TorchScript module '{}', which can read and write "
+          "your files: if you trust where it comes from, say so by trust_code.",
+          settings.network.module));
     }
     settings.network = with_module_file(settings.network);
     const FittedNormaliser normaliser = parse_normaliser(reader.get_text("library.normalise"), "ranker");
@@ -373,7 +383,8 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
 
 std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> clicks) {
   const auto continues = [&](const ShownList::Query& query) {
-    return query.owner == 0 && query.recipe == state_->recipe && query.round <= state_->round;
+    return query.owner == 0 && query.recipe == state_->recipe && query.round <= state_->round &&
+           std::ssize(query.inputs) == query.docs * state_->normaliser.inputs();
   };
   if (list.query == nullptr || (list.query->owner != state_->number && !continues(*list.query)))
     throw InvalidArgument("This list is not from this ranker: give it to the ranker whose rank() made it.");
@@ -467,7 +478,7 @@ void Ranker::save(const std::filesystem::path& file) const {
 Ranker Ranker::load(const std::filesystem::path& file, int threads, bool trust_code) {
   if (std::filesystem::is_directory(file)) return Ranker(State::of_trial(file, threads, trust_code));
   StateReader state = read_state_file(file, kRestart);
-  return Ranker(State::get(state, threads));
+  return Ranker(State::get(state, threads, trust_code));
 }
 
 std::string Ranker::bytes() const {
@@ -476,9 +487,9 @@ std::string Ranker::bytes() const {
   return state.bytes();
 }
 
-Ranker Ranker::from_bytes(std::string bytes, int threads) {
+Ranker Ranker::from_bytes(std::string bytes, int threads, bool trust_code) {
   StateReader state(std::move(bytes), "ranker", kRestart);
-  return Ranker(State::get(state, threads));
+  return Ranker(State::get(state, threads, trust_code));
 }
 
 void Ranker::save_model(const std::filesystem::path& file) const {

@@ -141,6 +141,7 @@ class RecordReader final : public JsonHandler {
   }
 
   bool start_object() override {
+    if (may_be_foreign()) field_ = kOther;
     if (depth_ > 0 && field_ != kOther) return fail(wrong_type());
     ++depth_;
     return true;
@@ -160,6 +161,7 @@ class RecordReader final : public JsonHandler {
     if (depth_ == 0) return fail(kNotAnObject);
     const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs ||
                       field_ == kPropensity || field_ == kIncumbent;
+    if (!list && may_be_foreign()) field_ = kOther;
     if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
     ++depth_;
     row_begin_ = record_.inputs.size();
@@ -214,8 +216,13 @@ class RecordReader final : public JsonHandler {
   }
   bool scalar() {
     if (depth_ == 0) return fail(kNotAnObject);
-    // A foreign log's round may be anything, since our log numbers its own.
-    return field_ == kOther || field_ == kRound ? true : fail(wrong_type());
+    // A foreign log's round may be anything, since our log numbers its own, and so may what older logs
+    // lack.
+    return field_ == kOther || field_ == kRound || may_be_foreign() ? true : fail(wrong_type());
+  }
+  bool may_be_foreign() const {
+    return depth_ == 1 && (field_ == kTime || field_ == kSnapshot || field_ == kExplore ||
+                           field_ == kPropensity || field_ == kIncumbent);
   }
   bool is_list_of_ids() const {
     return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent) && depth_ == 2;

@@ -216,7 +216,11 @@ class OffPolicy {
         const auto scores = policy.scores(record_, list_, data_, context_.scratch());
         request_.policy.probabilities(scores, list_.shown, target_);
       }
-      policy.estimates().add({list_.cluster, rewards_, record_.propensity, target_});
+      try {
+        policy.estimates().add({list_.cluster, rewards_, record_.propensity, target_});
+      } catch (const InvalidArgument& wrong) {
+        throw DataError(file, number, 1, wrong.what());
+      }
     }
     ++result_.lists;
   }
@@ -246,6 +250,7 @@ class OffPolicy {
     for (ComparedPolicy& policy : policies_) {
       result_.policies.push_back({policy.name().empty() ? "incumbent" : policy.name(),
                                   policy.estimates().estimates(), policy.estimates().support(),
+                                  policy.estimates().whole_support(),
                                   request_.estimates.clip > 0.0 ? policy.estimates().lower_bound() : 0.0});
     }
     return result_;
@@ -268,7 +273,15 @@ nlohmann::ordered_json json_of(const Interval& interval) {
   return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
 }
 
+nlohmann::ordered_json json_of(const SlateSupport& support) {
+  return {{"mean_weight", support.mean_weight},
+          {"largest_weight", support.largest_weight},
+          {"effective_lists", support.effective_lists},
+          {"without_weight", support.without_weight}};
+}
+
 std::string text_of(const Interval& interval) {
+  if (std::isnan(interval.low)) return fmt::format("{:.4f}", interval.value);
   return fmt::format("{:.4f} ({:.4f} to {:.4f})", interval.value, interval.low, interval.high);
 }
 
@@ -311,21 +324,21 @@ void ListPolicy::probabilities(std::span<const double> scores, std::span<const s
   std::vector<bool> placed(scores.size(), false);
   for (std::size_t rank = 0; rank < list.size(); ++rank) {
     const auto left = static_cast<double>(scores.size() - rank);
-    double sum = 0.0;  // of e^(score − that of the list's document) over those left
+    double sum = 0.0;    // of e^(score − that of the list's document) over those left
+    double equal = 0.0;  // documents left with its score; any of them may come first
     bool best = true;
     const double mine = scores[list[rank]];
     for (std::size_t doc = 0; doc < scores.size(); ++doc) {
       if (placed[doc]) continue;
       if (kind == Kind::kPlackettLuce) sum += std::exp(scores[doc] - mine);
-      // Equal scores come in the order of their documents.
-      const auto own = static_cast<std::size_t>(list[rank]);
-      best = best && !(scores[doc] > mine || (scores[doc] == mine && doc < own));
+      equal += scores[doc] == mine ? 1.0 : 0.0;
+      best = best && scores[doc] <= mine;
     }
     placed[list[rank]] = true;
     if (kind == Kind::kPlackettLuce) {
       probabilities[rank] = 1.0 / sum;
     } else {
-      probabilities[rank] = (best ? 1.0 - epsilon : 0.0) + epsilon / left;
+      probabilities[rank] = (best ? (1.0 - epsilon) / equal : 0.0) + epsilon / left;
     }
   }
 }
@@ -353,12 +366,8 @@ nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const Of
       one["estimates"][std::string(name_of(estimate.estimator))] = {
           {"value", json_of(estimate.value)}, {"difference", json_of(estimate.difference)}};
     }
-    for (const SlateSupport& support : policy.support) {
-      one["support"].push_back({{"mean_weight", support.mean_weight},
-                                {"largest_weight", support.largest_weight},
-                                {"effective_lists", support.effective_lists},
-                                {"without_weight", support.without_weight}});
-    }
+    one["whole_lists"] = json_of(policy.whole);
+    for (const SlateSupport& support : policy.support) one["prefixes"].push_back(json_of(support));
     if (request.estimates.clip > 0.0) one["lower_bound"] = policy.lower_bound;
     policies.push_back(std::move(one));
   }
@@ -376,7 +385,7 @@ std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResu
                    {"effective lists", false, 1}});
   table.add({"(as shown)", "", text_of(result.shown), "", "", fmt::format("{}", result.lists)});
   for (const OffPolicyResult::Policy& policy : result.policies) {
-    const SlateSupport& whole = policy.support.back();
+    const SlateSupport& whole = policy.whole;
     for (const SlateEstimate& estimate : policy.estimates) {
       table.add({policy.name, std::string(name_of(estimate.estimator)), text_of(estimate.value),
                  text_of(estimate.difference), fmt::format("{:.3f}", whole.mean_weight),
@@ -386,7 +395,7 @@ std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResu
   const TextTable::Fitted fitted = table.fitted(columns);
   std::string text = fitted.text + hidden_columns_text(fitted.hidden, columns);
   for (const OffPolicyResult::Policy& policy : result.policies) {
-    const SlateSupport& whole = policy.support.back();
+    const SlateSupport& whole = policy.whole;
     text += fmt::format(
         "\n{}: it would never have shown {:.1f} % of the lists; the mean weight is {:.2f} (1 where the log "
         "covers all "
@@ -399,6 +408,8 @@ std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResu
           100.0 * request.estimates.confidence, policy.lower_bound);
     }
   }
+  if (std::isnan(result.shown.low))
+    text += "\nThe lists are of fewer than 20 queries, too few for intervals.\n";
   if (result.without_propensity > 0)
     text += fmt::format("\n{} lists without probabilities were left out.\n", result.without_propensity);
   if (result.without_incumbent > 0)

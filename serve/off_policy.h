@@ -54,8 +54,9 @@ struct OffPolicyResult {
   struct Policy {
     std::string name;  // of the model
     std::vector<SlateEstimate> estimates;
-    std::vector<SlateSupport> support;
-    double lower_bound = 0.0;  // with clipped weights
+    std::vector<SlateSupport> support;  // of prefixes
+    SlateSupport whole;                 // of whole lists
+    double lower_bound = 0.0;           // with clipped weights
   };
   std::int64_t lists = 0;  // used
   std::int64_t without_propensity = 0;

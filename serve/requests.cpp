@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "core/io/json_stream.h"
@@ -102,9 +103,9 @@ class RankReader final : public RequestReader {
     if ((seen_ >> kQuery & 1U) == 0) throw ApiError(422, "query", kMissing);
     if ((seen_ >> kDocs & 1U) == 0) throw ApiError(422, "docs", kMissing);
     if (request_.docs.empty()) throw ApiError(422, "docs", "At least one document is required.");
-    std::unordered_set<std::string_view> ids;
+    std::unordered_map<std::string_view, const DocId*> ids;
     for (std::size_t doc = 0; doc < request_.docs.size(); ++doc) {
-      if (!ids.insert(request_.docs[doc].text).second) {
+      if (!ids.emplace(request_.docs[doc].text, &request_.docs[doc]).second) {
         throw ApiError(422, fmt::format("docs[{}].id", doc),
                        fmt::format("Document '{}' appears twice.", request_.docs[doc].text));
       }
@@ -274,9 +275,14 @@ class RankReader final : public RequestReader {
       reject(fmt::format("A request may have at most {} documents.", limits_.docs), 413);
     request_.incumbent.push_back(std::move(id));
   }
-  void check_incumbent(std::unordered_set<std::string_view>& left) const {
+  /// The IDs become those of the documents, which may be numbers where these are texts.
+  void check_incumbent(std::unordered_map<std::string_view, const DocId*>& left) const {
     for (std::size_t rank = 0; rank < request_.incumbent.size(); ++rank) {
-      if (left.erase(request_.incumbent[rank].text) > 0) continue;
+      if (const auto found = left.find(request_.incumbent[rank].text); found != left.end()) {
+        request_.incumbent[rank] = *found->second;
+        left.erase(found);
+        continue;
+      }
       throw ApiError(422, fmt::format("incumbent[{}]", rank),
                      fmt::format("'{}' is no document of this request, or appears twice.",
                                  request_.incumbent[rank].text));
@@ -284,7 +290,7 @@ class RankReader final : public RequestReader {
     if (left.empty()) return;
     throw ApiError(422, "incumbent",
                    fmt::format("The order lacks {} of the {} documents, such as '{}'.", left.size(),
-                               request_.docs.size(), *left.begin()));
+                               request_.docs.size(), left.begin()->first));
   }
   bool set_cutoff(std::optional<std::int64_t> whole) {
     if (!whole || *whole < 1) reject("k must be an integer of at least 1.");

@@ -140,10 +140,11 @@ ResolvedService new_service(const ServiceRequest& request) {
   if (!request.model.empty()) {
     described.model_file = request.model;
     described.model = read_file(request.model);
-    const bool trusted =
-        std::any_of(overrides.begin(), overrides.end(), [](const SettingOverride& setting) {
-          return setting.key == "trust_code" && setting.text == "true";
-        });
+    RankerSettings said;
+    for (const SettingOverride& setting : overrides) {
+      if (setting.key == "trust_code") assign_overrides(std::span(&setting, 1), said);
+    }
+    const bool trusted = said.trust_code;
     model = parse_model(described.model, request.model, code_if(trusted));
     identity.model = fingerprint_of(described.model).hex();
     if (!request.names_kind)

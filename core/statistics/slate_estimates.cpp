@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
@@ -12,9 +13,9 @@ namespace olrank {
 namespace {
 
 // What a list adds: itself, its reward, its weight, that times its reward; then two numbers for each rank
-// by prefix, and after all of these two for each rank by item.
+// by prefix, and after all of these the same by item.
 enum Total { kLists, kReward, kWeight, kWeighted, kTotals };
-enum AtRank { kRankWeight, kRankWeighted, kAtRank };
+enum AtRank { kRankLists, kRankWeight, kRankWeighted, kAtRank };
 
 /// A Poisson variable of mean 1 from 32 random bits: how many of its cumulative shares the bits exceed.
 int poisson_of(std::uint32_t bits) {
@@ -41,10 +42,7 @@ SlateEstimates::SlateEstimates(const Settings& settings)
       width_(kTotals + 2 * kAtRank * settings.ranks),
       sums_(static_cast<std::size_t>((settings.replicates + 1) * width_)),
       of_list_(static_cast<std::size_t>(width_)),
-      squares_(static_cast<std::size_t>(settings.ranks)),
-      largest_(static_cast<std::size_t>(settings.ranks)),
-      zeros_(static_cast<std::size_t>(settings.ranks)),
-      with_rank_(static_cast<std::size_t>(settings.ranks)) {}
+      prefixes_(static_cast<std::size_t>(settings.ranks)) {}
 
 void SlateEstimates::add(const ComparedList& list) {
   const auto ranks = std::min<std::int64_t>(std::ssize(list.rewards), settings_.ranks);
@@ -59,25 +57,33 @@ void SlateEstimates::add(const ComparedList& list) {
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     reward += list.rewards[rank];
     weight *= list.target[rank] / list.logged[rank];
+    constexpr double kLargest = 1e100;
+    if (!(weight <= kLargest))
+      throw InvalidArgument(
+          "The probabilities of this list are so small that its weight is beyond all numbers.");
     const double used = clipped(weight);
     double* at = of_list_.data() + kTotals + kAtRank * rank;
+    at[kRankLists] = 1.0;
     at[kRankWeight] = used;
     at[kRankWeighted] = used * list.rewards[rank];
     of_prefixes += at[kRankWeighted];
     if (by_item) {
       double* item = at + kAtRank * settings_.ranks;
+      item[kRankLists] = 1.0;
       item[kRankWeight] = clipped(list.target_item[rank] / list.logged_item[rank]);
       item[kRankWeighted] = item[kRankWeight] * list.rewards[rank];
     }
-    squares_[rank] += used * used;
-    largest_[rank] = std::max(largest_[rank], used);
-    zeros_[rank] += used == 0.0 ? 1 : 0;
-    ++with_rank_[rank];
   }
   of_list_[kLists] = 1.0;
   of_list_[kReward] = reward;
   of_list_[kWeight] = clipped(weight);
   of_list_[kWeighted] = of_list_[kWeight] * reward;
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    prefixes_[rank].add(of_list_[kTotals + kAtRank * rank + kRankWeight]);
+  whole_.add(of_list_[kWeight]);
+  if (!has_intervals() &&
+      std::find(few_clusters_.begin(), few_clusters_.end(), list.cluster) == few_clusters_.end())
+    few_clusters_.push_back(list.cluster);
   ++lists_;
   lists_by_item_ += by_item ? 1 : 0;
   const double before = of_prefixes - mean_;
@@ -105,8 +111,7 @@ double SlateEstimates::value_of(SlateEstimator estimator, Sums sums) const {
         value += at[kRankWeighted] / sums[kLists];
       } else if (at[kRankWeight] > 0.0) {
         // A rank that few lists have counts as often as they do.
-        value += at[kRankWeighted] / at[kRankWeight] * static_cast<double>(with_rank_[rank]) /
-                 static_cast<double>(lists_);
+        value += at[kRankWeighted] / at[kRankWeight] * at[kRankLists] / sums[kLists];
       }
     }
     return value;
@@ -132,6 +137,10 @@ template <class Figure>
 Interval SlateEstimates::interval_of(const Figure& figure) const {
   Interval interval;
   interval.value = figure(sums_of(0));
+  if (!has_intervals()) {
+    interval.low = interval.high = std::numeric_limits<double>::quiet_NaN();
+    return interval;
+  }
   std::vector<double> drawn;
   for (std::int64_t replicate = 1; replicate <= settings_.replicates; ++replicate) {
     if (sums_of(replicate)[kLists] > 0.0) drawn.push_back(figure(sums_of(replicate)));
@@ -162,15 +171,28 @@ std::vector<SlateEstimate> SlateEstimates::estimates() const {
   return all;
 }
 
+void SlateEstimates::Weights::add(double weight) {
+  squares += weight * weight;
+  largest = std::max(largest, weight);
+  zeros += weight == 0.0 ? 1 : 0;
+  ++lists;
+}
+
+SlateSupport SlateEstimates::Weights::support(double sum) const {
+  const auto count = static_cast<double>(lists);
+  return {sum / count, largest, squares > 0.0 ? sum * sum / squares : 0.0,
+          static_cast<double>(zeros) / count};
+}
+
 std::vector<SlateSupport> SlateEstimates::support() const {
   std::vector<SlateSupport> all;
-  for (std::int64_t rank = 0; rank < settings_.ranks && with_rank_[rank] > 0; ++rank) {
-    const auto count = static_cast<double>(with_rank_[rank]);
-    const double sum = sums_[kTotals + kAtRank * rank + kRankWeight];
-    all.push_back({sum / count, largest_[rank], squares_[rank] > 0.0 ? sum * sum / squares_[rank] : 0.0,
-                   static_cast<double>(zeros_[rank]) / count});
-  }
+  for (std::int64_t rank = 0; rank < settings_.ranks && prefixes_[rank].lists > 0; ++rank)
+    all.push_back(prefixes_[rank].support(sums_[kTotals + kAtRank * rank + kRankWeight]));
   return all;
+}
+
+SlateSupport SlateEstimates::whole_support() const {
+  return whole_.support(sums_[kWeight]);
 }
 
 double SlateEstimates::lower_bound() const {

@@ -75,20 +75,36 @@ class SlateEstimates {
   };
   explicit SlateEstimates(const Settings& settings);
 
+  /// Throws InvalidArgument for a list whose weight is beyond all numbers, and takes nothing of it.
   void add(const ComparedList& list);
 
   std::int64_t lists() const { return lists_; }
+  /// Where lists are of too few clusters for a bootstrap, intervals are NaN.
+  bool has_intervals() const { return std::ssize(few_clusters_) >= kFewestClusters; }
   Interval shown() const;  // reward of a list as it was shown
   /// Those by item only where every list has what they need.
   std::vector<SlateEstimate> estimates() const;
-  /// Of prefixes up to each rank; the last is that of whole lists as long as `ranks`.
+  /// Of prefixes up to each rank.
   std::vector<SlateSupport> support() const;
+  /// Of whole lists.
+  SlateSupport whole_support() const;
   /// With clipped weights and rewards from 0 to 1 a rank, a bound that the value of prefixes exceeds with
   /// the given confidence, whatever the distribution (Maurer and Pontil, "Empirical Bernstein bounds and
   /// sample-variance penalization", COLT 2009). Lists count as independent.
   double lower_bound() const;
 
  private:
+  static constexpr std::int64_t kFewestClusters = 20;
+  /// Of weights, beside the sums.
+  struct Weights {
+    double squares = 0.0;
+    double largest = 0.0;
+    std::int64_t zeros = 0;
+    std::int64_t lists = 0;
+
+    void add(double weight);
+    SlateSupport support(double sum) const;
+  };
   using Sums = std::span<const double>;
   Sums sums_of(std::int64_t replicate) const {
     return std::span(sums_).subspan(replicate * width_, width_);
@@ -101,14 +117,13 @@ class SlateEstimates {
   std::int64_t width_;
   std::int64_t lists_ = 0;
   std::int64_t lists_by_item_ = 0;
-  std::vector<double> sums_;     // [replicates + 1 × width_]; the first takes every list once
-  std::vector<double> of_list_;  // [width_]
-  std::vector<double> squares_;  // [ranks] of prefix weights
-  std::vector<double> largest_;  // [ranks]
-  std::vector<std::int64_t> zeros_;
-  std::vector<std::int64_t> with_rank_;
-  double mean_ = 0.0;    // of the prefix estimate of single lists
-  double spread_ = 0.0;  // Σ(y − mean)²
+  std::vector<double> sums_;       // [replicates + 1 × width_]; the first takes every list once
+  std::vector<double> of_list_;    // [width_]
+  std::vector<Weights> prefixes_;  // [ranks]
+  Weights whole_;
+  std::vector<std::uint64_t> few_clusters_;  // the first different ones
+  double mean_ = 0.0;                        // of the prefix estimate of single lists
+  double spread_ = 0.0;                      // Σ(y − mean)²
 };
 
 }  // namespace olrank

@@ -44,7 +44,8 @@ struct ShownList {
   std::vector<double> widths;      // w_ij of every two documents [V × V], where they were asked for
 
   /// The whole list, and back. What comes back may be answered to any ranker that continues the one that
-  /// made the list: itself, or one that was loaded from its state after that round.
+  /// made the list: itself, or one that was loaded from its state after that round. A copy knows of its own
+  /// answer alone.
   std::string bytes() const;
   static ShownList from_bytes(std::string bytes);
 
@@ -96,12 +97,12 @@ class Ranker {
 
   /// The whole state. A loaded ranker goes on to the same bits.
   void save(const std::filesystem::path& file) const;
-  /// What save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended. Such a
-  /// folder with a TorchScript module, which is code, is refused unless `trust_code`.
+  /// What save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended. One with
+  /// a TorchScript module, which is code, is refused unless `trust_code`.
   static Ranker load(const std::filesystem::path& file, int threads = 1, bool trust_code = false);
   /// The same in memory.
   std::string bytes() const;
-  static Ranker from_bytes(std::string bytes, int threads = 1);
+  static Ranker from_bytes(std::string bytes, int threads = 1, bool trust_code = false);
   /// The scoring function alone, as a model file: `olrank rank`, `eval`, `export` and `serve` take it.
   void save_model(const std::filesystem::path& file) const;
 

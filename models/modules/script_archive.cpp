@@ -83,7 +83,11 @@ bool has_what_it_says(std::string_view pickle) {
 
 void check_pickles(PyTorchStreamReader& reader, const std::string& path) {
   for (const std::string& name : reader.getAllRecords()) {
-    if (!name.ends_with("pkl")) continue;
+    // The reader finds records whatever the case of their names.
+    const std::string_view end =
+        std::string_view(name).substr(name.size() - std::min<std::size_t>(name.size(), 3));
+    if (!std::equal(end.begin(), end.end(), "pkl", [](char c, char small) { return (c | 0x20) == small; }))
+      continue;
     const auto [pickle, size] = reader.getRecord(name);
     if (has_what_it_says({static_cast<const char*>(pickle.get()), size})) continue;
     throw InvalidArgument(fmt::format(
@@ -213,6 +217,8 @@ class ScriptCode {
       refuse(fmt::format("draws random numbers ({}): let forward compute the same from the same documents",
                          name));
     }
+    if (node.kind() == c10::prim::fork)
+      refuse(fmt::format("computes in parallel ({}): let forward do one thing after the other", name));
     if (node.kind() == c10::prim::SetAttr) return refuse_state(node.s(c10::attr::name), name);
     const c10::FunctionSchema* schema = node.maybeSchema();
     if (schema == nullptr || !schema->is_mutable()) return;
@@ -220,7 +226,7 @@ class ScriptCode {
       const c10::AliasInfo* alias = schema->arguments()[k].alias_info();
       if (alias == nullptr || !alias->isWrite()) continue;
       const torch::jit::Value* written = node.input(k);
-      if (aliases_.mayAlias(written, graph_->inputs().back())) {
+      if (aliases_.mayAlias(written, graph_->inputs()[1])) {
         refuse(
             fmt::format("changes its documents in place ({}): let forward make new tensors of them", name));
       }

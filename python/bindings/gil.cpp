@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,8 +12,11 @@ namespace olrank::python {
 namespace {
 
 std::atomic<bool> ending{false};
-std::atomic<int> entering{0};  // threads between their look at `ending` and the lock of Python
+std::atomic<int> entering{
+    0};  // threads between their look at `ending` and the lock of Python, and in callbacks
 thread_local bool ends_interpreter = false;
+thread_local int callbacks = 0;  // of this thread
+const pid_t process = getpid();  // a forked child has one thread, and none to wait for
 
 /// With the lock of Python held.
 std::vector<std::function<void()>>& left_work() {
@@ -22,37 +24,41 @@ std::vector<std::function<void()>>& left_work() {
   return work;
 }
 
-/// Calls take(), which waits for the lock of Python, unless the interpreter has begun to end.
-template <class Take>
-auto enter(Take take) {
+/// Before a thread waits for the lock of Python. One that is in a callback of Python's comes back in any
+/// case.
+void begin_entering() {
   entering.fetch_add(1);
-  if (ending && !ends_interpreter) {
-    entering.fetch_sub(1);
-    for (;;) pause();
-  }
-  if constexpr (std::is_void_v<decltype(take())>) {
-    take();
-    entering.fetch_sub(1);
-  } else {
-    auto taken = take();
-    entering.fetch_sub(1);
-    return taken;
-  }
+  if (!ending || ends_interpreter || callbacks > 0) return;
+  entering.fetch_sub(1);
+  for (;;) pause();
 }
 
 }  // namespace
 
 Released::~Released() {
-  enter([this] { PyEval_RestoreThread(state_); });
+  begin_entering();
+  PyEval_RestoreThread(state_);
+  entering.fetch_sub(1);
 }
 
-Acquired::Acquired() : state_(enter([] { return PyGILState_Ensure(); })) {}
+Acquired::Acquired() {
+  begin_entering();
+  state_ = PyGILState_Ensure();
+  ++callbacks;
+}
+
+Acquired::~Acquired() {
+  --callbacks;
+  PyGILState_Release(state_);
+  entering.fetch_sub(1);
+}
 
 void wait_at_end(std::function<void()> wait) {
   left_work().push_back(std::move(wait));
 }
 
 void end_interpreter() {
+  if (getpid() != process) return;
   ends_interpreter = true;
   // Threads that stay behind keep their objects, which is no leak.
   PyThreadState* const first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
@@ -61,8 +67,10 @@ void end_interpreter() {
   for (const std::function<void()>& wait : left_work()) wait();
   left_work().clear();
   ending = true;
-  // Those that have looked already get the lock before Python takes it away for good.
-  while (entering > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Those that have looked already get the lock before Python takes it away for good, and callbacks end,
+  // unless they take longer than anybody would wait.
+  for (int waited = 0; entering > 0 && waited < 5000; ++waited)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   PyEval_RestoreThread(state);
 }
 

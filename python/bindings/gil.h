@@ -23,7 +23,7 @@ class Released {
 class Acquired {
  public:
   Acquired();
-  ~Acquired() { PyGILState_Release(state_); }
+  ~Acquired();
   Acquired(const Acquired&) = delete;
   Acquired& operator=(const Acquired&) = delete;
 

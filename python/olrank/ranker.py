@@ -112,7 +112,7 @@ class Ranker:
     def load(cls, path: str | os.PathLike[str], threads: int = 1, *, trust_code: bool = False) -> Ranker:
         """What save() wrote, or the folder of a finished trial of an experiment: the ranker as it ended.
 
-        Such a folder with a TorchScript module holds code: it is refused unless `trust_code`, as by load_model().
+        One with a TorchScript module has code: it is refused unless `trust_code`, as by load_model().
         """
         return cls._of(_core.Ranker.load(as_path(path), threads, trust_code))
 

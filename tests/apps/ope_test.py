@@ -90,7 +90,7 @@ class OffPolicy(unittest.TestCase):
             self.assertAlmostEqual(estimates[name]["difference"]["value"], value - shown / count, delta=1e-9, msg=name)
             self.assertLess(estimates[name]["value"]["low"], value)
             self.assertGreater(estimates[name]["value"]["high"], value)
-        self.assertAlmostEqual(told["policies"][0]["support"][-1]["mean_weight"], weights / count, delta=1e-9)
+        self.assertAlmostEqual(told["policies"][0]["whole_lists"]["mean_weight"], weights / count, delta=1e-9)
         self.compare_with_the_open_bandit_pipeline(rows, estimates)
 
     def compare_with_the_open_bandit_pipeline(self, rows, estimates):
@@ -117,7 +117,7 @@ class OffPolicy(unittest.TestCase):
         own = self.folder / "shown/trials/pdgd/navigational/fold1/seed1"
         told = json.loads(succeed("ope", "--log", self.trace, "--data", self.data, "--model", own, "--policy", "plackett-luce", "--at", RANKS, "--json"))
         # Of the model at the end: the policy moved while it was logged.
-        self.assertAlmostEqual(told["policies"][0]["support"][-1]["mean_weight"], 1.0, delta=0.15)
+        self.assertAlmostEqual(told["policies"][0]["whole_lists"]["mean_weight"], 1.0, delta=0.15)
 
     def test_the_table_names_what_the_log_covers(self):
         text = self.ope("--clip", 10).stdout

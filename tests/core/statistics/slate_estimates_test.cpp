@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/error.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
@@ -150,8 +151,8 @@ TEST(SlateEstimatesTest, AreThePrintedFormulas) {
   EXPECT_NEAR(estimates.support()[kRanks - 1].mean_weight, weights / kLists, 1e-12);
 }
 
-// 300 logs of 500 lists, 95 % intervals. Large weights make them cover somewhat less: 91 to 95 % here. With a true
-// coverage of 92.5 % fewer than 262 of 300 are covered with probability 1e-3.
+// 300 logs of 500 lists, 95 % intervals. Large weights make them cover somewhat less: 91 to 95 % here. With
+// a true coverage of 92.5 % fewer than 262 of 300 are covered with probability 1e-3.
 TEST(SlateEstimatesTest, IntervalsCoverTheTruth) {
   const World world;
   const double truth = world.value_of(world.target);
@@ -204,21 +205,38 @@ TEST(SlateEstimatesTest, TellsWhatTheLogDoesNotCover) {
   EXPECT_NEAR(support[0].without_weight, 0.75, 1e-12);
   EXPECT_NEAR(support[1].effective_lists, 100.0, 1e-9);
   EXPECT_EQ(support[1].largest_weight, 4.0);
+  EXPECT_EQ(estimates.whole_support().effective_lists, support[1].effective_lists);
   EXPECT_NEAR(of(estimates.estimates(), SlateEstimator::kSelfRips).value.value, 1.0, 1e-12);
 }
 
 TEST(SlateEstimatesTest, RedrawsClustersTogether) {
-  // Ten queries of a hundred equal lists each: the spread is that of ten numbers.
+  // Thirty queries of a hundred equal lists each: the spread is that of thirty numbers.
   SlateEstimates together({.ranks = 1, .replicates = 400});
   SlateEstimates apart({.ranks = 1, .replicates = 400});
   const std::vector<double> one = {1.0};
-  for (std::uint64_t list = 0; list < 1000; ++list) {
-    const std::vector<double> reward = {list / 100 < 5 ? 1.0 : 0.0};
+  for (std::uint64_t list = 0; list < 3000; ++list) {
+    const std::vector<double> reward = {list / 100 < 15 ? 1.0 : 0.0};
     together.add({list / 100, reward, one, one});
     apart.add({list, reward, one, one});
   }
-  EXPECT_GT(together.shown().high - together.shown().low, 0.4);
+  EXPECT_GT(together.shown().high - together.shown().low, 0.25);
   EXPECT_LT(apart.shown().high - apart.shown().low, 0.1);
+}
+
+TEST(SlateEstimatesTest, GivesNoIntervalsToFewQueriesAndTakesNoWeightBeyondNumbers) {
+  SlateEstimates estimates({.ranks = 2, .replicates = 50});
+  const std::vector<double> rewards = {1.0, 0.0};
+  const std::vector<double> sure = {1.0, 1.0};
+  for (std::uint64_t list = 0; list < 190; ++list) estimates.add({list / 10, rewards, sure, sure});
+  EXPECT_TRUE(std::isnan(estimates.shown().low));
+  EXPECT_THROW(estimates.add({1, rewards, std::vector<double>{1e-200, 1e-200}, sure}), InvalidArgument);
+  EXPECT_EQ(estimates.lists(), 190);
+  estimates.add({77, rewards, sure, sure});
+  EXPECT_EQ(estimates.shown().low, 1.0);
+  // A list of one rank among those of two.
+  estimates.add({78, std::vector<double>{1.0}, std::vector<double>{0.5}, std::vector<double>{1.0}});
+  EXPECT_EQ(estimates.whole_support().largest_weight, 2.0);
+  EXPECT_EQ(estimates.support()[1].largest_weight, 1.0);
 }
 
 }  // namespace

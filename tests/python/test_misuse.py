@@ -166,6 +166,27 @@ def test_a_forked_child_may_drop_what_has_threads():
     assert ended(code)[:2] == (0, "0\n")
 
 
+def test_a_forked_child_ends_although_threads_were_in_the_engine():
+    code = """
+        import os, sys, threading, time
+        import numpy as np, olrank
+        X = np.random.default_rng(1).random((200, 50))
+        def work():
+            ranker = olrank.Ranker("pairrank", features=50)
+            while True:
+                ranker.rank(X)
+        for _ in range(3):
+            threading.Thread(target=work, daemon=True).start()
+        for _ in range(10):
+            time.sleep(0.02)
+            child = os.fork()
+            if child == 0:
+                sys.exit(0)
+            os.waitpid(child, 0)
+    """
+    assert ended(code, 30)[0] == 0
+
+
 def test_threads_in_the_engine_do_not_hold_up_the_end():
     code = """
         import threading, time

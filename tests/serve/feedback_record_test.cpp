@@ -82,6 +82,38 @@ TEST(FeedbackRecord, RoundTripsExactly) {
   }
 }
 
+TEST(FeedbackRecord, KeepsHowTheListWasShown) {
+  FeedbackRecord record = small_record();
+  record.time = 1'764'158'400'123;
+  record.snapshot = 41;
+  record.explored = false;
+  record.propensity = {0.1, 1.0 / 3.0};
+  record.incumbent = {{"3", true}, {"a", false}};
+  record.round = 12;
+  EXPECT_EQ(read(without_newline(record_line(12, record_body(record)))), record);
+}
+
+// Older and foreign logs.
+TEST(FeedbackRecord, TakesForeignValuesOfItsOwnKeysForAbsent) {
+  const std::string line =
+      R"({"qid":"q","shown":["a","b"],"clicks":[0,1],"time":"noon","explore":0.1,"snapshot":null,)"
+      R"("propensity":0.5,"incumbent":{"a":1}})";
+  const FeedbackRecord record = read(line);
+  EXPECT_EQ(record.time, 0);
+  EXPECT_EQ(record.snapshot, -1);
+  EXPECT_FALSE(record.explored);
+  EXPECT_TRUE(record.propensity.empty());
+  EXPECT_TRUE(record.incumbent.empty());
+  const auto with = [](const std::string& propensity) {
+    return R"({"qid":"q","shown":["a","b"],"clicks":[0,1],"propensity":)" + propensity + "}";
+  };
+  EXPECT_NE(refusal_of(with("[0.5,0]")).find("A propensity must be above 0 and at most 1, not 0"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(with("[0.5,1.5]")).find("must be above 0 and at most 1"), std::string::npos);
+  EXPECT_NE(refusal_of(with("[1]")).find("give one probability per document"), std::string::npos);
+  EXPECT_NE(refusal_of(with(R"(["a","b"])")), "nothing");
+}
+
 TEST(FeedbackRecord, HasALetterForEachDocumentOfAServiceWithGroups) {
   FeedbackRecord record = small_record();
   EXPECT_EQ(record_body(record).find("groups"), std::string::npos);

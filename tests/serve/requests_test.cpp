@@ -141,6 +141,23 @@ TEST(RankRequest, TakesAGroupPerDocument) {
   EXPECT_TRUE(request.groups.empty());
 }
 
+TEST(RankRequest, TakesTheOrderOfAnIncumbent) {
+  const auto body = [](const std::string& incumbent) {
+    return R"({"query": "q", "docs": [{"id": "a", "features": [1, 2]}, {"id": 7, "features": [1, 2]}], "incumbent": )" +
+           incumbent + "}";
+  };
+  RankRequest request;
+  // An ID is that of its document, whether it was a number or a text.
+  parse_rank_request(body(R"(["7", "a"])"), kLimits, request);
+  EXPECT_EQ(request.incumbent, (std::vector<DocId>{{"7", true}, {"a", false}}));
+  EXPECT_EQ(rank_error(body(R"([7, "b"])")), "422 incumbent[1]");
+  EXPECT_EQ(rank_error(body(R"([7, 7])")), "422 incumbent[1]");
+  EXPECT_EQ(rank_error(body("[7]")), "422 incumbent");
+  EXPECT_EQ(rank_error(body("[]")), "422 incumbent");
+  EXPECT_EQ(rank_error(body("[7.5]")), "422 incumbent[0]");
+  EXPECT_EQ(rank_error(body("true")), "422 incumbent");
+}
+
 TEST(RankRequest, EnforcesTheDocumentLimit) {
   std::string docs;
   for (int doc = 0; doc < 4; ++doc)

@@ -80,6 +80,17 @@ TEST(ScriptArchiveTest, RefusesPicklesThatSayThatTheyHaveGigabytes) {
   }
 }
 
+// The reader of LibTorch does not care about the case of names.
+TEST(ScriptArchiveTest, LooksIntoPicklesOfAnyCase) {
+  std::string bytes = rewritten(script_bytes(), [](const std::string& name, std::string& record) {
+    if (name == "data.pkl") record = "\x80\x02X\xff\xff\xff\x7fshort.";
+  });
+  for (std::size_t at = bytes.find("data.pkl"); at != std::string::npos; at = bytes.find("data.pkl", at))
+    bytes.replace(at, 8, "data.PKL");
+  EXPECT_EQ(archive_refusal(bytes),
+            "module: 'scorer.pt' is damaged: it says that it has more than the file: save it again.");
+}
+
 TEST(ScriptArchiveTest, RefusesWhatUnpacksToFarMore) {
   const std::string packed = rewritten(
       script_bytes(),

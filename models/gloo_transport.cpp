@@ -317,9 +317,8 @@ class GlooTransport : public RankTransport {
 
   [[noreturn]] void report(const std::string& what) {
     broken_ = true;
-    throw RankLost(fmt::format(
-        "Rank {} lost another of the {} ranks, so this run ends: {}.",
-        place_.rank, place_.ranks, what));
+    throw RankLost(fmt::format("Rank {} lost another of the {} ranks, so this run ends: {}.", place_.rank,
+                               place_.ranks, what));
   }
 
   RankPlace place_;

@@ -26,7 +26,7 @@ std::string printable(std::string_view text) {
 }
 
 std::string excerpt(std::string_view text, std::size_t most, std::size_t tail) {
-  const std::string shown = printable(text);
+  std::string shown = printable(text);
   if (shown.size() <= most) return shown;
   std::size_t end = most - tail;
   while (end > 0 && continues(shown[end])) --end;

@@ -12,7 +12,7 @@
 namespace olrank {
 namespace {
 
-// What a list adds: itself, its reward, its weight, that times its reward; then two numbers for each rank
+// What a list adds: itself, its reward, its weight, that times its reward; then three numbers for each rank
 // by prefix, and after all of these the same by item.
 enum Total { kLists, kReward, kWeight, kWeighted, kTotals };
 enum AtRank { kRankLists, kRankWeight, kRankWeighted, kAtRank };

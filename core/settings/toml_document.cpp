@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 // toml++ assumes of a table's header what its next lines refuse: no build may check or use its assumptions.
 #pragma push_macro("NDEBUG")
@@ -16,6 +17,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/text/excerpt.h"
+#include "core/text/utf8.h"
 
 namespace olrank {
 namespace {
@@ -59,43 +61,46 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
   }
 }
 
-/// Refuses what the parser, toml++, does not take as it should, outside of strings and comments: keys with
-/// so many parts that it would run out of stack, as it makes a table of each, and characters beyond ASCII,
-/// some of which lead it to places that it promises the compiler never to reach. Counts the dots between
-/// other punctuation.
+/// The text with '?', which stands nowhere outside of strings and comments, for each character beyond
+/// ASCII.
+std::string in_ascii(std::string_view text) {
+  std::string ascii;
+  for (std::size_t i = 0, length = 0; i < text.size(); i += length) {
+    length = std::max<std::size_t>(utf8_length(text.substr(i)), 1);
+    ascii += static_cast<unsigned char>(text[i]) < 0x80 ? text[i] : '?';
+  }
+  return ascii;
+}
+
+/// Refuses what the parser, toml++, cannot take: keys with so many parts that it would run out of stack, as
+/// it makes a table of each, and a character beyond ASCII where it looks for white space, as it promises
+/// the compiler that most of them are not there. Counts the dots between other punctuation, outside of
+/// strings and comments; behind a mistake the count may be wrong, and the parser does not get there.
 void refuse_beyond_parser(std::string_view text, std::string_view file) {
   constexpr int kMostDots = 64;
   std::int64_t line = 1;
   int dots = 0;
-  const auto require_ascii = [&](char c) {
-    if (static_cast<unsigned char>(c) < 0x80) return;
-    throw InvalidArgument(
-        fmt::format("{}:{}: Only texts and comments may have characters beyond ASCII.", file, line));
-  };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '.') {
       if (++dots > kMostDots)
         throw InvalidArgument(fmt::format("{}:{}: A key has more than {} parts.", file, line, kMostDots));
     } else if (c == '"' || c == '\'') {
-      if (i > 0 && std::string_view(" \t\r\n=,[{.").find(text[i - 1]) == std::string_view::npos)
-        throw InvalidArgument(fmt::format("{}:{}: A quote stands where no string can begin.", file, line));
-      const std::string_view rest = text.substr(i);
       const std::string_view triple = c == '"' ? "\"\"\"" : "'''";
-      const std::size_t quotes = rest.starts_with(triple) ? 3 : 1;
+      const std::size_t quotes = text.substr(i).starts_with(triple) ? 3 : 1;
       std::size_t end = i + quotes;
       while (end < text.size() && text.substr(end, quotes) != triple.substr(0, quotes)) {
-        // Behind a dot it is part of a key, or the parser still reads a number.
-        if (i > 0 && text[i - 1] == '.') require_ascii(text[end]);
-        if (c == '"' && text[end] == '\\') {
-          const std::size_t next = text.find_first_not_of(" \t\r\n", end + 1);
-          if (next != std::string_view::npos) require_ascii(text[next]);
-        }
         if (text[end] == '\n') {
           if (quotes == 1) break;
           ++line;
         }
-        end += c == '"' && text[end] == '\\' ? 2 : 1;
+        const bool escapes = c == '"' && text[end] == '\\';
+        if (const std::size_t next = escapes ? text.find_first_not_of(" \t\r\n", end + 1) : text.npos;
+            next != text.npos && static_cast<unsigned char>(text[next]) >= 0x80)
+          throw InvalidArgument(fmt::format(
+              "{}:{}: Behind a backslash that ends a line, write a character beyond ASCII as \\uXXXX.",
+              file, line));
+        end += escapes ? 2 : 1;
       }
       // Two quotes more may be the last characters of a text in triple quotes.
       for (int more = 0; quotes == 3 && more < 2 && end + quotes < text.size() && text[end + quotes] == c;
@@ -107,8 +112,6 @@ void refuse_beyond_parser(std::string_view text, std::string_view file) {
     } else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) {
       dots = 0;
       line += c == '\n' ? 1 : 0;
-    } else {
-      require_ascii(c);
     }
   }
 }
@@ -165,15 +168,24 @@ class Flattener {
 TomlDocument parse_toml(std::string_view text, std::string_view file_name) {
   if (constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF"; text.starts_with(kByteOrderMark))
     text.remove_prefix(kByteOrderMark.size());
-  refuse_beyond_parser(text, file_name);
+  // Only where this text is right are all characters beyond ASCII in strings and comments.
+  const std::string ascii = in_ascii(text);
+  bool replaced = ascii != text;
   try {
-    const toml::table root = toml::parse(text, file_name);
+    refuse_beyond_parser(ascii, file_name);
+    toml::table root = toml::parse(ascii, file_name);
+    if (std::exchange(replaced, false)) {
+      refuse_beyond_parser(text, file_name);
+      root = toml::parse(text, file_name);
+    }
     Flattener flattener(file_name);
     flattener.table(root, "", false);
     return std::move(flattener.document);
   } catch (const toml::parse_error& error) {
-    throw InvalidArgument(fmt::format("{}: {}.", at(file_name, error.source().begin),
-                                      excerpt(error.description(), 800, 300)));
+    throw InvalidArgument(fmt::format(
+        "{}: {}.{}", at(file_name, error.source().begin), excerpt(error.description(), 800, 300),
+        replaced ? " Only strings and comments may have characters beyond ASCII, which are '?' here."
+                 : ""));
   }
 }
 

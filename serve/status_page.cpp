@@ -153,6 +153,7 @@ function showCards(now) {
   }));
 }
 
+const percent = value => Number(value.toPrecision(3)) + ' %';
 const signed = value => (value < 0 ? '−' : '+') + Math.abs(value).toFixed(3);
 const verdict = bounds => !bounds ? 'not enough lists yet' : bounds.low > 0 ? 'better' : bounds.high < 0 ? 'worse' : 'no difference shown yet';
 
@@ -170,13 +171,13 @@ function showArms(now) {
   at('arm-rows').replaceChildren(...arms.map(one => {
     const row = make('tr');
     const bounds = one.difference;
-    for (const text of [one.name, share(one.share / 100), count(one.lists), one.lists ? (one.clicks / one.lists).toFixed(3) : '–',
+    for (const text of [one.name, percent(one.share), count(one.lists), one.lists ? (one.clicks / one.lists).toFixed(3) : '–',
       ...(bounds ? [bounds.value, bounds.low, bounds.high].map(signed) : ['–', '–', '–'])])
       row.append(make('td', text));
     return row;
   }));
   at('changes').replaceChildren(...changes.slice().reverse().map(one =>
-    make('li', 'Round ' + count(one.round) + ': the learner\'s share went from ' + share(one.from / 100) + ' to ' + share(one.to / 100) + ', as ' + one.reason + '.')));
+    make('li', 'Round ' + count(one.round) + ': the learner\'s share went from ' + percent(one.from) + ' to ' + percent(one.to) + ', as ' + one.reason + '.')));
 }
 
 function showChart(now) {
@@ -285,7 +286,7 @@ refresh();
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-IMDwyyzv+9L7QZqkO81a3r64ivW7ZYh8tc2Mz3I/368='; "
+    "script-src 'sha256-ARDQnHUyZtmTe0+PpYRQNoaA78swLmRJBaDSIq/+on8='; "
     "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

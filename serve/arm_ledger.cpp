@@ -25,12 +25,37 @@ std::string interval_json(const std::optional<Interval>& interval) {
                      interval->high);
 }
 
+void save_mean(StateWriter& state, const ClusteredMean& mean) {
+  const ClusteredMean::Sums& sums = mean.sums();
+  state.put("arms.values_in", sums.values_in);
+  state.put("arms.sum_of", sums.sum_of);
+  state.put("arms.sums", std::vector<double>{sums.values, sums.clusters, sums.sum, sums.sum_sum,
+                                             sums.sum_values, sums.values_values});
+}
+
+void load_mean(StateReader& state, ClusteredMean& mean) {
+  ClusteredMean::Sums sums;
+  sums.values_in = state.get<double>("arms.values_in");
+  sums.sum_of = state.get<double>("arms.sum_of");
+  const auto all = state.get<double>("arms.sums");
+  if (std::ssize(sums.values_in) != ArmPlan::kBuckets || std::ssize(sums.sum_of) != ArmPlan::kBuckets ||
+      all.size() != 6)
+    state.fail("The sums of an arm do not fit together.");
+  sums.values = all[0];
+  sums.clusters = all[1];
+  sums.sum = all[2];
+  sums.sum_sum = all[3];
+  sums.sum_values = all[4];
+  sums.values_values = all[5];
+  mean = ClusteredMean(std::move(sums));
+}
+
 void save_all(StateWriter& state, const std::vector<ClusteredMean>& means) {
-  for (const ClusteredMean& mean : means) mean.save(state, "arms.mean");
+  for (const ClusteredMean& mean : means) save_mean(state, mean);
 }
 
 void load_all(StateReader& state, std::vector<ClusteredMean>& means) {
-  for (ClusteredMean& mean : means) mean.load(state, "arms.mean");
+  for (ClusteredMean& mean : means) load_mean(state, mean);
 }
 
 }  // namespace
@@ -160,7 +185,7 @@ void ArmLedger::save(StateWriter& state) const {
   state.put("arms.rewards", rewards_);
   state.put("arms.votes", std::span<const std::int64_t>(votes_));
   save_all(state, current_);
-  preference_.save(state, "arms.mean");
+  save_mean(state, preference_);
   state.put("arms.stage",
             std::vector<std::int64_t>{static_cast<std::int64_t>(stage_), since_change_, rollbacks_});
   if (plan_.promote != Promotion::kAuto) return;
@@ -184,7 +209,7 @@ bool ArmLedger::load(StateReader& state) {
     state.fail("The arms do not fit their plan.");
   std::copy(votes.begin(), votes.end(), votes_.begin());
   load_all(state, current_);
-  preference_.load(state, "arms.mean");
+  load_mean(state, preference_);
   const auto stage = state.get<std::int64_t>("arms.stage");
   if (stage.size() != 3 || stage[0] < 0 || stage[0] >= std::ssize(kStages))
     state.fail("The stage of the promotion is none.");

@@ -335,17 +335,15 @@ std::string record_body(const FeedbackRecord& record) {
   if (record.time > 0) body += fmt::format(",\"time\":{}", record.time);
   if (record.snapshot >= 0) body += fmt::format(",\"snapshot\":{}", record.snapshot);
   if (record.explored) body += fmt::format(",\"explore\":{}", *record.explored);
-  if (!record.experiment.empty()) {
-    body += ",\"experiment\":";
-    append_json_string(body, record.experiment);
-    body += ",\"arm\":";
-    append_json_string(body, record.arm);
-    body += fmt::format(",\"bucket\":{}", record.bucket);
-  }
-  if (!record.teams.empty()) {
-    body += ",\"teams\":";
-    append_json_string(body, record.teams);
-  }
+  const auto append_text = [&](std::string_view key, const std::string& text) {
+    if (text.empty()) return;
+    body += fmt::format(",\"{}\":", key);
+    append_json_string(body, text);
+  };
+  append_text("experiment", record.experiment);
+  append_text("arm", record.arm);
+  if (record.bucket >= 0) body += fmt::format(",\"bucket\":{}", record.bucket);
+  append_text("teams", record.teams);
   append_ids(body, "shown", first, middle);
   if (!record.propensity.empty())
     body += fmt::format(",\"propensity\":[{}]", fmt::join(record.propensity, ","));

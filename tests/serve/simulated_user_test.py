@@ -1,4 +1,4 @@
-"""A simulated user drives the service through the client for 2,000 rounds. The learned ranker's NDCG on held-out queries
+"""A simulated user drives the service through the client for 1,000 rounds. The learned ranker's NDCG on held-out queries
 matches `olrank run` with the same ranker, within the noise between seeds."""
 
 import json
@@ -9,7 +9,7 @@ import tempfile
 
 from running_service import RunningService, olrank
 
-ROUNDS, CUTOFF = 2000, 10
+ROUNDS, CUTOFF = 1000, 10
 RANKER = ["--ranker", "olranknet", "--width", "16", "--steps", "10", "--covariance", "full"]
 # The perfect user for five grades: P(click | grade); never stops.
 CLICK = [0.0, 0.2, 0.4, 0.8, 1.0]

@@ -302,6 +302,11 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
   return service;
 }
 
+FittedNormaliser requested_normaliser(const ServiceRequest& request) {
+  if (request.model.empty()) return unfitted_normaliser(request.normalise, request.features);
+  return normaliser_of(request, load_model(request.model, ModelCode::kRefuse));
+}
+
 std::string kinds_of_services() {
   std::string names;
   for (const auto& [kind, name] : EnumNames<RankerKind>::values) {

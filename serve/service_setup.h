@@ -41,6 +41,10 @@ struct ResolvedService {
 /// The folder's service, or a new one. Throws InvalidArgument if the request contradicts the folder.
 ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request);
 
+/// How a new service normalises: as its model does, or as it is named. Throws InvalidArgument for a name
+/// that contradicts the model or needs one.
+FittedNormaliser requested_normaliser(const ServiceRequest& request);
+
 /// The names of the kinds of rankers that a service can have: "pairrank|olranknet|…".
 std::string kinds_of_services();
 

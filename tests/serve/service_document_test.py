@@ -73,7 +73,7 @@ with tempfile.TemporaryDirectory() as folder:
                 starts = last.startswith("olrank serve") and "--learn-only" not in last
                 if starts and first is None:
                     first = last
-                stopped = "olrank export --state" in block or "--learn-only" in block
+                stopped = any(part in block for part in ("olrank export --state", "olrank log cut --state", "--learn-only"))
                 if service and (starts or stopped):
                     service.stop()
                     service = None
@@ -94,7 +94,7 @@ with tempfile.TemporaryDirectory() as folder:
                 service.stop()
                 service = None
         made = sorted(path.name for path in (folder / "runs").iterdir())
-        assert made == ["fair", "other", "service", "service.onnx", "service.safetensors", "token"], made
+        assert made == ["fair", "features.csv", "first.jsonl", "imported", "lists.jsonl", "other", "recorded.jsonl", "service", "service.onnx", "service.safetensors", "token"], made
         assert curls >= 6, curls
         print(f"{curls} curl commands succeeded")
     finally:

@@ -5,8 +5,8 @@
 #include <charconv>
 
 #include "core/io/json.h"
+#include "core/runtime/utc_time.h"
 #include "core/text/excerpt.h"
-#include "core/text/utc_time.h"
 
 namespace olrank {
 

@@ -14,11 +14,11 @@
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/io/json.h"
+#include "core/runtime/utc_time.h"
 #include "core/text/columns.h"
 #include "core/text/counted.h"
 #include "core/text/excerpt.h"
 #include "core/text/text_table.h"
-#include "core/text/utc_time.h"
 #include "serve/log_reader.h"
 
 namespace olrank {

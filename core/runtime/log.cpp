@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/runtime/log_output.h"
-#include "core/text/utc_time.h"
+#include "core/runtime/utc_time.h"
 
 namespace olrank {
 namespace {

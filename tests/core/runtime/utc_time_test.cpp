@@ -1,4 +1,4 @@
-#include "core/text/utc_time.h"
+#include "core/runtime/utc_time.h"
 
 #include <gtest/gtest.h>
 

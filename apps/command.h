@@ -41,6 +41,7 @@ std::unique_ptr<Command> make_data_command();
 std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_info_command();
+std::unique_ptr<Command> make_log_command();
 std::unique_ptr<Command> make_man_command();
 std::unique_ptr<Command> make_ope_command();
 std::unique_ptr<Command> make_rank_command();

@@ -36,10 +36,6 @@ void flush_folder(const std::filesystem::path& folder) {
     throw IoError("flush the folder", folder.string(), error_number);
 }
 
-std::filesystem::path cut_path(const std::filesystem::path& log, std::int64_t end) {
-  return log.string() + fmt::format(".cut-at-{}", end);
-}
-
 }  // namespace
 
 FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss,
@@ -92,12 +88,16 @@ void FeedbackLog::refuse_damage() const {
           "them in {}.",
           survey_.fault, counted(survey_.rest_bytes, "byte"), counted(survey_.lost_records, "valid record"),
           counted(survey_.lost_lines, "line"), survey_.lost_lines == 1 ? "is" : "are", survey_.records,
-          unused_path(cut_path(path_, survey_.end)).string()));
+          next_cut_path().string()));
 }
 
 void FeedbackLog::refuse_change() const {
   throw StateLost(fmt::format("{}: Another program changed the log after it was checked. Start again.",
                               path_.string()));
+}
+
+std::filesystem::path FeedbackLog::next_cut_path() const {
+  return unused_path(path_.string() + fmt::format(".cut-at-{}", survey_.end));
 }
 
 void FeedbackLog::begin_writing() {
@@ -121,7 +121,7 @@ void FeedbackLog::begin_writing() {
 /// Keeps the cut bytes next to the log. They are usually half an unacknowledged record, but a person should
 /// be able to check.
 void FeedbackLog::cut_off() {
-  cut_to_ = unused_path(cut_path(path_, survey_.end));
+  cut_to_ = next_cut_path();
   {
     const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
     write_file_atomically(cut_to_, file.text().substr(survey_.end));

@@ -47,6 +47,10 @@ class FeedbackLog {
   /// Creates the file or repairs its end: what does not belong to the log is moved to a file next to it,
   /// with a warning. The first append() does this, too.
   void begin_writing();
+  /// What the file held when it was opened.
+  const LogSurvey& survey() const { return survey_; }
+  /// Where begin_writing() would move the end.
+  std::filesystem::path next_cut_path() const;
   /// Where begin_writing() moved the end; empty if it did not.
   const std::filesystem::path& cut_to() const { return cut_to_; }
 

@@ -1,20 +1,15 @@
 #include "serve/off_policy.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/data/doc_finder.h"
-#include "core/data/text_blocks.h"
 #include "core/error.h"
-#include "core/io/byte_stream.h"
-#include "core/io/descriptor.h"
 #include "core/io/fingerprint.h"
 #include "core/settings/choice.h"
 #include "core/text/nearest.h"
@@ -22,13 +17,10 @@
 #include "jobs/saved_trial.h"
 #include "models/model_scorer.h"
 #include "models/plackett_luce_gradient.h"
-#include "serve/feedback_record.h"
+#include "serve/log_reader.h"
 
 namespace olrank {
 namespace {
-
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
-constexpr std::size_t kLongestLine = std::size_t{256} << 20;
 
 /// A list of the log, by the numbers of its candidates.
 struct LoggedList {
@@ -162,31 +154,13 @@ class OffPolicy {
   }
 
   OffPolicyResult run() {
-    const std::filesystem::path named = request_.log;
-    const std::filesystem::path file =
-        std::filesystem::is_directory(named) ? named / "feedback.jsonl" : named;
-    const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!descriptor.is_open()) throw IoError("open", file.string(), errno);
-    const auto blocks = TextBlocks::of_stream(descriptor_stream(descriptor.number(), file.string()),
-                                              kBlockBytes, kLongestLine);
-    TextBlock block;
-    std::int64_t number = 0;
-    while (blocks->next(block)) {
-      if (block.failure) throw DataError(file.string(), number + 1, 1, *block.failure);
-      for (std::string_view rest = block.text; !rest.empty();) {
-        const std::size_t end = rest.find('\n');
-        take(rest.substr(0, end), file.string(), ++number);
-        rest.remove_prefix(end + 1);
-      }
-    }
+    LogReader log(request_.log);
+    while (log.next(record_)) take(log.file(), log.number());
     return finish();
   }
 
  private:
-  void take(std::string_view line, const std::string& file, std::int64_t number) {
-    if (line.empty() || line.starts_with("{\"config\":")) return;  // the first line of a trace
-    const auto failure = parse_record(line, record_);
-    if (failure) throw DataError(file, number, failure->column, failure->message);
+  void take(const std::string& file, std::int64_t number) {
     if (record_.propensity.empty()) {
       ++result_.without_propensity;
       return;

@@ -353,6 +353,11 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
   return resolved;
 }
 
+FittedNormaliser requested_normaliser(const ServiceRequest& request) {
+  if (request.model.empty()) return unfitted_normaliser(request.normalise, request.features);
+  return normaliser_of(request, load_model(request.model, ModelCode::kRefuse));
+}
+
 std::string kinds_of_services() {
   std::string names;
   for (const auto& [kind, name] : EnumNames<RankerKind>::values) {

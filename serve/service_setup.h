@@ -59,6 +59,10 @@ struct ResolvedArms {
 ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
                           const ServiceIdentity& identity);
 
+/// How a new service normalises: as its model does, or as it is named. Throws InvalidArgument for a name
+/// that contradicts the model or needs one.
+FittedNormaliser requested_normaliser(const ServiceRequest& request);
+
 /// The names of the kinds of rankers that a service can have: "pairrank|olranknet|…".
 std::string kinds_of_services();
 

@@ -44,11 +44,11 @@ TextLines TextLines::of_memory(std::string_view text, std::string file) {
   return {TextBlocks::of_memory(text, kBlockBytes), std::move(file)};
 }
 
-TextLines TextLines::of_file(const std::filesystem::path& path) {
+TextLines TextLines::of_file(const std::filesystem::path& path, std::size_t longest_line) {
   const std::string name = path.string();
   auto file = std::make_unique<Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file->is_open()) throw IoError("read", name, errno);
-  TextLines lines(TextBlocks::of_stream(descriptor_stream(file->number(), name), kBlockBytes, kBlockBytes),
+  TextLines lines(TextBlocks::of_stream(descriptor_stream(file->number(), name), kBlockBytes, longest_line),
                   name);
   lines.descriptor_ = std::move(file);
   return lines;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -12,12 +13,14 @@
 namespace olrank {
 
 /// The lines of a text of words, counted from 1: scores, runs and judgements of other programs. A file may
-/// be compressed, and only a block of it is in memory; a line may have up to a megabyte.
+/// be compressed, and only a block of it is in memory; a line may have up to a megabyte unless said.
 class TextLines {
  public:
+  static constexpr std::size_t kLongestLine = std::size_t{1} << 20;
+
   static TextLines of_memory(std::string_view text, std::string file);
   /// Throws IoError for a file that cannot be read.
-  static TextLines of_file(const std::filesystem::path& file);
+  static TextLines of_file(const std::filesystem::path& file, std::size_t longest_line = kLongestLine);
 
   bool next();
   /// Valid until next().

@@ -4,13 +4,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
 #include "core/runtime/log_output.h"
+#include "core/runtime/utc_time.h"
 
 namespace olrank {
 namespace {
@@ -39,16 +39,9 @@ std::string& status() {
   return line;
 }
 
-/// "2026-01-31T23:59:59.123Z"
 std::string time_text() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  return fmt::format("{}.{:03}Z", text, milliseconds % 1000);
+  return utc_text(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
 }
 
 std::string_view event_of(LogLevel level) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace olrank {
 
@@ -20,5 +21,9 @@ std::string csv_number(const std::optional<Number>& value) {
   if constexpr (std::integral<Number>) return std::to_string(*value);
   return csv_number(static_cast<double>(*value));
 }
+
+/// The fields of a line without its line break, quotes removed. Returns what is wrong with the line; empty
+/// if nothing is. A quoted field ends on its line: one with a line break is refused.
+std::string split_csv(std::string_view line, std::vector<std::string>& fields);
 
 }  // namespace olrank

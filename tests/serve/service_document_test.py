@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as folder:
                 starts = last.startswith("olrank serve") and "--learn-only" not in last
                 if starts and first is None:
                     first = last
-                stopped = "olrank export --state" in block or "--learn-only" in block
+                stopped = any(part in block for part in ("olrank export --state", "olrank log cut --state", "--learn-only"))
                 if service and stopped:
                     service.stop()
                     service = None

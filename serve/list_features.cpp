@@ -1,0 +1,159 @@
+#include "serve/list_features.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text/counted.h"
+#include "core/text/csv.h"
+#include "core/text/excerpt.h"
+#include "core/text/nearest.h"
+#include "core/text/utf8.h"
+#include "serve/list_json.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+std::string pair_key(const std::string& query, const std::string& doc) {
+  return query + '\0' + doc;
+}
+
+}  // namespace
+
+ColumnNames ColumnNames::parse(const std::string& text) {
+  static const std::array<std::string, 6> kMeanings = {"list", "query", "doc", "rank", "clicked", "time"};
+  ColumnNames names;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const std::size_t sign = part.find('=');
+    const std::string meaning(part.substr(0, sign));
+    if (std::find(kMeanings.begin(), kMeanings.end(), meaning) == kMeanings.end())
+      throw InvalidArgument(
+          fmt::format("--columns: What a column means {}", must_be_one_of(meaning, kMeanings)));
+    if (sign == std::string_view::npos || sign + 1 == part.size())
+      throw InvalidArgument(
+          fmt::format("--columns: '{}' has no name of a column: write {}=NAME.", printable(part), meaning));
+    if (!names.given_.emplace(meaning, part.substr(sign + 1)).second)
+      throw InvalidArgument(fmt::format("--columns: '{}' appears twice.", meaning));
+  }
+  return names;
+}
+
+std::string ColumnNames::name_of(const std::string& meaning) const {
+  const auto found = given_.find(meaning);
+  return found == given_.end() ? meaning : found->second;
+}
+
+std::int64_t ColumnNames::find(const std::vector<std::string>& header, const std::string& meaning) const {
+  for (const std::string& name : {name_of(meaning), meaning}) {
+    if (const auto found = std::find(header.begin(), header.end(), name); found != header.end())
+      return found - header.begin();
+  }
+  return -1;
+}
+
+void read_csv_line(const TextLines& lines, std::size_t columns, std::vector<std::string>& fields) {
+  std::string_view line = lines.line();
+  if (lines.number() == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  if (!is_utf8(line)) lines.fail(line, "The line is not UTF-8.");
+  if (const std::string wrong = split_csv(line, fields); !wrong.empty()) lines.fail(line, wrong);
+  if (columns != 0 && fields.size() != columns)
+    lines.fail(line, fmt::format("The line has {}, and the header has {}.", counted(fields.size(), "field"),
+                                 columns));
+}
+
+ListFeatures ListFeatures::read(const std::filesystem::path& file, const ColumnNames& names) {
+  ListFeatures features;
+  TextLines lines = TextLines::of_file(file);
+  bool begun = false;
+  while (lines.next()) {
+    if (lines.blank()) continue;
+    if (!std::exchange(begun, true) && !lines.line().starts_with('{')) {
+      features.read_csv(lines, names);
+      break;
+    }
+    features.read_json_line(lines);
+  }
+  if (features.values_.empty()) throw DataError(file.string(), 0, 0, "The file has no features.");
+  return features;
+}
+
+/// The lines after the header, at which `lines` is.
+void ListFeatures::read_csv(TextLines& lines, const ColumnNames& names) {
+  std::vector<std::string> header;
+  read_csv_line(lines, 0, header);
+  const std::int64_t query = names.find(header, "query");
+  const std::int64_t doc = names.find(header, "doc");
+  if (doc < 0)
+    lines.fail(lines.line(), fmt::format("The header has no column '{}': name it with --columns doc=NAME.",
+                                         names.name_of("doc")));
+  std::vector<std::string> fields;
+  std::vector<float> values;
+  while (lines.next()) {
+    if (lines.blank()) continue;
+    read_csv_line(lines, header.size(), fields);
+    values.clear();
+    for (std::int64_t column = 0; column < std::ssize(fields); ++column) {
+      if (column == query || column == doc) continue;
+      const std::string& text = fields[column];
+      float value = 0.0F;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+        lines.fail(lines.line(), fmt::format("'{}' must be a finite number, not '{}'.",
+                                             excerpt(header[column]), excerpt(text)));
+      values.push_back(value);
+    }
+    const bool of_all = query < 0 || fields[query].empty();
+    add(lines, of_all ? nullptr : &fields[query], fields[doc], values);
+  }
+}
+
+void ListFeatures::read_json_line(const TextLines& lines) {
+  const nlohmann::ordered_json json = json_object(lines);
+  const std::string query = json.contains("query") ? json_id(lines, json["query"], "query").text : "";
+  const std::string doc = json_id(lines, json_field(lines, json, "doc"), "doc").text;
+  std::vector<float> values;
+  for (const nlohmann::ordered_json& number :
+       json_array(lines, json_field(lines, json, "features"), "features")) {
+    const auto value = number.is_number() ? number.get<float>() : std::numeric_limits<float>::quiet_NaN();
+    if (!std::isfinite(value))
+      lines.fail(lines.line(), fmt::format("'features[{}]' must be a finite number.", values.size()));
+    values.push_back(value);
+  }
+  add(lines, json.contains("query") ? &query : nullptr, doc, values);
+}
+
+void ListFeatures::add(const TextLines& lines, const std::string* query, const std::string& doc,
+                       const std::vector<float>& values) {
+  if (doc.empty()) lines.fail(lines.line(), "The line names no document.");
+  if (values.empty()) lines.fail(lines.line(), "The document has no features.");
+  if (values_.empty()) features_ = std::ssize(values);
+  if (features_ != std::ssize(values))
+    lines.fail(lines.line(), fmt::format("The document has {}, and those before it have {}.",
+                                         counted(values.size(), "feature"), features_));
+  const std::int64_t row = std::ssize(values_) / features_;
+  const bool is_new = query == nullptr ? of_docs_.emplace(doc, row).second
+                                       : of_pairs_.emplace(pair_key(*query, doc), row).second;
+  if (!is_new) lines.fail(lines.line(), fmt::format("Document '{}' appears twice.", excerpt(doc)));
+  values_.insert(values_.end(), values.begin(), values.end());
+}
+
+const float* ListFeatures::find(const std::string& query, const std::string& doc) const {
+  const auto pair = of_pairs_.find(pair_key(query, doc));
+  if (pair != of_pairs_.end()) return values_.data() + pair->second * features_;
+  const auto alone = of_docs_.find(doc);
+  return alone == of_docs_.end() ? nullptr : values_.data() + alone->second * features_;
+}
+
+}  // namespace olrank

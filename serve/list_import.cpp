@@ -1,0 +1,172 @@
+#include "serve/list_import.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/data/normaliser.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/text/counted.h"
+#include "core/text/excerpt.h"
+#include "jobs/saved_trial.h"
+#include "serve/service_setup.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+FittedNormaliser import_normaliser(const ListImport& request, std::int64_t features) {
+  ServiceRequest service;
+  service.normalise = request.normalise;
+  service.features = features;
+  if (!request.model.empty()) service.model = model_file_of(request.model);
+  FittedNormaliser normaliser = requested_normaliser(service);
+  if (normaliser.features != features)
+    throw InvalidArgument(fmt::format("{} has {}, but the model {} takes {}.", request.features.string(),
+                                      counted(features, "feature"), request.model, normaliser.features));
+  return normaliser;
+}
+
+/// Gives lists the inputs of their documents.
+class InputJoin {
+ public:
+  InputJoin(const ListImport& request, ListImportResult& result)
+      : request_(request),
+        features_(ListFeatures::read(request.features, request.source.columns)),
+        normaliser_(import_normaliser(request, features_.features())),
+        result_(result) {
+    result_.features = features_.features();
+  }
+
+  /// False for a list of which nothing is left.
+  bool add_inputs(ShownListRecord& list) {
+    FeedbackRecord& record = list.record;
+    raw_.clear();
+    if (!take_features(list)) return false;
+    record.columns = normaliser_.inputs();
+    const std::int64_t docs = std::ssize(record.docs);
+    record.inputs.resize(docs * record.columns);
+    normaliser_.apply({raw_.data(), docs, normaliser_.features}, record.inputs.data());
+    if (const auto bad = normaliser_.find_bad_input(record.inputs.data(), docs)) {
+      fail(list, fmt::format("Feature {} of document '{}' of query '{}' gives the input {:g}, beyond the "
+                             "limit of ±{:g}.",
+                             bad->feature + 1, excerpt(record.docs[bad->doc].text), excerpt(record.query),
+                             bad->value, FittedNormaliser::kLargestInput));
+    }
+    return true;
+  }
+
+ private:
+  [[noreturn]] void fail(const ShownListRecord& list, const std::string& sentence) const {
+    throw DataError(request_.source.lists.string(), list.line, 1, sentence);
+  }
+
+  /// The raw features of the documents that have them; the others leave the list.
+  bool take_features(ShownListRecord& list) {
+    FeedbackRecord& record = list.record;
+    std::vector<DocId> docs;
+    std::vector<std::uint8_t> clicks;
+    for (std::int64_t doc = 0; doc < std::ssize(record.docs); ++doc) {
+      DocId& id = record.docs[doc];
+      const bool shown = doc < record.shown();
+      const float* row = features_.find(record.query, id.text);
+      if (row != nullptr) {
+        raw_.insert(raw_.end(), row, row + features_.features());
+        if (shown) clicks.push_back(record.clicks[doc]);
+        docs.push_back(std::move(id));
+        continue;
+      }
+      if (!request_.skip_missing)
+        fail(list, fmt::format("Document '{}' of query '{}' has no features in {}: add them, or leave such "
+                               "documents out with --skip-missing.",
+                               excerpt(id.text), excerpt(record.query), request_.features.string()));
+      ++result_.missing_documents;
+      if (!shown) continue;
+      result_.lost_clicks += record.clicks[doc];
+      record.propensity.clear();  // of another list
+    }
+    record.docs = std::move(docs);
+    record.clicks = std::move(clicks);
+    return record.shown() > 0;
+  }
+
+  const ListImport& request_;
+  ListFeatures features_;
+  FittedNormaliser normaliser_;
+  ListImportResult& result_;
+  std::vector<float> raw_;  // [docs × features]
+};
+
+/// Before the file is begun: what is written would replace what is read.
+void require_other_file(const ListImport& request) {
+  std::error_code failed;
+  for (const fs::path& input : {request.source.lists, request.source.events, request.features}) {
+    if (!input.empty() && fs::equivalent(input, request.out, failed))
+      throw InvalidArgument(
+          fmt::format("--out {} is also read: choose another file.", request.out.string()));
+  }
+}
+
+}  // namespace
+
+ListImportResult import_lists(const ListImport& request) {
+  require_other_file(request);
+  ListImportResult result;
+  InputJoin join(request, result);
+  const auto lists = ShownLists::open(request.source);
+  AtomicFile file(request.out);
+  for (ShownListRecord list; lists->next(list);) {
+    if (!join.add_inputs(list)) {
+      ++result.lost_lists;
+      continue;
+    }
+    FeedbackRecord& record = list.record;
+    ++result.lists;
+    if (record.impression.empty()) record.impression = fmt::format("imported-{}", result.lists);
+    result.documents += record.shown();
+    for (const std::uint8_t click : record.clicks) result.clicks += click;
+    file.write(record_line(static_cast<std::uint64_t>(result.lists), record_body(record)));
+  }
+  result.empty_lists = lists->empty_lists();
+  result.stray_clicks = lists->stray_clicks();
+  if (result.lists == 0)
+    throw InvalidArgument(fmt::format("{} has no list to import.", request.source.lists.string()));
+  file.commit();
+  return result;
+}
+
+nlohmann::ordered_json list_import_json(const ListImport& request, const ListImportResult& result) {
+  return {{"out", request.out.string()},
+          {"lists", result.lists},
+          {"documents", result.documents},
+          {"clicks", result.clicks},
+          {"features", result.features},
+          {"left_out",
+           {{"documents_without_features", result.missing_documents},
+            {"clicks_on_these", result.lost_clicks},
+            {"lists_of_only_these", result.lost_lists},
+            {"lists_without_documents", result.empty_lists},
+            {"clicks_without_list", result.stray_clicks}}}};
+}
+
+std::string list_import_text(const ListImport& request, const ListImportResult& result) {
+  std::string text =
+      fmt::format("Wrote {}: {} with {} and {}\n", request.out.string(), counted(result.lists, "list"),
+                  counted(result.documents, "document"), counted(result.clicks, "click"));
+  if (result.missing_documents > 0)
+    text += fmt::format("Left out for want of features: {} with {}, and {} without any other document.\n",
+                        counted(result.missing_documents, "document"), counted(result.lost_clicks, "click"),
+                        counted(result.lost_lists, "list"));
+  if (result.empty_lists > 0)
+    text += fmt::format("Left out: {} without documents.\n", counted(result.empty_lists, "list"));
+  if (result.stray_clicks > 0)
+    text += fmt::format("Left out: {} of no list.\n", counted(result.stray_clicks, "click"));
+  return text;
+}
+
+}  // namespace olrank

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/settings/enum_names.h"
+#include "serve/feedback_record.h"
+#include "serve/list_features.h"
+
+namespace olrank {
+
+/// How other programs write down what they showed and what was clicked (docs/SERVICE.md, "The log").
+enum class ShownListFormat { kJsonLines, kCsv, kUbi };
+
+template <>
+struct EnumNames<ShownListFormat> {
+  static constexpr std::array values = {std::pair{ShownListFormat::kJsonLines, std::string_view("jsonl")},
+                                        std::pair{ShownListFormat::kCsv, std::string_view("csv")},
+                                        std::pair{ShownListFormat::kUbi, std::string_view("ubi")}};
+};
+
+struct ShownListSource {
+  ShownListFormat format = ShownListFormat::kJsonLines;
+  std::filesystem::path lists;                // of ubi: its queries
+  std::filesystem::path events;               // of ubi
+  std::vector<std::string> actions{"click"};  // of ubi: the events that count as clicks
+  ColumnNames columns;                        // of csv
+  std::int64_t first_rank = 0;                // how the source calls the first rank
+};
+
+/// A list that was shown, as a record without inputs, and the line where it begins.
+struct ShownListRecord {
+  FeedbackRecord record;
+  std::int64_t line = 0;
+};
+
+/// Lists one after the other, in the order of their file.
+class ShownLists {
+ public:
+  /// Throws DataError for events that cannot be read.
+  static std::unique_ptr<ShownLists> open(const ShownListSource& source);
+
+  ShownLists() = default;
+  virtual ~ShownLists() = default;
+  ShownLists(const ShownLists&) = delete;
+  ShownLists& operator=(const ShownLists&) = delete;
+
+  /// False at the end. Throws DataError with the line and the field for a list without documents, a
+  /// document that it has twice, a click on a document that it does not have, and whatever else is broken.
+  virtual bool next(ShownListRecord& list) = 0;
+
+  /// Of ubi: queries that found nothing, and clicks on lists that its queries do not have.
+  virtual std::int64_t empty_lists() const { return 0; }
+  virtual std::int64_t stray_clicks() const { return 0; }
+};
+
+}  // namespace olrank

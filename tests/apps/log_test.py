@@ -1,0 +1,299 @@
+"""`olrank log`: lists in three formats become one log, which a service learns, olrank replays and `olrank ope` reads; a service goes back
+to a round and forward again to the same bits; a log is read while its service writes it; and what is broken leaves nothing behind."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
+from running_service import RunningService, Users  # noqa: E402
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+FEATURES = 3
+
+
+def olrank(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+
+def succeed(*arguments):
+    done = olrank(*arguments)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return done.stdout
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text if isinstance(text, str) else "".join(json.dumps(line) + "\n" for line in text))
+        return path
+
+    def refused(self, sentence, code, *arguments):
+        done = olrank(*arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertIn(sentence, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+
+class Import(Folder):
+    def setUp(self):
+        super().setUp()
+        draws = random.Random(5)
+        self.features = {(f"q{query}", f"d{query}-{doc}"): [round(draws.random(), 3) for _ in range(FEATURES)]
+                         for query in range(6) for doc in range(5)}
+        self.lists = []
+        for number in range(40):
+            query = f"q{draws.randrange(6)}"
+            docs = draws.sample([doc for of, doc in self.features if of == query], 4)
+            clicks = [doc for doc in docs if self.features[query, doc][0] > 0.6]
+            self.lists.append({"impression": f"i{number}", "query": query, "docs": docs, "clicks": clicks, "time": 1764158400000 + number})
+        self.table = self.write("features.csv", "query,doc,f1,f2,f3\n" + "".join(
+            f"{query},{doc},{','.join(map(str, values))}\n" for (query, doc), values in self.features.items()))
+        self.log = self.folder / "recorded.jsonl"
+
+    def imported(self, name, *arguments):
+        out = self.folder / f"{name}.jsonl"
+        told = json.loads(succeed("log", "import", "--format", name, "--out", out, "--json", "--features", self.table, *arguments))
+        self.assertEqual((told["lists"], told["documents"]), (40, 160))
+        self.assertEqual(told["clicks"], sum(len(one["clicks"]) for one in self.lists))
+        return out
+
+    def test_three_formats_are_one_log_that_a_service_learns(self):
+        lines = self.imported("jsonl", "--from", self.write("lists", self.lists))
+        rows = [f"{one['impression']},{one['query']},{doc},{rank},{int(doc in one['clicks'])},{one['time']}\n"
+                for one in self.lists for rank, doc in reversed(list(enumerate(one["docs"], 1)))]
+        csv = self.imported("csv", "--from", self.write("rows", "session,query,sku,rank,clicked,time\n" + "".join(rows)),
+                            "--columns", "list=session,doc=sku")
+        queries = self.write("queries", [{"_index": "ubi_queries", "_source": {
+            "query_id": one["impression"], "user_query": one["query"], "timestamp": one["time"], "query_response_hit_ids": one["docs"]}}
+            for one in self.lists])
+        events = self.write("events", [{"query_id": one["impression"], "action_name": action, "timestamp": "2025-11-26T12:00:00Z",
+                                        "event_attributes": {"object": {"object_id": doc, "object_id_field": "sku"}}}
+                                       for one in self.lists for action, docs in (("view", one["docs"]), ("select", one["clicks"])) for doc in docs])
+        ubi = self.imported("ubi", "--from", queries, "--events", events, "--action", "select")
+        self.assertEqual(csv.read_text(), lines.read_text())
+        self.assertEqual(ubi.read_text(), lines.read_text())
+
+        record = json.loads(lines.read_text().splitlines()[0])
+        first = self.lists[0]
+        self.assertEqual((record["round"], record["impression"], record["qid"], record["shown"]), (1, "i0", first["query"], first["docs"]))
+        raw = [self.features[first["query"], doc] for doc in first["docs"]]
+        for column in range(FEATURES):  # as a service scales them
+            values = [row[column] for row in raw]
+            for doc, value in enumerate(values):
+                self.assertAlmostEqual(record["inputs"][doc][column], (value - min(values)) / (max(values) - min(values)), delta=1e-6)
+
+        learned = json.loads(succeed("serve", "--state", self.folder / "state", "--ranker", "pairrank", "--features", FEATURES,
+                                     "--import-log", lines, "--learn-only", "--json"))
+        self.assertEqual(learned["rounds"], 40)
+        self.assertGreater(learned["pairs"], 0)
+        told = json.loads(succeed("log", "stats", "--log", self.folder / "state", "--json"))
+        self.assertEqual(told["records"], 40)
+        self.assertEqual(told["queries"], len({one["query"] for one in self.lists}))
+        self.assertEqual(told["shown"], {"mean": 4.0, "least": 4, "most": 4})
+        self.assertEqual(told["time"], {"first": "2025-11-26T12:00:00.000Z", "last": "2025-11-26T12:00:00.039Z"})
+        self.assertEqual([rank["clicks"] for rank in told["ranks"]],
+                         [sum(one["docs"][rank] in one["clicks"] for one in self.lists) for rank in range(4)])
+        self.assertIsNone(told["explored"])
+        self.assertIn("documents shown a list      4.00 (4 to 4)", succeed("log", "stats", "--log", lines))
+
+    def test_the_log_is_replayed_and_evaluated(self):
+        for one in self.lists:
+            one["propensity"] = [0.25, 0.5, 0.5, 1]
+            one["unshown"] = [doc for query, doc in self.features if query == one["query"] and doc not in one["docs"]]
+        log = self.imported("jsonl", "--from", self.write("lists", self.lists), "--normalise", "none")
+        data = self.write("data.txt", "".join(
+            f"{int(values[0] > 0.6)} qid:{query} {' '.join(f'{n}:{v}' for n, v in enumerate(values, 1))} # docid = {doc}\n"
+            for (query, doc), values in self.features.items()))
+        out = self.folder / "replayed"
+        succeed("run", "--data-train", data, "--data-test", data, "--data-normalise", "none", "--ranker", "ranknet", "--seeds", 1, "--rounds", 40,
+                "--replay", log, "--out", out, "--quiet")
+        model = next(out.glob("trials/**/model.safetensors")).parent
+        told = json.loads(succeed("ope", "--log", log, "--model", model, "--policy", "epsilon=0.5", "--at", 3, "--json"))
+        self.assertEqual((told["lists"], told["without_candidates"]), (40, 0))
+        self.assertEqual(told["left_out"]["without_propensity"], 0)
+        # A model brings its own normalisation.
+        plain = self.imported("jsonl", "--from", self.folder / "lists", "--model", model)
+        self.assertEqual(plain.read_text(), log.read_text())
+        self.refused("contradicts the model", 2, "log", "import", "--format", "jsonl", "--from", self.folder / "lists", "--features", self.table,
+                     "--model", model, "--normalise", "query-minmax", "--out", self.log)
+
+    def test_documents_without_features(self):
+        lists = self.write("lists", [{"query": "q0", "docs": ["d0-0", "gone", "d0-1"], "clicks": ["gone", "d0-1"], "propensity": [1, 1, 1]},
+                                     {"query": "q0", "docs": ["gone"], "clicks": []}])
+        arguments = ["log", "import", "--format", "jsonl", "--from", lists, "--features", self.table, "--out", self.log]
+        self.refused("lists:1:1: Document 'gone' of query 'q0' has no features in", 1, *arguments)
+        self.assertFalse(self.log.exists())
+        told = json.loads(succeed(*arguments, "--skip-missing", "--json"))
+        self.assertEqual(told["left_out"]["documents_without_features"], 2)
+        self.assertEqual(told["left_out"]["clicks_on_these"], 1)
+        self.assertEqual(told["left_out"]["lists_of_only_these"], 1)
+        record = json.loads(self.log.read_text())
+        self.assertEqual((record["shown"], record["clicks"]), (["d0-0", "d0-1"], [0, 1]))
+        self.assertNotIn("propensity", record)
+        self.assertIn("Left out for want of features: 2 documents with 1 click", succeed(*arguments, "--skip-missing"))
+
+    def test_what_is_broken_leaves_nothing(self):
+        good = {"query": "q0", "docs": ["d0-0"], "clicks": []}
+        lists = self.write("lists", [good])
+        broken = self.write("broken", json.dumps(good) + "\n{\"query\"\n")
+        late = self.write("late", [good, {"query": "q0", "docs": ["d0-0"], "clicks": ["d0-1"]}])
+        huge = self.write("huge", "doc,f\nd0-0,1e20\n")
+        nothing = self.write("nothing", "\n")
+        features = ["--features", self.table, "--out", self.log]
+        before = sorted(self.folder.iterdir())
+        for sentence, code, *arguments in (
+            ("broken:2:1: The line is not a JSON object.", 1, "--format", "jsonl", "--from", broken, *features),
+            ("late:2:1: 'clicks[0]': Document 'd0-1' was not shown.", 1, "--format", "jsonl", "--from", late, *features),
+            ("has no list to import", 2, "--format", "jsonl", "--from", nothing, *features),
+            ("gives the input 1e+20, beyond the limit", 1, "--format", "jsonl", "--from", lists, "--features", huge, "--normalise", "none",
+             "--out", self.log),
+            ("is also read", 2, "--format", "jsonl", "--from", lists, "--features", self.table, "--out", lists),
+            ("--format ubi requires --events", 2, "--format", "ubi", "--from", lists, *features),
+            ("--events is for --format ubi", 2, "--format", "csv", "--events", lists, "--from", lists, *features),
+            ("--format must be jsonl, csv or ubi, not 'xml'", 2, "--format", "xml", "--from", lists, *features),
+            ("--columns: What a column means must be", 2, "--format", "csv", "--columns", "docs=a", "--from", lists, *features),
+            ("--normalise zscore requires means", 2, "--format", "jsonl", "--from", lists, "--normalise", "zscore", *features),
+            ("--features is required", 2, "--format", "jsonl", "--from", lists, "--out", self.log),
+            ("No such file", 1, "--format", "jsonl", "--from", self.folder / "none", *features),
+        ):
+            with self.subTest(sentence=sentence):
+                self.refused(sentence, code, "log", "import", *arguments)
+                self.assertEqual(sorted(self.folder.iterdir()), before)
+
+
+class OfAService(Folder):
+    def setUp(self):
+        super().setUp()
+        self.state = self.folder / "state"
+        self.log = self.state / "feedback.jsonl"
+
+    def start(self):
+        service = RunningService(self.state, *([] if self.log.exists() else ["--ranker", "pairrank", "--features", "3"]))
+        self.addCleanup(lambda: service.process.poll() is None and service.kill())
+        return service
+
+    def play(self, service, rounds):
+        users, draw = Users(1, 3), random.Random(2)
+        with service.client() as client:
+            for _ in range(rounds):
+                client.feedback(*users.ask(client, draw))
+            client.wait_until_learned()
+
+    def learned(self):
+        return succeed("serve", "--state", self.state, "--learn-only", "--json", "--quiet")
+
+    def files(self):
+        return {path.name: path.read_bytes() for path in self.state.iterdir()}
+
+    def test_there_and_back_again(self):
+        service = self.start()
+        self.play(service, 5)
+        self.assertEqual(service.stop(), 0)
+        earlier = self.learned()
+        service = self.start()
+        self.play(service, 7)
+        cut = ["log", "cut", "--state", self.state, "--to-round", "5"]
+        self.refused(f"in use by process {service.process.pid}", 1, *cut)
+        self.assertEqual(service.stop(), 0)
+        later, whole = self.learned(), self.log.read_bytes()
+        lines = whole.splitlines(keepends=True)
+        aside = self.state / f"feedback.jsonl.cut-at-{sum(map(len, lines[:5]))}"
+
+        before = self.files()
+        self.refused("--to-round 13 is beyond the 12 rounds of", 2, *cut[:-1], "13")
+        told = succeed(*cut, "--dry-run")
+        self.assertIn(f"Would move 7 records ({sum(map(len, lines[5:]))} bytes) after round 5 to {aside}\n", told)
+        self.assertIn("Would move the checkpoint of round 12 to", told)
+        self.assertEqual(self.files(), before)
+
+        told = json.loads(succeed(*cut, "--json"))
+        self.assertEqual((told["records"], told["moved_to"]), (7, str(aside)))
+        self.assertEqual(self.log.read_bytes(), b"".join(lines[:5]))
+        self.assertEqual(aside.read_bytes(), b"".join(lines[5:]))
+        self.assertEqual(aside.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(pathlib.Path(told["checkpoint_moved_to"]).read_bytes(), before["checkpoint"])
+        self.assertIn("No record follows round 5.", succeed(*cut))
+        self.assertEqual(self.learned(), earlier)
+        with open(self.log, "ab") as log:
+            log.write(aside.read_bytes())
+        self.assertEqual(self.learned(), later)
+
+    def test_a_running_service_is_read_and_copied(self):
+        service = self.start()
+        self.play(service, 6)
+        before = self.files()
+        shown = [json.loads(line) for line in succeed("log", "show", "--log", self.state, "--json").splitlines()]
+        logged = [json.loads(line) for line in self.log.read_text().splitlines()]
+        for line in logged:
+            del line["inputs"], line["check"]
+        self.assertEqual(shown, logged)
+        some = logged[3]
+        self.assertEqual(succeed("log", "show", "--log", self.log, "--impression", some["impression"], "--json"),
+                         succeed("log", "show", "--log", self.log, "--from-round", 4, "--to-round", 4, "--json"))
+        text = succeed("log", "show", "--log", self.log, "--clicked", "true", "--limit", 1)
+        first = next(line for line in logged if any(line["clicks"]))
+        self.assertRegex(text, rf"^round {first['round']}, 20\S+Z, query {first['qid']}, impression {first['impression']},")
+        marked = ", ".join(doc + "*" * click for doc, click in zip(first["shown"], first["clicks"], strict=True))
+        self.assertIn(f"  shown: {marked}\n", text)
+        told = json.loads(succeed("log", "stats", "--log", self.state, "--json"))
+        self.assertEqual((told["records"], told["explored"], told["snapshots"]["first"]), (6, 1.0, 0))
+
+        copy = self.folder / "copy.jsonl"
+        self.assertEqual(succeed("log", "cut", "--log", self.state, "--from-round", 2, "--to-round", 4, "--out", copy), f"Wrote {copy}: 3 records\n")
+        self.assertEqual(self.files(), before)
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual([json.loads(line)["impression"] for line in copy.read_text().splitlines()],
+                         [line["impression"] for line in logged[1:4]])
+        done = json.loads(succeed("serve", "--state", self.folder / "other", "--ranker", "pairrank", "--features", 3, "--import-log", copy,
+                                  "--learn-only", "--json"))
+        self.assertEqual(done["rounds"], 3)
+        # The end that a service is writing is not a record yet.
+        with open(copy, "ab") as log:
+            log.write(self.log.read_bytes()[:50])
+        self.assertEqual(json.loads(succeed("log", "stats", "--log", copy, "--json"))["records"], 3)
+
+    def test_what_cannot_be_cut_or_shown(self):
+        out = self.folder / "out"
+        bare = self.write("bare.jsonl", [{"qid": "1", "shown": ["a"], "clicks": [0]}])
+        empty = self.folder / "empty"
+        empty.mkdir()
+        for sentence, code, *arguments in (
+            ("No subcommand given", 2),
+            ("--log is required", 2, "show"),
+            ("--log is required", 2, "stats"),
+            ("none", 1, "show", "--log", self.folder / "none"),
+            ("--limit must be at least 1", 2, "show", "--log", bare, "--limit", 0),
+            ("--from-round 3 is after --to-round 2", 2, "show", "--log", bare, "--from-round", 3, "--to-round", 2),
+            ("Either --state or --log is required", 2, "cut", "--to-round", 1),
+            ("Either --state or --log is required", 2, "cut", "--to-round", 1, "--state", empty, "--log", bare),
+            ("--to-round is required", 2, "cut", "--state", empty),
+            ("--from-round and --out are for copies", 2, "cut", "--state", empty, "--to-round", 1, "--out", out),
+            ("contains no service", 2, "cut", "--state", empty, "--to-round", 1),
+            ("No such file", 1, "cut", "--state", self.folder / "none", "--to-round", 1),
+            ("--out is required", 2, "cut", "--log", bare),
+            ("--dry-run is for --state", 2, "cut", "--log", bare, "--out", out, "--dry-run"),
+            ("no record of a service with a valid checksum", 1, "cut", "--log", bare, "--out", out),
+            ("has no record of a round from 2", 2, "cut", "--log", bare, "--out", out, "--from-round", 2),
+        ):
+            with self.subTest(arguments=arguments):
+                self.refused(sentence, code, "log", *arguments)
+        self.assertEqual(list(empty.iterdir()), [])
+        self.assertFalse(out.exists())
+        self.assertFalse((self.folder / "none").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -38,9 +38,10 @@ class OpeCommand : public Command {
                    "order that "
                    "requests brought [default: greedy]")
         ->type_name("NAME");
-    app.add_option(
-           "--reward", reward_text_,
-           "what clicks are worth: clicks, dcg (discounted by rank) or first-click [default: clicks]")
+    app.add_option("--reward", reward_text_,
+                   "what clicks are worth: clicks, dcg (discounted by rank), first-click, or weight, what "
+                   "their events are "
+                   "worth [default: clicks]")
         ->type_name("NAME");
     app.add_option("--at", request_.estimates.ranks, "ranks that count [default: 10]")->type_name("K");
     app.add_option("--data", data_.source,

@@ -17,6 +17,7 @@
 #include "jobs/saved_trial.h"
 #include "models/model_scorer.h"
 #include "models/plackett_luce_gradient.h"
+#include "serve/arms.h"
 #include "serve/log_reader.h"
 
 namespace olrank {
@@ -161,6 +162,10 @@ class OffPolicy {
 
  private:
   void take(const std::string& file, std::int64_t number) {
+    if (!record_.arm.empty() && record_.arm != ArmPlan::kLearner) {
+      ++result_.of_other_arms;
+      return;
+    }
     if (record_.propensity.empty()) {
       ++result_.without_propensity;
       return;
@@ -178,7 +183,10 @@ class OffPolicy {
     rewards_.clear();
     bool first = true;
     for (std::size_t rank = 0; rank < record_.clicks.size(); ++rank) {
-      rewards_.push_back(record_.clicks[rank] != 0 ? reward_at(request_.reward, rank, first) : 0.0);
+      const bool is_weighed = request_.reward == ClickReward::kWeight && !record_.rewards.empty();
+      rewards_.push_back(is_weighed                  ? record_.rewards[rank]
+                         : record_.clicks[rank] != 0 ? reward_at(request_.reward, rank, first)
+                                                     : 0.0);
       first = first && record_.clicks[rank] == 0;
     }
     for (ComparedPolicy& policy : policies_) {
@@ -218,6 +226,9 @@ class OffPolicy {
                     "follows for other rankers: lists of posterior samples, of fair and of interleaved "
                     "rankers have none.",
                     result_.without_propensity, request_.log)
+          : result_.of_other_arms > 0
+              ? fmt::format("The {} lists in {} are all of other arms than the learner.",
+                            result_.of_other_arms, request_.log)
               : fmt::format("{} has no lists.", request_.log));
     }
     result_.shown = policies_.front().estimates().shown();
@@ -330,6 +341,7 @@ nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const Of
                                  {"lists", result.lists},
                                  {"left_out",
                                   {{"without_propensity", result.without_propensity},
+                                   {"of_other_arms", result.of_other_arms},
                                    {"without_incumbent", result.without_incumbent}}},
                                  {"without_candidates", result.without_candidates},
                                  {"shown", json_of(result.shown)}};
@@ -386,6 +398,8 @@ std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResu
     text += "\nThe lists are of fewer than 20 queries, too few for intervals.\n";
   if (result.without_propensity > 0)
     text += fmt::format("\n{} lists without probabilities were left out.\n", result.without_propensity);
+  if (result.of_other_arms > 0)
+    text += fmt::format("\n{} lists of other arms than the learner were left out.\n", result.of_other_arms);
   if (result.without_incumbent > 0)
     text += fmt::format("\n{} lists without the order of an incumbent were left out.\n",
                         result.without_incumbent);

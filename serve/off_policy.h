@@ -13,15 +13,17 @@
 
 namespace olrank {
 
-/// What a click at a rank is worth: one, its discount 1/log₂(rank + 1), or one for the first of a list.
-enum class ClickReward { kClicks, kDcg, kFirstClick };
+/// What a click at a rank is worth: one, its discount 1/log₂(rank + 1), one for the first of a list, or
+/// what its events are (a record's rewards).
+enum class ClickReward { kClicks, kDcg, kFirstClick, kWeight };
 
 template <>
 struct EnumNames<ClickReward> {
   static constexpr std::array values = {
       std::pair{ClickReward::kClicks, std::string_view("clicks")},
       std::pair{ClickReward::kDcg, std::string_view("dcg")},
-      std::pair{ClickReward::kFirstClick, std::string_view("first-click")}};
+      std::pair{ClickReward::kFirstClick, std::string_view("first-click")},
+      std::pair{ClickReward::kWeight, std::string_view("weight")}};
 };
 
 /// How lists follow from the scores of a model: by score, drawn in proportion to e^score, or by score with
@@ -60,6 +62,7 @@ struct OffPolicyResult {
   };
   std::int64_t lists = 0;  // used
   std::int64_t without_propensity = 0;
+  std::int64_t of_other_arms = 0;  // left out, too: they were not the learner's
   std::int64_t without_candidates =
       0;  // lists whose log has the shown documents alone; used, as if these were all
   std::int64_t without_incumbent = 0;

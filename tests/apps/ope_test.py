@@ -109,6 +109,21 @@ class OffPolicy(unittest.TestCase):
         self.assertAlmostEqual(estimates["ips"]["value"]["value"], ips, delta=1e-9)
         self.assertAlmostEqual(estimates["rips"]["value"]["value"], rips, delta=1e-9)
 
+    def test_counts_what_events_are_worth_and_the_learners_lists_alone(self):
+        changed = self.folder / "arms.jsonl"
+        with open(changed, "w") as file:
+            for number, line in enumerate(self.lists):
+                line = {key: line[key] for key in ("qid", "shown", "clicks", "propensity")}
+                line["rewards"] = [3 * click for click in line["clicks"]]
+                line["arm"] = "learner" if number % 3 else "incumbent"
+                print(json.dumps(line), file=file)
+        arguments = ["--model", self.model, "--data", self.data, "--policy", "epsilon=0.3", "--at", RANKS, "--json"]
+        clicks, weight = (json.loads(succeed("ope", "--log", changed, *arguments, "--reward", reward)) for reward in ("clicks", "weight"))
+        self.assertEqual((clicks["lists"], clicks["left_out"]["of_other_arms"]), (400, 200))
+        self.assertAlmostEqual(weight["shown"]["value"], 3 * clicks["shown"]["value"], 9)
+        for name, estimate in clicks["policies"][0]["estimates"].items():
+            self.assertAlmostEqual(weight["policies"][0]["estimates"][name]["value"]["value"], 3 * estimate["value"]["value"], 9)
+
     def test_threads_and_repetitions_change_nothing(self):
         self.assertEqual(self.ope("--json", "--threads", 1).stdout, self.ope("--json", "--threads", 2).stdout)
         self.assertNotEqual(self.ope("--json").stdout, self.ope("--json", "--seed", 2).stdout)

@@ -84,6 +84,14 @@ class ServeCommand : public Command {
     app.add_flag(
         "--log-unshown", log_unshown_,
         "log the documents that were not shown, too, which 'olrank ope' needs to try other rankers");
+    app.add_option("--arms", arms_.arms,
+                   "rankers whose lists are shown, with their shares in percent, such as "
+                   "learner=50,incumbent=50, or promote=auto (docs/PRODUCTION.md); none: the learner's "
+                   "lists alone [default: as at the last start]")
+        ->type_name("ARMS");
+    app.add_option("--arm-model", arms_.models,
+                   "model of an arm, for each that is neither learner nor incumbent")
+        ->type_name("NAME=FILE");
     app.add_option("--to-round", to_round_,
                    "go back to the state after this round: later records move to a file beside the log, "
                    "and a later "
@@ -111,6 +119,7 @@ class ServeCommand : public Command {
     const ServiceIdentity& identity = resolved.identity;
     const FittedNormaliser normaliser =
         parse_normaliser(identity.normalisation, folder.identity_file().string());
+    ResolvedArms arms = resolve_arms(folder, arms_, identity);
     // Up to three states exist at once: two that requests still use and one that the learner builds.
     auto ranker = make_service_ranker(resolved, available_memory() / 3);
     std::optional<ImportedLog> imported;
@@ -126,15 +135,26 @@ class ServeCommand : public Command {
     FeedbackLog log(folder.log(), impressions_.open, accept_loss_, FeedbackLog::Access::kWrite, to_round_);
     Learner learner(std::move(ranker), log,
                     {folder.checkpoint(), print_identity(identity), checkpoint_every_, normaliser.inputs(),
-                     accept_loss_ || to_round_, identity.exposure()});
+                     accept_loss_ || to_round_, identity.exposure(), arms.plan});
     if (resolved.is_new && !imported) folder.begin(identity, resolved.model);
     log.begin_writing();
     log.guard_writes([&folder] { folder.require_lock(); });
     folder.accept();
+    if (arms_.arms) folder.set_arms(arms.plan, arms.bytes);
     if (learn_only_) return learn(learner, output);
     log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
              learner.restored_round());
-    Service service(parts(identity, normaliser), log, learner);
+    if (log.rounds() == 0 && identity.model.empty() && !arms.plan) {
+      log_warning(
+          "The first lists are in random order, as nothing was learned yet. To spare users, start from "
+          "--model FILE "
+          "or --import-log FILE, or show your own order first with --arms promote=auto.");
+    }
+    Service::Parts service_parts = parts(identity, normaliser);
+    service_parts.requests.incumbent = arms.plan && arms.plan->needs_incumbent();
+    service_parts.arms = std::move(arms.plan);
+    service_parts.models = std::move(arms.models);
+    Service service(std::move(service_parts), log, learner);
     return serve(service, log, learner, *listener);
   }
 
@@ -318,6 +338,7 @@ class ServeCommand : public Command {
   std::int64_t impression_seconds_ = 3600;
   std::uint64_t checkpoint_every_ = 1000;
   ImportSource import_;
+  ArmRequest arms_;
   bool accept_loss_ = false;
   bool learn_only_ = false;
   std::optional<std::uint64_t> to_round_;

@@ -109,6 +109,10 @@ class RecordReader final : public JsonHandler {
       record_.snapshot = value;
       return true;
     }
+    if (depth_ == 1 && field_ == kBucket && value >= 0) {
+      record_.bucket = value;
+      return true;
+    }
     if (depth_ == 1 && field_ == kRound && value > 0) {
       record_.round = static_cast<std::uint64_t>(value);
       return true;
@@ -137,6 +141,9 @@ class RecordReader final : public JsonHandler {
     if (depth_ == 1 && field_ == kQid) return set_text(record_.query, value);
     if (depth_ == 1 && field_ == kImpression) return set_text(record_.impression, value);
     if (depth_ == 1 && field_ == kGroups) return set_groups(value);
+    if (depth_ == 1 && field_ == kExperiment) return set_text(record_.experiment, value);
+    if (depth_ == 1 && field_ == kArm) return set_text(record_.arm, value);
+    if (depth_ == 1 && field_ == kTeams) return set_text(record_.teams, value);
     return scalar();
   }
 
@@ -160,7 +167,7 @@ class RecordReader final : public JsonHandler {
   bool start_array() override {
     if (depth_ == 0) return fail(kNotAnObject);
     const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs ||
-                      field_ == kPropensity || field_ == kIncumbent;
+                      field_ == kPropensity || field_ == kIncumbent || field_ == kCandidate;
     if (!list && may_be_foreign()) field_ = kOther;
     if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
     ++depth_;
@@ -199,11 +206,17 @@ class RecordReader final : public JsonHandler {
     kExplore,
     kPropensity,
     kIncumbent,
+    kExperiment,
+    kArm,
+    kBucket,
+    kTeams,
+    kCandidate,
     kOther
   };
-  static constexpr std::string_view kNames[] = {"round",   "impression", "qid",      "shown", "clicks",
-                                                "unshown", "groups",     "inputs",   "time",  "snapshot",
-                                                "explore", "propensity", "incumbent"};
+  static constexpr std::string_view kNames[] = {
+      "round",     "impression", "qid",  "shown",    "clicks",  "unshown",
+      "groups",    "inputs",     "time", "snapshot", "explore", "propensity",
+      "incumbent", "experiment", "arm",  "bucket",   "teams",   "candidate"};
 
   bool fail(std::string message) {
     if (message_.empty()) message_ = std::move(message);
@@ -220,12 +233,10 @@ class RecordReader final : public JsonHandler {
     // lack.
     return field_ == kOther || field_ == kRound || may_be_foreign() ? true : fail(wrong_type());
   }
-  bool may_be_foreign() const {
-    return depth_ == 1 && (field_ == kTime || field_ == kSnapshot || field_ == kExplore ||
-                           field_ == kPropensity || field_ == kIncumbent);
-  }
+  bool may_be_foreign() const { return depth_ == 1 && field_ >= kTime && field_ != kOther; }
   bool is_list_of_ids() const {
-    return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent) && depth_ == 2;
+    return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent || field_ == kCandidate) &&
+           depth_ == 2;
   }
   bool add_propensity(double value) {
     if (!(value > 0.0 && value <= 1.0))
@@ -238,9 +249,10 @@ class RecordReader final : public JsonHandler {
     return true;
   }
   bool add_id(DocId id) {
-    (field_ == kShown     ? shown_
-     : field_ == kUnshown ? unshown_
-                          : record_.incumbent)
+    (field_ == kShown       ? shown_
+     : field_ == kUnshown   ? unshown_
+     : field_ == kIncumbent ? record_.incumbent
+                            : record_.candidate)
         .push_back(std::move(id));
     return true;
   }
@@ -309,6 +321,17 @@ std::string record_body(const FeedbackRecord& record) {
   if (record.time > 0) body += fmt::format(",\"time\":{}", record.time);
   if (record.snapshot >= 0) body += fmt::format(",\"snapshot\":{}", record.snapshot);
   if (record.explored) body += fmt::format(",\"explore\":{}", *record.explored);
+  if (!record.experiment.empty()) {
+    body += ",\"experiment\":";
+    append_json_string(body, record.experiment);
+    body += ",\"arm\":";
+    append_json_string(body, record.arm);
+    body += fmt::format(",\"bucket\":{}", record.bucket);
+  }
+  if (!record.teams.empty()) {
+    body += ",\"teams\":";
+    append_json_string(body, record.teams);
+  }
   append_ids(body, "shown", first, middle);
   if (!record.propensity.empty())
     body += fmt::format(",\"propensity\":[{}]", fmt::join(record.propensity, ","));
@@ -316,6 +339,9 @@ std::string record_body(const FeedbackRecord& record) {
   if (!record.incumbent.empty())
     append_ids(body, "incumbent", record.incumbent.data(),
                record.incumbent.data() + record.incumbent.size());
+  if (!record.candidate.empty())
+    append_ids(body, "candidate", record.candidate.data(),
+               record.candidate.data() + record.candidate.size());
   if (!record.groups.empty()) {
     body += ",\"groups\":\"";
     for (const DocGroup group : record.groups) body += letter_of(group);

@@ -35,6 +35,12 @@ struct FeedbackRecord {
   std::optional<bool> explored;    // whether the request asked for exploration
   std::vector<double> propensity;  // of each shown document at its rank, given those above; empty: unknown
   std::vector<DocId> incumbent;    // the caller's own order of all documents; empty: not given
+  // In a service with arms.
+  std::string experiment;        // the plan of the arms; empty: none
+  std::string arm;               // that showed the list
+  std::int64_t bucket = -1;      // of the user; −1: none
+  std::string teams;             // of an interleaved list: A or B for each shown document
+  std::vector<DocId> candidate;  // what the learner would have shown; empty: it did, or is not known
   std::int64_t columns = 0;
   std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs
 
@@ -48,9 +54,10 @@ struct FeedbackRecord {
 std::string record_body(const FeedbackRecord& record);
 
 /// A complete line with its newline: {"round", "impression", "clicks", "qid", "time", "snapshot",
-/// "explore", "shown", "propensity", "unshown", "incumbent", "groups", "inputs", "check"}, where "check" is
-/// the XXH3 of everything before it. `olrank run --replay` reads the same format. Floats round-trip
-/// exactly.
+/// "explore", "experiment", "arm", "bucket", "teams", "shown", "propensity", "unshown", "incumbent",
+/// "candidate", "groups", "inputs", "check"}, where "check" is the XXH3 of everything before it. `olrank
+/// run
+/// --replay` reads the same format. Floats round-trip exactly.
 std::string record_line(std::uint64_t round, std::string_view body);
 
 /// Whether the line (without its newline) ends in a valid checksum.

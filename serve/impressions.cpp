@@ -61,7 +61,9 @@ std::string Impressions::open(FeedbackRecord list, std::int64_t shown, Clock::ti
   // The clicks come with claim(), which needs their memory.
   const std::size_t bytes = entry_bytes<OpenMap>(id) + heap_bytes(list.query) + ids_bytes(list.docs) +
                             heap_bytes(list.inputs) + heap_bytes(list.groups) +
-                            heap_bytes(static_cast<std::size_t>(shown));
+                            heap_bytes(list.propensity) + ids_bytes(list.incumbent) +
+                            ids_bytes(list.candidate) + heap_bytes(list.arm) + heap_bytes(list.experiment) +
+                            heap_bytes(list.teams) + heap_bytes(static_cast<std::size_t>(shown));
   if (bytes > limits_.bytes) {
     throw ApiError(413, "docs",
                    fmt::format("Remembering this list takes {}, but --max-impression-memory is {}.",

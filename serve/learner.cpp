@@ -44,6 +44,7 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, Learner
       settings_(std::move(settings)),
       learns_from_unshown_(ranker_->learns_from_unshown()) {
   require_lists_ahead_of_rounds(*ranker_);
+  if (settings_.arms) arms_.emplace(*settings_.arms);
   restore();
   require_fitting_log();
   reader_ = std::make_unique<FeedbackLog::Reader>(log_, position_);
@@ -92,8 +93,23 @@ void Learner::restore() {
   // Only checkpoints after a skipped round have it.
   if (state.is_next("service.skipped")) skipped_ = state.get_one<std::uint64_t>("service.skipped");
   if (settings_.exposure) exposure_.load(state);
-  state.require_end();
   restored_round_ = checkpoint_round_ = round_;
+  // The arms come last, if there were any, and may have had another plan.
+  if (arms_ ? arms_->load(state) : !state.is_next("arms.plan")) {
+    state.require_end();
+  } else if (arms_) {
+    count_arms_again();
+  }
+}
+
+void Learner::count_arms_again() {
+  FeedbackLog::Reader reader(log_, 0);
+  FeedbackRecord record;
+  for (std::string_view line; reader.position() < position_ && reader.next(line);) {
+    if (const auto failure = parse_record(line, record))
+      throw DataError(log_.path().string(), 1, failure->column, failure->message);
+    arms_->observe(record);
+  }
 }
 
 std::string Learner::contradiction(const std::string& last_check) const {
@@ -288,6 +304,11 @@ void Learner::learn(const FeedbackRecord& record) {
   const QueryIdentity identity{name_number(record.query), names};
   QueryDocs query{round, 0, record.features(), numbers};
   query.identity = &identity;
+  if (arms_ && arms_->observe(record)) {
+    const ArmReport::Change change = arms_->report().changes.back();
+    log_info("Round {}: The learner's share of the traffic goes from {:g} to {:g} %: {}.", change.round,
+             change.from, change.to, change.reason);
+  }
   FairRound fair;
   if (settings_.exposure) {
     fair = {record.groups, &*settings_.exposure, exposure_.unfairness()};
@@ -338,6 +359,7 @@ void Learner::publish() {
   next->pairs = pairs_;
   next->skipped = skipped_;
   next->figures = figures_;
+  if (arms_) next->arms = arms_->report();
   published_ = true;
   published_at_ = SteadyClock::now();
   publish_due_ = published_at_ + kRestPerWork * (published_at_ - begin);
@@ -368,6 +390,7 @@ void Learner::save_checkpoint() {
   ranker_->save(state);
   if (skipped_ > 0) state.put("service.skipped", skipped_);
   if (settings_.exposure) exposure_.save(state);
+  if (arms_) arms_->save(state);
   begin_writing();
   log_.require_writable();
   checkpoint_round_ = round_;

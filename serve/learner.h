@@ -17,6 +17,7 @@
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
+#include "serve/arm_ledger.h"
 #include "serve/feedback_log.h"
 
 namespace olrank {
@@ -28,6 +29,7 @@ struct PublishedRanker {
   std::int64_t pairs = 0;
   std::uint64_t skipped = 0;
   std::vector<RankerFigure> figures;  // may be a few rounds old
+  std::optional<ArmReport> arms;      // of a service with arms
 };
 
 struct LearnerSettings {
@@ -37,6 +39,7 @@ struct LearnerSettings {
   std::int64_t inputs = 0;                 // per document; records with others are rejected. 0: any
   bool accept_loss = false;                // of a checkpoint that its log does not cover
   std::optional<ExposureRule> exposure{};  // of a service with groups: its records have them
+  std::optional<ArmPlan> arms{};           // of a service with arms
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
@@ -90,6 +93,9 @@ class Learner {
   };
 
   void restore();
+  /// The arms' figures of the records that are learned already, for a plan that the checkpoint does not
+  /// have.
+  void count_arms_again();
   /// What is wrong with a checkpoint of round_ at position_, whose last record had this checksum; empty if
   /// it belongs to the log.
   std::string contradiction(const std::string& last_check) const;
@@ -140,7 +146,8 @@ class Learner {
   std::int64_t position_ = 0;
   std::int64_t pairs_ = 0;
   std::uint64_t skipped_ = 0;
-  ExposureLedger exposure_;  // of the rounds so far
+  ExposureLedger exposure_;        // of the rounds so far
+  std::optional<ArmLedger> arms_;  // likewise
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace olrank {
 namespace {
@@ -27,6 +28,24 @@ void Metrics::count_certainty(std::int64_t certain_pairs, std::int64_t shown_pai
   const std::lock_guard lock(mutex_);
   certain_pairs_ += certain_pairs;
   shown_pairs_ += shown_pairs;
+}
+
+void Metrics::count_clicks(std::span<const std::uint8_t> clicks) {
+  const std::lock_guard lock(mutex_);
+  ++lists_;
+  bool clicked = false;
+  for (std::size_t rank = 0; rank < clicks.size(); ++rank) {
+    clicks_[std::min(rank, kRanks)] += clicks[rank];
+    clicked = clicked || clicks[rank] != 0;
+  }
+  without_clicks_ += clicked ? 0 : 1;
+}
+
+std::string Metrics::clicks_json() const {
+  const std::lock_guard lock(mutex_);
+  return fmt::format("{{\"lists\":{},\"without\":{},\"clicks\":{},\"by_rank\":[{}]}}", lists_,
+                     without_clicks_, std::accumulate(clicks_.begin(), clicks_.end(), std::int64_t{0}),
+                     fmt::join(std::span(clicks_).first(kRanks), ","));
 }
 
 double Metrics::certain_share() const {
@@ -87,6 +106,17 @@ std::string Metrics::text() const {
         "olrank_request_seconds_sum{{route=\"{0}\"}} {2}\nolrank_request_seconds_count{{route=\"{0}\"}} "
         "{1}\n",
         route, latency.count, latency.seconds);
+  }
+  text +=
+      heading("olrank_answered_lists_total", "counter", "Lists with feedback, since the service started.") +
+      fmt::format("olrank_answered_lists_total {}\n", lists_);
+  text += heading("olrank_lists_without_clicks_total", "counter",
+                  "Those of them on which nothing was clicked.") +
+          fmt::format("olrank_lists_without_clicks_total {}\n", without_clicks_);
+  text += heading("olrank_clicks_total", "counter", "Clicks by the rank of their document, from 1.");
+  for (std::size_t rank = 0; rank <= kRanks; ++rank) {
+    const std::string label = rank < kRanks ? fmt::format("{}", rank + 1) : "more";
+    text += fmt::format("olrank_clicks_total{{rank=\"{}\"}} {}\n", label, clicks_[rank]);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,9 +17,11 @@ class Metrics {
  public:
   static constexpr std::array<double, 14> kBounds = {0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032,
                                                      0.064,  0.125, 0.25,  0.5,   1.0,   2.5,   10.0};
+  static constexpr std::size_t kRanks = 20;  // that clicks are counted for
 
   void count_request(std::string_view route, int status, double seconds);
   void count_certainty(std::int64_t certain_pairs, std::int64_t shown_pairs);
+  void count_clicks(std::span<const std::uint8_t> clicks);
 
   double certain_share() const;  // of all pairs shown so far; 0 without any
   bool knows_certainty() const;  // whether any pairs were shown
@@ -31,6 +34,8 @@ class Metrics {
     double p99 = 0.0;
   };
   std::vector<Summary> summaries() const;  // by route
+  /// Of lists with feedback: {"lists", "without", "clicks", "by_rank"}.
+  std::string clicks_json() const;
   /// In the Prometheus text format.
   std::string text() const;
 
@@ -48,6 +53,9 @@ class Metrics {
   std::map<std::string, Latency> latencies_;
   std::int64_t certain_pairs_ = 0;
   std::int64_t shown_pairs_ = 0;
+  std::int64_t lists_ = 0;  // with feedback
+  std::int64_t without_clicks_ = 0;
+  std::array<std::int64_t, kRanks + 1> clicks_{};  // by rank; the last one has all further ranks
 };
 
 /// One metric with its HELP and TYPE lines, in the same format.

@@ -97,20 +97,25 @@ class RankReader final : public RequestReader {
     request.cutoff = limits.cutoff;
     request.explore = true;
     request.incumbent.clear();
+    request.incumbent_docs.clear();
+    request.user.clear();
   }
 
   void finish() const {
     if ((seen_ >> kQuery & 1U) == 0) throw ApiError(422, "query", kMissing);
     if ((seen_ >> kDocs & 1U) == 0) throw ApiError(422, "docs", kMissing);
     if (request_.docs.empty()) throw ApiError(422, "docs", "At least one document is required.");
-    std::unordered_map<std::string_view, const DocId*> ids;
+    std::unordered_map<std::string_view, std::int32_t> ids;
     for (std::size_t doc = 0; doc < request_.docs.size(); ++doc) {
-      if (!ids.emplace(request_.docs[doc].text, &request_.docs[doc]).second) {
+      if (!ids.emplace(request_.docs[doc].text, static_cast<std::int32_t>(doc)).second) {
         throw ApiError(422, fmt::format("docs[{}].id", doc),
                        fmt::format("Document '{}' appears twice.", request_.docs[doc].text));
       }
     }
-    if ((seen_ >> kIncumbent & 1U) != 0) check_incumbent(ids);
+    if ((seen_ >> kIncumbent & 1U) != 0) return check_incumbent(ids);
+    if (limits_.incumbent)
+      throw ApiError(422, "incumbent",
+                     "The field is missing: this service has the incumbent order among its --arms.");
   }
 
   bool start_object() override {
@@ -189,9 +194,10 @@ class RankReader final : public RequestReader {
 
  private:
   enum Place { kBody, kTop, kDocList, kDoc, kFeatureList, kFeatureObject, kIncumbentList };
-  enum TopField { kQuery, kDocs, kCutoff, kExplore, kIncumbent };
+  enum TopField { kQuery, kDocs, kCutoff, kExplore, kIncumbent, kUser };
   enum DocField { kId, kFeatures, kGroup };
-  static inline const std::array<std::string, 5> kTopNames = {"query", "docs", "k", "explore", "incumbent"};
+  static inline const std::array<std::string, 6> kTopNames = {"query",   "docs",      "k",
+                                                              "explore", "incumbent", "user"};
   static inline const std::array<std::string, 3> kDocNames = {"id", "features", "group"};
 
   std::string field() const override {
@@ -219,6 +225,9 @@ class RankReader final : public RequestReader {
     if (place_ == kTop && field_ == kQuery) {
       check_text(value, limits_.text_bytes);
       request_.query = value;
+    } else if (place_ == kTop && field_ == kUser) {
+      check_text(value, limits_.text_bytes);
+      request_.user = value;
     } else if (place_ == kDoc && doc_field_ == kId) {
       check_text(value, limits_.text_bytes);
       request_.docs.back() = {value, false};
@@ -244,6 +253,10 @@ class RankReader final : public RequestReader {
       case kTop:
         if (field_ == kQuery && whole) {
           request_.query = fmt::format("{}", *whole);
+          return true;
+        }
+        if (field_ == kUser && whole) {
+          request_.user = fmt::format("{}", *whole);
           return true;
         }
         if (field_ == kCutoff) return set_cutoff(whole);
@@ -276,10 +289,11 @@ class RankReader final : public RequestReader {
     request_.incumbent.push_back(std::move(id));
   }
   /// The IDs become those of the documents, which may be numbers where these are texts.
-  void check_incumbent(std::unordered_map<std::string_view, const DocId*>& left) const {
+  void check_incumbent(std::unordered_map<std::string_view, std::int32_t>& left) const {
     for (std::size_t rank = 0; rank < request_.incumbent.size(); ++rank) {
       if (const auto found = left.find(request_.incumbent[rank].text); found != left.end()) {
-        request_.incumbent[rank] = *found->second;
+        request_.incumbent[rank] = request_.docs[found->second];
+        request_.incumbent_docs.push_back(found->second);
         left.erase(found);
         continue;
       }

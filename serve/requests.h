@@ -21,6 +21,7 @@ struct RequestLimits {
   std::size_t values = 8'000'000;
   bool groups = false;          // each document has its group
   std::int64_t most_ranks = 0;  // largest k; 0: any
+  bool incumbent = false;       // each request has the caller's own order
 };
 
 /// POST /v1/rank. Reused between requests to keep its memory.
@@ -31,7 +32,9 @@ struct RankRequest {
   std::vector<DocGroup> groups;  // [docs], if the service has groups
   std::int64_t cutoff = 0;
   bool explore = true;
-  std::vector<DocId> incumbent;  // the caller's own order of all documents; empty: not given
+  std::vector<DocId> incumbent;              // the caller's own order of all documents; empty: not given
+  std::vector<std::int32_t> incumbent_docs;  // the same as indices of `docs`
+  std::string user;                          // whose lists are of one arm; empty: not given
 };
 
 /// POST /v1/feedback.

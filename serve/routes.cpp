@@ -23,6 +23,8 @@ const std::vector<Route>& routes() {
        [](Service& service, Body) { return service.checkpoint(); }},
       {"GET", "/v1/overview", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.overview(); }},
+      {"GET", "/v1/arms", Route::kWaiting, kJson, Route::kNoBody, false,
+       [](Service& service, Body) { return service.arms(); }},
       {"GET", "/v1/stats", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.stats(); }},
       {"GET", "/v1/model", Route::kComputing, "application/octet-stream", Route::kNoBody, true,

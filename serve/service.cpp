@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,7 +15,9 @@
 #include "core/io/fingerprint.h"
 #include "core/io/json_stream.h"
 #include "core/online/model_bytes.h"
+#include "core/random/rng_stream.h"
 #include "core/version.h"
+#include "models/interleaving.h"
 #include "serve/api_error.h"
 #include "serve/heap_bytes.h"
 
@@ -74,8 +77,9 @@ void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t
   out += ']';
 }
 
+/// `more` are the fields of a service with groups or arms.
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
-                        const Ranking& ranking, std::int64_t shown, const std::string& fairness) {
+                        const Ranking& ranking, std::int64_t shown, const std::string& more) {
   std::string out = "{\"impression\":";
   append_json_string(out, impression);
   out += ",\"query\":";
@@ -91,7 +95,7 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
   append_certain(out, ranking, shown);
   append_probabilities(out, ranking, shown);
   append_propensity(out, ranking, shown);
-  return out + fairness + "}\n";
+  return out + more + "}\n";
 }
 
 void append_failure(std::string& out, const std::optional<std::string>& failure) {
@@ -157,6 +161,7 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
       rounds_at_start_(log.rounds()),
       first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
   if (parts_.exposure) balance_.emplace(*parts_.exposure, learner.logged_exposure());
+  if (parts_.arms) experiment_ = parts_.arms->id();
   FeedbackLog::Reader latest(log, log.latest_begin());
   FeedbackRecord record;
   for (std::string_view line; latest.next(line);) {
@@ -180,6 +185,14 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   if (!ranking.propensity.empty())
     record.propensity.assign(ranking.propensity.begin(), ranking.propensity.begin() + shown);
   record.incumbent = workspace.request.incumbent;
+  if (!workspace.arm.empty()) {
+    record.experiment = experiment_;
+    record.arm = workspace.arm;
+    record.bucket = workspace.bucket;
+    record.teams = workspace.teams;
+    for (const std::int32_t doc : workspace.candidate)
+      record.candidate.push_back(workspace.request.docs[doc]);
+  }
   record.columns = parts_.normaliser.inputs();
   record.has_unshown = unshown;
   record.docs.reserve(kept);
@@ -206,6 +219,60 @@ void Service::make_list(const FrozenRanker& ranker, const RankingTask& task, Wor
   }
 }
 
+std::vector<std::int32_t> Service::list_of(std::string_view arm, Workspace& workspace) const {
+  const RankRequest& request = workspace.request;
+  if (arm == ArmPlan::kIncumbent) return request.incumbent_docs;
+  if (arm == ArmPlan::kLearner) {
+    if (!parts_.arms->limits_lists()) return workspace.ranking.list;
+    return limited_list(workspace.ranking.list, request.incumbent_docs, parts_.arms->keep_top,
+                        parts_.arms->max_displacement);
+  }
+  const std::vector<std::string> models = parts_.arms->model_names();
+  const ModelScorer& model = parts_.models[std::find(models.begin(), models.end(), arm) - models.begin()];
+  const std::int64_t docs = std::ssize(request.docs);
+  std::vector<double> scores(docs);
+  const std::int64_t offsets[] = {0, docs};
+  model.score(workspace.context.scratch(), {request.values.data(), docs, parts_.normaliser.features},
+              offsets, scores);
+  std::vector<std::int32_t> list(docs);
+  std::iota(list.begin(), list.end(), 0);
+  std::stable_sort(list.begin(), list.end(),
+                   [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
+  return list;
+}
+
+void Service::choose_arm(const ArmReport& report, std::uint32_t list, std::int64_t shown,
+                         Workspace& workspace) const {
+  const ArmPlan& plan = *parts_.arms;
+  Ranking& ranking = workspace.ranking;
+  const std::string& user = workspace.request.user;
+  workspace.bucket =
+      ArmPlan::bucket_of(experiment_, user.empty() ? fmt::format("{}-{}", parts_.start, list) : user);
+  const std::vector<double> shares = report.shares();
+  workspace.arm = plan.interleave ? std::string(ArmPlan::kDrafted)
+                                  : plan.names[ArmPlan::arm_of(workspace.bucket, shares)];
+  if (workspace.arm == ArmPlan::kLearner && !plan.limits_lists()) return;
+  const bool is_learners = workspace.arm == ArmPlan::kLearner;
+  if (!is_learners) workspace.candidate.assign(ranking.list.begin(), ranking.list.begin() + shown);
+  if (plan.interleave) {
+    std::vector<std::int32_t> both = list_of(plan.names[0], workspace);
+    const std::vector<std::int32_t> second = list_of(plan.names[1], workspace);
+    both.insert(both.end(), second.begin(), second.end());
+    std::vector<std::int32_t> teams(second.size());
+    const PhiloxKey key =
+        make_key({.seed = fingerprint_of(parts_.start).high, .purpose = Purpose::kInterleaving});
+    team_draft({both, 2, second.size()}, key, list, workspace.context.scratch(), ranking.list, teams);
+    for (std::int64_t rank = 0; rank < shown; ++rank) workspace.teams += teams[rank] == 0 ? 'A' : 'B';
+  } else {
+    ranking.list = list_of(workspace.arm, workspace);
+  }
+  // Nothing about the learner's own list holds for this one.
+  const bool by_chance = plan.interleave || (is_learners && workspace.request.explore);
+  ranking.propensity.assign(by_chance ? 0 : ranking.list.size(), 1.0);
+  ranking.probabilities.clear();
+  ranking.certainty.reset();
+}
+
 std::string Service::rank(std::string_view body) {
   const Lease lease(*this);
   Workspace& workspace = *lease;
@@ -224,13 +291,17 @@ std::string Service::rank(std::string_view body) {
 
   const std::shared_ptr<const PublishedRanker> published = learner_.latest();
   const std::int64_t shown = std::min(request.cutoff, docs);
+  const std::uint32_t list_number = ++lists_;
   RankingTask task{
-      {workspace.inputs.data(), docs, columns}, shown, first_coin_ + ++lists_, request.explore};
+      {workspace.inputs.data(), docs, columns}, shown, first_coin_ + list_number, request.explore};
   std::vector<std::int64_t> names(docs);
   for (std::int64_t doc = 0; doc < docs; ++doc) names[doc] = name_number(request.docs[doc].text);
   task.identity = {name_number(request.query), names};
   std::string impression;
-  std::string fairness;  // of the answer
+  std::string more;  // of the answer
+  workspace.arm.clear();
+  workspace.teams.clear();
+  workspace.candidate.clear();
   if (balance_) {
     ExposureBalance::Turn turn(*balance_);
     const FairRound fair = turn.round(request.groups);
@@ -240,10 +311,14 @@ std::string Service::rank(std::string_view body) {
     impression = impressions_.open(record_of(workspace, shown, published->round), shown);
     const auto list = std::span<const std::int32_t>(workspace.ranking.list).first(shown);
     const double unfairness = turn.show(request.groups, list);
-    fairness = fmt::format(",\"unfairness\":{},\"fair\":{}", unfairness,
-                           std::abs(unfairness) <= balance_->rule().epsilon);
+    more = fmt::format(",\"unfairness\":{},\"fair\":{}", unfairness,
+                       std::abs(unfairness) <= balance_->rule().epsilon);
   } else {
     make_list(*published->ranker, task, workspace);
+    if (parts_.arms) {
+      choose_arm(*published->arms, list_number, shown, workspace);
+      more = fmt::format(",\"arm\":\"{}\"", workspace.arm);
+    }
     impression = impressions_.open(record_of(workspace, shown, published->round), shown);
   }
   if (const auto& certainty = workspace.ranking.certainty)
@@ -259,7 +334,7 @@ std::string Service::rank(std::string_view body) {
   for (std::int64_t rank = 0; rank < std::min<std::int64_t>(shown, RecentLists::kDocs); ++rank)
     list.docs.push_back(request.docs[workspace.ranking.list[rank]]);
   recent_.add(std::move(list));
-  return rank_answer(impression, published->round, request, workspace.ranking, shown, fairness);
+  return rank_answer(impression, published->round, request, workspace.ranking, shown, more);
 }
 
 std::string Service::fairness_json() const {
@@ -283,6 +358,7 @@ std::string Service::feedback(std::string_view body) {
   }
   impressions_.commit(claim.record);
   recent_.add_clicks(claim.record.impression, claim.record.clicks);
+  counters_.count_clicks(claim.record.clicks);
   ++accepted_;
   return fmt::format("{{\"accepted\":true,\"duplicate\":false,\"round\":{}}}\n", claim.record.round);
 }
@@ -343,6 +419,8 @@ std::string Service::overview() const {
       log_.is_failing());
   append_failure(out, learner_.failure());
   out += ",\"fairness\":" + fairness_json();
+  out += ",\"clicks\":" + counters_.clicks_json();
+  out += ",\"arms\":" + (published->arms ? published->arms->json() : "null");
   out += ",\"latencies\":[";
   for (const Metrics::Summary& one : counters_.summaries()) {
     if (out.back() != '[') out += ',';
@@ -354,6 +432,12 @@ std::string Service::overview() const {
   out += "],\"history\":" + recent_.history_json();
   out += ",\"lists\":" + recent_.lists_json();
   return out + "}\n";
+}
+
+std::string Service::arms() const {
+  const auto published = learner_.latest();
+  if (!published->arms) throw ApiError(404, "", "This service has no arms; it was started without --arms.");
+  return published->arms->json() + "\n";
 }
 
 std::string Service::model() const {
@@ -393,6 +477,7 @@ std::string Service::metrics() const {
                       "Share of shown pairs whose order was certain, since the service started.",
                       counters_.certain_share());
   if (balance_) text += balance_->metrics();
+  if (published->arms) text += published->arms->metrics();
   text += metric_text("olrank_feedback_rejected_by_disk", "gauge",
                       "1 while the disk is full or failing, so that feedback is rejected, else 0.",
                       log_.is_failing() ? 1.0 : 0.0);

@@ -14,6 +14,8 @@
 #include "core/fair/exposure.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/execution_context.h"
+#include "models/model_scorer.h"
+#include "serve/arms.h"
 #include "serve/exposure_balance.h"
 #include "serve/feedback_log.h"
 #include "serve/impressions.h"
@@ -40,6 +42,8 @@ class Service {
     std::string start;                       // unique per run: prefix of every impression ID
     std::optional<ExposureRule> exposure{};  // of a service with groups
     bool log_unshown = false;                // whether records have the documents that were not shown
+    std::optional<ArmPlan> arms{};           // as the learner's
+    std::vector<ModelScorer> models{};       // of the arms that are models, in the plan's order
   };
   /// `log` and `learner` must outlive the service.
   Service(Parts parts, FeedbackLog& log, Learner& learner);
@@ -51,6 +55,8 @@ class Service {
   /// What the status page shows. Unlike the stats it never waits for the learner.
   std::string overview() const;
   std::string model() const;
+  /// Throws ApiError 404 for a service without arms.
+  std::string arms() const;
   std::string metrics() const;
   /// Throws ApiError 503 until the feedback logged by earlier runs is learned, and after learning failed.
   std::string ready() const;
@@ -64,6 +70,11 @@ class Service {
     RankRequest request;
     std::vector<float> inputs;
     Ranking ranking;
+    // Of the arm whose list it is.
+    std::string arm;  // empty: the service has none
+    std::int64_t bucket = -1;
+    std::string teams;                    // of an interleaved list
+    std::vector<std::int32_t> candidate;  // the learner's list, where another is shown
 
     std::size_t bytes();  // of the buffers that grow with a request
   };
@@ -71,6 +82,10 @@ class Service {
 
   FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown, std::uint64_t snapshot) const;
   void make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const;
+  /// Puts the list of an arm in place of the learner's.
+  void choose_arm(const ArmReport& report, std::uint32_t list, std::int64_t shown,
+                  Workspace& workspace) const;
+  std::vector<std::int32_t> list_of(std::string_view arm, Workspace& workspace) const;
   std::string fairness_json() const;
 
   Parts parts_;
@@ -83,6 +98,7 @@ class Service {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::uint64_t rounds_at_start_;
   std::uint32_t first_coin_;  // Philox round of this run's first list
+  std::string experiment_;    // the plan of the arms
   std::atomic<std::uint32_t> lists_{0};
   std::atomic<std::uint64_t> accepted_{0};
   std::atomic<std::uint64_t> duplicates_{0};

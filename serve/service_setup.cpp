@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/text/counted.h"
+#include "jobs/saved_trial.h"
 #include "jobs/start_model.h"
 #include "models/ensemble_model.h"
 #include "models/model_file.h"
@@ -300,6 +303,54 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
   service.identity = *stored;
   if (!stored->model.empty()) service.model_file = folder.model();
   return service;
+}
+
+ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
+                          const ServiceIdentity& identity) {
+  std::map<std::string, std::string, std::less<>> files;
+  for (const std::string& named : request.models) {
+    const std::size_t equals = named.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == named.size())
+      throw InvalidArgument(fmt::format("--arm-model: '{}' must be NAME=FILE.", named));
+    files[named.substr(0, equals)] = named.substr(equals + 1);
+  }
+  ResolvedArms resolved;
+  const bool kept = !request.arms;
+  if (kept) {
+    resolved.plan = folder.arms();
+  } else if (*request.arms != "none") {
+    resolved.plan = ArmPlan::parse(*request.arms);
+  }
+  const std::vector<std::string> names =
+      resolved.plan ? resolved.plan->model_names() : std::vector<std::string>();
+  for (const auto& [name, file] : files) {
+    if (kept || std::find(names.begin(), names.end(), name) == names.end())
+      throw InvalidArgument(fmt::format("--arm-model {}={}: --arms names no arm '{}'.", name, file, name));
+  }
+  if (!resolved.plan) return resolved;
+  if (identity.groups)
+    throw InvalidArgument(
+        "--arms: A service with --groups keeps the exposure of its own lists in balance, and shows no "
+        "others.");
+  for (std::size_t arm = 0; arm < names.size(); ++arm) {
+    const auto given = files.find(names[arm]);
+    if (!kept && given == files.end())
+      throw InvalidArgument(fmt::format(
+          "--arms: '{0}' is neither learner nor incumbent: name its file with --arm-model {0}=FILE.",
+          names[arm]));
+    const std::filesystem::path file = kept ? folder.arm_model(names[arm]) : model_file_of(given->second);
+    resolved.bytes.push_back(read_file(file));
+    const std::string fingerprint = fingerprint_of(resolved.bytes.back()).hex();
+    if (!kept) resolved.plan->models.push_back(fingerprint);
+    if (arm >= resolved.plan->models.size() || resolved.plan->models[arm] != fingerprint)
+      throw IoError(fmt::format("{}: This is not the model of arm '{}'.", file.string(), names[arm]));
+    resolved.models.emplace_back(parse_model(resolved.bytes.back(), file.string(), ModelCode::kRefuse));
+    if (resolved.models.back().features() != identity.features) {
+      throw InvalidArgument(fmt::format("{} expects {} features, but the service has {}.", file.string(),
+                                        resolved.models.back().features(), identity.features));
+    }
+  }
+  return resolved;
 }
 
 std::string kinds_of_services() {

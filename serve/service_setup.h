@@ -11,6 +11,8 @@
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "jobs/settings/configuration.h"
+#include "models/model_scorer.h"
+#include "serve/arms.h"
 #include "serve/feedback_record.h"
 #include "serve/state_folder.h"
 
@@ -40,6 +42,22 @@ struct ResolvedService {
 };
 /// The folder's service, or a new one. Throws InvalidArgument if the request contradicts the folder.
 ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request);
+
+/// The command line's description of a service's arms.
+struct ArmRequest {
+  std::optional<std::string> arms;  // the value of --arms; none: as at the last start
+  std::vector<std::string> models;  // NAME=FILE
+};
+
+/// The arms of a service, with its models and the bytes of their files.
+struct ResolvedArms {
+  std::optional<ArmPlan> plan;
+  std::vector<ModelScorer> models;
+  std::vector<std::string> bytes;
+};
+/// The folder's arms, or other ones. Throws InvalidArgument for arms that the service cannot show.
+ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
+                          const ServiceIdentity& identity);
 
 /// The names of the kinds of rankers that a service can have: "pairrank|olranknet|…".
 std::string kinds_of_services();

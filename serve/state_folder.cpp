@@ -14,6 +14,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/mapped_memory.h"
+#include "core/settings/toml_document.h"
 #include "serve/feedback_log.h"
 #include "serve/own_file.h"
 
@@ -29,8 +30,9 @@ void write_lock(int descriptor, const std::string& text) {
 
 /// Whether a service writes files of this name into its folder.
 bool is_own_name(const std::string& name) {
-  static constexpr std::string_view kNames[] = {"service.toml", "start.safetensors", "feedback.jsonl",
-                                                "checkpoint", "lock"};
+  static constexpr std::string_view kNames[] = {
+      "service.toml", "start.safetensors", "feedback.jsonl", "checkpoint", "lock", "arms.toml"};
+  if (name.starts_with("arm-") && name.ends_with(".safetensors")) return true;
   for (const std::string_view own : kNames) {
     if (name == own || name.starts_with(fmt::format("{}.cut-at-", own)) ||
         name.starts_with(fmt::format("{}.set-aside", own)) ||
@@ -77,7 +79,7 @@ void StateFolder::lock_to_read() {
 }
 
 void StateFolder::refuse_special_files() const {
-  for (const fs::path& file : {identity_file(), model(), log(), checkpoint()}) {
+  for (const fs::path& file : {identity_file(), model(), log(), checkpoint(), arms_file()}) {
     if (const int descriptor = open_own_file(file, O_RDONLY); descriptor >= 0) ::close(descriptor);
   }
 }
@@ -163,6 +165,36 @@ std::optional<ServiceIdentity> StateFolder::identity() const {
   const auto text = read_own_file(identity_file());
   if (!text) return std::nullopt;
   return parse_identity(*text, identity_file().string());
+}
+
+std::filesystem::path StateFolder::arm_model(std::string_view name) const {
+  return path_ / fmt::format("arm-{}.safetensors", name);
+}
+
+std::optional<ArmPlan> StateFolder::arms() const {
+  const auto text = read_own_file(arms_file());
+  if (!text) return std::nullopt;
+  ArmPlan plan;
+  for (const auto& table : parse_toml(*text, arms_file().string()).tables) {
+    if (table.name != ArmPlan::schema().table)
+      throw InvalidArgument(
+          fmt::format("{}: This file does not describe the arms of a service.", table.origin));
+    for (const auto& entry : table.entries)
+      assign_setting(ArmPlan::schema(), &plan, entry.key, entry.value, entry.origin);
+  }
+  plan.check(arms_file().string());
+  return plan;
+}
+
+void StateFolder::set_arms(const std::optional<ArmPlan>& plan, std::span<const std::string> models) const {
+  if (!plan) {
+    fs::remove(arms_file());
+    return;
+  }
+  const std::vector<std::string> names = plan->model_names();
+  for (std::size_t arm = 0; arm < models.size(); ++arm)
+    write_file_atomically(arm_model(names[arm]), models[arm]);
+  write_file_atomically(arms_file(), print_settings(ArmPlan::schema(), &*plan));
 }
 
 void StateFolder::begin(const ServiceIdentity& identity, const std::string& model) const {

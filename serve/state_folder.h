@@ -2,9 +2,11 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "serve/arms.h"
 #include "serve/service_identity.h"
 
 namespace olrank {
@@ -31,6 +33,11 @@ class StateFolder {
 
   /// None in a fresh folder.
   std::optional<ServiceIdentity> identity() const;
+  /// The arms of the last start; none without.
+  std::optional<ArmPlan> arms() const;
+  std::filesystem::path arms_file() const { return path_ / "arms.toml"; }
+  /// The model of the arm of that name.
+  std::filesystem::path arm_model(std::string_view name) const;
 
   /// The start succeeded: what the constructor created stays. Restricts the folder and its files to their
   /// owner and removes what killed writes left behind.
@@ -38,6 +45,9 @@ class StateFolder {
   /// Initialises a fresh folder. Writes the identity last, so that a crash leaves the folder fresh. `model`
   /// holds the bytes of the initial model file, empty without one.
   void begin(const ServiceIdentity& identity, const std::string& model) const;
+  /// Keeps the arms for later starts, with the bytes of their models in the plan's order; none removes
+  /// them.
+  void set_arms(const std::optional<ArmPlan>& plan, std::span<const std::string> models) const;
 
   /// Throws StateLost if the lock was removed or replaced.
   void require_lock() const;

@@ -63,6 +63,16 @@ ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
 </form>
 <main id="data" hidden>
 <dl id="cards"></dl>
+<div id="arms" hidden>
+<h2>Arms</h2>
+<p id="arms-note"></p>
+<div class="scroll"><table>
+<thead><tr><th scope="col">arm</th><th scope="col">share now</th><th scope="col">lists with feedback</th><th scope="col">clicks a list</th><th scope="col" id="arms-versus"></th><th scope="col">at least</th><th scope="col">at most</th></tr></thead>
+<tbody id="arm-rows"></tbody>
+</table></div>
+<p class="soft">Bounds of 95 % that hold at all times together, so you may look as often as you like. They count the lists since the shares changed last.</p>
+<ol id="changes"></ol>
+</div>
 <h2>Certain share</h2>
 <p class="soft" id="chart-note"></p>
 <div id="chart" hidden>
@@ -124,6 +134,8 @@ function showCards(now) {
     ['lists shown, since the start', count(now.impressions)],
     ['lists awaiting feedback', count(now.open_impressions)],
     ['certain share, since the start', share(now.certain_share)],
+    ['clicks a list, since the start', now.clicks.lists ? (now.clicks.clicks / now.clicks.lists).toFixed(2) : '–'],
+    ['lists without a click', now.clicks.lists ? share(now.clicks.without / now.clicks.lists) : '–'],
     ['median ranking', rank ? milliseconds(rank.median) + ' ms' : '–'],
   ];
   if (now.fairness !== null) {
@@ -139,6 +151,33 @@ function showCards(now) {
     card.append(make('dt', name), make('dd', value));
     return card;
   }));
+}
+
+const percent = value => Number(value.toPrecision(3)) + ' %';
+const signed = value => (value < 0 ? '−' : '+') + Math.abs(value).toFixed(3);
+const verdict = bounds => !bounds ? 'not enough lists yet' : bounds.low > 0 ? 'better' : bounds.high < 0 ? 'worse' : 'no difference shown yet';
+
+function showArms(now) {
+  at('arms').hidden = now.arms === null;
+  if (now.arms === null) return;
+  const {arms, baseline, interleaved, changes} = now.arms;
+  const drafted = interleaved.wins[0] + interleaved.wins[1] + interleaved.ties;
+  const others = arms.filter(one => one.name !== baseline);
+  at('arms-note').textContent = drafted ?
+    arms[0].name + ' won ' + count(interleaved.wins[0]) + ' and ' + arms[1].name + ' ' + count(interleaved.wins[1]) + ' of ' + count(drafted) +
+      ' interleaved lists: ' + arms[0].name + ' is ' + verdict(interleaved.preference) + '.' :
+    others.map(one => one.name + ' against ' + baseline + ': ' + verdict(one.difference)).join('; ') + '.';
+  at('arms-versus').textContent = 'clicks a list more than ' + baseline;
+  at('arm-rows').replaceChildren(...arms.map(one => {
+    const row = make('tr');
+    const bounds = one.difference;
+    for (const text of [one.name, percent(one.share), count(one.lists), one.lists ? (one.clicks / one.lists).toFixed(3) : '–',
+      ...(bounds ? [bounds.value, bounds.low, bounds.high].map(signed) : ['–', '–', '–'])])
+      row.append(make('td', text));
+    return row;
+  }));
+  at('changes').replaceChildren(...changes.slice().reverse().map(one =>
+    make('li', 'Round ' + count(one.round) + ': the learner\'s share went from ' + percent(one.from) + ' to ' + percent(one.to) + ', as ' + one.reason + '.')));
 }
 
 function showChart(now) {
@@ -192,6 +231,7 @@ function show(now) {
     ' · olrank ' + now.version;
   showState(now);
   showCards(now);
+  showArms(now);
   showChart(now);
   showLatencies(now);
   showLists(now);
@@ -246,7 +286,7 @@ refresh();
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-jr++BWrIE9d485Kv5bFN/s/r0mySiCcNU3bVtTdbkcg='; "
+    "script-src 'sha256-ARDQnHUyZtmTe0+PpYRQNoaA78swLmRJBaDSIq/+on8='; "
     "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

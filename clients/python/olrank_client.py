@@ -61,11 +61,15 @@ class Client:
         k: int | None = None,
         explore: bool | None = None,
         groups: dict[Any, str] | None = None,
+        incumbent: list[Any] | None = None,
+        user: str | int | None = None,
     ) -> dict[str, Any]:
         """Ranks `docs`: a list of {"id", "features"}, where features is a list of all values or maps numbers (strings, from
         "1") to values. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
         for each shown rank the ranks that it certainly precedes. In a service with groups each document also has a "group",
-        "A" or "B", in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair"."""
+        "A" or "B", in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair".
+        `incumbent` has the IDs of all documents in the order that you would show yourself, and `user` says whose lists belong
+        to one arm; in a service with arms the response has "arm", whose list it is."""
         if groups is not None:
             docs = [{**doc, "group": groups[doc["id"]]} for doc in docs]
         request: dict[str, Any] = {"query": query, "docs": docs}
@@ -73,6 +77,10 @@ class Client:
             request["k"] = k
         if explore is not None:
             request["explore"] = explore
+        if incumbent is not None:
+            request["incumbent"] = incumbent
+        if user is not None:
+            request["user"] = user
         return self._json("POST", "/v1/rank", request)
 
     def feedback(
@@ -92,6 +100,10 @@ class Client:
 
     def stats(self) -> dict[str, Any]:
         return self._json("GET", "/v1/stats")
+
+    def arms(self) -> dict[str, Any]:
+        """How the arms of a service with arms (`--arms`) compare."""
+        return self._json("GET", "/v1/arms")
 
     def checkpoint(self) -> dict[str, Any]:
         return self._json("POST", "/v1/checkpoint", {})

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
+#include "core/statistics/interval.h"
 
 namespace olrank {
 
@@ -38,13 +39,6 @@ struct EnumNames<SlateEstimator> {
                                         std::pair{SlateEstimator::kSelfIps, std::string_view("snips")},
                                         std::pair{SlateEstimator::kSelfIips, std::string_view("sniips")},
                                         std::pair{SlateEstimator::kSelfRips, std::string_view("snrips")}};
-};
-
-/// A figure and the interval in which it lies.
-struct Interval {
-  double value = 0.0;
-  double low = 0.0;
-  double high = 0.0;
 };
 
 struct SlateEstimate {

@@ -1,0 +1,268 @@
+#include "serve/arm_ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/io/json_stream.h"
+#include "core/statistics/mean_interval.h"
+
+namespace olrank {
+namespace {
+
+/// Fewer lists, or lists of fewer clusters, say nothing: the interval is a limit theorem's.
+constexpr std::int64_t kLeast = 30;
+
+bool is_enough(const ClusteredMean& mean) {
+  return mean.values() >= kLeast && mean.clusters() >= kLeast;
+}
+
+std::string interval_json(const std::optional<Interval>& interval) {
+  if (!interval) return "null";
+  return fmt::format("{{\"value\":{},\"low\":{},\"high\":{}}}", interval->value, interval->low,
+                     interval->high);
+}
+
+void save_all(StateWriter& state, const std::vector<ClusteredMean>& means) {
+  for (const ClusteredMean& mean : means) mean.save(state, "arms.mean");
+}
+
+void load_all(StateReader& state, std::vector<ClusteredMean>& means) {
+  for (ClusteredMean& mean : means) mean.load(state, "arms.mean");
+}
+
+}  // namespace
+
+ArmLedger::ArmLedger(ArmPlan plan)
+    : plan_(std::move(plan)),
+      id_(plan_.id()),
+      shares_(plan_.shares),
+      lists_(plan_.names.size()),
+      clicks_(plan_.names.size()),
+      current_(plan_.names.size(), ClusteredMean(ArmPlan::kBuckets)),
+      preference_(ArmPlan::kBuckets),
+      recent_{current_, current_} {
+  if (plan_.promote == Promotion::kAuto) shares_ = shares_at(0);
+}
+
+std::vector<double> ArmLedger::shares_at(std::size_t stage) const {
+  std::vector<double> shares(2);
+  shares[learner()] = kStages[stage] * (100.0 - plan_.holdout) / 100.0;
+  shares[plan_.baseline()] = 100.0 - shares[learner()];
+  return shares;
+}
+
+bool ArmLedger::observe(const FeedbackRecord& record) {
+  if (record.experiment != id_ || record.bucket < 0 || record.bucket >= ArmPlan::kBuckets) return false;
+  const auto clicks = static_cast<double>(std::accumulate(record.clicks.begin(), record.clicks.end(), 0));
+  if (record.arm == ArmPlan::kDrafted) {
+    int won = 0;
+    for (std::size_t rank = 0; rank < std::min(record.teams.size(), record.clicks.size()); ++rank)
+      won += record.clicks[rank] == 0 ? 0 : record.teams[rank] == 'A' ? 1 : -1;
+    ++votes_[won > 0 ? 0 : won < 0 ? 1 : 2];
+    preference_.add(record.bucket, won > 0 ? 1.0 : won < 0 ? -1.0 : 0.0);
+    return false;
+  }
+  const auto found = std::find(plan_.names.begin(), plan_.names.end(), record.arm);
+  if (found == plan_.names.end()) return false;
+  const auto arm = static_cast<std::size_t>(found - plan_.names.begin());
+  ++lists_[arm];
+  clicks_[arm] += clicks;
+  current_[arm].add(record.bucket, clicks);
+  if (plan_.promote != Promotion::kAuto) return false;
+  for (Comparison& recent : recent_) recent[arm].add(record.bucket, clicks);
+  ++since_change_;
+  return consider_stage(record.round);
+}
+
+std::optional<Interval> ArmLedger::difference(const Comparison& comparison, std::size_t arm) const {
+  const std::size_t baseline = plan_.baseline();
+  if (arm == baseline || !is_enough(comparison[arm]) || !is_enough(comparison[baseline]))
+    return std::nullopt;
+  // All differences to the baseline hold together.
+  const double confidence = 1.0 - (1.0 - kConfidence) / static_cast<double>(comparison.size() - 1);
+  return anytime_difference(comparison[arm], comparison[baseline], confidence);
+}
+
+bool ArmLedger::consider_stage(std::uint64_t round) {
+  if (stage_ == 0) {
+    // A learner that fell back has to observe longer.
+    const std::int64_t factor = std::int64_t{1} << std::min<std::int64_t>(rollbacks_, 10);
+    if (since_change_ < plan_.observe * factor) return false;
+    return move_to(1, round, fmt::format("{} lists were observed", since_change_));
+  }
+  const std::size_t mine = learner();
+  for (const Comparison* lists : {&current_, &recent_[0]}) {
+    const double margin = plan_.margin / 100.0 * (*lists)[plan_.baseline()].mean();
+    if (const auto more = difference(*lists, mine); more && more->high < -margin) {
+      ++rollbacks_;
+      return move_to(
+          0, round,
+          fmt::format("its lists get {:.4f} clicks less than the incumbent's, and at least {:.4f}",
+                      -more->value, -more->high));
+    }
+  }
+  const double allowed = plan_.margin / 100.0 * current_[plan_.baseline()].mean();
+  if (stage_ + 1 < kStages.size()) {
+    if (const auto more = difference(current_, mine);
+        more && more->low * kStages[stage_ + 1] / 100.0 > -allowed) {
+      return move_to(
+          stage_ + 1, round,
+          fmt::format("its lists get {:+.4f} clicks compared with the incumbent's, and at least {:+.4f}",
+                      more->value, more->low));
+    }
+  }
+  if (since_change_ % kRecent == 0) {
+    std::swap(recent_[0], recent_[1]);
+    for (ClusteredMean& mean : recent_[1]) mean.clear();
+  }
+  return false;
+}
+
+bool ArmLedger::move_to(std::size_t stage, std::uint64_t round, std::string reason) {
+  const double before = shares_[learner()];
+  stage_ = stage;
+  shares_ = shares_at(stage);
+  since_change_ = 0;
+  for (Comparison* comparison : {&current_, &recent_[0], &recent_[1]}) {
+    for (ClusteredMean& mean : *comparison) mean.clear();
+  }
+  changes_.push_back({round, before, shares_[learner()], std::move(reason)});
+  if (changes_.size() > kChanges) changes_.erase(changes_.begin());
+  return true;
+}
+
+ArmReport ArmLedger::report() const {
+  ArmReport report;
+  report.id = id_;
+  report.baseline = plan_.baseline();
+  for (std::size_t arm = 0; arm < plan_.names.size(); ++arm)
+    report.arms.push_back(
+        {plan_.names[arm], shares_[arm], lists_[arm], clicks_[arm], difference(current_, arm)});
+  report.wins = {votes_[0], votes_[1]};
+  report.ties = votes_[2];
+  if (is_enough(preference_))
+    report.preference = anytime_interval(preference_.mean(), preference_.variance(),
+                                         static_cast<double>(preference_.values()), kConfidence);
+  report.promotes = plan_.promote == Promotion::kAuto;
+  report.changes = changes_;
+  report.rollbacks = rollbacks_;
+  return report;
+}
+
+void ArmLedger::save(StateWriter& state) const {
+  state.put_text("arms.plan", id_);
+  state.put("arms.lists", lists_);
+  state.put("arms.clicks", clicks_);
+  state.put("arms.votes", std::span<const std::int64_t>(votes_));
+  save_all(state, current_);
+  preference_.save(state, "arms.mean");
+  state.put("arms.stage",
+            std::vector<std::int64_t>{static_cast<std::int64_t>(stage_), since_change_, rollbacks_});
+  if (plan_.promote != Promotion::kAuto) return;
+  for (const Comparison& recent : recent_) save_all(state, recent);
+  state.put("arms.changes", static_cast<std::int64_t>(changes_.size()));
+  for (const ArmReport::Change& change : changes_) {
+    state.put("arms.change.round", change.round);
+    state.put("arms.change.shares", std::vector<double>{change.from, change.to});
+    state.put_text("arms.change.reason", change.reason);
+  }
+}
+
+bool ArmLedger::load(StateReader& state) {
+  if (!state.is_next("arms.plan") || state.get_text("arms.plan") != id_) return false;
+  lists_ = state.get<std::int64_t>("arms.lists");
+  clicks_ = state.get<double>("arms.clicks");
+  const auto votes = state.get<std::int64_t>("arms.votes");
+  if (lists_.size() != plan_.names.size() || clicks_.size() != lists_.size() ||
+      votes.size() != votes_.size())
+    state.fail("The arms do not fit their plan.");
+  std::copy(votes.begin(), votes.end(), votes_.begin());
+  load_all(state, current_);
+  preference_.load(state, "arms.mean");
+  const auto stage = state.get<std::int64_t>("arms.stage");
+  if (stage.size() != 3 || stage[0] < 0 || stage[0] >= std::ssize(kStages))
+    state.fail("The stage of the promotion is none.");
+  stage_ = static_cast<std::size_t>(stage[0]);
+  since_change_ = stage[1];
+  rollbacks_ = stage[2];
+  if (plan_.promote != Promotion::kAuto) return true;
+  shares_ = shares_at(stage_);
+  for (Comparison& recent : recent_) load_all(state, recent);
+  changes_.resize(std::min<std::size_t>(state.get_one<std::int64_t>("arms.changes"), kChanges));
+  for (ArmReport::Change& change : changes_) {
+    change.round = state.get_one<std::uint64_t>("arms.change.round");
+    const auto shares = state.get<double>("arms.change.shares");
+    if (shares.size() != 2) state.fail("A change of shares has no two shares.");
+    change.from = shares[0];
+    change.to = shares[1];
+    change.reason = state.get_text("arms.change.reason");
+  }
+  return true;
+}
+
+std::vector<double> ArmReport::shares() const {
+  std::vector<double> shares;
+  for (const Arm& arm : arms) shares.push_back(arm.share);
+  return shares;
+}
+
+std::string ArmReport::json() const {
+  std::string out =
+      fmt::format("{{\"experiment\":\"{}\",\"baseline\":\"{}\",\"arms\":[", id, arms[baseline].name);
+  for (const Arm& arm : arms) {
+    if (out.back() != '[') out += ',';
+    out += fmt::format("{{\"name\":\"{}\",\"share\":{},\"lists\":{},\"clicks\":{},\"difference\":{}}}",
+                       arm.name, arm.share, arm.lists, arm.clicks, interval_json(arm.difference));
+  }
+  out += fmt::format(
+      "],\"interleaved\":{{\"wins\":[{},{}],\"ties\":{},\"preference\":{}}},\"promotes\":{},\"rollbacks\":{"
+      "}",
+      wins[0], wins[1], ties, interval_json(preference), promotes, rollbacks);
+  out += ",\"changes\":[";
+  for (const Change& change : changes) {
+    if (out.back() != '[') out += ',';
+    out += fmt::format("{{\"round\":{},\"from\":{},\"to\":{},\"reason\":", change.round, change.from,
+                       change.to);
+    append_json_string(out, change.reason);
+    out += '}';
+  }
+  return out + "]}";
+}
+
+std::string ArmReport::metrics() const {
+  std::string text;
+  const auto add = [&](std::string_view name, std::string_view type, std::string_view help,
+                       const auto& value_of) {
+    text += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+    for (const Arm& arm : arms) {
+      if (const std::optional<double> value = value_of(arm))
+        text += fmt::format("{}{{arm=\"{}\"}} {}\n", name, arm.name, *value);
+    }
+  };
+  using Value = std::optional<double>;
+  add("olrank_arm_share", "gauge", "Share of the traffic that an arm has now.",
+      [](const Arm& arm) { return Value(arm.share / 100.0); });
+  add("olrank_arm_lists_total", "counter", "Lists of an arm with feedback.",
+      [](const Arm& arm) { return Value(static_cast<double>(arm.lists)); });
+  add("olrank_arm_clicks_total", "counter", "Clicks on the lists of an arm.",
+      [](const Arm& arm) { return Value(arm.clicks); });
+  add("olrank_arm_difference", "gauge",
+      "Clicks a list more than the baseline, since the shares changed last.",
+      [](const Arm& arm) { return arm.difference ? Value(arm.difference->value) : Value(); });
+  add("olrank_arm_difference_low", "gauge",
+      "Lower bound of olrank_arm_difference, 95 % at all times together.",
+      [](const Arm& arm) { return arm.difference ? Value(arm.difference->low) : Value(); });
+  add("olrank_arm_difference_high", "gauge",
+      "Upper bound of olrank_arm_difference, 95 % at all times together.",
+      [](const Arm& arm) { return arm.difference ? Value(arm.difference->high) : Value(); });
+  text += fmt::format(
+      "# HELP olrank_rollbacks_total How often the learner's share fell back to 0.\n"
+      "# TYPE olrank_rollbacks_total counter\nolrank_rollbacks_total {}\n",
+      rollbacks);
+  return text;
+}
+
+}  // namespace olrank

@@ -1,0 +1,234 @@
+"""`olrank serve --arms`: whose lists users see, what the log and the figures say about them, and the learner's way behind an
+existing order."""
+
+import json
+import pathlib
+import random
+import tempfile
+import unittest
+import urllib.request
+
+from running_service import RunningService, ServiceError, Users, learned_state, logged, olrank, wait_until
+
+RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
+
+
+class Shop(Users):
+    """Documents whose first feature says what users like, behind an order by the second one, which says nothing."""
+
+    def __init__(self, seed=5):
+        super().__init__(seed, 4, docs=8, queries=20)
+
+    def ask(self, client, draw, users=5000, **fields):
+        number = draw.randrange(len(self.queries))
+        docs = self.queries[number]
+        incumbent = [doc["id"] for doc in sorted(docs, key=lambda doc: -doc["features"][1])]
+        answer = client.rank(f"q{number}", docs, incumbent=incumbent, user=f"u{draw.randrange(users)}", **fields)
+        of = {doc["id"]: doc["features"][0] for doc in docs}
+        # People look at the first three, and click what they like.
+        clicks = [doc["id"] for doc in answer["docs"][:3] if draw.random() < 0.9 * of[doc["id"]] ** 2]
+        return answer, incumbent, clicks
+
+
+class ArmsTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.state = pathlib.Path(self.folder.name, "state")
+        self.services = []
+        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+
+    def start(self, *arguments):
+        self.services.append(RunningService(self.state, *arguments))
+        return self.services[-1]
+
+    def refused(self, *arguments, code=2):
+        done = olrank("serve", "--state", self.state, "--port", "0", *arguments)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+        return done.stderr
+
+    def test_observes_first(self):
+        shop, draw = Shop(), random.Random(1)
+        service = self.start(*RANKER, "--arms", "promote=auto")
+        with service.client() as client:
+            for _ in range(30):
+                answer, incumbent, clicks = shop.ask(client, draw)
+                self.assertEqual(answer["arm"], "incumbent")
+                self.assertEqual([doc["id"] for doc in answer["docs"]], incumbent[:5])
+                self.assertEqual(answer["propensity"], [1] * 5)
+                client.feedback(answer["impression"], clicks)
+            client.wait_until_learned()
+            arms = client.arms()
+            with self.assertRaises(ServiceError) as refused:
+                client.rank("q", shop.queries[0])
+            self.assertEqual((refused.exception.status, refused.exception.field), (422, "incumbent"))
+            metrics = client.metrics()
+        self.assertEqual([(arm["name"], arm["share"]) for arm in arms["arms"]], [("learner", 0), ("incumbent", 100)])
+        self.assertEqual((arms["arms"][1]["lists"], arms["promotes"], arms["rollbacks"]), (30, True, 0))
+        self.assertIn('\nolrank_arm_lists_total{arm="incumbent"} 30\n', metrics)
+        self.assertIn("\nolrank_answered_lists_total 30\n", metrics)
+        self.assertNotIn("random order", service.messages())
+        lines = logged(self.state)
+        self.assertEqual({line["arm"] for line in lines}, {"incumbent"})
+        self.assertEqual({line["experiment"] for line in lines}, {arms["experiment"]})
+        self.assertTrue(all(0 <= line["bucket"] < 10_000 and len(line["candidate"]) == 5 for line in lines))
+        self.assertTrue(all("user" not in line for line in lines))
+        self.assertGreater(len({tuple(line["candidate"]) == tuple(line["shown"]) for line in lines}), 0)
+        self.assertEqual(sum(sum(line["clicks"]) for line in lines), arms["arms"][1]["clicks"])
+
+    def test_users_keep_their_arm_and_a_crash_loses_nothing(self):
+        shop, draw = Shop(), random.Random(2)
+        service = self.start(*RANKER, "--arms", "learner=50,incumbent=50")
+        arm_of = {}
+        with service.client() as client:
+            for number in range(400):
+                user = f"u{draw.randrange(100)}"
+                docs = shop.queries[number % 20]
+                answer = client.rank("q", docs, incumbent=[doc["id"] for doc in docs], user=user)
+                self.assertEqual(arm_of.setdefault(user, answer["arm"]), answer["arm"])
+                client.feedback(answer["impression"], [0] if answer["arm"] == "learner" else [])
+                if number == 200:
+                    client.checkpoint()
+            client.wait_until_learned()
+            before = client.arms()
+        self.assertEqual(set(arm_of.values()), {"learner", "incumbent"})
+        self.assertGreater(before["arms"][0]["difference"]["low"], 0)
+        service.kill()
+
+        # Later starts need no flags, and count the log to the same figures.
+        service = self.start()
+        with service.client() as client:
+            client.wait_until_ready()
+            self.assertEqual(client.arms(), before)
+            docs = shop.queries[0]
+            for user, arm in arm_of.items():
+                self.assertEqual(client.rank("q", docs, incumbent=[doc["id"] for doc in docs], user=user)["arm"], arm)
+            fingerprint = client.stats()["fingerprint"]
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
+
+        # Other arms begin at nothing; the earlier ones, told again, have their figures.
+        service = self.start("--arms", "learner=20,incumbent=80")
+        with service.client() as client:
+            self.assertEqual([arm["lists"] for arm in client.arms()["arms"]], [0, 0])
+        self.assertEqual(service.stop(), 0)
+        service = self.start("--arms", "learner=50,incumbent=50")
+        with service.client() as client:
+            self.assertEqual(client.arms(), before)
+        self.assertEqual(service.stop(), 0)
+
+        service = self.start("--arms", "none")
+        with service.client() as client:
+            answer = client.rank("q", shop.queries[0])
+            self.assertNotIn("arm", answer)
+            with self.assertRaises(ServiceError) as refused:
+                client.arms()
+            self.assertEqual(refused.exception.status, 404)
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(self.start().stop(), 0)
+
+    def test_the_learners_lists_keep_near_the_incumbent_order(self):
+        shop, draw = Shop(), random.Random(3)
+        service = self.start(*RANKER, "--arms", "learner=100,incumbent=0,keep_top=1,max_displacement=2")
+        moved = 0
+        with service.client() as client:
+            for _ in range(50):
+                answer, incumbent, _ = shop.ask(client, draw, k=8)
+                shown = [doc["id"] for doc in answer["docs"]]
+                self.assertEqual((answer["arm"], shown[0], answer["propensity"]), ("learner", incumbent[0], None))
+                self.assertTrue(all(abs(incumbent.index(one) - rank) <= 2 for rank, one in enumerate(shown)))
+                moved += shown != incumbent
+        self.assertGreater(moved, 25)
+
+    def test_interleaves_two_arms(self):
+        shop, draw = Shop(), random.Random(4)
+        service = self.start(*RANKER, "--arms", "learner=50,incumbent=50,interleave=true")
+        won = [0, 0]
+        with service.client() as client:
+            for _ in range(200):
+                answer, _, clicks = shop.ask(client, draw, explore=False)
+                self.assertEqual((answer["arm"], answer["propensity"]), ("drafted", None))
+                client.feedback(answer["impression"], clicks)
+            client.wait_until_learned()
+            arms = client.arms()
+        for line in logged(self.state):
+            # Each picks first in one of two ranks.
+            self.assertEqual(line["teams"][:4].count("A"), 2)
+            gain = sum((1 if team == "A" else -1) * click for team, click in zip(line["teams"], line["clicks"]))
+            won[0] += gain > 0
+            won[1] += gain < 0
+        self.assertEqual(arms["interleaved"]["wins"], won)
+        self.assertEqual(sum(won) + arms["interleaved"]["ties"], 200)
+
+    def test_shows_a_model_that_the_state_keeps(self):
+        shop, draw = Shop(), random.Random(5)
+        service = self.start(*RANKER)
+        model = pathlib.Path(self.folder.name, "model.safetensors")
+        with service.client() as client:
+            for _ in range(100):
+                answer, _, clicks = shop.ask(client, draw)
+                client.feedback(answer["impression"], clicks)
+            client.wait_until_learned()
+            model.write_bytes(client.model())
+            best = [doc["id"] for doc in client.rank("q", shop.queries[3], explore=False)["docs"]]
+        self.assertEqual(service.stop(), 0)
+        self.assertIn("The first lists are in random order", service.messages())
+        service = self.start("--arms", "old=100,learner=0", "--arm-model", f"old={model}")
+        model.unlink()
+        with service.client() as client:
+            answer = client.rank("q", shop.queries[3])
+            self.assertEqual((answer["arm"], [doc["id"] for doc in answer["docs"]]), ("old", best))
+        self.assertEqual(service.stop(), 0)
+        service = self.start()
+        with service.client() as client:
+            self.assertEqual(client.rank("q", shop.queries[3])["arm"], "old")
+        self.assertEqual(service.stop(), 0)
+        (self.state / "arm-old.safetensors").write_bytes(b"something else")
+        self.assertIn("This is not the model of arm 'old'.", self.refused(code=1))
+
+    def test_climbs_when_it_is_better_and_falls_back_when_it_goes_wrong(self):
+        shop, draw = Shop(), random.Random(6)
+        service = self.start(*RANKER, "--arms", "promote=auto,observe=200,margin=20")
+        shares = []
+        with service.client() as client:
+            while not shares or shares[-1] < 95:
+                for _ in range(200):
+                    answer, _, clicks = shop.ask(client, draw)
+                    client.feedback(answer["impression"], clicks)
+                client.wait_until_learned()
+                shares.append(client.arms()["arms"][0]["share"])
+                self.assertLess(len(shares), 60, shares)
+            self.assertEqual(shares, sorted(shares))
+            # Now nothing that the learner shows is clicked.
+            for _ in range(10):
+                for _ in range(200):
+                    answer, _, clicks = shop.ask(client, draw)
+                    client.feedback(answer["impression"], [] if answer["arm"] == "learner" else clicks)
+                client.wait_until_learned()
+                arms = client.arms()
+                if arms["rollbacks"]:
+                    break
+        self.assertEqual((arms["rollbacks"], arms["arms"][0]["share"]), (1, 0), arms)
+        self.assertEqual([change["to"] for change in arms["changes"]][:5], [0.95, 4.75, 23.75, 95, 0])
+        self.assertIn("The learner's share of the traffic goes from 95 to 0 %", service.messages())
+        with urllib.request.urlopen(service.url + "/v1/overview", timeout=20) as answer:
+            self.assertEqual(json.load(answer)["arms"], arms)
+
+    def test_refuses_arms_that_cannot_be_shown(self):
+        for arms, message in (
+                (["--arms", "learner=50,incumbent=40"], "--arms: The shares sum to 90 %, not 100."),
+                (["--arms", "learner=50,old=50"], "--arms: 'old' is neither learner nor incumbent: name its file with --arm-model old=FILE."),
+                (["--arms", "learner=50,old=50", "--arm-model", "old=missing"], "missing"),
+                (["--arms", "learner=50,incumbent=50", "--arm-model", "old=x"], "--arms names no arm 'old'"),
+                (["--arm-model", "old=x"], "--arms names no arm 'old'"),
+                (["--arms", "learner=50,incumbent=50", "--arm-model", "old"], "--arm-model: 'old' must be NAME=FILE."),
+                (["--arms", "promote=auto,margin=-1"], "margin"),
+                (["--arms", "promote=never"], "promote"),
+                (["--arms", "learner=50,incumbent=50", "--groups", "beta=1"], "keeps the exposure of its own lists in balance")):
+            code = 1 if "missing" in message else 2
+            self.assertIn(message, self.refused(*RANKER, *arms, code=code))
+            self.assertFalse(self.state.exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -134,7 +134,7 @@ std::string test_note(const FinalTable& table) {
   return text;
 }
 
-void add_rival(Ranking& ranking, std::size_t row) {
+void add_rival(Standings& ranking, std::size_t row) {
   Rival rival{row, comparison_of(ranking.column->pairs, ranking.best, row), 0.0};
   if (rival.pair != nullptr) {
     const MeanInterval difference = rival.pair->difference_of(ranking.best);
@@ -155,8 +155,8 @@ const FinalColumn* FinalTable::column(Measure measure) const {
   return nullptr;
 }
 
-Ranking ranking_of(const FinalTable& table, Measure measure) {
-  Ranking ranking;
+Standings ranking_of(const FinalTable& table, Measure measure) {
+  Standings ranking;
   const FinalColumn* column = table.column(measure);
   if (column == nullptr) return ranking;
   const auto has_value = [&](std::size_t row) { return !std::isnan(column->cells[row].estimate.mean); };

@@ -58,7 +58,7 @@ struct Rival {
 
 /// The rankers of a table in the order of one measure of which more is better. Skylines compete only with
 /// each other.
-struct Ranking {
+struct Standings {
   const FinalColumn* column = nullptr;  // null without values
   std::size_t best = 0;                 // a row
   std::vector<Rival> rivals;            // best first
@@ -71,7 +71,7 @@ struct Ranking {
   std::vector<bool> considered;         // by row
 };
 
-Ranking ranking_of(const FinalTable& table, Measure measure);
+Standings ranking_of(const FinalTable& table, Measure measure);
 
 /// The row that differences are taken against: the report's baseline if the user has it, else the best
 /// offline. None without finished trials.

@@ -22,7 +22,7 @@ constexpr std::size_t kMostAdvised = 100;
 constexpr std::size_t kMostNamed = 3;
 
 /// A ranking with the words for it.
-struct Contest : Ranking {
+struct Contest : Standings {
   std::string place;    // "offline" or "online"
   std::string measure;  // "NDCG@10"
 };
@@ -44,7 +44,7 @@ std::string some_of(std::vector<std::string> names) {
 
 /// The spread of differences for plans from two or three values: the root mean square over pairs of
 /// considered rankers, which is steadier than that of one pair, at its upper limit.
-double pooled_deviation(const Ranking& ranking) {
+double pooled_deviation(const Standings& ranking) {
   double squares = 0.0;
   double pairs = 0.0;
   for (const PairedComparison& pair : ranking.column->pairs) {

@@ -1,20 +1,15 @@
 #include "serve/off_policy.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/data/doc_finder.h"
-#include "core/data/text_blocks.h"
 #include "core/error.h"
-#include "core/io/byte_stream.h"
-#include "core/io/descriptor.h"
 #include "core/io/fingerprint.h"
 #include "core/settings/choice.h"
 #include "core/text/nearest.h"
@@ -22,13 +17,10 @@
 #include "jobs/saved_trial.h"
 #include "models/model_scorer.h"
 #include "models/plackett_luce_gradient.h"
-#include "serve/feedback_record.h"
+#include "serve/shown_log.h"
 
 namespace olrank {
 namespace {
-
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
-constexpr std::size_t kLongestLine = std::size_t{256} << 20;
 
 /// A list of the log, by the numbers of its candidates.
 struct LoggedList {
@@ -162,72 +154,53 @@ class OffPolicy {
   }
 
   OffPolicyResult run() {
-    const std::filesystem::path named = request_.log;
-    const std::filesystem::path file =
-        std::filesystem::is_directory(named) ? named / "feedback.jsonl" : named;
-    const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!descriptor.is_open()) throw IoError("open", file.string(), errno);
-    const auto blocks = TextBlocks::of_stream(descriptor_stream(descriptor.number(), file.string()),
-                                              kBlockBytes, kLongestLine);
-    TextBlock block;
-    std::int64_t number = 0;
-    while (blocks->next(block)) {
-      if (block.failure) throw DataError(file.string(), number + 1, 1, *block.failure);
-      for (std::string_view rest = block.text; !rest.empty();) {
-        const std::size_t end = rest.find('\n');
-        take(rest.substr(0, end), file.string(), ++number);
-        rest.remove_prefix(end + 1);
-      }
-    }
+    for_each_shown_list(request_.log, [this](const LoggedLine& line) { take(line); });
     return finish();
   }
 
  private:
-  void take(std::string_view line, const std::string& file, std::int64_t number) {
-    if (line.empty() || line.starts_with("{\"config\":")) return;  // the first line of a trace
-    const auto failure = parse_record(line, record_);
-    if (failure) throw DataError(file, number, failure->column, failure->message);
-    if (record_.propensity.empty()) {
+  void take(const LoggedLine& line) {
+    const FeedbackRecord& record = line.record;
+    if (record.propensity.empty()) {
       ++result_.without_propensity;
       return;
     }
-    if (const std::string wrong = documents_.resolve(record_, list_); !wrong.empty())
-      throw DataError(file, number, 1, wrong);
+    if (const std::string wrong = documents_.resolve(record, list_); !wrong.empty())
+      throw DataError(line.file, line.number, 1, wrong);
     const bool by_incumbent = request_.policy.kind == ListPolicy::Kind::kIncumbent;
     if (by_incumbent && list_.incumbent.empty()) {
       ++result_.without_incumbent;
       return;
     }
-    if (documents_.candidates(record_, list_) == record_.shown() && data_ == nullptr &&
-        !record_.has_unshown)
+    if (documents_.candidates(record, list_) == record.shown() && data_ == nullptr && !record.has_unshown)
       ++result_.without_candidates;
     rewards_.clear();
     bool first = true;
-    for (std::size_t rank = 0; rank < record_.clicks.size(); ++rank) {
-      rewards_.push_back(record_.clicks[rank] != 0 ? reward_at(request_.reward, rank, first) : 0.0);
-      first = first && record_.clicks[rank] == 0;
+    for (std::size_t rank = 0; rank < record.clicks.size(); ++rank) {
+      rewards_.push_back(record.clicks[rank] != 0 ? reward_at(request_.reward, rank, first) : 0.0);
+      first = first && record.clicks[rank] == 0;
     }
     for (ComparedPolicy& policy : policies_) {
       target_.resize(list_.shown.size());
       if (by_incumbent) {
-        incumbent_scores();
+        incumbent_scores(record);
         ListPolicy{}.probabilities(scores_, list_.shown, target_);
       } else {
-        const auto scores = policy.scores(record_, list_, data_, context_.scratch());
+        const auto scores = policy.scores(record, list_, data_, context_.scratch());
         request_.policy.probabilities(scores, list_.shown, target_);
       }
       try {
-        policy.estimates().add({list_.cluster, rewards_, record_.propensity, target_});
+        policy.estimates().add({list_.cluster, rewards_, record.propensity, target_});
       } catch (const InvalidArgument& wrong) {
-        throw DataError(file, number, 1, wrong.what());
+        throw DataError(line.file, line.number, 1, wrong.what());
       }
     }
     ++result_.lists;
   }
 
   /// Scores whose order is the incumbent's.
-  void incumbent_scores() {
-    scores_.assign(static_cast<std::size_t>(documents_.candidates(record_, list_)), -1e9);
+  void incumbent_scores(const FeedbackRecord& record) {
+    scores_.assign(static_cast<std::size_t>(documents_.candidates(record, list_)), -1e9);
     for (std::size_t rank = 0; rank < list_.incumbent.size(); ++rank)
       scores_[list_.incumbent[rank]] = -static_cast<double>(rank);
   }
@@ -262,7 +235,6 @@ class OffPolicy {
   Documents documents_;
   std::vector<ComparedPolicy> policies_;
   OffPolicyResult result_;
-  FeedbackRecord record_;
   LoggedList list_;
   std::vector<double> rewards_;
   std::vector<double> target_;

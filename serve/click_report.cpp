@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kFifths = 5;
 constexpr std::size_t kRanksInText = 20;
 
-AttractionFifths fifths_of(const FittedClicks& fit, const ClickLog& log) {
+AttractionFifths fifths_of(const FittedClicks& fit, const LoggedClicks& log) {
   std::vector<double> shown(log.docs.count, 0.0);
   std::vector<double> clicks(log.docs.count, 0.0);
   for (std::int64_t i = 0; i < log.fitted.size(); ++i) {
@@ -101,6 +101,7 @@ std::string text_of_ranks(const std::vector<std::int64_t>& ranks) {
 
 std::vector<double> rounded(const std::vector<double>& values) {
   std::vector<double> digits;
+  digits.reserve(values.size());
   for (const double value : values) digits.push_back(std::round(value * 1e4) / 1e4);
   return digits;
 }
@@ -201,9 +202,9 @@ ClickReport report_clicks(const ClickReportRequest& request) {
   const auto asked = [&](FittedModel model) {
     return std::find(models.begin(), models.end(), model) != models.end();
   };
-  ClickLogRequest log_request = request.log;
+  LoggedClicksRequest log_request = request.log;
   log_request.inputs = models.empty() || asked(FittedModel::kTwoTower);
-  const ClickLog log = read_click_log(log_request);
+  const LoggedClicks log = read_logged_clicks(log_request);
   ClickReport report;
   if (log_request.inputs && log.docs.columns == 0) {
     if (!models.empty()) {

@@ -7,13 +7,13 @@
 
 #include "core/clicks/click_fit.h"
 #include "core/clicks/rank_links.h"
-#include "serve/click_log.h"
+#include "serve/logged_clicks.h"
 
 namespace olrank {
 
 /// Click models of a log, compared on lists that are held out.
 struct ClickReportRequest {
-  ClickLogRequest log;
+  LoggedClicksRequest log;
   /// Empty: all that the log has what they need for. The rank-only model is always there.
   std::vector<FittedModel> models;
   ClickFitSettings fit;
@@ -54,7 +54,7 @@ struct ClickReport {
   bool is_identified() const { return links.groups.size() == 1; }
 };
 
-/// Throws as read_click_log() does, and InvalidArgument for a two-tower model of a log without inputs.
+/// Throws as read_logged_clicks() does, and InvalidArgument for a two-tower model of a log without inputs.
 ClickReport report_clicks(const ClickReportRequest& request);
 
 /// Says whether examination is identified, and by what.

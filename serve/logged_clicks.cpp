@@ -1,4 +1,4 @@
-#include "serve/click_log.h"
+#include "serve/logged_clicks.h"
 
 #include <fmt/format.h>
 
@@ -21,11 +21,11 @@ struct FingerprintHash {
   std::size_t operator()(const Fingerprint& fingerprint) const { return fingerprint.low; }
 };
 
-class ClickLogReader {
+class LoggedClicksReader {
  public:
-  explicit ClickLogReader(const ClickLogRequest& request) : request_(request) {}
+  explicit LoggedClicksReader(const LoggedClicksRequest& request) : request_(request) {}
 
-  ClickLog read() {
+  LoggedClicks read() {
     for_each_shown_list(request_.log, [this](const LoggedLine& line) { take(line); });
     check();
     if (!has_inputs()) {
@@ -107,8 +107,8 @@ class ClickLogReader {
     }
   }
 
-  const ClickLogRequest& request_;
-  ClickLog log_;
+  const LoggedClicksRequest& request_;
+  LoggedClicks log_;
   std::unordered_map<Fingerprint, std::int32_t, FingerprintHash> numbers_;
   std::vector<std::int64_t> shown_in_;  // by document: the last list that showed it
   std::vector<std::int32_t> list_;
@@ -117,8 +117,8 @@ class ClickLogReader {
 
 }  // namespace
 
-ClickLog read_click_log(const ClickLogRequest& request) {
-  return ClickLogReader(request).read();
+LoggedClicks read_logged_clicks(const LoggedClicksRequest& request) {
+  return LoggedClicksReader(request).read();
 }
 
 }  // namespace olrank

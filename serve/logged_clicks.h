@@ -7,7 +7,7 @@
 
 namespace olrank {
 
-struct ClickLogRequest {
+struct LoggedClicksRequest {
   std::string log;           // as for_each_shown_list() takes it
   double holdout = 0.2;      // share of lists that are held out
   std::int64_t ranks = 100;  // later ones are left out
@@ -15,7 +15,7 @@ struct ClickLogRequest {
 };
 
 /// The lists of a log, in its order. A document of a query is the same one wherever its ID is the same.
-struct ClickLog {
+struct LoggedClicks {
   ClickLists fitted;
   ClickLists held_out;
   ClickDocs docs;  // with their first inputs; columns = 0 where a list has none
@@ -28,6 +28,6 @@ struct ClickLog {
 /// Lists are held out by the hash of their impression, or of their number in the log where they have none.
 /// Throws DataError with the line for a log that cannot be read, InvalidArgument for one without clicks and
 /// for one that is too short to hold out lists.
-ClickLog read_click_log(const ClickLogRequest& request);
+LoggedClicks read_logged_clicks(const LoggedClicksRequest& request);
 
 }  // namespace olrank

@@ -19,6 +19,7 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "jobs/saved_trial.h"
+#include "serve/access_log.h"
 #include "serve/feedback_log.h"
 #include "serve/http_server.h"
 #include "serve/learner.h"
@@ -113,6 +114,7 @@ class ServeCommand : public Command {
     // Before the folder, so that a start whose port is taken leaves nothing behind.
     std::optional<Listener> listener;
     if (!learn_only_) listener.emplace(http_);
+    if (!http_.access_log.empty()) AccessLog{http_.access_log};  // refused before anything else happens
     StateFolder folder(state_);
     ::umask(077);  // whatever the service writes is for its owner only
     const ResolvedService resolved = resolve_service(folder, request());
@@ -154,6 +156,12 @@ class ServeCommand : public Command {
     service_parts.requests.incumbent = arms.plan && arms.plan->needs_incumbent();
     service_parts.arms = std::move(arms.plan);
     service_parts.models = std::move(arms.models);
+    if (window_seconds_ > 0) {
+      service_parts.requests.window = true;
+      service_parts.window = EventWindow::Settings{
+          std::chrono::seconds(window_seconds_), event_types_of_,          folder.path(), impressions_,
+          [&folder] { folder.require_lock(); },  accept_loss_ || to_round_};
+    }
     Service service(std::move(service_parts), log, learner);
     return serve(service, log, learner, *listener);
   }
@@ -177,6 +185,10 @@ class ServeCommand : public Command {
         ->type_name("S");
     app.add_option("--idle-seconds", idle_seconds_, "time limit for an idle connection [default: 60]")
         ->type_name("S");
+    app.add_option(
+           "--access-log", http_.access_log,
+           "append a line of JSON for each answer to this file; - is standard output [default: none]")
+        ->type_name("FILE");
     app.add_option("--drain-seconds", drain_seconds_,
                    "time limit for learning pending feedback after SIGTERM [default: 30]")
         ->type_name("S");
@@ -193,9 +205,18 @@ class ServeCommand : public Command {
            "--max-impression-memory", impression_text_,
            "maximum memory of these lists and of remembered answers; the oldest go first [default: 256MB]")
         ->type_name("SIZE");
-    app.add_option("--impression-seconds", impression_seconds_,
-                   "time limit for feedback on a list [default: 3600]")
+    life_ = app.add_option("--impression-seconds", impression_seconds_,
+                           "time limit for feedback on a list [default: 3600]")
+                ->type_name("S");
+    app.add_option("--window", window_seconds_,
+                   "seconds in which a list collects events before it is learned, whether it has any or "
+                   "not; 0: the "
+                   "first feedback is the list's only one [default: 0]")
         ->type_name("S");
+    app.add_option("--events", event_types_,
+                   "types of events with what they are worth, such as click=1,cart=3,purchase=10 [default: "
+                   "click=1]")
+        ->type_name("TYPES");
     app.add_option("--checkpoint-every", checkpoint_every_, "rounds between checkpoints [default: 1000]")
         ->type_name("N");
   }
@@ -220,6 +241,16 @@ class ServeCommand : public Command {
     require("--request-seconds", request_seconds_, 1, 3600);
     require("--idle-seconds", idle_seconds_, 1, 86'400);
     require("--drain-seconds", drain_seconds_, 0, 86'400);
+    require("--window", window_seconds_, 0, 10'000'000);
+    if (window_seconds_ == 0 && !event_types_.empty())
+      throw InvalidArgument("--events requires --window: without one, a list has its clicks at once.");
+    if (window_seconds_ > 0 && life_->count() > 0) {
+      throw InvalidArgument(
+          fmt::format("--window {} and --impression-seconds {} contradict each other: a list lives as long "
+                      "as its window.",
+                      window_seconds_, impression_seconds_));
+    }
+    event_types_of_ = EventTypes::parse(event_types_);
     const auto size = [](std::string_view flag, std::string_view example, const std::string& text) {
       const auto bytes = parse_bytes(text);
       if (bytes && *bytes >= 1) return static_cast<std::size_t>(*bytes);
@@ -289,6 +320,15 @@ class ServeCommand : public Command {
   /// Serves until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and writes a
   /// checkpoint.
   int serve(Service& service, const FeedbackLog& log, Learner& learner, Listener& listener) const {
+    std::exception_ptr lost;
+    const auto guarded = [&lost](const auto& work) {
+      try {
+        work();
+      } catch (const StateLost&) {
+        lost = std::current_exception();
+      } catch (const IoError&) {  // the log has said so, and the next turn tries again
+      }
+    };
     const InterruptGuard guard;
     HttpServer server(service, http_, listener);
     learner.start();
@@ -299,19 +339,17 @@ class ServeCommand : public Command {
     });
     fmt::print("{}\n", listener.url());
     std::fflush(stdout);
-    std::exception_ptr lost;
     while (InterruptGuard::requested() == 0 && !ended && !lost) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      try {
-        log.require_writable();
-      } catch (const StateLost&) {
-        lost = std::current_exception();
-      }
+      guarded([&log] { log.require_writable(); });
+      guarded([&service] { service.close_windows(); });
     }
     const bool interrupted = InterruptGuard::requested() != 0;
     log_info("Stopping: answering open requests, then learning pending feedback.");
     server.stop();
     serving.join();
+    if (!lost) guarded([&service] { service.close_windows(); });
+    if (!lost) guarded([&service] { service.keep_windows(); });
     learner.stop(std::chrono::seconds(lost ? 0 : drain_seconds_));
     if (lost) std::rethrow_exception(lost);
     if (!interrupted)
@@ -336,6 +374,10 @@ class ServeCommand : public Command {
   ImpressionLimits impressions_;
   std::string impression_text_ = "256MB";
   std::int64_t impression_seconds_ = 3600;
+  CLI::Option* life_ = nullptr;
+  std::int64_t window_seconds_ = 0;
+  std::string event_types_;
+  EventTypes event_types_of_;
   std::uint64_t checkpoint_every_ = 1000;
   ImportSource import_;
   ArmRequest arms_;

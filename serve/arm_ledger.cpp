@@ -25,12 +25,37 @@ std::string interval_json(const std::optional<Interval>& interval) {
                      interval->high);
 }
 
+void save_mean(StateWriter& state, const ClusteredMean& mean) {
+  const ClusteredMean::Sums& sums = mean.sums();
+  state.put("arms.values_in", sums.values_in);
+  state.put("arms.sum_of", sums.sum_of);
+  state.put("arms.sums", std::vector<double>{sums.values, sums.clusters, sums.sum, sums.sum_sum,
+                                             sums.sum_values, sums.values_values});
+}
+
+void load_mean(StateReader& state, ClusteredMean& mean) {
+  ClusteredMean::Sums sums;
+  sums.values_in = state.get<double>("arms.values_in");
+  sums.sum_of = state.get<double>("arms.sum_of");
+  const auto all = state.get<double>("arms.sums");
+  if (std::ssize(sums.values_in) != ArmPlan::kBuckets || std::ssize(sums.sum_of) != ArmPlan::kBuckets ||
+      all.size() != 6)
+    state.fail("The sums of an arm do not fit together.");
+  sums.values = all[0];
+  sums.clusters = all[1];
+  sums.sum = all[2];
+  sums.sum_sum = all[3];
+  sums.sum_values = all[4];
+  sums.values_values = all[5];
+  mean = ClusteredMean(std::move(sums));
+}
+
 void save_all(StateWriter& state, const std::vector<ClusteredMean>& means) {
-  for (const ClusteredMean& mean : means) mean.save(state, "arms.mean");
+  for (const ClusteredMean& mean : means) save_mean(state, mean);
 }
 
 void load_all(StateReader& state, std::vector<ClusteredMean>& means) {
-  for (ClusteredMean& mean : means) mean.load(state, "arms.mean");
+  for (ClusteredMean& mean : means) load_mean(state, mean);
 }
 
 }  // namespace
@@ -41,6 +66,7 @@ ArmLedger::ArmLedger(ArmPlan plan)
       shares_(plan_.shares),
       lists_(plan_.names.size()),
       clicks_(plan_.names.size()),
+      rewards_(plan_.names.size()),
       current_(plan_.names.size(), ClusteredMean(ArmPlan::kBuckets)),
       preference_(ArmPlan::kBuckets),
       recent_{current_, current_} {
@@ -56,7 +82,7 @@ std::vector<double> ArmLedger::shares_at(std::size_t stage) const {
 
 bool ArmLedger::observe(const FeedbackRecord& record) {
   if (record.experiment != id_ || record.bucket < 0 || record.bucket >= ArmPlan::kBuckets) return false;
-  const auto clicks = static_cast<double>(std::accumulate(record.clicks.begin(), record.clicks.end(), 0));
+  const double reward = record.reward();
   if (record.arm == ArmPlan::kDrafted) {
     int won = 0;
     for (std::size_t rank = 0; rank < std::min(record.teams.size(), record.clicks.size()); ++rank)
@@ -69,10 +95,11 @@ bool ArmLedger::observe(const FeedbackRecord& record) {
   if (found == plan_.names.end()) return false;
   const auto arm = static_cast<std::size_t>(found - plan_.names.begin());
   ++lists_[arm];
-  clicks_[arm] += clicks;
-  current_[arm].add(record.bucket, clicks);
+  clicks_[arm] += std::accumulate(record.clicks.begin(), record.clicks.end(), 0);
+  rewards_[arm] += reward;
+  current_[arm].add(record.bucket, reward);
   if (plan_.promote != Promotion::kAuto) return false;
-  for (Comparison& recent : recent_) recent[arm].add(record.bucket, clicks);
+  for (Comparison& recent : recent_) recent[arm].add(record.bucket, reward);
   ++since_change_;
   return consider_stage(record.round);
 }
@@ -98,10 +125,9 @@ bool ArmLedger::consider_stage(std::uint64_t round) {
     const double margin = plan_.margin / 100.0 * (*lists)[plan_.baseline()].mean();
     if (const auto more = difference(*lists, mine); more && more->high < -margin) {
       ++rollbacks_;
-      return move_to(
-          0, round,
-          fmt::format("its lists get {:.4f} clicks less than the incumbent's, and at least {:.4f}",
-                      -more->value, -more->high));
+      return move_to(0, round,
+                     fmt::format("its lists get {:.4f} less than the incumbent's, and at least {:.4f}",
+                                 -more->value, -more->high));
     }
   }
   const double allowed = plan_.margin / 100.0 * current_[plan_.baseline()].mean();
@@ -110,7 +136,7 @@ bool ArmLedger::consider_stage(std::uint64_t round) {
         more && more->low * kStages[stage_ + 1] / 100.0 > -allowed) {
       return move_to(
           stage_ + 1, round,
-          fmt::format("its lists get {:+.4f} clicks compared with the incumbent's, and at least {:+.4f}",
+          fmt::format("its lists get {:+.4f} compared with the incumbent's, and at least {:+.4f}",
                       more->value, more->low));
     }
   }
@@ -139,8 +165,8 @@ ArmReport ArmLedger::report() const {
   report.id = id_;
   report.baseline = plan_.baseline();
   for (std::size_t arm = 0; arm < plan_.names.size(); ++arm)
-    report.arms.push_back(
-        {plan_.names[arm], shares_[arm], lists_[arm], clicks_[arm], difference(current_, arm)});
+    report.arms.push_back({plan_.names[arm], shares_[arm], lists_[arm], clicks_[arm], rewards_[arm],
+                           difference(current_, arm)});
   report.wins = {votes_[0], votes_[1]};
   report.ties = votes_[2];
   if (is_enough(preference_))
@@ -156,9 +182,10 @@ void ArmLedger::save(StateWriter& state) const {
   state.put_text("arms.plan", id_);
   state.put("arms.lists", lists_);
   state.put("arms.clicks", clicks_);
+  state.put("arms.rewards", rewards_);
   state.put("arms.votes", std::span<const std::int64_t>(votes_));
   save_all(state, current_);
-  preference_.save(state, "arms.mean");
+  save_mean(state, preference_);
   state.put("arms.stage",
             std::vector<std::int64_t>{static_cast<std::int64_t>(stage_), since_change_, rollbacks_});
   if (plan_.promote != Promotion::kAuto) return;
@@ -174,14 +201,15 @@ void ArmLedger::save(StateWriter& state) const {
 bool ArmLedger::load(StateReader& state) {
   if (!state.is_next("arms.plan") || state.get_text("arms.plan") != id_) return false;
   lists_ = state.get<std::int64_t>("arms.lists");
-  clicks_ = state.get<double>("arms.clicks");
+  clicks_ = state.get<std::int64_t>("arms.clicks");
+  rewards_ = state.get<double>("arms.rewards");
   const auto votes = state.get<std::int64_t>("arms.votes");
   if (lists_.size() != plan_.names.size() || clicks_.size() != lists_.size() ||
-      votes.size() != votes_.size())
+      rewards_.size() != lists_.size() || votes.size() != votes_.size())
     state.fail("The arms do not fit their plan.");
   std::copy(votes.begin(), votes.end(), votes_.begin());
   load_all(state, current_);
-  preference_.load(state, "arms.mean");
+  load_mean(state, preference_);
   const auto stage = state.get<std::int64_t>("arms.stage");
   if (stage.size() != 3 || stage[0] < 0 || stage[0] >= std::ssize(kStages))
     state.fail("The stage of the promotion is none.");
@@ -214,8 +242,9 @@ std::string ArmReport::json() const {
       fmt::format("{{\"experiment\":\"{}\",\"baseline\":\"{}\",\"arms\":[", id, arms[baseline].name);
   for (const Arm& arm : arms) {
     if (out.back() != '[') out += ',';
-    out += fmt::format("{{\"name\":\"{}\",\"share\":{},\"lists\":{},\"clicks\":{},\"difference\":{}}}",
-                       arm.name, arm.share, arm.lists, arm.clicks, interval_json(arm.difference));
+    out += fmt::format(
+        "{{\"name\":\"{}\",\"share\":{},\"lists\":{},\"clicks\":{},\"reward\":{},\"difference\":{}}}",
+        arm.name, arm.share, arm.lists, arm.clicks, arm.reward, interval_json(arm.difference));
   }
   out += fmt::format(
       "],\"interleaved\":{{\"wins\":[{},{}],\"ties\":{},\"preference\":{}}},\"promotes\":{},\"rollbacks\":{"
@@ -248,9 +277,11 @@ std::string ArmReport::metrics() const {
   add("olrank_arm_lists_total", "counter", "Lists of an arm with feedback.",
       [](const Arm& arm) { return Value(static_cast<double>(arm.lists)); });
   add("olrank_arm_clicks_total", "counter", "Clicks on the lists of an arm.",
-      [](const Arm& arm) { return Value(arm.clicks); });
+      [](const Arm& arm) { return Value(static_cast<double>(arm.clicks)); });
+  add("olrank_arm_reward_total", "counter", "What users did with the lists of an arm is worth.",
+      [](const Arm& arm) { return Value(arm.reward); });
   add("olrank_arm_difference", "gauge",
-      "Clicks a list more than the baseline, since the shares changed last.",
+      "Reward a list more than the baseline, since the shares changed last.",
       [](const Arm& arm) { return arm.difference ? Value(arm.difference->value) : Value(); });
   add("olrank_arm_difference_low", "gauge",
       "Lower bound of olrank_arm_difference, 95 % at all times together.",

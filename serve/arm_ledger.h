@@ -20,8 +20,9 @@ struct ArmReport {
     std::string name;
     double share = 0.0;  // of the traffic now, in percent
     std::int64_t lists = 0;
-    double clicks = 0.0;
-    /// Clicks a list more than the baseline's lists got, since the shares changed last. None for the
+    std::int64_t clicks = 0;
+    double reward = 0.0;  // what users did is worth; without types of events the same
+    /// Reward a list more than the baseline's lists got, since the shares changed last. None for the
     /// baseline, and before both arms have enough lists.
     std::optional<Interval> difference;
   };
@@ -35,8 +36,8 @@ struct ArmReport {
   std::string id;
   std::size_t baseline = 0;
   std::vector<Arm> arms;
-  // Of interleaved lists: how many the first or the second arm's documents won, and the mean of 1, 0 and
-  // −1.
+  // Of interleaved lists: how many the first or the second arm's documents won by clicks, and the mean of
+  // 1, 0 and −1.
   std::array<std::int64_t, 2> wins{};
   std::int64_t ties = 0;
   std::optional<Interval> preference;
@@ -87,7 +88,8 @@ class ArmLedger {
   std::string id_;
   std::vector<double> shares_;
   std::vector<std::int64_t> lists_;  // of each arm, since the plan began
-  std::vector<double> clicks_;
+  std::vector<std::int64_t> clicks_;
+  std::vector<double> rewards_;
   Comparison current_;                   // since the last change of the shares
   ClusteredMean preference_;             // of interleaved lists
   std::array<std::int64_t, 3> votes_{};  // for the first arm, for the second, ties

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -151,11 +152,14 @@ void FeedbackLog::require_writable() const {
 }
 
 std::uint64_t FeedbackLog::append(const FeedbackRecord& record) {
-  std::string body = record_body(record);
+  return append_all({record_body(record)});
+}
+
+std::uint64_t FeedbackLog::append_all(std::vector<std::string> bodies) {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Batch> batch = next_batch_;
   const std::size_t place = batch->bodies.size();
-  batch->bodies.push_back(std::move(body));
+  std::move(bodies.begin(), bodies.end(), std::back_inserter(batch->bodies));
   // The first thread to find no write in progress writes the whole batch.
   written_.wait(lock, [&] { return batch->done || !writing_; });
   if (!batch->done) write(lock);

@@ -63,6 +63,9 @@ class FeedbackLog {
   /// Assigns the record its round and returns it once the record is durable. Thread-safe. Throws LogFull,
   /// or IoError after a disk error that cannot be undone; every later call then throws too.
   std::uint64_t append(const FeedbackRecord& record);
+  /// The same for several lines, given without their rounds and checksums, which become durable together;
+  /// returns the round of the first.
+  std::uint64_t append_all(std::vector<std::string> bodies);
 
   /// Whether the last record found the disk full, or another disk error.
   bool is_failing() const { return failed_ > 0; }

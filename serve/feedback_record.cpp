@@ -73,6 +73,11 @@ class RecordReader final : public JsonHandler {
                               counted(record_.clicks.size(), "document"),
                               counted(record_.propensity.size(), "value")));
     }
+    if (!record_.rewards.empty() && record_.rewards.size() != record_.clicks.size()) {
+      return fail(fmt::format("'shown' has {} and 'rewards' has {}; give one value per document.",
+                              counted(record_.clicks.size(), "document"),
+                              counted(record_.rewards.size(), "value")));
+    }
     if (!seen_[kInputs]) return true;
     if (rows_ != std::ssize(record_.docs)) {
       return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
@@ -99,6 +104,7 @@ class RecordReader final : public JsonHandler {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
     if (field_ == kClicks && depth_ == 2) return add_click(value);
     if (field_ == kPropensity && depth_ == 2) return add_propensity(static_cast<double>(value));
+    if (field_ == kRewards && depth_ == 2) return add_reward(static_cast<double>(value));
     if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
     if (depth_ == 1 && field_ == kQid) return set_text(record_.query, fmt::format("{}", value));
     if (depth_ == 1 && field_ == kTime && value > 0) {
@@ -129,6 +135,7 @@ class RecordReader final : public JsonHandler {
   }
   bool number_float(double wide, const std::string& text) override {
     if (field_ == kPropensity && depth_ == 2) return add_propensity(wide);
+    if (field_ == kRewards && depth_ == 2) return add_reward(wide);
     if (field_ != kInputs || depth_ != 3) return scalar();
     // From the digits: a detour over double may round twice. Out of range, the double decides: ±infinity or
     // almost zero.
@@ -167,7 +174,8 @@ class RecordReader final : public JsonHandler {
   bool start_array() override {
     if (depth_ == 0) return fail(kNotAnObject);
     const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs ||
-                      field_ == kPropensity || field_ == kIncumbent || field_ == kCandidate;
+                      field_ == kPropensity || field_ == kIncumbent || field_ == kCandidate ||
+                      field_ == kRewards;
     if (!list && may_be_foreign()) field_ = kOther;
     if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
     ++depth_;
@@ -211,12 +219,13 @@ class RecordReader final : public JsonHandler {
     kBucket,
     kTeams,
     kCandidate,
+    kRewards,
     kOther
   };
   static constexpr std::string_view kNames[] = {
-      "round",     "impression", "qid",  "shown",    "clicks",  "unshown",
-      "groups",    "inputs",     "time", "snapshot", "explore", "propensity",
-      "incumbent", "experiment", "arm",  "bucket",   "teams",   "candidate"};
+      "round",  "impression", "qid",      "shown",     "clicks",     "unshown",   "groups",
+      "inputs", "time",       "snapshot", "explore",   "propensity", "incumbent", "experiment",
+      "arm",    "bucket",     "teams",    "candidate", "rewards"};
 
   bool fail(std::string message) {
     if (message_.empty()) message_ = std::move(message);
@@ -242,6 +251,11 @@ class RecordReader final : public JsonHandler {
     if (!(value > 0.0 && value <= 1.0))
       return fail(fmt::format("A propensity must be above 0 and at most 1, not {}.", value));
     record_.propensity.push_back(value);
+    return true;
+  }
+  bool add_reward(double value) {
+    if (!(value >= 0.0)) return fail(fmt::format("A reward must be at least 0, not {}.", value));
+    record_.rewards.push_back(value);
     return true;
   }
   bool set_text(std::string& target, std::string text) {
@@ -321,17 +335,15 @@ std::string record_body(const FeedbackRecord& record) {
   if (record.time > 0) body += fmt::format(",\"time\":{}", record.time);
   if (record.snapshot >= 0) body += fmt::format(",\"snapshot\":{}", record.snapshot);
   if (record.explored) body += fmt::format(",\"explore\":{}", *record.explored);
-  if (!record.experiment.empty()) {
-    body += ",\"experiment\":";
-    append_json_string(body, record.experiment);
-    body += ",\"arm\":";
-    append_json_string(body, record.arm);
-    body += fmt::format(",\"bucket\":{}", record.bucket);
-  }
-  if (!record.teams.empty()) {
-    body += ",\"teams\":";
-    append_json_string(body, record.teams);
-  }
+  const auto append_text = [&](std::string_view key, const std::string& text) {
+    if (text.empty()) return;
+    body += fmt::format(",\"{}\":", key);
+    append_json_string(body, text);
+  };
+  append_text("experiment", record.experiment);
+  append_text("arm", record.arm);
+  if (record.bucket >= 0) body += fmt::format(",\"bucket\":{}", record.bucket);
+  append_text("teams", record.teams);
   append_ids(body, "shown", first, middle);
   if (!record.propensity.empty())
     body += fmt::format(",\"propensity\":[{}]", fmt::join(record.propensity, ","));
@@ -347,6 +359,7 @@ std::string record_body(const FeedbackRecord& record) {
     for (const DocGroup group : record.groups) body += letter_of(group);
     body += '"';
   }
+  if (!record.rewards.empty()) body += fmt::format(",\"rewards\":[{}]", fmt::join(record.rewards, ","));
   append_inputs(body, record);
   return body;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct FeedbackRecord {
   std::vector<DocId> docs;           // shown docs, best first, then unshown docs the ranker learns from
   bool has_unshown = false;          // whether those are part of the record, even if there are none
   std::vector<std::uint8_t> clicks;  // 0 or 1 for each shown doc
+  std::vector<double> rewards;       // what users did with each shown doc is worth; empty: its click
   std::vector<DocGroup> groups;      // of all docs; empty in a service without groups
   // Of the list as it was shown; older logs have none of these.
   std::int64_t time = 0;           // UTC in ms; 0: unknown
@@ -45,6 +47,10 @@ struct FeedbackRecord {
   std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs
 
   std::int64_t shown() const { return std::ssize(clicks); }
+  double reward() const {  // of the list
+    return rewards.empty() ? std::accumulate(clicks.begin(), clicks.end(), 0.0)
+                           : std::accumulate(rewards.begin(), rewards.end(), 0.0);
+  }
   FeatureMatrix features() const { return {inputs.data(), std::ssize(docs), columns}; }
 
   friend bool operator==(const FeedbackRecord&, const FeedbackRecord&) = default;
@@ -55,8 +61,8 @@ std::string record_body(const FeedbackRecord& record);
 
 /// A complete line with its newline: {"round", "impression", "clicks", "qid", "time", "snapshot",
 /// "explore", "experiment", "arm", "bucket", "teams", "shown", "propensity", "unshown", "incumbent",
-/// "candidate", "groups", "inputs", "check"}, where "check" is the XXH3 of everything before it. `olrank
-/// run
+/// "candidate", "groups", "rewards", "inputs", "check"}, where "check" is the XXH3 of everything before it.
+/// `olrank run
 /// --replay` reads the same format. Floats round-trip exactly.
 std::string record_line(std::uint64_t round, std::string_view body);
 

@@ -20,6 +20,7 @@
 
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
+#include "serve/access_log.h"
 #include "serve/api_error.h"
 #include "serve/request_head.h"
 #include "serve/routes.h"
@@ -61,6 +62,7 @@ class HttpServer::Server {
         computing_(std::max(2, available_threads())),
         waiting_(std::min(kWaitingThreads, settings.connections)) {
     const bool v6 = listener.is_v6();
+    if (!settings.access_log.empty()) access_log_.emplace(settings.access_log);
     acceptor_.assign(v6 ? net::ip::tcp::v6() : net::ip::tcp::v4(), listener.release());
   }
 
@@ -95,8 +97,13 @@ class HttpServer::Server {
   void work(Route::Cost cost, std::function<void()> job) {
     (cost == Route::kComputing ? computing_ : waiting_).add(std::move(job));
   }
-  void count(std::string_view path, int status, Clock::duration taken) {
-    service_.counters().count_request(path, status, std::chrono::duration<double>(taken).count());
+  void count(const RequestHead& head, const Answer& answer, Clock::duration taken) {
+    const double seconds = std::chrono::duration<double>(taken).count();
+    const std::string_view path = known_path(head.path());
+    service_.counters().count_request(path, answer.status, seconds);
+    if (!access_log_) return;
+    const bool is_known = head.method == "GET" || head.method == "POST" || head.method == "HEAD";
+    access_log_->add(is_known ? head.method : "other", path, answer.status, seconds, answer.body.size());
   }
 
  private:
@@ -104,6 +111,7 @@ class HttpServer::Server {
 
   Service& service_;
   HttpSettings settings_;
+  std::optional<AccessLog> access_log_;
   // Newcomers are connections without an admitted request, oldest first. A client that fills this list with
   // silent connections loses its own.
   const std::size_t newcomer_limit_ = newcomer_limit();
@@ -333,7 +341,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
 
   void send(Answer answer, bool last) {
     if (phase_ == kClosed) return;
-    server_.count(known_path(head_.path()), answer.status, Clock::now() - begin_);
+    server_.count(head_, answer, Clock::now() - begin_);
     closing_ = last || server_.stopping() || !parser_->is_header_done() || !parser_->keep_alive();
     response_.emplace(static_cast<http::status>(answer.status), 11);
     response_->set(http::field::content_type, answer.type);

@@ -13,6 +13,7 @@ struct HttpSettings {
   std::size_t body_bytes = 16'000'000;        // limit per request
   std::chrono::milliseconds request{10'000};  // from a request's first byte to its last
   std::chrono::milliseconds idle{60'000};     // an open connection may wait this long for a request
+  std::string access_log;                     // file of a line for each answer; -: stdout; empty: none
   std::string token;                          // required by all but the health checks; empty: none
 };
 

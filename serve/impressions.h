@@ -42,6 +42,12 @@ class Impressions {
     std::int64_t rank = -1;
     std::string doc;  // if rank is −1
   };
+  /// Something that a user did with a shown document.
+  struct Event {
+    Click doc;
+    std::string type = "click";
+    std::int64_t at = 0;  // UTC in ms; 0: when it arrived
+  };
   /// Reserves an impression for its feedback; commit() or release() has to follow unless the clicks are a
   /// duplicate. Throws ApiError for unknown or expired impressions and invalid or contradicting clicks.
   Claim claim(const std::string& id, std::span<const Click> clicks, Clock::time_point now = Clock::now());

@@ -11,6 +11,7 @@
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "core/io/json_stream.h"
 #include "core/text/nearest.h"
@@ -364,28 +365,58 @@ class FeedbackReader final : public RequestReader {
   explicit FeedbackReader(const RequestLimits& limits) : limits_(limits) {}
 
   FeedbackRequest finish() {
-    if ((seen_ & 1U) == 0) throw ApiError(422, "impression", kMissing);
-    if ((seen_ & 2U) == 0)
+    if ((seen_ >> kImpression & 1U) == 0) throw ApiError(422, "impression", kMissing);
+    const bool has_clicks = (seen_ >> kClicks & 1U) != 0;
+    const bool has_events = (seen_ >> kEvents & 1U) != 0;
+    if (has_clicks && has_events) throw ApiError(422, "events", "Send either clicks or events.");
+    if (!has_clicks && !has_events)
       throw ApiError(422, "clicks", "The field is missing; send [] if nothing was clicked.");
+    if (limits_.window) {
+      for (Impressions::Click& click : request_.clicks) request_.events.push_back({std::move(click)});
+    }
     return std::move(request_);
   }
 
   bool start_object() override {
-    if (place_ != kBody) reject_type("object");
-    place_ = kTop;
+    if (place_ == kBody) {
+      place_ = kTop;
+    } else if (place_ == kEventList) {
+      require_room(request_.events.size(), "events");
+      request_.events.emplace_back();
+      event_field_ = -1;
+      event_seen_ = 0;
+      place_ = kEvent;
+    } else {
+      reject_type("object");
+    }
     return true;
   }
   bool key(std::string& name) override {
-    field_ = known_key("", name, kNames, seen_);
+    if (place_ == kTop) {
+      if (name == kNames[kEvents] && !limits_.window)
+        throw ApiError(422, name, "This service has no events; it was started without --window.");
+      field_ = known_key("", name, std::span(kNames).first(limits_.window ? 3 : 2), seen_);
+    } else {
+      const std::string parent = fmt::format("events[{}].", request_.events.size() - 1);
+      event_field_ = known_key(parent, name, kEventNames, event_seen_);
+    }
     return true;
   }
   bool end_object() override {
-    place_ = kBody;
+    if (place_ == kEvent) {
+      const unsigned doc = event_seen_ & (1U << kId | 1U << kRank);
+      if (doc == 0 || doc == (1U << kId | 1U << kRank))
+        throw ApiError(422, fmt::format("events[{}]", request_.events.size() - 1),
+                       "An event has either the id or the rank of its document.");
+      place_ = kEventList;
+    } else {
+      place_ = kBody;
+    }
     return true;
   }
   bool start_array() override {
-    if (place_ != kTop || field_ != 1) reject_type("array");
-    place_ = kClicks;
+    if (place_ != kTop || (field_ != kClicks && field_ != kEvents)) reject_type("array");
+    place_ = field_ == kClicks ? kClickList : kEventList;
     return true;
   }
   bool end_array() override {
@@ -394,19 +425,31 @@ class FeedbackReader final : public RequestReader {
   }
 
  private:
-  enum Place { kBody, kTop, kClicks };
-  static inline const std::array<std::string, 2> kNames = {"impression", "clicks"};
+  enum Place { kBody, kTop, kClickList, kEventList, kEvent };
+  enum TopField { kImpression, kClicks, kEvents };
+  enum EventField { kId, kRank, kType, kAt };
+  static inline const std::array<std::string, 3> kNames = {"impression", "clicks", "events"};
+  static inline const std::array<std::string, 4> kEventNames = {"id", "rank", "type", "at"};
 
   std::string field() const override {
     if (place_ == kBody || field_ < 0) return "body";
-    if (place_ == kClicks) return fmt::format("clicks[{}]", request_.clicks.size());
+    if (place_ == kClickList) return fmt::format("clicks[{}]", request_.clicks.size());
+    if (place_ == kEventList) return fmt::format("events[{}]", request_.events.size());
+    if (place_ == kEvent) {
+      const std::string event = fmt::format("events[{}]", request_.events.size() - 1);
+      return event_field_ < 0 ? event : fmt::format("{}.{}", event, kEventNames[event_field_]);
+    }
     return kNames[field_];
   }
   bool text(std::string& value) override {
     check_text(value, limits_.text_bytes);
-    if (place_ == kClicks) {
+    if (place_ == kClickList) {
       add({-1, value});
-    } else if (place_ == kTop && field_ == 0) {
+    } else if (place_ == kEvent && event_field_ == kId) {
+      request_.events.back().doc = {-1, value};
+    } else if (place_ == kEvent && event_field_ == kType) {
+      request_.events.back().type = value;
+    } else if (place_ == kTop && field_ == kImpression) {
       request_.impression = value;
     } else {
       reject_type("string");
@@ -414,16 +457,31 @@ class FeedbackReader final : public RequestReader {
     return true;
   }
   bool number(double, std::optional<std::int64_t> whole) override {
-    if (place_ != kClicks) reject_type("number");
-    if (!whole || *whole < 0) reject("A click must be a rank (integer from 0) or a document ID (string).");
-    add({*whole, ""});
+    if (place_ == kClickList) {
+      if (!whole || *whole < 0)
+        reject("A click must be a rank (integer from 0) or a document ID (string).");
+      add({*whole, ""});
+    } else if (place_ == kEvent && event_field_ == kRank) {
+      if (!whole || *whole < 0) reject("A rank must be an integer from 0.");
+      request_.events.back().doc = {*whole, ""};
+    } else if (place_ == kEvent && event_field_ == kId && whole) {
+      request_.events.back().doc = {-1, fmt::format("{}", *whole)};
+    } else if (place_ == kEvent && event_field_ == kAt) {
+      if (!whole || *whole < 1) reject("The time must be UTC in milliseconds, an integer.");
+      request_.events.back().at = *whole;
+    } else {
+      reject_type("number");
+    }
     return true;
   }
   bool flag(bool) override { reject_type("boolean"); }
 
+  void require_room(std::size_t taken, std::string_view what) const {
+    if (std::cmp_equal(taken, limits_.docs))
+      reject(fmt::format("A request may have at most {} {}.", limits_.docs, what), 413);
+  }
   void add(Impressions::Click click) {
-    if (std::ssize(request_.clicks) == limits_.docs)
-      reject(fmt::format("A request may have at most {} clicks.", limits_.docs), 413);
+    require_room(request_.clicks.size(), "clicks");
     request_.clicks.push_back(std::move(click));
   }
 
@@ -431,7 +489,9 @@ class FeedbackReader final : public RequestReader {
   FeedbackRequest request_;
   Place place_ = kBody;
   int field_ = -1;
+  int event_field_ = -1;
   unsigned seen_ = 0;
+  unsigned event_seen_ = 0;
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ struct RequestLimits {
   bool groups = false;          // each document has its group
   std::int64_t most_ranks = 0;  // largest k; 0: any
   bool incumbent = false;       // each request has the caller's own order
+  bool window = false;          // feedback may have events
 };
 
 /// POST /v1/rank. Reused between requests to keep its memory.
@@ -41,6 +42,7 @@ struct RankRequest {
 struct FeedbackRequest {
   std::string impression;
   std::vector<Impressions::Click> clicks;
+  std::vector<Impressions::Event> events;  // in a service with a window, clicks among them
 };
 
 /// Both throw an ApiError that names the invalid field.

@@ -162,6 +162,7 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
       first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
   if (parts_.exposure) balance_.emplace(*parts_.exposure, learner.logged_exposure());
   if (parts_.arms) experiment_ = parts_.arms->id();
+  if (parts_.window) window_.emplace(*parts_.window, parts_.start, log);
   FeedbackLog::Reader latest(log, log.latest_begin());
   FeedbackRecord record;
   for (std::string_view line; latest.next(line);) {
@@ -308,7 +309,7 @@ std::string Service::rank(std::string_view body) {
     task.fair = &fair;
     make_list(*published->ranker, task, workspace);
     // Only what will be shown counts: it may find no room in memory.
-    impression = impressions_.open(record_of(workspace, shown, published->round), shown);
+    impression = open_impression(record_of(workspace, shown, published->round), shown);
     const auto list = std::span<const std::int32_t>(workspace.ranking.list).first(shown);
     const double unfairness = turn.show(request.groups, list);
     more = fmt::format(",\"unfairness\":{},\"fair\":{}", unfairness,
@@ -319,7 +320,7 @@ std::string Service::rank(std::string_view body) {
       choose_arm(*published->arms, list_number, shown, workspace);
       more = fmt::format(",\"arm\":\"{}\"", workspace.arm);
     }
-    impression = impressions_.open(record_of(workspace, shown, published->round), shown);
+    impression = open_impression(record_of(workspace, shown, published->round), shown);
   }
   if (const auto& certainty = workspace.ranking.certainty)
     counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);
@@ -337,6 +338,36 @@ std::string Service::rank(std::string_view body) {
   return rank_answer(impression, published->round, request, workspace.ranking, shown, more);
 }
 
+std::string Service::open_impression(FeedbackRecord record, std::int64_t shown) {
+  return window_ ? window_->open(std::move(record), shown) : impressions_.open(std::move(record), shown);
+}
+
+Impressions::Counts Service::impression_counts() const {
+  return window_ ? window_->counts() : impressions_.counts();
+}
+
+std::string Service::add_events(const FeedbackRequest& request) {
+  EventWindow::Outcome outcome;
+  try {
+    outcome = window_->add(request.impression, request.events);
+  } catch (const IoError& error) {
+    throw ApiError(dynamic_cast<const LogFull*>(&error) != nullptr ? 507 : 503, "", error.what());
+  }
+  if (!outcome.late) recent_.add_clicks(request.impression, outcome.clicks);
+  ++(outcome.duplicate ? duplicates_ : accepted_);
+  return fmt::format("{{\"accepted\":true,\"duplicate\":{},\"late\":{},\"round\":null}}\n",
+                     outcome.duplicate, outcome.late);
+}
+
+void Service::close_windows() {
+  if (!window_) return;
+  for (const std::vector<std::uint8_t>& clicks : window_->close_due()) counters_.count_clicks(clicks);
+}
+
+void Service::keep_windows() {
+  if (window_) window_->keep_open();
+}
+
 std::string Service::fairness_json() const {
   return balance_ ? balance_->json() : "null";
 }
@@ -344,6 +375,7 @@ std::string Service::fairness_json() const {
 std::string Service::feedback(std::string_view body) {
   const FeedbackRequest request = parse_feedback_request(body, parts_.requests);
   if (const auto failure = learner_.failure()) throw ApiError(503, "", *failure);
+  if (window_) return add_events(request);
   Impressions::Claim claim = impressions_.claim(request.impression, request.clicks);
   if (claim.duplicate) {
     ++duplicates_;
@@ -381,16 +413,17 @@ std::string Service::stats() {
     throw ApiError(503, "", error.what());
   }
   const auto published = learner_.latest();
-  const Impressions::Counts impressions = impressions_.counts();
+  const Impressions::Counts impressions = impression_counts();
   std::string out = fmt::format(
       "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},"
       "\"dropped_impressions\":{},\"impression_bytes\":{},\"impression_bytes_limit\":{},"
-      "\"feedback_accepted\":{},\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},\"rounds\":{},"
+      "\"feedback_accepted\":{},\"late_events\":{},\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},"
+      "\"rounds\":{},"
       "\"skipped_rounds\":{},\"pairs\":{},\"certain_share\":{},\"fingerprint\":\"{}\",\"figures\":{{",
       version(), parts_.normaliser.features, impressions.opened, impressions.open, impressions.dropped,
-      impressions.bytes, impressions_.byte_limit(), accepted_.load(), duplicates_.load(), log_.rounds(),
-      log_.bytes(), state.round, state.skipped, state.pairs, counters_.certain_share(),
-      state.fingerprint.hex());
+      impressions.bytes, impressions_.byte_limit(), accepted_.load(), window_ ? window_->late() : 0,
+      duplicates_.load(), log_.rounds(), log_.bytes(), state.round, state.skipped, state.pairs,
+      counters_.certain_share(), state.fingerprint.hex());
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
     out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
                        json_number(published->figures[i].value));
@@ -403,7 +436,7 @@ std::string Service::stats() {
 
 std::string Service::overview() const {
   const auto published = learner_.latest();
-  const Impressions::Counts impressions = impressions_.counts();
+  const Impressions::Counts impressions = impression_counts();
   std::string out = "{\"version\":";
   append_json_string(out, version());
   out += ",\"ranker\":";
@@ -463,12 +496,15 @@ std::string Service::metrics() const {
                       "Feedback requests accepted since the service started.", number(accepted_.load()));
   text += metric_text("olrank_feedback_duplicates_total", "counter",
                       "Feedback requests that repeated an accepted one.", number(duplicates_.load()));
-  const Impressions::Counts impressions = impressions_.counts();
+  const Impressions::Counts impressions = impression_counts();
   text += metric_text("olrank_open_impressions", "gauge", "Shown lists awaiting feedback.",
                       number(impressions.open));
   text += metric_text("olrank_impressions_dropped_total", "counter",
                       "Shown lists forgotten unanswered because newer ones needed the place.",
                       number(impressions.dropped));
+  text += metric_text("olrank_late_events_total", "counter",
+                      "Events that came after their list's window had closed; they are kept, not learned.",
+                      window_ ? number(window_->late()) : 0.0);
   text += metric_text("olrank_impression_bytes", "gauge", "Memory of shown lists and remembered answers.",
                       number(impressions.bytes));
   text += metric_text("olrank_impression_bytes_limit", "gauge", "Limit of olrank_impression_bytes.",

@@ -16,6 +16,7 @@
 #include "core/runtime/execution_context.h"
 #include "models/model_scorer.h"
 #include "serve/arms.h"
+#include "serve/event_window.h"
 #include "serve/exposure_balance.h"
 #include "serve/feedback_log.h"
 #include "serve/impressions.h"
@@ -44,6 +45,7 @@ class Service {
     bool log_unshown = false;                // whether records have the documents that were not shown
     std::optional<ArmPlan> arms{};           // as the learner's
     std::vector<ModelScorer> models{};       // of the arms that are models, in the plan's order
+    std::optional<EventWindow::Settings> window{};  // of a service whose lists collect events
   };
   /// `log` and `learner` must outlive the service.
   Service(Parts parts, FeedbackLog& log, Learner& learner);
@@ -57,6 +59,10 @@ class Service {
   std::string model() const;
   /// Throws ApiError 404 for a service without arms.
   std::string arms() const;
+  /// Logs the lists whose window has closed. Does nothing without a window.
+  void close_windows();
+  /// Keeps the lists whose window is open for the next start.
+  void keep_windows();
   std::string metrics() const;
   /// Throws ApiError 503 until the feedback logged by earlier runs is learned, and after learning failed.
   std::string ready() const;
@@ -86,12 +92,16 @@ class Service {
   void choose_arm(const ArmReport& report, std::uint32_t list, std::int64_t shown,
                   Workspace& workspace) const;
   std::vector<std::int32_t> list_of(std::string_view arm, Workspace& workspace) const;
+  std::string open_impression(FeedbackRecord record, std::int64_t shown);
+  std::string add_events(const FeedbackRequest& request);
+  Impressions::Counts impression_counts() const;
   std::string fairness_json() const;
 
   Parts parts_;
   FeedbackLog& log_;
   Learner& learner_;
   Impressions impressions_;
+  std::optional<EventWindow> window_;  // in place of the impressions
   std::optional<ExposureBalance> balance_;
   Metrics counters_;
   RecentLists recent_;

@@ -67,7 +67,7 @@ ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
 <h2>Arms</h2>
 <p id="arms-note"></p>
 <div class="scroll"><table>
-<thead><tr><th scope="col">arm</th><th scope="col">share now</th><th scope="col">lists with feedback</th><th scope="col">clicks a list</th><th scope="col" id="arms-versus"></th><th scope="col">at least</th><th scope="col">at most</th></tr></thead>
+<thead><tr><th scope="col">arm</th><th scope="col">share now</th><th scope="col">lists with feedback</th><th scope="col">clicks a list</th><th scope="col">reward a list</th><th scope="col" id="arms-versus"></th><th scope="col">at least</th><th scope="col">at most</th></tr></thead>
 <tbody id="arm-rows"></tbody>
 </table></div>
 <p class="soft">Bounds of 95 % that hold at all times together, so you may look as often as you like. They count the lists since the shares changed last.</p>
@@ -167,11 +167,11 @@ function showArms(now) {
     arms[0].name + ' won ' + count(interleaved.wins[0]) + ' and ' + arms[1].name + ' ' + count(interleaved.wins[1]) + ' of ' + count(drafted) +
       ' interleaved lists: ' + arms[0].name + ' is ' + verdict(interleaved.preference) + '.' :
     others.map(one => one.name + ' against ' + baseline + ': ' + verdict(one.difference)).join('; ') + '.';
-  at('arms-versus').textContent = 'clicks a list more than ' + baseline;
+  at('arms-versus').textContent = 'reward a list more than ' + baseline;
   at('arm-rows').replaceChildren(...arms.map(one => {
     const row = make('tr');
     const bounds = one.difference;
-    for (const text of [one.name, percent(one.share), count(one.lists), one.lists ? (one.clicks / one.lists).toFixed(3) : '–',
+    for (const text of [one.name, percent(one.share), count(one.lists), one.lists ? (one.clicks / one.lists).toFixed(3) : '–', one.lists ? (one.reward / one.lists).toFixed(3) : '–',
       ...(bounds ? [bounds.value, bounds.low, bounds.high].map(signed) : ['–', '–', '–'])])
       row.append(make('td', text));
     return row;
@@ -286,7 +286,7 @@ refresh();
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-ARDQnHUyZtmTe0+PpYRQNoaA78swLmRJBaDSIq/+on8='; "
+    "script-src 'sha256-HZaeogqXlYbNkgB34ICSBT4ULdeugeMESI6+p/VwYZ0='; "
     "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

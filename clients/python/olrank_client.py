@@ -179,8 +179,9 @@ class Client:
                            int(retry_after) if retry_after.isdecimal() else None)
 
 
-def example(url: str, token: str | None, rounds: int) -> None:
-    """Simulates a user who prefers documents with a large first and a small last feature, and prints how the lists improve."""
+def example(url: str, token: str | None, rounds: int, incumbent: bool) -> None:
+    """Simulates users who prefer documents with a large first and a small last feature, and prints how the lists improve.
+    With `incumbent` each request brings an order of its own, by the first feature alone, and says which of 1,000 users asks."""
     import random
 
     draw = random.Random(1)
@@ -195,7 +196,9 @@ def example(url: str, token: str | None, rounds: int) -> None:
             groups = None
             if stats["fairness"]:  # the service has groups; of the better documents more are in A
                 groups = {id: "A" if draw.random() < 0.5 + 0.3 * value else "B" for id, value in utility.items()}
-            ranking = client.rank(f"query{round_number}", docs, k=5, groups=groups)
+            order = [doc["id"] for doc in sorted(docs, key=lambda doc: -doc["features"][0])]
+            ranking = client.rank(f"query{round_number}", docs, k=5, groups=groups, incumbent=order if incumbent else None,
+                                  user=draw.randrange(1000) if incumbent else None)
             shown = [doc["id"] for doc in ranking["docs"]]
             client.feedback(ranking["impression"], [doc for doc in shown if doc in best])
             found.append(len(best & set(shown)))
@@ -213,6 +216,7 @@ if __name__ == "__main__":
     parser.add_argument("url", nargs="?", default="http://127.0.0.1:8080")
     parser.add_argument("--token-file", help="file with the service's bearer token")
     parser.add_argument("--rounds", type=int, default=500, help="rounds to simulate (500)")
+    parser.add_argument("--incumbent", action="store_true", help="send an order of your own with each request")
     options = parser.parse_args()
     token = open(options.token_file, encoding="utf-8").read().strip() if options.token_file else None
-    example(options.url, token, options.rounds)
+    example(options.url, token, options.rounds, options.incumbent)

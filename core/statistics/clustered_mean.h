@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "core/io/state_archive.h"
 #include "core/statistics/interval.h"
 
 namespace olrank {
@@ -13,31 +12,35 @@ namespace olrank {
 /// may depend on each other. Adding a value takes constant time.
 class ClusteredMean {
  public:
-  explicit ClusteredMean(std::int64_t clusters) : values_in_(clusters), sum_of_(clusters) {}
+  /// All that it knows, to be kept.
+  struct Sums {
+    std::vector<double> values_in;  // each cluster
+    std::vector<double> sum_of;     // each cluster
+    double values = 0.0;
+    double clusters = 0.0;  // with values
+    double sum = 0.0;
+    // Σ over clusters of sum², sum · values and values².
+    double sum_sum = 0.0;
+    double sum_values = 0.0;
+    double values_values = 0.0;
+  };
+
+  explicit ClusteredMean(std::int64_t clusters)
+      : sums_{std::vector<double>(clusters), std::vector<double>(clusters)} {}
+  explicit ClusteredMean(Sums sums) : sums_(std::move(sums)) {}
 
   void add(std::int64_t cluster, double value);
-  void clear();
+  void clear() { *this = ClusteredMean(std::ssize(sums_.values_in)); }
 
-  std::int64_t values() const { return values_; }
-  std::int64_t clusters() const { return clusters_; }  // with values
-  double sum() const { return sum_; }
-  double mean() const { return values_ > 0 ? sum_ / static_cast<double>(values_) : 0.0; }
+  const Sums& sums() const { return sums_; }
+  std::int64_t values() const { return static_cast<std::int64_t>(sums_.values); }
+  std::int64_t clusters() const { return static_cast<std::int64_t>(sums_.clusters); }
+  double mean() const { return sums_.values > 0.0 ? sums_.sum / sums_.values : 0.0; }
   /// Of the mean, by the deviations of whole clusters from it.
   double variance() const;
 
-  void save(StateWriter& state, std::string_view name) const;
-  void load(StateReader& state, std::string_view name);
-
  private:
-  std::vector<double> values_in_;  // of each cluster
-  std::vector<double> sum_of_;
-  std::int64_t values_ = 0;
-  std::int64_t clusters_ = 0;
-  double sum_ = 0.0;
-  // Σ over clusters of sum², sum · values and values².
-  double sum_sum_ = 0.0;
-  double sum_values_ = 0.0;
-  double values_values_ = 0.0;
+  Sums sums_;
 };
 
 /// An interval for the expectation of `value`, the mean of observations so far, that holds at all times at

@@ -95,6 +95,8 @@ inline void check_rank_request(std::string_view bytes, const RequestLimits& limi
   const std::int64_t docs = std::ssize(request.docs);
   promise(docs >= 1 && docs <= limits.docs && !request.query.empty() && request.cutoff >= 1);
   promise(request.query.size() <= limits.text_bytes && request.values.size() <= limits.values);
+  promise(request.user.size() <= limits.text_bytes &&
+          request.incumbent.size() == request.incumbent_docs.size());
   promise(std::ssize(request.values) == docs * limits.features);
   promise(std::ssize(request.groups) == (limits.groups ? docs : 0));
   std::string json = "{\"query\":";
@@ -126,6 +128,11 @@ inline void check_feedback_request(std::string_view bytes, const RequestLimits& 
   for (const Impressions::Click& click : request.clicks) {
     promise(click.rank >= 0 ? click.doc.empty() : click.rank == -1 && !click.doc.empty());
   }
+  promise(limits.window ? std::ssize(request.events) <= limits.docs : request.events.empty());
+  for (const Impressions::Event& event : request.events) {
+    promise(event.doc.rank >= 0 ? event.doc.doc.empty() : event.doc.rank == -1 && !event.doc.doc.empty());
+    promise(!event.type.empty() && event.type.size() <= limits.text_bytes && event.at >= 0);
+  }
 }
 
 /// The body of a request: an ApiError that JSON can carry, or a request within the limits that its own JSON
@@ -137,6 +144,7 @@ inline void check_request(std::string_view bytes) {
   RequestLimits limits{.docs = 4, .features = 3, .cutoff = 2, .text_bytes = 32, .values = 9};
   limits.groups = (choice & 2U) != 0;
   limits.most_ranks = (choice & 4U) != 0 ? 5 : 0;
+  limits.window = (choice & 8U) != 0;
   try {
     (choice & 1U) != 0 ? check_feedback_request(bytes, limits) : check_rank_request(bytes, limits);
   } catch (const ApiError& error) {

@@ -67,6 +67,13 @@ TEST(FeedbackRecord, RoundTripsExactly) {
     whole.round = 5;
     EXPECT_EQ(read(without_newline(record_line(5, record_body(whole)))), whole);
   }
+  whole.experiment = "0d2ecefdec8a";
+  whole.arm = "drafted";
+  whole.bucket = 9999;
+  whole.teams = "A";
+  whole.candidate = {{"7", true}, {"x", false}};
+  whole.rewards.assign(whole.clicks.size(), 0.1);
+  EXPECT_EQ(read(without_newline(record_line(5, record_body(whole)))), whole);
   FeedbackRecord expected = record;
   expected.round = 5;
   EXPECT_EQ(read(without_newline(record_line(5, record_body(record)))), expected);

@@ -1,7 +1,9 @@
 #include "core/statistics/clustered_mean.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -46,17 +48,12 @@ TEST(ClusteredMeanTest, OneValueAClusterHasTheVarianceOfAMean) {
   EXPECT_NEAR(mean.variance(), 1.0 / 3.0, 1e-12);
 }
 
-TEST(ClusteredMeanTest, ContinuesFromItsStateToTheSameBits) {
+TEST(ClusteredMeanTest, ContinuesFromItsSumsToTheSameBits) {
   RngStream random = coins(2);
   ClusteredMean whole(10);
   ClusteredMean resumed(10);
   for (int value = 0; value < 200; ++value) {
-    if (value == 77) {
-      StateWriter writer;
-      whole.save(writer, "mean");
-      StateReader reader(writer.bytes(), "state");
-      resumed.load(reader, "mean");
-    }
+    if (value == 77) resumed = ClusteredMean(whole.sums());
     const std::uint32_t cluster = random.index(10);
     const double drawn = random.uniform();
     whole.add(cluster, drawn);
@@ -75,33 +72,68 @@ TEST(AnytimeIntervalTest, IsWiderThanForOneTimeByAKnownFactor) {
   EXPECT_NEAR(deviations / 1.96, 1.55, 0.01);
 }
 
-/// Users who click more or less, and come back to the arm that they had: whether a difference between two
-/// equal arms was ever found, after any list.
-bool finds_a_difference(std::uint32_t seed, int lists, double share) {
-  constexpr std::uint32_t kUsers = 3000;
-  RngStream random = coins(seed);
-  std::vector<double> rate(kUsers);
-  for (double& user : rate) user = 0.6 * random.uniform();
-  ClusteredMean arms[2] = {ClusteredMean(kUsers), ClusteredMean(kUsers)};
-  for (int list = 0; list < lists; ++list) {
-    const std::uint32_t user = random.index(kUsers);
+/// Two arms of users who click more or less, and come back to the arm that they had. Users of the second
+/// arm click more by a factor.
+struct Trial {
+  Trial(std::uint32_t seed, std::uint32_t users, double share, double factor)
+      : random(coins(seed)), rate(users), one(users), other(users) {
+    for (double& user : rate) user = 0.6 * random.uniform();
+    first_of_second = static_cast<std::uint32_t>((1.0 - share) * users);
+    for (std::uint32_t user = first_of_second; user < users; ++user) rate[user] *= factor;
+  }
+
+  /// Whether the interval says that the arms differ.
+  bool show_list() {
+    const std::uint32_t user = random.index(static_cast<std::uint32_t>(rate.size()));
     double clicks = 0.0;
     for (int doc = 0; doc < 3; ++doc) clicks += random.uniform() < rate[user] ? 1.0 : 0.0;
-    arms[user < share * kUsers ? 1 : 0].add(user, clicks);
-    if (arms[0].clusters() < 30 || arms[1].clusters() < 30) continue;
-    const Interval difference = anytime_difference(arms[1], arms[0], 0.95);
-    if (difference.low > 0.0 || difference.high < 0.0) return true;
+    (user < first_of_second ? one : other).add(user, clicks);
+    if (one.clusters() < 30 || other.clusters() < 30) return false;
+    const Interval difference = anytime_difference(other, one, 0.95);
+    return difference.low > 0.0 || difference.high < 0.0;
   }
-  return false;
-}
+
+  RngStream random;
+  std::vector<double> rate;  // of a document to be clicked
+  std::uint32_t first_of_second = 0;
+  ClusteredMean one;
+  ClusteredMean other;
+};
 
 TEST(AnytimeIntervalTest, PeekingAfterEachListFindsNoDifferenceBetweenEqualArms) {
   for (const double share : {0.5, 0.05}) {
     int found = 0;
-    for (std::uint32_t seed = 1; seed <= 1000; ++seed)
-      found += finds_a_difference(seed, 10'000, share) ? 1 : 0;
+    for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
+      Trial trial(seed, 3000, share, 1.0);
+      for (int list = 0; list < 10'000; ++list) {
+        if (!trial.show_list()) continue;
+        ++found;
+        break;
+      }
+    }
     EXPECT_LE(found, 50) << "of 1,000 tests with a share of " << share;
-    RecordProperty(share == 0.5 ? "false_alarms_even" : "false_alarms_uneven", found);
+    RecordProperty(share == 0.5 ? "even" : "uneven", found);
+  }
+}
+
+TEST(AnytimeIntervalTest, FindsADifferenceInUpToThreeTimesTheListsOfATestThatLooksOnce) {
+  // Of a list's clicks: 3 E[p(1 − p)] + 9 Var(p), p uniform up to .6.
+  constexpr double kMean = 0.9;
+  constexpr double kVariance = 0.54 + 0.27;
+  for (const int percent : {2, 5, 10}) {
+    std::vector<int> needed;
+    for (std::uint32_t seed = 1; seed <= 21; ++seed) {
+      Trial trial(seed, 400'000, 0.5, 1.0 + percent / 100.0);
+      int list = 1;
+      while (!trial.show_list()) ++list;
+      needed.push_back(list);
+    }
+    std::nth_element(needed.begin(), needed.begin() + 10, needed.end());
+    // Of both arms, with a power of 80 %: 2 · 2 (1.96 + .84)² σ²/Δ².
+    const double once = 4.0 * 7.85 * kVariance / std::pow(percent / 100.0 * kMean, 2);
+    EXPECT_LT(needed[10], 3.0 * once) << percent;
+    RecordProperty(fmt::format("anytime_{}", percent), needed[10]);
+    RecordProperty(fmt::format("once_{}", percent), static_cast<int>(once));
   }
 }
 

@@ -1,0 +1,79 @@
+"""Takes what the tests of arms and of off-policy estimates measure into the records of the pages that quote it.
+
+bench/decisions.py BUILD    such as build/cpu; then bench/pages.py writes the pages"""
+
+import datetime
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+RECORDS = pathlib.Path("docs/evidence/pages")
+
+
+def properties(program, tests):
+    """What each of the tests recorded, by its name."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder, "out.json")
+        subprocess.run([program, f"--gtest_filter={':'.join(tests)}", f"--gtest_output=json:{out}"], check=True,
+                       stdout=subprocess.DEVNULL)
+        suites = json.loads(out.read_text())["testsuites"]
+    usual = {"name", "file", "line", "status", "result", "timestamp", "time", "classname"}
+    found = {case["name"]: {key: value for key, value in case.items() if key not in usual} for suite in suites for case in suite["testsuite"]}
+    assert len(found) == len(tests), (tests, list(found))
+    return found
+
+
+def table(page, name, header, rows):
+    file = RECORDS / f"{page}.json"
+    record = json.loads(file.read_text()) if file.exists() else {}
+    record.setdefault("tables", {})[name] = {"origin": "bench/decisions.py", "recorded": datetime.date.today().isoformat(),
+                                             "header": header, "rows": rows}
+    file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+
+
+def count(number):
+    return f"{int(number):,}"
+
+
+def main(build):
+    tests = pathlib.Path(build, "bin", "tests")
+    statistics = properties(tests / "statistics_test", [
+        "AnytimeIntervalTest.PeekingAfterEachListFindsNoDifferenceBetweenEqualArms",
+        "AnytimeIntervalTest.FindsADifferenceInUpToThreeTimesTheListsOfATestThatLooksOnce",
+        "SlateEstimatesTest.SpreadLessTheMoreListsThereAre"])
+    alarms = statistics["PeekingAfterEachListFindsNoDifferenceBetweenEqualArms"]
+    table("PRODUCTION", "alarms", ["users of the second arm", "differences found in 1,000 tests of equal arms"],
+          [["50 %", alarms["even"]], ["5 %", alarms["uneven"]]])
+    times = statistics["FindsADifferenceInUpToThreeTimesTheListsOfATestThatLooksOnce"]
+    table("PRODUCTION", "times", ["the second arm gets more by", "lists, looking after each", "lists of a test that looks once"],
+          [[f"{percent} %", count(times[f"anytime_{percent}"]), count(times[f"once_{percent}"])] for percent in (2, 5, 10)])
+    spreads = statistics["SpreadLessTheMoreListsThereAre"]
+    rows = []
+    for estimator in ("ips", "rips", "snips", "snrips"):
+        row = [f"`{estimator}`"]
+        for lists in (100, 400, 1600):
+            bias, spread, covered = spreads[f"{estimator}_{lists}"].split()
+            row.append(f"{float(bias):+.3f} / {float(spread):.3f} / {covered} %".replace("-", "−"))
+        rows.append(row)
+    table("DECISIONS", "spreads", ["estimate", "100 lists", "400 lists", "1,600 lists"], rows)
+
+    promotion = properties(tests / "serve_test", [
+        "PromotionTest.AWorseLearnerCostsLessThanAHundredthOfTheClicks",
+        "PromotionTest.ABetterLearnerHasAllThatTheHoldoutLeavesWithin20000Lists",
+        "PromotionTest.ALearnerThatGoesWrongFallsBackWithin2000Lists"])
+
+    def span(name):
+        lists = [int(promotion[name][f"lists_of_seed_{seed}"]) for seed in range(1, 11)]
+        return f"{min(lists):,} to {max(lists):,}"
+
+    worst = max(float(value) for value in promotion["AWorseLearnerCostsLessThanAHundredthOfTheClicks"].values())
+    table("PRODUCTION", "promotions", ["the learner gets", "ten runs"], [
+        ["half of the incumbent's clicks for 2,000 lists, and as many from then on", f"cost at most {worst:.2f} % of the clicks of 10,000 lists"],
+        ["15 % more clicks", f"all that the holdout leaves after {span('ABetterLearnerHasAllThatTheHoldoutLeavesWithin20000Lists')} lists"],
+        ["half of the clicks, after it was promoted", f"0 % after {span('ALearnerThatGoesWrongFallsBackWithin2000Lists')} lists"]])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/feedback_log.h"
+#include "serve/feedback_record.h"
+#include "serve/impressions.h"
+
+namespace olrank {
+
+/// What users do with a document, and what it is worth: "click=1,cart=3,purchase=10".
+struct EventTypes {
+  static constexpr std::size_t kMost = 32;
+
+  std::vector<std::string> names = {"click"};
+  std::vector<double> weights = {1.0};
+
+  /// Throws InvalidArgument. Without `click` there is one of weight 1.
+  static EventTypes parse(std::string_view text);
+  /// −1 for an unknown type.
+  std::int64_t index(std::string_view name) const;
+};
+
+/// Shown lists that collect events until their window closes, and then become records of the feedback log,
+/// whether they have events or not. An event is acknowledged once it is on disk, in a journal next to the
+/// log, from which the next start takes up the lists whose window was open. Each event of a document counts
+/// once. Events that come later are kept, in late.jsonl, and counted, but not learned. Thread-safe.
+class EventWindow {
+ public:
+  struct Settings {
+    std::chrono::seconds window{0};
+    EventTypes types;
+    std::filesystem::path folder;
+    ImpressionLimits limits;  // of lists whose window is open: the oldest close early
+    std::function<void()> guard;
+    bool starts_over = false;  // sets journals of earlier runs aside
+  };
+  /// Takes up the lists of earlier runs that are not in the log yet. `prefix` starts the ID of each list.
+  EventWindow(Settings settings, std::string prefix, FeedbackLog& log);
+
+  /// Milliseconds since 1970.
+  static std::int64_t now();
+
+  /// Stores a list, whose first `shown` documents were shown, and returns its ID.
+  std::string open(FeedbackRecord list, std::int64_t shown);
+
+  struct Outcome {
+    bool duplicate = false;  // nothing is new
+    bool late = false;
+    std::vector<std::uint8_t> clicks;  // of the list so far, unless late
+  };
+  /// Throws ApiError, or IoError if the events could not be written.
+  Outcome add(const std::string& id, std::span<const Impressions::Event> events,
+              std::int64_t now = EventWindow::now());
+
+  /// Appends the lists to the log whose window has closed; returns their clicks.
+  std::vector<std::vector<std::uint8_t>> close_due(std::int64_t now = EventWindow::now());
+  /// Keeps lists without events for the next start, too.
+  void keep_open();
+
+  Impressions::Counts counts() const;
+  std::uint64_t late() const;  // events, since the start
+
+ private:
+  struct Segment {
+    std::unique_ptr<FeedbackLog> log;
+    std::size_t open = 0;  // lists in it whose window is open
+  };
+  struct Open {
+    FeedbackRecord list;  // without clicks
+    std::int64_t shown = 0;
+    std::vector<std::uint32_t> seen;  // for each shown document the types of its events
+    std::size_t bytes = 0;
+    bool claimed = false;
+    std::shared_ptr<Segment> segment;  // where the journal has the list; none: nowhere
+    std::list<std::string>::iterator age{};
+  };
+  using OpenMap = std::map<std::string, Open, std::less<>>;
+
+  void take_up();
+  OpenMap::iterator insert(std::string id, Open open);
+  void erase(OpenMap::iterator known);
+  /// The newest journal, or a new one if that is large.
+  std::shared_ptr<Segment> current_segment();
+  void remove_old_segments();
+  std::filesystem::path journal(std::uint64_t number) const;
+  bool is_due(const Open& open, std::int64_t now) const;
+  FeedbackRecord finished(const Open& open) const;
+  Outcome add_late(const std::string& id, std::span<const Impressions::Event> events, std::int64_t now);
+  /// The (rank, type) of each event; throws ApiError.
+  std::vector<std::pair<std::int64_t, std::int64_t>> places_of(
+      std::span<const DocId> shown, std::span<const Impressions::Event> events) const;
+
+  Settings settings_;
+  std::string prefix_;
+  FeedbackLog& log_;
+  mutable std::mutex mutex_;
+  OpenMap open_;
+  std::list<std::string> by_age_;  // IDs, oldest first
+  std::deque<std::pair<std::uint64_t, std::shared_ptr<Segment>>> segments_;
+  std::unique_ptr<FeedbackLog> late_log_;
+  std::uint64_t opened_ = 0;
+  std::uint64_t closed_early_ = 0;
+  std::uint64_t late_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace olrank

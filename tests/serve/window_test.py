@@ -1,0 +1,158 @@
+"""`olrank serve --window`: events of several types come in while a list's window is open, a kill loses none that was acknowledged,
+and late ones are kept and counted."""
+
+import pathlib
+import random
+import tempfile
+import threading
+import time
+import unittest
+
+from running_service import RunningService, ServiceError, Users, learned_state, logged, olrank, wait_until
+
+RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
+TYPES = ["click", "cart", "purchase"]
+EVENTS = ["--events", "click=1,cart=3,purchase=10"]
+
+
+class WindowTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.state = pathlib.Path(self.folder.name, "state")
+        self.services = []
+        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+
+    def start(self, *arguments):
+        self.services.append(RunningService(self.state, *arguments))
+        return self.services[-1]
+
+    def send(self, client, impression, events):
+        return client._json("POST", "/v1/feedback", {"impression": impression, "events": events})
+
+    def test_counts_each_event_once_and_late_ones_apart(self):
+        users = Users(1, 4, docs=8)
+        service = self.start(*RANKER, "--window", "2", *EVENTS)
+        with service.client() as client:
+            answer = client.rank("q", users.queries[0])
+            docs = [doc["id"] for doc in answer["docs"]]
+            unanswered = client.rank("q", users.queries[1])["impression"]
+            impression = answer["impression"]
+            first = self.send(client, impression, [{"id": docs[1], "type": "click", "at": 1764158400000}])
+            self.assertEqual(first, {"accepted": True, "duplicate": False, "late": False, "round": None})
+            self.assertTrue(client.feedback(impression, [docs[1]])["duplicate"])
+            self.send(client, impression, [{"rank": 1, "type": "cart"}, {"rank": 3, "type": "purchase"}])
+            for events, field in (([{"id": "elsewhere"}], "events[0].id"), ([{"rank": 0, "type": "glance"}], "events[0].type"),
+                                  ([{"rank": 5}], "events[0].rank"), ([{"type": "click"}], "events[0]"),
+                                  ([{"rank": 0}, {"rank": 0, "id": docs[0]}], "events[1]"), ([{"rank": 0, "at": -1}], "events[0].at"),
+                                  ([{"rank": 0, "weight": 3}], "events[0].weight"), ([7], "events[0]")):
+                with self.assertRaises(ServiceError) as refused:
+                    self.send(client, impression, events)
+                self.assertEqual((refused.exception.status, refused.exception.field), (422, field))
+            wait_until(lambda: client.stats()["rounds"] == 2, 20, "the windows close")
+            late = self.send(client, impression, [{"rank": 0, "type": "click"}])
+            self.assertEqual((late["late"], late["duplicate"]), (True, False))
+            stats = client.stats()
+            self.assertEqual((stats["late_events"], stats["open_impressions"]), (1, 0))
+            self.assertIn("\nolrank_late_events_total 1\n", client.metrics())
+        self.assertEqual(service.stop(), 0)
+        answered, silent = logged(self.state)
+        self.assertEqual((answered["impression"], answered["clicks"], answered["rewards"]), (impression, [0, 1, 0, 1, 0], [0, 4, 0, 10, 0]))
+        self.assertEqual((silent["impression"], silent["clicks"]), (unanswered, [0] * 5))
+        self.assertNotIn("rewards", silent)
+        self.assertEqual(learned_state(self.state)["fingerprint"], stats["fingerprint"])
+
+    def test_kills_under_load_lose_no_acknowledged_event(self):
+        """Ten kills while four clients send events; afterwards each acknowledged event is in the log once, or was late."""
+        draw = random.Random(3)
+        users = Users(2, 4, docs=8)
+        acknowledged = {}  # impression -> set of (rank, type), each told to be in time
+        lock = threading.Lock()
+        stop = threading.Event()
+
+        def client_thread(seed):
+            mine = random.Random(seed)
+            while not stop.is_set():
+                try:
+                    with service_of[0].client(timeout=5) as client:
+                        while not stop.is_set():
+                            impression = client.rank("q", users.queries[mine.randrange(50)])["impression"]
+                            for _ in range(mine.randrange(4)):
+                                event = mine.randrange(5), mine.choice(TYPES)
+                                answer = self.send(client, impression, [{"rank": event[0], "type": event[1]}])
+                                if not answer["late"]:
+                                    with lock:
+                                        acknowledged.setdefault(impression, set()).add(event)
+                except (OSError, ServiceError):
+                    time.sleep(0.05)
+
+        service_of = [self.start(*RANKER, "--window", "1", *EVENTS)]
+        threads = [threading.Thread(target=client_thread, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            time.sleep(0.3 + draw.random())
+            service_of[0].kill()
+            service_of[0] = self.start("--window", "1", *EVENTS)
+        time.sleep(0.5)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        with service_of[0].client() as client:
+            wait_until(lambda: client.stats()["open_impressions"] == 0, 30, "all windows close")
+            client.wait_until_learned()
+            fingerprint = client.stats()["fingerprint"]
+        self.assertEqual(service_of[0].stop(), 0)
+        lines = logged(self.state)
+        by_impression = {line["impression"]: line for line in lines}
+        self.assertEqual(len(by_impression), len(lines))
+        weights = dict(zip(TYPES, (1, 3, 10)))
+        self.assertGreater(len(acknowledged), 100)
+        for impression, events in acknowledged.items():
+            line = by_impression[impression]
+            rewards = line.get("rewards", line["clicks"])
+            for rank in range(5):
+                told = sum(weights[kind] for at, kind in events if at == rank)
+                # One event may have been written and killed before its answer.
+                self.assertGreaterEqual(rewards[rank], told, line)
+        self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
+
+    def test_a_stop_keeps_open_windows(self):
+        users = Users(1, 4, docs=8)
+        service = self.start(*RANKER, "--window", "3600")
+        with service.client() as client:
+            impression = client.rank("q", users.queries[0])["impression"]
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(logged(self.state), [])
+        service = self.start("--window", "3600")
+        with service.client() as client:
+            self.assertEqual(client.stats()["open_impressions"], 1)
+            self.assertFalse(client.feedback(impression, [0])["duplicate"])
+        service.kill()
+        # A shorter window closes it at once.
+        service = self.start("--window", "1")
+        with service.client() as client:
+            wait_until(lambda: client.stats()["rounds"] == 1, 20, "the window closes")
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(logged(self.state)[0]["clicks"], [1, 0, 0, 0, 0])
+
+    def test_refuses_a_start_without_sense(self):
+        for arguments, message in ((["--events", "cart=3"], "--events requires --window"),
+                                   (["--window", "60", "--events", "cart=-3"], "--events cart: The weight must be from 0"),
+                                   (["--window", "60", "--events", "cart"], "must be TYPE=WEIGHT"),
+                                   (["--window", "-1"], "--window must be from 0"),
+                                   (["--window", "60", "--impression-seconds", "3600"], "contradict each other")):
+            done = olrank("serve", "--state", self.state, "--port", "0", *RANKER, *arguments)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+            self.assertIn(message, done.stderr)
+            self.assertFalse(self.state.exists())
+        service = self.start(*RANKER)
+        with service.client() as client:
+            impression = client.rank("q", Users(1, 4).queries[0])["impression"]
+            with self.assertRaises(ServiceError) as refused:
+                self.send(client, impression, [{"rank": 0}])
+            self.assertIn("started without --window", str(refused.exception))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -36,6 +36,7 @@ class Command {
 };
 
 std::unique_ptr<Command> make_bench_command();
+std::unique_ptr<Command> make_clicks_command();
 std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_data_command();
 std::unique_ptr<Command> make_eval_command();

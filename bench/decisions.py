@@ -1,4 +1,4 @@
-"""Takes what the tests of arms and of off-policy estimates measure into the records of the pages that quote it.
+"""Takes what the tests of arms, of off-policy estimates and of click models measure into the records of the pages that quote it.
 
 bench/decisions.py BUILD    such as build/cpu; then bench/pages.py writes the pages"""
 
@@ -37,8 +37,22 @@ def count(number):
     return f"{int(number):,}"
 
 
+def click_models(tests):
+    models = ("pbm", "cascade", "dcm", "dbn", "ubm", "twotower")
+    found = properties(tests / "clicks_test", [f"Models/ClickFitTest.RecoversItsParameters/{model}" for model in models])
+    rows = []
+    for model in models:
+        errors = found[f"RecoversItsParameters/{model}"]
+        row = ["`two-tower`" if model == "twotower" else f"`{model}`"]
+        for lists in (2000, 32000):
+            row += [f"{float(errors[f'attraction_{lists}']):.3f}", "–" if model == "cascade" else f"{float(errors[f'reading_{lists}']):.3f}"]
+        rows.append(row)
+    table("DECISIONS", "clicks", ["model", "attraction, 2,000 lists", "reading, 2,000 lists", "attraction, 32,000 lists", "reading, 32,000 lists"], rows)
+
+
 def main(build):
     tests = pathlib.Path(build, "bin", "tests")
+    click_models(tests)
     statistics = properties(tests / "statistics_test", [
         "AnytimeIntervalTest.PeekingAfterEachListFindsNoDifferenceBetweenEqualArms",
         "AnytimeIntervalTest.FindsADifferenceInUpToThreeTimesTheListsOfATestThatLooksOnce",

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -107,7 +106,7 @@ class PickledTensors {
     torch::jit::Unpickler unpickler(
         [&, from = static_cast<const char*>(pickle.get()), size = size](char* to, std::size_t wanted) {
           const std::size_t count = std::min(wanted, size - place);
-          std::memcpy(to, from + place, count);
+          std::copy_n(from + place, count, to);
           place += count;
           return count;
         },

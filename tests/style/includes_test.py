@@ -27,6 +27,7 @@ ALLOWED = {
 }
 # The other folders of core that each folder of core may include. Every one may include the files of core itself.
 ALLOWED_IN_CORE = {
+    "clicks": {"math", "settings"},
     "data": {"io", "math", "random", "runtime", "settings", "text"},
     "device": {"data", "explore", "io", "learning", "online", "ops", "random", "ranks", "runtime", "settings"},
     "explore": {"math", "random", "runtime", "settings"},

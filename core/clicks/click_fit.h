@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/clicks/attraction.h"
+#include "core/clicks/click_lists.h"
+#include "core/clicks/reading_model.h"
+#include "core/settings/enum_names.h"
+
+namespace olrank {
+
+enum class FittedModel {
+  kRankOnly,
+  kPosition,
+  kCascade,
+  kDependent,
+  kDynamicBayesian,
+  kUserBrowsing,
+  kTwoTower
+};
+
+template <>
+struct EnumNames<FittedModel> {
+  static constexpr std::array values = {std::pair{FittedModel::kRankOnly, std::string_view("rank-only")},
+                                        std::pair{FittedModel::kPosition, std::string_view("pbm")},
+                                        std::pair{FittedModel::kCascade, std::string_view("cascade")},
+                                        std::pair{FittedModel::kDependent, std::string_view("dcm")},
+                                        std::pair{FittedModel::kDynamicBayesian, std::string_view("dbn")},
+                                        std::pair{FittedModel::kUserBrowsing, std::string_view("ubm")},
+                                        std::pair{FittedModel::kTwoTower, std::string_view("two-tower")}};
+};
+
+/// A click model that was fitted by expectation maximisation (Chuklin, Markov and de Rijke, "Click models
+/// for web search", 2015, chapter 4).
+struct FittedClicks {
+  FittedModel model = FittedModel::kRankOnly;
+  std::unique_ptr<ReadingModel> reading;
+  std::unique_ptr<Attraction> attraction;
+  /// ln P(clicks of the lists) + ln prior before each M step; it never falls. Of the cascade, clicks up to
+  /// the first of a list.
+  std::vector<double> objectives;
+  bool converged = false;
+};
+
+struct ClickFitSettings {
+  std::int64_t iterations = 100;
+  double tolerance = 1e-6;  // it has converged when a step gains less than this for each shown document
+};
+
+/// `ranks` is the longest list that the model will ever see. `docs` outlives the fit. The same lists give
+/// the same bits: everything is summed in their order.
+FittedClicks fit_clicks(FittedModel model, const ClickLists& lists, const ClickDocs& docs,
+                        std::int64_t ranks, const ClickFitSettings& settings);
+
+/// How well a model predicts lists.
+struct ClickFigures {
+  std::vector<double> perplexity_by_rank;  // 2^(−mean log₂ P(what happened at the rank)); 1 is perfect
+  double perplexity = 0.0;                 // the same over all shown documents
+  double log_likelihood = 0.0;             // ln P(clicks of a list), mean over lists
+  std::vector<double> examination;         // mean of P(examined) over the lists that have the rank
+};
+
+/// Probabilities count as at least 1e-6, so that a click that a model excludes is not infinitely wrong.
+/// Perplexities are of P(click at a rank), whatever is above; the likelihood is of the whole list.
+ClickFigures judge_clicks(const FittedClicks& fit, const ClickLists& lists);
+
+}  // namespace olrank

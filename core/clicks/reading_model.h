@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/clicks/click_lists.h"
+
+namespace olrank {
+
+/// What a model says of a list.
+struct ListForecast {
+  std::vector<double> given_above;  // P(click at each rank | the clicks above)
+  std::vector<double> alone;        // P(click at each rank), whatever is above
+  std::vector<double> examined;     // P(examined), whatever is above
+  std::vector<double> last_click;   // scratch
+
+  void resize(std::size_t ranks) {
+    given_above.resize(ranks);
+    alone.resize(ranks);
+    examined.resize(ranks);
+  }
+};
+
+/// What a model has learned of reading; empty or none for what it does not have.
+struct ReadingParameters {
+  std::vector<double> by_rank;        // P(examined), of the rank-only model P(click)
+  std::vector<double> by_last_click;  // γ(rank, last click), as in BrowsingTable of sim
+  std::vector<double> continuation;   // P(next rank examined | click), of all ranks but the last
+  std::optional<double> perseverance;
+};
+
+/// How users read a list: the part of a click model that is not the documents' attraction. An examined
+/// document is clicked with the probability of its attraction; models differ in what is examined.
+class ReadingModel {
+ public:
+  ReadingModel() = default;
+  virtual ~ReadingModel() = default;
+  ReadingModel(const ReadingModel&) = delete;
+  ReadingModel& operator=(const ReadingModel&) = delete;
+
+  /// The E step for a list: counts what is expected of reading given all its clicks, fills in how likely
+  /// each document was examined, and returns ln P(clicks). `attraction` is above 0 and below 1 (1 is
+  /// allowed where clicks tell of examination alone).
+  virtual double expect(ClickedList list, std::span<const double> attraction,
+                        std::span<double> examined) = 0;
+  /// The M step.
+  virtual void maximise() = 0;
+  /// ln of the prior's density, but for a constant.
+  virtual double log_prior() const = 0;
+
+  virtual void forecast(ClickedList list, std::span<const double> attraction,
+                        ListForecast& forecast) const = 0;
+  virtual ReadingParameters parameters() const = 0;
+  /// P(satisfied | click) of a document; 0 in models without satisfaction.
+  virtual double satisfaction(std::int32_t /*doc*/) const { return 0.0; }
+};
+
+/// What a model that looks at ranks one by one goes by.
+enum class LooksBy {
+  kRankAlone,         // P(click) is that of the rank
+  kRank,              // position-based model
+  kRankAndLastClick,  // user browsing model
+};
+/// Each rank is examined by a coin of its own. The first one always is, but for kRankAlone: examination and
+/// attraction are known up to a common factor, and this is the one that is chosen.
+std::unique_ptr<ReadingModel> make_look_model(LooksBy looks_by, std::int64_t ranks);
+
+/// Models that scan from the top (their papers: sim/*_click_model.h): examination of a rank needs that of
+/// the rank above. The cascade ends at the first click, and learns nothing from what is below.
+std::unique_ptr<ReadingModel> make_cascade_model();
+/// After a click, users go on with a probability that depends on its rank.
+std::unique_ptr<ReadingModel> make_dependent_model(std::int64_t ranks);
+/// A clicked document satisfies with a probability of its own; who is not satisfied goes on with γ.
+std::unique_ptr<ReadingModel> make_dynamic_bayesian_model(std::int64_t docs);
+
+}  // namespace olrank

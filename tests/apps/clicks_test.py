@@ -1,0 +1,234 @@
+"""`olrank clicks fit`: what it finds in logs of known users, what it says of logs that cannot tell, that other commands take what it
+prints, and that bad input ends with one sentence and no file."""
+
+import gzip
+import json
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+LOOKS = (1.0, 0.7, 0.5, 0.35, 0.25)
+QUERIES, DOCS = 8, 9
+
+
+def olrank(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def attraction(query, doc):
+    return 0.1 + 0.8 * ((7 * query + 5 * doc) % DOCS) / DOCS
+
+
+def position_based_lists(count, shuffled=True):
+    draws = random.Random(11)
+    for number in range(count):
+        query, docs = draws.randrange(QUERIES), list(range(DOCS))
+        if shuffled:
+            draws.shuffle(docs)
+        shown = docs[: len(LOOKS)]
+        clicks = [int(draws.random() < look * attraction(query, doc)) for look, doc in zip(LOOKS, shown, strict=True)]
+        yield {"impression": f"list {number}", "qid": f"q{query}", "shown": [f"d{doc}" for doc in shown], "clicks": clicks}
+
+
+def write(path, lines):
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+class ClicksFit(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+        cls.lists = list(position_based_lists(12_000))
+        cls.log = write(cls.folder / "log.jsonl", cls.lists)
+
+    def fit(self, log, *arguments, code=0):
+        done = olrank("clicks", "fit", "--log", log, *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def told(self, log, *arguments):
+        report = json.loads(self.fit(log, "--json", *arguments))
+        return report, {model["name"]: model for model in report["models"]}
+
+    def test_finds_how_users_read(self):
+        report, models = self.told(self.log)
+        self.assertEqual(list(models), ["rank-only", "pbm", "cascade", "dcm", "dbn", "ubm"])
+        self.assertEqual(report["lists"], 12_000)
+        self.assertAlmostEqual(report["held_out"] / 12_000, 0.2, delta=0.02)  # five standard deviations
+        self.assertEqual(report["documents"], QUERIES * DOCS)
+        self.assertEqual(report["clicks"], sum(sum(line["clicks"]) for line in self.lists))
+        self.assertIn(report["best"], ("pbm", "ubm"))  # the second has the first as a special case
+        # 9,600 lists: a share of .2 of them has a standard error of .004, which 1/attraction = 2 doubles.
+        for found, look in zip(models["pbm"]["examination"], LOOKS, strict=True):
+            self.assertAlmostEqual(found, look, delta=0.04)
+        for name in ("pbm", "ubm"):
+            self.assertLess(models[name]["perplexity"], models["rank-only"]["perplexity"] - 0.05)
+            self.assertGreater(models[name]["log_likelihood"], models["rank-only"]["log_likelihood"] + 0.1)
+            self.assertEqual(len(models[name]["perplexity_by_rank"]), len(LOOKS))
+        self.assertEqual(len(models["ubm"]["by_last_click"]), 15)
+        self.assertEqual(len(models["dcm"]["continuation"]), 4)
+        self.assertTrue(0 < models["dbn"]["perseverance"] < 1)
+        identification = report["identification"]
+        self.assertTrue(identification["identified"])
+        self.assertEqual(identification["moved"], QUERIES * DOCS)
+        self.assertEqual(identification["groups"], [[1, 2, 3, 4, 5]])
+        for name in ("pbm", "cascade", "dcm", "dbn", "ubm"):
+            clicks = models[name]["user"]["click"]
+            self.assertEqual(clicks, sorted(clicks))
+            self.assertEqual(len(clicks), 5)
+        # The mean attraction of each fifth of the documents, all of which were shown equally often.
+        truth = sorted(attraction(query, doc) for query in range(QUERIES) for doc in range(DOCS))
+        fifth = len(truth) // 5
+        for part, found in enumerate(models["pbm"]["user"]["click"]):
+            inside = truth[part * fifth : (part + 1) * fifth]
+            self.assertAlmostEqual(found, sum(inside) / len(inside), delta=0.06)
+
+    def test_the_same_log_gives_the_same_bits_in_every_form(self):
+        expected = json.loads(self.fit(self.log, "--json"))
+        state = self.folder / "state"
+        state.mkdir()
+        out = self.folder / "out.json"
+        for log in (write(self.folder / "log.jsonl.gz", self.lists), write(state / "feedback.jsonl", self.lists).parent):
+            text = self.fit(log, "--json", "--out", out)
+            self.assertEqual(text, out.read_text())
+            found = json.loads(text)
+            self.assertEqual(found.pop("log"), str(log))
+            self.assertEqual(found, {key: value for key, value in expected.items() if key != "log"})
+
+    def test_impressions_decide_what_is_held_out(self):
+        shuffled = self.lists[:]
+        random.Random(1).shuffle(shuffled)
+        one, _ = self.told(self.log, "--model", "cascade")
+        other, _ = self.told(write(self.folder / "shuffled.jsonl", shuffled), "--model", "cascade")
+        self.assertEqual(one["clicks_by_rank"], other["clicks_by_rank"])
+        self.assertEqual(one["held_out"], other["held_out"])
+        third, _ = self.told(self.log, "--model", "cascade", "--holdout", 0.5)
+        self.assertAlmostEqual(third["held_out"] / 12_000, 0.5, delta=0.025)
+
+    def test_says_when_examination_is_not_identified(self):
+        fixed = write(self.folder / "fixed.jsonl", position_based_lists(500, shuffled=False))
+        report, _ = self.told(fixed)
+        self.assertFalse(report["identification"]["identified"])
+        self.assertEqual(report["identification"]["moved"], 0)
+        self.assertEqual(report["identification"]["groups"], [[1], [2], [3], [4], [5]])
+        self.assertIn("Examination is not identified: none of the 40 documents", self.fit(fixed))
+        # The first two and the next two ranks change places, the last one with none.
+        draws = random.Random(2)
+        lists = list(position_based_lists(500, shuffled=False))
+        for line in lists:
+            if draws.random() < 0.5:
+                line["shown"] = [line["shown"][rank] for rank in (1, 0, 3, 2, 4)]
+        report, _ = self.told(write(self.folder / "halves.jsonl", lists))
+        self.assertEqual(report["identification"]["groups"], [[1, 2], [3, 4], [5]])
+        self.assertIn("only within 3 groups, (1 to 2), (3 to 4), (5)", report["identification"]["sentence"])
+
+    def test_other_commands_take_what_it_prints(self):
+        data = self.folder / "data.txt"
+        draws = random.Random(3)
+        with open(data, "w") as file:
+            for query in range(20):
+                for _ in range(8):
+                    features = [round(draws.random(), 3) for _ in range(4)]
+                    print(int(4.9 * features[0]), f"qid:{query}", *(f"{n + 1}:{v}" for n, v in enumerate(features)), file=file)
+        trace = self.folder / "trace.jsonl"
+        run = ["run", "--data-train", data, "--data-test", data, "--seeds", 1, "--quiet", "--protocol-cutoff", 5]
+        done = olrank(*run, "--ranker", "pdgd", "--clicks", "navigational", "--rounds", 800, "--trace", trace, "--out", self.folder / "logged")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for model in ("pbm", "cascade", "dcm", "dbn", "ubm"):
+            with self.subTest(model=model):
+                text = self.fit(trace, "--model", model)
+                user = text[text.index("[[user]]"):]
+                config = self.folder / f"{model}.toml"
+                config.write_text(f'[clicks]\nmodels = ["fitted-{model}"]\n\n{user}')
+                done = olrank("run", config, *run[1:], "--ranker", "pairrank", "--rounds", 20, "--out", self.folder / f"by-{model}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                looks = next(line for line in text.splitlines() if line.startswith("--groups "))
+                values = json.loads(looks.removeprefix("--groups examination="))
+                self.assertEqual(len(values), 5)
+                self.assertEqual(values[0], 1)
+
+    def test_inputs_of_documents_make_a_two_tower_model(self):
+        draws = random.Random(5)
+        inputs = {(query, doc): [attraction(query, doc), draws.random()] for query in range(QUERIES) for doc in range(DOCS)}
+        lists = [{**line, "inputs": [inputs[int(line["qid"][1:]), int(doc[1:])] for doc in line["shown"]]} for line in self.lists]
+        log = write(self.folder / "inputs.jsonl", lists)
+        _, models = self.told(log)
+        self.assertIn("two-tower", models)
+        for found, look in zip(models["two-tower"]["examination"], LOOKS, strict=True):
+            self.assertAlmostEqual(found, look, delta=0.04)
+        self.assertLess(models["two-tower"]["perplexity"], models["rank-only"]["perplexity"] - 0.05)
+        _, alone = self.told(log, "--model", "two-tower")
+        self.assertEqual(alone["two-tower"], models["two-tower"])
+        del lists[-1]["inputs"]
+        partly = write(self.folder / "partly.jsonl", lists)
+        self.assertNotIn("two-tower", self.told(partly)[1])
+        self.assertIn("two-tower is left out", self.fit(partly))
+        self.assertIn("--model two-tower needs inputs of documents", self.fit(partly, "--model", "two-tower", code=2))
+
+    def test_later_ranks_can_be_left_out(self):
+        report, models = self.told(self.log, "--at", 3, "--model", "pbm")
+        self.assertEqual(report["longer_lists"], 12_000)
+        self.assertEqual(len(models["pbm"]["examination"]), 3)
+        self.assertIn("12000 lists are longer than --at", self.fit(self.log, "--at", 3))
+
+    def test_bad_input_is_one_sentence_and_no_file(self):
+        empty = write(self.folder / "empty.jsonl", [])
+        silent = write(self.folder / "silent.jsonl", [{**line, "clicks": [0] * 5} for line in self.lists[:50]])
+        no_log = self.folder / "no-log.txt"
+        no_log.write_text("2 qid:1 1:0.5\n")
+        binary = self.folder / "binary"
+        binary.write_bytes(bytes(range(256)) * 20)
+        one = write(self.folder / "one.jsonl", self.lists[:1])
+        twice = write(self.folder / "twice.jsonl", [{"qid": "1", "shown": ["a", "b", "a"], "clicks": [1, 0, 0]}])
+        missing = write(self.folder / "missing.jsonl", [self.lists[0], {"qid": "1", "shown": ["a", "b"]}])
+        ragged = write(self.folder / "ragged.jsonl", [{"qid": "1", "shown": ["a"], "clicks": [1], "inputs": [[1, 2]]},
+                                                      {"qid": "1", "shown": ["b"], "clicks": [1], "inputs": [[1]]}])
+        cut = self.folder / "cut.jsonl.gz"
+        cut.write_bytes(write(self.folder / "whole.jsonl.gz", self.lists).read_bytes()[:-200])
+        out = self.folder / "never.json"
+        for arguments, code, sentence in (
+            (["--log", empty], 2, "empty.jsonl has no lists"),
+            (["--log", silent], 2, "silent.jsonl has 50 lists without a click"),
+            (["--log", no_log], 1, "no-log.txt:1:1: The line is not a JSON object"),
+            (["--log", binary], 1, "binary:1:"),
+            (["--log", one], 2, "--holdout 0.2 leaves no list to"),
+            (["--log", twice], 1, "twice.jsonl:1:1: Document 'a' is shown twice"),
+            (["--log", missing], 1, "missing.jsonl:2:1: 'clicks' is missing"),
+            (["--log", ragged], 1, "ragged.jsonl:2:1: The documents have 1 input, and those of earlier lists 2"),
+            (["--log", cut], 1, "cut.jsonl.gz"),
+            (["--log", self.folder / "none"], 1, "none"),
+            (["--log", self.folder], 1, "feedback.jsonl"),
+            ([], 2, "--log is required"),
+            (["--log", self.log, "--model", "cascad"], 2, "--model must be pbm, cascade, dcm, dbn, ubm, two-tower or all, not 'cascad'. Did you mean 'cascade'?"),
+            (["--log", self.log, "--model", "rank-only"], 2, "--model must be"),
+            (["--log", self.log, "--model", "two-tower"], 2, "--model two-tower needs inputs"),
+            (["--log", self.log, "--holdout", 0], 2, "--holdout must be above 0 and below 1, not 0"),
+            (["--log", self.log, "--holdout", 1], 2, "--holdout must be above 0 and below 1, not 1"),
+            (["--log", self.log, "--holdout", "nan"], 2, "--holdout"),
+            (["--log", self.log, "--at", 0], 2, "--at must be from 1 to 1000, not 0"),
+            (["--log", self.log, "--iterations", 0], 2, "--iterations must be from 1 to 100000, not 0"),
+        ):
+            with self.subTest(sentence=sentence):
+                done = olrank("clicks", "fit", *arguments, "--out", out)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(sentence, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertEqual(done.stdout, "")
+                self.assertFalse(out.exists())
+                self.assertEqual([file for file in self.folder.iterdir() if file.name.startswith(".")], [])
+        done = olrank("clicks", "fit", "--log", self.log, "--out", self.folder / "no/such/file.json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("no/such", done.stderr)
+        self.assertIn("No subcommand given", olrank("clicks").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,231 @@
+#include "core/clicks/click_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kQueries = 20;
+constexpr std::int64_t kDocsOfQuery = 10;
+constexpr std::int64_t kDocs = kQueries * kDocsOfQuery;
+constexpr std::size_t kRanks = 6;
+constexpr std::int64_t kColumns = 3;
+
+/// Users whose parameters are known, and documents with inputs from which attraction follows.
+struct World {
+  std::vector<double> looks = {1.0, 0.8, 0.55, 0.4, 0.3, 0.25};   // pbm
+  std::vector<double> continuation = {0.8, 0.7, 0.65, 0.6, 0.5};  // dcm
+  double perseverance = 0.85;                                     // dbn
+  std::vector<double> satisfaction = std::vector<double>(kDocs);
+  std::vector<double> attraction = std::vector<double>(kDocs);
+  ClickDocs docs{kDocs, kColumns, {}};
+
+  World() {
+    RngStream draws(PhiloxKey{{5, 6}}, 0);
+    for (std::int64_t doc = 0; doc < kDocs; ++doc) {
+      double logit = -0.8;
+      for (const double weight : {1.2, -0.7, 0.4}) {
+        docs.inputs.push_back(static_cast<float>(draws.normal()));
+        logit += weight * docs.inputs.back();
+      }
+      attraction[doc] = 1.0 / (1.0 + std::exp(-logit));
+      satisfaction[doc] = 0.2 + 0.6 * draws.uniform();
+    }
+  }
+
+  /// γ(rank, last click), both from 1.
+  static double browsing(std::size_t rank, std::size_t last) {
+    return rank == 1 ? 1.0 : last == 0 ? 0.9 / std::sqrt(rank) : 0.95 / static_cast<double>(rank - last);
+  }
+
+  std::vector<std::uint8_t> clicks(FittedModel model, const std::vector<std::int32_t>& list,
+                                   RngStream& draws) const {
+    std::vector<std::uint8_t> clicks(list.size(), 0);
+    std::size_t last = 0;
+    bool reads = true;
+    for (std::size_t rank = 0; rank < list.size() && reads; ++rank) {
+      const double look = model == FittedModel::kUserBrowsing ? browsing(rank + 1, last)
+                          : model == FittedModel::kPosition || model == FittedModel::kTwoTower ? looks[rank]
+                                                                                               : 1.0;
+      const bool examined = draws.uniform() < look;
+      const bool clicked = draws.uniform() < attraction[list[rank]] && examined;
+      clicks[rank] = clicked ? 1 : 0;
+      if (clicked) last = rank + 1;
+      if (model == FittedModel::kCascade) reads = !clicked;
+      if (model == FittedModel::kDependent && clicked && rank < continuation.size())
+        reads = draws.uniform() < continuation[rank];
+      if (model == FittedModel::kDynamicBayesian) {
+        const bool satisfied = clicked && draws.uniform() < satisfaction[list[rank]];
+        reads = !satisfied && draws.uniform() < perseverance;
+      }
+    }
+    return clicks;
+  }
+
+  /// Lists in random orders, so that every document is shown at every rank.
+  ClickLists simulate(FittedModel model, std::int64_t lists, std::uint32_t seed) const {
+    ClickLists log;
+    for (std::int64_t list = 0; list < lists; ++list) {
+      RngStream draws(PhiloxKey{{seed, 1}}, static_cast<std::uint32_t>(list));
+      const auto query = static_cast<std::int32_t>(draws.index(kQueries));
+      std::vector<std::int32_t> shown(kDocsOfQuery);
+      std::iota(shown.begin(), shown.end(), query * static_cast<std::int32_t>(kDocsOfQuery));
+      draws.shuffle(std::span(shown));
+      shown.resize(kRanks);
+      log.add(shown, clicks(model, shown, draws));
+    }
+    return log;
+  }
+};
+
+double mean_error(const std::vector<double>& truth, const std::vector<double>& found) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < truth.size(); ++i) sum += std::fabs(truth[i] - found[i]);
+  return sum / static_cast<double>(truth.size());
+}
+
+std::vector<double> attraction_of(const FittedClicks& fit) {
+  std::vector<double> found;
+  for (std::int32_t doc = 0; doc < kDocs; ++doc) found.push_back(fit.attraction->of(doc));
+  return found;
+}
+
+/// Parameters of reading, true and found.
+std::pair<std::vector<double>, std::vector<double>> reading_of(const World& world,
+                                                               const FittedClicks& fit) {
+  const ReadingParameters found = fit.reading->parameters();
+  if (fit.model == FittedModel::kDependent) return {world.continuation, found.continuation};
+  if (fit.model == FittedModel::kDynamicBayesian) return {{world.perseverance}, {*found.perseverance}};
+  if (fit.model == FittedModel::kUserBrowsing) {
+    std::vector<double> truth;
+    for (std::size_t rank = 1; rank <= kRanks; ++rank) {
+      for (std::size_t last = 0; last < rank; ++last) truth.push_back(World::browsing(rank, last));
+    }
+    return {truth, found.by_last_click};
+  }
+  if (fit.model == FittedModel::kCascade) return {{0.0}, {0.0}};
+  return {world.looks, found.by_rank};
+}
+
+class ClickFitTest : public testing::TestWithParam<FittedModel> {};
+
+INSTANTIATE_TEST_SUITE_P(Models, ClickFitTest,
+                         testing::Values(FittedModel::kPosition, FittedModel::kCascade,
+                                         FittedModel::kDependent, FittedModel::kDynamicBayesian,
+                                         FittedModel::kUserBrowsing, FittedModel::kTwoTower),
+                         [](const auto& tested) {
+                           std::string name(name_of(tested.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST_P(ClickFitTest, RecoversItsParameters) {
+  const World world;
+  double before = 1.0;
+  for (const std::int64_t lists : {2'000, 32'000}) {
+    const ClickLists log = world.simulate(GetParam(), lists, 3);
+    const FittedClicks fit = fit_clicks(GetParam(), log, world.docs, kRanks, {.iterations = 500});
+    const double attraction = mean_error(world.attraction, attraction_of(fit));
+    const auto [truth, found] = reading_of(world, fit);
+    const double reading = mean_error(truth, found);
+    RecordProperty("attraction_" + std::to_string(lists), std::to_string(attraction));
+    RecordProperty("reading_" + std::to_string(lists), std::to_string(reading));
+    if (lists == 2'000) {
+      before = attraction;
+      continue;
+    }
+    EXPECT_TRUE(fit.converged);
+    // A document is examined about 400 times, so that the standard error of its attraction is below .025
+    // and the mean of errors below .8 of that; ranks have thirty times the lists.
+    EXPECT_LT(attraction, 0.02);
+    EXPECT_LT(attraction, before / 2.0);
+    EXPECT_LT(reading, 0.02);
+  }
+}
+
+TEST_P(ClickFitTest, ItsObjectiveNeverFalls) {
+  const World world;
+  for (const FittedModel user : {GetParam(), FittedModel::kDynamicBayesian}) {
+    const ClickLists log = world.simulate(user, 500, 4);
+    const FittedClicks fit =
+        fit_clicks(GetParam(), log, world.docs, kRanks, {.iterations = 60, .tolerance = 0.0});
+    ASSERT_GE(fit.objectives.size(), 2U);
+    for (std::size_t i = 1; i < fit.objectives.size(); ++i) {
+      // Sums of 3,000 logarithms.
+      EXPECT_GE(fit.objectives[i], fit.objectives[i - 1] - 1e-9 * std::fabs(fit.objectives[i])) << i;
+    }
+    EXPECT_GT(fit.objectives.back(), fit.objectives.front());
+  }
+}
+
+TEST_P(ClickFitTest, PredictsItsUsersBetterThanRanksAndAnotherModel) {
+  const World world;
+  const ClickLists log = world.simulate(GetParam(), 20'000, 5);
+  const ClickLists held_out = world.simulate(GetParam(), 4'000, 6);
+  const auto likelihood = [&](FittedModel model) {
+    return judge_clicks(fit_clicks(model, log, world.docs, kRanks, {}), held_out).log_likelihood;
+  };
+  const double own = likelihood(GetParam());
+  EXPECT_GT(own, likelihood(FittedModel::kRankOnly) + 0.05);
+  // Of the two, the one that does not have the tested model as a special case.
+  const bool looks = GetParam() == FittedModel::kPosition || GetParam() == FittedModel::kTwoTower ||
+                     GetParam() == FittedModel::kUserBrowsing;
+  EXPECT_GT(own, likelihood(looks ? FittedModel::kDependent : FittedModel::kPosition) + 0.005);
+}
+
+TEST_P(ClickFitTest, TheSameListsGiveTheSameBits) {
+  const World world;
+  const ClickLists log = world.simulate(FittedModel::kUserBrowsing, 300, 7);
+  const FittedClicks one = fit_clicks(GetParam(), log, world.docs, kRanks, {});
+  const FittedClicks other = fit_clicks(GetParam(), log, world.docs, kRanks, {});
+  EXPECT_EQ(one.objectives, other.objectives);
+  EXPECT_EQ(attraction_of(one), attraction_of(other));
+}
+
+TEST(ClickFitOfFewListsTest, DocumentsSeenOnceAreNeitherCertainNorImpossible) {
+  ClickLists log;
+  log.add(std::vector<std::int32_t>{0, 1}, std::vector<std::uint8_t>{1, 0});
+  const FittedClicks fit = fit_clicks(FittedModel::kCascade, log, {.count = 3}, 2, {});
+  // The first rank was clicked once in one list: (1 + 1)/(1 + 2) is the mean of the prior.
+  EXPECT_NEAR(fit.attraction->of(0), (2.0 * 2.0 / 3.0 + 1.0) / 3.0, 1e-12);
+  // What is below the cascade's click, and what was never shown, has the mean of the prior.
+  EXPECT_NEAR(fit.attraction->of(1), 2.0 / 3.0, 1e-12);
+  EXPECT_NEAR(fit.attraction->of(2), 2.0 / 3.0, 1e-12);
+}
+
+TEST(ClickFiguresTest, AreTheFormulas) {
+  ClickLists log;
+  log.add(std::vector<std::int32_t>{0, 1}, std::vector<std::uint8_t>{1, 0});
+  log.add(std::vector<std::int32_t>{0}, std::vector<std::uint8_t>{0});
+  log.add(std::vector<std::int32_t>{1, 0}, std::vector<std::uint8_t>{1, 1});
+  const FittedClicks fit = fit_clicks(FittedModel::kRankOnly, log, {.count = 2}, 2, {});
+  const ClickFigures figures = judge_clicks(fit, log);
+  const double first = 3.0 / 5.0;
+  const double second = 2.0 / 4.0;
+  const double of_first = std::log2(first) + std::log2(1 - first) + std::log2(first);
+  const double of_second = std::log2(1 - second) + std::log2(second);
+  ASSERT_EQ(figures.perplexity_by_rank.size(), 2U);
+  EXPECT_NEAR(figures.perplexity_by_rank[0], std::exp2(-of_first / 3), 1e-12);
+  EXPECT_NEAR(figures.perplexity_by_rank[1], std::exp2(-of_second / 2), 1e-12);
+  EXPECT_NEAR(figures.perplexity, std::exp2(-(of_first + of_second) / 5), 1e-12);
+  EXPECT_NEAR(figures.log_likelihood, std::log(2.0) * (of_first + of_second) / 3, 1e-12);
+}
+
+TEST(ClickFiguresTest, AClickThatAModelExcludesIsNotInfinitelyWrong) {
+  ClickLists log;
+  log.add(std::vector<std::int32_t>{0, 1}, std::vector<std::uint8_t>{1, 1});
+  const FittedClicks fit = fit_clicks(FittedModel::kCascade, log, {.count = 2}, 2, {});
+  const double click = fit.attraction->of(0);
+  EXPECT_NEAR(judge_clicks(fit, log).log_likelihood, std::log(click) + std::log(1e-6), 1e-9);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -50,6 +50,7 @@ void correct(std::span<PairedComparison* const> family);
 template <std::derived_from<PairedComparison> Comparison>
 void correct(std::vector<Comparison>& comparisons) {
   std::vector<PairedComparison*> family;
+  family.reserve(comparisons.size());
   for (Comparison& comparison : comparisons) family.push_back(&comparison);
   correct(family);
 }

@@ -116,17 +116,12 @@ void log_line(LogLevel level, std::string_view message) {
   const std::lock_guard lock(log_mutex);
   const std::string_view prefix = level == LogLevel::kWarning ? "warning: " : "";
   write_to_file(prefix, message);
-  if (event_sink()) {
-    write_event(event_of(level), {{"message", message}});
-  } else if (sink()) {
-    sink()(level, message);
-  } else if (quiet && level != LogLevel::kWarning) {
-    return;
-  } else if (form == LogForm::kJson) {
-    write_event(event_of(level), {{"message", message}});
-  } else {
-    write_to_stderr(fmt::format("{}{}\n", prefix, message));
+  if (!event_sink()) {
+    if (sink()) return sink()(level, message);
+    if (quiet && level != LogLevel::kWarning) return;
+    if (form != LogForm::kJson) return write_to_stderr(fmt::format("{}{}\n", prefix, message));
   }
+  write_event(event_of(level), {{"message", message}});
 }
 
 void log_to_file(std::string_view line) {

@@ -138,24 +138,31 @@ fs::path EventWindow::journal(std::uint64_t number) const {
   return settings_.folder / fmt::format("{}{:06}.jsonl", kJournal, number);
 }
 
+std::vector<fs::path> EventWindow::journals(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (journal_number(entry.path().filename().string()) > 0) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return journal_number(a.filename().string()) < journal_number(b.filename().string());
+  });
+  return found;
+}
+
+void EventWindow::set_journals_aside(const fs::path& folder) {
+  for (const fs::path& journal : journals(folder))
+    fs::rename(journal, unused_path(journal.string() + ".set-aside"));
+}
+
 void EventWindow::take_up() {
-  std::vector<std::uint64_t> numbers;
-  for (const auto& entry : fs::directory_iterator(settings_.folder)) {
-    if (const std::uint64_t number = journal_number(entry.path().filename().string()); number > 0)
-      numbers.push_back(number);
-  }
-  std::sort(numbers.begin(), numbers.end());
-  if (settings_.starts_over) {
-    for (const std::uint64_t number : numbers)
-      fs::rename(journal(number), unused_path(journal(number).string() + ".set-aside"));
-    numbers.clear();
-  }
+  if (settings_.starts_over) set_journals_aside(settings_.folder);
   std::unordered_map<std::string, std::vector<std::string>> events;  // of each list, as lines
   std::vector<Open> lists;
-  for (const std::uint64_t number : numbers) {
+  for (const fs::path& file : journals(settings_.folder)) {
     auto segment = std::make_shared<Segment>();
-    segment->log = std::make_unique<FeedbackLog>(journal(number), 0);
-    segments_.emplace_back(number, segment);
+    segment->log = std::make_unique<FeedbackLog>(file, 0);
+    segment->log->guard_writes(settings_.guard);
+    segments_.emplace_back(journal_number(file.filename().string()), segment);
     FeedbackLog::Reader reader(*segment->log, 0);
     std::int64_t place = 0;
     for (std::string_view line; reader.next(line);) {
@@ -168,7 +175,7 @@ void EventWindow::take_up() {
       Open open;
       open.segment = segment;
       if (const auto failure = parse_record(line, open.list))
-        throw DataError(journal(number).string(), place, failure->column, failure->message);
+        throw DataError(file.string(), place, failure->column, failure->message);
       open.shown = open.list.shown();
       lists.push_back(std::move(open));
     }

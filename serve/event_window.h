@@ -53,6 +53,10 @@ class EventWindow {
   /// Milliseconds since 1970.
   static std::int64_t now();
 
+  /// The journals of a state folder, in order; and to keep them from being taken up.
+  static std::vector<std::filesystem::path> journals(const std::filesystem::path& folder);
+  static void set_journals_aside(const std::filesystem::path& folder);
+
   /// Stores a list, whose first `shown` documents were shown, and returns its ID.
   std::string open(FeedbackRecord list, std::int64_t shown);
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/state_archive.h"
+#include "serve/event_window.h"
 #include "serve/feedback_log.h"
 #include "serve/log_reader.h"
 #include "serve/own_file.h"
@@ -61,6 +62,7 @@ LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
   if (dry_run) return cut;
   folder.require_lock();
   log.begin_writing();
+  if (cut.records > 0) EventWindow::set_journals_aside(state);
   if (cut.checkpoint_round) {
     std::error_code failed;
     fs::rename(folder.checkpoint(), cut.checkpoint_moved_to, failed);

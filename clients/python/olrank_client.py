@@ -88,10 +88,20 @@ class Client:
     ) -> dict[str, Any]:
         """Sends clicks: document IDs (strings) or ranks (integers from 0); [] if nothing was clicked. Repeating feedback is
         harmless, so `attempts` > 1 can bridge a restart of the service, or the time in which it still writes the same feedback."""
+        return self._feedback({"impression": impression, "clicks": clicks}, attempts, pause)
+
+    def events(
+        self, impression: str, events: list[dict[str, Any]], attempts: int = 1, pause: float = 0.2
+    ) -> dict[str, Any]:
+        """Sends events to a service with a window (`--window`): each has the "id" or the "rank" of its document, and may have a
+        "type" ("click") and the time "at", in milliseconds since 1970. Attempts are as in feedback()."""
+        return self._feedback({"impression": impression, "events": events}, attempts, pause)
+
+    def _feedback(self, request: dict[str, Any], attempts: int, pause: float) -> dict[str, Any]:
         attempt = 0
         while True:
             try:
-                return self._json("POST", "/v1/feedback", {"impression": impression, "clicks": clicks})
+                return self._json("POST", "/v1/feedback", request)
             except (OSError, ServiceError) as error:
                 attempt += 1
                 if attempt >= attempts or isinstance(error, ServiceError) and error.retry_after is None:

@@ -27,9 +27,6 @@ class WindowTest(unittest.TestCase):
         self.services.append(RunningService(self.state, *arguments))
         return self.services[-1]
 
-    def send(self, client, impression, events):
-        return client._json("POST", "/v1/feedback", {"impression": impression, "events": events})
-
     def test_counts_each_event_once_and_late_ones_apart(self):
         users = Users(1, 4, docs=8)
         service = self.start(*RANKER, "--window", "2", *EVENTS)
@@ -38,19 +35,19 @@ class WindowTest(unittest.TestCase):
             docs = [doc["id"] for doc in answer["docs"]]
             unanswered = client.rank("q", users.queries[1])["impression"]
             impression = answer["impression"]
-            first = self.send(client, impression, [{"id": docs[1], "type": "click", "at": 1764158400000}])
+            first = client.events(impression, [{"id": docs[1], "type": "click", "at": 1764158400000}])
             self.assertEqual(first, {"accepted": True, "duplicate": False, "late": False, "round": None})
             self.assertTrue(client.feedback(impression, [docs[1]])["duplicate"])
-            self.send(client, impression, [{"rank": 1, "type": "cart"}, {"rank": 3, "type": "purchase"}])
+            client.events(impression, [{"rank": 1, "type": "cart"}, {"rank": 3, "type": "purchase"}])
             for events, field in (([{"id": "elsewhere"}], "events[0].id"), ([{"rank": 0, "type": "glance"}], "events[0].type"),
                                   ([{"rank": 5}], "events[0].rank"), ([{"type": "click"}], "events[0]"),
                                   ([{"rank": 0}, {"rank": 0, "id": docs[0]}], "events[1]"), ([{"rank": 0, "at": -1}], "events[0].at"),
                                   ([{"rank": 0, "weight": 3}], "events[0].weight"), ([7], "events[0]")):
                 with self.assertRaises(ServiceError) as refused:
-                    self.send(client, impression, events)
+                    client.events(impression, events)
                 self.assertEqual((refused.exception.status, refused.exception.field), (422, field))
             wait_until(lambda: client.stats()["rounds"] == 2, 20, "the windows close")
-            late = self.send(client, impression, [{"rank": 0, "type": "click"}])
+            late = client.events(impression, [{"rank": 0, "type": "click"}])
             self.assertEqual((late["late"], late["duplicate"]), (True, False))
             stats = client.stats()
             self.assertEqual((stats["late_events"], stats["open_impressions"]), (1, 0))
@@ -79,7 +76,7 @@ class WindowTest(unittest.TestCase):
                             impression = client.rank("q", users.queries[mine.randrange(50)])["impression"]
                             for _ in range(mine.randrange(4)):
                                 event = mine.randrange(5), mine.choice(TYPES)
-                                answer = self.send(client, impression, [{"rank": event[0], "type": event[1]}])
+                                answer = client.events(impression, [{"rank": event[0], "type": event[1]}])
                                 if not answer["late"]:
                                     with lock:
                                         acknowledged.setdefault(impression, set()).add(event)
@@ -150,7 +147,7 @@ class WindowTest(unittest.TestCase):
         with service.client() as client:
             impression = client.rank("q", Users(1, 4).queries[0])["impression"]
             with self.assertRaises(ServiceError) as refused:
-                self.send(client, impression, [{"rank": 0}])
+                client.events(impression, [{"rank": 0}])
             self.assertIn("started without --window", str(refused.exception))
 
 

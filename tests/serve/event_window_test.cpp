@@ -116,7 +116,7 @@ TEST(EventWindowTest, AListIsLoggedWhenItsWindowClosesWithEachEventOnce) {
 TEST(EventWindowTest, LateEventsAreKeptAndCounted) {
   Windowed served;
   const std::string id = served.open(1000);
-  // Due, though nobody has closed it yet.
+  // Its window is over, though the list is not logged yet.
   EXPECT_TRUE(served.window->add(id, std::vector{click(0)}, 11'000).late);
   served.window->close_due(11'000);
   EXPECT_TRUE(served.window->add(id, std::vector{click(1), cart("d2")}, 12'000).late);

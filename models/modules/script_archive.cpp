@@ -43,9 +43,10 @@ void check_unpacked_size(PyTorchStreamReader& reader, std::size_t packed, const 
       path, readable_bytes(static_cast<double>(packed)), readable_bytes(static_cast<double>(unpacked))));
 }
 
-/// Whether every text in a pickle is there, and no place of its memo is beyond what it could have filled:
-/// LibTorch makes room for what these numbers say, up to 64 GB, before it reads on. The codes are those
-/// that Python documents in pickletools, by how their arguments are counted.
+/// Whether every text in a pickle is there, every line ends, and no place of its memo is beyond what it
+/// could have filled. LibTorch makes room for what these numbers say, up to 64 GB, before it reads on, and
+/// where a line does not end, it reads past its buffer. The codes are those that Python documents in
+/// pickletools, by how their arguments are counted.
 bool has_what_it_says(std::string_view pickle) {
   std::size_t at = 0;
   const auto left = [&] { return pickle.size() - at; };
@@ -72,12 +73,13 @@ bool has_what_it_says(std::string_view pickle) {
     const int lines = is("ci") ? 2 : is("FILSVPgp") ? 1 : 0;
     for (int line = 0; line < lines; ++line) {
       const std::size_t end = pickle.find('\n', at);
-      at = end == std::string_view::npos ? pickle.size() : end + 1;
+      if (end == std::string_view::npos) return false;
+      at = end + 1;
     }
     if (skipped > left()) return false;
     at += static_cast<std::size_t>(skipped);
   }
-  return true;
+  return false;
 }
 
 void check_pickles(PyTorchStreamReader& reader, const std::string& path) {

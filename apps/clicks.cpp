@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,8 +9,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
-#include "core/text/nearest.h"
-#include "serve/click_report.h"
+#include "logs/click_report.h"
 
 namespace olrank {
 namespace {
@@ -41,7 +38,8 @@ class ClicksFitCommand : public Command {
   }
 
   int run(const OutputFlags& output) override {
-    check_usage();
+    request_.choose(model_text_);
+    request_.check();
     // A file that cannot be written is found out about before the fit.
     std::optional<AtomicFile> file;
     if (!out_.empty()) file.emplace(out_);
@@ -56,32 +54,6 @@ class ClicksFitCommand : public Command {
   }
 
  private:
-  void check_usage() {
-    if (request_.log.log.empty()) throw InvalidArgument("--log is required: name a log of shown lists.");
-    if (!(request_.log.holdout > 0.0 && request_.log.holdout < 1.0))
-      throw InvalidArgument(
-          fmt::format("--holdout must be above 0 and below 1, not {}.", request_.log.holdout));
-    if (request_.log.ranks < 1 || request_.log.ranks > 1000)
-      throw InvalidArgument(fmt::format("--at must be from 1 to 1000, not {}.", request_.log.ranks));
-    if (request_.fit.iterations < 1 || request_.fit.iterations > 100'000)
-      throw InvalidArgument(
-          fmt::format("--iterations must be from 1 to 100000, not {}.", request_.fit.iterations));
-    choose_model();
-  }
-
-  void choose_model() {
-    if (model_text_ == "all") return;
-    std::vector<std::string> names;
-    for (const auto& [model, name] : EnumNames<FittedModel>::values) {
-      if (model == FittedModel::kRankOnly) continue;  // it is always fitted
-      if (name == model_text_) request_.models = {model};
-      names.emplace_back(name);
-    }
-    names.emplace_back("all");
-    if (request_.models.empty())
-      throw InvalidArgument(fmt::format("--model {}", must_be_one_of(model_text_, names)));
-  }
-
   ClickReportRequest request_;
   std::string model_text_ = "all";
   std::string out_;

@@ -12,9 +12,9 @@
 #include "core/io/standard_output.h"
 #include "core/settings/choice.h"
 #include "core/text/counted.h"
+#include "logs/log_view.h"
 #include "serve/list_import.h"
 #include "serve/log_cut.h"
-#include "serve/log_view.h"
 
 namespace olrank {
 namespace {

@@ -3,14 +3,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/command.h"
 #include "core/data/data_loader.h"
 #include "core/error.h"
+#include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/settings/choice.h"
-#include "serve/off_policy.h"
+#include "logs/off_policy.h"
 
 namespace olrank {
 namespace {
@@ -33,16 +35,27 @@ class OpeCommand : public Command {
            "whether the models may bring code, that of a TorchScript module, which can read and write your "
            "files [default: false]")
         ->type_name("true|false");
-    app.add_option("--policy", policy_text_,
+    app.add_option("--policy", names_.policy,
                    "lists by the models' scores: greedy, plackett-luce or epsilon=0.1; or incumbent, the "
                    "order that "
                    "requests brought [default: greedy]")
         ->type_name("NAME");
-    app.add_option("--reward", reward_text_,
+    app.add_option("--reward", names_.reward,
                    "what clicks are worth: clicks, dcg (discounted by rank), first-click, or weight, what "
                    "their events are "
                    "worth [default: clicks]")
         ->type_name("NAME");
+    app.add_option("--estimators", names_.estimators,
+                   "which estimates are made, such as direct,cascade-dr [default: all that the log has the "
+                   "data for]")
+        ->delimiter(',')
+        ->type_name("NAMES");
+    app.add_option("--click-model", names_.click_model,
+                   "what direct, cascade-dr and intervention-aware go by, fitted to the log: pbm, cascade, "
+                   "dcm, dbn, ubm or two-tower [default: pbm]")
+        ->type_name("NAME");
+    app.add_option("--page", page_, "file for an HTML page with the estimates side by side")
+        ->type_name("FILE");
     app.add_option("--at", request_.estimates.ranks, "ranks that count [default: 10]")->type_name("K");
     app.add_option("--data", data_.source,
                    "data set that the documents of a trace refer to, as in run --data")
@@ -68,12 +81,12 @@ class OpeCommand : public Command {
   }
 
   int run(const OutputFlags& output) override {
-    check_usage();
-    request_.policy = ListPolicy::parse(policy_text_);
-    request_.reward = parse_choice<ClickReward>("--reward", reward_text_);
-    if (request_.models.empty() && request_.policy.kind != ListPolicy::Kind::kIncumbent)
-      throw InvalidArgument(
-          "--model is required: name what might have been shown, or choose --policy incumbent.");
+    request_.choose(names_);
+    request_.check();
+    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
+    // A file that cannot be written is found out about before the log is read.
+    std::optional<AtomicFile> page;
+    if (!page_.empty()) page.emplace(page_);
     ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
     std::optional<Dataset> data;
     if (!data_.source.empty())
@@ -81,29 +94,17 @@ class OpeCommand : public Command {
     const OffPolicyResult result = evaluate_off_policy(request_, data ? &*data : nullptr, context);
     write_output(output.json ? dump_json(off_policy_json(request_, result), 2) + "\n"
                              : off_policy_text(request_, result, output.columns()));
+    if (page) {
+      page->write(off_policy_page(request_, result));
+      page->commit();
+    }
     return 0;
   }
 
  private:
-  void check_usage() const {
-    const SlateEstimates::Settings& settings = request_.estimates;
-    if (request_.log.empty()) throw InvalidArgument("--log is required: name a log of shown lists.");
-    if (settings.ranks < 1 || settings.ranks > 1000)
-      throw InvalidArgument(fmt::format("--at must be from 1 to 1000, not {}.", settings.ranks));
-    if (settings.replicates < 2 || settings.replicates > 100'000)
-      throw InvalidArgument(
-          fmt::format("--replicates must be from 2 to 100000, not {}.", settings.replicates));
-    if (!(settings.confidence > 0.0 && settings.confidence < 1.0))
-      throw InvalidArgument(
-          fmt::format("--confidence must be between 0 and 1, not {}.", settings.confidence));
-    if (!(settings.clip >= 0.0))
-      throw InvalidArgument(fmt::format("--clip must be above 0, not {}.", settings.clip));
-    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
-  }
-
   OffPolicyRequest request_;
-  std::string policy_text_ = "greedy";
-  std::string reward_text_ = "clicks";
+  OffPolicyNames names_;
+  std::string page_;
   DataSettings data_;
   std::int64_t fold_ = 1;
   std::string part_text_ = "train";

@@ -56,7 +56,8 @@ def main(build):
     statistics = properties(tests / "statistics_test", [
         "AnytimeIntervalTest.PeekingAfterEachListFindsNoDifferenceBetweenEqualArms",
         "AnytimeIntervalTest.FindsADifferenceInUpToThreeTimesTheListsOfATestThatLooksOnce",
-        "SlateEstimatesTest.SpreadLessTheMoreListsThereAre"])
+        "SlateEstimatesTest.SpreadLessTheMoreListsThereAre",
+        "SlateEstimatesTest.ACorrectedModelIsRightWhereItIsWrong"])
     alarms = statistics["PeekingAfterEachListFindsNoDifferenceBetweenEqualArms"]
     table("PRODUCTION", "alarms", ["users of the second arm", "differences found in 1,000 tests of equal arms"],
           [["50 %", alarms["even"]], ["5 %", alarms["uneven"]]])
@@ -72,6 +73,16 @@ def main(build):
             row.append(f"{float(bias):+.3f} / {float(spread):.3f} / {covered} %".replace("-", "−"))
         rows.append(row)
     table("DECISIONS", "spreads", ["estimate", "100 lists", "400 lists", "1,600 lists"], rows)
+
+    models = statistics["ACorrectedModelIsRightWhereItIsWrong"]
+    rows = []
+    for estimator in ("direct", "corrected"):
+        row = ["`direct`" if estimator == "direct" else "`cascade-dr`"]
+        for model in ("right", "wrong"):
+            told = models[f"{estimator}_{model}"].split()
+            row.append((f"{float(told[0]):+.3f}" + (f" / {float(told[1]):.3f} / {round(int(told[2]) / 3)} %" if told[1:] else " / 0 / –")).replace("-", "−"))
+        rows.append(row)
+    table("DECISIONS", "corrected", ["estimate", "right model", "wrong model"], rows)
 
     promotion = properties(tests / "serve_test", [
         "PromotionTest.AWorseLearnerCostsLessThanAHundredthOfTheClicks",

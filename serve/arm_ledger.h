@@ -9,8 +9,8 @@
 
 #include "core/io/state_archive.h"
 #include "core/statistics/clustered_mean.h"
+#include "logs/feedback_record.h"
 #include "serve/arms.h"
-#include "serve/feedback_record.h"
 
 namespace olrank {
 

@@ -8,6 +8,7 @@
 
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
+#include "logs/feedback_record.h"
 
 namespace olrank {
 
@@ -23,7 +24,7 @@ struct EnumNames<Promotion> {
 /// The rankers whose lists a service shows, with their shares of the traffic: the learner, the order that
 /// requests bring (the incumbent), and models. With `interleave` each list is drafted from two of them.
 struct ArmPlan {
-  static constexpr std::string_view kLearner = "learner";
+  static constexpr std::string_view kLearner = FeedbackRecord::kLearnerArm;
   static constexpr std::string_view kIncumbent = "incumbent";
   static constexpr std::string_view kDrafted = "drafted";  // the arm of an interleaved list
   /// Users fall into so many groups, which belong to one arm each.

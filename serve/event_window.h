@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "logs/feedback_record.h"
 #include "serve/feedback_log.h"
-#include "serve/feedback_record.h"
 #include "serve/impressions.h"
 
 namespace olrank {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "serve/feedback_record.h"
-#include "serve/log_survey.h"
+#include "logs/feedback_record.h"
+#include "logs/log_survey.h"
 
 namespace olrank {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/feedback_record.h"
+#include "logs/feedback_record.h"
 
 namespace olrank {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "serve/shown_lists.h"
+#include "logs/shown_lists.h"
 
 namespace olrank {
 

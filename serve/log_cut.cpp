@@ -11,9 +11,9 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/state_archive.h"
+#include "logs/log_reader.h"
 #include "serve/event_window.h"
 #include "serve/feedback_log.h"
-#include "serve/log_reader.h"
 #include "serve/own_file.h"
 #include "serve/state_folder.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/fair/doc_group.h"
-#include "serve/feedback_record.h"
+#include "logs/feedback_record.h"
 #include "serve/impressions.h"
 
 namespace olrank {

@@ -11,9 +11,9 @@
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "jobs/settings/configuration.h"
+#include "logs/feedback_record.h"
 #include "models/model_scorer.h"
 #include "serve/arms.h"
-#include "serve/feedback_record.h"
 #include "serve/state_folder.h"
 
 namespace olrank {

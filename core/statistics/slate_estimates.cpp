@@ -12,9 +12,9 @@
 namespace olrank {
 namespace {
 
-// What a list adds: itself, its reward, its weight, that times its reward; then three numbers for each rank
-// by prefix, and after all of these the same by item.
-enum Total { kLists, kReward, kWeight, kWeighted, kTotals };
+// What a list adds: itself, its reward, its weight, that times its reward, and three by a model; then three
+// numbers for each rank by prefix, and after all of these the same by item.
+enum Total { kLists, kReward, kWeight, kWeighted, kDirectReward, kCorrected, kByExposure, kTotals };
 enum AtRank { kRankLists, kRankWeight, kRankWeighted, kAtRank };
 
 /// A Poisson variable of mean 1 from 32 random bits: how many of its cumulative shares the bits exceed.
@@ -47,6 +47,7 @@ SlateEstimates::SlateEstimates(const Settings& settings)
 void SlateEstimates::add(const ComparedList& list) {
   const auto ranks = std::min<std::int64_t>(std::ssize(list.rewards), settings_.ranks);
   const bool by_item = !list.logged_item.empty() && !list.target_item.empty();
+  const bool by_model = !list.expected.empty();
   std::fill(of_list_.begin(), of_list_.end(), 0.0);
   const auto clipped = [&](double weight) {
     return settings_.clip > 0.0 ? std::min(weight, settings_.clip) : weight;
@@ -67,6 +68,7 @@ void SlateEstimates::add(const ComparedList& list) {
     at[kRankWeight] = used;
     at[kRankWeighted] = used * list.rewards[rank];
     of_prefixes += at[kRankWeighted];
+    if (by_model) of_list_[kCorrected] += used * (list.rewards[rank] - list.expected[rank]);
     if (by_item) {
       double* item = at + kAtRank * settings_.ranks;
       item[kRankLists] = 1.0;
@@ -78,6 +80,11 @@ void SlateEstimates::add(const ComparedList& list) {
   of_list_[kReward] = reward;
   of_list_[kWeight] = clipped(weight);
   of_list_[kWeighted] = of_list_[kWeight] * reward;
+  if (by_model) {
+    of_list_[kDirectReward] = list.direct;
+    of_list_[kCorrected] += list.direct;
+    of_list_[kByExposure] = list.by_exposure;
+  }
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     prefixes_[rank].add(of_list_[kTotals + kAtRank * rank + kRankWeight]);
   whole_.add(of_list_[kWeight]);
@@ -86,6 +93,7 @@ void SlateEstimates::add(const ComparedList& list) {
     few_clusters_.push_back(list.cluster);
   ++lists_;
   lists_by_item_ += by_item ? 1 : 0;
+  lists_by_model_ += by_model ? 1 : 0;
   const double before = of_prefixes - mean_;
   mean_ += before / static_cast<double>(lists_);
   spread_ += before * (of_prefixes - mean_);
@@ -129,6 +137,12 @@ double SlateEstimates::value_of(SlateEstimator estimator, Sums sums) const {
       return over_ranks(true, true);
     case SlateEstimator::kSelfRips:
       return over_ranks(false, true);
+    case SlateEstimator::kDirect:
+      return sums[kDirectReward] / sums[kLists];
+    case SlateEstimator::kCascadeDoublyRobust:
+      return sums[kCorrected] / sums[kLists];
+    case SlateEstimator::kInterventionAware:
+      return sums[kByExposure] / sums[kLists];
   }
   return 0.0;
 }
@@ -164,6 +178,7 @@ std::vector<SlateEstimate> SlateEstimates::estimates() const {
   for (const auto& [estimator, name] : EnumNames<SlateEstimator>::values) {
     const bool by_item = estimator == SlateEstimator::kIips || estimator == SlateEstimator::kSelfIips;
     if (by_item && lists_by_item_ < lists_) continue;
+    if (goes_by_model(estimator) && lists_by_model_ < lists_) continue;
     const auto value = [this, chosen = estimator](Sums sums) { return value_of(chosen, sums); };
     all.push_back({estimator, interval_of(value),
                    interval_of([&](Sums sums) { return value(sums) - sums[kReward] / sums[kLists]; })});

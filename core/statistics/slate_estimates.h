@@ -22,6 +22,10 @@ struct ComparedList {
   /// Whatever is above; empty: not known, and no estimate by item and rank is made.
   std::span<const double> logged_item = {};
   std::span<const double> target_item = {};
+  /// By a model of clicks; empty: there is none, and no estimate by a model is made.
+  std::span<const double> expected = {};  // reward of each rank of this list, whatever is clicked above
+  double direct = 0.0;                    // reward of a list of the other policy
+  double by_exposure = 0.0;               // the same by what its documents have got where they were seen
 };
 
 /// Importance weighting of lists, of items at their ranks, and of prefixes, each also divided by the mean
@@ -29,16 +33,41 @@ struct ComparedList {
 /// behavior model", WSDM 2022; Swaminathan and Joachims, "The self-normalized estimator for counterfactual
 /// learning", NeurIPS 2015). Whole lists assume nothing about users. Prefixes assume that what is below
 /// does not matter to a click, items that nothing else in the list does.
-enum class SlateEstimator { kIps, kIips, kRips, kSelfIps, kSelfIips, kSelfRips };
+///
+/// Three go by a model of clicks: what it says of the other policy's lists; the same corrected by prefix
+/// weights for what the model gets wrong (Kiyohara et al.: with a model in which nothing below matters, the
+/// sum over ranks telescopes to direct + Σ_r w_r (reward_r − expected_r)), which stays right where the
+/// model is wrong; and rewards per exposure of each document over all policies that have shown it, which
+/// needs no chance in the lists where policies changed (Oosterhuis and de Rijke, "Unifying online and
+/// counterfactual learning to rank", WSDM 2021).
+enum class SlateEstimator {
+  kIps,
+  kIips,
+  kRips,
+  kSelfIps,
+  kSelfIips,
+  kSelfRips,
+  kDirect,
+  kCascadeDoublyRobust,
+  kInterventionAware
+};
+
+inline bool goes_by_model(SlateEstimator estimator) {
+  return estimator >= SlateEstimator::kDirect;
+}
 
 template <>
 struct EnumNames<SlateEstimator> {
-  static constexpr std::array values = {std::pair{SlateEstimator::kIps, std::string_view("ips")},
-                                        std::pair{SlateEstimator::kIips, std::string_view("iips")},
-                                        std::pair{SlateEstimator::kRips, std::string_view("rips")},
-                                        std::pair{SlateEstimator::kSelfIps, std::string_view("snips")},
-                                        std::pair{SlateEstimator::kSelfIips, std::string_view("sniips")},
-                                        std::pair{SlateEstimator::kSelfRips, std::string_view("snrips")}};
+  static constexpr std::array values = {
+      std::pair{SlateEstimator::kIps, std::string_view("ips")},
+      std::pair{SlateEstimator::kIips, std::string_view("iips")},
+      std::pair{SlateEstimator::kRips, std::string_view("rips")},
+      std::pair{SlateEstimator::kSelfIps, std::string_view("snips")},
+      std::pair{SlateEstimator::kSelfIips, std::string_view("sniips")},
+      std::pair{SlateEstimator::kSelfRips, std::string_view("snrips")},
+      std::pair{SlateEstimator::kDirect, std::string_view("direct")},
+      std::pair{SlateEstimator::kCascadeDoublyRobust, std::string_view("cascade-dr")},
+      std::pair{SlateEstimator::kInterventionAware, std::string_view("intervention-aware")}};
 };
 
 struct SlateEstimate {
@@ -76,7 +105,7 @@ class SlateEstimates {
   /// Where lists are of too few clusters for a bootstrap, intervals are NaN.
   bool has_intervals() const { return std::ssize(few_clusters_) >= kFewestClusters; }
   Interval shown() const;  // reward of a list as it was shown
-  /// Those by item only where every list has what they need.
+  /// Those by item and those by a model only where every list has what they need.
   std::vector<SlateEstimate> estimates() const;
   /// Of prefixes up to each rank.
   std::vector<SlateSupport> support() const;
@@ -111,6 +140,7 @@ class SlateEstimates {
   std::int64_t width_;
   std::int64_t lists_ = 0;
   std::int64_t lists_by_item_ = 0;
+  std::int64_t lists_by_model_ = 0;
   std::vector<double> sums_;       // [replicates + 1 × width_]; the first takes every list once
   std::vector<double> of_list_;    // [width_]
   std::vector<Weights> prefixes_;  // [ranks]

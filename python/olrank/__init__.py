@@ -22,6 +22,7 @@ from olrank.client import Client, ServiceError  # noqa: E402
 from olrank.data import Dataset, Query, load_letor, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
 from olrank.experiment import Evaluation, Results, Trial, run  # noqa: E402
+from olrank.logs import fit_clicks, ope  # noqa: E402
 from olrank.metrics import evaluate  # noqa: E402
 from olrank.model import Model, fit, load_model  # noqa: E402
 from olrank.ranker import Ranker, Shown  # noqa: E402
@@ -47,8 +48,10 @@ __all__ = [
     "Trial",
     "evaluate",
     "fit",
+    "fit_clicks",
     "load_letor",
     "load_model",
+    "ope",
     "run",
     "settings",
     "synthetic",

@@ -108,6 +108,26 @@ def evaluate(
     /,
 ) -> Any: ...
 
+def off_policy_values(
+    data: RankingData | None,
+    log: str,
+    models: list[str],
+    policy: str,
+    reward: str,
+    estimators: list[str],
+    click_model: str,
+    at: int,
+    clip: float,
+    confidence: float,
+    replicates: int,
+    seed: int,
+    threads: int,
+    trust_code: bool,
+    page: str,
+    /,
+) -> str: ...
+def fit_click_models(log: str, model: str, holdout: float, at: int, iterations: int, /) -> str: ...
+
 class Model:
     @staticmethod
     def load(file: str, trust_code: bool, /) -> Model: ...

@@ -57,8 +57,8 @@ class OffPolicy(unittest.TestCase):
             left.remove(doc)
         return found
 
-    def ope(self, *arguments, code=0):
-        done = olrank("ope", "--log", self.trace, "--data", self.data, "--model", self.model, "--policy", f"epsilon={EPSILON}", "--at", RANKS, *arguments)
+    def ope(self, *arguments, code=0, policy=f"epsilon={EPSILON}"):
+        done = olrank("ope", "--log", self.trace, "--data", self.data, "--model", self.model, "--policy", policy, "--at", RANKS, *arguments)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -84,7 +84,9 @@ class OffPolicy(unittest.TestCase):
         estimates = told["policies"][0]["estimates"]
         expected = {"ips": ips / count, "snips": ips / weights, "rips": sum(prefixes) / count,
                     "snrips": sum(a / b for a, b in zip(prefixes, prefix_weights, strict=True))}
-        self.assertEqual(set(estimates), set(expected))
+        self.assertEqual(set(estimates), {*expected, "direct", "cascade-dr", "intervention-aware"})
+        chosen = json.loads(self.ope("--json", "--estimators", "snips,rips").stdout)["policies"][0]["estimates"]
+        self.assertEqual(chosen, {name: estimates[name] for name in ("rips", "snips")})
         for name, value in expected.items():
             self.assertAlmostEqual(estimates[name]["value"]["value"], value, delta=1e-9, msg=name)
             self.assertAlmostEqual(estimates[name]["difference"]["value"], value - shown / count, delta=1e-9, msg=name)
@@ -108,6 +110,103 @@ class OffPolicy(unittest.TestCase):
             slate_id=slate, reward=reward, position=position, pscore_cascade=cascade, evaluation_policy_pscore_cascade=target)
         self.assertAlmostEqual(estimates["ips"]["value"]["value"], ips, delta=1e-9)
         self.assertAlmostEqual(estimates["rips"]["value"]["value"], rips, delta=1e-9)
+
+    def fit_position_model(self):
+        """Attraction of (query, document) and examination of ranks, by expectation maximisation written out."""
+        level = (sum(line["clicks"][0] for line in self.lists) + 1) / (len(self.lists) + 2)
+        looks, last = [1.0, 0.5, 0.5], None
+        shown = [(rank, (line["qid"], doc), line["clicks"][rank]) for line in self.lists for rank, doc in enumerate(line["shown"][:RANKS])]
+        attraction = {doc: level for _, doc, _ in shown}
+        for _ in range(100):
+            prior = sum(math.log(p) + math.log(1 - p) for p in looks[1:])
+            prior += sum(2 * level * math.log(p) + 2 * (1 - level) * math.log(1 - p) for p in attraction.values())
+            yes, no = [1.0] * RANKS, [1.0] * RANKS
+            liked = {doc: [2 * level, 2 * (1 - level)] for _, doc, _ in shown}
+            objective = prior
+            for rank, doc, click in shown:
+                p = attraction[doc]
+                objective += math.log(looks[rank] * p if click else 1 - looks[rank] * p)
+                examined = 1.0 if click else looks[rank] * (1 - p) / (1 - looks[rank] * p)
+                yes[rank], no[rank] = yes[rank] + examined, no[rank] + 1 - examined
+                liked[doc] = [liked[doc][0] + click, liked[doc][1] + examined * (1 - click)]
+            looks = [1.0, *(yes[rank] / (yes[rank] + no[rank]) for rank in range(1, RANKS))]
+            attraction = {doc: likes / (likes + not_likes) for doc, (likes, not_likes) in liked.items()}
+            if last is not None and objective - last < 1e-6 * len(shown):
+                break
+            last = objective
+        return looks, attraction, level
+
+    def test_estimates_by_a_click_model_are_the_formulas(self):
+        looks, attraction, level = self.fit_position_model()
+        told = json.loads(self.ope("--json", policy="greedy").stdout)
+        clicks, exposure = {}, {}
+        for line in self.lists:
+            for rank, doc in enumerate(line["shown"][:RANKS]):
+                key = line["qid"], doc
+                clicks[key] = clicks.get(key, 0) + line["clicks"][rank]
+                exposure[key] = exposure.get(key, 0) + looks[rank]
+        direct = doubly = aware = 0.0
+        rows = []
+        for number, line in enumerate(self.lists):
+            qid, scores = line["qid"], self.scores[line["qid"]]
+            best = sorted(range(6), key=lambda doc: -scores[doc])
+            of_model = [looks[rank] * attraction.get((qid, doc), level) for rank, doc in enumerate(best[:RANKS])]
+            direct += sum(of_model)
+            doubly += sum(of_model)
+            for rank, doc in enumerate(best[:RANKS]):
+                key = qid, doc
+                aware += looks[rank] * (clicks[key] / exposure[key] if key in exposure else attraction.get(key, level))
+            weight, left = 1.0, list(best)
+            for rank, doc in enumerate(line["shown"][:RANKS]):
+                dist = [float(other == left[0]) for other in range(6)]
+                weight *= dist[doc] / line["propensity"][rank]
+                doubly += weight * (line["clicks"][rank] - looks[rank] * attraction[qid, doc])
+                q = []
+                for other in range(6):  # the rest of the list follows the scores
+                    after = [one for one in left if one != other]
+                    q.append(looks[rank] * attraction.get((qid, other), level)
+                             + sum(looks[later] * attraction.get((qid, one), level) for later, one in enumerate(after, rank + 1) if later < RANKS))
+                rows.append((number, rank, line["clicks"][rank], doc, math.prod(line["propensity"][: rank + 1]), weight, q, dist))
+                left.remove(doc)
+        estimates = told["policies"][0]["estimates"]
+        count = len(self.lists)
+        for name, value in {"direct": direct / count, "cascade-dr": doubly / count, "intervention-aware": aware / count}.items():
+            self.assertAlmostEqual(estimates[name]["value"]["value"], value, delta=1e-9, msg=name)
+        try:
+            import numpy
+            from obp.ope import SlateCascadeDoublyRobust
+        except ImportError:
+            return
+        slate, position, reward, action, logged, weight, q, dist = (numpy.array([row[k] for row in rows]) for k in range(8))
+        theirs = SlateCascadeDoublyRobust(len_list=RANKS, n_unique_action=6).estimate_policy_value(
+            slate_id=slate, action=action, reward=reward, position=position, pscore_cascade=logged,
+            evaluation_policy_pscore_cascade=(weight > 0).astype(float), q_hat=q.flatten(), evaluation_policy_action_dist=dist.flatten())
+        self.assertAlmostEqual(estimates["cascade-dr"]["value"]["value"], theirs, delta=1e-9)
+
+    def test_documents_that_were_never_shown_rest_on_the_model(self):
+        narrow = self.folder / "narrow.jsonl"
+        with open(narrow, "w") as file:
+            for line in self.lists:
+                kept = [rank for rank, doc in enumerate(line["shown"]) if doc < 3]
+                line = {"qid": line["qid"], "shown": [line["shown"][rank] for rank in kept], "clicks": [line["clicks"][rank] for rank in kept],
+                        "propensity": [0.5] * len(kept)}
+                if kept:
+                    print(json.dumps(line), file=file)
+        arguments = ["--log", narrow, "--data", self.data, "--model", self.model, "--at", 1]
+        told = json.loads(succeed("ope", *arguments, "--json"))
+        lists = [json.loads(line) for line in narrow.read_text().splitlines()]
+        unseen = sum(max(range(6), key=lambda doc, line=line: self.scores[line["qid"]][doc]) >= 3 for line in lists) / len(lists)
+        self.assertGreater(unseen, 0.1)
+        self.assertAlmostEqual(told["policies"][0]["unseen"], unseen, delta=1e-9)
+        self.assertIn(f"{100 * unseen:.1f} % was never shown", succeed("ope", *arguments))
+
+    def test_the_page_shows_all_estimates(self):
+        page = self.folder / "ope.html"
+        self.ope("--page", page, "--clip", 10)
+        html = page.read_text()
+        for part in ("<svg", "cascade-dr", "intervention-aware", "snrips", "What they rest on", "never have shown"):
+            self.assertIn(part, html)
+        self.assertNotIn("nan", html.lower().replace("nance", ""))
 
     def test_counts_what_events_are_worth_and_the_learners_lists_alone(self):
         changed = self.folder / "arms.jsonl"
@@ -148,6 +247,8 @@ class OffPolicy(unittest.TestCase):
         other.write_text('{"qid": "77", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5, 0.5]}\n')
         short = self.folder / "short.jsonl"
         short.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5]}\n')
+        unclicked = self.folder / "unclicked.jsonl"
+        unclicked.write_text('{"qid": "1", "shown": [0, 1], "clicks": [0, 0], "propensity": [0.5, 0.5]}\n')
         model = ["--model", self.model, "--data", self.data]
         for arguments, code, sentence in (
             (["--log", bare, *model], 2, "None of the 1 lists in"),
@@ -160,6 +261,11 @@ class OffPolicy(unittest.TestCase):
             (["--log", self.trace, *model, "--policy", "incumbent"], 2, "has the order of an incumbent"),
             (["--log", self.trace, *model, "--reward", "money"], 2, "--reward"),
             (["--log", self.trace, *model, "--clip", -1], 2, "--clip"),
+            (["--log", self.trace, *model, "--estimators", "best"], 2, "--estimators"),
+            (["--log", self.trace, *model, "--click-model", "rank-only"], 2, "--click-model must tell documents apart"),
+            (["--log", self.trace, *model, "--click-model", "two-tower"], 2, "takes none from --data"),
+            (["--log", unclicked, *model], 2, "The log has no click"),
+            (["--log", self.trace, *model, "--page", self.folder / "none/page.html"], 1, "none"),
             (["--log", self.trace, "--data", self.data], 2, "--model is required"),
             (["--log", self.folder / "none", *model], 1, "none"),
             (["--model", self.model], 2, "--log is required"),

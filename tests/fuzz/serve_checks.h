@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "core/io/json_stream.h"
+#include "logs/feedback_record.h"
 #include "serve/api_error.h"
-#include "serve/feedback_record.h"
 #include "serve/request_head.h"
 #include "serve/requests.h"
 #include "tests/fuzz/promise.h"

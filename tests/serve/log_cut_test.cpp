@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "serve/feedback_record.h"
-#include "serve/log_survey.h"
+#include "logs/feedback_record.h"
+#include "logs/log_survey.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 

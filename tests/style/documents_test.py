@@ -14,7 +14,7 @@ from tracked_files import tracked
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-NAMED = re.compile(r"`((?:apps|bench|clients|configs|core|cuda|deploy|docs|models|report|scripts|serve|sim|tests|third_party)/[\w./-]+)`")
+NAMED = re.compile(r"`((?:apps|bench|clients|configs|core|cuda|deploy|docs|jobs|library|logs|models|report|scripts|serve|sim|tests|third_party)/[\w./-]+)`")
 PLACEHOLDER = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[._]|$)")  # in the recipes of CONTRIBUTING
 CITED = re.compile(r"docs/([A-Za-z]+\.md)(?:, \"([^\"]+)\")?")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py", ".toml", ".cmake")

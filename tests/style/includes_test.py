@@ -1,5 +1,5 @@
 """Includes point one way: between folders, apps → jobs ← library, jobs → {sim, models, report, recommend} → core ← cuda, report → sim,
-and studies, serve and bench on jobs; and between the folders of core, along the edges that docs/ARCHITECTURE.md lists, without a cycle."""
+studies and bench on jobs, and serve and library on logs, which stands on jobs; and between the folders of core, along the edges that docs/ARCHITECTURE.md lists, without a cycle."""
 
 import pathlib
 import re
@@ -16,14 +16,15 @@ ALLOWED = {
     "recommend": {"core"},
     "report": {"core", "sim"},
     "jobs": {"core", "models", "recommend", "report", "sim"},
-    "serve": {"core", "jobs", "models", "sim"},
+    "logs": {"core", "jobs", "models", "report", "sim"},
+    "serve": {"core", "jobs", "logs", "models", "sim"},
     "studies": {"core", "jobs", "models", "report"},
-    "library": {"core", "jobs", "models", "report"},
-    "apps": {"bench", "core", "jobs", "models", "recommend", "report", "serve", "sim", "studies"},
-    "bench": {"core", "cuda", "jobs", "library", "models", "recommend", "report", "serve", "sim", "tests"},
+    "library": {"core", "jobs", "logs", "models", "report"},
+    "apps": {"bench", "core", "jobs", "logs", "models", "recommend", "report", "serve", "sim", "studies"},
+    "bench": {"core", "cuda", "jobs", "library", "logs", "models", "recommend", "report", "serve", "sim", "tests"},
     "examples": set(),
     "python": set(),
-    "tests": {"core", "cuda", "jobs", "models", "recommend", "report", "serve", "sim", "apps", "bench", "library", "studies"},
+    "tests": {"core", "cuda", "jobs", "logs", "models", "recommend", "report", "serve", "sim", "apps", "bench", "library", "studies"},
 }
 # The other folders of core that each folder of core may include. Every one may include the files of core itself.
 ALLOWED_IN_CORE = {

@@ -4,7 +4,7 @@ import os
 import pathlib
 import subprocess
 
-SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "examples", "jobs", "library", "models", "recommend", "report", "serve", "sim", "studies",
+SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "examples", "jobs", "library", "logs", "models", "recommend", "report", "serve", "sim", "studies",
                   "tests")
 
 

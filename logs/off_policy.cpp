@@ -1,24 +1,21 @@
-#include "serve/off_policy.h"
+#include "logs/off_policy.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/data/doc_finder.h"
 #include "core/error.h"
 #include "core/io/fingerprint.h"
+#include "core/random/rng_stream.h"
 #include "core/settings/choice.h"
-#include "core/text/nearest.h"
-#include "core/text/text_table.h"
+#include "core/text/excerpt.h"
 #include "jobs/saved_trial.h"
+#include "logs/click_docs.h"
+#include "logs/log_reader.h"
 #include "models/model_scorer.h"
-#include "models/plackett_luce_gradient.h"
-#include "serve/arms.h"
-#include "serve/log_reader.h"
 
 namespace olrank {
 namespace {
@@ -29,6 +26,7 @@ struct LoggedList {
   std::int64_t query = -1;  // of the data
   std::vector<std::int32_t> shown;
   std::vector<std::int32_t> incumbent;
+  std::vector<double> expected;  // reward of each rank by the click model
 };
 
 /// One policy's scores, and what it would have done.
@@ -53,6 +51,8 @@ class ComparedPolicy {
   }
 
   const std::string& name() const { return name_; }
+  double unseen() const { return unseen_; }  // sum over lists
+  void add_unseen(double share) { unseen_ += share; }
   SlateEstimates& estimates() { return estimates_; }
 
   std::span<const double> scores(const FeedbackRecord& record, const LoggedList& list, const Dataset* data,
@@ -78,6 +78,7 @@ class ComparedPolicy {
   std::vector<double> of_data_;
   std::unique_ptr<ModelScorer> scorer_;
   std::vector<double> scores_;
+  double unseen_ = 0.0;
 };
 
 /// Resolves the documents of a record.
@@ -95,6 +96,8 @@ class Documents {
     list.cluster = fingerprint_of(record.query).low;
     list.shown.clear();
     list.incumbent.clear();
+    if (const DocId* twice = shown_twice(record))
+      return fmt::format("Document '{}' is shown twice.", excerpt(twice->text));
     if (data_ == nullptr) {
       if (record.inputs.empty())
         return "The log has no inputs of documents: give the data that it refers to by --data.";
@@ -130,6 +133,14 @@ class Documents {
   }
 
  private:
+  static const DocId* shown_twice(const FeedbackRecord& record) {
+    const auto end = record.docs.begin() + record.shown();
+    for (auto doc = record.docs.begin(); doc != end; ++doc) {
+      if (std::find(record.docs.begin(), doc, *doc) != doc) return &*doc;
+    }
+    return nullptr;
+  }
+
   static std::int32_t number_of(const std::string& text) {
     return text.size() < 9 ? static_cast<std::int32_t>(std::stol(text)) : -1;
   }
@@ -138,11 +149,6 @@ class Documents {
   std::unique_ptr<DocFinder> finder_;
   std::unordered_map<std::string_view, std::int64_t> queries_;
 };
-
-double reward_at(ClickReward reward, std::size_t rank, bool first) {
-  if (reward == ClickReward::kDcg) return 1.0 / std::log2(static_cast<double>(rank) + 2.0);
-  return reward == ClickReward::kFirstClick && !first ? 0.0 : 1.0;
-}
 
 /// Goes over the lines of a log.
 class OffPolicy {
@@ -155,14 +161,51 @@ class OffPolicy {
   }
 
   OffPolicyResult run() {
+    if (request_.wants_model()) fit_clicks();
     LogReader log(request_.log);
     while (log.next(record_)) take(log.file(), log.number());
     return finish();
   }
 
  private:
+  /// To the lists of all arms, with probabilities or without: users read them alike.
+  void fit_clicks() {
+    const bool by_inputs = request_.click_model == FittedModel::kTwoTower;
+    if (by_inputs && data_ != nullptr) {
+      throw InvalidArgument(
+          "--click-model two-tower needs the inputs that the log of a service has, and takes none from "
+          "--data: choose another click model.");
+    }
+    clicks_ =
+        std::make_unique<DirectMethod>(request_.click_model, request_.reward, request_.estimates.ranks);
+    ClickDocs docs;
+    std::int64_t lists = 0;
+    LogReader log(request_.log);
+    while (log.next(record_)) {
+      resolve(log.file(), log.number());
+      if (by_inputs && docs.columns != 0 && docs.columns != record_.columns) {
+        throw DataError(log.file(), log.number(), 1,
+                        fmt::format("The documents have {} inputs, and those of earlier lists {}.",
+                                    record_.columns, docs.columns));
+      }
+      ++lists;
+      // A two-tower model knows the attraction of documents that were not shown, too.
+      number_candidates(by_inputs ? std::ssize(record_.docs) : record_.shown(), docs);
+      number(list_.shown);
+      clicks_->add(numbered_, record_.clicks, record_.reward());
+    }
+    docs.count = data_ != nullptr ? data_->docs() : numbers_.size();
+    if (lists == 0) return clicks_.reset();
+    clicks_->fit(std::move(docs));
+  }
+
+  void resolve(const std::string& file, std::int64_t number) {
+    if (const std::string wrong = documents_.resolve(record_, list_); !wrong.empty())
+      throw DataError(file, number, 1, wrong);
+  }
+
   void take(const std::string& file, std::int64_t number) {
-    if (!record_.arm.empty() && record_.arm != ArmPlan::kLearner) {
+    if (!record_.arm.empty() && record_.arm != FeedbackRecord::kLearnerArm) {
       ++result_.of_other_arms;
       return;
     }
@@ -170,8 +213,7 @@ class OffPolicy {
       ++result_.without_propensity;
       return;
     }
-    if (const std::string wrong = documents_.resolve(record_, list_); !wrong.empty())
-      throw DataError(file, number, 1, wrong);
+    resolve(file, number);
     const bool by_incumbent = request_.policy.kind == ListPolicy::Kind::kIncumbent;
     if (by_incumbent && list_.incumbent.empty()) {
       ++result_.without_incumbent;
@@ -189,22 +231,82 @@ class OffPolicy {
                                                      : 0.0);
       first = first && record_.clicks[rank] == 0;
     }
+    expect_shown();
     for (ComparedPolicy& policy : policies_) {
       target_.resize(list_.shown.size());
-      if (by_incumbent) {
-        incumbent_scores();
-        ListPolicy{}.probabilities(scores_, list_.shown, target_);
-      } else {
-        const auto scores = policy.scores(record_, list_, data_, context_.scratch());
-        request_.policy.probabilities(scores, list_.shown, target_);
-      }
+      if (by_incumbent) incumbent_scores();
+      const std::span<const double> scores =
+          by_incumbent ? scores_ : policy.scores(record_, list_, data_, context_.scratch());
+      request_.policy.probabilities(scores, list_.shown, target_);
+      ComparedList compared{list_.cluster, rewards_, record_.propensity, target_};
+      forecast(scores, policy, compared);
       try {
-        policy.estimates().add({list_.cluster, rewards_, record_.propensity, target_});
+        policy.estimates().add(compared);
       } catch (const InvalidArgument& wrong) {
         throw DataError(file, number, 1, wrong.what());
       }
     }
     ++result_.lists;
+  }
+
+  /// What the click model expects of the list as it was shown.
+  void expect_shown() {
+    list_.expected.clear();
+    if (!clicks_) return;
+    find_candidates();
+    const auto ranks = std::min(std::ssize(list_.shown), request_.estimates.ranks);
+    number(std::span(list_.shown).first(static_cast<std::size_t>(ranks)));
+    list_.expected.resize(numbered_.size());
+    clicks_->expect(numbered_, list_.expected);
+  }
+
+  /// What a click model says of the lists that a policy would have shown, as many as make chance small.
+  void forecast(std::span<const double> scores, ComparedPolicy& policy, ComparedList& compared) {
+    if (!clicks_) return;
+    compared.expected = list_.expected;
+    constexpr int kDraws = 8;
+    const int draws = request_.policy.is_certain() ? 1 : kDraws;
+    const auto ranks = std::min(std::ssize(list_.shown), request_.estimates.ranks);
+    drawn_.resize(std::min<std::int64_t>(ranks, std::ssize(scores)));
+    const PhiloxKey key = make_key({.seed = request_.estimates.seed, .purpose = Purpose::kList});
+    for (int draw = 0; draw < draws; ++draw) {
+      RngStream coins(key, static_cast<std::uint32_t>(result_.lists), static_cast<std::uint32_t>(draw));
+      request_.policy.draw(scores, coins, drawn_);
+      number(drawn_);
+      const DirectMethod::Forecast told = clicks_->forecast(numbered_);
+      compared.direct += told.reward / draws;
+      compared.by_exposure += told.by_exposure / draws;
+      policy.add_unseen(told.unseen / draws);
+    }
+  }
+
+  /// Numbers the first documents of the record for the click model, with the inputs of new ones where it
+  /// goes by them. The documents of data have their places in it as numbers.
+  void number_candidates(std::int64_t count, ClickDocs& docs) {
+    if (data_ != nullptr) return;
+    candidate_numbers_.clear();
+    for (std::int64_t doc = 0; doc < count; ++doc) {
+      const auto [number, is_new] = numbers_.add(record_.query, record_.docs[doc].text);
+      candidate_numbers_.push_back(number);
+      if (!is_new || request_.click_model != FittedModel::kTwoTower) continue;
+      docs.columns = record_.columns;
+      const auto row = record_.inputs.begin() + doc * record_.columns;
+      docs.inputs.insert(docs.inputs.end(), row, row + record_.columns);
+    }
+  }
+  void find_candidates() {
+    if (data_ != nullptr) return;
+    candidate_numbers_.clear();
+    for (const DocId& doc : record_.docs)
+      candidate_numbers_.push_back(numbers_.find(record_.query, doc.text));
+  }
+  std::int32_t number_of(std::int32_t candidate) const {
+    return data_ != nullptr ? static_cast<std::int32_t>(data_->offset(list_.query)) + candidate
+                            : candidate_numbers_[candidate];
+  }
+  void number(std::span<const std::int32_t> candidates) {
+    numbered_.clear();
+    for (const std::int32_t candidate : candidates) numbered_.push_back(number_of(candidate));
   }
 
   /// Scores whose order is the incumbent's.
@@ -233,10 +335,12 @@ class OffPolicy {
     }
     result_.shown = policies_.front().estimates().shown();
     for (ComparedPolicy& policy : policies_) {
-      result_.policies.push_back({policy.name().empty() ? "incumbent" : policy.name(),
-                                  policy.estimates().estimates(), policy.estimates().support(),
-                                  policy.estimates().whole_support(),
-                                  request_.estimates.clip > 0.0 ? policy.estimates().lower_bound() : 0.0});
+      std::vector<SlateEstimate> estimates = policy.estimates().estimates();
+      std::erase_if(estimates, [&](const SlateEstimate& one) { return !request_.wants(one.estimator); });
+      result_.policies.push_back({policy.name().empty() ? "incumbent" : policy.name(), std::move(estimates),
+                                  policy.estimates().support(), policy.estimates().whole_support(),
+                                  request_.estimates.clip > 0.0 ? policy.estimates().lower_bound() : 0.0,
+                                  policy.unseen() / static_cast<double>(result_.lists)});
     }
     return result_;
   }
@@ -245,6 +349,8 @@ class OffPolicy {
   const Dataset* data_;
   ExecutionContext& context_;
   Documents documents_;
+  ClickDocNumbers numbers_;
+  std::unique_ptr<DirectMethod> clicks_;  // none without an estimator that goes by it
   std::vector<ComparedPolicy> policies_;
   OffPolicyResult result_;
   FeedbackRecord record_;
@@ -252,164 +358,57 @@ class OffPolicy {
   std::vector<double> rewards_;
   std::vector<double> target_;
   std::vector<double> scores_;
+  std::vector<std::int32_t> candidate_numbers_;  // of the record, without data
+  std::vector<std::int32_t> drawn_;
+  std::vector<std::int32_t> numbered_;
 };
-
-nlohmann::ordered_json json_of(const Interval& interval) {
-  return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
-}
-
-nlohmann::ordered_json json_of(const SlateSupport& support) {
-  return {{"mean_weight", support.mean_weight},
-          {"largest_weight", support.largest_weight},
-          {"effective_lists", support.effective_lists},
-          {"without_weight", support.without_weight}};
-}
-
-std::string text_of(const Interval& interval) {
-  if (std::isnan(interval.low)) return fmt::format("{:.4f}", interval.value);
-  return fmt::format("{:.4f} ({:.4f} to {:.4f})", interval.value, interval.low, interval.high);
-}
 
 }  // namespace
 
-ListPolicy ListPolicy::parse(const std::string& text) {
-  if (text == "greedy") return {Kind::kGreedy};
-  if (text == "plackett-luce") return {Kind::kPlackettLuce};
-  if (text == "incumbent") return {Kind::kIncumbent};
-  constexpr std::string_view kEpsilon = "epsilon=";
-  if (text.starts_with(kEpsilon)) {
-    char* end = nullptr;
-    const double epsilon = std::strtod(text.c_str() + kEpsilon.size(), &end);
-    if (*end == '\0' && end != text.c_str() + kEpsilon.size() && epsilon >= 0.0 && epsilon <= 1.0)
-      return {Kind::kEpsilon, epsilon};
-    throw InvalidArgument(fmt::format("--policy {}: ε must be a number from 0 to 1.", text));
-  }
-  throw InvalidArgument(fmt::format(
-      "--policy must be greedy, plackett-luce, epsilon=0.1 or incumbent, not '{}': other lists have no "
-      "probabilities that follow from scores.",
-      text));
+void OffPolicyRequest::choose(const OffPolicyNames& names) {
+  policy = ListPolicy::parse(names.policy);
+  reward = parse_choice<ClickReward>("--reward", names.reward);
+  for (const std::string& name : names.estimators)
+    estimators.push_back(parse_choice<SlateEstimator>("--estimators", name));
+  click_model = parse_choice<FittedModel>("--click-model", names.click_model);
 }
 
-std::string ListPolicy::name() const {
-  switch (kind) {
-    case Kind::kGreedy:
-      return "greedy";
-    case Kind::kPlackettLuce:
-      return "plackett-luce";
-    case Kind::kEpsilon:
-      return fmt::format("epsilon={}", epsilon);
-    case Kind::kIncumbent:
-      return "incumbent";
+void OffPolicyRequest::check() const {
+  if (log.empty()) throw InvalidArgument("--log is required: name a log of shown lists.");
+  if (models.empty() && policy.kind != ListPolicy::Kind::kIncumbent)
+    throw InvalidArgument(
+        "--model is required: name what might have been shown, or choose --policy incumbent.");
+  if (click_model == FittedModel::kRankOnly) {
+    throw InvalidArgument(
+        "--click-model must tell documents apart, and rank-only does not: choose pbm, cascade, dcm, dbn, "
+        "ubm "
+        "or two-tower.");
   }
-  return "";
+  if (estimates.ranks < 1 || estimates.ranks > 1000)
+    throw InvalidArgument(fmt::format("--at must be from 1 to 1000, not {}.", estimates.ranks));
+  if (estimates.replicates < 2 || estimates.replicates > 100'000)
+    throw InvalidArgument(
+        fmt::format("--replicates must be from 2 to 100000, not {}.", estimates.replicates));
+  if (!(estimates.confidence > 0.0 && estimates.confidence < 1.0))
+    throw InvalidArgument(
+        fmt::format("--confidence must be between 0 and 1, not {}.", estimates.confidence));
+  if (!(estimates.clip >= 0.0))
+    throw InvalidArgument(fmt::format("--clip must be above 0, not {}.", estimates.clip));
 }
 
-void ListPolicy::probabilities(std::span<const double> scores, std::span<const std::int32_t> list,
-                               std::span<double> probabilities) const {
-  std::vector<bool> placed(scores.size(), false);
-  for (std::size_t rank = 0; rank < list.size(); ++rank) {
-    const auto left = static_cast<double>(scores.size() - rank);
-    double sum = 0.0;    // of e^(score − that of the list's document) over those left
-    double equal = 0.0;  // documents left with its score; any of them may come first
-    bool best = true;
-    const double mine = scores[list[rank]];
-    for (std::size_t doc = 0; doc < scores.size(); ++doc) {
-      if (placed[doc]) continue;
-      if (kind == Kind::kPlackettLuce) sum += std::exp(scores[doc] - mine);
-      equal += scores[doc] == mine ? 1.0 : 0.0;
-      best = best && scores[doc] <= mine;
-    }
-    placed[list[rank]] = true;
-    if (kind == Kind::kPlackettLuce) {
-      probabilities[rank] = 1.0 / sum;
-    } else {
-      probabilities[rank] = (best ? (1.0 - epsilon) / equal : 0.0) + epsilon / left;
-    }
-  }
+bool OffPolicyRequest::wants(SlateEstimator estimator) const {
+  return estimators.empty() ||
+         std::find(estimators.begin(), estimators.end(), estimator) != estimators.end();
+}
+
+bool OffPolicyRequest::wants_model() const {
+  return wants(SlateEstimator::kDirect) || wants(SlateEstimator::kCascadeDoublyRobust) ||
+         wants(SlateEstimator::kInterventionAware);
 }
 
 OffPolicyResult evaluate_off_policy(const OffPolicyRequest& request, const Dataset* data,
                                     ExecutionContext& context) {
   return OffPolicy(request, data, context).run();
-}
-
-nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const OffPolicyResult& result) {
-  nlohmann::ordered_json json = {{"log", request.log},
-                                 {"policy", request.policy.name()},
-                                 {"reward", name_of(request.reward)},
-                                 {"confidence", request.estimates.confidence},
-                                 {"lists", result.lists},
-                                 {"left_out",
-                                  {{"without_propensity", result.without_propensity},
-                                   {"of_other_arms", result.of_other_arms},
-                                   {"without_incumbent", result.without_incumbent}}},
-                                 {"without_candidates", result.without_candidates},
-                                 {"shown", json_of(result.shown)}};
-  nlohmann::ordered_json policies = nlohmann::ordered_json::array();
-  for (const OffPolicyResult::Policy& policy : result.policies) {
-    nlohmann::ordered_json one = {{"name", policy.name}};
-    for (const SlateEstimate& estimate : policy.estimates) {
-      one["estimates"][std::string(name_of(estimate.estimator))] = {
-          {"value", json_of(estimate.value)}, {"difference", json_of(estimate.difference)}};
-    }
-    one["whole_lists"] = json_of(policy.whole);
-    for (const SlateSupport& support : policy.support) one["prefixes"].push_back(json_of(support));
-    if (request.estimates.clip > 0.0) one["lower_bound"] = policy.lower_bound;
-    policies.push_back(std::move(one));
-  }
-  json["policies"] = std::move(policies);
-  return json;
-}
-
-std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResult& result,
-                            std::int64_t columns) {
-  TextTable table({{"policy", true},
-                   {"estimate"},
-                   {"reward a list"},
-                   {"more than shown"},
-                   {"weight", false, 2},
-                   {"effective lists", false, 1}});
-  table.add({"(as shown)", "", text_of(result.shown), "", "", fmt::format("{}", result.lists)});
-  for (const OffPolicyResult::Policy& policy : result.policies) {
-    const SlateSupport& whole = policy.whole;
-    for (const SlateEstimate& estimate : policy.estimates) {
-      table.add({policy.name, std::string(name_of(estimate.estimator)), text_of(estimate.value),
-                 text_of(estimate.difference), fmt::format("{:.3f}", whole.mean_weight),
-                 fmt::format("{:.0f}", whole.effective_lists)});
-    }
-  }
-  const TextTable::Fitted fitted = table.fitted(columns);
-  std::string text = fitted.text + hidden_columns_text(fitted.hidden, columns);
-  for (const OffPolicyResult::Policy& policy : result.policies) {
-    const SlateSupport& whole = policy.whole;
-    text += fmt::format(
-        "\n{}: it would never have shown {:.1f} % of the lists; the mean weight is {:.2f} (1 where the log "
-        "covers all "
-        "that it may show) and the largest {:.1f}.\n",
-        policy.name, 100.0 * whole.without_weight, whole.mean_weight, whole.largest_weight);
-    if (request.estimates.clip > 0.0) {
-      text += fmt::format(
-          "With {:.0f} % confidence, whatever the distribution, its reward by prefixes is at least "
-          "{:.4f}.\n",
-          100.0 * request.estimates.confidence, policy.lower_bound);
-    }
-  }
-  if (std::isnan(result.shown.low))
-    text += "\nThe lists are of fewer than 20 queries, too few for intervals.\n";
-  if (result.without_propensity > 0)
-    text += fmt::format("\n{} lists without probabilities were left out.\n", result.without_propensity);
-  if (result.of_other_arms > 0)
-    text += fmt::format("\n{} lists of other arms than the learner were left out.\n", result.of_other_arms);
-  if (result.without_incumbent > 0)
-    text += fmt::format("\n{} lists without the order of an incumbent were left out.\n",
-                        result.without_incumbent);
-  if (result.without_candidates > 0) {
-    text += fmt::format(
-        "\n{} lists have the shown documents alone, and count as if there were no others: start the "
-        "service with --log-unshown.\n",
-        result.without_candidates);
-  }
-  return text;
 }
 
 }  // namespace olrank

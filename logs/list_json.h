@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/metrics/text_lines.h"
-#include "serve/feedback_record.h"
+#include "logs/feedback_record.h"
 
 namespace olrank {
 

@@ -1,4 +1,4 @@
-#include "serve/list_features.h"
+#include "logs/list_features.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include "core/text/excerpt.h"
 #include "core/text/nearest.h"
 #include "core/text/utf8.h"
-#include "serve/list_json.h"
+#include "logs/list_json.h"
 
 namespace olrank {
 namespace {

@@ -23,6 +23,8 @@ struct DocId {
 /// One accepted feedback with everything needed to learn from it, so that the log is self-contained: it
 /// depends neither on unanswered impressions nor on the current documents.
 struct FeedbackRecord {
+  static constexpr std::string_view kLearnerArm = "learner";
+
   std::uint64_t round = 0;  // from 1, in log order
   std::string impression;
   std::string query;

@@ -1,4 +1,4 @@
-#include "serve/shown_lists.h"
+#include "logs/shown_lists.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "core/io/fingerprint.h"
 #include "core/text/excerpt.h"
 #include "core/text/nearest.h"
-#include "serve/list_json.h"
+#include "logs/list_json.h"
 
 namespace olrank {
 namespace {

@@ -8,37 +8,18 @@
 
 #include "core/data/dataset.h"
 #include "core/runtime/execution_context.h"
-#include "core/settings/enum_names.h"
 #include "core/statistics/slate_estimates.h"
+#include "logs/direct_method.h"
+#include "logs/list_policy.h"
 
 namespace olrank {
 
-/// What a click at a rank is worth: one, its discount 1/log₂(rank + 1), one for the first of a list, or
-/// what its events are (a record's rewards).
-enum class ClickReward { kClicks, kDcg, kFirstClick, kWeight };
-
-template <>
-struct EnumNames<ClickReward> {
-  static constexpr std::array values = {
-      std::pair{ClickReward::kClicks, std::string_view("clicks")},
-      std::pair{ClickReward::kDcg, std::string_view("dcg")},
-      std::pair{ClickReward::kFirstClick, std::string_view("first-click")},
-      std::pair{ClickReward::kWeight, std::string_view("weight")}};
-};
-
-/// How lists follow from the scores of a model: by score, drawn in proportion to e^score, or by score with
-/// a random document at some ranks; or the order that requests brought.
-struct ListPolicy {
-  enum class Kind { kGreedy, kPlackettLuce, kEpsilon, kIncumbent };
-  Kind kind = Kind::kGreedy;
-  double epsilon = 0.0;
-
-  /// "greedy", "plackett-luce", "epsilon=0.1" or "incumbent". Throws InvalidArgument with the names.
-  static ListPolicy parse(const std::string& text);
-  std::string name() const;
-  /// P(document at each rank | those above) of a list, by scores of all candidates.
-  void probabilities(std::span<const double> scores, std::span<const std::int32_t> list,
-                     std::span<double> probabilities) const;
+/// What a request chooses by name.
+struct OffPolicyNames {
+  std::string policy = "greedy";
+  std::string reward = "clicks";
+  std::vector<std::string> estimators;
+  std::string click_model = "pbm";
 };
 
 /// The off-policy values of other rankers, from a log of lists that were shown with known probabilities.
@@ -50,6 +31,16 @@ struct OffPolicyRequest {
   ListPolicy policy;
   ClickReward reward = ClickReward::kClicks;
   SlateEstimates::Settings estimates;
+  /// Empty: all that the log has what they need for.
+  std::vector<SlateEstimator> estimators;
+  FittedModel click_model = FittedModel::kPosition;  // of the estimators that go by one
+
+  /// Throws InvalidArgument with the flag and the names that there are.
+  void choose(const OffPolicyNames& names);
+  /// Throws InvalidArgument, with the flag, for values that no request has.
+  void check() const;
+  bool wants(SlateEstimator estimator) const;
+  bool wants_model() const;  // whether an estimator goes by a click model
 };
 
 struct OffPolicyResult {
@@ -59,6 +50,7 @@ struct OffPolicyResult {
     std::vector<SlateSupport> support;  // of prefixes
     SlateSupport whole;                 // of whole lists
     double lower_bound = 0.0;           // with clipped weights
+    double unseen = 0.0;  // with a click model: share of what users would see that was never shown
   };
   std::int64_t lists = 0;  // used
   std::int64_t without_propensity = 0;
@@ -75,6 +67,8 @@ struct OffPolicyResult {
 OffPolicyResult evaluate_off_policy(const OffPolicyRequest& request, const Dataset* data,
                                     ExecutionContext& context);
 
+/// One HTML page: the estimates side by side, and what they rest on.
+std::string off_policy_page(const OffPolicyRequest& request, const OffPolicyResult& result);
 nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const OffPolicyResult& result);
 std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResult& result,
                             std::int64_t columns);

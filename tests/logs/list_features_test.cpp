@@ -1,4 +1,4 @@
-#include "serve/list_features.h"
+#include "logs/list_features.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/metrics/text_lines.h"
-#include "serve/feedback_record.h"
+#include "logs/feedback_record.h"
 
 namespace olrank {
 

@@ -1,10 +1,9 @@
-#include "serve/logged_clicks.h"
+#include "logs/logged_clicks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -12,14 +11,11 @@
 #include "core/io/fingerprint.h"
 #include "core/text/counted.h"
 #include "core/text/excerpt.h"
-#include "serve/log_reader.h"
+#include "logs/click_docs.h"
+#include "logs/log_reader.h"
 
 namespace olrank {
 namespace {
-
-struct FingerprintHash {
-  std::size_t operator()(const Fingerprint& fingerprint) const { return fingerprint.low; }
-};
 
 class LoggedClicksReader {
  public:
@@ -60,12 +56,7 @@ class LoggedClicksReader {
   }
 
   std::int32_t number_of(const FeedbackRecord& record, std::int64_t rank) {
-    Fingerprinter identity;
-    identity.add(record.query);
-    identity.add(std::string_view("\0", 1));
-    identity.add(record.docs[rank].text);
-    const auto [known, is_new] =
-        numbers_.try_emplace(identity.value(), static_cast<std::int32_t>(log_.docs.count));
+    const auto [number, is_new] = numbers_.add(record.query, record.docs[rank].text);
     if (is_new) {
       ++log_.docs.count;
       shown_in_.push_back(-1);
@@ -74,7 +65,7 @@ class LoggedClicksReader {
         log_.docs.inputs.insert(log_.docs.inputs.end(), row, row + record.columns);
       }
     }
-    return known->second;
+    return number;
   }
 
   void check_inputs(const FeedbackRecord& record, const LogReader& reader) {
@@ -110,7 +101,7 @@ class LoggedClicksReader {
 
   const LoggedClicksRequest& request_;
   LoggedClicks log_;
-  std::unordered_map<Fingerprint, std::int32_t, FingerprintHash> numbers_;
+  ClickDocNumbers numbers_;
   std::vector<std::int64_t> shown_in_;  // by document: the last list that showed it
   std::vector<std::int32_t> list_;
   bool inputs_missing_ = false;

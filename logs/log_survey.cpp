@@ -1,4 +1,4 @@
-#include "serve/log_survey.h"
+#include "logs/log_survey.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "core/text/counted.h"
-#include "serve/feedback_record.h"
+#include "logs/feedback_record.h"
 
 namespace olrank {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/text/output_form.h"
-#include "serve/feedback_record.h"
+#include "logs/feedback_record.h"
 
 namespace olrank {
 

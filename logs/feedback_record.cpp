@@ -1,4 +1,4 @@
-#include "serve/feedback_record.h"
+#include "logs/feedback_record.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 
 #include "core/clicks/click_fit.h"
 #include "core/clicks/rank_links.h"
-#include "serve/logged_clicks.h"
+#include "logs/logged_clicks.h"
 
 namespace olrank {
 
@@ -17,6 +17,11 @@ struct ClickReportRequest {
   /// Empty: all that the log has what they need for. The rank-only model is always there.
   std::vector<FittedModel> models;
   ClickFitSettings fit;
+
+  /// One of the models by its name, or "all". Throws InvalidArgument with the flag and the names.
+  void choose(const std::string& model);
+  /// Throws InvalidArgument, with the flag, for values that no request has.
+  void check() const;
 };
 
 /// What stands for grades in a simulated user: the fitted documents by attraction, in five parts that were

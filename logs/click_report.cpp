@@ -1,4 +1,4 @@
-#include "serve/click_report.h"
+#include "logs/click_report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/text/columns.h"
 #include "core/text/counted.h"
+#include "core/text/nearest.h"
 #include "core/text/text_table.h"
 #include "sim/click_settings.h"
 
@@ -192,6 +193,29 @@ std::string table_by_rank(const ClickReport& report, bool examination, std::int6
 }
 
 }  // namespace
+
+void ClickReportRequest::choose(const std::string& model) {
+  models.clear();
+  if (model == "all") return;
+  std::vector<std::string> names;
+  for (const auto& [one, name] : EnumNames<FittedModel>::values) {
+    if (one == FittedModel::kRankOnly) continue;  // it is always fitted
+    if (name == model) models = {one};
+    names.emplace_back(name);
+  }
+  names.emplace_back("all");
+  if (models.empty()) throw InvalidArgument(fmt::format("--model {}", must_be_one_of(model, names)));
+}
+
+void ClickReportRequest::check() const {
+  if (log.log.empty()) throw InvalidArgument("--log is required: name a log of shown lists.");
+  if (!(log.holdout > 0.0 && log.holdout < 1.0))
+    throw InvalidArgument(fmt::format("--holdout must be above 0 and below 1, not {}.", log.holdout));
+  if (log.ranks < 1 || log.ranks > 1000)
+    throw InvalidArgument(fmt::format("--at must be from 1 to 1000, not {}.", log.ranks));
+  if (fit.iterations < 1 || fit.iterations > 100'000)
+    throw InvalidArgument(fmt::format("--iterations must be from 1 to 100000, not {}.", fit.iterations));
+}
 
 const ClickReport::Model& ClickReport::best() const {
   return best_of(models);

@@ -1,4 +1,4 @@
-#include "serve/shown_lists.h"
+#include "logs/shown_lists.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
-#include "serve/feedback_record.h"
-#include "serve/list_features.h"
+#include "logs/feedback_record.h"
+#include "logs/list_features.h"
 
 namespace olrank {
 

@@ -1,4 +1,4 @@
-#include "serve/log_view.h"
+#include "logs/log_view.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,7 +19,7 @@
 #include "core/text/counted.h"
 #include "core/text/excerpt.h"
 #include "core/text/text_table.h"
-#include "serve/log_reader.h"
+#include "logs/log_reader.h"
 
 namespace olrank {
 namespace {

@@ -1,4 +1,4 @@
-#include "serve/list_json.h"
+#include "logs/list_json.h"
 
 #include <fmt/format.h>
 

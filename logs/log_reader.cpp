@@ -1,4 +1,4 @@
-#include "serve/log_reader.h"
+#include "logs/log_reader.h"
 
 #include "core/error.h"
 #include "core/runtime/log.h"

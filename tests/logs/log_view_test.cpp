@@ -1,4 +1,4 @@
-#include "serve/log_view.h"
+#include "logs/log_view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/clicks/click_fit.h"
+#include "core/settings/enum_names.h"
+
+namespace olrank {
+
+/// What a click at a rank is worth: one, its discount 1/log₂(rank + 1), one for the first of a list, or
+/// what its events are (a record's rewards).
+enum class ClickReward { kClicks, kDcg, kFirstClick, kWeight };
+
+template <>
+struct EnumNames<ClickReward> {
+  static constexpr std::array values = {
+      std::pair{ClickReward::kClicks, std::string_view("clicks")},
+      std::pair{ClickReward::kDcg, std::string_view("dcg")},
+      std::pair{ClickReward::kFirstClick, std::string_view("first-click")},
+      std::pair{ClickReward::kWeight, std::string_view("weight")}};
+};
+
+/// What a click at a rank (from 0) is worth; `first`: nothing above it was clicked.
+double reward_at(ClickReward reward, std::size_t rank, bool first);
+
+/// What the clicks of a log say of any list of its documents: by a click model that is fitted to all of
+/// them, and by the clicks that each document has got for each time that users are expected to have seen
+/// it. Documents that were never shown have the model's prior attraction; with a two-tower model, that of
+/// their inputs. Memory grows with the log, five bytes for each shown document.
+class DirectMethod {
+ public:
+  DirectMethod(FittedModel model, ClickReward reward, std::int64_t ranks)
+      : model_(model), reward_(reward), ranks_(ranks) {}
+
+  /// A list by the numbers of its documents, and what all its clicks are worth.
+  void add(std::span<const std::int32_t> docs, std::span<const std::uint8_t> clicks, double worth);
+  /// Fits the model. Throws InvalidArgument without a click.
+  void fit(ClickDocs docs);
+
+  struct Forecast {
+    double reward = 0.0;
+    double by_exposure = 0.0;  // reward by clicks for each exposure
+    double unseen = 0.0;       // share of what users are expected to see that was never shown
+  };
+  /// Documents that were never shown may have any number, −1 as well.
+  Forecast forecast(std::span<const std::int32_t> docs);
+  /// The reward of each rank by the model, whatever is clicked above.
+  void expect(std::span<const std::int32_t> docs, std::span<double> rewards);
+
+  std::int64_t iterations() const { return std::ssize(fit_.objectives); }
+  bool converged() const { return fit_.converged; }
+
+ private:
+  void read(std::span<const std::int32_t> docs);
+  double worth_of(std::size_t rank, double alone, double given_none) const;
+
+  FittedModel model_;
+  ClickReward reward_;
+  std::int64_t ranks_;
+  ClickLists lists_;
+  double clicks_ = 0.0;
+  double worth_ = 0.0;
+  ClickDocs docs_;
+  FittedClicks fit_;
+  std::vector<double> examination_;  // of each rank
+  std::vector<double> clicks_of_;    // each document
+  std::vector<double> exposure_of_;  // each document
+  // Of the list at hand.
+  std::vector<std::int32_t> known_;
+  std::vector<std::uint8_t> none_;
+  std::vector<double> attraction_;
+  ListForecast forecast_;
+};
+
+}  // namespace olrank

@@ -35,10 +35,10 @@ class OpeCommand : public Command {
            "whether the models may bring code, that of a TorchScript module, which can read and write your "
            "files [default: false]")
         ->type_name("true|false");
-    app.add_option("--policy", names_.policy,
-                   "lists by the models' scores: greedy, plackett-luce or epsilon=0.1; or incumbent, the "
-                   "order that "
-                   "requests brought [default: greedy]")
+    app.add_option(
+           "--policy", names_.policy,
+           "lists by the models' scores: greedy, plackett-luce or epsilon=0.1; or incumbent, the order "
+           "that requests brought, or candidate, what the learner would have shown [default: greedy]")
         ->type_name("NAME");
     app.add_option("--reward", names_.reward,
                    "what clicks are worth: clicks, dcg (discounted by rank), first-click, or weight, what "

@@ -15,6 +15,7 @@ ListPolicy ListPolicy::parse(const std::string& text) {
   if (text == "greedy") return {Kind::kGreedy};
   if (text == "plackett-luce") return {Kind::kPlackettLuce};
   if (text == "incumbent") return {Kind::kIncumbent};
+  if (text == "candidate") return {Kind::kCandidate};
   constexpr std::string_view kEpsilon = "epsilon=";
   if (text.starts_with(kEpsilon)) {
     char* end = nullptr;
@@ -23,10 +24,11 @@ ListPolicy ListPolicy::parse(const std::string& text) {
       return {Kind::kEpsilon, epsilon};
     throw InvalidArgument(fmt::format("--policy {}: ε must be a number from 0 to 1.", text));
   }
-  throw InvalidArgument(fmt::format(
-      "--policy must be greedy, plackett-luce, epsilon=0.1 or incumbent, not '{}': other lists have no "
-      "probabilities that follow from scores.",
-      text));
+  throw InvalidArgument(
+      fmt::format("--policy must be greedy, plackett-luce, epsilon=0.1, incumbent or candidate, not '{}': "
+                  "other lists have no "
+                  "probabilities that follow from scores.",
+                  text));
 }
 
 std::string ListPolicy::name() const {
@@ -39,6 +41,8 @@ std::string ListPolicy::name() const {
       return fmt::format("epsilon={}", epsilon);
     case Kind::kIncumbent:
       return "incumbent";
+    case Kind::kCandidate:
+      return "candidate";
   }
   return "";
 }

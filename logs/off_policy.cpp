@@ -25,8 +25,9 @@ struct LoggedList {
   std::uint64_t cluster = 0;
   std::int64_t query = -1;  // of the data
   std::vector<std::int32_t> shown;
-  std::vector<std::int32_t> incumbent;
-  std::vector<double> expected;  // reward of each rank by the click model
+  std::vector<std::int32_t> order;   // that the log has of the policy
+  std::vector<const DocId*> others;  // in that order, numbered after those of the record
+  std::vector<double> expected;      // reward of each rank by the click model
 };
 
 /// One policy's scores, and what it would have done.
@@ -84,7 +85,7 @@ class ComparedPolicy {
 /// Resolves the documents of a record.
 class Documents {
  public:
-  explicit Documents(const Dataset* data) : data_(data) {
+  Documents(const Dataset* data, ListPolicy policy) : data_(data), policy_(policy) {
     if (data == nullptr) return;
     finder_ = std::make_unique<DocFinder>(*data);
     for (std::int64_t query = 0; query < data->queries(); ++query)
@@ -95,18 +96,20 @@ class Documents {
   std::string resolve(const FeedbackRecord& record, LoggedList& list) {
     list.cluster = fingerprint_of(record.query).low;
     list.shown.clear();
-    list.incumbent.clear();
+    list.order.clear();
+    list.others.clear();
     if (const DocId* twice = shown_twice(record))
       return fmt::format("Document '{}' is shown twice.", excerpt(twice->text));
     if (data_ == nullptr) {
-      if (record.inputs.empty())
+      if (record.inputs.empty() && !policy_.is_logged())
         return "The log has no inputs of documents: give the data that it refers to by --data.";
       for (std::int32_t doc = 0; doc < record.shown(); ++doc) list.shown.push_back(doc);
-      for (const DocId& id : record.incumbent) {
+      for (const DocId& id : order_of(record)) {
         const auto found = std::find(record.docs.begin(), record.docs.end(), id);
-        // Where the log has the shown documents alone, the others change no order among them.
-        if (found != record.docs.end())
-          list.incumbent.push_back(static_cast<std::int32_t>(found - record.docs.begin()));
+        list.order.push_back(static_cast<std::int32_t>(found - record.docs.begin()));
+        if (found != record.docs.end()) continue;
+        list.order.back() += static_cast<std::int32_t>(list.others.size());
+        list.others.push_back(&id);
       }
       return "";
     }
@@ -125,14 +128,21 @@ class Documents {
     if (std::string wrong = resolve_all(std::span(record.docs).first(record.shown()), list.shown);
         !wrong.empty())
       return wrong;
-    return resolve_all(record.incumbent, list.incumbent);
+    return resolve_all(order_of(record), list.order);
   }
 
   std::int64_t candidates(const FeedbackRecord& record, const LoggedList& list) const {
-    return data_ == nullptr ? std::ssize(record.docs) : data_->docs_of(list.query);
+    return data_ == nullptr ? std::ssize(record.docs) + std::ssize(list.others)
+                            : data_->docs_of(list.query);
   }
 
  private:
+  /// What the log has of the policy's order.
+  std::span<const DocId> order_of(const FeedbackRecord& record) const {
+    if (!policy_.is_logged()) return {};
+    return policy_.kind == ListPolicy::Kind::kIncumbent ? record.incumbent : record.candidate;
+  }
+
   static const DocId* shown_twice(const FeedbackRecord& record) {
     const auto end = record.docs.begin() + record.shown();
     for (auto doc = record.docs.begin(); doc != end; ++doc) {
@@ -146,6 +156,7 @@ class Documents {
   }
 
   const Dataset* data_;
+  ListPolicy policy_;
   std::unique_ptr<DocFinder> finder_;
   std::unordered_map<std::string_view, std::int64_t> queries_;
 };
@@ -154,9 +165,9 @@ class Documents {
 class OffPolicy {
  public:
   OffPolicy(const OffPolicyRequest& request, const Dataset* data, ExecutionContext& context)
-      : request_(request), data_(data), context_(context), documents_(data) {
-    const bool by_models = request.policy.kind != ListPolicy::Kind::kIncumbent;
-    for (const std::string& model : by_models ? request.models : std::vector<std::string>{""})
+      : request_(request), data_(data), context_(context), documents_(data, request.policy) {
+    const bool is_logged = request.policy.is_logged();
+    for (const std::string& model : is_logged ? std::vector<std::string>{""} : request.models)
       policies_.emplace_back(model, request, data, context);
   }
 
@@ -180,6 +191,7 @@ class OffPolicy {
         std::make_unique<DirectMethod>(request_.click_model, request_.reward, request_.estimates.ranks);
     ClickDocs docs;
     std::int64_t lists = 0;
+    std::int64_t weighed = 0;
     LogReader log(request_.log);
     while (log.next(record_)) {
       resolve(log.file(), log.number());
@@ -189,6 +201,7 @@ class OffPolicy {
                                     record_.columns, docs.columns));
       }
       ++lists;
+      weighed += record_.propensity.empty() || is_of_another_arm() ? 0 : 1;
       // A two-tower model knows the attraction of documents that were not shown, too.
       number_candidates(by_inputs ? std::ssize(record_.docs) : record_.shown(), docs);
       number(list_.shown);
@@ -196,7 +209,12 @@ class OffPolicy {
     }
     docs.count = data_ != nullptr ? data_->docs() : numbers_.size();
     if (lists == 0) return clicks_.reset();
+    result_.by_model_alone = weighed == 0 || request_.policy.kind == ListPolicy::Kind::kCandidate;
     clicks_->fit(std::move(docs));
+  }
+
+  bool is_of_another_arm() const {
+    return !record_.arm.empty() && record_.arm != FeedbackRecord::kLearnerArm;
   }
 
   void resolve(const std::string& file, std::int64_t number) {
@@ -205,22 +223,24 @@ class OffPolicy {
   }
 
   void take(const std::string& file, std::int64_t number) {
-    if (!record_.arm.empty() && record_.arm != FeedbackRecord::kLearnerArm) {
-      ++result_.of_other_arms;
-      return;
-    }
-    if (record_.propensity.empty()) {
-      ++result_.without_propensity;
-      return;
+    if (!result_.by_model_alone) {
+      if (is_of_another_arm()) {
+        ++result_.of_other_arms;
+        return;
+      }
+      if (record_.propensity.empty()) {
+        ++result_.without_propensity;
+        return;
+      }
     }
     resolve(file, number);
-    const bool by_incumbent = request_.policy.kind == ListPolicy::Kind::kIncumbent;
-    if (by_incumbent && list_.incumbent.empty()) {
-      ++result_.without_incumbent;
+    const bool is_logged = request_.policy.is_logged();
+    if (is_logged && list_.order.empty()) {
+      ++result_.without_order;
       return;
     }
     if (documents_.candidates(record_, list_) == record_.shown() && data_ == nullptr &&
-        !record_.has_unshown)
+        !record_.has_unshown && !is_logged)
       ++result_.without_candidates;
     rewards_.clear();
     bool first = true;
@@ -234,11 +254,12 @@ class OffPolicy {
     expect_shown();
     for (ComparedPolicy& policy : policies_) {
       target_.resize(list_.shown.size());
-      if (by_incumbent) incumbent_scores();
+      if (is_logged) score_logged_order();
       const std::span<const double> scores =
-          by_incumbent ? scores_ : policy.scores(record_, list_, data_, context_.scratch());
+          is_logged ? scores_ : policy.scores(record_, list_, data_, context_.scratch());
       request_.policy.probabilities(scores, list_.shown, target_);
-      ComparedList compared{list_.cluster, rewards_, record_.propensity, target_};
+      ComparedList compared{list_.cluster, rewards_, {}, target_};
+      if (!result_.by_model_alone) compared.logged = record_.propensity;
       forecast(scores, policy, compared);
       try {
         policy.estimates().add(compared);
@@ -299,6 +320,8 @@ class OffPolicy {
     candidate_numbers_.clear();
     for (const DocId& doc : record_.docs)
       candidate_numbers_.push_back(numbers_.find(record_.query, doc.text));
+    for (const DocId* doc : list_.others)
+      candidate_numbers_.push_back(numbers_.find(record_.query, doc->text));
   }
   std::int32_t number_of(std::int32_t candidate) const {
     return data_ != nullptr ? static_cast<std::int32_t>(data_->offset(list_.query)) + candidate
@@ -309,19 +332,25 @@ class OffPolicy {
     for (const std::int32_t candidate : candidates) numbered_.push_back(number_of(candidate));
   }
 
-  /// Scores whose order is the incumbent's.
-  void incumbent_scores() {
+  /// Scores whose order is the one that the log has of the policy.
+  void score_logged_order() {
     scores_.assign(static_cast<std::size_t>(documents_.candidates(record_, list_)), -1e9);
-    for (std::size_t rank = 0; rank < list_.incumbent.size(); ++rank)
-      scores_[list_.incumbent[rank]] = -static_cast<double>(rank);
+    for (std::size_t rank = 0; rank < list_.order.size(); ++rank)
+      scores_[list_.order[rank]] = -static_cast<double>(rank);
   }
 
   OffPolicyResult finish() {
     if (result_.lists == 0) {
       throw InvalidArgument(
-          result_.without_incumbent > 0 ? fmt::format("None of the lists in {} has the order of an "
-                                                      "incumbent: send 'incumbent' with requests.",
-                                                      request_.log)
+          result_.without_order > 0 && request_.policy.kind == ListPolicy::Kind::kCandidate
+              ? fmt::format(
+                    "None of the lists in {} has what the learner would have shown in place of another "
+                    "arm: a service with arms logs it.",
+                    request_.log)
+          : result_.without_order > 0
+              ? fmt::format("None of the lists in {} has the order of an incumbent: send 'incumbent' with "
+                            "requests.",
+                            request_.log)
           : result_.without_propensity > 0
               ? fmt::format(
                     "None of the {} lists in {} has probabilities ('propensity'), without which nothing "
@@ -337,10 +366,12 @@ class OffPolicy {
     for (ComparedPolicy& policy : policies_) {
       std::vector<SlateEstimate> estimates = policy.estimates().estimates();
       std::erase_if(estimates, [&](const SlateEstimate& one) { return !request_.wants(one.estimator); });
-      result_.policies.push_back({policy.name().empty() ? "incumbent" : policy.name(), std::move(estimates),
-                                  policy.estimates().support(), policy.estimates().whole_support(),
-                                  request_.estimates.clip > 0.0 ? policy.estimates().lower_bound() : 0.0,
-                                  policy.unseen() / static_cast<double>(result_.lists)});
+      result_.policies.push_back(
+          {policy.name().empty() ? request_.policy.name() : policy.name(), std::move(estimates),
+           policy.estimates().support(), policy.estimates().whole_support(),
+           request_.estimates.clip > 0.0 && !result_.by_model_alone ? policy.estimates().lower_bound()
+                                                                    : 0.0,
+           policy.unseen() / static_cast<double>(result_.lists)});
     }
     return result_;
   }
@@ -375,9 +406,14 @@ void OffPolicyRequest::choose(const OffPolicyNames& names) {
 
 void OffPolicyRequest::check() const {
   if (log.empty()) throw InvalidArgument("--log is required: name a log of shown lists.");
-  if (models.empty() && policy.kind != ListPolicy::Kind::kIncumbent)
+  if (models.empty() && !policy.is_logged())
     throw InvalidArgument(
-        "--model is required: name what might have been shown, or choose --policy incumbent.");
+        "--model is required: name what might have been shown, or choose --policy incumbent or candidate.");
+  if (policy.kind == ListPolicy::Kind::kCandidate && !wants_model()) {
+    throw InvalidArgument(
+        "--policy candidate has no weights, as its lists were not shown: choose --estimators such as "
+        "direct,intervention-aware.");
+  }
   if (click_model == FittedModel::kRankOnly) {
     throw InvalidArgument(
         "--click-model must tell documents apart, and rank-only does not: choose pbm, cascade, dcm, dbn, "

@@ -57,7 +57,8 @@ struct OffPolicyResult {
   std::int64_t of_other_arms = 0;  // left out, too: they were not the learner's
   std::int64_t without_candidates =
       0;  // lists whose log has the shown documents alone; used, as if these were all
-  std::int64_t without_incumbent = 0;
+  std::int64_t without_order = 0;  // of the incumbent, or of the candidate
+  bool by_model_alone = false;     // no list has weights, and those of all arms are used
   Interval shown;
   std::vector<Policy> policies;
 };

@@ -36,21 +36,23 @@ std::string cell_of(const Interval& interval, int digits = 4) {
 }
 
 /// What the estimates of a policy rest on, in sentences.
-std::vector<std::string> support_sentences(const OffPolicyRequest& request,
+std::vector<std::string> support_sentences(const OffPolicyRequest& request, const OffPolicyResult& result,
                                            const OffPolicyResult::Policy& policy) {
   const SlateSupport& whole = policy.whole;
-  std::vector<std::string> sentences = {fmt::format(
-      "{}: it would never have shown {:.1f} % of the lists; the mean weight is {:.2f} (1 where the log "
-      "covers all that it may show) and the largest {:.1f}.",
-      policy.name, 100.0 * whole.without_weight, whole.mean_weight, whole.largest_weight)};
+  std::vector<std::string> sentences;
+  if (!result.by_model_alone) {
+    sentences.push_back(fmt::format(
+        "{}: it would never have shown {:.1f} % of the lists; the mean weight is {:.2f} (1 where the log "
+        "covers all that it may show) and the largest {:.1f}.",
+        policy.name, 100.0 * whole.without_weight, whole.mean_weight, whole.largest_weight));
+  }
   if (request.wants_model()) {
     sentences.push_back(
-        fmt::format("Of what users are expected to see in its lists, {:.1f} % was never shown for its "
-                    "query and rests on "
-                    "the click model's prior alone.",
-                    100.0 * policy.unseen));
+        fmt::format("{}: of what users are expected to see in its lists, {:.1f} % was never shown for its "
+                    "query and rests on the click model's prior alone.",
+                    policy.name, 100.0 * policy.unseen));
   }
-  if (request.estimates.clip > 0.0) {
+  if (request.estimates.clip > 0.0 && !result.by_model_alone) {
     sentences.push_back(fmt::format(
         "With {:.0f} % confidence, whatever the distribution, its reward by prefixes is at least {:.4f}.",
         100.0 * request.estimates.confidence, policy.lower_bound));
@@ -61,6 +63,12 @@ std::vector<std::string> support_sentences(const OffPolicyRequest& request,
 /// What was left out, or counts as less than it was.
 std::vector<std::string> gap_sentences(const OffPolicyResult& result) {
   std::vector<std::string> sentences;
+  if (result.by_model_alone) {
+    sentences.emplace_back(
+        "No list has a probability that it was shown with, or the policy's lists were not shown: estimates "
+        "by "
+        "weights are left out.");
+  }
   if (std::isnan(result.shown.low))
     sentences.emplace_back("The lists are of fewer than 20 queries, too few for intervals.");
   if (result.without_propensity > 0)
@@ -69,9 +77,9 @@ std::vector<std::string> gap_sentences(const OffPolicyResult& result) {
   if (result.of_other_arms > 0)
     sentences.push_back(
         fmt::format("{} lists of other arms than the learner were left out.", result.of_other_arms));
-  if (result.without_incumbent > 0)
+  if (result.without_order > 0)
     sentences.push_back(
-        fmt::format("{} lists without the order of an incumbent were left out.", result.without_incumbent));
+        fmt::format("{} lists without the order of the policy were left out.", result.without_order));
   if (result.without_candidates > 0) {
     sentences.push_back(fmt::format(
         "{} lists have the shown documents alone, and count as if there were no others: start the service "
@@ -106,6 +114,20 @@ ReportFigure figure_of_differences(const OffPolicyRequest& request, const OffPol
                   100.0 * request.estimates.confidence));
 }
 
+std::string table_of_weights(const OffPolicyResult& result) {
+  HtmlTable table("Weights of prefixes", {"policy", "up to rank", "mean weight", "largest weight",
+                                          "effective lists", "lists without weight"});
+  for (const OffPolicyResult::Policy& policy : result.policies) {
+    for (std::size_t rank = 0; rank < policy.support.size(); ++rank) {
+      const SlateSupport& at = policy.support[rank];
+      table.row(policy.name, {fmt::format("{}", rank + 1), fixed_number(at.mean_weight, 3),
+                              fixed_number(at.largest_weight, 1), fixed_number(at.effective_lists, 0),
+                              fixed_number(100.0 * at.without_weight, 1) + " %"});
+    }
+  }
+  return table.html();
+}
+
 }  // namespace
 
 nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const OffPolicyResult& result) {
@@ -117,7 +139,7 @@ nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const Of
                                  {"left_out",
                                   {{"without_propensity", result.without_propensity},
                                    {"of_other_arms", result.of_other_arms},
-                                   {"without_incumbent", result.without_incumbent}}},
+                                   {"without_order", result.without_order}}},
                                  {"without_candidates", result.without_candidates},
                                  {"shown", json_of(result.shown)}};
   if (request.wants_model()) json["click_model"] = name_of(request.click_model);
@@ -128,9 +150,9 @@ nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const Of
       one["estimates"][std::string(name_of(estimate.estimator))] = {
           {"value", json_of(estimate.value)}, {"difference", json_of(estimate.difference)}};
     }
-    one["whole_lists"] = json_of(policy.whole);
+    if (!result.by_model_alone) one["whole_lists"] = json_of(policy.whole);
     for (const SlateSupport& support : policy.support) one["prefixes"].push_back(json_of(support));
-    if (request.estimates.clip > 0.0) one["lower_bound"] = policy.lower_bound;
+    if (request.estimates.clip > 0.0 && !result.by_model_alone) one["lower_bound"] = policy.lower_bound;
     if (request.wants_model()) one["unseen"] = policy.unseen;
     policies.push_back(std::move(one));
   }
@@ -151,14 +173,15 @@ std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResu
     const SlateSupport& whole = policy.whole;
     for (const SlateEstimate& estimate : policy.estimates) {
       table.add({policy.name, std::string(name_of(estimate.estimator)), text_of(estimate.value),
-                 text_of(estimate.difference), fmt::format("{:.3f}", whole.mean_weight),
-                 fmt::format("{:.0f}", whole.effective_lists)});
+                 text_of(estimate.difference),
+                 result.by_model_alone ? "–" : fmt::format("{:.3f}", whole.mean_weight),
+                 result.by_model_alone ? "–" : fmt::format("{:.0f}", whole.effective_lists)});
     }
   }
   const TextTable::Fitted fitted = table.fitted(columns);
   std::string text = fitted.text + hidden_columns_text(fitted.hidden, columns);
   for (const OffPolicyResult::Policy& policy : result.policies) {
-    for (const std::string& sentence : support_sentences(request, policy)) text += "\n" + sentence;
+    for (const std::string& sentence : support_sentences(request, result, policy)) text += "\n" + sentence;
     text += '\n';
   }
   for (const std::string& sentence : gap_sentences(result)) text += "\n" + sentence + "\n";
@@ -185,19 +208,9 @@ std::string off_policy_page(const OffPolicyRequest& request, const OffPolicyResu
   page.end_section();
   page.section("What they rest on");
   for (const OffPolicyResult::Policy& policy : result.policies)
-    page.list(support_sentences(request, policy));
+    page.list(support_sentences(request, result, policy));
   page.list(gap_sentences(result));
-  HtmlTable support("Weights of prefixes", {"policy", "up to rank", "mean weight", "largest weight",
-                                            "effective lists", "lists without weight"});
-  for (const OffPolicyResult::Policy& policy : result.policies) {
-    for (std::size_t rank = 0; rank < policy.support.size(); ++rank) {
-      const SlateSupport& at = policy.support[rank];
-      support.row(policy.name, {fmt::format("{}", rank + 1), fixed_number(at.mean_weight, 3),
-                                fixed_number(at.largest_weight, 1), fixed_number(at.effective_lists, 0),
-                                fixed_number(100.0 * at.without_weight, 1) + " %"});
-    }
-  }
-  page.add(support.html());
+  if (!result.by_model_alone) page.add(table_of_weights(result));
   page.end_section();
   page.section("How to read it");
   page.list({

@@ -48,6 +48,7 @@ void SlateEstimates::add(const ComparedList& list) {
   const auto ranks = std::min<std::int64_t>(std::ssize(list.rewards), settings_.ranks);
   const bool by_item = !list.logged_item.empty() && !list.target_item.empty();
   const bool by_model = !list.expected.empty();
+  const bool is_weighed = !list.logged.empty();
   std::fill(of_list_.begin(), of_list_.end(), 0.0);
   const auto clipped = [&](double weight) {
     return settings_.clip > 0.0 ? std::min(weight, settings_.clip) : weight;
@@ -57,6 +58,7 @@ void SlateEstimates::add(const ComparedList& list) {
   double of_prefixes = 0.0;
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     reward += list.rewards[rank];
+    if (!is_weighed) continue;
     weight *= list.target[rank] / list.logged[rank];
     constexpr double kLargest = 1e100;
     if (!(weight <= kLargest))
@@ -78,20 +80,21 @@ void SlateEstimates::add(const ComparedList& list) {
   }
   of_list_[kLists] = 1.0;
   of_list_[kReward] = reward;
-  of_list_[kWeight] = clipped(weight);
+  if (is_weighed) of_list_[kWeight] = clipped(weight);
   of_list_[kWeighted] = of_list_[kWeight] * reward;
   if (by_model) {
     of_list_[kDirectReward] = list.direct;
     of_list_[kCorrected] += list.direct;
     of_list_[kByExposure] = list.by_exposure;
   }
-  for (std::int64_t rank = 0; rank < ranks; ++rank)
+  for (std::int64_t rank = 0; rank < ranks && is_weighed; ++rank)
     prefixes_[rank].add(of_list_[kTotals + kAtRank * rank + kRankWeight]);
-  whole_.add(of_list_[kWeight]);
+  if (is_weighed) whole_.add(of_list_[kWeight]);
   if (!has_intervals() &&
       std::find(few_clusters_.begin(), few_clusters_.end(), list.cluster) == few_clusters_.end())
     few_clusters_.push_back(list.cluster);
   ++lists_;
+  weighed_lists_ += is_weighed ? 1 : 0;
   lists_by_item_ += by_item ? 1 : 0;
   lists_by_model_ += by_model ? 1 : 0;
   const double before = of_prefixes - mean_;
@@ -179,6 +182,8 @@ std::vector<SlateEstimate> SlateEstimates::estimates() const {
     const bool by_item = estimator == SlateEstimator::kIips || estimator == SlateEstimator::kSelfIips;
     if (by_item && lists_by_item_ < lists_) continue;
     if (goes_by_model(estimator) && lists_by_model_ < lists_) continue;
+    const bool by_weights = !goes_by_model(estimator) || estimator == SlateEstimator::kCascadeDoublyRobust;
+    if (by_weights && !has_weights()) continue;
     const auto value = [this, chosen = estimator](Sums sums) { return value_of(chosen, sums); };
     all.push_back({estimator, interval_of(value),
                    interval_of([&](Sums sums) { return value(sums) - sums[kReward] / sums[kLists]; })});

@@ -17,8 +17,10 @@ namespace olrank {
 struct ComparedList {
   std::uint64_t cluster = 0;        // lists of one cluster are redrawn together: those of a query
   std::span<const double> rewards;  // of each rank
-  std::span<const double> logged;   // given the documents above, by the policy that showed the list
-  std::span<const double> target;   // the same by the other policy
+  /// Given the documents above, by the policy that showed the list; empty: not known, and no estimate by
+  /// weights is made.
+  std::span<const double> logged;
+  std::span<const double> target;  // the same by the other policy
   /// Whatever is above; empty: not known, and no estimate by item and rank is made.
   std::span<const double> logged_item = {};
   std::span<const double> target_item = {};
@@ -102,10 +104,12 @@ class SlateEstimates {
   void add(const ComparedList& list);
 
   std::int64_t lists() const { return lists_; }
+  /// Whether all lists have weights.
+  bool has_weights() const { return weighed_lists_ == lists_; }
   /// Where lists are of too few clusters for a bootstrap, intervals are NaN.
   bool has_intervals() const { return std::ssize(few_clusters_) >= kFewestClusters; }
   Interval shown() const;  // reward of a list as it was shown
-  /// Those by item and those by a model only where every list has what they need.
+  /// Each only where every list has what it needs.
   std::vector<SlateEstimate> estimates() const;
   /// Of prefixes up to each rank.
   std::vector<SlateSupport> support() const;
@@ -139,6 +143,7 @@ class SlateEstimates {
   Settings settings_;
   std::int64_t width_;
   std::int64_t lists_ = 0;
+  std::int64_t weighed_lists_ = 0;
   std::int64_t lists_by_item_ = 0;
   std::int64_t lists_by_model_ = 0;
   std::vector<double> sums_;       // [replicates + 1 × width_]; the first takes every list once

@@ -200,6 +200,35 @@ class OffPolicy(unittest.TestCase):
         self.assertAlmostEqual(told["policies"][0]["unseen"], unseen, delta=1e-9)
         self.assertIn(f"{100 * unseen:.1f} % was never shown", succeed("ope", *arguments))
 
+    def test_without_probabilities_the_models_estimates_are_left(self):
+        bare = self.folder / "without.jsonl"
+        with open(bare, "w") as file:
+            for line in self.lists:
+                print(json.dumps({key: line[key] for key in ("qid", "shown", "clicks")}), file=file)
+        arguments = ["--data", self.data, "--model", self.model, "--at", RANKS]
+        told, before = (json.loads(succeed("ope", "--log", log, *arguments, "--json")) for log in (bare, self.trace))
+        estimates = told["policies"][0]["estimates"]
+        self.assertEqual(estimates, {name: before["policies"][0]["estimates"][name] for name in ("direct", "intervention-aware")})
+        self.assertIn("estimates by weights are left out", succeed("ope", "--log", bare, *arguments))
+
+    def test_what_an_observed_learner_would_have_shown(self):
+        """Lists of the incumbent, with the learner's in the log: by the greedy lists of a model, the same values as by the model."""
+        observed = self.folder / "observed.jsonl"
+        with open(observed, "w") as file:
+            for line in self.lists:
+                scores = self.scores[line["qid"]]
+                best = sorted(range(6), key=lambda doc, scores=scores: -scores[doc])[:RANKS]
+                # Inputs of the shown documents alone: the others are known by name.
+                print(json.dumps({"qid": line["qid"], "arm": "incumbent", "shown": line["shown"][:RANKS], "clicks": line["clicks"][:RANKS], "candidate": best}), file=file)
+        told = json.loads(succeed("ope", "--log", observed, "--policy", "candidate", "--at", RANKS, "--json"))
+        by_data = json.loads(succeed("ope", "--log", observed, "--policy", "candidate", "--at", RANKS, "--data", self.data, "--json"))
+        by_model = json.loads(succeed("ope", "--log", observed, "--data", self.data, "--model", self.model, "--at", RANKS, "--json"))
+        self.assertEqual(told["lists"], 600)
+        self.assertEqual(set(told["policies"][0]["estimates"]), {"direct", "intervention-aware"})
+        for other in (by_data, by_model):
+            for name, estimate in told["policies"][0]["estimates"].items():
+                self.assertAlmostEqual(estimate["value"]["value"], other["policies"][0]["estimates"][name]["value"]["value"], delta=1e-12)
+
     def test_the_page_shows_all_estimates(self):
         page = self.folder / "ope.html"
         self.ope("--page", page, "--clip", 10)
@@ -251,7 +280,8 @@ class OffPolicy(unittest.TestCase):
         unclicked.write_text('{"qid": "1", "shown": [0, 1], "clicks": [0, 0], "propensity": [0.5, 0.5]}\n')
         model = ["--model", self.model, "--data", self.data]
         for arguments, code, sentence in (
-            (["--log", bare, *model], 2, "None of the 1 lists in"),
+            (["--log", bare, *model, "--estimators", "ips"], 2, "None of the 1 lists in"),
+            (["--log", bare, *model, "--policy", "candidate", "--estimators", "ips"], 2, "--policy candidate has no weights"),
             (["--log", wrong, *model], 1, "A propensity must be above 0 and at most 1, not 1.5"),
             (["--log", short, *model], 1, "'propensity' has 1 value"),
             (["--log", other, *model], 1, "The data has no query '77'"),
@@ -259,6 +289,7 @@ class OffPolicy(unittest.TestCase):
             (["--log", self.trace, *model, "--policy", "certain"], 2, "--policy must be greedy, plackett-luce"),
             (["--log", self.trace, *model, "--policy", "epsilon=2"], 2, "must be a number from 0 to 1"),
             (["--log", self.trace, *model, "--policy", "incumbent"], 2, "has the order of an incumbent"),
+            (["--log", self.trace, *model, "--policy", "candidate"], 2, "has what the learner would have shown"),
             (["--log", self.trace, *model, "--reward", "money"], 2, "--reward"),
             (["--log", self.trace, *model, "--clip", -1], 2, "--clip"),
             (["--log", self.trace, *model, "--estimators", "best"], 2, "--estimators"),

@@ -162,6 +162,11 @@ class ServeCommand : public Command {
           std::chrono::seconds(window_seconds_), event_types_of_,          folder.path(), impressions_,
           [&folder] { folder.require_lock(); },  accept_loss_ || to_round_};
     }
+    if (window_seconds_ == 0) {
+      service_parts.kept = ImpressionFile::Settings{
+          folder.path(), std::chrono::milliseconds(impressions_.age).count(), impressions_.bytes,
+          [&folder] { folder.require_lock(); }, accept_loss_ || to_round_};
+    }
     Service service(std::move(service_parts), log, learner);
     return serve(service, log, learner, *listener);
   }

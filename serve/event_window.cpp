@@ -15,6 +15,8 @@
 #include "core/text/counted.h"
 #include "serve/api_error.h"
 #include "serve/heap_bytes.h"
+#include "serve/impressions.h"
+#include "serve/numbered_files.h"
 #include "serve/own_file.h"
 
 namespace olrank {
@@ -23,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kSegmentBytes = 64'000'000;
-constexpr std::string_view kJournal = "events-";
+constexpr NumberedFiles kJournals{"events-", ".jsonl"};
 
 std::string events_body(const std::string& id, std::span<const Impressions::Event> events,
                         std::span<const std::pair<std::int64_t, std::int64_t>> places, std::int64_t now) {
@@ -46,41 +48,11 @@ std::string events_body(const std::string& id, std::span<const Impressions::Even
   return body + "]";
 }
 
-/// The impression of a log's line; empty if it has none.
-std::string_view impression_of(std::string_view line) {
-  constexpr std::string_view kKey = "\"impression\":\"";
-  const std::size_t begin = line.find(kKey);
-  if (begin == std::string_view::npos) return {};
-  const std::string_view rest = line.substr(begin + kKey.size());
-  return rest.substr(0, rest.find('"'));
-}
-
-/// The number of a journal's file; 0 for another file.
-std::uint64_t journal_number(const std::string& name) {
-  if (!name.starts_with(kJournal) || !name.ends_with(".jsonl")) return 0;
-  std::uint64_t number = 0;
-  for (const char c : name.substr(kJournal.size(), name.size() - kJournal.size() - 6)) {
-    if (c < '0' || c > '9') return 0;
-    number = number * 10 + static_cast<std::uint64_t>(c - '0');
-  }
-  return number;
-}
-
 std::optional<double> number_of(std::string_view text) {
   double number = 0.0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
   return number;
-}
-
-/// IDs are 16 hexadecimal digits and a number.
-bool is_id(std::string_view id) {
-  const std::size_t dash = id.find('-');
-  const auto all_of = [](std::string_view text, std::string_view digits) {
-    return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
-  };
-  return dash == 16 && all_of(id.substr(0, dash), "0123456789abcdef") && id.size() < 40 &&
-         all_of(id.substr(dash + 1), "0123456789");
 }
 
 }  // namespace
@@ -135,34 +107,22 @@ std::int64_t EventWindow::now() {
 }
 
 fs::path EventWindow::journal(std::uint64_t number) const {
-  return settings_.folder / fmt::format("{}{:06}.jsonl", kJournal, number);
-}
-
-std::vector<fs::path> EventWindow::journals(const fs::path& folder) {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (journal_number(entry.path().filename().string()) > 0) found.push_back(entry.path());
-  }
-  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
-    return journal_number(a.filename().string()) < journal_number(b.filename().string());
-  });
-  return found;
+  return kJournals.path(settings_.folder, number);
 }
 
 void EventWindow::set_journals_aside(const fs::path& folder) {
-  for (const fs::path& journal : journals(folder))
-    fs::rename(journal, unused_path(journal.string() + ".set-aside"));
+  kJournals.set_aside(folder);
 }
 
 void EventWindow::take_up() {
   if (settings_.starts_over) set_journals_aside(settings_.folder);
   std::unordered_map<std::string, std::vector<std::string>> events;  // of each list, as lines
   std::vector<Open> lists;
-  for (const fs::path& file : journals(settings_.folder)) {
+  for (const fs::path& file : kJournals.in(settings_.folder)) {
     auto segment = std::make_shared<Segment>();
     segment->log = std::make_unique<FeedbackLog>(file, 0);
     segment->log->guard_writes(settings_.guard);
-    segments_.emplace_back(journal_number(file.filename().string()), segment);
+    segments_.emplace_back(kJournals.number_of(file), segment);
     FeedbackLog::Reader reader(*segment->log, 0);
     std::int64_t place = 0;
     for (std::string_view line; reader.next(line);) {
@@ -347,7 +307,7 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Imp
 
 EventWindow::Outcome EventWindow::add_late(const std::string& id,
                                            std::span<const Impressions::Event> events, std::int64_t now) {
-  if (!is_id(id))
+  if (!is_impression_id(id))
     throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (settings_.types.index(events[i].type) < 0)

@@ -53,8 +53,7 @@ class EventWindow {
   /// Milliseconds since 1970.
   static std::int64_t now();
 
-  /// The journals of a state folder, in order; and to keep them from being taken up.
-  static std::vector<std::filesystem::path> journals(const std::filesystem::path& folder);
+  /// Keeps the journals of a state folder from being taken up.
   static void set_journals_aside(const std::filesystem::path& folder);
 
   /// Stores a list, whose first `shown` documents were shown, and returns its ID.

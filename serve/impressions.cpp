@@ -51,38 +51,79 @@ std::size_t entry_bytes(const std::string& key) {
 
 }  // namespace
 
+bool is_impression_id(std::string_view id) {
+  const std::size_t dash = id.find('-');
+  const auto all_of = [](std::string_view text, std::string_view digits) {
+    return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+  };
+  return dash == 16 && all_of(id.substr(0, dash), "0123456789abcdef") && id.size() < 40 &&
+         all_of(id.substr(dash + 1), "0123456789");
+}
+
+std::string_view impression_of(std::string_view line) {
+  constexpr std::string_view kKey = "\"impression\":\"";
+  const std::size_t begin = line.find(kKey);
+  if (begin == std::string_view::npos) return {};
+  const std::string_view rest = line.substr(begin + kKey.size());
+  return rest.substr(0, rest.find('"'));
+}
+
 Impressions::Impressions(const ImpressionLimits& limits, std::string prefix)
     : limits_(limits), prefix_(std::move(prefix)) {}
 
-std::string Impressions::open(FeedbackRecord list, std::int64_t shown, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
-  expire(now);
-  std::string id = fmt::format("{}-{}", prefix_, opened_ + 1);
-  // The clicks come with claim(), which needs their memory.
-  const std::size_t bytes = entry_bytes<OpenMap>(id) + heap_bytes(list.query) + ids_bytes(list.docs) +
-                            heap_bytes(list.inputs) + heap_bytes(list.groups) +
-                            heap_bytes(list.propensity) + ids_bytes(list.incumbent) +
-                            ids_bytes(list.candidate) + heap_bytes(list.arm) + heap_bytes(list.experiment) +
-                            heap_bytes(list.teams) + heap_bytes(static_cast<std::size_t>(shown));
-  if (bytes > limits_.bytes) {
-    throw ApiError(413, "docs",
-                   fmt::format("Remembering this list takes {}, but --max-impression-memory is {}.",
-                               readable_bytes(static_cast<double>(bytes)),
-                               readable_bytes(static_cast<double>(limits_.bytes))));
-  }
+// The clicks come with claim(), which needs their memory.
+std::size_t Impressions::bytes_of(const std::string& id, const FeedbackRecord& list, std::int64_t shown) {
+  return entry_bytes<OpenMap>(id) + heap_bytes(list.query) + ids_bytes(list.docs) +
+         heap_bytes(list.inputs) + heap_bytes(list.groups) + heap_bytes(list.propensity) +
+         ids_bytes(list.incumbent) + ids_bytes(list.candidate) + heap_bytes(list.arm) +
+         heap_bytes(list.experiment) + heap_bytes(list.teams) + heap_bytes(static_cast<std::size_t>(shown));
+}
+
+bool Impressions::insert(std::string id, FeedbackRecord list, std::int64_t shown, std::size_t bytes,
+                         Clock::time_point since) {
   while (open_.size() >= limits_.open && oldest_unclaimed() != open_.end()) {
     erase(oldest_unclaimed());
     ++dropped_;
   }
-  if (!make_room(bytes)) {
-    throw ApiError(503, "", "Feedback that is being written takes all of --max-impression-memory; retry.")
-        .retry_after(1);
-  }
-  ++opened_;
-  const auto added = open_.emplace(id, Open{std::move(list), shown, now, bytes}).first;
+  if (!make_room(bytes)) return false;
+  const auto added = open_.emplace(std::move(id), Open{std::move(list), shown, since, bytes}).first;
   added->second.age_position = open_by_age_.insert(open_by_age_.end(), &added->first);
   bytes_ += bytes;
+  return true;
+}
+
+std::string Impressions::open(FeedbackRecord list, std::int64_t shown, Clock::time_point now) {
+  const std::int64_t time = list.time;
+  const std::string kept = file_ != nullptr ? ImpressionFile::encoded(list, shown) : std::string();
+  std::string id;
+  {
+    const std::lock_guard lock(mutex_);
+    expire(now);
+    id = fmt::format("{}-{}", prefix_, opened_ + 1);
+    const std::size_t bytes = bytes_of(id, list, shown);
+    if (bytes > limits_.bytes) {
+      throw ApiError(413, "docs",
+                     fmt::format("Remembering this list takes {}, but --max-impression-memory is {}.",
+                                 readable_bytes(static_cast<double>(bytes)),
+                                 readable_bytes(static_cast<double>(limits_.bytes))));
+    }
+    if (!insert(id, std::move(list), shown, bytes, now)) {
+      throw ApiError(503, "", "Feedback that is being written takes all of --max-impression-memory; retry.")
+          .retry_after(1);
+    }
+    ++opened_;
+  }
+  if (file_ != nullptr) file_->append(id, kept, time);
   return id;
+}
+
+void Impressions::reopen(OpenList list, std::int64_t now_ms, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const auto since = now - std::chrono::milliseconds(std::max<std::int64_t>(now_ms - list.record.time, 0));
+  std::string id = list.record.impression;
+  if (now - since > limits_.age || open_.contains(id) || answers_.contains(id)) return;
+  const std::size_t bytes = bytes_of(id, list.record, list.shown);
+  if (bytes <= limits_.bytes) insert(std::move(id), std::move(list.record), list.shown, bytes, since);
 }
 
 void Impressions::expire(Clock::time_point now) {
@@ -128,24 +169,24 @@ void Impressions::erase(AnswerMap::iterator answer) {
   answers_.erase(answer);
 }
 
-/// An ID of this run that is neither open nor answered has expired; any other ID is unknown.
+/// An ID that a service may have given and that is neither open nor answered has expired.
 void Impressions::reject_unknown(const std::string& id) const {
   std::uint64_t number = 0;
   const std::string begin = prefix_ + "-";
-  if (id.rfind(begin, 0) == 0) {
+  bool is_expired = is_impression_id(id);
+  if (id.starts_with(begin)) {
     const char* last = id.data() + id.size();
     const auto [rest, error] = std::from_chars(id.data() + begin.size(), last, number);
-    if (error == std::errc{} && rest == last && number >= 1 && number <= opened_) {
-      throw ApiError(
-          410, "impression",
-          fmt::format("This impression has expired: it is more than {} seconds old, or newer ones "
-                      "needed its place (--max-impressions {}, --max-impression-memory {}).",
-                      limits_.age.count(), limits_.open,
-                      readable_bytes(static_cast<double>(limits_.bytes))));
-    }
+    is_expired = error == std::errc{} && rest == last && number >= 1 && number <= opened_;
   }
-  throw ApiError(404, "impression",
-                 "Unknown impression. The service forgets open impressions when it restarts.");
+  if (is_expired) {
+    throw ApiError(
+        410, "impression",
+        fmt::format("This impression has expired: it is more than {} seconds old, or newer ones "
+                    "needed its place (--max-impressions {}, --max-impression-memory {}).",
+                    limits_.age.count(), limits_.open, readable_bytes(static_cast<double>(limits_.bytes))));
+  }
+  throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
 }
 
 Impressions::Claim Impressions::claim(const std::string& id, std::span<const Click> clicks,

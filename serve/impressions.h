@@ -7,9 +7,11 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "logs/feedback_record.h"
+#include "serve/impression_file.h"
 
 namespace olrank {
 
@@ -19,6 +21,11 @@ struct ImpressionLimits {
   std::size_t bytes = 256'000'000;  // memory of both together
 };
 
+/// Whether an ID may be one of a service: 16 hexadecimal digits, a hyphen and a number.
+bool is_impression_id(std::string_view id);
+/// The impression of a log's line; empty if it has none.
+std::string_view impression_of(std::string_view line);
+
 /// Shown lists that still await feedback, and recently accepted answers, so that none counts twice. Both
 /// are limited in number and, together, in memory; the oldest go first. Thread-safe.
 class Impressions {
@@ -27,6 +34,8 @@ class Impressions {
 
   /// `prefix` starts every ID and differs between runs of the service.
   Impressions(const ImpressionLimits& limits, std::string prefix);
+  /// Also keeps lists for the next start from now on. `file` outlives this.
+  void keep_in(ImpressionFile& file) { file_ = &file; }
 
   /// Stores a list, without clicks, and returns its ID. Its first `shown` documents were shown. Throws
   /// ApiError 413 for a list that exceeds the limit alone.
@@ -56,6 +65,8 @@ class Impressions {
   /// The write failed: the impression awaits feedback again.
   void release(FeedbackRecord record);
 
+  /// Takes up a list that an earlier run has opened.
+  void reopen(OpenList list, std::int64_t now_ms, Clock::time_point now = Clock::now());
   /// Remembers an answer accepted by an earlier run.
   void remember(const FeedbackRecord& record, Clock::time_point now = Clock::now());
 
@@ -91,6 +102,10 @@ class Impressions {
   using AnswerMap = std::map<std::string, Answer>;
 
   void expire(Clock::time_point now);
+  static std::size_t bytes_of(const std::string& id, const FeedbackRecord& list, std::int64_t shown);
+  /// False if it finds no room.
+  bool insert(std::string id, FeedbackRecord list, std::int64_t shown, std::size_t bytes,
+              Clock::time_point since);
   OpenMap::iterator oldest_unclaimed();
   /// Forgets the oldest lists and answers until so many bytes fit.
   bool make_room(std::size_t bytes);
@@ -101,6 +116,7 @@ class Impressions {
 
   ImpressionLimits limits_;
   std::string prefix_;
+  ImpressionFile* file_ = nullptr;
   mutable std::mutex mutex_;
   std::uint64_t opened_ = 0;
   std::uint64_t dropped_ = 0;

@@ -14,6 +14,7 @@
 #include "logs/log_reader.h"
 #include "serve/event_window.h"
 #include "serve/feedback_log.h"
+#include "serve/impression_file.h"
 #include "serve/own_file.h"
 #include "serve/state_folder.h"
 
@@ -62,7 +63,10 @@ LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
   if (dry_run) return cut;
   folder.require_lock();
   log.begin_writing();
-  if (cut.records > 0) EventWindow::set_journals_aside(state);
+  if (cut.records > 0) {
+    EventWindow::set_journals_aside(state);
+    ImpressionFile::set_aside(state);
+  }
   if (cut.checkpoint_round) {
     std::error_code failed;
     fs::rename(folder.checkpoint(), cut.checkpoint_moved_to, failed);

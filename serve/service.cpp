@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -16,6 +17,8 @@
 #include "core/io/json_stream.h"
 #include "core/online/model_bytes.h"
 #include "core/random/rng_stream.h"
+#include "core/runtime/log.h"
+#include "core/text/counted.h"
 #include "core/version.h"
 #include "models/interleaving.h"
 #include "serve/api_error.h"
@@ -168,6 +171,23 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
   for (std::string_view line; latest.next(line);) {
     if (!parse_record(line, record)) impressions_.remember(record);
   }
+  if (parts_.kept) reopen_lists();
+}
+
+/// Those of earlier runs whose feedback is not in the log.
+void Service::reopen_lists() {
+  const std::int64_t now = EventWindow::now();
+  kept_ = std::make_unique<ImpressionFile>(*parts_.kept, now);
+  std::vector<OpenList> lists = kept_->take_up(now);
+  std::unordered_set<std::string> answered;
+  FeedbackLog::Reader reader(log_, 0);
+  for (std::string_view line; !lists.empty() && reader.next(line);) answered.emplace(impression_of(line));
+  for (OpenList& list : lists) {
+    if (!answered.contains(list.record.impression)) impressions_.reopen(std::move(list), now);
+  }
+  if (const std::size_t open = impressions_.counts().open; open > 0)
+    log_info("Took up {} that await feedback.", counted(open, "list"));
+  impressions_.keep_in(*kept_);
 }
 
 /// The shown documents in list order, then the unshown ones if the ranker learns from them.

@@ -46,6 +46,8 @@ class Service {
     std::optional<ArmPlan> arms{};           // as the learner's
     std::vector<ModelScorer> models{};       // of the arms that are models, in the plan's order
     std::optional<EventWindow::Settings> window{};  // of a service whose lists collect events
+    std::optional<ImpressionFile::Settings>
+        kept{};  // lists outlive the process; not with a window, which keeps its own
   };
   /// `log` and `learner` must outlive the service.
   Service(Parts parts, FeedbackLog& log, Learner& learner);
@@ -86,6 +88,7 @@ class Service {
   };
   class Lease;
 
+  void reopen_lists();
   FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown, std::uint64_t snapshot) const;
   void make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const;
   /// Puts the list of an arm in place of the learner's.
@@ -100,6 +103,7 @@ class Service {
   Parts parts_;
   FeedbackLog& log_;
   Learner& learner_;
+  std::unique_ptr<ImpressionFile> kept_;
   Impressions impressions_;
   std::optional<EventWindow> window_;  // in place of the impressions
   std::optional<ExposureBalance> balance_;

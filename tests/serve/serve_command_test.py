@@ -184,10 +184,41 @@ class ServeCommand(unittest.TestCase):
         service.kill()
         with self.start().client() as client:
             self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": True, "round": 1})
+            self.assertEqual(client.feedback(unanswered, []), {"accepted": True, "duplicate": False, "round": 2})
+            self.assertEqual(client.feedback(unanswered, []), {"accepted": True, "duplicate": True, "round": 2})
+            for unknown, status in (("0123456789abcdef-1", 410), ("nothing", 404)):
+                with self.assertRaises(ServiceError) as refused:
+                    client.feedback(unknown, [])
+                self.assertEqual((refused.exception.status, refused.exception.field), (status, "impression"))
+            self.assertEqual(client.stats()["log_rounds"], 2)
+
+    def test_lists_outlive_ten_kills(self):
+        users, draw, open_lists, answered = Users(2, 6), random.Random(5), [], 0
+        for turn in range(11):
+            service = self.start(*(RANKER if turn == 0 else ()))
+            with service.client() as client:
+                for impression, clicks in open_lists:
+                    answered += 1
+                    self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": False, "round": answered})
+                asked = [users.ask(client, draw) for _ in range(12)]
+                for impression, clicks in asked[::2]:
+                    answered += 1
+                    self.assertEqual(client.feedback(impression, clicks)["round"], answered)
+                open_lists = asked[1::2]
+                if turn == 10:
+                    learned = client.wait_until_learned()
+                    self.assertEqual((learned["rounds"], client.stats()["log_rounds"]), (answered, answered))
+                    state = client.stats()["fingerprint"]
+            service.kill() if turn < 10 else service.stop()
+        self.assertEqual(learned_state(self.state)["fingerprint"], state)
+        self.assertEqual(len({json.loads(line)["impression"] for line in (self.state / "feedback.jsonl").read_text().splitlines()}), answered)
+        self.assertTrue(list(self.state.glob("impressions-*.bin")))
+        # What was shown after the round that a service goes back to is not taken up.
+        service = self.start("--to-round", 5)
+        with service.client() as client:
             with self.assertRaises(ServiceError) as refused:
-                client.feedback(unanswered, [])
-            self.assertEqual((refused.exception.status, refused.exception.field), (404, "impression"))
-            self.assertEqual(client.stats()["log_rounds"], 1)
+                client.feedback(*open_lists[0])
+            self.assertEqual(refused.exception.status, 410)
 
     def test_cuts_off_a_torn_tail_with_a_warning(self):
         service = self.start(*RANKER)

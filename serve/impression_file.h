@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "logs/feedback_record.h"
+
+namespace olrank {
+
+/// A shown list that awaits feedback.
+struct OpenList {
+  FeedbackRecord record;  // without clicks
+  std::int64_t shown = 0;
+};
+
+/// The lists of a service that await feedback, in files beside its log, so that the next start takes their
+/// feedback, too. Lists are written without a flush: a killed process loses none of them, a machine that
+/// loses its power perhaps the last seconds. Files are removed once all of their lists have expired.
+/// Thread-safe.
+class ImpressionFile {
+ public:
+  struct Settings {
+    std::filesystem::path folder;
+    std::int64_t age_ms = 3'600'000;  // a list expires after this
+    std::size_t bytes = 256'000'000;  // of all files; the oldest go first
+    std::function<void()> guard;      // throws if nothing may be written
+    bool starts_over = false;         // sets the files of earlier runs aside
+  };
+  /// Keeps the lists of a state folder from being taken up.
+  static void set_aside(const std::filesystem::path& folder);
+  /// `now` is in ms since 1970.
+  ImpressionFile(Settings settings, std::int64_t now);
+  ~ImpressionFile();
+  ImpressionFile(const ImpressionFile&) = delete;
+  ImpressionFile& operator=(const ImpressionFile&) = delete;
+
+  /// The lists of earlier runs that have not expired, oldest first.
+  std::vector<OpenList> take_up(std::int64_t now) const;
+
+  /// All of a list but its ID.
+  static std::string encoded(const FeedbackRecord& list, std::int64_t shown);
+  /// Nothing if the bytes are no list.
+  static std::optional<OpenList> decoded(std::string_view bytes);
+  /// Keeps a list. Where that fails, it says so once in the log: the list is open all the same.
+  void append(std::string_view id, std::string_view encoded, std::int64_t now);
+
+ private:
+  struct Segment {
+    std::filesystem::path path;
+    std::int64_t latest = 0;  // time of its last list
+    std::size_t bytes = 0;
+  };
+  void remove_old(std::int64_t now);
+  void begin_segment(std::int64_t now);
+
+  Settings settings_;
+  std::mutex mutex_;
+  std::deque<Segment> segments_;  // the last one is written to
+  std::uint64_t next_number_ = 1;
+  std::int64_t begun_ = 0;  // when the last segment was
+  int descriptor_ = -1;
+  bool failing_ = false;
+};
+
+}  // namespace olrank

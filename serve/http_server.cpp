@@ -351,6 +351,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
       response_->set("Referrer-Policy", "no-referrer");
       response_->set(http::field::cache_control, "no-cache");
     }
+    if (!answer.tag.empty()) response_->set(http::field::etag, answer.tag);
     if (!answer.range.empty()) response_->set(http::field::content_range, answer.range);
     if (!answer.allow.empty()) response_->set(http::field::allow, answer.allow);
     if (answer.status == 401) response_->set(http::field::www_authenticate, "Bearer");
@@ -363,7 +364,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
       const auto idle = std::chrono::ceil<std::chrono::seconds>(server_.settings().idle).count();
       response_->set(http::field::keep_alive, fmt::format("timeout={}", idle));
     }
-    response_->content_length(answer.body.size());
+    if (answer.status != 304) response_->content_length(answer.body.size());  // that of a 304 would be the model's
     if (head_.method != "HEAD") response_->body() = std::move(answer.body);
     serializer_.emplace(*response_);
     phase_ = kSending;

@@ -250,6 +250,22 @@ void check_body(const RequestHead& head, const HttpSettings& settings, bool need
   }
 }
 
+bool has_tag(const RequestHead& head, std::string_view tag) {
+  for (const auto& [name, value] : head.fields) {
+    if (!equal_without_case(name, "If-None-Match")) continue;
+    std::string_view rest = value;
+    while (!rest.empty()) {
+      std::string_view one = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+      one.remove_prefix(std::min(one.find_first_not_of(" \t"), one.size()));
+      one = one.substr(0, one.find_last_not_of(" \t") + 1);
+      if (one.starts_with("W/")) one.remove_prefix(2);
+      if (one == tag || one == "*") return true;
+    }
+  }
+  return false;
+}
+
 RangeKind find_range(const RequestHead& head, std::size_t size, ByteRange& range) {
   constexpr std::string_view kUnit = "bytes=";
   const std::string_view text = head.value("Range");

@@ -68,6 +68,9 @@ void check_body(const RequestHead& head, const HttpSettings& settings, bool need
 /// Health checks and the status page, which holds no data, need no token.
 bool is_public(const RequestHead& head);
 
+/// Whether If-None-Match names the tag, which is in quotes, or is *: the client has what it asks for.
+bool has_tag(const RequestHead& head, std::string_view tag);
+
 /// Where an answer begins and how long it is; none if the range lies beyond it.
 struct ByteRange {
   std::size_t begin = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "serve/status_page.h"
 
@@ -89,7 +90,15 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
     answer.type = route.type;
     answer.policy = route.policy;
     answer.body = route.answer(service, body);
-    if (route.ranges) cut_to_range(head, answer);
+    if (route.is_file) {
+      answer.tag = fmt::format("\"{}\"", fingerprint_of(answer.body).hex());
+      if (has_tag(head, answer.tag)) {
+        answer.status = 304;
+        answer.body.clear();
+      } else {
+        cut_to_range(head, answer);
+      }
+    }
     return answer;
   } catch (const ApiError& error) {
     return answer_rejection(error);

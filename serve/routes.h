@@ -16,6 +16,7 @@ struct Answer {
   std::string_view type = "application/json";
   std::string_view policy = {};  // Content-Security-Policy; empty: the answer is no page
   std::string range;             // Content-Range; empty: the answer is no part
+  std::string tag;               // ETag; empty: it has none
   std::string allow;             // the methods that the path has; empty: the method is one of them
   int retry_after = 0;           // seconds; 0: the same request cannot succeed
 };
@@ -33,7 +34,7 @@ struct Route {
   std::string_view type;  // of the answer
   enum Body { kNoBody, kNeedsBody };
   Body body;    // of a POST; other methods have none
-  bool ranges;  // whether a part of the answer can be asked for
+  bool is_file;  // whether a part of the answer can be asked for, and whether it has changed
   std::function<std::string(Service&, const std::string& body)> answer;
   std::string_view policy = {};  // Content-Security-Policy of a page
 };

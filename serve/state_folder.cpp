@@ -33,7 +33,8 @@ bool is_own_name(const std::string& name) {
   static constexpr std::string_view kNames[] = {
       "service.toml", "start.safetensors", "feedback.jsonl", "checkpoint", "lock", "arms.toml"};
   if (name.starts_with("arm-") && name.ends_with(".safetensors")) return true;
-  if (name.starts_with("events-") || name.starts_with("late.jsonl")) return true;
+  if (name.starts_with("events-") || name.starts_with("late.jsonl") || name.starts_with("impressions-"))
+    return true;
   for (const std::string_view own : kNames) {
     if (name == own || name.starts_with(fmt::format("{}.cut-at-", own)) ||
         name.starts_with(fmt::format("{}.set-aside", own)) ||

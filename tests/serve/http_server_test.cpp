@@ -247,6 +247,23 @@ TEST_F(HttpServerTest, SendsOneRangeOfTheModel) {
   EXPECT_EQ(status_of(client.ask(get("/v1/stats", "Range: bytes=0-1\r\n"))), 200);
 }
 
+TEST_F(HttpServerTest, SendsTheModelOnlyWhenItHasChanged) {
+  start(quick());
+  Client client(port());
+  const std::string whole = client.ask(get("/v1/model"));
+  const std::size_t begin = whole.find("ETag: ") + 6;
+  const std::string tag = whole.substr(begin, whole.find("\r\n", begin) - begin);
+  EXPECT_EQ(tag.size(), 34);
+  for (const std::string& given : {tag, "W/" + tag, "\"other\", " + tag, std::string("*")}) {
+    const std::string answer = client.ask(get("/v1/model", "If-None-Match: " + given + "\r\n"));
+    EXPECT_EQ(status_of(answer), 304) << given;
+    EXPECT_TRUE(answer.ends_with("\r\n\r\n"));
+    EXPECT_NE(answer.find("ETag: " + tag), std::string::npos);
+  }
+  EXPECT_EQ(client.ask(get("/v1/model", "If-None-Match: \"other\"\r\n")), whole);
+  EXPECT_EQ(client.ask(post("/v1/rank", kRank)).find("ETag"), std::string::npos);
+}
+
 TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
   start(quick());
   const std::pair<std::string, int> cases[] = {

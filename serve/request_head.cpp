@@ -252,7 +252,7 @@ void check_body(const RequestHead& head, const HttpSettings& settings, bool need
 
 bool has_tag(const RequestHead& head, std::string_view tag) {
   for (const auto& [name, value] : head.fields) {
-    if (!equal_without_case(name, "If-None-Match")) continue;
+    if (!same_name(name, "If-None-Match")) continue;
     std::string_view rest = value;
     while (!rest.empty()) {
       std::string_view one = rest.substr(0, rest.find(','));

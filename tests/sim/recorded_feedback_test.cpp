@@ -154,12 +154,12 @@ TEST(RecordedFeedbackTest, ReadsRewards) {
       R"({"qid": "10", "shown": [2, 0, 1], "clicks": [1, 0, 1], "rewards": [9, 0, 0.5]})";
   EXPECT_NE(read(rewarded).fingerprint(), read(other).fingerprint());
   EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2, 0], "clicks": [1, 0], "rewards": [1]})"),
-            "1:60: The line has 2 shown documents but 1 rewards; each document needs one.");
+            "1:61: The line has 2 shown documents but 1 rewards; each document needs one.");
   EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2], "clicks": [1], "rewards": 3})"),
-            "1:54: 'rewards' must be a list with one entry for each shown document.");
+            "1:55: 'rewards' must be a list with one entry for each shown document.");
   for (const std::string wrong : {"-1", "-0.5", "null", "true", "\"1\"", "[]", "{}"}) {
     EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2], "clicks": [1], "rewards": [)" + wrong + "]}"),
-              "1:55: A reward must be a number of at least 0.")
+              "1:56: A reward must be a number of at least 0.")
         << wrong;
   }
 }

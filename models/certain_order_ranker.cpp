@@ -118,11 +118,13 @@ RankedList CertainOrderRanker::rank_controlled(ExecutionContext& context, const 
 LearnReport CertainOrderRanker::learn(RoundContext& context, const Feedback& feedback) {
   preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
                    RngStream(batch_key_, feedback.round), pairs_);
+  loss_pairs(settings_.feedback, feedback, batch_key_, pairs_, loss_);
+  if (loss_.pairs.empty()) pairs_.clear();  // nothing is known of what is not learned
   if (pairs_.empty() && !learner_->trains_without_pairs()) return {};
   const bool after = settings_.posterior.observe_at == ObserveAt::kAfter;
   if (!pairs_.empty()) {
     if (!after) observe(context, feedback);
-    learner_->observe(feedback, pairs_);
+    learner_->observe(feedback, loss_);
   }
   scored_query_ = -1;
   std::span<const double> steps;
@@ -139,6 +141,8 @@ void CertainOrderRanker::observe(RoundContext& context, const Feedback& feedback
   {
     const auto measured = context.clock.measure("observe");
     if (belief_->observes_evidence() && scored_query_ != query.query) score_query(context.execution, query);
+    // Each pair once, however much it counts: a weight says what a preference is worth, not how often it
+    // was seen, and widths shrink with what was seen.
     belief_->observe(context.execution, query.features, evidence_, pairs_);
   }
   if (!shadow_) return;

@@ -70,6 +70,7 @@ class CertainOrderRanker : public OnlineRanker {
   CertainList list_;
   ControlledOrders controlled_;
   std::vector<PreferencePair> pairs_;
+  LossPairs loss_;
 };
 
 }  // namespace olrank

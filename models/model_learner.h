@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/feedback/preference_pairs.h"
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "models/belief.h"
@@ -31,7 +32,7 @@ class ModelLearner {
   /// Members of all ranks.
   virtual std::int64_t members() const { return std::ssize(thetas()); }
   /// Adds a round's preferences to the history.
-  virtual void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) = 0;
+  virtual void observe(const Feedback& feedback, const LossPairs& loss) = 0;
   /// Trains every member on the history. Throws NumericError, with all parameters as they were, if no
   /// repeat saves a training; the next one starts from the same parameters. Returns the σ_t of gradient
   /// descent, one per member; empty where training has no common step.

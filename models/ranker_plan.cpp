@@ -6,6 +6,7 @@
 
 #include "core/device/most_layers.h"
 #include "core/error.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/text/byte_size.h"
 #include "models/clickgp/clickgp.h"
 #include "models/dueling_bandit.h"
@@ -37,9 +38,12 @@ double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
   const PairRule rule = settings.feedback.pairs;
   const auto of_a_round = static_cast<double>(
       pairs_of_a_round(rule == PairRule::kExpected ? PairRule::kAll : rule, load.cutoff));
-  const double pairs = static_cast<double>(load.rounds) * of_a_round;
+  const auto& debias = settings.feedback.debias;
+  const double copies =
+      debias.empty() ? 1.0 : std::min(kMostDebiased, 1.0 / *std::min_element(debias.begin(), debias.end()));
+  const double pairs = static_cast<double>(load.rounds) * of_a_round * copies;
   const auto limit = static_cast<double>(settings.trainer.history_limit);
-  return limit > 0.0 ? std::min(pairs, limit + of_a_round) : pairs;
+  return limit > 0.0 ? std::min(pairs, limit + of_a_round * copies) : pairs;
 }
 
 /// `members` models and `matrices` of their size, next to the history of a linear ranker. A model that

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/feedback/preference_pairs.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/score_order.h"
 #include "models/epsilon_greedy.h"
@@ -48,7 +47,7 @@ class FrozenRankNet : public FrozenScoreModel {
 RankNetRanker::RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
                              TrialKeys keys, std::vector<float> first_theta)
     : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
-      pair_rule_(settings.feedback.pairs),
+      feedback_(settings.feedback),
       epsilon_(exploration_of(settings)),
       list_key_(keys.key(Purpose::kList)),
       batch_key_(keys.key(Purpose::kBatch)) {}
@@ -73,9 +72,10 @@ std::shared_ptr<const FrozenRanker> RankNetRanker::freeze() const {
 
 LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback) {
   check(feedback, context.execution.scratch());
-  preference_pairs(pair_rule_, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
+  preference_pairs(feedback_.pairs, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
                    pairs_);
-  if (pairs_.empty()) {
+  loss_pairs(feedback_, feedback, batch_key_, pairs_, loss_);
+  if (loss_.pairs.empty()) {
     end_round();
     return {};
   }
@@ -85,7 +85,7 @@ LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback
   const Scratch::Frame frame(scratch);
   const auto weights = scratch.take<double>(scores.size());
   std::fill(weights.begin(), weights.end(), 0.0);
-  for (const PreferencePair& pair : pairs_) {
+  for (const PreferencePair& pair : loss_.pairs) {
     const auto winner = static_cast<std::size_t>(pair.winner);
     const auto loser = static_cast<std::size_t>(pair.loser);
     const double weight = sigmoid(scores[loser] - scores[winner]);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/feedback/preference_pairs.h"
 #include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
@@ -24,11 +25,12 @@ class RankNetRanker : public ScoreModelRanker {
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
 
  private:
-  PairRule pair_rule_;
+  PairSettings feedback_;
   double epsilon_;  // 0: greedy
   PhiloxKey list_key_;
   PhiloxKey batch_key_;
   std::vector<PreferencePair> pairs_;
+  LossPairs loss_;
   std::array<double, 1> step_{};
 };
 

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "models/neural/list_objective.h"
+
 namespace olrank {
 namespace {
 
@@ -184,6 +186,9 @@ constexpr std::array kUses = {
                [](const RankerSettings& settings) { return !follows_posterior(settings.explore.list); },
                "another list than sample or ucb"},
     SettingUse{"pairs", with_pair_rule},
+    SettingUse{"debias", with_pair_rule,
+               [](const RankerSettings& settings) { return !list_loss_of(settings).has_value(); },
+               "loss_kind = \"pairs\""},
     SettingUse{"optimizer", with_passes},
     SettingUse{"loss", with_newton_or_history},
     SettingUse{"loss_kind",

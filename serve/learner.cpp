@@ -316,7 +316,8 @@ void Learner::learn(const FeedbackRecord& record) {
     exposure_.observe(*settings_.exposure, record.groups, shown);
   }
   try {
-    const LearnReport learned = ranker_->learn(context, {round, query, shown, record.clicks});
+    const LearnReport learned =
+        ranker_->learn(context, {round, query, shown, record.clicks, record.rewards});
     pairs_ += std::ssize(learned.pairs);
   } catch (const NumericError& error) {
     skip(error.what());

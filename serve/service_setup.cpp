@@ -263,6 +263,8 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
     record.impression = fmt::format("imported-{}", round + 1);
     record.query = std::string(train.qid(shown.query));
     record.clicks.assign(shown.clicks.begin(), shown.clicks.end());
+    if (!std::equal(shown.rewards.begin(), shown.rewards.end(), shown.clicks.begin()))
+      record.rewards.assign(shown.rewards.begin(), shown.rewards.end());
     record.columns = columns;
     record.has_unshown = with_unshown;
     std::vector<std::int32_t> docs(shown.shown.begin(), shown.shown.end());

@@ -83,16 +83,20 @@ class LineReader {
   bool number_integer(number_integer_t value) {
     if (in_list(kShown)) return add_shown({value, "", column_of_word()});
     if (in_list(kClicks)) return add_click(value);
+    if (in_list(kRewards)) return add_reward(static_cast<double>(value));
     if (is_value_of(kQid)) return set_qid(fmt::format("{}", value), column_of_word());
     return other_scalar();
   }
   bool number_unsigned(number_unsigned_t value) {
     constexpr auto kLargest = static_cast<number_unsigned_t>(std::numeric_limits<number_integer_t>::max());
     if (value <= kLargest) return number_integer(static_cast<number_integer_t>(value));
+    if (in_list(kRewards)) return add_reward(static_cast<double>(value));
     if (is_value_of(kQid)) return set_qid(fmt::format("{}", value), column_of_word());
     return other_scalar();
   }
-  bool number_float(number_float_t, const string_t&) { return other_scalar(); }
+  bool number_float(number_float_t value, const string_t&) {
+    return in_list(kRewards) ? add_reward(value) : other_scalar();
+  }
   bool string(string_t& value) {
     if (in_list(kShown)) return add_shown({std::nullopt, value, column_of_text()});
     if (is_value_of(kQid)) return set_qid(value, column_of_text());
@@ -107,7 +111,11 @@ class LineReader {
   }
   bool key(string_t& name) {
     if (depth_ != 1) return true;
-    field_ = name == "qid" ? kQid : name == "shown" ? kShown : name == "clicks" ? kClicks : kOther;
+    field_ = name == "qid"       ? kQid
+             : name == "shown"   ? kShown
+             : name == "clicks"  ? kClicks
+             : name == "rewards" ? kRewards
+                                 : kOther;
     has_config_ = has_config_ || name == "config";
     if (field_ == kOther) return true;
     if (has_[field_]) return fail(column_of_text(), fmt::format("The line has '{}' twice.", name));
@@ -123,6 +131,8 @@ class LineReader {
       line_.shown_column = column_of_bracket();
     } else if (is_value_of(kClicks)) {
       line_.clicks_column = column_of_bracket();
+    } else if (is_value_of(kRewards)) {
+      line_.rewards_column = column_of_bracket();
     } else if (!wrong_value(column_of_bracket())) {
       return false;
     }
@@ -146,7 +156,7 @@ class LineReader {
   }
 
  private:
-  enum Field { kQid, kShown, kClicks, kOther };
+  enum Field { kQid, kShown, kClicks, kRewards, kOther };
 
   bool is_value_of(Field field) const { return depth_ == 1 && field_ == field; }
   bool in_list(Field field) const { return depth_ == 2 && field_ == field; }
@@ -173,6 +183,9 @@ class LineReader {
       case kClicks:
         return fail(column, depth_ == 1 ? "'clicks' must be a list with one entry for each shown document."
                                         : "A click must be 0 or 1, or false or true.");
+      case kRewards:
+        return fail(column, depth_ == 1 ? "'rewards' must be a list with one entry for each shown document."
+                                        : "A reward must be a number of at least 0.");
       case kOther:
         break;
     }
@@ -193,6 +206,13 @@ class LineReader {
     if (value != 0 && value != 1) return other_scalar();
     if (line_.clicks.size() == kMostShown) return fail(column_of_word(), too_many());
     line_.clicks.push_back(static_cast<std::uint8_t>(value));
+    return true;
+  }
+
+  bool add_reward(double value) {
+    if (!(value >= 0.0)) return other_scalar();
+    if (line_.rewards.size() == kMostShown) return fail(column_of_word(), too_many());
+    line_.rewards.push_back(value);
     return true;
   }
 
@@ -238,6 +258,7 @@ class LineReader {
 std::optional<FeedbackLine::Failure> parse_feedback_line(std::string_view text, FeedbackLine& line) {
   line.shown.clear();
   line.clicks.clear();
+  line.rewards.clear();
   line.blank = text.find_first_not_of(kBlanks) == std::string_view::npos;
   if (line.blank) return std::nullopt;
   std::size_t reached = 0;

@@ -30,9 +30,12 @@ struct FeedbackLine {
   std::int64_t shown_column = 1;
   std::vector<std::uint8_t> clicks;
   std::int64_t clicks_column = 1;
+  std::vector<double> rewards;  // empty: none
+  std::int64_t rewards_column = 1;
 };
 
-/// Parses {"qid": …, "shown": […], "clicks": […]} into `line`, reusing its memory; skips other keys.
+/// Parses {"qid": …, "shown": […], "clicks": […], "rewards": […]} into `line`, reusing its memory; only the
+/// last one may be missing. Skips other keys.
 /// Returns the first mistake, if any.
 std::optional<FeedbackLine::Failure> parse_feedback_line(std::string_view text, FeedbackLine& line);
 

@@ -56,6 +56,11 @@ class LineResolver {
            fmt::format("The line has {} shown documents but {} clicks; each document needs one.",
                        line.shown.size(), line.clicks.size()));
     }
+    if (!line.rewards.empty() && line.rewards.size() != line.shown.size()) {
+      fail(number, line.rewards_column,
+           fmt::format("The line has {} shown documents but {} rewards; each document needs one.",
+                       line.shown.size(), line.rewards.size()));
+    }
     return known->second;
   }
 
@@ -140,7 +145,15 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
       const std::int64_t query = resolver.query(line, number);
       resolver.append_shown(line, query, number, recorded.shown_);
       recorded.queries_.push_back(query);
+      // Without rewards a click is worth 1.
+      if (!line.rewards.empty() && recorded.rewards_.empty())
+        recorded.rewards_.assign(recorded.clicks_.begin(), recorded.clicks_.end());
       recorded.clicks_.insert(recorded.clicks_.end(), line.clicks.begin(), line.clicks.end());
+      if (!line.rewards.empty()) {
+        recorded.rewards_.insert(recorded.rewards_.end(), line.rewards.begin(), line.rewards.end());
+      } else if (!recorded.rewards_.empty()) {
+        recorded.rewards_.insert(recorded.rewards_.end(), line.clicks.begin(), line.clicks.end());
+      }
       recorded.offsets_.push_back(std::ssize(recorded.shown_));
       if (recorded.bytes() > limit) {
         resolver.fail(
@@ -161,14 +174,17 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
 
 std::uint64_t RecordedFeedback::bytes() const {
   return std::span(queries_).size_bytes() + std::span(offsets_).size_bytes() +
-         std::span(shown_).size_bytes() + std::span(clicks_).size_bytes();
+         std::span(shown_).size_bytes() + std::span(clicks_).size_bytes() +
+         std::span(rewards_).size_bytes();
 }
 
 RecordedFeedback::Record RecordedFeedback::at(std::int64_t index) const {
   const auto round = static_cast<std::size_t>(index);
   const auto begin = static_cast<std::size_t>(offsets_[round]);
   const auto size = static_cast<std::size_t>(offsets_[round + 1]) - begin;
-  return {queries_[round], std::span(shown_).subspan(begin, size), std::span(clicks_).subspan(begin, size)};
+  const std::span<const double> rewards(rewards_);
+  return {queries_[round], std::span(shown_).subspan(begin, size), std::span(clicks_).subspan(begin, size),
+          rewards.empty() ? rewards : rewards.subspan(begin, size)};
 }
 
 Fingerprint RecordedFeedback::fingerprint() const {
@@ -177,6 +193,7 @@ Fingerprint RecordedFeedback::fingerprint() const {
   content.add(std::span(offsets_));
   content.add(std::span(shown_));
   content.add(std::span(clicks_));
+  if (!rewards_.empty()) content.add(std::span(rewards_));
   return content.value();
 }
 

@@ -11,7 +11,7 @@
 
 namespace olrank {
 
-/// Recorded rounds: the query, the shown list and the clicks.
+/// Recorded rounds: the query, the shown list, the clicks and what they are worth.
 class RecordedFeedback {
  public:
   /// Spans stay valid as long as the recording.
@@ -19,10 +19,12 @@ class RecordedFeedback {
     std::int64_t query = 0;                // number within the training part
     std::span<const std::int32_t> shown;   // docs, best first
     std::span<const std::uint8_t> clicks;  // 0 or 1 for each shown
+    std::span<const double> rewards;       // of each shown; empty: clicks are worth 1
   };
 
   /// JSON lines, one per round: {"qid": "10", "shown": [3, 0, 7], "clicks": [0, 1, 0]}. A shown document is
-  /// its index within the query, in file order from 0, or its name as a string; clicks may be booleans.
+  /// its index within the query, in file order from 0, or its name as a string; clicks may be booleans. The
+  /// log of a service may add "rewards", a number of at least 0 for each shown document.
   /// Other keys are ignored, and so is a line with "config" but no "qid", so a trace can be replayed.
   /// Plain, gzip or zstd. Throws DataError with file, line and column for the first malformed line, the
   /// first line that does not match the data, a file without rounds, and one whose rounds need more than
@@ -43,6 +45,7 @@ class RecordedFeedback {
   std::vector<std::int64_t> offsets_{0};  // [rounds + 1], shown documents before each round
   std::vector<std::int32_t> shown_;
   std::vector<std::uint8_t> clicks_;
+  std::vector<double> rewards_;  // of all rounds once one has them, else empty
 };
 
 }  // namespace olrank

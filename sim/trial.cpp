@@ -121,7 +121,8 @@ void Trial::play_recorded(RoundContext& context) {
     }
   }
   played_.ndcg = online_.observe(data_.train.grades_of(record.query), whole_list_);
-  played_.learned = ranker_.learn(context, {played_.round, query, record.shown, record.clicks});
+  played_.learned =
+      ranker_.learn(context, {played_.round, query, record.shown, record.clicks, record.rewards});
 }
 
 void Trial::count_fairness(const RankedList& list) {

@@ -4,11 +4,18 @@ namespace olrank {
 
 const Schema& PairSettings::schema() {
   static const Schema schema =
-      SchemaBuilder<PairSettings>("ranker", "Which examined documents form preference pairs.")
+      SchemaBuilder<PairSettings>(
+          "ranker", "Which examined documents form preference pairs, and how much each counts.")
           .field("pairs", &PairSettings::pairs,
                  "which clicked and unclicked documents form pairs; `expected` (olranknet, p2neurrank) "
                  "uses a random matching for the covariance and, for the loss, all pairs weighted by their "
                  "probability of being matched")
+          .field(
+              "debias", &PairSettings::debias,
+              "probabilities with which users examine the ranks from the first, the last one for all ranks "
+              "below; a pair counts 1/probability of its winner's rank, at most 10; empty: 1")
+          .above(0.0)
+          .at_most(1.0)
           .build();
   return schema;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
@@ -14,6 +15,7 @@ enum class PairRule { kAdjacent, kMatched, kExpected, kAll };
 
 struct PairSettings {
   PairRule pairs = PairRule::kAdjacent;
+  std::vector<double> debias;  // P(examined) of the ranks from the first; empty: clicks count as they are
 
   static const Schema& schema();
 };

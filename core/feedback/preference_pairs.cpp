@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace olrank {
 namespace {
@@ -70,17 +71,46 @@ void preference_pairs(PairRule rule, std::span<const std::int32_t> shown,
   }
 }
 
-void loss_pairs(PairRule rule, std::span<const std::int32_t> shown, std::span<const std::uint8_t> clicks,
+double click_weight(const Feedback& feedback, std::span<const double> debias, std::size_t rank) {
+  double weight = feedback.rewards.empty() ? 1.0 : feedback.rewards[rank];
+  if (!debias.empty()) weight /= std::max(debias[std::min(rank, debias.size() - 1)], 1.0 / kMostDebiased);
+  return std::min(weight, kMostCopies);
+}
+
+void repeat_pairs(const Feedback& feedback, std::span<const double> debias, PhiloxKey key,
+                  std::vector<PreferencePair>& pairs) {
+  assert(feedback.rewards.empty() || feedback.rewards.size() == feedback.shown.size());
+  if (feedback.rewards.empty() && debias.empty()) return;
+  // Matchings take position 0 of the key's draws, epochs of mini-batches position 1.
+  constexpr std::uint32_t kPosition = 2;
+  std::vector<PreferencePair> repeated;
+  for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
+    const auto place = std::find(feedback.shown.begin(), feedback.shown.end(), pairs[pair].winner);
+    const double weight =
+        click_weight(feedback, debias, static_cast<std::size_t>(place - feedback.shown.begin()));
+    const double whole = std::floor(weight);
+    auto copies = static_cast<std::size_t>(whole);
+    if (weight > whole) {
+      RngStream coins(key, feedback.round, static_cast<std::uint32_t>(pair), kPosition);
+      copies += coins.uniform() < weight - whole ? 1 : 0;
+    }
+    repeated.insert(repeated.end(), copies, pairs[pair]);
+  }
+  pairs = std::move(repeated);
+}
+
+void loss_pairs(const PairSettings& settings, const Feedback& feedback, PhiloxKey key,
                 std::span<const PreferencePair> drawn, LossPairs& loss) {
   loss.weight = 1.0;
-  if (rule != PairRule::kExpected) {
+  if (settings.pairs != PairRule::kExpected) {
     loss.pairs.assign(drawn.begin(), drawn.end());
-    return;
+  } else {
+    preference_pairs(PairRule::kAll, feedback.shown, feedback.clicks, RngStream({}, 0), loss.pairs);
+    if (loss.pairs.empty()) return;
+    // A matching has min(c, u) of the c · u pairs.
+    loss.weight = static_cast<double>(drawn.size()) / static_cast<double>(loss.pairs.size());
   }
-  preference_pairs(PairRule::kAll, shown, clicks, RngStream({}, 0), loss.pairs);
-  if (loss.pairs.empty()) return;
-  // A matching has min(c, u) of the c · u pairs.
-  loss.weight = static_cast<double>(drawn.size()) / static_cast<double>(loss.pairs.size());
+  repeat_pairs(feedback, settings.debias, key, loss.pairs);
 }
 
 }  // namespace olrank

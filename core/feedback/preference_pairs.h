@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/feedback/pair_settings.h"
+#include "core/online/feedback.h"
 #include "core/online/preference_pair.h"
 #include "core/random/rng_stream.h"
 
@@ -27,10 +28,28 @@ struct LossPairs {
   double weight = 1.0;
 };
 
-/// `drawn` is the result of preference_pairs(). PairRule::kExpected is the mean over all matchings: every
-/// clicked against every unclicked document, weighted by the probability that a matching contains the pair,
-/// 1/max(clicked, unclicked). With the other rules, the loss uses the drawn pairs.
-void loss_pairs(PairRule rule, std::span<const std::int32_t> shown, std::span<const std::uint8_t> clicks,
+/// 1/P(examined) counts at most this: clicks at ranks that are hardly ever examined would be mostly noise.
+inline constexpr double kMostDebiased = 10.0;
+/// A click counts at most this, so that a round stays short.
+inline constexpr double kMostCopies = 1000.0;
+
+/// How much a click counts: its reward, or 1 without rewards, by 1/P(examined) of its rank, where `debias`
+/// has these. Joachims, Swaminathan and Schnabel, "Unbiased learning-to-rank with biased feedback", WSDM
+/// 2017: clicks weighted by inverse propensities.
+double click_weight(const Feedback& feedback, std::span<const double> debias, std::size_t rank);
+
+/// Repeats each pair as often as its winner's click counts: of weight w, it stands ⌊w⌋ times, and once more
+/// with probability w − ⌊w⌋, so that histories fold the copies as they fold pairs of several rounds.
+/// `key` is that which the pairs were drawn with; copies have draws of their own. Where all weights are 1,
+/// nothing is drawn or changed.
+void repeat_pairs(const Feedback& feedback, std::span<const double> debias, PhiloxKey key,
+                  std::vector<PreferencePair>& pairs);
+
+/// `drawn` is the result of preference_pairs() with `key`. PairRule::kExpected is the mean over all
+/// matchings: every clicked against every unclicked document, weighted by the probability that a matching
+/// contains the pair, 1/max(clicked, unclicked). With the other rules, the loss uses the drawn pairs. All
+/// of them are repeated by repeat_pairs(); clicks of little weight may leave none.
+void loss_pairs(const PairSettings& settings, const Feedback& feedback, PhiloxKey key,
                 std::span<const PreferencePair> drawn, LossPairs& loss);
 
 }  // namespace olrank

@@ -13,6 +13,7 @@ struct Feedback {
   QueryDocs query;
   std::span<const std::int32_t> shown;   // docs, best first
   std::span<const std::uint8_t> clicks;  // 0 or 1 per shown document
+  std::span<const double> rewards{};     // what each click is worth, per shown document; empty: 1
 };
 
 }  // namespace olrank

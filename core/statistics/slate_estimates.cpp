@@ -40,7 +40,9 @@ int poisson_of(std::uint32_t bits) {
 SlateEstimates::SlateEstimates(const Settings& settings)
     : settings_(settings),
       width_(kTotals + 2 * kAtRank * settings.ranks),
-      sums_(static_cast<std::size_t>((settings.replicates + 1) * width_)),
+      sums_(static_cast<std::size_t>(width_)),
+      groups_(kGroups * static_cast<std::size_t>(width_)),
+      is_filled_(kGroups),
       of_list_(static_cast<std::size_t>(width_)),
       prefixes_(static_cast<std::size_t>(settings.ranks)) {}
 
@@ -90,9 +92,6 @@ void SlateEstimates::add(const ComparedList& list) {
   for (std::int64_t rank = 0; rank < ranks && is_weighed; ++rank)
     prefixes_[rank].add(of_list_[kTotals + kAtRank * rank + kRankWeight]);
   if (is_weighed) whole_.add(of_list_[kWeight]);
-  if (!has_intervals() &&
-      std::find(few_clusters_.begin(), few_clusters_.end(), list.cluster) == few_clusters_.end())
-    few_clusters_.push_back(list.cluster);
   ++lists_;
   weighed_lists_ += is_weighed ? 1 : 0;
   lists_by_item_ += by_item ? 1 : 0;
@@ -102,14 +101,15 @@ void SlateEstimates::add(const ComparedList& list) {
   spread_ += before * (of_prefixes - mean_);
 
   const std::int64_t used = kTotals + kAtRank * (by_item ? settings_.ranks + ranks : ranks);
-  for (std::int64_t k = 0; k < used; ++k) sums_[k] += of_list_[k];
-  RngStream draws(make_key({.seed = settings_.seed, .purpose = Purpose::kResampling, .fold = list.cluster}),
-                  0);
-  for (std::int64_t replicate = 1; replicate <= settings_.replicates; ++replicate) {
-    const int times = poisson_of(draws.next_bits());
-    if (times == 0) continue;
-    double* sums = sums_.data() + replicate * width_;
-    for (std::int64_t k = 0; k < used; ++k) sums[k] += times * of_list_[k];
+  // Clusters are hashes already, but of what their owners like.
+  const std::size_t group = (list.cluster * 0x9E3779B97F4A7C15U) >> 52;
+  static_assert(kGroups == std::size_t{1} << 12);
+  if (!is_filled_[group]) ++filled_groups_;
+  is_filled_[group] = true;
+  double* sums = groups_.data() + group * static_cast<std::size_t>(width_);
+  for (std::int64_t k = 0; k < used; ++k) {
+    sums_[k] += of_list_[k];
+    sums[k] += of_list_[k];
   }
 }
 
@@ -150,44 +150,71 @@ double SlateEstimates::value_of(SlateEstimator estimator, Sums sums) const {
   return 0.0;
 }
 
-template <class Figure>
-Interval SlateEstimates::interval_of(const Figure& figure) const {
-  Interval interval;
-  interval.value = figure(sums_of(0));
-  if (!has_intervals()) {
-    interval.low = interval.high = std::numeric_limits<double>::quiet_NaN();
-    return interval;
+double SlateEstimates::value_of(const Figure& figure, Sums sums) const {
+  const double shown = sums[kReward] / sums[kLists];
+  if (!figure.estimator) return shown;
+  return value_of(*figure.estimator, sums) - (figure.is_difference ? shown : 0.0);
+}
+
+std::vector<Interval> SlateEstimates::intervals_of(std::span<const Figure> figures) const {
+  std::vector<Interval> intervals;
+  for (const Figure& figure : figures) {
+    const double value = value_of(figure, sums_);
+    const double unknown = std::numeric_limits<double>::quiet_NaN();
+    intervals.push_back({value, has_intervals() ? value : unknown, has_intervals() ? value : unknown});
   }
-  std::vector<double> drawn;
+  if (!has_intervals()) return intervals;
+  const auto width = static_cast<std::size_t>(width_);
+  std::vector<std::size_t> filled;
+  for (std::size_t group = 0; group < kGroups; ++group) {
+    if (is_filled_[group]) filled.push_back(group);
+  }
+  std::vector<double> sums(width);
+  std::vector<std::vector<double>> drawn(figures.size());
+  const PhiloxKey key = make_key({.seed = settings_.seed, .purpose = Purpose::kResampling});
   for (std::int64_t replicate = 1; replicate <= settings_.replicates; ++replicate) {
-    if (sums_of(replicate)[kLists] > 0.0) drawn.push_back(figure(sums_of(replicate)));
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (const std::size_t group : filled) {
+      RngStream draws(key, static_cast<std::uint32_t>(replicate), static_cast<std::uint32_t>(group));
+      const int times = poisson_of(draws.next_bits());
+      if (times == 0) continue;
+      const double* of_group = groups_.data() + group * width;
+      for (std::size_t k = 0; k < width; ++k) sums[k] += times * of_group[k];
+    }
+    if (sums[kLists] <= 0.0) continue;
+    for (std::size_t f = 0; f < figures.size(); ++f) drawn[f].push_back(value_of(figures[f], sums));
   }
-  interval.low = interval.high = interval.value;
-  if (drawn.size() < 2) return interval;
-  std::sort(drawn.begin(), drawn.end());
   const double tail = (1.0 - settings_.confidence) / 2.0;
-  interval.low = sorted_quantile(drawn, tail);
-  interval.high = sorted_quantile(drawn, 1.0 - tail);
-  return interval;
+  for (std::size_t f = 0; f < figures.size(); ++f) {
+    if (drawn[f].size() < 2) continue;
+    std::sort(drawn[f].begin(), drawn[f].end());
+    intervals[f].low = sorted_quantile(drawn[f], tail);
+    intervals[f].high = sorted_quantile(drawn[f], 1.0 - tail);
+  }
+  return intervals;
 }
 
 Interval SlateEstimates::shown() const {
-  return interval_of([](Sums sums) { return sums[kReward] / sums[kLists]; });
+  const Figure shown{std::nullopt};
+  return intervals_of(std::span(&shown, 1)).front();
 }
 
 std::vector<SlateEstimate> SlateEstimates::estimates() const {
-  std::vector<SlateEstimate> all;
-  if (lists_ == 0) return all;
+  std::vector<Figure> figures;
+  if (lists_ == 0) return {};
   for (const auto& [estimator, name] : EnumNames<SlateEstimator>::values) {
     const bool by_item = estimator == SlateEstimator::kIips || estimator == SlateEstimator::kSelfIips;
     if (by_item && lists_by_item_ < lists_) continue;
     if (goes_by_model(estimator) && lists_by_model_ < lists_) continue;
     const bool by_weights = !goes_by_model(estimator) || estimator == SlateEstimator::kCascadeDoublyRobust;
     if (by_weights && !has_weights()) continue;
-    const auto value = [this, chosen = estimator](Sums sums) { return value_of(chosen, sums); };
-    all.push_back({estimator, interval_of(value),
-                   interval_of([&](Sums sums) { return value(sums) - sums[kReward] / sums[kLists]; })});
+    figures.push_back({estimator, false});
+    figures.push_back({estimator, true});
   }
+  const std::vector<Interval> intervals = intervals_of(figures);
+  std::vector<SlateEstimate> all;
+  for (std::size_t f = 0; f < figures.size(); f += 2)
+    all.push_back({*figures[f].estimator, intervals[f], intervals[f + 1]});
   return all;
 }
 

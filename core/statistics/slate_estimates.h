@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -86,9 +87,10 @@ struct SlateSupport {
   double without_weight = 0.0;   // share of lists that the other policy would never show so far
 };
 
-/// Sums over a stream of lists, in memory that does not grow with it. Intervals come from a bootstrap over
-/// clusters: each replicate takes every cluster as often as a Poisson variable of mean 1 says, which is
-/// drawn by (cluster, replicate), so that the order of the lists changes nothing but rounding.
+/// Sums over a stream of lists, in memory that does not grow with it: clusters share kGroups groups by
+/// their hash. Intervals come from a bootstrap over groups: each replicate takes every group as often as a
+/// Poisson variable of mean 1 says, which is drawn by (group, replicate), so that the order of the lists
+/// changes nothing but rounding.
 class SlateEstimates {
  public:
   struct Settings {
@@ -107,7 +109,7 @@ class SlateEstimates {
   /// Whether all lists have weights.
   bool has_weights() const { return weighed_lists_ == lists_; }
   /// Where lists are of too few clusters for a bootstrap, intervals are NaN.
-  bool has_intervals() const { return std::ssize(few_clusters_) >= kFewestClusters; }
+  bool has_intervals() const { return filled_groups_ >= kFewestClusters; }
   Interval shown() const;  // reward of a list as it was shown
   /// Each only where every list has what it needs.
   std::vector<SlateEstimate> estimates() const;
@@ -132,13 +134,16 @@ class SlateEstimates {
     void add(double weight);
     SlateSupport support(double sum) const;
   };
+  static constexpr std::size_t kGroups = 4096;
   using Sums = std::span<const double>;
-  Sums sums_of(std::int64_t replicate) const {
-    return std::span(sums_).subspan(replicate * width_, width_);
-  }
+  /// An estimate, or where there is none the reward as it was shown; or how much more the first is.
+  struct Figure {
+    std::optional<SlateEstimator> estimator;
+    bool is_difference = false;
+  };
   double value_of(SlateEstimator estimator, Sums sums) const;
-  template <class Figure>
-  Interval interval_of(const Figure& figure) const;
+  double value_of(const Figure& figure, Sums sums) const;
+  std::vector<Interval> intervals_of(std::span<const Figure> figures) const;
 
   Settings settings_;
   std::int64_t width_;
@@ -146,13 +151,15 @@ class SlateEstimates {
   std::int64_t weighed_lists_ = 0;
   std::int64_t lists_by_item_ = 0;
   std::int64_t lists_by_model_ = 0;
-  std::vector<double> sums_;       // [replicates + 1 × width_]; the first takes every list once
+  std::vector<double> sums_;     // [width_]
+  std::vector<double> groups_;   // [kGroups × width_]
+  std::vector<bool> is_filled_;  // [kGroups]
+  std::int64_t filled_groups_ = 0;
   std::vector<double> of_list_;    // [width_]
   std::vector<Weights> prefixes_;  // [ranks]
   Weights whole_;
-  std::vector<std::uint64_t> few_clusters_;  // the first different ones
-  double mean_ = 0.0;                        // of the prefix estimate of single lists
-  double spread_ = 0.0;                      // Σ(y − mean)²
+  double mean_ = 0.0;    // of the prefix estimate of single lists
+  double spread_ = 0.0;  // Σ(y − mean)²
 };
 
 }  // namespace olrank

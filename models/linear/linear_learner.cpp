@@ -1,6 +1,7 @@
 #include "models/linear/linear_learner.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "core/error.h"
@@ -25,8 +26,9 @@ LinearLearner::LinearLearner(std::int64_t features, const RankerSettings& settin
   }
 }
 
-void LinearLearner::observe(const Feedback& feedback, std::span<const PreferencePair> pairs) {
-  history_.add(feedback.query, pairs);
+void LinearLearner::observe(const Feedback& feedback, const LossPairs& loss) {
+  assert(loss.weight == 1.0);
+  history_.add(feedback.query, loss.pairs);
 }
 
 std::span<const double> LinearLearner::labels(const Member& member, std::uint32_t round) {

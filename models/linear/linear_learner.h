@@ -23,7 +23,7 @@ class LinearLearner : public ModelLearner {
                 const std::optional<EnsembleSpec>& ensemble);
 
   MemberThetas thetas() const override { return thetas_; }
-  void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) override;
+  void observe(const Feedback& feedback, const LossPairs& loss) override;
   std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
   bool trains_without_pairs() const override;
   std::vector<RankerFigure> figures() const override;

@@ -174,7 +174,10 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
   update.docs_outgrow = history_.latest_docs_outgrow();
   const auto seen = history_.latest();
   terms_.clear();
-  for (const PairObservation& one : seen) terms_.push_back({one.term, history_.terms()[one.term]});
+  for (const PairObservation& one : seen) {
+    if (!terms_.empty() && terms_.back().index == one.term) continue;  // a copy of the pair before
+    terms_.push_back({one.term, history_.terms()[one.term]});
+  }
   update.terms = terms_;
   const bool by_lists = row_of(settings_.kind).weighs_by_ndcg;
   if (by_lists || trains_by_batches()) update.observations = seen;
@@ -237,6 +240,8 @@ void DeviceRanker::order_batches(std::uint32_t round) {
 LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback) {
   preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
                    RngStream(batch_key_, feedback.round), pairs_);
+  loss_pairs(settings_.feedback, feedback, batch_key_, pairs_, loss_);
+  if (loss_.pairs.empty()) pairs_.clear();  // as CertainOrderRanker
   steps_.clear();
   if (pairs_.empty() && !trains_without_pairs()) return {};
   const std::int64_t known_docs = history_.docs();
@@ -244,10 +249,7 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   const bool to_primal =
       network_->has_dual_form() && policy_.switches(observed_pairs_, added, feedback.query.docs());
   observed_pairs_ += added;
-  if (!pairs_.empty()) {
-    loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);
-    history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
-  }
+  if (!pairs_.empty()) history_.add(feedback, loss_.pairs, loss_.weight);
   const DeviceUpdate update = update_of(feedback, known_docs);
   validating([&] {
     teach(update);

@@ -82,7 +82,7 @@ class DeviceRanker : public OnlineRanker {
 
   CertainList list_;
   std::vector<PreferencePair> pairs_;
-  LossPairs loss_pairs_;
+  LossPairs loss_;
   std::vector<DeviceUpdate::Term> terms_;
   std::vector<float> start_;
   std::vector<std::int32_t> order_;

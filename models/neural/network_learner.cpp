@@ -45,7 +45,6 @@ NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const 
                                const TrialKeys& keys, const std::optional<EnsembleSpec>& ensemble,
                                MemberThetas first_thetas, const MemberShare& share)
     : model_(std::move(model)),
-      pair_rule_(settings.feedback.pairs),
       weigh_by_ndcg_(row_of(settings.kind).weighs_by_ndcg),
       ensemble_(ensemble),
       share_(share),
@@ -93,9 +92,8 @@ std::vector<std::vector<float>> NetworkLearner::all_thetas() const {
   return thetas;
 }
 
-void NetworkLearner::observe(const Feedback& feedback, std::span<const PreferencePair> pairs) {
-  loss_pairs(pair_rule_, feedback.shown, feedback.clicks, pairs, loss_pairs_);
-  history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
+void NetworkLearner::observe(const Feedback& feedback, const LossPairs& loss) {
+  history_.add(feedback, loss.pairs, loss.weight);
   brought_pairs_ = true;
 }
 

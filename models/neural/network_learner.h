@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/feedback/preference_pairs.h"
 #include "core/learning/retraining.h"
 #include "core/online/trial_keys.h"
 #include "core/ranks/member_share.h"
@@ -44,7 +43,7 @@ class NetworkLearner : public ModelLearner {
   MemberThetas thetas() const override { return thetas_; }
   std::vector<std::vector<float>> all_thetas() const override;
   std::int64_t members() const override { return share_.members(); }
-  void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) override;
+  void observe(const Feedback& feedback, const LossPairs& loss) override;
   bool trains_without_pairs() const override;
   bool learns_from_unshown() const override { return model_->reads_lists(); }
   std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
@@ -78,7 +77,6 @@ class NetworkLearner : public ModelLearner {
   void save_members(StateWriter& state) const;
 
   std::shared_ptr<const TangentModel> model_;
-  PairRule pair_rule_;
   bool weigh_by_ndcg_;
   std::optional<EnsembleSpec> ensemble_;
   MemberShare share_;
@@ -96,7 +94,6 @@ class NetworkLearner : public ModelLearner {
   std::unique_ptr<NetworkTrainer> passing_;  // takes the state of other ranks' members through
 
   bool brought_pairs_ = false;  // the round to train on
-  LossPairs loss_pairs_;
   std::vector<double> steps_;
   std::vector<std::vector<float>> before_;                          // thetas_ before the latest training
   std::vector<std::exception_ptr> failures_;                        // of the members in it

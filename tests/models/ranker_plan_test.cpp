@@ -134,6 +134,18 @@ TEST(RankerPlanTest, ExpectedPairsNeedAWeightedLoss) {
   EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 
+TEST(RankerPlanTest, CopiesOfPairsNeedMemory) {
+  RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
+  const auto bytes_of = [&](std::vector<double> debias) {
+    settings.feedback.debias = std::move(debias);
+    return plan_ranker(settings, {.features = 136, .train_docs = 1'000, .rounds = 10'000}).bytes;
+  };
+  const std::int64_t of_a_copy = bytes_of({0.5}) - bytes_of({});
+  EXPECT_GT(of_a_copy, 0);
+  EXPECT_EQ(bytes_of({1.0}), bytes_of({}));
+  EXPECT_EQ(bytes_of({1.0, 0.01}), bytes_of({}) + 9 * of_a_copy);
+}
+
 TEST(RankerPlanTest, ALimitedHistoryIsFlat) {
   RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   settings.trainer.history_limit = 1000;

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "tests/support/message_of.h"
+
 namespace olrank {
 namespace {
 
@@ -62,19 +64,32 @@ TEST(RankerSettingsTest, TheRecommendedKindIsClickGp) {
 
 TEST(RankerSettingsTest, RecipesLeaveOutLateSettingsThatChangeNothing) {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper);
-  for (const std::string_view key : {"restart", "observe_at", "prior_noise", "loss_kind", "fair"})
+  for (const std::string_view key : {"restart", "observe_at", "prior_noise", "loss_kind", "fair", "debias"})
     EXPECT_TRUE(is_left_out_of_recipe(settings, key)) << key;
   EXPECT_FALSE(is_left_out_of_recipe(settings, "lambda"));
   settings.posterior.prior_noise = true;
+  settings.feedback.debias = {0.5};
   settings.posterior.observe_at = ObserveAt::kAfter;
   settings.trainer.restart = Restart::kFirst;
-  for (const std::string_view key : {"restart", "observe_at", "prior_noise"})
+  for (const std::string_view key : {"restart", "observe_at", "prior_noise", "debias"})
     EXPECT_FALSE(is_left_out_of_recipe(settings, key)) << key;
   // Where mini-batches start at θ₀.
   settings.trainer.loss = LossForm::kMean;
   EXPECT_TRUE(is_left_out_of_recipe(settings, "restart"));
   settings.trainer.restart = Restart::kWarm;
   EXPECT_FALSE(is_left_out_of_recipe(settings, "restart"));
+}
+
+TEST(RankerSettingsTest, RefusesProbabilitiesOfExaminationThatAreNone) {
+  RankerSettings settings;
+  for (const char* wrong : {"1,0", "1.5,0.5", "-0.1", "nan", "[0.5, inf]"}) {
+    const std::string message = message_of<InvalidArgument>(
+        [&] { assign_setting_text(RankerSettings::schema(), &settings, "debias", wrong, "--debias"); });
+    EXPECT_TRUE(message.starts_with("--debias must be ")) << message;
+  }
+  EXPECT_TRUE(settings.feedback.debias.empty());
+  assign_setting_text(RankerSettings::schema(), &settings, "debias", "1,0.6,1e-3", "--debias");
+  EXPECT_EQ(settings.feedback.debias, (std::vector{1.0, 0.6, 1e-3}));
 }
 
 }  // namespace

@@ -64,6 +64,28 @@ TEST(RankNetTest, StepsAgainstTheGradientOfTheLoss) {
   }
 }
 
+TEST(RankNetTest, AStepOnARewardIsThatOnItsCopies) {
+  const SmallWorld world(1, 3, 9, 4);
+  RankerSettings settings = bandit_settings("ranknet_greedy");
+  settings.feedback.pairs = PairRule::kAll;
+  const QueryDocs query = world.query(1);
+  const Docs shown = {8, 1, 3, 0, 5};
+  const Clicks clicks = {0, 1, 0, 0, 0};
+  const std::vector<double> rewards = {0.0, 3.0, 0.0, 0.0, 0.0};
+  const auto move_of = [&](std::vector<double> debias, std::span<const double> worth) {
+    settings.feedback.debias = std::move(debias);
+    const auto ranker = make_bandit(settings, 4, {0.5F, -1.0F, 2.0F, 0.25F});
+    TestContext context;
+    EXPECT_EQ(ranker->learn(context.round, {1, query, shown, clicks, worth}).pairs.size(), 2U);
+    return theta_of(*ranker)[0] - 0.5;
+  };
+  const double once = move_of({}, {});
+  EXPECT_GT(std::abs(once), 1e-4);
+  EXPECT_EQ(move_of({1.0}, {}), once);
+  EXPECT_NEAR(move_of({}, rewards), 3.0 * once, 1e-6);  // θ is rounded to float
+  EXPECT_NEAR(move_of({1.0, 0.5}, rewards), 6.0 * once, 1e-6);
+}
+
 TEST(RankNetTest, GreedyListsFollowTheScores) {
   const std::vector<float> values = {1, 5, 3, 5, 2};
   const QueryDocs query{0, 0, {values.data(), 5, 1}};

@@ -63,6 +63,8 @@ RankerSettings changed(const RankerSettings& settings, const Setting& setting) {
   } else if (const auto* real = std::get_if<double>(&value)) {
     const double larger = *real == 0.0 ? 0.25 : *real * 10.0;
     setting.write(&other, setting.bounds.contain(larger) ? larger : *real * 0.5);
+  } else if (std::holds_alternative<std::vector<double>>(value)) {
+    setting.write(&other, std::vector{0.5});
   } else if (std::holds_alternative<std::string>(value)) {
     setting.write(&other, std::string("residual"));  // of modules
   } else {
@@ -91,9 +93,9 @@ TEST_P(SettingUseTest, IgnoredSettingsChangeNothing) {
 /// A setting may lie below what these rounds show, but these decide what every one of them does.
 TEST_P(SettingUseTest, SettingsThatCountChangeSomething) {
   const std::string played = play_rounds(settings());
-  for (const char* key :
-       {"width", "depth", "lambda", "members", "alpha", "list", "optimizer", "learning_rate",
-        "exploration_radius", "interleaving", "candidates", "pairs", "epochs", "c1", "fair", "fair_gain"}) {
+  for (const char* key : {"width", "depth", "lambda", "members", "alpha", "list", "optimizer",
+                          "learning_rate", "exploration_radius", "interleaving", "candidates", "pairs",
+                          "debias", "epochs", "c1", "fair", "fair_gain"}) {
     if (why_ignored(settings(), key)) continue;
     const Setting& setting = *RankerSettings::schema().find(key);
     std::string other;
@@ -166,6 +168,18 @@ TEST(PosteriorLists, NeedWidthsAndNoFairness) {
   settings.explore.list = ListRule::kBlocks;
   EXPECT_EQ(refusal(settings), "");
   EXPECT_EQ(why_ignored(settings, "refine"), std::nullopt);
+}
+
+TEST(SettingUse, ClicksAreDebiasedWherePairsAreLearned) {
+  RankerSettings network = small_settings(RankerKind::kOlRankNet);
+  EXPECT_EQ(why_ignored(network, "debias"), std::nullopt);
+  network.trainer.loss_kind = TrainingLoss::kListNet;
+  EXPECT_EQ(why_ignored(network, "debias"),
+            "it counts only with loss_kind = \"pairs\". Remove it, or change that");
+  EXPECT_EQ(
+      why_ignored(small_settings(RankerKind::kPdgd), "debias"),
+      "kind \"pdgd\" has no 'debias', only pairrank, olranknet, ollambdarank, p2linrank, p2neurrank or "
+      "ranknet. Remove it, or choose another kind");
 }
 
 TEST(SettingUse, NamesTheConditionOfASetting) {

@@ -92,6 +92,40 @@ TEST(Learner, LearnsTheSameLiveAndFromTheLog) {
   EXPECT_EQ(state.fingerprint, uninterrupted(kRounds).fingerprint);
 }
 
+TEST(Learner, LearnsWhatClicksAreWorth) {
+  const auto rewarded = [](int number) {
+    FeedbackRecord record = liked_first_feature(number);
+    if (number % 3 == 0) return record;  // what was done there is worth as much as clicks
+    for (std::size_t rank = 0; rank < record.clicks.size(); ++rank)
+      record.rewards.push_back(record.clicks[rank] * (2.5 + static_cast<double>(rank)));
+    return record;
+  };
+  for (const RankerKind kind : {RankerKind::kPairRank, RankerKind::kOlRankNet, RankerKind::kP2NeurRank}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const TemporaryFolder folder;
+    Learner::State live;
+    {
+      FeedbackLog log(folder / "log", 1);
+      Learner learner(make_served(kind), log, settings_in(folder, 7));
+      learner.start();
+      for (int number = 1; number <= kRounds; ++number) log.append(rewarded(number));
+      wait_for_round(learner, kRounds);
+      live = learner.state();
+    }
+    const TemporaryFolder other;
+    FeedbackLog log(folder / "log", 1);
+    Learner again(make_served(kind), log, settings_in(other));
+    again.learn_all();
+    EXPECT_EQ(again.state().fingerprint, live.fingerprint);
+    EXPECT_EQ(again.state().pairs, live.pairs);
+    FeedbackLog clicks_alone(other / "log", 1);
+    fill(clicks_alone, 1, kRounds);
+    Learner clicked(make_served(kind), clicks_alone, settings_in(other));
+    clicked.learn_all();
+    EXPECT_NE(clicked.state().fingerprint, live.fingerprint);
+  }
+}
+
 /// A served ranker behind calls that a test may change.
 class WrappedRanker : public OnlineRanker {
  public:

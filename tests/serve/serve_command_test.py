@@ -330,8 +330,12 @@ class ServeCommand(unittest.TestCase):
             for _ in range(60):
                 qid = draw.choice(sorted(counts))
                 shown = draw.sample(range(counts[qid]), min(5, counts[qid]))
-                lines.write(json.dumps({"qid": qid, "shown": shown, "clicks": [draw.randrange(2) for _ in shown]}) + "\n")
-        # Matched pairs are drawn with the keys of a trial or of a service, so their models would differ.
+                line = {"qid": qid, "shown": shown, "clicks": [draw.randrange(2) for _ in shown]}
+                if draw.randrange(2):
+                    line["rewards"] = [click * draw.randrange(1, 4) for click in line["clicks"]]
+                lines.write(json.dumps(line) + "\n")
+        # Matched pairs, and copies for rewards that are not whole, are drawn with the keys of a trial or of a service, so their
+        # models would differ.
         kind = ["--ranker", "pairrank", "--pairs", "adjacent"]
         done = olrank("serve", "--state", self.state, *kind, "--features", features, "--import-log", recorded, "--import-data",
                       data, "--learn-only", "--json")

@@ -137,6 +137,33 @@ TEST(RecordedFeedbackTest, WrongTypesHaveLineAndColumn) {
   }
 }
 
+TEST(RecordedFeedbackTest, ReadsRewards) {
+  const std::string rewarded =
+      R"({"qid": "10", "shown": [2, 0, 1], "clicks": [1, 0, 1], "rewards": [10, 0, 0.5]})";
+  const RecordedFeedback plain = read(kGood + "\n" + kGood);
+  EXPECT_TRUE(plain.at(0).rewards.empty());
+  const RecordedFeedback mixed = read(kGood + "\n" + rewarded + "\n" + kGood);
+  const auto rewards = [&](std::int64_t round) {
+    const auto of_round = mixed.at(round).rewards;
+    return std::vector<double>(of_round.begin(), of_round.end());
+  };
+  EXPECT_EQ(rewards(0), (std::vector<double>{0, 1}));
+  EXPECT_EQ(rewards(1), (std::vector<double>{10, 0, 0.5}));
+  EXPECT_EQ(rewards(2), (std::vector<double>{0, 1}));
+  const std::string other =
+      R"({"qid": "10", "shown": [2, 0, 1], "clicks": [1, 0, 1], "rewards": [9, 0, 0.5]})";
+  EXPECT_NE(read(rewarded).fingerprint(), read(other).fingerprint());
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2, 0], "clicks": [1, 0], "rewards": [1]})"),
+            "1:61: The line has 2 shown documents but 1 rewards; each document needs one.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2], "clicks": [1], "rewards": 3})"),
+            "1:55: 'rewards' must be a list with one entry for each shown document.");
+  for (const std::string wrong : {"-1", "-0.5", "null", "true", "\"1\"", "[]", "{}"}) {
+    EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2], "clicks": [1], "rewards": [)" + wrong + "]}"),
+              "1:56: A reward must be a number of at least 0.")
+        << wrong;
+  }
+}
+
 TEST(RecordedFeedbackTest, RefusesMissingAndDuplicateKeys) {
   EXPECT_EQ(refusal_of(R"({"shown": [0], "clicks": [1]})"), "1:1: The line has no 'qid'.");
   EXPECT_EQ(refusal_of("{}"), "1:1: The line has no 'qid'.");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/support/chi_square.h"
@@ -14,6 +15,16 @@ using Clicks = std::vector<std::uint8_t>;
 using Pairs = std::vector<PreferencePair>;
 
 const PhiloxKey kBatchKey = make_key({.seed = 9, .purpose = Purpose::kBatch, .fold = 1});
+
+LossPairs loss_of(const PairSettings& settings, const Docs& shown, const Clicks& clicks,
+                  std::span<const double> rewards = {}, std::uint32_t round = 1) {
+  const Feedback feedback{round, {}, shown, clicks, rewards};
+  Pairs drawn;
+  preference_pairs(settings.pairs, shown, clicks, RngStream(kBatchKey, round), drawn);
+  LossPairs loss{{{7, 7}}, 7.0};  // what was there before goes
+  loss_pairs(settings, feedback, kBatchKey, drawn, loss);
+  return loss;
+}
 
 Pairs pairs_of(PairRule rule, const Docs& shown, const Clicks& clicks, std::uint32_t round = 1) {
   Pairs pairs = {{7, 7}};  // what was there before goes
@@ -121,11 +132,10 @@ TEST(LossPairsTest, WeightsAreTheProbabilityOfBeingMatched) {
                {{5, 1, 2, 3, 4, 0}, {1, 1, 0, 1, 1, 1}, 5, 1.0 / 5.0},
                {{5, 1, 2}, {1, 0, 0}, 1, 1.0},
                {{5, 1, 2}, {0, 0, 0}, 0, 1.0}};
-  LossPairs loss;
   for (const auto& one : cases) {
     const Pairs drawn = pairs_of(PairRule::kExpected, one.shown, one.clicks);
     EXPECT_EQ(drawn, pairs_of(PairRule::kMatched, one.shown, one.clicks));
-    loss_pairs(PairRule::kExpected, one.shown, one.clicks, drawn, loss);
+    const LossPairs loss = loss_of({PairRule::kExpected, {}}, one.shown, one.clicks);
     EXPECT_EQ(loss.pairs, pairs_of(PairRule::kAll, one.shown, one.clicks));
     EXPECT_EQ(loss.pairs.size(), one.pairs);
     EXPECT_DOUBLE_EQ(loss.weight, one.weight);
@@ -135,12 +145,83 @@ TEST(LossPairsTest, WeightsAreTheProbabilityOfBeingMatched) {
 TEST(LossPairsTest, OtherRulesUseDrawnPairs) {
   const Docs shown = {5, 1, 2, 3, 4, 0};
   const Clicks clicks = {0, 1, 0, 1, 1, 0};
-  LossPairs loss;
   for (const PairRule rule : {PairRule::kAdjacent, PairRule::kMatched, PairRule::kAll}) {
-    const Pairs drawn = pairs_of(rule, shown, clicks);
-    loss_pairs(rule, shown, clicks, drawn, loss);
-    EXPECT_EQ(loss.pairs, drawn);
+    const LossPairs loss = loss_of({rule, {}}, shown, clicks);
+    EXPECT_EQ(loss.pairs, pairs_of(rule, shown, clicks));
     EXPECT_EQ(loss.weight, 1.0);
+  }
+}
+
+TEST(ClickWeightTest, IsTheRewardByTheProbabilityOfExamination) {
+  const Docs shown = {5, 1, 2, 3};
+  const Clicks clicks = {1, 1, 1, 1};
+  const std::vector<double> rewards = {1.0, 10.0, 0.25, 1e6};
+  const std::vector<double> debias = {1.0, 0.5, 0.01};
+  const Feedback clicked{1, {}, shown, clicks};
+  const Feedback rewarded{1, {}, shown, clicks, rewards};
+  const double of_clicks[] = {1.0, 2.0, 10.0, 10.0};  // at most 10, and the last one for all ranks below
+  const double of_both[] = {1.0, 20.0, 2.5, 1000.0};  // at most 1000
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    EXPECT_EQ(click_weight(clicked, {}, rank), 1.0);
+    EXPECT_EQ(click_weight(rewarded, {}, rank), std::min(rewards[rank], 1000.0));
+    EXPECT_EQ(click_weight(clicked, debias, rank), of_clicks[rank]);
+    EXPECT_EQ(click_weight(rewarded, debias, rank), of_both[rank]);
+  }
+}
+
+TEST(RepeatPairsTest, WeightsOfOneChangeNothing) {
+  const Docs shown = {5, 1, 2, 3, 4, 0};
+  const Clicks clicks = {0, 1, 0, 1, 1, 0};
+  const std::vector<double> rewards = {0.0, 1.0, 0.0, 1.0, 1.0, 0.0};
+  for (const PairRule rule :
+       {PairRule::kAdjacent, PairRule::kMatched, PairRule::kExpected, PairRule::kAll}) {
+    const LossPairs plain = loss_of({rule, {}}, shown, clicks);
+    const LossPairs same = loss_of({rule, {1.0}}, shown, clicks, rewards);
+    EXPECT_EQ(same.pairs, plain.pairs);
+    EXPECT_EQ(same.weight, plain.weight);
+  }
+}
+
+TEST(RepeatPairsTest, WholeWeightsRepeatTheWinnersPairs) {
+  const Docs shown = {4, 2, 9, 1};
+  const Clicks clicks = {0, 1, 1, 0};
+  const std::vector<double> rewards = {0.0, 3.0, 2.0, 0.0};
+  EXPECT_EQ(loss_of({PairRule::kAll, {}}, shown, clicks, rewards).pairs,
+            (Pairs{{2, 4}, {2, 4}, {2, 4}, {2, 1}, {2, 1}, {2, 1}, {9, 4}, {9, 4}, {9, 1}, {9, 1}}));
+  EXPECT_EQ(loss_of({PairRule::kAdjacent, {}}, shown, clicks, rewards).pairs,
+            (Pairs{{2, 4}, {2, 4}, {2, 4}, {9, 1}, {9, 1}}));
+  EXPECT_EQ(loss_of({PairRule::kAdjacent, {1.0, 1.0, 0.25}}, shown, clicks).pairs,
+            (Pairs{{2, 4}, {9, 1}, {9, 1}, {9, 1}, {9, 1}}));
+  // The mean over all matchings keeps its weight: 1/2 here.
+  const LossPairs expected = loss_of({PairRule::kExpected, {}}, shown, clicks, rewards);
+  EXPECT_EQ(expected.pairs, loss_of({PairRule::kAll, {}}, shown, clicks, rewards).pairs);
+  EXPECT_EQ(expected.weight, 0.5);
+  const std::vector<double> nothing(4, 0.0);
+  EXPECT_EQ(loss_of({PairRule::kAll, {}}, shown, clicks, nothing).pairs, Pairs{});
+}
+
+/// Of 40,000 rounds, how many have one copy more than ⌊w⌋: χ² with a false-alarm rate of 1e-10 each.
+TEST(RepeatPairsTest, TheMeanNumberOfCopiesIsTheWeight) {
+  constexpr std::int64_t kRounds = 40'000;
+  const Docs shown = {4, 2, 9};
+  const Clicks clicks = {1, 0, 1};
+  for (const double weight : {0.05, 0.5, 1.3, 7.9}) {
+    const std::vector<double> rewards = {weight, 0.0, weight};
+    const auto whole = static_cast<std::int64_t>(weight);
+    const double rest = weight - static_cast<double>(whole);
+    std::vector<std::int64_t> seen(4);  // neither, the first, the second, both have one more
+    for (std::uint32_t round = 1; round <= kRounds; ++round) {
+      const LossPairs loss = loss_of({PairRule::kAll, {}}, shown, clicks, rewards, round);
+      const auto more_of = [&](std::int32_t winner) {
+        const auto copies = std::count(loss.pairs.begin(), loss.pairs.end(), PreferencePair{winner, 2});
+        EXPECT_TRUE(copies == whole || copies == whole + 1) << copies;
+        return static_cast<std::size_t>(copies - whole);
+      };
+      ++seen[more_of(4) + 2 * more_of(9)];
+    }
+    const ChiSquare chi = chi_square(seen, std::vector{(1.0 - rest) * (1.0 - rest), rest * (1.0 - rest),
+                                                       rest * (1.0 - rest), rest * rest});
+    EXPECT_TRUE(chi.statistic <= chi.bound(kTail)) << weight << ": " << chi.statistic;
   }
 }
 

@@ -179,7 +179,9 @@ const std::vector<std::string> kNames = {"dual",
                                          "growth_expected",
                                          "growth_ensemble",
                                          "growth_ensemble_recorded",
-                                         "waiting_growth"};
+                                         "waiting_growth",
+                                         "debiased_growth",
+                                         "debiased_lambdarank"};
 
 /// Samples begin once a history has 200 pairs.
 std::uint32_t rounds_of(const std::string& name) {

@@ -5,8 +5,10 @@
 #include <Eigen/Dense>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 #include "core/random/rng_stream.h"
+#include "models/ranker_factory.h"
 #include "tests/support/chi_square.h"
 
 namespace olrank {
@@ -92,8 +94,74 @@ Eigen::VectorXd theta_of(const LinearLearner& learner, std::size_t member = 0) {
 
 void play(LinearLearner& learner, ExecutionContext& context, Preferences& world, std::uint32_t round,
           int pairs = 3) {
-  learner.observe(world.feedback(round), world.next(pairs));
+  learner.observe(world.feedback(round), {world.next(pairs)});
   learner.train(context, round);
+}
+
+/// Rewards of 2, 3, … and examination that makes clicks count as much. Widths are those of plain clicks.
+TEST(LinearLearnerTest, WeightedClicksCountAsPairsRepeatedByHand) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
+  settings.posterior.lambda = kPrior;
+  settings.feedback.pairs = PairRule::kAll;
+  const TrialKeys keys = TrialKeys::of(1, 1, "test");
+  const auto clicked = make_ranker(settings, kValues, keys, 8);
+  const auto rewarded = make_ranker(settings, kValues, keys, 8);
+  LinearLearner of_rewards = make_learner(settings);
+  LinearLearner of_examination = make_learner(settings);
+  settings.feedback.debias = {1.0, 0.5, 0.25};
+  const auto debiased = make_ranker(settings, kValues, keys, 8);
+  const Preferences world(3);
+  RngStream coins(make_key({.seed = 93, .purpose = Purpose::kProbe}), 0);
+  ExecutionContext execution;
+  StageClock clock;
+  RoundContext context{execution, clock};
+  for (std::uint32_t round = 1; round <= 40; ++round) {
+    std::vector<std::int32_t> shown(kWorldDocs);
+    std::iota(shown.begin(), shown.end(), 0);
+    coins.shuffle(std::span(shown));
+    shown.resize(8);
+    std::vector<std::uint8_t> clicks;
+    std::vector<double> rewards;
+    for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+      clicks.push_back(static_cast<std::uint8_t>(coins.index(2)));
+      rewards.push_back(clicks.back() != 0 ? 1.0 + coins.index(4) : 0.0);
+    }
+    const QueryDocs query = world.feedback(round).query;
+    const Feedback feedback{round, query, shown, clicks, rewards};
+    clicked->learn(context, {round, query, shown, clicks});
+    rewarded->learn(context, feedback);
+    debiased->learn(context, {round, query, shown, clicks});
+    LossPairs by_reward;
+    LossPairs by_rank;
+    const auto examined = static_cast<std::size_t>(examined_documents(clicks));
+    for (std::size_t winner = 0; winner < examined; ++winner) {
+      for (std::size_t loser = 0; loser < examined; ++loser) {
+        if (clicks[winner] == 0 || clicks[loser] != 0) continue;
+        const PreferencePair pair{shown[winner], shown[loser]};
+        by_reward.pairs.insert(by_reward.pairs.end(), static_cast<std::size_t>(rewards[winner]), pair);
+        by_rank.pairs.insert(by_rank.pairs.end(), winner == 0 ? 1 : winner == 1 ? 2 : 4, pair);
+      }
+    }
+    if (by_rank.pairs.empty()) continue;
+    of_rewards.observe(feedback, by_reward);
+    of_rewards.train(execution, round);
+    of_examination.observe(feedback, by_rank);
+    of_examination.train(execution, round);
+  }
+  const auto theta = [](const OnlineRanker& ranker) { return ranker.model().tensors.front().values; };
+  EXPECT_EQ(theta(*rewarded), of_rewards.thetas().front());
+  EXPECT_EQ(theta(*debiased), of_examination.thetas().front());
+  EXPECT_NE(theta(*rewarded), theta(*clicked));
+  EXPECT_NE(theta(*debiased), theta(*clicked));
+  const auto widths = [&](OnlineRanker& ranker) {
+    const QueryDocs query{0, 0, {world.values.data(), 20, kValues}};
+    ranker.rank(context, query, 100);
+    RoundDetail detail;
+    ranker.describe(query, true, detail);
+    return detail.width_sq;
+  };
+  EXPECT_EQ(widths(*rewarded), widths(*clicked));
+  EXPECT_EQ(widths(*debiased), widths(*clicked));
 }
 
 TEST(LinearLearnerTest, StaysAtTheOptimumBetweenTrainingsOnTheHistory) {

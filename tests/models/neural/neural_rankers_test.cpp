@@ -386,7 +386,7 @@ TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
   EXPECT_GT(uncertain, 1000);
 }
 
-TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
+void expect_training_on_the_mean_of_matchings(bool rewarded) {
   RankerSettings settings = neural_settings("expected");
   settings.trainer.steps = 6;
   const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
@@ -403,8 +403,13 @@ TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
     const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
     const std::vector<std::uint8_t> clicks = world().perfect_clicks(query.query, shown);
     const std::vector<float> began = flat_theta(*ranker);
-    const LearnReport report = ranker->learn(context.round, {round, query, shown, clicks});
-    // The covariance takes one matching, the loss all of them.
+    std::vector<double> rewards;
+    for (const std::uint8_t click : clicks)
+      rewards.push_back(static_cast<double>((1 + rewards.size() % 3) * click));
+    Feedback feedback{round, query, shown, clicks};
+    if (rewarded) feedback.rewards = rewards;
+    const LearnReport report = ranker->learn(context.round, feedback);
+    // The covariance takes one matching, the loss all of them, each click by its reward.
     observed += report.pairs.size();
     const auto examined = static_cast<std::size_t>(examined_documents(clicks));
     const auto clicked = static_cast<std::size_t>(std::count(clicks.begin(), clicks.end(), 1));
@@ -412,8 +417,9 @@ TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
     for (std::size_t winner = 0; winner < examined; ++winner) {
       for (std::size_t loser = 0; loser < examined; ++loser) {
         if (clicks[winner] == 0 || clicks[loser] != 0) continue;
+        const double of_pair = rewarded ? weight * rewards[winner] : weight;
         pairs.push_back({query.features.doc(shown[winner]).data(), query.features.doc(shown[loser]).data(),
-                         weight, weight});
+                         of_pair, of_pair});
         weights += weight;
       }
     }
@@ -428,6 +434,14 @@ TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
   }
   EXPECT_GT(pairs.size(), 2 * observed);
   EXPECT_NEAR(weights, static_cast<double>(observed), 1e-9);
+}
+
+TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
+  expect_training_on_the_mean_of_matchings(false);
+}
+
+TEST(ConfidentNetworkTest, RewardsWeightTheMeanOfMatchings) {
+  expect_training_on_the_mean_of_matchings(true);
 }
 
 TEST(ConfidentNetworkTest, LambdaRankStepsMatchItsWeights) {
@@ -557,7 +571,7 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
     const PreferencePair pair{0, 1};
     ExecutionContext context;
     const auto observe = [&](const QueryDocs& query) {
-      learner.observe({1, query, shown, clicks}, std::span(&pair, 1));
+      learner.observe({1, query, shown, clicks}, {{pair}});
     };
     const auto latest = [&] {
       StateWriter state;

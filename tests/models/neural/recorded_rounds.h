@@ -47,7 +47,9 @@ inline const std::vector<std::string>& neural_names() {
                                                  "fresh_ensemble",
                                                  "noisy_prior_ensemble",
                                                  "noisy_prior_growth_ensemble",
-                                                 "reference_warm"};
+                                                 "reference_warm",
+                                                 "debiased_growth",
+                                                 "debiased_lambdarank"};
   return names;
 }
 
@@ -98,6 +100,7 @@ inline RankerSettings neural_settings(const std::string& name) {
   if (name == "first") settings.trainer.restart = Restart::kFirst;
   if (name.starts_with("fresh")) settings.trainer.restart = Restart::kFresh;
   if (name == "reference_warm") settings.trainer.restart = Restart::kWarm;
+  if (name.starts_with("debiased")) settings.feedback.debias = {1.0, 0.8, 0.45, 0.3};
   if (name.starts_with("noisy_prior")) settings.posterior.prior_noise = true;
   if (name == "theory") {
     settings.explore.alpha_schedule = AlphaSchedule::kTheory;

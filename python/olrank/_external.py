@@ -71,14 +71,14 @@ _DECISIONS = {
 }
 
 
-def _describe(thing: Any) -> str:
+def description_of(thing: Any) -> str:
     """What tells one kind of user or ranker from another when a folder of results is continued."""
     given = getattr(thing, "description", None)
     if isinstance(given, str):
         return given
     if isinstance(thing, functools.partial):
         words = [repr(value) for value in thing.args] + [f"{key}={value!r}" for key, value in thing.keywords.items()]
-        return f"{_describe(thing.func)}({', '.join(words)})"
+        return f"{description_of(thing.func)}({', '.join(words)})"
     named = thing if hasattr(thing, "__qualname__") else type(thing)
     return f"{named.__module__}.{named.__qualname__}"
 
@@ -133,8 +133,11 @@ def _maker_of(name: str, ranker: Callable[..., OnlineRanker]) -> Callable[[int, 
 
 
 @contextlib.contextmanager
-def registered(users: Mapping[str, User], rankers: Mapping[str, Callable[..., OnlineRanker]]) -> Iterator[None]:
-    """Makes them known to the engine for as long as this lasts."""
+def registered(
+    users: Mapping[str, User], rankers: Mapping[str, Callable[..., OnlineRanker]], descriptions: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Makes them known to the engine for as long as this lasts. `descriptions` by name take the place of their own."""
+    given = descriptions or {}
     for name, user in users.items():
         if not callable(getattr(user, "click", None)) or isinstance(user, type):
             raise TypeError(f"User '{name}' must be an object with click(query, shown, round), not {user!r}.")
@@ -143,9 +146,9 @@ def registered(users: Mapping[str, User], rankers: Mapping[str, Callable[..., On
             raise TypeError(f"Ranker '{name}' must be a class, called as RANKER(features=…, cutoff=…, seed=…, fold=…), not {ranker!r}.")
     with contextlib.ExitStack() as stack:
         for name, user in users.items():
-            _core.register_user(name, _describe(user), functools.partial(_clicks_of, user))
+            _core.register_user(name, given.get(name) or description_of(user), functools.partial(_clicks_of, user))
             stack.callback(_core.unregister_user, name)
         for name, ranker in rankers.items():
-            _core.register_ranker(name, _describe(ranker), _maker_of(name, ranker))
+            _core.register_ranker(name, given.get(name) or description_of(ranker), _maker_of(name, ranker))
             stack.callback(_core.unregister_ranker, name)
         yield

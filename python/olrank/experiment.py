@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from olrank import _core, _toml
+from olrank import _core, _distributed, _toml
 from olrank._arrays import as_path
 from olrank._external import OnlineRanker, User, registered
 from olrank.errors import Error, InvalidArgument
@@ -165,6 +165,7 @@ def run(
     force: bool = False,
     users: Mapping[str, User] | None = None,
     rankers: Mapping[str, Callable[..., OnlineRanker]] | None = None,
+    executor: _distributed.Executor | None = None,
 ) -> Results:
     """Plays an experiment: rankers × users × folds × seeds. The same bits as `olrank run` with the same configuration.
 
@@ -176,13 +177,18 @@ def run(
     `users` maps names to objects with click(query, shown, round), and `rankers` to classes with rank(query, round),
     learn(query, shown, clicks, round) and score(X). They join those that the configuration names; where it names none,
     they are all. `[[ranker]] kind = "external"` and `clicks.models` may name them, too.
+
+    `executor` plays each trial as a task of its own, with one thread unless run.threads says more: a pool of
+    concurrent.futures, Dask's client.get_executor(), one of submitit or of MPI. Trials of lost workers are played again.
+    The folder is here, and has the bits of a local run.
     """
     if resume and force:
         raise InvalidArgument("resume continues and force replaces earlier results: choose one of them.")
     users, rankers = dict(users or {}), dict(rankers or {})
     text, origin, table = _read(config)
     if users or rankers:
-        text = _toml.write(_with_own(table, users, rankers))
+        table = _with_own(table, users, rankers)
+        text = _toml.write(table)
     temporary = None
     if out is None and "out" not in table.get("run", {}):
         if resume:
@@ -191,13 +197,20 @@ def run(
         out = Path(temporary.name) / "run"
     bar = Progress() if progress else None
     earlier = "resume" if resume else "replace" if force else "refuse"
-    with registered(users, rankers):
-        try:
-            folder, failures, signal = _core.play(
-                text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", lambda event: _take(event, bar)
+    try:
+        if executor is None:
+            with registered(users, rankers):
+                folder, failures, signal = _core.play(
+                    text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", lambda event: _take(event, bar)
+                )
+        else:
+            here = Path(as_path(table["run"]["out"] if out is None else out))
+            own = _distributed.Own.of(users, rankers)
+            folder, failures, signal = _distributed.play(
+                executor, table, text, origin, here, earlier, own, lambda event: _take(event, bar)
             )
-        except InvalidArgument as error:
-            raise InvalidArgument(_in_words_of_python(str(error))) from None
+    except InvalidArgument as error:
+        raise InvalidArgument(_in_words_of_python(str(error))) from None
     if bar is not None:
         bar.end(done=signal == 0)
     for failure in failures:

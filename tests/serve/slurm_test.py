@@ -1,0 +1,151 @@
+"""deploy/experiment.slurm on a real Slurm of this machine alone, as an array of three: the folder gathers the summary of a
+single run, byte for byte. The daemons are this test's own, on loopback, with everything in a temporary folder."""
+
+import contextlib
+import getpass
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+DAEMONS = ("munged", "slurmctld", "slurmd")
+PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"])
+SETTINGS = """
+[data]
+source = "synth:small?queries=30"
+[protocol]
+rounds = 30
+eval_every = 10
+seeds = [1, 2]
+[clicks]
+models = ["perfect", "informational"]
+[[ranker]]
+kind = "pairrank"
+[[ranker]]
+kind = "pdgd"
+"""
+SLURM = """
+ClusterName=olrank
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={node}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SchedulerParameters=sched_interval=1
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+NodeName=localhost NodeAddr=127.0.0.1 NodeHostname={host} CPUs={cpus} State=UNKNOWN
+PartitionName=all Nodes=localhost Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in sockets]
+
+
+def call(*arguments, **variables):
+    environment = {**os.environ, "PATH": PATH, **variables}
+    done = subprocess.run([str(word) for word in arguments], capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+    return done.stdout
+
+
+def until(condition, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} within {seconds} s"
+        time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def slurm(folder):
+    """Starts Slurm, and gives the environment in which its commands find it."""
+    controller, node = free_ports(2)
+    configuration = folder / "slurm.conf"
+    configuration.write_text(
+        SLURM.format(controller=controller, node=node, folder=folder, user=getpass.getuser(), host=socket.gethostname(), cpus=os.cpu_count())
+    )
+    for name in ("state", "spool"):
+        (folder / name).mkdir()
+    (folder / "munge.key").write_bytes(os.urandom(128))
+    (folder / "munge.key").chmod(0o400)
+    munge = [f"--{name}={folder}/munge.{ending}" for name, ending in
+             (("key-file", "key"), ("socket", "socket"), ("pid-file", "pid"), ("log-file", "log"), ("seed-file", "seed"))]
+    commands = {
+        "munged": ["munged", "--foreground", "--force", *munge],
+        "slurmctld": ["slurmctld", "-D", "-c", "-f", configuration],
+        "slurmd": ["slurmd", "-D", "-c", "-f", configuration, "-N", "localhost"],
+    }
+    variables = {"SLURM_CONF": str(configuration)}
+    started = []
+    try:
+        for name in DAEMONS:
+            log = (folder / f"{name}.out").open("w")
+            environment = {**os.environ, "PATH": PATH, **variables}
+            started.append(subprocess.Popen([str(word) for word in commands[name]], stdout=log, stderr=log, env=environment))
+            if name == "munged":
+                until(lambda: (folder / "munge.socket").exists(), "munged listens")
+        until(lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%T"], capture_output=True, text=True, env={**os.environ, **variables}).stdout,
+              "the node is idle")
+        yield variables
+    except BaseException:
+        for name in DAEMONS:
+            if (folder / f"{name}.out").exists():
+                print(f"{name}:\n{(folder / f'{name}.out').read_text()[-3000:]}", file=sys.stderr)
+        raise
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in reversed(started):
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def main():
+    if missing := [name for name in (*DAEMONS, "sbatch") if shutil.which(name, path=PATH) is None]:
+        print(f"There is no {missing[0]}: install slurm-wlm.")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        folder.chmod(0o755)  # munged's folder
+        config, whole, out = folder / "experiment.toml", folder / "whole", folder / "out"
+        config.write_text(SETTINGS)
+        call(PROGRAM, "run", config, "--out", whole, "--quiet")
+        call(PROGRAM, "report", whole)
+        with slurm(folder) as variables:
+            flags = ["--parsable", "--array=0-2", "--cpus-per-task=1", "--mem=0", f"--output={folder}/task-%a.log"]
+            job = call("sbatch", *flags, "deploy/experiment.slurm", config, out, OLRANK=PROGRAM, **variables).strip()
+            until(lambda: not call("squeue", "-h", "-j", job, **variables).strip(), "the array ends", 120)
+        logs = {task: (folder / f"task-{task}.log").read_text() for task in range(3)}
+        for task, trials in enumerate((3, 3, 2)):
+            assert f"Running {trials} trials of 30 rounds (shard {task} of 3)" in logs[task], logs
+        call(PROGRAM, "report", out)
+        assert (out / "summary.csv").read_bytes() == (whole / "summary.csv").read_bytes()
+        models = {file.relative_to(whole): file.read_bytes() for file in whole.rglob("model.safetensors")}
+        assert len(models) == 8 and all((out / name).read_bytes() == model for name, model in models.items())
+        print(f"An array of three tasks gave the summary and the {len(models)} models of a single run.")
+
+
+main()

@@ -52,11 +52,20 @@ PlayedExperiment play_experiment(const ExperimentOptions& options) {
   const Configuration configuration = configuration_of(options);
   ExperimentRequest request;
   request.existing = existing_of(options.earlier);
+  if (!options.shard.empty()) request.shard = parse_shard(options.shard);
   const ExperimentPlan plan = make_plan(configuration, request);
   const auto folder = prepare_experiment(configuration, plan, options.command);
+  PlayedExperiment played;
+  played.out = plan.out;
+  ExperimentPlan whole = plan;
+  whole.shard = {};
+  for (const TrialIdentity& trial : trials_of(whole)) played.trials.push_back(trial.path().string());
+  if (!options.plays) return played;
   const ExperimentOutcome outcome = run_and_write(plan);
   write_report_page(plan.out);
-  return {plan.out, outcome.failures, outcome.signal};
+  played.failures = outcome.failures;
+  played.signal = outcome.signal;
+  return played;
 }
 
 std::vector<ExperimentFigure> experiment_figures(const std::filesystem::path& out, bool dark) {

@@ -19,12 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr NumberedFiles kFiles{"impressions-", ".bin"};
-constexpr std::size_t kSegmentBytes = 16'000'000;
-constexpr int kSegmentsOfAge = 8;
-constexpr std::size_t kHead = sizeof(std::uint32_t) + sizeof(std::uint64_t);  // size and checksum of a list
+constexpr NumberedFiles kImpressionFiles{"impressions-", ".bin"};
+constexpr std::size_t kImpressionFileBytes = 16'000'000;
+constexpr int kImpressionFilesOfAge = 8;
+constexpr std::size_t kListHead =
+    sizeof(std::uint32_t) + sizeof(std::uint64_t);  // size and checksum of a list
 
-class Writer {
+class ListWriter {
  public:
   template <class T>
   void number(T value) {
@@ -55,9 +56,9 @@ class Writer {
 };
 
 /// After the end of the bytes, everything is zero or empty.
-class Reader {
+class ListReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit ListReader(std::string_view bytes) : bytes_(bytes) {}
 
   template <class T>
   T number() {
@@ -99,7 +100,7 @@ class Reader {
   bool failed_ = false;
 };
 
-std::uint64_t checksum_of(std::string_view bytes) {
+std::uint64_t list_checksum(std::string_view bytes) {
   return fingerprint_of(bytes).low;
 }
 
@@ -108,14 +109,14 @@ template <class Visit>
 void for_lists(const fs::path& path, const Visit& visit) {
   const std::optional<std::string> bytes = read_own_file(path);
   std::string_view rest = bytes ? *bytes : std::string_view();
-  while (rest.size() >= kHead) {
-    Reader head(rest.substr(0, kHead));
+  while (rest.size() >= kListHead) {
+    ListReader head(rest.substr(0, kListHead));
     const auto size = head.number<std::uint32_t>();
     const auto checksum = head.number<std::uint64_t>();
-    if (size > rest.size() - kHead) return;
-    const std::string_view list = rest.substr(kHead, size);
-    if (checksum_of(list) != checksum) return;
-    rest.remove_prefix(kHead + size);
+    if (size > rest.size() - kListHead) return;
+    const std::string_view list = rest.substr(kListHead, size);
+    if (list_checksum(list) != checksum) return;
+    rest.remove_prefix(kListHead + size);
     visit(list);
   }
 }
@@ -123,7 +124,7 @@ void for_lists(const fs::path& path, const Visit& visit) {
 }  // namespace
 
 std::string ImpressionFile::encoded(const FeedbackRecord& list, std::int64_t shown) {
-  Writer out;
+  ListWriter out;
   out.number(list.time);
   out.number(shown);
   out.text(list.query);
@@ -145,7 +146,7 @@ std::string ImpressionFile::encoded(const FeedbackRecord& list, std::int64_t sho
 }
 
 std::optional<OpenList> ImpressionFile::decoded(std::string_view bytes) {
-  Reader in(bytes);
+  ListReader in(bytes);
   OpenList list;
   FeedbackRecord& record = list.record;
   record.impression = in.text();
@@ -171,19 +172,19 @@ std::optional<OpenList> ImpressionFile::decoded(std::string_view bytes) {
 }
 
 void ImpressionFile::set_aside(const fs::path& folder) {
-  kFiles.set_aside(folder);
+  kImpressionFiles.set_aside(folder);
 }
 
 ImpressionFile::ImpressionFile(Settings settings, std::int64_t now) : settings_(std::move(settings)) {
   if (settings_.starts_over) set_aside(settings_.folder);
-  for (const fs::path& path : kFiles.in(settings_.folder)) {
+  for (const fs::path& path : kImpressionFiles.in(settings_.folder)) {
     Segment segment{path, 0, static_cast<std::size_t>(fs::file_size(path))};
     for_lists(path, [&](std::string_view list) {
-      Reader in(list);
+      ListReader in(list);
       in.text();  // the ID
       segment.latest = std::max(segment.latest, in.number<std::int64_t>());
     });
-    next_number_ = kFiles.number_of(path) + 1;
+    next_number_ = kImpressionFiles.number_of(path) + 1;
     segments_.push_back(std::move(segment));
   }
   remove_old(now);
@@ -220,7 +221,7 @@ void ImpressionFile::remove_old(std::int64_t now) {
 void ImpressionFile::begin_segment(std::int64_t now) {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
   remove_old(now);
-  const fs::path path = kFiles.path(settings_.folder, next_number_);
+  const fs::path path = kImpressionFiles.path(settings_.folder, next_number_);
   descriptor_ = open_own_file(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC);
   if (descriptor_ < 0) throw IoError(fmt::format("{} exists already.", path.string()));
   ++next_number_;
@@ -229,23 +230,23 @@ void ImpressionFile::begin_segment(std::int64_t now) {
 }
 
 void ImpressionFile::append(std::string_view id, std::string_view encoded, std::int64_t now) {
-  Writer list;
+  ListWriter list;
   list.text(id);
   const std::string named = list.finish();
   std::string payload;
-  payload.reserve(kHead + named.size() + encoded.size());
-  payload.append(kHead, '\0');
+  payload.reserve(kListHead + named.size() + encoded.size());
+  payload.append(kListHead, '\0');
   payload.append(named).append(encoded);
-  const auto size = static_cast<std::uint32_t>(payload.size() - kHead);
-  const std::uint64_t checksum = checksum_of(std::string_view(payload).substr(kHead));
+  const auto size = static_cast<std::uint32_t>(payload.size() - kListHead);
+  const std::uint64_t checksum = list_checksum(std::string_view(payload).substr(kListHead));
   std::memcpy(payload.data(), &size, sizeof(size));
   std::memcpy(payload.data() + sizeof(size), &checksum, sizeof(checksum));
 
   const std::lock_guard lock(mutex_);
   try {
     if (settings_.guard) settings_.guard();
-    const bool is_due = descriptor_ < 0 || segments_.back().bytes > kSegmentBytes ||
-                        now - begun_ > settings_.age_ms / kSegmentsOfAge;
+    const bool is_due = descriptor_ < 0 || segments_.back().bytes > kImpressionFileBytes ||
+                        now - begun_ > settings_.age_ms / kImpressionFilesOfAge;
     if (is_due) begin_segment(now);
     const ssize_t written = ::write(descriptor_, payload.data(), payload.size());
     if (written != static_cast<ssize_t>(payload.size())) {

@@ -19,6 +19,8 @@ struct ExperimentOptions {
   std::string out = {};                  // instead of run.out
   EarlierResults earlier = EarlierResults::kRefuse;
   std::string command = "olrank::play_experiment";  // what the manifest says of the call
+  std::string shard = {};  // "I/N", I from 0: trial k is played where k mod N is I; empty: all
+  bool plays = true;       // false: only checks and describes the folder, so that others can play in it
   /// Gets the progress events of docs/CONTRACTS.md, each a JSON object. Called by any thread, one at a
   /// time; it must not use olrank.
   std::function<void(std::string_view)> on_event = {};
@@ -26,6 +28,7 @@ struct ExperimentOptions {
 
 struct PlayedExperiment {
   std::filesystem::path out;
+  std::vector<std::string> trials;    // of the whole experiment, by their folders in `out`
   std::vector<std::string> failures;  // a sentence for each trial that failed
   int signal = 0;                     // that stopped it, with checkpoints; 0 for none
 };

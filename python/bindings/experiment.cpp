@@ -174,8 +174,8 @@ class InterruptRelay {
   bool passed_on_ = false;
 };
 
-std::tuple<std::string, std::vector<std::string>, int> play(ExperimentOptions options,
-                                                            const nb::object& tell) {
+std::tuple<std::string, std::vector<std::string>, std::vector<std::string>, int> play(
+    ExperimentOptions options, const nb::object& tell) {
   Events events;
   options.on_event = [&events](std::string_view event) { events.add(event); };
   Background<PlayedExperiment> experiment([&options] { return play_experiment(options); });
@@ -196,7 +196,7 @@ std::tuple<std::string, std::vector<std::string>, int> play(ExperimentOptions op
   PlayedExperiment played = experiment.result();
   if (failure) std::rethrow_exception(failure);
   if (interrupts.pending() && played.signal == 0) played.signal = SIGINT;
-  return {played.out.string(), std::move(played.failures), played.signal};
+  return {played.out.string(), std::move(played.trials), std::move(played.failures), played.signal};
 }
 
 EarlierResults earlier_of(const std::string& name) {
@@ -249,16 +249,19 @@ void add_experiments(nb::module_& module) {
   module.def("unregister_user", &unregister_user);
   module.def("register_ranker", &add_ranker);
   module.def("unregister_ranker", &unregister_ranker);
-  module.def("play", [](std::string configuration, std::string origin, std::string out,
-                        const std::string& earlier, std::string command, const nb::object& tell) {
-    ExperimentOptions options;
-    options.configuration = std::move(configuration);
-    options.origin = std::move(origin);
-    options.out = std::move(out);
-    options.earlier = earlier_of(earlier);
-    options.command = std::move(command);
-    return play(std::move(options), tell);
-  });
+  module.def("play",
+             [](std::string configuration, std::string origin, std::string out, const std::string& earlier,
+                std::string command, const nb::object& tell, std::string shard, bool plays) {
+               ExperimentOptions options;
+               options.configuration = std::move(configuration);
+               options.origin = std::move(origin);
+               options.out = std::move(out);
+               options.earlier = earlier_of(earlier);
+               options.command = std::move(command);
+               options.shard = std::move(shard);
+               options.plays = plays;
+               return play(std::move(options), tell);
+             });
   module.def("figures", [](const std::string& out, bool dark) {
     std::vector<ExperimentFigure> figures;
     {

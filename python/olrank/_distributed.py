@@ -1,9 +1,8 @@
 """Experiments on an executor: each task plays one trial, and its files are gathered into one folder.
 
-A worker plays a trial as an experiment of its own in a temporary folder and returns what that holds, so that workers and
-the caller need no common file system. Other trials of an experiment do not change the bits of one
-(docs/REPRODUCIBILITY.md), so the gathered trials are those of a local run. The caller's engine then finds all of them
-finished, and writes what describes the whole: manifest, configuration, summary and report.
+A worker plays a shard of one trial in a temporary folder and returns what that holds, so that workers and the caller need
+no common file system. The caller's engine checks and describes the folder before that, and in the end finds all trials
+finished, and writes summary and report.
 """
 
 from __future__ import annotations
@@ -31,12 +30,10 @@ from typing import Any, Protocol
 from olrank import _core, _toml
 from olrank._external import OnlineRanker, User, description_of, registered
 from olrank.errors import Error, InvalidArgument
-from olrank.settings import settings
 
 _log = logging.getLogger("olrank")
 _RETRIES = 3  # of a trial whose worker was lost
 _LOOK_EVERY = 0.05  # seconds
-_PROBE = "olrank-probe"
 _PLACING = ".olrank-trial-"
 _CALL = "olrank.run(…)"
 
@@ -66,9 +63,10 @@ class Own:
 
 @dataclass(frozen=True)
 class Task:
-    """One trial: an experiment of a ranker, a user, a fold and a seed."""
+    """One trial of an experiment."""
 
     trial: str  # "trials/pairrank/perfect/fold1/seed1"
+    shard: str  # that has this trial alone
     configuration: str
     own: Own
     files: Mapping[str, bytes] = field(default_factory=dict)  # of an earlier run, to continue from
@@ -79,7 +77,6 @@ class Task:
 class Played:
     """What a task returns. Its `error` is the trial's own; what submit() or result() raise is about workers."""
 
-    manifest: bytes = b""
     files: Mapping[str, bytes] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     error: Exception | None = None
@@ -106,12 +103,12 @@ def play_trial(task: Task) -> Played:
         _write(out, task.files)
         try:
             with task.own.registered():
-                _, _, stopped_by = _core.play(task.configuration, "configuration", str(out), "resume", _CALL, tell)
+                _, _, _, stopped_by = _core.play(task.configuration, "configuration", str(out), "resume", _CALL, tell, task.shard, True)
         except Exception as error:
             return Played(warnings=warnings, error=_portable(error, out))
         if stopped_by != 0:
             raise Stopped(stopped_by)
-        return Played((out / "manifest.json").read_bytes(), _read(out, "trials"), warnings)
+        return Played(_read(out, "trials"), warnings)
 
 
 def play(
@@ -133,58 +130,40 @@ def play(
                 "move its class into a module that they can import."
             )
     with own.registered():
-        _check(table, origin, out, earlier)
+        _, trials, _, _ = _core.play(text, origin, str(out), earlier, _CALL, lambda _: None, "", False)
+    _forget_last_run(out / "manifest.json")  # the last call below tells of it
     with _locked(out):
-        if earlier == "replace":
-            _remove_results(out)
-        planned = _tasks_of(table, own)
+        run = {name: value for name, value in table.get("run", {}).items() if name != "out"}
+        one_trial = _toml.write({**table, "run": run | {"jobs": 1, "threads": run.get("threads") or 1}})
+        planned = [Task(trial, f"{number}/{len(trials)}", one_trial, own) for number, trial in enumerate(trials)]
         missing = [_continued(task, out) for task in planned if not _is_finished(out / task.trial, table)]
         try:
-            _gather(executor, missing, _Gathered(out, [task.trial for task in planned], len(missing), tell))
+            _gather(executor, missing, _Gathered(out, len(planned), len(missing), tell))
         except KeyboardInterrupt:
             _log.warning("Stopped: finished trials are in %s. Run it again with resume=True to play the others.", out)
             raise
     # A trial that failed in a worker is tried once more here, which tells why.
     with own.registered():
-        return _core.play(text, origin, str(out), "resume", _CALL, lambda _: None)
-
-
-def _check(table: Mapping[str, Any], origin: str, out: Path, earlier: str) -> None:
-    """Raises what a run in this folder would be refused for, and changes nothing.
-
-    The engine makes all of its checks before it asks whether each user has a click probability for each grade of the
-    data, and writes nothing before that. Here one more user has none.
-    """
-    clicks = dict(table.get("clicks", {}))
-    clicks["models"] = [*_listed(clicks.get("models", _default("clicks", "models"))), _PROBE]
-    users = [*_tables(table.get("user", [])), {"name": _PROBE, "kind": "dependent", "click": [0.5], "stop": [0.5]}]
-    probed = _toml.write({**table, "clicks": clicks, "user": users})
-    try:
-        _core.play(probed, origin, str(out), earlier, _CALL, lambda _: None)
-    except InvalidArgument as error:
-        if f"'{_PROBE}'" not in str(error):
-            raise
-    else:
-        raise Error(f"The data has no grade above 0, and '{out}' has trials of a user {_PROBE} now: remove it.")
+        folder, _, failures, stopped_by = _core.play(text, origin, str(out), "resume", _CALL, lambda _: None, "", True)
+    return folder, failures, stopped_by
 
 
 class _Gathered:
     """The folder of results while trials come in, and what is told of them."""
 
-    def __init__(self, out: Path, planned: list[str], missing: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, out: Path, planned: int, missing: int, tell: Callable[[str], None]) -> None:
         self._out = out
         self._planned = planned
-        self._finished = len(planned) - missing
+        self._finished = planned - missing
         self._missing = missing
         self._tell = tell
         self._told: set[str] = set()
         self._started = time.monotonic()
         for left_by_a_killed_run in out.glob(f"{_PLACING}*"):
             shutil.rmtree(left_by_a_killed_run, ignore_errors=True)
-        self._event("experiment_started", trials=len(planned))
+        self._event("experiment_started", trials=planned)
 
     def add(self, task: Task, played: Played) -> None:
-        self._describe(played.manifest)
         for trial in {str(Path(*Path(name).parts[:5])) for name in played.files}:
             self._place(trial, {name: data for name, data in played.files.items() if Path(name).is_relative_to(trial)})
         for message in played.warnings:
@@ -196,14 +175,6 @@ class _Gathered:
 
     def lost(self, task: Task, error: BaseException) -> None:
         self._event("warning", message=f"{task.trial} lost its worker and is played again: {type(error).__name__}: {error}")
-
-    def _describe(self, manifest: bytes) -> None:
-        """Makes the folder one that a second call continues, from the first trial on."""
-        if (self._out / "manifest.json").exists():
-            return
-        described = json.loads(manifest)
-        described |= {"trial_folders": self._planned, "trials": len(self._planned), "runs": []}
-        _write_atomically(self._out / "manifest.json", json.dumps(described, indent=2, ensure_ascii=False).encode() + b"\n")
 
     def _place(self, trial: str, files: Mapping[str, bytes]) -> None:
         """All of a trial's files at once, so that none is there by halves."""
@@ -222,9 +193,9 @@ class _Gathered:
             last = json.loads(curve[-1])
             trial = {"ranker": ranker, "clicks": user, "seed": int(seed.removeprefix("seed"))}
             self._event("evaluation", trial=trial, round=last["round"], offline=last["offline"])
-        done = self._finished - (len(self._planned) - self._missing)
+        done = self._finished - (self._planned - self._missing)
         left = (time.monotonic() - self._started) / done * (self._missing - done)
-        trials = {"finished": self._finished, "total": len(self._planned)}
+        trials = {"finished": self._finished, "total": self._planned}
         self._event("progress", share=self._finished / len(self._planned), seconds_left=left, trials=trials)
 
     def _event(self, name: str, **values: Any) -> None:
@@ -282,36 +253,10 @@ def _submitted(executor: Executor, task: Task) -> Any:
         ) from error
 
 
-def _tasks_of(table: Mapping[str, Any], own: Own) -> list[Task]:
-    """The trials of a configuration, in the order in which the engine plays them."""
-    data, protocol, clicks = (dict(table.get(name, {})) for name in ("data", "protocol", "clicks"))
-    run = dict(table.get("run", {}))
-    run.pop("out", None)
-    run |= {"jobs": 1, "threads": run.get("threads") or 1}
-    tasks = []
-    for fold in sorted(_numbers(data.get("folds", _default("data", "folds")))):
-        for seed in sorted(_numbers(protocol.get("seeds", _default("protocol", "seeds")))):
-            for ranker in _tables(table.get("ranker", [])) or [{}]:
-                for user in _listed(clicks.get("models", _default("clicks", "models"))):
-                    alone = {
-                        **table,
-                        "data": data | {"folds": [fold]},
-                        "protocol": protocol | {"seeds": [seed]},
-                        "clicks": clicks | {"models": [user]},
-                        "run": run,
-                        "ranker": [ranker],
-                    }
-                    name = ranker.get("name") or ranker.get("kind") or _default("ranker", "kind")
-                    tasks.append(Task(f"trials/{name}/{user}/fold{fold}/seed{seed}", _toml.write(alone), own))
-    return tasks
-
-
 def _continued(task: Task, out: Path) -> Task:
     """With the files of a trial that an earlier run has left, of as many rounds as it may have."""
     files = _read(out, task.trial)
-    if not files:
-        return task
-    return replace(task, files=files | {"manifest.json": (out / "manifest.json").read_bytes()})
+    return replace(task, files=files | {"manifest.json": (out / "manifest.json").read_bytes()}) if files else task
 
 
 def _is_finished(trial: Path, table: Mapping[str, Any]) -> bool:
@@ -324,17 +269,12 @@ def _is_finished(trial: Path, table: Mapping[str, Any]) -> bool:
         return False
 
 
-def _remove_results(out: Path) -> None:
-    """What force=True replaces: the trials that the manifest lists. _check() has refused to remove others."""
-    try:
-        listed = json.loads((out / "manifest.json").read_text(encoding="utf-8")).get("trial_folders", [])
-    except FileNotFoundError:
-        return
-    for folder in listed:
-        if len(Path(folder).parts) == 5 and Path(folder).parts[0] == "trials" and ".." not in Path(folder).parts:
-            shutil.rmtree(out / folder, ignore_errors=True)
-    for name in ("config.toml", "summary.csv", "report.html", "manifest.json"):
-        (out / name).unlink(missing_ok=True)
+def _forget_last_run(manifest: Path) -> None:
+    described = json.loads(manifest.read_text(encoding="utf-8"))
+    described["runs"] = described["runs"][:-1]
+    beside = manifest.with_name(f".{manifest.name}.{os.getpid()}")
+    beside.write_text(json.dumps(described, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(beside, manifest)
 
 
 @contextlib.contextmanager
@@ -380,30 +320,3 @@ def _write(root: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(data)
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(data)
-    os.replace(beside, path)
-
-
-def _default(table: str, name: str) -> Any:
-    return next(setting.default for setting in settings(table) if setting.name == name)
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [value] if isinstance(value, Mapping) else list(value)
-
-
-def _numbers(value: Any) -> set[int]:
-    """1, [1, 2] or "1-3,5"."""
-    numbers: set[int] = set()
-    for one in value.split(",") if isinstance(value, str) else _listed(value):
-        first, _, last = str(one).partition("-")
-        numbers |= set(range(int(first), int(last or first) + 1))
-    return numbers

@@ -200,8 +200,8 @@ def run(
     try:
         if executor is None:
             with registered(users, rankers):
-                folder, failures, signal = _core.play(
-                    text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", lambda event: _take(event, bar)
+                folder, _, failures, signal = _core.play(
+                    text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", lambda event: _take(event, bar), "", True
                 )
         else:
             here = Path(as_path(table["run"]["out"] if out is None else out))

@@ -196,7 +196,7 @@ class _Gathered:
         done = self._finished - (self._planned - self._missing)
         left = (time.monotonic() - self._started) / done * (self._missing - done)
         trials = {"finished": self._finished, "total": self._planned}
-        self._event("progress", share=self._finished / len(self._planned), seconds_left=left, trials=trials)
+        self._event("progress", share=self._finished / self._planned, seconds_left=left, trials=trials)
 
     def _event(self, name: str, **values: Any) -> None:
         self._tell(json.dumps({"event": name, **values}))

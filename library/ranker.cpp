@@ -254,6 +254,20 @@ struct Ranker::State {
     return {inputs.data(), std::ssize(inputs) / normaliser.inputs(), normaliser.inputs()};
   }
 
+  void check_rewards(std::span<const double> rewards, std::size_t shown) const {
+    if (!kind_has(settings.kind, "debias"))
+      throw InvalidArgument(fmt::format("A '{}' learns from clicks alone: leave rewards out.", kind()));
+    if (rewards.size() != shown) {
+      throw InvalidArgument(fmt::format(
+          "There are {} rewards for {} shown documents: give one for each rank.", rewards.size(), shown));
+    }
+    for (std::size_t rank = 0; rank < rewards.size(); ++rank) {
+      if (rewards[rank] >= 0.0 && std::isfinite(rewards[rank])) continue;
+      throw InvalidArgument(fmt::format("The reward at rank {} is {}: it must be a number of at least 0.",
+                                        rank + 1, rewards[rank]));
+    }
+  }
+
   /// All that decides how the ranker goes on but what it has learned.
   void put_recipe(StateWriter& state) const {
     state.put_text("library.settings", print_settings(RankerSettings::schema(), &settings));
@@ -381,7 +395,8 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
   return list;
 }
 
-std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> clicks) {
+std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> clicks,
+                           std::span<const double> rewards) {
   const auto continues = [&](const ShownList::Query& query) {
     return query.owner == 0 && query.recipe == state_->recipe && query.round <= state_->round &&
            std::ssize(query.inputs) == query.docs * state_->normaliser.inputs();
@@ -401,6 +416,7 @@ std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> 
     throw InvalidArgument(
         fmt::format("The click at rank {} is {}: it must be 0 or 1.", rank + 1, clicks[rank]));
   }
+  if (!rewards.empty()) state_->check_rewards(rewards, clicks.size());
   if (state_->learns_from_latest_list_only && query.round != state_->round) {
     throw InvalidArgument(fmt::format("A '{}' learns from its latest list only, which is {}, not {}.",
                                       state_->kind(), state_->round, query.round));
@@ -408,7 +424,7 @@ std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> 
   const FeatureMatrix docs = state_->matrix(query.inputs);
   RoundContext context{state_->execution, state_->clock};
   const LearnReport report =
-      state_->ranker->learn(context, {query.round, query.query_docs(docs), list.docs, clicks});
+      state_->ranker->learn(context, {query.round, query.query_docs(docs), list.docs, clicks, rewards});
   query.answered = true;
   return std::ssize(report.pairs);
 }

@@ -33,7 +33,7 @@ struct Route {
   Cost cost;
   std::string_view type;  // of the answer
   enum Body { kNoBody, kNeedsBody };
-  Body body;    // of a POST; other methods have none
+  Body body;     // of a POST; other methods have none
   bool is_file;  // whether a part of the answer can be asked for, and whether it has changed
   std::function<std::string(Service&, const std::string& body)> answer;
   std::string_view policy = {};  // Content-Security-Policy of a page

@@ -147,10 +147,12 @@ void add_rankers(nb::module_& module) {
           nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
       .def(
           "learn",
-          [](SharedRanker& self, const ShownList& list, const Values<std::uint8_t>& clicks) {
-            return self.with([&](Ranker& ranker) { return ranker.learn(list, span_of(clicks)); });
+          [](SharedRanker& self, const ShownList& list, const Values<std::uint8_t>& clicks,
+             const Values<double>& rewards) {
+            return self.with(
+                [&](Ranker& ranker) { return ranker.learn(list, span_of(clicks), span_of(rewards)); });
           },
-          nb::arg("list"), nb::arg("clicks"))
+          nb::arg("list"), nb::arg("clicks"), nb::arg("rewards"))
       .def("score",
            [](SharedRanker& self, const Floats& docs) {
              return to_array(self.with([&](Ranker& ranker) { return ranker.score(span_of(docs)); }));

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_clicks, as_features, as_path
+from olrank._arrays import ArrayLike, as_clicks, as_features, as_numbers, as_path
 from olrank.errors import InvalidArgument
 from olrank.settings import as_texts
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from olrank._keywords import RankerSettings
 
 Shown = _core.ShownList
+_NONE = np.zeros(0, dtype=np.float64)
 
 
 class Ranker:
@@ -87,14 +88,16 @@ class Ranker:
             warnings.warn("A clickgp remembers documents of queries that have a name: give rank() a qid.", stacklevel=2)
         return self._engine.rank(as_features(X, self._features), "" if qid is None else str(qid), bool(widths), ranks)
 
-    def learn(self, shown: Shown, clicks: ArrayLike) -> int:
+    def learn(self, shown: Shown, clicks: ArrayLike, rewards: ArrayLike | None = None) -> int:
         """Learns from what a user did with a list of this ranker: one truth value for each shown document.
 
-        Lists may be answered in any order or not at all, each once. Returns the number of preference pairs.
+        Lists may be answered in any order or not at all, each once. Returns the number of preference pairs. `rewards` say
+        what each click is worth, such as 10 for a purchase: kinds that learn from pairs count these as often.
         """
         if not isinstance(shown, Shown):
             raise TypeError(f"shown must be what rank() returned, not a {type(shown).__name__}.")
-        return self._engine.learn(shown, as_clicks(clicks, len(shown)))
+        worth = _NONE if rewards is None else np.ascontiguousarray(as_numbers(rewards, "rewards"), dtype=np.float64).ravel()
+        return self._engine.learn(shown, as_clicks(clicks, len(shown)), worth)
 
     def score(self, X: ArrayLike) -> npt.NDArray[np.float32]:
         """The score of each document of one query, without a list and without exploration."""

@@ -207,6 +207,31 @@ TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
             "features yourself and choose 'none', or choose 'query-minmax'.");
 }
 
+TEST(LibraryRankerTest, RewardsCountPairsAsOften) {
+  const std::vector<std::uint8_t> clicks = {0, 1, 0, 1, 0, 0, 0, 0, 0, 0};
+  const auto scores_after = [&](std::vector<double> rewards) {
+    Ranker ranker(options_of("pairrank"));
+    ranker.learn(ranker.rank(docs_of(1)), clicks, rewards);
+    return ranker.score(docs_of(2));
+  };
+  const std::vector<float> plain = scores_after({});
+  EXPECT_EQ(scores_after(std::vector<double>(10, 1.0)), plain);
+  EXPECT_NE(scores_after({0, 1, 0, 10, 0, 0, 0, 0, 0, 0}), plain);
+  Ranker ranker(options_of("pairrank"));
+  const ShownList list = ranker.rank(docs_of(1));
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks, std::vector<double>(3)); }),
+            "There are 3 rewards for 10 shown documents: give one for each rank.");
+  std::vector<double> wrong(10, 1.0);
+  wrong[1] = -2.0;
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks, wrong); }),
+            "The reward at rank 2 is -2: it must be a number of at least 0.");
+  Ranker remembers(options_of("clickgp"));
+  const ShownList other = remembers.rank(docs_of(1));
+  EXPECT_EQ(
+      message_of<InvalidArgument>([&] { remembers.learn(other, clicks, std::vector<double>(10, 1.0)); }),
+      "A 'clickgp' learns from clicks alone: leave rewards out.");
+}
+
 TEST(LibraryRankerTest, BanditsLearnFromTheirLatestListOnly) {
   Ranker ranker(options_of("dbgd"));
   const ShownList first = ranker.rank(docs_of(1));

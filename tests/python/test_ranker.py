@@ -194,3 +194,21 @@ def test_a_list_may_travel_to_another_process(queries):
         with pytest.raises(olrank.Error):
             _core_list = type(shown).__new__(type(shown))
             _core_list.__setstate__(bytes_of[:place])
+
+
+def test_rewards_count_pairs_as_often(queries):
+    clicks = [0, 1, 0, 1, 0, 0, 0, 0, 0, 0]
+
+    def scores(rewards):
+        ranker = olrank.Ranker("pairrank", features=6)
+        ranker.learn(ranker.rank(queries(1)), clicks, rewards)
+        return ranker.score(queries(2))
+
+    assert (scores(None) == scores([1] * 10)).all()
+    assert (scores(None) != scores([0, 1, 0, 10, 0, 0, 0, 0, 0, 0])).any()
+    ranker = olrank.Ranker("pairrank", features=6)
+    with pytest.raises(olrank.InvalidArgument, match="There are 2 rewards for 10 shown documents"):
+        ranker.learn(ranker.rank(queries(1)), clicks, [1, 2])
+    ranker = olrank.Ranker("clickgp", features=6)
+    with pytest.raises(olrank.InvalidArgument, match="A 'clickgp' learns from clicks alone"):
+        ranker.learn(ranker.rank(queries(1), qid="q"), clicks, [1] * 10)

@@ -168,8 +168,10 @@ class LogImportCommand : public Command {
     app.add_option("--from", from_, "file with the lists; of ubi, with its queries")->type_name("FILE");
     app.add_option(
            "--format", format_text_,
-           "jsonl ({\"query\", \"docs\", \"clicks\"} a line), csv (a row for each shown document) or "
-           "ubi (OpenSearch's User Behavior Insights)")
+           "jsonl ({\"query\", \"docs\", \"clicks\"} a line), csv (a row for each shown document), ubi "
+           "(OpenSearch's User Behavior Insights) or letor (grades above 0 are clicks, and lists are in "
+           "the "
+           "order in which they were shown)")
         ->type_name("NAME");
     app.add_option("--events", events_, "file with the events of ubi")->type_name("FILE");
     app.add_option("--action", actions_, "events of ubi that count as clicks [default: click]")
@@ -177,7 +179,9 @@ class LogImportCommand : public Command {
     app.add_option(
            "--features", features_,
            "features of documents: csv with query, doc and a column for each feature, or JSON lines "
-           "{\"query\", \"doc\", \"features\"}; without a query, of a document for all queries")
+           "{\"query\", \"doc\", \"features\"}; without a query, of a document for all queries; letor has "
+           "its "
+           "own")
         ->type_name("FILE");
     app.add_option(
            "--columns", columns_,
@@ -198,14 +202,18 @@ class LogImportCommand : public Command {
     app.add_option("--out", out_, "the log to write")->type_name("FILE");
   }
   int run(const OutputFlags& output) override {
-    for (const auto& [flag, value] : {std::pair("--from", &from_), std::pair("--format", &format_text_),
-                                      std::pair("--features", &features_), std::pair("--out", &out_)}) {
+    for (const auto& [flag, value] :
+         {std::pair("--from", &from_), std::pair("--format", &format_text_), std::pair("--out", &out_)}) {
       if (value->empty()) throw InvalidArgument(fmt::format("{} is required. See its --help.", flag));
     }
     if (first_rank_ && (*first_rank_ < 0 || *first_rank_ > 1))
       throw InvalidArgument(fmt::format("--first-rank must be 0 or 1, not {}.", *first_rank_));
     ShownListSource& source = request_.source;
     source.format = parse_choice<ShownListFormat>("--format", format_text_);
+    const bool letor = source.format == ShownListFormat::kLetor;
+    if (letor != features_.empty())
+      throw InvalidArgument(letor ? "--features is for other formats: letor has features in its lists."
+                                  : "--features is required. See its --help.");
     const bool ubi = source.format == ShownListFormat::kUbi;
     if (ubi == events_.empty())
       throw InvalidArgument(

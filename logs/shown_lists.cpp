@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/data/letor_reader.h"
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/text/excerpt.h"
@@ -400,11 +401,60 @@ class UbiLists final : public ShownLists {
   std::int64_t without_query_ = 0;
 };
 
+/// LETOR text whose grades are clicks: the documents of a query in the order in which they were shown. One
+/// without a name has its features as ID.
+class LetorLists final : public ShownLists {
+ public:
+  explicit LetorLists(const ShownListSource& source)
+      : file_(source.lists.string()), pool_(1), data_(read_letor(file_, {}, pool_)) {}
+
+  bool next(ShownListRecord& list) override {
+    if (query_ == data_.queries()) return false;
+    const std::int64_t begin = data_.offset(query_);
+    const std::int64_t docs = data_.docs_of(query_);
+    const FeatureMatrix matrix = data_.features_of(query_);
+    list = {};
+    list.line = begin + 1;
+    list.features = {matrix.values, static_cast<std::size_t>(docs * matrix.features)};
+    FeedbackRecord& record = list.record;
+    record.query = data_.qid(query_);
+    std::unordered_set<std::string> seen;
+    for (std::int64_t doc = 0; doc < docs; ++doc) {
+      std::string name(data_.doc_name(begin + doc));
+      if (name.empty()) name = feature_name(matrix.doc(doc));
+      if (!seen.insert(name).second) {
+        throw DataError(file_, list.line, 1,
+                        fmt::format("Document '{}' is in the list of query '{}' twice.", excerpt(name),
+                                    excerpt(record.query)));
+      }
+      record.docs.push_back({std::move(name), false});
+      record.clicks.push_back(data_.grades_of(query_)[doc] > 0 ? 1 : 0);
+    }
+    ++query_;
+    return true;
+  }
+
+  std::int64_t features() const override { return data_.features(); }
+
+ private:
+  static std::string feature_name(std::span<const float> row) {
+    Fingerprinter identity;
+    identity.add(row);
+    return identity.value().hex().substr(0, 16);
+  }
+
+  std::string file_;
+  ThreadPool pool_;
+  Dataset data_;
+  std::int64_t query_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<ShownLists> ShownLists::open(const ShownListSource& source) {
   if (source.format == ShownListFormat::kCsv) return std::make_unique<CsvLists>(source);
   if (source.format == ShownListFormat::kUbi) return std::make_unique<UbiLists>(source);
+  if (source.format == ShownListFormat::kLetor) return std::make_unique<LetorLists>(source);
   return std::make_unique<JsonLists>(source);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,13 +17,14 @@
 namespace olrank {
 
 /// How other programs write down what they showed and what was clicked (docs/SERVICE.md, "The log").
-enum class ShownListFormat { kJsonLines, kCsv, kUbi };
+enum class ShownListFormat { kJsonLines, kCsv, kUbi, kLetor };
 
 template <>
 struct EnumNames<ShownListFormat> {
   static constexpr std::array values = {std::pair{ShownListFormat::kJsonLines, std::string_view("jsonl")},
                                         std::pair{ShownListFormat::kCsv, std::string_view("csv")},
-                                        std::pair{ShownListFormat::kUbi, std::string_view("ubi")}};
+                                        std::pair{ShownListFormat::kUbi, std::string_view("ubi")},
+                                        std::pair{ShownListFormat::kLetor, std::string_view("letor")}};
 };
 
 struct ShownListSource {
@@ -38,6 +40,7 @@ struct ShownListSource {
 struct ShownListRecord {
   FeedbackRecord record;
   std::int64_t line = 0;
+  std::span<const float> features = {};  // of all documents, where the lists' own file has them
 };
 
 /// Lists one after the other, in the order of their file.
@@ -55,6 +58,8 @@ class ShownLists {
   /// document that it has twice, a click on a document that it does not have, and whatever else is broken.
   virtual bool next(ShownListRecord& list) = 0;
 
+  /// Of each document, where the lists' own file has them; else 0.
+  virtual std::int64_t features() const { return 0; }
   /// Of ubi: queries that found nothing, and clicks on lists that its queries do not have.
   virtual std::int64_t empty_lists() const { return 0; }
   virtual std::int64_t stray_clicks() const { return 0; }

@@ -35,12 +35,15 @@ FittedNormaliser import_normaliser(const ListImport& request, std::int64_t featu
 /// Gives lists the inputs of their documents.
 class InputJoin {
  public:
-  InputJoin(const ListImport& request, ListImportResult& result)
+  /// `columns` features of each document are in the lists themselves, unless it is 0.
+  InputJoin(const ListImport& request, std::int64_t columns, ListImportResult& result)
       : request_(request),
-        features_(ListFeatures::read(request.features, request.source.columns)),
-        normaliser_(import_normaliser(request, features_.features())),
+        features_(columns > 0 ? ListFeatures()
+                              : ListFeatures::read(request.features, request.source.columns)),
+        columns_(columns > 0 ? columns : features_.features()),
+        normaliser_(import_normaliser(request, columns_)),
         result_(result) {
-    result_.features = features_.features();
+    result_.features = columns_;
   }
 
   /// False for a list of which nothing is left.
@@ -74,9 +77,10 @@ class InputJoin {
     for (std::int64_t doc = 0; doc < std::ssize(record.docs); ++doc) {
       DocId& id = record.docs[doc];
       const bool shown = doc < record.shown();
-      const float* row = features_.find(record.query, id.text);
+      const float* row = list.features.empty() ? features_.find(record.query, id.text)
+                                               : list.features.data() + doc * columns_;
       if (row != nullptr) {
-        raw_.insert(raw_.end(), row, row + features_.features());
+        raw_.insert(raw_.end(), row, row + columns_);
         if (shown) clicks.push_back(record.clicks[doc]);
         docs.push_back(std::move(id));
         continue;
@@ -97,6 +101,7 @@ class InputJoin {
 
   const ListImport& request_;
   ListFeatures features_;
+  std::int64_t columns_;
   FittedNormaliser normaliser_;
   ListImportResult& result_;
   std::vector<float> raw_;  // [docs × features]
@@ -117,8 +122,8 @@ void require_other_file(const ListImport& request) {
 ListImportResult import_lists(const ListImport& request) {
   require_other_file(request);
   ListImportResult result;
-  InputJoin join(request, result);
   const auto lists = ShownLists::open(request.source);
+  InputJoin join(request, lists->features(), result);
   AtomicFile file(request.out);
   for (ShownListRecord list; lists->next(list);) {
     if (!join.add_inputs(list)) {

@@ -86,6 +86,22 @@ class Import(Folder):
         self.assertEqual(csv.read_text(), lines.read_text())
         self.assertEqual(ubi.read_text(), lines.read_text())
 
+        letor = self.write("letor", "".join(
+            " ".join([str(int(doc in one["clicks"])), f"qid:{one['impression']}", *(f"{n}:{v}" for n, v in enumerate(self.features[one["query"], doc], 1)),
+                      "#", doc]) + "\n" for one in self.lists for doc in one["docs"]))
+        out = self.folder / "letor.jsonl"
+        succeed("log", "import", "--format", "letor", "--from", letor, "--out", out)
+        for mine, other in zip(out.read_text().splitlines(), lines.read_text().splitlines(), strict=True):
+            mine, other = json.loads(mine), json.loads(other)
+            for key in ("round", "shown", "clicks", "inputs"):
+                self.assertEqual(mine[key], other[key])
+            self.assertEqual(mine["qid"], other["impression"])
+        unnamed = self.write("unnamed", "1 qid:a 1:0.5\n0 qid:a 1:0.7\n0 qid:b 1:0.5\n")
+        succeed("log", "import", "--format", "letor", "--from", unnamed, "--out", out)
+        shown = [json.loads(line)["shown"] for line in out.read_text().splitlines()]
+        self.assertEqual(shown[0][0], shown[1][0])
+        self.assertNotEqual(shown[0][1], shown[1][0])
+
         record = json.loads(lines.read_text().splitlines()[0])
         first = self.lists[0]
         self.assertEqual((record["round"], record["impression"], record["qid"], record["shown"]), (1, "i0", first["query"], first["docs"]))
@@ -152,6 +168,7 @@ class Import(Folder):
         late = self.write("late", [good, {"query": "q0", "docs": ["d0-0"], "clicks": ["d0-1"]}])
         huge = self.write("huge", "doc,f\nd0-0,1e20\n")
         nothing = self.write("nothing", "\n")
+        twice = self.write("twice", "1 qid:a 1:0.5\n0 qid:a 1:0.5\n")
         features = ["--features", self.table, "--out", self.log]
         before = sorted(self.folder.iterdir())
         for sentence, code, *arguments in (
@@ -163,9 +180,11 @@ class Import(Folder):
             ("is also read", 2, "--format", "jsonl", "--from", lists, "--features", self.table, "--out", lists),
             ("--format ubi requires --events", 2, "--format", "ubi", "--from", lists, *features),
             ("--events is for --format ubi", 2, "--format", "csv", "--events", lists, "--from", lists, *features),
-            ("--format must be jsonl, csv or ubi, not 'xml'", 2, "--format", "xml", "--from", lists, *features),
+            ("--format must be jsonl, csv, ubi or letor, not 'xml'", 2, "--format", "xml", "--from", lists, *features),
             ("--columns: What a column means must be", 2, "--format", "csv", "--columns", "docs=a", "--from", lists, *features),
             ("--normalise zscore requires means", 2, "--format", "jsonl", "--from", lists, "--normalise", "zscore", *features),
+            ("--features is for other formats", 2, "--format", "letor", "--from", lists, *features),
+            ("is in the list of query 'a' twice", 1, "--format", "letor", "--from", twice, "--out", self.log),
             ("--features is required", 2, "--format", "jsonl", "--from", lists, "--out", self.log),
             ("No such file", 1, "--format", "jsonl", "--from", self.folder / "none", *features),
         ):

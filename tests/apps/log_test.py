@@ -88,7 +88,7 @@ class Import(Folder):
 
         letor = self.write("letor", "".join(
             " ".join([str(int(doc in one["clicks"])), f"qid:{one['impression']}", *(f"{n}:{v}" for n, v in enumerate(self.features[one["query"], doc], 1)),
-                      "#", doc]) + "\n" for one in self.lists for doc in one["docs"]))
+                      "#docid =", doc]) + "\n" for one in self.lists for doc in one["docs"]))
         out = self.folder / "letor.jsonl"
         succeed("log", "import", "--format", "letor", "--from", letor, "--out", out)
         for mine, other in zip(out.read_text().splitlines(), lines.read_text().splitlines(), strict=True):

@@ -237,7 +237,7 @@ class Ownership(StateTest):
         self.assertEqual(service.stop(), 0)
         modes = {name: mode for name, (mode, _) in contents(self.state).items()}
         self.assertEqual(modes.pop("."), "0o40700")
-        self.assertEqual(set(modes), {"checkpoint", "feedback.jsonl", "lock", "service.toml"})
+        self.assertEqual(set(modes), {"checkpoint", "feedback.jsonl", "impressions-000001.bin", "lock", "service.toml"})
         self.assertEqual(set(modes.values()), {"0o100600"})
 
     def test_refuses_symbolic_links_among_its_files(self):

@@ -27,8 +27,9 @@ struct OffPolicyOptions {
   std::string page = {};    // a file for an HTML page; empty: none
 };
 
-/// What other rankers would have got in place of those that showed the lists of a log, as the JSON of
-/// `olrank ope --json`. `data` is what the documents of a trace refer to; null for a log with their inputs.
+/// What other rankers would have got in place of those that showed the lists of a log, as the JSON that
+/// `olrank ope` prints for programs. `data` is what the documents of a trace refer to; null for a log with
+/// their inputs.
 std::string off_policy_values(const OffPolicyOptions& options, const RankingData* data = nullptr);
 
 struct ClickFitOptions {
@@ -39,7 +40,7 @@ struct ClickFitOptions {
   std::int64_t iterations = 100;
 };
 
-/// Click models of a log, as the JSON of `olrank clicks fit --json`.
+/// Click models of a log, as the JSON that `olrank clicks fit` prints for programs.
 std::string fit_click_models(const ClickFitOptions& options);
 
 }  // namespace olrank

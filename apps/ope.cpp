@@ -12,6 +12,7 @@
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/settings/choice.h"
+#include "core/text/counted.h"
 #include "logs/off_policy.h"
 
 namespace olrank {
@@ -56,7 +57,8 @@ class OpeCommand : public Command {
         ->type_name("NAME");
     app.add_option("--page", page_, "file for an HTML page with the estimates side by side")
         ->type_name("FILE");
-    app.add_option("--at", request_.estimates.ranks, "ranks that count [default: 10]")->type_name("K");
+    at_ =
+        app.add_option("--at", request_.estimates.ranks, "ranks that count [default: 10]")->type_name("K");
     app.add_option("--data", data_.source,
                    "data set that the documents of a trace refer to, as in run --data")
         ->type_name("SOURCE");
@@ -92,6 +94,11 @@ class OpeCommand : public Command {
     if (!data_.source.empty())
       data.emplace(load_part(data_, fold_, parse_choice<DataPart>("--part", part_text_), context));
     const OffPolicyResult result = evaluate_off_policy(request_, data ? &*data : nullptr, context);
+    if (at_->count() > 0 && result.longest < request_.estimates.ranks) {
+      throw InvalidArgument(fmt::format("--at {} is beyond the lists of {}, which have at most {}.",
+                                        request_.estimates.ranks, request_.log,
+                                        counted(result.longest, "rank")));
+    }
     write_output(output.json ? dump_json(off_policy_json(request_, result), 2) + "\n"
                              : off_policy_text(request_, result, output.columns()));
     if (page) {
@@ -103,6 +110,7 @@ class OpeCommand : public Command {
 
  private:
   OffPolicyRequest request_;
+  CLI::Option* at_ = nullptr;
   OffPolicyNames names_;
   std::string page_;
   DataSettings data_;

@@ -268,6 +268,7 @@ class OffPolicy {
       }
     }
     ++result_.lists;
+    result_.longest = std::max(result_.longest, record_.shown());
   }
 
   /// What the click model expects of the list as it was shown.

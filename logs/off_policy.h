@@ -52,7 +52,8 @@ struct OffPolicyResult {
     double lower_bound = 0.0;           // with clipped weights
     double unseen = 0.0;  // with a click model: share of what users would see that was never shown
   };
-  std::int64_t lists = 0;  // used
+  std::int64_t lists = 0;    // used
+  std::int64_t longest = 0;  // ranks of the longest of them
   std::int64_t without_propensity = 0;
   std::int64_t of_other_arms = 0;  // left out, too: they were not the learner's
   std::int64_t without_candidates =

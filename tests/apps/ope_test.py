@@ -292,6 +292,7 @@ class OffPolicy(unittest.TestCase):
             (["--log", self.trace, *model, "--policy", "candidate"], 2, "has what the learner would have shown"),
             (["--log", self.trace, *model, "--reward", "money"], 2, "--reward"),
             (["--log", self.trace, *model, "--clip", -1], 2, "--clip"),
+            (["--log", self.trace, *model, "--at", 7], 2, "--at 7 is beyond the lists of"),
             (["--log", self.trace, *model, "--estimators", "best"], 2, "--estimators"),
             (["--log", self.trace, *model, "--click-model", "rank-only"], 2, "--click-model must tell documents apart"),
             (["--log", self.trace, *model, "--click-model", "two-tower"], 2, "takes none from --data"),

@@ -56,6 +56,7 @@ def main(build):
     statistics = properties(tests / "statistics_test", [
         "AnytimeIntervalTest.PeekingAfterEachListFindsNoDifferenceBetweenEqualArms",
         "AnytimeIntervalTest.FindsADifferenceInUpToThreeTimesTheListsOfATestThatLooksOnce",
+        "SlateEstimatesTest.IntervalsCoverTheTruth",
         "SlateEstimatesTest.SpreadLessTheMoreListsThereAre",
         "SlateEstimatesTest.ACorrectedModelIsRightWhereItIsWrong"])
     alarms = statistics["PeekingAfterEachListFindsNoDifferenceBetweenEqualArms"]
@@ -74,6 +75,10 @@ def main(build):
         rows.append(row)
     table("DECISIONS", "spreads", ["estimate", "100 lists", "400 lists", "1,600 lists"], rows)
 
+    covered = statistics["IntervalsCoverTheTruth"]
+    table("DECISIONS", "coverage", ["estimate", "logs whose interval has the true value", "and the true difference"],
+          [[f"`{estimator}`", *(f"{100 * int(logs) / 300:.1f} %" for logs in covered[f"covered_{estimator}"].split())]
+           for estimator in ("ips", "rips", "snips", "snrips")])
     models = statistics["ACorrectedModelIsRightWhereItIsWrong"]
     rows = []
     for estimator in ("direct", "corrected"):

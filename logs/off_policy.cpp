@@ -195,6 +195,10 @@ class OffPolicy {
     LogReader log(request_.log);
     while (log.next(record_)) {
       resolve(log.file(), log.number());
+      if (by_inputs && record_.columns == 0) {
+        throw DataError(log.file(), log.number(), 1,
+                        "The list has no inputs of documents, which --click-model two-tower needs.");
+      }
       if (by_inputs && docs.columns != 0 && docs.columns != record_.columns) {
         throw DataError(log.file(), log.number(), 1,
                         fmt::format("The documents have {} inputs, and those of earlier lists {}.",
@@ -418,8 +422,7 @@ void OffPolicyRequest::check() const {
   if (click_model == FittedModel::kRankOnly) {
     throw InvalidArgument(
         "--click-model must tell documents apart, and rank-only does not: choose pbm, cascade, dcm, dbn, "
-        "ubm "
-        "or two-tower.");
+        "ubm or two-tower.");
   }
   if (estimates.ranks < 1 || estimates.ranks > 1000)
     throw InvalidArgument(fmt::format("--at must be from 1 to 1000, not {}.", estimates.ranks));
@@ -439,8 +442,7 @@ bool OffPolicyRequest::wants(SlateEstimator estimator) const {
 }
 
 bool OffPolicyRequest::wants_model() const {
-  return wants(SlateEstimator::kDirect) || wants(SlateEstimator::kCascadeDoublyRobust) ||
-         wants(SlateEstimator::kInterventionAware);
+  return estimators.empty() || std::any_of(estimators.begin(), estimators.end(), goes_by_model);
 }
 
 OffPolicyResult evaluate_off_policy(const OffPolicyRequest& request, const Dataset* data,

@@ -31,7 +31,7 @@ std::string text_of(const Interval& interval) {
 
 std::string cell_of(const Interval& interval, int digits = 4) {
   if (std::isnan(interval.low)) return fixed_number(interval.value, digits);
-  return fmt::format("{} <span class=\"quiet\">({} to {})</span>", fixed_number(interval.value, digits),
+  return fmt::format("{} <span class=\"half\">({} to {})</span>", fixed_number(interval.value, digits),
                      fixed_number(interval.low, digits), fixed_number(interval.high, digits));
 }
 

@@ -364,8 +364,8 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
       const auto idle = std::chrono::ceil<std::chrono::seconds>(server_.settings().idle).count();
       response_->set(http::field::keep_alive, fmt::format("timeout={}", idle));
     }
-    if (answer.status != 304)
-      response_->content_length(answer.body.size());  // that of a 304 would be the model's
+    // The length that a 304 names is that of the answer that it stands for.
+    if (answer.status != 304) response_->content_length(answer.body.size());
     if (head_.method != "HEAD") response_->body() = std::move(answer.body);
     serializer_.emplace(*response_);
     phase_ = kSending;

@@ -41,8 +41,7 @@ SlateEstimates::SlateEstimates(const Settings& settings)
     : settings_(settings),
       width_(kTotals + 2 * kAtRank * settings.ranks),
       sums_(static_cast<std::size_t>(width_)),
-      groups_(kGroups * static_cast<std::size_t>(width_)),
-      is_filled_(kGroups),
+      row_of_(kGroups, -1),
       of_list_(static_cast<std::size_t>(width_)),
       prefixes_(static_cast<std::size_t>(settings.ranks)) {}
 
@@ -104,9 +103,11 @@ void SlateEstimates::add(const ComparedList& list) {
   // Clusters are hashes already, but of what their owners like.
   const std::size_t group = (list.cluster * 0x9E3779B97F4A7C15U) >> 52;
   static_assert(kGroups == std::size_t{1} << 12);
-  if (!is_filled_[group]) ++filled_groups_;
-  is_filled_[group] = true;
-  double* sums = groups_.data() + group * static_cast<std::size_t>(width_);
+  if (row_of_[group] < 0) {
+    row_of_[group] = static_cast<std::int32_t>(std::ssize(groups_) / width_);
+    groups_.resize(groups_.size() + static_cast<std::size_t>(width_));
+  }
+  double* sums = groups_.data() + row_of_[group] * width_;
   for (std::int64_t k = 0; k < used; ++k) {
     sums_[k] += of_list_[k];
     sums[k] += of_list_[k];
@@ -165,20 +166,17 @@ std::vector<Interval> SlateEstimates::intervals_of(std::span<const Figure> figur
   }
   if (!has_intervals()) return intervals;
   const auto width = static_cast<std::size_t>(width_);
-  std::vector<std::size_t> filled;
-  for (std::size_t group = 0; group < kGroups; ++group) {
-    if (is_filled_[group]) filled.push_back(group);
-  }
   std::vector<double> sums(width);
   std::vector<std::vector<double>> drawn(figures.size());
   const PhiloxKey key = make_key({.seed = settings_.seed, .purpose = Purpose::kResampling});
   for (std::int64_t replicate = 1; replicate <= settings_.replicates; ++replicate) {
     std::fill(sums.begin(), sums.end(), 0.0);
-    for (const std::size_t group : filled) {
+    for (std::size_t group = 0; group < kGroups; ++group) {
+      if (row_of_[group] < 0) continue;
       RngStream draws(key, static_cast<std::uint32_t>(replicate), static_cast<std::uint32_t>(group));
       const int times = poisson_of(draws.next_bits());
       if (times == 0) continue;
-      const double* of_group = groups_.data() + group * width;
+      const double* of_group = groups_.data() + row_of_[group] * width_;
       for (std::size_t k = 0; k < width; ++k) sums[k] += times * of_group[k];
     }
     if (sums[kLists] <= 0.0) continue;

@@ -109,7 +109,7 @@ class SlateEstimates {
   /// Whether all lists have weights.
   bool has_weights() const { return weighed_lists_ == lists_; }
   /// Where lists are of too few clusters for a bootstrap, intervals are NaN.
-  bool has_intervals() const { return filled_groups_ >= kFewestClusters; }
+  bool has_intervals() const { return std::ssize(groups_) >= kFewestClusters * width_; }
   Interval shown() const;  // reward of a list as it was shown
   /// Each only where every list has what it needs.
   std::vector<SlateEstimate> estimates() const;
@@ -151,12 +151,11 @@ class SlateEstimates {
   std::int64_t weighed_lists_ = 0;
   std::int64_t lists_by_item_ = 0;
   std::int64_t lists_by_model_ = 0;
-  std::vector<double> sums_;     // [width_]
-  std::vector<double> groups_;   // [kGroups × width_]
-  std::vector<bool> is_filled_;  // [kGroups]
-  std::int64_t filled_groups_ = 0;
-  std::vector<double> of_list_;    // [width_]
-  std::vector<Weights> prefixes_;  // [ranks]
+  std::vector<double> sums_;          // [width_]
+  std::vector<double> groups_;        // [groups with lists × width_]
+  std::vector<std::int32_t> row_of_;  // [kGroups] in groups_; −1: the group has no list
+  std::vector<double> of_list_;       // [width_]
+  std::vector<Weights> prefixes_;     // [ranks]
   Weights whole_;
   double mean_ = 0.0;    // of the prefix estimate of single lists
   double spread_ = 0.0;  // Σ(y − mean)²

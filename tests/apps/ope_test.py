@@ -297,6 +297,7 @@ class OffPolicy(unittest.TestCase):
             (["--log", self.trace, *model, "--click-model", "rank-only"], 2, "--click-model must tell documents apart"),
             (["--log", self.trace, *model, "--click-model", "two-tower"], 2, "takes none from --data"),
             (["--log", unclicked, *model], 2, "The log has no click"),
+            (["--log", bare, "--policy", "candidate", "--click-model", "two-tower"], 1, "The list has no inputs of documents"),
             (["--log", self.trace, *model, "--page", self.folder / "none/page.html"], 1, "none"),
             (["--log", self.trace, "--data", self.data], 2, "--model is required"),
             (["--log", self.folder / "none", *model], 1, "none"),

@@ -236,7 +236,7 @@ TEST(SlateEstimatesTest, IntervalsCoverTheTruth) {
   for (int seed = 0; seed < kSeeds; ++seed) {
     RngStream draws = draws_of(static_cast<std::uint32_t>(100 + seed));
     SlateEstimates estimates(
-        {.ranks = kRanks, .replicates = 200, .seed = static_cast<std::uint64_t>(seed)});
+        {.ranks = kRanks, .replicates = 400, .seed = static_cast<std::uint64_t>(seed)});
     SlateEstimates clipped({.ranks = kRanks, .replicates = 0, .clip = 5.0});
     for (std::uint64_t number = 0; number < 2000; ++number) {
       const World::Shown shown = world.show(draws);
@@ -256,6 +256,8 @@ TEST(SlateEstimatesTest, IntervalsCoverTheTruth) {
        {SlateEstimator::kIps, SlateEstimator::kRips, SlateEstimator::kSelfIps, SlateEstimator::kSelfRips}) {
     const auto place = static_cast<std::size_t>(estimator);
     EXPECT_GE(covered[place], 271) << name_of(estimator);
+    RecordProperty(fmt::format("covered_{}", name_of(estimator)),
+                   fmt::format("{} {}", covered[place], differences[place]));
     EXPECT_GE(differences[place], 271) << name_of(estimator);
     EXPECT_NEAR(mean[place], truth, 0.01) << name_of(estimator);
   }

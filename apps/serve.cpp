@@ -1,43 +1,23 @@
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <exception>
+#include <cstdlib>
 #include <optional>
-#include <random>
 #include <string>
-#include <thread>
+#include <utility>
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/data/normaliser_text.h"
 #include "core/error.h"
-#include "core/runtime/interrupt.h"
-#include "core/runtime/log.h"
+#include "core/settings/choice.h"
 #include "core/text/byte_size.h"
 #include "jobs/saved_trial.h"
-#include "serve/access_log.h"
-#include "serve/feedback_log.h"
-#include "serve/http_server.h"
-#include "serve/learner.h"
-#include "serve/listener.h"
-#include "serve/service.h"
-#include "serve/service_groups.h"
-#include "serve/service_setup.h"
-#include "serve/state_folder.h"
+#include "serve/service_process.h"
 #include "serve/token_file.h"
 
 namespace olrank {
 namespace {
-
-/// A random prefix for the impression ids of this process.
-std::string random_start_id() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
-}
 
 class ServeCommand : public Command {
  public:
@@ -45,7 +25,7 @@ class ServeCommand : public Command {
   std::string summary() const override { return "run an HTTP service that ranks and learns from clicks"; }
 
   void declare(CLI::App& app) override {
-    app.add_option("--state", state_, "folder for the state of the service")->type_name("DIR");
+    app.add_option("--state", options_.state, "folder for the state of the service")->type_name("DIR");
     app.add_option("--model", request_.model, "model to start from: a model file or a trial's folder")
         ->type_name("FILE");
     app.add_option("--features", request_.features, "features per document; required without --model")
@@ -71,29 +51,30 @@ class ServeCommand : public Command {
             ->type_name("NAME");
     declare_network(app);
     declare_limits(app);
-    app.add_option("--import-log", import_.log,
+    declare_sharing(app);
+    app.add_option("--import-log", options_.import.log,
                    "learn recorded feedback first; requires a new --state folder")
         ->type_name("FILE");
-    app.add_option("--import-data", import_.data,
+    app.add_option("--import-data", options_.import.data,
                    "data set that the imported lines refer to, as in run --data")
         ->type_name("SOURCE");
-    app.add_option("--import-fold", import_.fold, "fold of the imported data set [default: 1]")
+    app.add_option("--import-fold", options_.import.fold, "fold of the imported data set [default: 1]")
         ->type_name("N");
-    app.add_flag("--accept-loss", accept_loss_,
+    app.add_flag("--accept-loss", options_.accept_loss,
                  "cut a damaged log after its last valid record and set aside a checkpoint that the log "
                  "does not cover");
     app.add_flag(
-        "--log-unshown", log_unshown_,
+        "--log-unshown", options_.log_unshown,
         "log the documents that were not shown, too, which 'olrank ope' needs to try other rankers");
-    app.add_option("--arms", arms_.arms,
+    app.add_option("--arms", options_.arms.arms,
                    "rankers whose lists are shown, with their shares in percent, such as "
                    "learner=50,incumbent=50, or promote=auto (docs/PRODUCTION.md); none: the learner's "
                    "lists alone [default: as at the last start]")
         ->type_name("ARMS");
-    app.add_option("--arm-model", arms_.models,
+    app.add_option("--arm-model", options_.arms.models,
                    "model of an arm, for each that is neither learner nor incumbent")
         ->type_name("NAME=FILE");
-    app.add_option("--to-round", to_round_,
+    app.add_option("--to-round", options_.to_round,
                    "go back to the state after this round: later records move to a file beside the log, "
                    "and a later "
                    "checkpoint is set aside")
@@ -111,78 +92,34 @@ class ServeCommand : public Command {
 
   int run(const OutputFlags& output) override {
     check_usage();
-    // Before the folder, so that a start whose port is taken leaves nothing behind.
-    std::optional<Listener> listener;
-    if (!learn_only_) listener.emplace(http_);
-    if (!http_.access_log.empty()) AccessLog{http_.access_log};  // refused before anything else happens
-    StateFolder folder(state_);
-    ::umask(077);  // whatever the service writes is for its owner only
-    const ResolvedService resolved = resolve_service(folder, request());
-    const ServiceIdentity& identity = resolved.identity;
-    const FittedNormaliser normaliser =
-        parse_normaliser(identity.normalisation, folder.identity_file().string());
-    ResolvedArms arms = resolve_arms(folder, arms_, identity);
-    // Up to three states exist at once: two that requests still use and one that the learner builds.
-    auto ranker = make_service_ranker(resolved, available_memory() / 3);
-    std::optional<ImportedLog> imported;
-    if (!import_.log.empty())
-      imported.emplace(folder, import_, normaliser, ranker->learns_from_unshown(),
-                       identity.groups.has_value());
-    if (imported) {  // nothing can refuse a log that olrank has just written
-      folder.begin(identity, resolved.model);
-      imported->commit();
-      log_info("Imported {} rounds from {}.", imported->rounds(), import_.log.string());
+    options_.request = request();
+    if (!learn_only_) {
+      run_service(options_);
+      return 0;
     }
-    // Reads log and checkpoint; until both are accepted, nothing else in the folder changes.
-    FeedbackLog log(folder.log(), impressions_.open, accept_loss_, FeedbackLog::Access::kWrite, to_round_);
-    Learner learner(std::move(ranker), log,
-                    {folder.checkpoint(), print_identity(identity), checkpoint_every_, normaliser.inputs(),
-                     accept_loss_ || to_round_, identity.exposure(), arms.plan});
-    if (resolved.is_new && !imported) folder.begin(identity, resolved.model);
-    log.begin_writing();
-    log.guard_writes([&folder] { folder.require_lock(); });
-    folder.accept();
-    if (arms_.arms) folder.set_arms(arms.plan, arms.bytes);
-    if (learn_only_) return learn(learner, output);
-    log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
-             learner.restored_round());
-    if (log.rounds() == 0 && identity.model.empty() && !arms.plan) {
-      log_warning(
-          "The first lists are in random order, as nothing was learned yet. To spare users, start from "
-          "--model FILE "
-          "or --import-log FILE, or show your own order first with --arms promote=auto.");
+    const RankerSource::State state = learn_only(options_);
+    if (output.json) {
+      fmt::print("{{\"rounds\":{},\"pairs\":{},\"fingerprint\":\"{}\"}}\n", state.round, state.pairs,
+                 state.fingerprint.hex());
+    } else {
+      fmt::print("rounds {}, pairs {}, fingerprint {}\n", state.round, state.pairs,
+                 state.fingerprint.hex());
     }
-    Service::Parts service_parts = parts(identity, normaliser);
-    service_parts.requests.incumbent = arms.plan && arms.plan->needs_incumbent();
-    service_parts.arms = std::move(arms.plan);
-    service_parts.models = std::move(arms.models);
-    if (window_seconds_ > 0) {
-      service_parts.requests.window = true;
-      service_parts.window = EventWindow::Settings{
-          std::chrono::seconds(window_seconds_), event_types_of_,          folder.path(), impressions_,
-          [&folder] { folder.require_lock(); },  accept_loss_ || to_round_};
-    }
-    if (window_seconds_ == 0) {
-      service_parts.kept = ImpressionFile::Settings{
-          folder.path(), std::chrono::milliseconds(impressions_.age).count(), impressions_.bytes,
-          [&folder] { folder.require_lock(); }, accept_loss_ || to_round_};
-    }
-    Service service(std::move(service_parts), log, learner);
-    return serve(service, log, learner, *listener);
+    return 0;
   }
 
  private:
   void declare_network(CLI::App& app) {
     app.add_option(
-           "--address", http_.address,
+           "--address", options_.http.address,
            "address or name to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
         ->type_name("ADDRESS");
-    app.add_option("--port", http_.port,
+    app.add_option("--port", options_.http.port,
                    "port; 0 picks a free one, printed to standard output [default: 8080]")
         ->type_name("N");
     app.add_option("--token-file", token_file_, "file with the bearer token that requests must send")
         ->type_name("FILE");
-    app.add_option("--connections", http_.connections,
+    app.add_option("--connections", options_.http.connections,
                    "maximum number of connections that have sent a request [default: 64]")
         ->type_name("N");
     app.add_option("--request-seconds", request_seconds_,
@@ -191,19 +128,19 @@ class ServeCommand : public Command {
     app.add_option("--idle-seconds", idle_seconds_, "time limit for an idle connection [default: 60]")
         ->type_name("S");
     app.add_option(
-           "--access-log", http_.access_log,
+           "--access-log", options_.http.access_log,
            "append a line of JSON for each answer to this file; - is standard output [default: none]")
         ->type_name("FILE");
-    app.add_option("--drain-seconds", drain_seconds_,
+    app.add_option("--drain-seconds", options_.drain_seconds,
                    "time limit for learning pending feedback after SIGTERM [default: 30]")
         ->type_name("S");
   }
   void declare_limits(CLI::App& app) {
     app.add_option("--max-body", body_text_, "maximum size of a request body [default: 16MB]")
         ->type_name("SIZE");
-    app.add_option("--max-docs", max_docs_, "maximum number of documents per request [default: 1000]")
+    app.add_option("--max-docs", options_.most_docs, "maximum number of documents per request [default: 1000]")
         ->type_name("N");
-    app.add_option("--max-impressions", impressions_.open,
+    app.add_option("--max-impressions", options_.impressions.open,
                    "maximum number of lists waiting for feedback [default: 10000]")
         ->type_name("N");
     app.add_option(
@@ -213,7 +150,7 @@ class ServeCommand : public Command {
     life_ = app.add_option("--impression-seconds", impression_seconds_,
                            "time limit for feedback on a list [default: 3600]")
                 ->type_name("S");
-    app.add_option("--window", window_seconds_,
+    app.add_option("--window", options_.window_seconds,
                    "seconds in which a list collects events before it is learned, whether it has any or "
                    "not; 0: the "
                    "first feedback is the list's only one [default: 0]")
@@ -222,51 +159,137 @@ class ServeCommand : public Command {
                    "types of events with what they are worth, such as click=1,cart=3,purchase=10 [default: "
                    "click=1]")
         ->type_name("TYPES");
-    app.add_option("--checkpoint-every", checkpoint_every_, "rounds between checkpoints [default: 1000]")
+    app.add_option("--checkpoint-every", options_.checkpoint_every, "rounds between checkpoints [default: 1000]")
         ->type_name("N");
   }
 
+  void declare_sharing(CLI::App& app) {
+    app.add_option("--log", log_text_,
+                   "log that several processes share, on a Redis or Valkey server: "
+                   "redis://[USER@]HOST[:PORT]/PREFIX, or rediss:// for TLS (docs/REPLICAS.md)")
+        ->type_name("URL");
+    app.add_option("--role", role_text_,
+                   "with --log: learner (learns, and does not rank), replica (ranks with what the learner has "
+                   "published, and has no --state) or both [default: both]")
+        ->type_name("ROLE");
+    app.add_option("--log-password-file", password_file_,
+                   "file with the password of that server; or set OLRANK_LOG_PASSWORD")
+        ->type_name("FILE");
+    app.add_option("--log-ca", shared_.server.ca,
+                   "certificates that sign the server's [default: the system's]")
+        ->type_name("FILE");
+    app.add_option("--log-cert", shared_.server.certificate, "certificate of this process, with --log-key")
+        ->type_name("FILE");
+    app.add_option("--log-key", shared_.server.key, "its key")->type_name("FILE");
+    app.add_option("--log-durability", durability_,
+                   "check: refuse a server that may lose what it has acknowledged; assume: do not ask it "
+                   "[default: check]")
+        ->type_name("HOW");
+    app.add_option("--log-replicas", shared_.replicas,
+                   "replicas of the server that must have feedback before it is acknowledged [default: 0]")
+        ->type_name("N");
+    app.add_option("--log-keep", shared_.keep,
+                   "records that stay in the stream although every learner has archived them [default: 1000]")
+        ->type_name("N");
+    app.add_option("--follow", options_.follow,
+                   "rank as the service at this URL does, without feedback; needs neither --state nor --log")
+        ->type_name("URL");
+    app.add_option("--follow-token-file", follow_token_file_, "file with the bearer token of that service")
+        ->type_name("FILE");
+    app.add_option("--wait-seconds", options_.wait_seconds,
+                   "time limit for the settings of --follow, or of the --log of a replica [default: 60]")
+        ->type_name("S");
+  }
+
+  /// Which of the flags for one kind of process the others do not have.
+  void check_sharing() {
+    const bool follows = !options_.follow.empty();
+    const bool shares = !log_text_.empty();
+    if (shares) {
+      shared_.server.address = RedisAddress::parse(log_text_);
+      shared_.role = parse_choice<ServiceRole>("--role", role_text_.empty() ? "both" : role_text_);
+      const char* password = std::getenv("OLRANK_LOG_PASSWORD");
+      if (!password_file_.empty()) {
+        shared_.server.password = read_token(password_file_);
+      } else if (password != nullptr) {
+        shared_.server.password = password;
+      }
+      if (durability_ != "check" && durability_ != "assume")
+        throw InvalidArgument(fmt::format("--log-durability must be check or assume, not '{}'.", durability_));
+      shared_.assume_durable = durability_ == "assume";
+      if (shared_.server.certificate.empty() != shared_.server.key.empty())
+        throw InvalidArgument("--log-cert and --log-key belong together.");
+      if (shared_.replicas < 0 || shared_.replicas > 100)
+        throw InvalidArgument(fmt::format("--log-replicas must be from 0 to 100, not {}.", shared_.replicas));
+      options_.shared = shared_;
+    } else if (!role_text_.empty()) {
+      throw InvalidArgument("--role requires --log: without one, a process ranks and learns.");
+    }
+    if (follows && shares)
+      throw InvalidArgument("--follow and --log contradict each other: a process has its model from one place.");
+    const bool has_learner = !follows && !(shares && shared_.role == ServiceRole::kReplica);
+    if (has_learner) {
+      if (options_.state.empty())
+        throw InvalidArgument("--state is required: name the folder for the state of the service.");
+      if (shares && options_.to_round)
+        throw InvalidArgument("--to-round: A shared log does not go back: begin another prefix with a copy of the "
+                              "folder.");
+      return;
+    }
+    const std::string place = follows ? "--follow" : "--role replica";
+    for (const auto& [flag, given] :
+         {std::pair{"--state", !options_.state.empty()}, std::pair{"--arms", options_.arms.arms.has_value()},
+          std::pair{"--import-log", !options_.import.log.empty()}, std::pair{"--learn-only", learn_only_},
+          std::pair{"--window", options_.window_seconds > 0}, std::pair{"--log-unshown", options_.log_unshown},
+          std::pair{"--to-round", options_.to_round.has_value()}}) {
+      if (given)
+        throw InvalidArgument(fmt::format("{} and {} contradict each other: that is decided where it learns.",
+                                          place, flag));
+    }
+  }
+
   void check_usage() {
-    if (state_.empty())
-      throw InvalidArgument("--state is required: name the folder for the state of the service.");
-    if (!import_.data.empty() && import_.log.empty())
+    check_sharing();
+    if (!options_.import.data.empty() && options_.import.log.empty())
       throw InvalidArgument("--import-data requires --import-log.");
     const auto require = [](std::string_view flag, std::int64_t value, std::int64_t lowest,
                             std::int64_t highest) {
       if (value >= lowest && value <= highest) return;
       throw InvalidArgument(fmt::format("{} must be from {} to {}, not {}.", flag, lowest, highest, value));
     };
-    require("--port", http_.port, 0, 65535);
+    require("--port", options_.http.port, 0, 65535);
     if (request_.cutoff) require("--cutoff", *request_.cutoff, 1, 1'000'000);
-    require("--connections", static_cast<std::int64_t>(http_.connections), 1, 10'000);
-    require("--max-docs", max_docs_, 1, 1'000'000);
-    require("--max-impressions", static_cast<std::int64_t>(impressions_.open), 1, 100'000'000);
+    require("--connections", static_cast<std::int64_t>(options_.http.connections), 1, 10'000);
+    require("--max-docs", options_.most_docs, 1, 1'000'000);
+    require("--max-impressions", static_cast<std::int64_t>(options_.impressions.open), 1, 100'000'000);
     require("--impression-seconds", impression_seconds_, 1, 10'000'000);
-    require("--checkpoint-every", static_cast<std::int64_t>(checkpoint_every_), 1, 1'000'000'000);
+    require("--checkpoint-every", static_cast<std::int64_t>(options_.checkpoint_every), 1, 1'000'000'000);
     require("--request-seconds", request_seconds_, 1, 3600);
     require("--idle-seconds", idle_seconds_, 1, 86'400);
-    require("--drain-seconds", drain_seconds_, 0, 86'400);
-    require("--window", window_seconds_, 0, 10'000'000);
-    if (window_seconds_ == 0 && !event_types_.empty())
+    require("--drain-seconds", options_.drain_seconds, 0, 86'400);
+    require("--window", options_.window_seconds, 0, 10'000'000);
+    require("--wait-seconds", options_.wait_seconds, 0, 86'400);
+    if (options_.window_seconds == 0 && !event_types_.empty())
       throw InvalidArgument("--events requires --window: without one, a list has its clicks at once.");
-    if (window_seconds_ > 0 && life_->count() > 0) {
+    if (options_.window_seconds > 0 && life_->count() > 0) {
       throw InvalidArgument(
           fmt::format("--window {} and --impression-seconds {} contradict each other: a list lives as long "
                       "as its window.",
-                      window_seconds_, impression_seconds_));
+                      options_.window_seconds, impression_seconds_));
     }
-    event_types_of_ = EventTypes::parse(event_types_);
+    options_.events = EventTypes::parse(event_types_);
     const auto size = [](std::string_view flag, std::string_view example, const std::string& text) {
       const auto bytes = parse_bytes(text);
       if (bytes && *bytes >= 1) return static_cast<std::size_t>(*bytes);
       throw InvalidArgument(fmt::format("{} must be a size such as {}, not '{}'.", flag, example, text));
     };
-    http_.body_bytes = size("--max-body", "16MB", body_text_);
-    impressions_.bytes = size("--max-impression-memory", "256MB", impression_text_);
-    http_.request = std::chrono::seconds(request_seconds_);
-    http_.idle = std::chrono::seconds(idle_seconds_);
-    http_.token = token_file_.empty() ? "" : read_token(token_file_);
-    impressions_.age = std::chrono::seconds(impression_seconds_);
+    options_.http.body_bytes = size("--max-body", "16MB", body_text_);
+    options_.impressions.bytes = size("--max-impression-memory", "256MB", impression_text_);
+    options_.http.request = std::chrono::seconds(request_seconds_);
+    options_.http.idle = std::chrono::seconds(idle_seconds_);
+    options_.http.token = token_file_.empty() ? "" : read_token(token_file_);
+    options_.impressions.age = std::chrono::seconds(impression_seconds_);
+    if (!follow_token_file_.empty()) options_.follow_token = read_token(follow_token_file_);
   }
 
   ServiceRequest request() const {
@@ -288,108 +311,27 @@ class ServeCommand : public Command {
     return request;
   }
 
-  Service::Parts parts(const ServiceIdentity& identity, const FittedNormaliser& normaliser) const {
-    Service::Parts parts;
-    parts.normaliser = normaliser;
-    parts.kind = name_of(identity.ranker.kind);
-    parts.metadata = model_metadata(identity);
-    parts.requests.docs = max_docs_;
-    parts.requests.features = normaliser.features;
-    parts.requests.cutoff = identity.cutoff;
-    // As many as a body can list: two bytes each.
-    parts.requests.values = http_.body_bytes / 2;
-    parts.impressions = impressions_;
-    parts.start = random_start_id();
-    parts.exposure = identity.exposure();
-    parts.log_unshown = log_unshown_;
-    if (identity.groups) {
-      parts.requests.groups = true;
-      parts.requests.most_ranks = most_balanced_ranks(identity.ranker, *identity.groups);
-    }
-    return parts;
-  }
-
-  static int learn(Learner& learner, const OutputFlags& output) {
-    learner.learn_all();
-    const Learner::State state = learner.write_checkpoint();
-    if (output.json) {
-      fmt::print("{{\"rounds\":{},\"pairs\":{},\"fingerprint\":\"{}\"}}\n", state.round, state.pairs,
-                 state.fingerprint.hex());
-    } else {
-      fmt::print("rounds {}, pairs {}, fingerprint {}\n", state.round, state.pairs,
-                 state.fingerprint.hex());
-    }
-    return 0;
-  }
-
-  /// Serves until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and writes a
-  /// checkpoint.
-  int serve(Service& service, const FeedbackLog& log, Learner& learner, Listener& listener) const {
-    std::exception_ptr lost;
-    const auto guarded = [&lost](const auto& work) {
-      try {
-        work();
-      } catch (const StateLost&) {
-        lost = std::current_exception();
-      } catch (const IoError&) {  // the log has said so, and the next turn tries again
-      }
-    };
-    const InterruptGuard guard;
-    HttpServer server(service, http_, listener);
-    learner.start();
-    std::atomic<bool> ended = false;
-    std::thread serving([&] {
-      server.run();
-      ended = true;
-    });
-    fmt::print("{}\n", listener.url());
-    std::fflush(stdout);
-    while (InterruptGuard::requested() == 0 && !ended && !lost) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      guarded([&log] { log.require_writable(); });
-      guarded([&service] { service.close_windows(); });
-    }
-    const bool interrupted = InterruptGuard::requested() != 0;
-    log_info("Stopping: answering open requests, then learning pending feedback.");
-    server.stop();
-    serving.join();
-    if (!lost) guarded([&service] { service.close_windows(); });
-    if (!lost) guarded([&service] { service.keep_windows(); });
-    learner.stop(std::chrono::seconds(lost ? 0 : drain_seconds_));
-    if (lost) std::rethrow_exception(lost);
-    if (!interrupted)
-      throw Error(
-          "The service stopped listening unexpectedly; the system log may say why its socket was closed.");
-    return 0;
-  }
-
-  std::string state_;
+  ServiceOptions options_;
   ServiceRequest request_;
   std::optional<std::string> groups_;
   CLI::Option* protocol_ = nullptr;
   std::string protocol_text_;
   SettingFlags flags_;
-  HttpSettings http_;
   std::string token_file_;
   std::int64_t request_seconds_ = 10;
   std::int64_t idle_seconds_ = 60;
-  std::int64_t drain_seconds_ = 30;
   std::string body_text_ = "16MB";
-  std::int64_t max_docs_ = 1000;
-  ImpressionLimits impressions_;
   std::string impression_text_ = "256MB";
   std::int64_t impression_seconds_ = 3600;
   CLI::Option* life_ = nullptr;
-  std::int64_t window_seconds_ = 0;
   std::string event_types_;
-  EventTypes event_types_of_;
-  std::uint64_t checkpoint_every_ = 1000;
-  ImportSource import_;
-  ArmRequest arms_;
-  bool accept_loss_ = false;
   bool learn_only_ = false;
-  std::optional<std::uint64_t> to_round_;
-  bool log_unshown_ = false;
+  std::string log_text_;
+  std::string role_text_;
+  SharedLogOptions shared_;
+  std::string password_file_;
+  std::string durability_ = "check";
+  std::string follow_token_file_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
 #include "serve/learner.h"
 #include "serve/requests.h"
 #include "serve/service_setup.h"
@@ -45,7 +45,7 @@ void measure(const std::string& state, const std::string& body_file, int repetit
   const ServiceIdentity& identity = service.identity;
   const FittedNormaliser normaliser =
       parse_normaliser(identity.normalisation, folder.identity_file().string());
-  FeedbackLog log(folder.log(), 1);
+  FileLog log(folder.log(), 1);
   Learner learner(make_service_ranker(service, available_memory() / 3), log,
                   {folder.checkpoint(), print_identity(identity), 1000});
   learner.learn_all();

@@ -197,4 +197,18 @@ void CertainOrderRanker::load(StateReader& state) {
   scored_query_ = -1;
 }
 
+void CertainOrderRanker::save_for_lists(StateWriter& state) const {
+  for (const std::vector<float>& theta : learner_->thetas()) state.put("theta", theta);
+  belief_->save(state);
+}
+
+void CertainOrderRanker::load_for_lists(StateReader& state) {
+  const MemberThetas known = learner_->thetas();
+  std::vector<std::vector<float>> thetas(known.begin(), known.end());
+  for (std::vector<float>& theta : thetas) state.get_into("theta", std::span(theta));
+  learner_->set_thetas(std::move(thetas));
+  belief_->load(state);
+  scored_query_ = -1;
+}
+
 }  // namespace olrank

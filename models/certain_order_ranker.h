@@ -42,6 +42,8 @@ class CertainOrderRanker : public OnlineRanker {
   bool learns_from_unshown() const override { return learner_->learns_from_unshown(); }
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
+  void save_for_lists(StateWriter& state) const override;
+  void load_for_lists(StateReader& state) override;
 
  private:
   /// FairCo: the list by scores of which those of one group are raised.

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/feedback/doc_number.h"
 #include "core/io/fingerprint.h"
+#include "core/settings/toml_document.h"
 
 namespace olrank {
 namespace {
@@ -118,6 +119,23 @@ void ArmPlan::check(std::string_view origin) const {
   }
   if (limits_lists() && !has(kIncumbent))
     refuse("keep_top and max_displacement need the arm 'incumbent', whose order requests bring.");
+}
+
+ArmPlan ArmPlan::parse_toml_text(std::string_view text, const std::string& origin) {
+  ArmPlan plan;
+  for (const auto& table : parse_toml(text, origin).tables) {
+    if (table.name != schema().table)
+      throw InvalidArgument(
+          fmt::format("{}: This file does not describe the arms of a service.", table.origin));
+    for (const auto& entry : table.entries)
+      assign_setting(schema(), &plan, entry.key, entry.value, entry.origin);
+  }
+  plan.check(origin);
+  return plan;
+}
+
+std::string ArmPlan::toml_text() const {
+  return print_settings(schema(), this);
 }
 
 bool ArmPlan::has(std::string_view name) const {

@@ -46,6 +46,9 @@ struct ArmPlan {
   /// Throws InvalidArgument, with what is wrong and where, for arms that cannot be shown.
   void check(std::string_view origin) const;
   static const Schema& schema();
+  /// As a state folder keeps them; `origin` names the text in messages.
+  static ArmPlan parse_toml_text(std::string_view text, const std::string& origin);
+  std::string toml_text() const;
 
   bool has(std::string_view name) const;
   /// Whether requests have to bring their own order.

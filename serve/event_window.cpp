@@ -27,27 +27,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kSegmentBytes = 64'000'000;
 constexpr NumberedFiles kJournals{"events-", ".jsonl"};
 
-std::string events_body(const std::string& id, std::span<const Impressions::Event> events,
-                        std::span<const std::pair<std::int64_t, std::int64_t>> places, std::int64_t now) {
-  std::string body = ",\"impression\":";
-  append_json_string(body, id);
-  body += ",\"events\":[";
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    body += i > 0 ? ",[" : "[";
-    if (!places.empty()) {
-      body += fmt::format("{}", places[i].first);
-    } else if (events[i].doc.rank >= 0) {
-      body += fmt::format("{}", events[i].doc.rank);
-    } else {
-      append_json_string(body, events[i].doc.doc);
-    }
-    body += ',';
-    append_json_string(body, events[i].type);
-    body += fmt::format(",{}]", events[i].at > 0 ? events[i].at : now);
-  }
-  return body + "]";
-}
-
 std::optional<double> number_of(std::string_view text) {
   double number = 0.0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -95,15 +74,84 @@ std::int64_t EventTypes::index(std::string_view name) const {
   return found == names.end() ? -1 : found - names.begin();
 }
 
-EventWindow::EventWindow(Settings settings, std::string prefix, FeedbackLog& log)
-    : settings_(std::move(settings)), prefix_(std::move(prefix)), log_(log) {
-  take_up();
+std::vector<std::pair<std::int64_t, std::int64_t>> places_of(
+    const EventTypes& types, std::span<const DocId> shown, std::span<const ImpressionStore::Event> events) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const auto reject = [&](std::string_view field, const std::string& message) {
+      throw ApiError(422, fmt::format("events[{}].{}", i, field), message);
+    };
+    const ImpressionStore::Event& event = events[i];
+    const std::int64_t type = types.index(event.type);
+    if (type < 0)
+      reject("type", fmt::format("Unknown type '{}'; this service has {} (--events).", event.type,
+                                 fmt::join(types.names, ", ")));
+    std::int64_t rank = event.doc.rank;
+    if (rank < 0) {
+      const auto found = std::find_if(shown.begin(), shown.end(),
+                                      [&](const DocId& id) { return id.text == event.doc.doc; });
+      if (found == shown.end())
+        reject("id", fmt::format("Document '{}' was not shown in this impression.", event.doc.doc));
+      rank = found - shown.begin();
+    } else if (rank >= std::ssize(shown)) {
+      reject("rank", fmt::format("Rank {} was not shown; ranks go from 0 to {}.", rank, shown.size() - 1));
+    }
+    places.emplace_back(rank, type);
+  }
+  return places;
 }
 
-std::int64_t EventWindow::now() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
+std::string events_body(const std::string& id, std::span<const ImpressionStore::Event> events,
+                        std::span<const std::pair<std::int64_t, std::int64_t>> places, std::int64_t now) {
+  std::string body = ",\"impression\":";
+  append_json_string(body, id);
+  body += ",\"events\":[";
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    body += i > 0 ? ",[" : "[";
+    if (!places.empty()) {
+      body += fmt::format("{}", places[i].first);
+    } else if (events[i].doc.rank >= 0) {
+      body += fmt::format("{}", events[i].doc.rank);
+    } else {
+      append_json_string(body, events[i].doc.doc);
+    }
+    body += ',';
+    append_json_string(body, events[i].type);
+    body += fmt::format(",{}]", events[i].at > 0 ? events[i].at : now);
+  }
+  return body + "]";
+}
+
+FeedbackRecord finished_record(const EventTypes& types, FeedbackRecord list,
+                               std::span<const std::uint32_t> seen) {
+  std::vector<double> rewards(seen.size(), 0.0);
+  bool differs = false;  // rewards from clicks
+  list.clicks.assign(seen.size(), 0);
+  for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+    for (std::size_t type = 0; type < types.names.size(); ++type) {
+      if ((seen[rank] >> type & 1U) != 0) rewards[rank] += types.weights[type];
+    }
+    list.clicks[rank] = rewards[rank] > 0.0 ? 1 : 0;
+    differs = differs || rewards[rank] != static_cast<double>(list.clicks[rank]);
+  }
+  if (differs) list.rewards = std::move(rewards);
+  return list;
+}
+
+void require_late(const EventTypes& types, const std::string& id,
+                  std::span<const ImpressionStore::Event> events) {
+  if (!is_impression_id(id))
+    throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (types.index(events[i].type) < 0)
+      throw ApiError(422, fmt::format("events[{}].type", i),
+                     fmt::format("Unknown type '{}'.", events[i].type));
+  }
+}
+
+EventWindow::EventWindow(Settings settings, std::string prefix, FileLog& log)
+    : settings_(std::move(settings)), prefix_(std::move(prefix)), log_(log) {
+  take_up();
 }
 
 fs::path EventWindow::journal(std::uint64_t number) const {
@@ -120,10 +168,10 @@ void EventWindow::take_up() {
   std::vector<Open> lists;
   for (const fs::path& file : kJournals.in(settings_.folder)) {
     auto segment = std::make_shared<Segment>();
-    segment->log = std::make_unique<FeedbackLog>(file, 0);
+    segment->log = std::make_unique<FileLog>(file, 0);
     segment->log->guard_writes(settings_.guard);
     segments_.emplace_back(kJournals.number_of(file), segment);
-    FeedbackLog::Reader reader(*segment->log, 0);
+    FileLog::Reader reader(*segment->log, 0);
     std::int64_t place = 0;
     for (std::string_view line; reader.next(line);) {
       ++place;
@@ -141,7 +189,7 @@ void EventWindow::take_up() {
     }
   }
   std::unordered_set<std::string> written;
-  FeedbackLog::Reader reader(log_, 0);
+  FileLog::Reader reader(log_, 0);
   for (std::string_view line; !lists.empty() && reader.next(line);) written.emplace(impression_of(line));
   for (Open& open : lists) {
     const std::string id = open.list.impression;
@@ -200,7 +248,7 @@ std::shared_ptr<EventWindow::Segment> EventWindow::current_segment() {
     return segments_.back().second;
   const std::uint64_t number = segments_.empty() ? 1 : segments_.back().first + 1;
   auto segment = std::make_shared<Segment>();
-  segment->log = std::make_unique<FeedbackLog>(journal(number), 0);
+  segment->log = std::make_unique<FileLog>(journal(number), 0);
   segment->log->guard_writes(settings_.guard);
   segments_.emplace_back(number, segment);
   return segment;
@@ -218,38 +266,11 @@ std::string EventWindow::open(FeedbackRecord list, std::int64_t shown) {
   return id;
 }
 
-std::vector<std::pair<std::int64_t, std::int64_t>> EventWindow::places_of(
-    std::span<const DocId> shown, std::span<const Impressions::Event> events) const {
-  std::vector<std::pair<std::int64_t, std::int64_t>> places;
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const auto reject = [&](std::string_view field, const std::string& message) {
-      throw ApiError(422, fmt::format("events[{}].{}", i, field), message);
-    };
-    const Impressions::Event& event = events[i];
-    const std::int64_t type = settings_.types.index(event.type);
-    if (type < 0)
-      reject("type", fmt::format("Unknown type '{}'; this service has {} (--events).", event.type,
-                                 fmt::join(settings_.types.names, ", ")));
-    std::int64_t rank = event.doc.rank;
-    if (rank < 0) {
-      const auto found = std::find_if(shown.begin(), shown.end(),
-                                      [&](const DocId& id) { return id.text == event.doc.doc; });
-      if (found == shown.end())
-        reject("id", fmt::format("Document '{}' was not shown in this impression.", event.doc.doc));
-      rank = found - shown.begin();
-    } else if (rank >= std::ssize(shown)) {
-      reject("rank", fmt::format("Rank {} was not shown; ranks go from 0 to {}.", rank, shown.size() - 1));
-    }
-    places.emplace_back(rank, type);
-  }
-  return places;
-}
-
 bool EventWindow::is_due(const Open& open, std::int64_t now) const {
   return now - open.list.time >= std::chrono::milliseconds(settings_.window).count();
 }
 
-EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Impressions::Event> events,
+EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Event> events,
                                       std::int64_t now) {
   std::unique_lock lock(mutex_);
   const auto known = open_.find(id);
@@ -261,7 +282,7 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Imp
         .with_code("being_written")
         .retry_after(1);
   }
-  const auto places = places_of(std::span(open.list.docs).first(open.shown), events);
+  const auto places = places_of(settings_.types, std::span(open.list.docs).first(open.shown), events);
   bool is_new = false;
   std::vector<std::uint32_t> seen = open.seen;
   for (const auto& [rank, type] : places) {
@@ -300,48 +321,24 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Imp
     }
     open.seen = std::move(seen);
   }
-  Outcome outcome{!is_new && !events.empty(), false, {}};
-  outcome.clicks = finished(open).clicks;
-  return outcome;
+  return {!is_new && !events.empty(), false, {}, finished_record(settings_.types, open.list, open.seen).clicks};
 }
 
 EventWindow::Outcome EventWindow::add_late(const std::string& id,
-                                           std::span<const Impressions::Event> events, std::int64_t now) {
-  if (!is_impression_id(id))
-    throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    if (settings_.types.index(events[i].type) < 0)
-      throw ApiError(422, fmt::format("events[{}].type", i),
-                     fmt::format("Unknown type '{}'.", events[i].type));
-  }
-  if (events.empty()) return {true, true, {}};
+                                           std::span<const Event> events, std::int64_t now) {
+  require_late(settings_.types, id, events);
+  if (events.empty()) return {true, true};
   {
     const std::lock_guard lock(mutex_);
     if (!late_log_) {
-      late_log_ = std::make_unique<FeedbackLog>(settings_.folder / "late.jsonl", 0);
+      late_log_ = std::make_unique<FileLog>(settings_.folder / "late.jsonl", 0);
       late_log_->guard_writes(settings_.guard);
     }
   }
   late_log_->append_all({events_body(id, events, {}, now)});
   const std::lock_guard lock(mutex_);
   late_ += events.size();
-  return {false, true, {}};
-}
-
-FeedbackRecord EventWindow::finished(const Open& open) const {
-  FeedbackRecord record = open.list;
-  record.clicks.assign(open.shown, 0);
-  std::vector<double> rewards(open.shown, 0.0);
-  bool differs = false;  // rewards from clicks
-  for (std::int64_t rank = 0; rank < open.shown; ++rank) {
-    for (std::size_t type = 0; type < settings_.types.names.size(); ++type) {
-      if ((open.seen[rank] >> type & 1U) != 0) rewards[rank] += settings_.types.weights[type];
-    }
-    record.clicks[rank] = rewards[rank] > 0.0 ? 1 : 0;
-    differs = differs || rewards[rank] != static_cast<double>(record.clicks[rank]);
-  }
-  if (differs) record.rewards = std::move(rewards);
-  return record;
+  return {false, true};
 }
 
 std::vector<std::vector<std::uint8_t>> EventWindow::close_due(std::int64_t now) {
@@ -360,7 +357,7 @@ std::vector<std::vector<std::uint8_t>> EventWindow::close_due(std::int64_t now) 
     --left;
     bytes -= known->second.bytes;
     known->second.claimed = true;
-    const FeedbackRecord record = finished(known->second);
+    const FeedbackRecord record = finished_record(settings_.types, known->second.list, known->second.seen);
     bodies.push_back(record_body(record));
     clicks.push_back(record.clicks);
     due.push_back(known);
@@ -402,14 +399,9 @@ void EventWindow::keep_open() {
   segment->open += kept.size();
 }
 
-Impressions::Counts EventWindow::counts() const {
+ImpressionStore::Counts EventWindow::counts() const {
   const std::lock_guard lock(mutex_);
-  return {opened_, open_.size(), closed_early_, bytes_};
-}
-
-std::uint64_t EventWindow::late() const {
-  const std::lock_guard lock(mutex_);
-  return late_;
+  return {opened_, open_.size(), closed_early_, bytes_, settings_.limits.bytes, late_};
 }
 
 }  // namespace olrank

@@ -12,10 +12,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "logs/feedback_record.h"
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
 #include "serve/impressions.h"
 
 namespace olrank {
@@ -33,11 +34,26 @@ struct EventTypes {
   std::int64_t index(std::string_view name) const;
 };
 
+/// The (rank, type) of each event. ApiError 422 for unknown types and documents that were not shown.
+std::vector<std::pair<std::int64_t, std::int64_t>> places_of(const EventTypes& types,
+                                                             std::span<const DocId> shown,
+                                                             std::span<const ImpressionStore::Event> events);
+/// The record of a list whose window has closed: `seen` has a bit for each type of event of each shown
+/// document.
+FeedbackRecord finished_record(const EventTypes& types, FeedbackRecord list,
+                               std::span<const std::uint32_t> seen);
+/// Events as a line of a journal, without its round. Empty `places`: as they were given.
+std::string events_body(const std::string& id, std::span<const ImpressionStore::Event> events,
+                        std::span<const std::pair<std::int64_t, std::int64_t>> places, std::int64_t now);
+/// ApiError for events of a list that is not open, unless they came too late.
+void require_late(const EventTypes& types, const std::string& id,
+                  std::span<const ImpressionStore::Event> events);
+
 /// Shown lists that collect events until their window closes, and then become records of the feedback log,
 /// whether they have events or not. An event is acknowledged once it is on disk, in a journal next to the
 /// log, from which the next start takes up the lists whose window was open. Each event of a document counts
 /// once. Events that come later are kept, in late.jsonl, and counted, but not learned. Thread-safe.
-class EventWindow {
+class EventWindow : public ImpressionStore {
  public:
   struct Settings {
     std::chrono::seconds window{0};
@@ -48,37 +64,25 @@ class EventWindow {
     bool starts_over = false;  // sets journals of earlier runs aside
   };
   /// Takes up the lists of earlier runs that are not in the log yet. `prefix` starts the ID of each list.
-  EventWindow(Settings settings, std::string prefix, FeedbackLog& log);
-
-  /// Milliseconds since 1970.
-  static std::int64_t now();
+  EventWindow(Settings settings, std::string prefix, FileLog& log);
 
   /// Keeps the journals of a state folder from being taken up.
   static void set_journals_aside(const std::filesystem::path& folder);
 
-  /// Stores a list, whose first `shown` documents were shown, and returns its ID.
-  std::string open(FeedbackRecord list, std::int64_t shown);
-
-  struct Outcome {
-    bool duplicate = false;  // nothing is new
-    bool late = false;
-    std::vector<std::uint8_t> clicks;  // of the list so far, unless late
-  };
-  /// Throws ApiError, or IoError if the events could not be written.
-  Outcome add(const std::string& id, std::span<const Impressions::Event> events,
-              std::int64_t now = EventWindow::now());
-
-  /// Appends the lists to the log whose window has closed; returns their clicks.
-  std::vector<std::vector<std::uint8_t>> close_due(std::int64_t now = EventWindow::now());
+  std::string open(FeedbackRecord list, std::int64_t shown) override;
+  Outcome add(const std::string& id, std::span<const Click>, std::span<const Event> events) override {
+    return add(id, events, utc_now());
+  }
+  Outcome add(const std::string& id, std::span<const Event> events, std::int64_t now);
+  std::vector<std::vector<std::uint8_t>> close_due() override { return close_due(utc_now()); }
+  std::vector<std::vector<std::uint8_t>> close_due(std::int64_t now);
   /// Keeps lists without events for the next start, too.
-  void keep_open();
-
-  Impressions::Counts counts() const;
-  std::uint64_t late() const;  // events, since the start
+  void keep_open() override;
+  Counts counts() const override;
 
  private:
   struct Segment {
-    std::unique_ptr<FeedbackLog> log;
+    std::unique_ptr<FileLog> log;
     std::size_t open = 0;  // lists in it whose window is open
   };
   struct Open {
@@ -100,20 +104,16 @@ class EventWindow {
   void remove_old_segments();
   std::filesystem::path journal(std::uint64_t number) const;
   bool is_due(const Open& open, std::int64_t now) const;
-  FeedbackRecord finished(const Open& open) const;
-  Outcome add_late(const std::string& id, std::span<const Impressions::Event> events, std::int64_t now);
-  /// The (rank, type) of each event; throws ApiError.
-  std::vector<std::pair<std::int64_t, std::int64_t>> places_of(
-      std::span<const DocId> shown, std::span<const Impressions::Event> events) const;
+  Outcome add_late(const std::string& id, std::span<const Event> events, std::int64_t now);
 
   Settings settings_;
   std::string prefix_;
-  FeedbackLog& log_;
+  FileLog& log_;
   mutable std::mutex mutex_;
   OpenMap open_;
   std::list<std::string> by_age_;  // IDs, oldest first
   std::deque<std::pair<std::uint64_t, std::shared_ptr<Segment>>> segments_;
-  std::unique_ptr<FeedbackLog> late_log_;
+  std::unique_ptr<FileLog> late_log_;
   std::uint64_t opened_ = 0;
   std::uint64_t closed_early_ = 0;
   std::uint64_t late_ = 0;

@@ -229,14 +229,15 @@ void ImpressionFile::begin_segment(std::int64_t now) {
   segments_.push_back({path, now, 0});
 }
 
-void ImpressionFile::append(std::string_view id, std::string_view encoded, std::int64_t now) {
+std::string ImpressionFile::named(std::string_view id, std::string_view encoded) {
   ListWriter list;
   list.text(id);
-  const std::string named = list.finish();
+  return list.finish().append(encoded);
+}
+
+void ImpressionFile::append(std::string_view id, std::string_view encoded, std::int64_t now) {
   std::string payload;
-  payload.reserve(kListHead + named.size() + encoded.size());
-  payload.append(kListHead, '\0');
-  payload.append(named).append(encoded);
+  payload.append(kListHead, '\0').append(named(id, encoded));
   const auto size = static_cast<std::uint32_t>(payload.size() - kListHead);
   const std::uint64_t checksum = list_checksum(std::string_view(payload).substr(kListHead));
   std::memcpy(payload.data(), &size, sizeof(size));

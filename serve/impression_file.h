@@ -47,7 +47,9 @@ class ImpressionFile {
 
   /// All of a list but its ID.
   static std::string encoded(const FeedbackRecord& list, std::int64_t shown);
-  /// Nothing if the bytes are no list.
+  /// That with the ID.
+  static std::string named(std::string_view id, std::string_view encoded);
+  /// Of such bytes; nothing if they are no list.
   static std::optional<OpenList> decoded(std::string_view bytes);
   /// Keeps a list. Where that fails, it says so once in the log: the list is open all the same.
   void append(std::string_view id, std::string_view encoded, std::int64_t now);

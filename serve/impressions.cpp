@@ -4,20 +4,38 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 #include <utility>
 
+#include "core/runtime/log.h"
 #include "core/text/byte_size.h"
+#include "core/text/counted.h"
 #include "serve/api_error.h"
 #include "serve/heap_bytes.h"
 
 namespace olrank {
 namespace {
 
+std::size_t ids_bytes(const std::vector<DocId>& docs) {
+  std::size_t bytes = heap_bytes(docs.size() * sizeof(DocId));
+  for (const DocId& doc : docs) bytes += heap_bytes(doc.text);
+  return bytes;
+}
+
+/// A tree's node has three pointers and a colour before the entry, a list's node two pointers.
+template <class Map>
+std::size_t entry_bytes(const std::string& key) {
+  return heap_bytes(32 + sizeof(typename Map::value_type)) + heap_bytes(16 + sizeof(const std::string*)) +
+         string_heap_bytes(key.size());
+}
+
+}  // namespace
+
 std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
-                                    std::span<const Impressions::Click> clicks) {
+                                    std::span<const ImpressionStore::Click> clicks) {
   std::vector<std::uint8_t> clicked(shown.size(), 0);
   for (std::size_t i = 0; i < clicks.size(); ++i) {
-    const Impressions::Click& click = clicks[i];
+    const ImpressionStore::Click& click = clicks[i];
     std::int64_t rank = click.rank;
     const auto reject = [&](const std::string& message) {
       throw ApiError(422, fmt::format("clicks[{}]", i), message);
@@ -36,20 +54,17 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
   return clicked;
 }
 
-std::size_t ids_bytes(const std::vector<DocId>& docs) {
-  std::size_t bytes = heap_bytes(docs.size() * sizeof(DocId));
-  for (const DocId& doc : docs) bytes += heap_bytes(doc.text);
-  return bytes;
+void refuse_other_clicks(std::uint64_t round) {
+  throw ApiError(409, "clicks",
+                 fmt::format("Different clicks were already accepted for this impression as round {}.", round))
+      .with_code("other_clicks_accepted");
 }
 
-/// A tree's node has three pointers and a colour before the entry, a list's node two pointers.
-template <class Map>
-std::size_t entry_bytes(const std::string& key) {
-  return heap_bytes(32 + sizeof(typename Map::value_type)) + heap_bytes(16 + sizeof(const std::string*)) +
-         string_heap_bytes(key.size());
+std::int64_t utc_now() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
-
-}  // namespace
 
 bool is_impression_id(std::string_view id) {
   const std::size_t dash = id.find('-');
@@ -194,12 +209,8 @@ Impressions::Claim Impressions::claim(const std::string& id, std::span<const Cli
   const std::lock_guard lock(mutex_);
   expire(now);
   if (const auto answered = answers_.find(id); answered != answers_.end()) {
-    if (clicks_on(answered->second.shown, clicks) != answered->second.clicks) {
-      throw ApiError(409, "clicks",
-                     fmt::format("Different clicks were already accepted for this impression as round {}.",
-                                 answered->second.round))
-          .with_code("other_clicks_accepted");
-    }
+    if (clicks_on(answered->second.shown, clicks) != answered->second.clicks)
+      refuse_other_clicks(answered->second.round);
     return {true, answered->second.round, {}};
   }
   const auto known = open_.find(id);
@@ -255,7 +266,52 @@ void Impressions::release(FeedbackRecord record) {
 
 Impressions::Counts Impressions::counts() const {
   const std::lock_guard lock(mutex_);
-  return {opened_, open_.size(), dropped_, bytes_};
+  return {opened_, open_.size(), dropped_, bytes_, limits_.bytes, 0};
+}
+
+LoggedImpressions::LoggedImpressions(Settings settings, FileLog& log)
+    : log_(log), impressions_(settings.limits, std::move(settings.start)) {
+  FileLog::Reader latest(log, log.latest_begin());
+  FeedbackRecord record;
+  for (std::string_view line; latest.next(line);) {
+    if (!parse_record(line, record)) impressions_.remember(record);
+  }
+  if (!settings.file) return;
+  file_ = std::make_unique<ImpressionFile>(std::move(*settings.file), utc_now());
+  reopen_lists();
+}
+
+/// Those of earlier runs whose feedback is not in the log.
+void LoggedImpressions::reopen_lists() {
+  const std::int64_t now = utc_now();
+  std::vector<OpenList> lists = file_->take_up(now);
+  std::unordered_set<std::string> answered;
+  FileLog::Reader reader(log_, 0);
+  for (std::string_view line; !lists.empty() && reader.next(line);) answered.emplace(impression_of(line));
+  for (OpenList& list : lists) {
+    if (!answered.contains(list.record.impression)) impressions_.reopen(std::move(list), now);
+  }
+  if (const std::size_t open = impressions_.counts().open; open > 0)
+    log_info("Took up {} that await feedback.", counted(open, "list"));
+  impressions_.keep_in(*file_);
+}
+
+std::string LoggedImpressions::open(FeedbackRecord list, std::int64_t shown) {
+  return impressions_.open(std::move(list), shown);
+}
+
+ImpressionStore::Outcome LoggedImpressions::add(const std::string& id, std::span<const Click> clicks,
+                                                std::span<const Event>) {
+  Impressions::Claim claim = impressions_.claim(id, clicks);
+  if (claim.duplicate) return {true, false, claim.round, {}};
+  try {
+    claim.record.round = log_.append(claim.record);
+  } catch (...) {
+    impressions_.release(std::move(claim.record));
+    throw;
+  }
+  impressions_.commit(claim.record);
+  return {false, false, claim.record.round, claim.record.clicks};
 }
 
 }  // namespace olrank

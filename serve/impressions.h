@@ -4,14 +4,18 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "logs/feedback_record.h"
+#include "serve/file_log.h"
 #include "serve/impression_file.h"
+#include "serve/impression_store.h"
 
 namespace olrank {
 
@@ -31,6 +35,8 @@ std::string_view impression_of(std::string_view line);
 class Impressions {
  public:
   using Clock = std::chrono::steady_clock;
+  using Click = ImpressionStore::Click;
+  using Counts = ImpressionStore::Counts;
 
   /// `prefix` starts every ID and differs between runs of the service.
   Impressions(const ImpressionLimits& limits, std::string prefix);
@@ -46,17 +52,6 @@ class Impressions {
     std::uint64_t round = 0;  // of a duplicate
     FeedbackRecord record;    // with its clicks, unless a duplicate
   };
-  /// A clicked rank (from 0) or document.
-  struct Click {
-    std::int64_t rank = -1;
-    std::string doc;  // if rank is −1
-  };
-  /// Something that a user did with a shown document.
-  struct Event {
-    Click doc;
-    std::string type = "click";
-    std::int64_t at = 0;  // UTC in ms; 0: when it arrived
-  };
   /// Reserves an impression for its feedback; commit() or release() has to follow unless the clicks are a
   /// duplicate. Throws ApiError for unknown or expired impressions and invalid or contradicting clicks.
   Claim claim(const std::string& id, std::span<const Click> clicks, Clock::time_point now = Clock::now());
@@ -70,14 +65,7 @@ class Impressions {
   /// Remembers an answer accepted by an earlier run.
   void remember(const FeedbackRecord& record, Clock::time_point now = Clock::now());
 
-  struct Counts {
-    std::uint64_t opened = 0;
-    std::size_t open = 0;
-    std::uint64_t dropped = 0;  // unanswered before their time, because newer ones needed the place
-    std::size_t bytes = 0;      // of the heap: open lists and answers; never above the limit
-  };
   Counts counts() const;
-  std::size_t byte_limit() const { return limits_.bytes; }
 
  private:
   using Ages = std::list<const std::string*>;  // the keys of a map, oldest first
@@ -126,5 +114,36 @@ class Impressions {
   AnswerMap answers_;
   Ages answers_by_age_;
 };
+
+/// Lists in this process, whose clicks go to its own log. With a file they outlive the process.
+class LoggedImpressions : public ImpressionStore {
+ public:
+  struct Settings {
+    ImpressionLimits limits{};
+    std::string start;  // starts every ID and differs between runs of the service
+    std::optional<ImpressionFile::Settings> file{};
+  };
+  /// Takes up what earlier runs have left in log and file. `log` outlives this.
+  LoggedImpressions(Settings settings, FileLog& log);
+
+  std::string open(FeedbackRecord list, std::int64_t shown) override;
+  Outcome add(const std::string& id, std::span<const Click> clicks, std::span<const Event> events) override;
+  Counts counts() const override { return impressions_.counts(); }
+
+ private:
+  void reopen_lists();
+
+  FileLog& log_;
+  std::unique_ptr<ImpressionFile> file_;
+  Impressions impressions_;
+};
+
+/// The clicks of each shown document; ApiError 422 for documents that were not shown.
+std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
+                                    std::span<const ImpressionStore::Click> clicks);
+/// That other clicks were accepted for a list.
+[[noreturn]] void refuse_other_clicks(std::uint64_t round);
+/// Milliseconds since 1970.
+std::int64_t utc_now();
 
 }  // namespace olrank

@@ -15,6 +15,7 @@
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
 #include "serve/own_file.h"
+#include "serve/snapshot.h"
 
 namespace olrank {
 namespace {
@@ -38,7 +39,7 @@ std::vector<std::int32_t> shown_docs(const FeedbackRecord& record) {
 
 }  // namespace
 
-Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, LearnerSettings settings)
+Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSettings settings)
     : ranker_(std::move(ranker)),
       log_(log),
       settings_(std::move(settings)),
@@ -47,7 +48,7 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, Learner
   if (settings_.arms) arms_.emplace(*settings_.arms);
   restore();
   require_fitting_log();
-  reader_ = std::make_unique<FeedbackLog::Reader>(log_, position_);
+  reader_ = std::make_unique<FileLog::Reader>(log_, position_);
   publish();
 }
 
@@ -103,7 +104,7 @@ void Learner::restore() {
 }
 
 void Learner::count_arms_again() {
-  FeedbackLog::Reader reader(log_, 0);
+  FileLog::Reader reader(log_, 0);
   FeedbackRecord record;
   for (std::string_view line; reader.position() < position_ && reader.next(line);) {
     if (const auto failure = parse_record(line, record))
@@ -162,7 +163,7 @@ void Learner::stop(std::chrono::seconds timeout) {
 }
 
 void Learner::learn_all() {
-  if (log_.access() == FeedbackLog::Access::kWrite) begin_writing();
+  if (log_.access() == FileLog::Access::kWrite) begin_writing();
   while (consume_next()) {
   }
   publish();
@@ -204,13 +205,13 @@ void Learner::run() {
   if (!failed) finish();  // otherwise the state may be mid-round
 }
 
-/// Those for a checkpoint at once. While there is feedback to learn, the others wait until a summary, which
+/// Those for a checkpoint or a snapshot at once. While there is feedback to learn, the others wait until a summary, which
 /// reads the whole state, has cost a tenth of the time.
 std::vector<Learner::Request> Learner::take_due_requests() {
   const bool learns = !failure_ && !stopping_ && position_ < log_.bytes();
   if (!learns || SteadyClock::now() >= summary_due_) return std::exchange(requests_, {});
   const auto waiting = std::stable_partition(requests_.begin(), requests_.end(),
-                                             [](const Request& one) { return one.checkpoint; });
+                                             [](const Request& one) { return one.wanted != Wanted::kSummary; });
   std::vector<Request> due(std::make_move_iterator(requests_.begin()), std::make_move_iterator(waiting));
   requests_.erase(requests_.begin(), waiting);
   return due;
@@ -252,7 +253,7 @@ void Learner::require_fitting(const FeedbackRecord& record, std::uint64_t line) 
 /// Every record that is still to be learned. Records of earlier versions without unshown documents may
 /// belong to lists that showed all of them, but some record of such a service has them.
 void Learner::require_fitting_log() {
-  FeedbackLog::Reader rest(log_, position_);
+  FileLog::Reader rest(log_, position_);
   FeedbackRecord record;
   bool has_unshown = !learns_from_unshown_;
   std::uint64_t round = round_;
@@ -428,31 +429,37 @@ void Learner::save_due_checkpoint() {
 
 void Learner::answer(Request& request) {
   try {
-    if (request.checkpoint) save_checkpoint();
+    if (request.wanted == Wanted::kCheckpoint) save_checkpoint();
     if (!failure()) publish();  // so that who knows the round can ask for its lists
+    if (request.wanted == Wanted::kSnapshot) {
+      if (const auto reason = failure()) throw Error(*reason);
+      request.answer.set_value({{}, {round_, snapshot_bytes(*ranker_, *latest(), arms_)}});
+      return;
+    }
     const auto begin = SteadyClock::now();
     if (!summary_) {
       summary_ = present_state();
       const auto end = SteadyClock::now();
       summary_due_ = end + kRestPerWork * (end - begin);
     }
-    request.answer.set_value(*summary_);
+    request.answer.set_value({*summary_});
   } catch (...) {
     request.answer.set_exception(std::current_exception());
   }
 }
 
-Learner::State Learner::request(bool checkpoint) {
-  std::future<State> answer;
+Learner::Answer Learner::request(Wanted wanted) {
+  std::future<Answer> answer;
   {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable()) {
-      if (checkpoint) save_checkpoint();
-      return present_state();
+      if (wanted == Wanted::kSnapshot) return {{}, {round_, snapshot_bytes(*ranker_, *latest_, arms_)}};
+      if (wanted == Wanted::kCheckpoint) save_checkpoint();
+      return {present_state()};
     }
     if (stopping_) throw Error("The service is stopping.");
-    if (failure_ && checkpoint) throw Error(*failure_);
-    requests_.push_back({checkpoint, {}});
+    if (failure_ && wanted != Wanted::kSummary) throw Error(*failure_);
+    requests_.push_back({wanted, {}});
     answer = requests_.back().answer.get_future();
     wake_.notify_one();
   }
@@ -460,11 +467,15 @@ Learner::State Learner::request(bool checkpoint) {
 }
 
 Learner::State Learner::state() {
-  return request(false);
+  return request(Wanted::kSummary).state;
 }
 
 Learner::State Learner::write_checkpoint() {
-  return request(true);
+  return request(Wanted::kCheckpoint).state;
+}
+
+Learner::Snapshot Learner::snapshot() {
+  return request(Wanted::kSnapshot).snapshot;
 }
 
 std::optional<std::string> Learner::failure() const {

@@ -18,19 +18,10 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 #include "serve/arm_ledger.h"
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
+#include "serve/ranker_source.h"
 
 namespace olrank {
-
-/// The ranker that requests use: one round's frozen ranker with its statistics.
-struct PublishedRanker {
-  std::shared_ptr<const FrozenRanker> ranker;
-  std::uint64_t round = 0;
-  std::int64_t pairs = 0;
-  std::uint64_t skipped = 0;
-  std::vector<RankerFigure> figures;  // may be a few rounds old
-  std::optional<ArmReport> arms;      // of a service with arms
-};
 
 struct LearnerSettings {
   std::filesystem::path checkpoint;
@@ -46,15 +37,13 @@ struct LearnerSettings {
 /// rankers. Its state is a function of the log alone: neither timing nor concurrent ranking requests affect
 /// it. A restart continues from the last checkpoint to the same bits. A record that the ranker cannot learn
 /// (NumericError) is skipped and counted, and learning goes on with the next.
-class Learner {
+class Learner : public RankerSource {
  public:
   /// `ranker` is in its state before round 1. Throws IoError for a checkpoint of another service or log,
   /// DataError for a log whose records do not fit the ranker, and InvalidArgument for a kind that cannot
   /// make lists ahead of their round. Changes no file before start().
-  Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, LearnerSettings settings);
-  ~Learner();
-  Learner(const Learner&) = delete;
-  Learner& operator=(const Learner&) = delete;
+  Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSettings settings);
+  ~Learner() override;
 
   /// Throws InvalidArgument for a kind that the constructor would reject.
   static void require_lists_ahead_of_rounds(const OnlineRanker& ranker);
@@ -66,30 +55,29 @@ class Learner {
   /// read.
   void learn_all();
 
-  std::shared_ptr<const PublishedRanker> latest() const;
-  bool learns_from_unshown() const { return learns_from_unshown_; }
+  std::shared_ptr<const PublishedRanker> latest() const override;
+  bool learns_from_unshown() const override { return learns_from_unshown_; }
 
-  /// A summary of the learner's whole state. The learning thread takes it, or a checkpoint, between rounds.
-  /// Those who ask often wait, so that it has most of its time for learning.
-  struct State {
-    std::uint64_t round = 0;
-    std::int64_t pairs = 0;
-    std::uint64_t skipped = 0;  // rounds that could not be learned
-    Fingerprint fingerprint;
-  };
-  State state();
-  State write_checkpoint();
+  /// The learning thread takes a summary, a checkpoint or a snapshot between rounds. Those who ask for
+  /// summaries often wait, so that it has most of its time for learning.
+  State state() override;
+  State write_checkpoint() override;
+  Snapshot snapshot() override;
 
-  /// Why learning has stopped, if it has.
-  std::optional<std::string> failure() const;
+  std::optional<std::string> failure() const override;
   std::uint64_t restored_round() const { return restored_round_; }
   /// Of all lists that were in the log when the learner was made.
   const ExposureLedger& logged_exposure() const { return logged_exposure_; }
 
  private:
+  enum class Wanted { kSummary, kCheckpoint, kSnapshot };
+  struct Answer {
+    State state{};
+    Snapshot snapshot{};
+  };
   struct Request {
-    bool checkpoint = false;
-    std::promise<State> answer;
+    Wanted wanted = Wanted::kSummary;
+    std::promise<Answer> answer;
   };
 
   void restore();
@@ -123,10 +111,10 @@ class Learner {
   bool checkpoint_due() const;
   bool has_rounds_for_checkpoint() const;
   void save_due_checkpoint();
-  State request(bool checkpoint);
+  Answer request(Wanted wanted);
 
   std::unique_ptr<OnlineRanker> ranker_;
-  FeedbackLog& log_;
+  FileLog& log_;
   LearnerSettings settings_;
   bool learns_from_unshown_;
   std::uint64_t restored_round_ = 0;
@@ -135,7 +123,7 @@ class Learner {
   // Used by the learning thread only.
   ExecutionContext context_;
   StageClock clock_;
-  std::unique_ptr<FeedbackLog::Reader> reader_;
+  std::unique_ptr<FileLog::Reader> reader_;
   FeedbackRecord record_;
   std::string last_check_;  // of the last record learned
   bool outdated_ = false;   // the checkpoint file, whose loss is accepted

@@ -13,7 +13,7 @@
 #include "core/io/state_archive.h"
 #include "logs/log_reader.h"
 #include "serve/event_window.h"
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
 #include "serve/impression_file.h"
 #include "serve/own_file.h"
 #include "serve/state_folder.h"
@@ -48,7 +48,7 @@ LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
     throw InvalidArgument(fmt::format(
         "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string()));
   }
-  FeedbackLog log(folder.log(), 1, false, FeedbackLog::Access::kWrite, to_round);
+  FileLog log(folder.log(), 1, false, FileLog::Access::kWrite, to_round);
   LogCut cut;
   cut.to_round = to_round;
   if (log.survey().rest == LogSurvey::Rest::kLater) {

@@ -372,7 +372,7 @@ class FeedbackReader final : public RequestReader {
     if (!has_clicks && !has_events)
       throw ApiError(422, "clicks", "The field is missing; send [] if nothing was clicked.");
     if (limits_.window) {
-      for (Impressions::Click& click : request_.clicks) request_.events.push_back({std::move(click)});
+      for (ImpressionStore::Click& click : request_.clicks) request_.events.push_back({std::move(click)});
     }
     return std::move(request_);
   }
@@ -480,7 +480,7 @@ class FeedbackReader final : public RequestReader {
     if (std::cmp_equal(taken, limits_.docs))
       reject(fmt::format("A request may have at most {} {}.", limits_.docs, what), 413);
   }
-  void add(Impressions::Click click) {
+  void add(ImpressionStore::Click click) {
     require_room(request_.clicks.size(), "clicks");
     request_.clicks.push_back(std::move(click));
   }

@@ -7,7 +7,7 @@
 
 #include "core/fair/doc_group.h"
 #include "logs/feedback_record.h"
-#include "serve/impressions.h"
+#include "serve/impression_store.h"
 
 namespace olrank {
 
@@ -41,8 +41,8 @@ struct RankRequest {
 /// POST /v1/feedback.
 struct FeedbackRequest {
   std::string impression;
-  std::vector<Impressions::Click> clicks;
-  std::vector<Impressions::Event> events;  // in a service with a window, clicks among them
+  std::vector<ImpressionStore::Click> clicks;
+  std::vector<ImpressionStore::Event> events;  // in a service with a window, clicks among them
 };
 
 /// Both throw an ApiError that names the invalid field.

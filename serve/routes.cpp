@@ -30,6 +30,9 @@ const std::vector<Route>& routes() {
        [](Service& service, Body) { return service.stats(); }},
       {"GET", "/v1/model", Route::kComputing, "application/octet-stream", Route::kNoBody, true,
        [](Service& service, Body) { return service.model(); }},
+      {"GET", "/v1/snapshot", Route::kWaiting, "application/octet-stream", Route::kNoBody, true,
+       [](Service& service, Body) { return service.snapshot(); }, {},
+       [](const Service& service) { return service.snapshot_tag(); }},
       {"GET", "/metrics", Route::kWaiting, "text/plain; version=0.0.4", Route::kNoBody, false,
        [](Service& service, Body) { return service.metrics(); }},
       {"GET", "/readyz", Route::kWaiting, kJson, Route::kNoBody, false,
@@ -89,15 +92,15 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
     Answer answer;
     answer.type = route.type;
     answer.policy = route.policy;
-    answer.body = route.answer(service, body);
-    if (route.is_file) {
-      answer.tag = fmt::format("\"{}\"", fingerprint_of(answer.body).hex());
-      if (has_tag(head, answer.tag)) {
-        answer.status = 304;
-        answer.body.clear();
-      } else {
-        cut_to_range(head, answer);
-      }
+    if (route.tag != nullptr) answer.tag = fmt::format("\"{}\"", route.tag(service));
+    if (answer.tag.empty() || !has_tag(head, answer.tag)) answer.body = route.answer(service, body);
+    if (!route.is_file) return answer;
+    if (answer.tag.empty()) answer.tag = fmt::format("\"{}\"", fingerprint_of(answer.body).hex());
+    if (has_tag(head, answer.tag)) {
+      answer.status = 304;
+      answer.body.clear();
+    } else {
+      cut_to_range(head, answer);
     }
     return answer;
   } catch (const ApiError& error) {

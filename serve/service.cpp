@@ -8,20 +8,19 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/feedback/doc_number.h"
 #include "core/io/fingerprint.h"
 #include "core/io/json_stream.h"
+#include "core/io/state_archive.h"
 #include "core/online/model_bytes.h"
 #include "core/random/rng_stream.h"
-#include "core/runtime/log.h"
-#include "core/text/counted.h"
 #include "core/version.h"
 #include "models/interleaving.h"
 #include "serve/api_error.h"
+#include "serve/file_log.h"
 #include "serve/heap_bytes.h"
 
 namespace olrank {
@@ -84,7 +83,11 @@ void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
                         const Ranking& ranking, std::int64_t shown, const std::string& more) {
   std::string out = "{\"impression\":";
-  append_json_string(out, impression);
+  if (impression.empty()) {
+    out += "null";
+  } else {
+    append_json_string(out, impression);
+  }
   out += ",\"query\":";
   append_json_string(out, request.query);
   out += fmt::format(",\"round\":{},\"docs\":[", round);
@@ -109,7 +112,7 @@ void append_failure(std::string& out, const std::optional<std::string>& failure)
   }
 }
 
-std::string state_json(const Learner::State& state) {
+std::string state_json(const RankerSource::State& state) {
   return fmt::format("{{\"round\":{},\"fingerprint\":\"{}\"}}\n", state.round, state.fingerprint.hex());
 }
 
@@ -156,38 +159,32 @@ std::string published_model(const PublishedRanker& published, ModelMetadata abou
   return model_bytes(published.ranker->model(), about);
 }
 
-Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
+Service::Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner)
     : parts_(std::move(parts)),
+      lists_(lists),
       log_(log),
       learner_(learner),
-      impressions_(parts_.impressions, parts_.start),
       rounds_at_start_(log.rounds()),
       first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
-  if (parts_.exposure) balance_.emplace(*parts_.exposure, learner.logged_exposure());
+  if (parts_.exposure) balance_.emplace(*parts_.exposure, parts_.exposed);
   if (parts_.arms) experiment_ = parts_.arms->id();
-  if (parts_.window) window_.emplace(*parts_.window, parts_.start, log);
-  FeedbackLog::Reader latest(log, log.latest_begin());
-  FeedbackRecord record;
-  for (std::string_view line; latest.next(line);) {
-    if (!parse_record(line, record)) impressions_.remember(record);
-  }
-  if (parts_.kept) reopen_lists();
 }
 
-/// Those of earlier runs whose feedback is not in the log.
-void Service::reopen_lists() {
-  const std::int64_t now = EventWindow::now();
-  kept_ = std::make_unique<ImpressionFile>(*parts_.kept, now);
-  std::vector<OpenList> lists = kept_->take_up(now);
-  std::unordered_set<std::string> answered;
-  FeedbackLog::Reader reader(log_, 0);
-  for (std::string_view line; !lists.empty() && reader.next(line);) answered.emplace(impression_of(line));
-  for (OpenList& list : lists) {
-    if (!answered.contains(list.record.impression)) impressions_.reopen(std::move(list), now);
+std::shared_ptr<const PublishedRanker> Service::required_ranker() const {
+  std::shared_ptr<const PublishedRanker> published = learner_.latest();
+  if (published->ranker) return published;
+  throw ApiError(503, "", learner_.failure().value_or("This replica has no model yet: its learner has published none."))
+      .retry_after(1);
+}
+
+void Service::require_duty(std::string_view path) const {
+  if (parts_.duty == Duty::kLearner)
+    throw ApiError(404, "", fmt::format("This process only learns (--role learner): send {} to a replica.", path));
+  if (parts_.duty == Duty::kFollower && path == "/v1/feedback") {
+    throw ApiError(404, "",
+                   "This process only ranks (--follow) and takes no feedback: ask the service that it "
+                   "follows for lists whose clicks you have.");
   }
-  if (const std::size_t open = impressions_.counts().open; open > 0)
-    log_info("Took up {} that await feedback.", counted(open, "list"));
-  impressions_.keep_in(*kept_);
 }
 
 /// The shown documents in list order, then the unshown ones if the ranker learns from them.
@@ -295,6 +292,8 @@ void Service::choose_arm(const ArmReport& report, std::uint32_t list, std::int64
 }
 
 std::string Service::rank(std::string_view body) {
+  require_duty("/v1/rank");
+  const std::shared_ptr<const PublishedRanker> published = required_ranker();
   const Lease lease(*this);
   Workspace& workspace = *lease;
   RankRequest& request = workspace.request;
@@ -310,11 +309,11 @@ std::string Service::rank(std::string_view body) {
                                FittedNormaliser::kLargestInput));
   }
 
-  const std::shared_ptr<const PublishedRanker> published = learner_.latest();
   const std::int64_t shown = std::min(request.cutoff, docs);
-  const std::uint32_t list_number = ++lists_;
-  RankingTask task{
-      {workspace.inputs.data(), docs, columns}, shown, first_coin_ + list_number, request.explore};
+  const std::uint32_t list_number = ++ranked_;
+  // Nothing would be learned from what a follower explores.
+  const bool explores = request.explore && parts_.duty != Duty::kFollower;
+  RankingTask task{{workspace.inputs.data(), docs, columns}, shown, first_coin_ + list_number, explores};
   std::vector<std::int64_t> names(docs);
   for (std::int64_t doc = 0; doc < docs; ++doc) names[doc] = name_number(request.docs[doc].text);
   task.identity = {name_number(request.query), names};
@@ -359,33 +358,20 @@ std::string Service::rank(std::string_view body) {
 }
 
 std::string Service::open_impression(FeedbackRecord record, std::int64_t shown) {
-  return window_ ? window_->open(std::move(record), shown) : impressions_.open(std::move(record), shown);
+  return lists_ != nullptr ? lists_->open(std::move(record), shown) : std::string();
 }
 
-Impressions::Counts Service::impression_counts() const {
-  return window_ ? window_->counts() : impressions_.counts();
-}
-
-std::string Service::add_events(const FeedbackRequest& request) {
-  EventWindow::Outcome outcome;
-  try {
-    outcome = window_->add(request.impression, request.events);
-  } catch (const IoError& error) {
-    throw ApiError(dynamic_cast<const LogFull*>(&error) != nullptr ? 507 : 503, "", error.what());
-  }
-  if (!outcome.late) recent_.add_clicks(request.impression, outcome.clicks);
-  ++(outcome.duplicate ? duplicates_ : accepted_);
-  return fmt::format("{{\"accepted\":true,\"duplicate\":{},\"late\":{},\"round\":null}}\n",
-                     outcome.duplicate, outcome.late);
+ImpressionStore::Counts Service::impression_counts() const {
+  return lists_ != nullptr ? lists_->counts() : ImpressionStore::Counts();
 }
 
 void Service::close_windows() {
-  if (!window_) return;
-  for (const std::vector<std::uint8_t>& clicks : window_->close_due()) counters_.count_clicks(clicks);
+  if (lists_ == nullptr) return;
+  for (const std::vector<std::uint8_t>& clicks : lists_->close_due()) counters_.count_clicks(clicks);
 }
 
 void Service::keep_windows() {
-  if (window_) window_->keep_open();
+  if (lists_ != nullptr) lists_->keep_open();
 }
 
 std::string Service::fairness_json() const {
@@ -393,26 +379,21 @@ std::string Service::fairness_json() const {
 }
 
 std::string Service::feedback(std::string_view body) {
+  require_duty("/v1/feedback");
   const FeedbackRequest request = parse_feedback_request(body, parts_.requests);
   if (const auto failure = learner_.failure()) throw ApiError(503, "", *failure);
-  if (window_) return add_events(request);
-  Impressions::Claim claim = impressions_.claim(request.impression, request.clicks);
-  if (claim.duplicate) {
-    ++duplicates_;
-    return fmt::format("{{\"accepted\":true,\"duplicate\":true,\"round\":{}}}\n", claim.round);
-  }
+  ImpressionStore::Outcome outcome;
   try {
-    claim.record.round = log_.append(claim.record);
-  } catch (const Error& error) {
-    impressions_.release(std::move(claim.record));
-    const bool full = dynamic_cast<const LogFull*>(&error) != nullptr;
-    throw ApiError(full ? 507 : 503, "", error.what());
+    outcome = lists_->add(request.impression, request.clicks, request.events);
+  } catch (const IoError& error) {
+    throw ApiError(dynamic_cast<const LogFull*>(&error) != nullptr ? 507 : 503, "", error.what());
   }
-  impressions_.commit(claim.record);
-  recent_.add_clicks(claim.record.impression, claim.record.clicks);
-  counters_.count_clicks(claim.record.clicks);
-  ++accepted_;
-  return fmt::format("{{\"accepted\":true,\"duplicate\":false,\"round\":{}}}\n", claim.record.round);
+  ++(outcome.duplicate ? duplicates_ : accepted_);
+  if (!outcome.clicks.empty()) recent_.add_clicks(request.impression, outcome.clicks);
+  if (outcome.round && !outcome.duplicate) counters_.count_clicks(outcome.clicks);
+  return fmt::format("{{\"accepted\":true,\"duplicate\":{},{}\"round\":{}}}\n", outcome.duplicate,
+                     parts_.requests.window ? fmt::format("\"late\":{},", outcome.late) : std::string(),
+                     outcome.round ? fmt::format("{}", *outcome.round) : "null");
 }
 
 std::string Service::checkpoint() {
@@ -426,24 +407,25 @@ std::string Service::checkpoint() {
 }
 
 std::string Service::stats() {
-  Learner::State state;
+  RankerSource::State state;
   try {
     state = learner_.state();
   } catch (const std::exception& error) {
     throw ApiError(503, "", error.what());
   }
   const auto published = learner_.latest();
-  const Impressions::Counts impressions = impression_counts();
+  const ImpressionStore::Counts impressions = impression_counts();
   std::string out = fmt::format(
       "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},"
       "\"dropped_impressions\":{},\"impression_bytes\":{},\"impression_bytes_limit\":{},"
       "\"feedback_accepted\":{},\"late_events\":{},\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},"
       "\"rounds\":{},"
-      "\"skipped_rounds\":{},\"pairs\":{},\"certain_share\":{},\"fingerprint\":\"{}\",\"figures\":{{",
+      "\"skipped_rounds\":{},\"pairs\":{},\"certain_share\":{},\"fingerprint\":{},\"figures\":{{",
       version(), parts_.normaliser.features, impressions.opened, impressions.open, impressions.dropped,
-      impressions.bytes, impressions_.byte_limit(), accepted_.load(), window_ ? window_->late() : 0,
+      impressions.bytes, impressions.byte_limit, accepted_.load(), impressions.late,
       duplicates_.load(), log_.rounds(), log_.bytes(), state.round, state.skipped, state.pairs,
-      counters_.certain_share(), state.fingerprint.hex());
+      counters_.certain_share(),
+      state.fingerprint == Fingerprint() ? "null" : fmt::format("\"{}\"", state.fingerprint.hex()));
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
     out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
                        json_number(published->figures[i].value));
@@ -456,7 +438,7 @@ std::string Service::stats() {
 
 std::string Service::overview() const {
   const auto published = learner_.latest();
-  const Impressions::Counts impressions = impression_counts();
+  const ImpressionStore::Counts impressions = impression_counts();
   std::string out = "{\"version\":";
   append_json_string(out, version());
   out += ",\"ranker\":";
@@ -464,12 +446,13 @@ std::string Service::overview() const {
   out += fmt::format(
       ",\"features\":{},\"uptime_seconds\":{:.1f},\"rounds\":{},\"log_rounds\":{},\"skipped_rounds\":{},"
       "\"pairs\":{},\"impressions\":{},\"open_impressions\":{},\"feedback_accepted\":{},"
-      "\"certain_share\":{},\"disk_rejects_feedback\":{},\"failure\":",
+      "\"certain_share\":{},\"disk_rejects_feedback\":{},\"log_away\":{},\"model_age\":{},\"failure\":",
       parts_.normaliser.features,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(), published->round,
       log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
       accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
-      log_.is_failing());
+      log_.is_failing() && !log_.is_away(), log_.is_away(),
+      learner_.model_age() ? json_number(*learner_.model_age()) : "null");
   append_failure(out, learner_.failure());
   out += ",\"fairness\":" + fairness_json();
   out += ",\"clicks\":" + counters_.clicks_json();
@@ -494,7 +477,25 @@ std::string Service::arms() const {
 }
 
 std::string Service::model() const {
-  return published_model(*learner_.latest(), parts_.metadata);
+  return published_model(*required_ranker(), parts_.metadata);
+}
+
+std::string Service::snapshot() {
+  try {
+    StateWriter settings;
+    settings.put_text("follow.identity", parts_.identity);
+    settings.put_text("follow.model", parts_.start_model);
+    settings.put_text("follow.snapshot", learner_.snapshot().bytes);
+    return settings.bytes();
+  } catch (const IoError&) {
+    throw;
+  } catch (const Error& error) {
+    throw ApiError(503, "", error.what());
+  }
+}
+
+std::string Service::snapshot_tag() const {
+  return fmt::format("{}-{}", parts_.start, learner_.latest()->round);
 }
 
 std::string Service::metrics() const {
@@ -516,7 +517,7 @@ std::string Service::metrics() const {
                       "Feedback requests accepted since the service started.", number(accepted_.load()));
   text += metric_text("olrank_feedback_duplicates_total", "counter",
                       "Feedback requests that repeated an accepted one.", number(duplicates_.load()));
-  const Impressions::Counts impressions = impression_counts();
+  const ImpressionStore::Counts impressions = impression_counts();
   text += metric_text("olrank_open_impressions", "gauge", "Shown lists awaiting feedback.",
                       number(impressions.open));
   text += metric_text("olrank_impressions_dropped_total", "counter",
@@ -524,11 +525,11 @@ std::string Service::metrics() const {
                       number(impressions.dropped));
   text += metric_text("olrank_late_events_total", "counter",
                       "Events that came after their list's window had closed; they are kept, not learned.",
-                      window_ ? number(window_->late()) : 0.0);
+                      number(impressions.late));
   text += metric_text("olrank_impression_bytes", "gauge", "Memory of shown lists and remembered answers.",
                       number(impressions.bytes));
   text += metric_text("olrank_impression_bytes_limit", "gauge", "Limit of olrank_impression_bytes.",
-                      number(impressions_.byte_limit()));
+                      number(impressions.byte_limit));
   text += metric_text("olrank_certain_share", "gauge",
                       "Share of shown pairs whose order was certain, since the service started.",
                       counters_.certain_share());
@@ -537,6 +538,13 @@ std::string Service::metrics() const {
   text += metric_text("olrank_feedback_rejected_by_disk", "gauge",
                       "1 while the disk is full or failing, so that feedback is rejected, else 0.",
                       log_.is_failing() ? 1.0 : 0.0);
+  text += metric_text("olrank_log_away", "gauge", "1 while the shared log cannot be reached, else 0.",
+                      log_.is_away() ? 1.0 : 0.0);
+  text += metric_text("olrank_model_round", "gauge", "Rounds learned by the ranker that makes the lists.",
+                      number(published->round));
+  if (const auto age = learner_.model_age())
+    text += metric_text("olrank_model_age_seconds", "gauge",
+                        "Seconds since this replica last knew that its model is the newest.", *age);
   text += metric_text("olrank_learning", "gauge", "1 while learning is running, 0 after it has failed.",
                       learner_.failure() ? 0.0 : 1.0);
   for (const RankerFigure& figure : published->figures) {
@@ -548,7 +556,7 @@ std::string Service::metrics() const {
 
 std::string Service::ready() const {
   if (const auto failure = learner_.failure()) throw ApiError(503, "", *failure);
-  const std::uint64_t learned = learner_.latest()->round;
+  const std::uint64_t learned = required_ranker()->round;
   if (learned < rounds_at_start_) {
     throw ApiError(503, "",
                    fmt::format("Replaying the log: {} of {} rounds learned.", learned, rounds_at_start_));

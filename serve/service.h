@@ -16,12 +16,11 @@
 #include "core/runtime/execution_context.h"
 #include "models/model_scorer.h"
 #include "serve/arms.h"
-#include "serve/event_window.h"
 #include "serve/exposure_balance.h"
 #include "serve/feedback_log.h"
-#include "serve/impressions.h"
-#include "serve/learner.h"
+#include "serve/impression_store.h"
 #include "serve/metrics.h"
+#include "serve/ranker_source.h"
 #include "serve/recent_lists.h"
 #include "serve/requests.h"
 
@@ -34,23 +33,26 @@ std::string published_model(const PublishedRanker& published, ModelMetadata abou
 /// ApiError. Thread-safe.
 class Service {
  public:
+  /// What is asked of it: a learner neither ranks nor takes feedback, and a follower only ranks.
+  enum class Duty { kBoth, kLearner, kReplica, kFollower };
+
   struct Parts {
     FittedNormaliser normaliser;
     std::string kind;        // of the ranker
     ModelMetadata metadata;  // for exported models, in addition to their architecture
     RequestLimits requests;
-    ImpressionLimits impressions;
     std::string start;                       // unique per run: prefix of every impression ID
     std::optional<ExposureRule> exposure{};  // of a service with groups
+    ExposureLedger exposed{};                // of the lists in its log
     bool log_unshown = false;                // whether records have the documents that were not shown
     std::optional<ArmPlan> arms{};           // as the learner's
     std::vector<ModelScorer> models{};       // of the arms that are models, in the plan's order
-    std::optional<EventWindow::Settings> window{};  // of a service whose lists collect events
-    std::optional<ImpressionFile::Settings>
-        kept{};  // lists outlive the process; not with a window, which keeps its own
+    std::string identity{};                  // what followers need of the settings, for snapshots
+    std::string start_model{};               // likewise
+    Duty duty = Duty::kBoth;
   };
-  /// `log` and `learner` must outlive the service.
-  Service(Parts parts, FeedbackLog& log, Learner& learner);
+  /// All three must outlive the service. A service that only ranks has no store.
+  Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner);
 
   std::string rank(std::string_view body);
   std::string feedback(std::string_view body);
@@ -59,6 +61,10 @@ class Service {
   /// What the status page shows. Unlike the stats it never waits for the learner.
   std::string overview() const;
   std::string model() const;
+  /// What another process needs to follow this one: settings and snapshot.
+  std::string snapshot();
+  /// Names the snapshot's content.
+  std::string snapshot_tag() const;
   /// Throws ApiError 404 for a service without arms.
   std::string arms() const;
   /// Logs the lists whose window has closed. Does nothing without a window.
@@ -88,7 +94,6 @@ class Service {
   };
   class Lease;
 
-  void reopen_lists();
   FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown, std::uint64_t snapshot) const;
   void make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const;
   /// Puts the list of an arm in place of the learner's.
@@ -96,16 +101,16 @@ class Service {
                   Workspace& workspace) const;
   std::vector<std::int32_t> list_of(std::string_view arm, Workspace& workspace) const;
   std::string open_impression(FeedbackRecord record, std::int64_t shown);
-  std::string add_events(const FeedbackRequest& request);
-  Impressions::Counts impression_counts() const;
+  ImpressionStore::Counts impression_counts() const;
+  /// The latest ranker; throws ApiError 503 before there is one.
+  std::shared_ptr<const PublishedRanker> required_ranker() const;
+  void require_duty(std::string_view path) const;
   std::string fairness_json() const;
 
   Parts parts_;
-  FeedbackLog& log_;
-  Learner& learner_;
-  std::unique_ptr<ImpressionFile> kept_;
-  Impressions impressions_;
-  std::optional<EventWindow> window_;  // in place of the impressions
+  ImpressionStore* lists_;
+  const FeedbackLog& log_;
+  RankerSource& learner_;
   std::optional<ExposureBalance> balance_;
   Metrics counters_;
   RecentLists recent_;
@@ -113,7 +118,7 @@ class Service {
   std::uint64_t rounds_at_start_;
   std::uint32_t first_coin_;  // Philox round of this run's first list
   std::string experiment_;    // the plan of the arms
-  std::atomic<std::uint32_t> lists_{0};
+  std::atomic<std::uint32_t> ranked_{0};
   std::atomic<std::uint64_t> accepted_{0};
   std::atomic<std::uint64_t> duplicates_{0};
 

@@ -26,7 +26,7 @@
 #include "models/network_shape.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
 #include "serve/learner.h"
 #include "serve/own_file.h"
 #include "serve/service.h"
@@ -116,7 +116,8 @@ void refuse_other_network(const ServiceRequest& request, const ServiceIdentity& 
 /// The model that the service started from, whose code was trusted then; nothing without one.
 std::optional<LoadedModel> start_model(const ResolvedService& service) {
   if (service.identity.model.empty()) return std::nullopt;
-  const std::string bytes = service.is_new ? service.model : read_own_file(service.model_file).value_or("");
+  const std::string bytes =
+      service.model.empty() ? read_own_file(service.model_file).value_or("") : service.model;
   if (fingerprint_of(bytes).hex() != service.identity.model) {
     throw IoError(fmt::format("{}: This is not the model that the service started from.",
                               service.model_file.string()));
@@ -293,17 +294,23 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
                     folder.path().string()));
   }
   if (!stored) return new_service(request);
-  const std::string difference = identity_difference(*stored, requested_identity(*stored, request));
+  ResolvedService service = resolve_stored(*stored, request, folder.path().string());
+  if (!stored->model.empty()) service.model_file = folder.model();
+  return service;
+}
+
+ResolvedService resolve_stored(const ServiceIdentity& stored, const ServiceRequest& request,
+                               const std::string& place) {
+  const std::string difference = identity_difference(stored, requested_identity(stored, request));
   if (!difference.empty()) {
     throw InvalidArgument(
         fmt::format("{} contains a service with other settings ({}): remove the flags to continue it, or "
                     "choose another folder.",
-                    folder.path().string(), difference));
+                    place, difference));
   }
-  check_service_fairness(stored->ranker, stored->groups, stored->cutoff);
+  check_service_fairness(stored.ranker, stored.groups, stored.cutoff);
   ResolvedService service;
-  service.identity = *stored;
-  if (!stored->model.empty()) service.model_file = folder.model();
+  service.identity = stored;
   return service;
 }
 
@@ -329,26 +336,33 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
     if (kept || std::find(names.begin(), names.end(), name) == names.end())
       throw InvalidArgument(fmt::format("--arm-model {}={}: --arms names no arm '{}'.", name, file, name));
   }
-  if (!resolved.plan) return resolved;
+  for (const std::string& name : names) {
+    const auto given = files.find(name);
+    if (!kept && given == files.end())
+      throw InvalidArgument(fmt::format(
+          "--arms: '{0}' is neither learner nor incumbent: name its file with --arm-model {0}=FILE.", name));
+    resolved.bytes.push_back(read_file(kept ? folder.arm_model(name) : model_file_of(given->second)));
+    if (!kept) resolved.plan->models.push_back(fingerprint_of(resolved.bytes.back()).hex());
+  }
+  return stored_arms(resolved.plan, std::move(resolved.bytes), identity, kept ? folder.path().string() : "--arm-model");
+}
+
+ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::string> models,
+                         const ServiceIdentity& identity, const std::string& place) {
+  ResolvedArms resolved{plan, {}, std::move(models)};
+  if (!plan) return resolved;
   if (identity.groups)
     throw InvalidArgument(
         "--arms: A service with --groups keeps the exposure of its own lists in balance, and shows no "
         "others.");
+  const std::vector<std::string> names = plan->model_names();
   for (std::size_t arm = 0; arm < names.size(); ++arm) {
-    const auto given = files.find(names[arm]);
-    if (!kept && given == files.end())
-      throw InvalidArgument(fmt::format(
-          "--arms: '{0}' is neither learner nor incumbent: name its file with --arm-model {0}=FILE.",
-          names[arm]));
-    const std::filesystem::path file = kept ? folder.arm_model(names[arm]) : model_file_of(given->second);
-    resolved.bytes.push_back(read_file(file));
-    const std::string fingerprint = fingerprint_of(resolved.bytes.back()).hex();
-    if (!kept) resolved.plan->models.push_back(fingerprint);
-    if (arm >= resolved.plan->models.size() || resolved.plan->models[arm] != fingerprint)
-      throw IoError(fmt::format("{}: This is not the model of arm '{}'.", file.string(), names[arm]));
-    resolved.models.emplace_back(parse_model(resolved.bytes.back(), file.string(), ModelCode::kRefuse));
+    if (arm >= resolved.bytes.size() || arm >= plan->models.size() ||
+        plan->models[arm] != fingerprint_of(resolved.bytes[arm]).hex())
+      throw IoError(fmt::format("{}: This is not the model of arm '{}'.", place, names[arm]));
+    resolved.models.emplace_back(parse_model(resolved.bytes[arm], fmt::format("the model of arm '{}'", names[arm]), ModelCode::kRefuse));
     if (resolved.models.back().features() != identity.features) {
-      throw InvalidArgument(fmt::format("{} expects {} features, but the service has {}.", file.string(),
+      throw InvalidArgument(fmt::format("The model of arm '{}' expects {} features, but the service has {}.", names[arm],
                                         resolved.models.back().features(), identity.features));
     }
   }
@@ -407,7 +421,7 @@ std::string stopped_service_model(const std::filesystem::path& state) {
         "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string()));
   }
   const ResolvedService resolved = resolve_service(folder, {});
-  FeedbackLog log(folder.log(), 1, false, FeedbackLog::Access::kRead);
+  FileLog log(folder.log(), 1, false, FileLog::Access::kRead);
   Learner learner(make_service_ranker(resolved, available_memory()), log,
                   {folder.checkpoint(), print_identity(*identity), 1,
                    parse_normaliser(identity->normalisation, folder.identity_file().string()).inputs(),

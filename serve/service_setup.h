@@ -38,8 +38,12 @@ struct ResolvedService {
   ServiceIdentity identity;
   bool is_new = false;               // the folder contains no service yet
   std::filesystem::path model_file;  // the model to start from; empty without one
-  std::string model;                 // the bytes of a new service's model
+  std::string model;                 // its bytes; empty: they are to be read from the file
 };
+/// The service of a stored identity. Throws InvalidArgument if the request contradicts it; `place` is where
+/// it is stored.
+ResolvedService resolve_stored(const ServiceIdentity& stored, const ServiceRequest& request,
+                               const std::string& place);
 /// The folder's service, or a new one. Throws InvalidArgument if the request contradicts the folder.
 ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request);
 
@@ -58,6 +62,10 @@ struct ResolvedArms {
 /// The folder's arms, or other ones. Throws InvalidArgument for arms that the service cannot show.
 ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
                           const ServiceIdentity& identity);
+
+/// Those of a stored plan, with the bytes of its models.
+ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::string> models,
+                         const ServiceIdentity& identity, const std::string& place);
 
 /// How a new service normalises: as its model does, or as it is named. Throws InvalidArgument for a name
 /// that contradicts the model or needs one.

@@ -15,7 +15,7 @@
 #include "core/io/folder.h"
 #include "core/io/mapped_memory.h"
 #include "core/settings/toml_document.h"
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
 #include "serve/own_file.h"
 
 namespace olrank {
@@ -176,16 +176,7 @@ std::filesystem::path StateFolder::arm_model(std::string_view name) const {
 std::optional<ArmPlan> StateFolder::arms() const {
   const auto text = read_own_file(arms_file());
   if (!text) return std::nullopt;
-  ArmPlan plan;
-  for (const auto& table : parse_toml(*text, arms_file().string()).tables) {
-    if (table.name != ArmPlan::schema().table)
-      throw InvalidArgument(
-          fmt::format("{}: This file does not describe the arms of a service.", table.origin));
-    for (const auto& entry : table.entries)
-      assign_setting(ArmPlan::schema(), &plan, entry.key, entry.value, entry.origin);
-  }
-  plan.check(arms_file().string());
-  return plan;
+  return ArmPlan::parse_toml_text(*text, arms_file().string());
 }
 
 void StateFolder::set_arms(const std::optional<ArmPlan>& plan, std::span<const std::string> models) const {
@@ -196,7 +187,7 @@ void StateFolder::set_arms(const std::optional<ArmPlan>& plan, std::span<const s
   const std::vector<std::string> names = plan->model_names();
   for (std::size_t arm = 0; arm < models.size(); ++arm)
     write_file_atomically(arm_model(names[arm]), models[arm]);
-  write_file_atomically(arms_file(), print_settings(ArmPlan::schema(), &*plan));
+  write_file_atomically(arms_file(), plan->toml_text());
 }
 
 void StateFolder::begin(const ServiceIdentity& identity, const std::string& model) const {

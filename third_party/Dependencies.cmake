@@ -26,6 +26,8 @@ else()
   set(OLRANK_GLOO OFF)
 endif()
 olrank_system_library(beast boost/beast/http.hpp)
+olrank_system_library(hiredis hiredis/hiredis.h LIBRARY hiredis)
+find_package(OpenSSL REQUIRED)
 
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)

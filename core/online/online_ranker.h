@@ -102,6 +102,11 @@ class OnlineRanker {
 
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;
+
+  /// The part of the state that lists come from, without what only learning needs. A ranker of the same
+  /// settings that has loaded it freezes to the same lists; it cannot learn on.
+  virtual void save_for_lists(StateWriter& state) const { save(state); }
+  virtual void load_for_lists(StateReader& state) { load(state); }
 };
 
 }  // namespace olrank

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/feedback/pair_history.h"
@@ -23,6 +24,7 @@ class LinearLearner : public ModelLearner {
                 const std::optional<EnsembleSpec>& ensemble);
 
   MemberThetas thetas() const override { return thetas_; }
+  void set_thetas(std::vector<std::vector<float>> thetas) override { thetas_ = std::move(thetas); }
   void observe(const Feedback& feedback, const LossPairs& loss) override;
   std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
   bool trains_without_pairs() const override;

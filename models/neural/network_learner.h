@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/learning/retraining.h"
@@ -41,6 +42,7 @@ class NetworkLearner : public ModelLearner {
                  MemberThetas first_thetas, const MemberShare& share = MemberShare(1));
 
   MemberThetas thetas() const override { return thetas_; }
+  void set_thetas(std::vector<std::vector<float>> thetas) override { thetas_ = std::move(thetas); }
   std::vector<std::vector<float>> all_thetas() const override;
   std::int64_t members() const override { return share_.members(); }
   void observe(const Feedback& feedback, const LossPairs& loss) override;

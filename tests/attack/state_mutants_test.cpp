@@ -35,7 +35,7 @@ LearnerSettings settings_in(const fs::path& folder) {
 
 /// What the start of a service does with its log and checkpoint.
 Learner::State start(const fs::path& folder) {
-  FeedbackLog log(folder / "log", 100);
+  FileLog log(folder / "log", 100);
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
   return learner.state();
@@ -109,7 +109,7 @@ class Original {
  public:
   Original() {
     {
-      FeedbackLog log(folder_ / "log", 1);
+      FileLog log(folder_ / "log", 1);
       for (int round = 1; round <= kRounds; ++round) log.append(liked_first_feature(round));
     }
     const std::string log = read_file(folder_ / "log");
@@ -122,7 +122,7 @@ class Original {
     }
     {
       write(folder_ / "part" / "log", log.substr(0, ends_[kCheckpointRound]));
-      FeedbackLog part(folder_ / "part" / "log", 1);
+      FileLog part(folder_ / "part" / "log", 1);
       Learner learner(make_served(), part, settings_in(folder_ / "part"));
       learner.learn_all();
       learner.write_checkpoint();

@@ -125,11 +125,11 @@ inline void check_feedback_request(std::string_view bytes, const RequestLimits& 
   const FeedbackRequest request = parse_feedback_request(bytes, limits);
   promise(!request.impression.empty() && request.impression.size() <= limits.text_bytes);
   promise(std::ssize(request.clicks) <= limits.docs);
-  for (const Impressions::Click& click : request.clicks) {
+  for (const ImpressionStore::Click& click : request.clicks) {
     promise(click.rank >= 0 ? click.doc.empty() : click.rank == -1 && !click.doc.empty());
   }
   promise(limits.window ? std::ssize(request.events) <= limits.docs : request.events.empty());
-  for (const Impressions::Event& event : request.events) {
+  for (const ImpressionStore::Event& event : request.events) {
     promise(event.doc.rank >= 0 ? event.doc.doc.empty() : event.doc.rank == -1 && !event.doc.doc.empty());
     promise(!event.type.empty() && event.type.size() <= limits.text_bytes && event.at >= 0);
   }

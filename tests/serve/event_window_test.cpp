@@ -17,7 +17,7 @@
 namespace olrank {
 namespace {
 
-using Event = Impressions::Event;
+using Event = ImpressionStore::Event;
 
 /// A window of ten seconds; time is told, not measured.
 struct Windowed {
@@ -41,7 +41,7 @@ struct Windowed {
   }
   std::vector<FeedbackRecord> logged() const {
     std::vector<FeedbackRecord> records;
-    FeedbackLog::Reader reader(*log, 0);
+    FileLog::Reader reader(*log, 0);
     FeedbackRecord record;
     for (std::string_view line; reader.next(line);) {
       EXPECT_FALSE(parse_record(line, record));
@@ -58,7 +58,7 @@ struct Windowed {
 
   TemporaryFolder folder;
   int starts = 0;
-  std::optional<FeedbackLog> log;
+  std::optional<FileLog> log;
   std::optional<EventWindow> window;
 };
 

@@ -57,7 +57,7 @@ struct FairService {
   }
   nlohmann::json fairness() { return nlohmann::json::parse(service->stats())["fairness"]; }
 
-  FeedbackLog log;
+  FileLog log;
   Learner learner;
   std::optional<Service> service;
 };
@@ -142,8 +142,8 @@ TEST(FairService, CountsTheLoggedListsAfterARestart) {
     }
   };
   const auto by_hand = [&] {
-    FeedbackLog log(folder / "log", 1, false, FeedbackLog::Access::kRead);
-    FeedbackLog::Reader reader(log, 0);
+    FileLog log(folder / "log", 1, false, FileLog::Access::kRead);
+    FileLog::Reader reader(log, 0);
     double sum = 0.0;
     for (std::string_view line; reader.next(line);) {
       const auto record = nlohmann::json::parse(line);
@@ -210,7 +210,7 @@ TEST(FairService, FairCoLearnsByTheExaminationOfRanks) {
 
 TEST(FairService, RefusesALogWithoutGroups) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   log.append(liked_first_feature(1));
   const std::string message = message_of<DataError>([&] {
     Learner(make_fair(RankerKind::kPairRank, Fairness::kFairExp), log, FairService::settings(folder));

@@ -28,14 +28,14 @@ LearnerSettings settings_in(const TemporaryFolder& folder, std::uint64_t every =
   return {folder / "checkpoint", "identity", every};
 }
 
-void fill(FeedbackLog& log, int first, int last) {
+void fill(FileLog& log, int first, int last) {
   for (int number = first; number <= last; ++number) log.append(liked_first_feature(number));
 }
 
 /// The state after learning a log of `rounds` rounds without interruption.
 Learner::State uninterrupted(int rounds) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   fill(log, 1, rounds);
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
@@ -44,7 +44,7 @@ Learner::State uninterrupted(int rounds) {
 
 TEST(Learner, MatchesARankerFedDirectly) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   fill(log, 1, kRounds);
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
@@ -78,7 +78,7 @@ TEST(Learner, MatchesARankerFedDirectly) {
 
 TEST(Learner, LearnsTheSameLiveAndFromTheLog) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   Learner learner(make_served(), log, settings_in(folder, 7));
   learner.start();
   for (int number = 1; number <= kRounds; ++number) {
@@ -105,7 +105,7 @@ TEST(Learner, LearnsWhatClicksAreWorth) {
     const TemporaryFolder folder;
     Learner::State live;
     {
-      FeedbackLog log(folder / "log", 1);
+      FileLog log(folder / "log", 1);
       Learner learner(make_served(kind), log, settings_in(folder, 7));
       learner.start();
       for (int number = 1; number <= kRounds; ++number) log.append(rewarded(number));
@@ -113,12 +113,12 @@ TEST(Learner, LearnsWhatClicksAreWorth) {
       live = learner.state();
     }
     const TemporaryFolder other;
-    FeedbackLog log(folder / "log", 1);
+    FileLog log(folder / "log", 1);
     Learner again(make_served(kind), log, settings_in(other));
     again.learn_all();
     EXPECT_EQ(again.state().fingerprint, live.fingerprint);
     EXPECT_EQ(again.state().pairs, live.pairs);
-    FeedbackLog clicks_alone(other / "log", 1);
+    FileLog clicks_alone(other / "log", 1);
     fill(clicks_alone, 1, kRounds);
     Learner clicked(make_served(kind), clicks_alone, settings_in(other));
     clicked.learn_all();
@@ -182,7 +182,7 @@ class LargeRanker : public WrappedRanker {
 
 TEST(Learner, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   Learner learner(std::make_unique<LargeRanker>(), log, settings_in(folder, 1));
   LargeRanker::frozen = LargeRanker::saved = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -250,7 +250,7 @@ class SlowRanker : public WrappedRanker {
 // ms after the first.
 TEST(Learner, WaitsForFiguresWithoutUsingAProcessor) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   SlowRanker::Times times;
   times.figures = std::chrono::milliseconds(30);
   times.freeze = std::chrono::milliseconds(20);
@@ -265,7 +265,7 @@ TEST(Learner, WaitsForFiguresWithoutUsingAProcessor) {
 
 TEST(Learner, TakesAFiftiethOfTheTimeForFigures) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   SlowRanker::Times times;
   times.figures = std::chrono::milliseconds(4);
   const auto begin = std::chrono::steady_clock::now();
@@ -284,7 +284,7 @@ TEST(Learner, TakesAFiftiethOfTheTimeForFigures) {
 
 TEST(Learner, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   fill(log, 1, 150);
   SlowRanker::Times times;
   times.learn = std::chrono::milliseconds(3);
@@ -304,7 +304,7 @@ TEST(Learner, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
 
 TEST(Learner, SavesADueCheckpointThoughNoFeedbackFollows) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   SlowRanker::Times times;
   times.save = std::chrono::milliseconds(20);
   Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder, 1));
@@ -320,7 +320,7 @@ TEST(Learner, SavesADueCheckpointThoughNoFeedbackFollows) {
 TEST(Learner, SavesTheLastCheckpointThoughItCannotPublish) {
   const ExpectedWarnings warnings;
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   SlowRanker::Times times;
   times.freeze = std::chrono::milliseconds(500);  // the next one is due after 4.5 s
   {
@@ -341,7 +341,7 @@ TEST(Learner, SkipsAndCountsFeedbackThatCannotBeLearned) {
   const TemporaryFolder folder;
   Learner::State expected;
   {
-    FeedbackLog log(folder / "log", 1);
+    FileLog log(folder / "log", 1);
     fill(log, 1, kRounds);
     Learner learner(std::make_unique<StumblingRanker>(), log, settings_in(folder));
     learner.start();
@@ -353,7 +353,7 @@ TEST(Learner, SkipsAndCountsFeedbackThatCannotBeLearned) {
     EXPECT_EQ(expected.skipped, 4U);
     EXPECT_EQ(warnings.count("The loss is inf."), 3) << "the 1st, the 2nd and the 4th are told";
   }
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   Learner resumed(std::make_unique<StumblingRanker>(), log, settings_in(folder));
   EXPECT_EQ(resumed.restored_round(), static_cast<std::uint64_t>(kRounds));
   EXPECT_EQ(resumed.state().skipped, 4U);
@@ -376,7 +376,7 @@ TEST(Learner, OneListWithHugeFeaturesDoesNotStopLearning) {
     for (const float scale : {1e4F, 1e8F, 1e12F}) {
       SCOPED_TRACE(fmt::format("{} {}", static_cast<int>(kind), scale));
       const TemporaryFolder folder;
-      FeedbackLog log(folder / "log", 1);
+      FileLog log(folder / "log", 1);
       fill(log, 1, kRounds);
       log.append(scaled(kRounds + 1, scale));
       fill(log, kRounds + 2, 2 * kRounds);
@@ -395,7 +395,7 @@ TEST(Learner, ResumesFromACheckpointToTheSameBits) {
   const TemporaryFolder folder;
   std::uint64_t before = 0;
   for (const int stop : {3, 17, 18, kRounds}) {
-    FeedbackLog log(folder / "log", 1);
+    FileLog log(folder / "log", 1);
     Learner learner(make_served(), log, settings_in(folder));
     EXPECT_EQ(learner.restored_round(), before);
     learner.start();
@@ -403,7 +403,7 @@ TEST(Learner, ResumesFromACheckpointToTheSameBits) {
     learner.stop(seconds(30));
     before = static_cast<std::uint64_t>(stop);
   }
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   Learner learner(make_served(), log, settings_in(folder));
   EXPECT_EQ(learner.restored_round(), static_cast<std::uint64_t>(kRounds));
   EXPECT_EQ(learner.state().fingerprint, uninterrupted(kRounds).fingerprint);
@@ -413,7 +413,7 @@ TEST(Learner, ResumesFromACheckpointToTheSameBits) {
 // Each attempt shifts the moment by a microsecond.
 TEST(Learner, LearnsFeedbackAppendedJustBeforeStop) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   for (int attempt = 0; attempt < 800; ++attempt) {
     Learner learner(make_served(), log, settings_in(folder));
     learner.start();
@@ -429,7 +429,7 @@ TEST(Learner, LearnsFeedbackAppendedJustBeforeStop) {
 
 TEST(Learner, LeavesTheRestForTheNextStartAfterATimeout) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   fill(log, 1, kRounds);
   {
     SlowRanker::Times times;
@@ -447,7 +447,7 @@ TEST(Learner, LeavesTheRestForTheNextStartAfterATimeout) {
 TEST(Learner, RejectsCheckpointsOfAnotherServiceOrLog) {
   const TemporaryFolder folder;
   {
-    FeedbackLog log(folder / "log", 1);
+    FileLog log(folder / "log", 1);
     fill(log, 1, 5);
     Learner learner(make_served(), log, settings_in(folder));
     learner.learn_all();
@@ -456,7 +456,7 @@ TEST(Learner, RejectsCheckpointsOfAnotherServiceOrLog) {
     other.identity = "another";
     EXPECT_THROW(Learner(make_served(), log, other), IoError);
   }
-  FeedbackLog shorter(folder / "other", 1);
+  FileLog shorter(folder / "other", 1);
   fill(shorter, 1, 2);
   EXPECT_THROW(Learner(make_served(), shorter, settings_in(folder)), IoError);
 }
@@ -470,7 +470,7 @@ std::map<std::string, std::string> files_in(const std::filesystem::path& folder)
 }
 
 void learn_with_checkpoint(const TemporaryFolder& folder, int first, int last) {
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   fill(log, first, last);
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
@@ -492,13 +492,13 @@ TEST(Learner, RejectsALogThatItsCheckpointDidNotLearn) {
     learn_with_checkpoint(folder, 1, 5);
     std::filesystem::remove(folder / "log");
     {
-      FeedbackLog log(folder / "log", 1);
+      FileLog log(folder / "log", 1);
       log.begin_writing();
       fill(log, other.first, other.last);
     }
     const auto before = files_in(folder.path());
     {
-      FeedbackLog log(folder / "log", 1);
+      FileLog log(folder / "log", 1);
       const std::string message =
           message_of<IoError>([&] { Learner(make_served(), log, settings_in(folder)); });
       EXPECT_NE(message.find(other.message), std::string::npos) << message;
@@ -508,7 +508,7 @@ TEST(Learner, RejectsALogThatItsCheckpointDidNotLearn) {
 
     // With the loss accepted, it is as if there had been no checkpoint.
     const ExpectedWarnings warnings;
-    FeedbackLog log(folder / "log", 1, true);
+    FileLog log(folder / "log", 1, true);
     LearnerSettings settings = settings_in(folder);
     settings.accept_loss = true;
     Learner learner(make_served(), log, settings);
@@ -527,10 +527,10 @@ TEST(Learner, LearnsOnFromACheckpointWithinItsLog) {
   const TemporaryFolder folder;
   learn_with_checkpoint(folder, 1, 5);
   {
-    FeedbackLog log(folder / "log", 1);
+    FileLog log(folder / "log", 1);
     fill(log, 6, kRounds);
   }
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   Learner learner(make_served(), log, settings_in(folder));
   EXPECT_EQ(learner.restored_round(), 5U);
   learner.learn_all();
@@ -539,7 +539,7 @@ TEST(Learner, LearnsOnFromACheckpointWithinItsLog) {
 
 TEST(Learner, RejectsRecordsOfAnotherModel) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   fill(log, 1, 3);
   LearnerSettings settings = settings_in(folder);
   settings.inputs = kServedFeatures + 1;
@@ -552,7 +552,7 @@ TEST(Learner, RejectsRecordsOfAnotherModel) {
 // The last record fits, so only reading them all finds the one that does not.
 TEST(Learner, RejectsALogWithOneRecordOfAnotherModel) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   fill(log, 1, 3);
   FeedbackRecord narrow = liked_first_feature(4);
   narrow.columns = kServedFeatures / 2;
@@ -567,7 +567,7 @@ TEST(Learner, RejectsALogWithOneRecordOfAnotherModel) {
 
 TEST(Learner, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   for (int number = 1; number <= 3; ++number) {
     FeedbackRecord record = liked_first_feature(number);
     record.has_unshown = false;
@@ -583,7 +583,7 @@ TEST(Learner, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {
 
 TEST(Learner, WritesNoCheckpointOnceItsLogIsGone) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   fill(log, 1, 3);
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
@@ -594,7 +594,7 @@ TEST(Learner, WritesNoCheckpointOnceItsLogIsGone) {
 
 TEST(Learner, RejectsRankersWhoseListsDependOnTheRound) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 1);
+  FileLog log(folder / "log", 1);
   EXPECT_THROW(Learner(make_served(RankerKind::kDbgd), log, settings_in(folder)), InvalidArgument);
 }
 

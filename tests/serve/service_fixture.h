@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/ranker_factory.h"
+#include "serve/impressions.h"
 #include "serve/learner.h"
 #include "serve/service.h"
 #include "tests/support/temporary_folder.h"
@@ -72,9 +73,10 @@ struct SmallService {
   }
 
   TemporaryFolder folder;
-  FeedbackLog log;
+  FileLog log;
   Learner learner;
-  Service service{small_parts(), log, learner};
+  LoggedImpressions lists{{ImpressionLimits{}, small_parts().start}, log};
+  Service service{small_parts(), &lists, log, learner};
 };
 
 }  // namespace olrank

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/io/atomic_file.h"
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -57,7 +57,7 @@ TEST(StateFolder, IsForItsOwnerOnly) {
   {
     StateFolder state(folder / "parent" / "state");
     state.begin(small_identity(), "model");
-    FeedbackLog(state.log(), 0).begin_writing();
+    FileLog(state.log(), 0).begin_writing();
     state.accept();
   }
   EXPECT_EQ(mode_of(folder / "parent" / "state"), 0700U);

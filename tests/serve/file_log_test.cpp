@@ -1,4 +1,4 @@
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ FeedbackRecord record_of(int number) {
   return record;
 }
 
-std::vector<FeedbackRecord> read_all(const FeedbackLog& log, std::int64_t position = 0) {
-  FeedbackLog::Reader reader(log, position);
+std::vector<FeedbackRecord> read_all(const FileLog& log, std::int64_t position = 0) {
+  FileLog::Reader reader(log, position);
   std::vector<FeedbackRecord> records;
   for (std::string_view line; reader.next(line);) {
     records.emplace_back();
@@ -43,16 +43,16 @@ void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-TEST(FeedbackLog, KeepsRecordsInRoundOrder) {
+TEST(FileLog, KeepsRecordsInRoundOrder) {
   const TemporaryFolder folder;
   {
-    FeedbackLog log(folder / "log", 10);
+    FileLog log(folder / "log", 10);
     EXPECT_EQ(log.rounds(), 0U);
     for (int number = 1; number <= 5; ++number)
       EXPECT_EQ(log.append(record_of(number)), static_cast<std::uint64_t>(number));
     EXPECT_EQ(log.rounds(), 5U);
   }
-  FeedbackLog log(folder / "log", 2);
+  FileLog log(folder / "log", 2);
   EXPECT_EQ(log.rounds(), 5U);
   const auto latest = read_all(log, log.latest_begin());
   ASSERT_EQ(latest.size(), 2U);
@@ -74,7 +74,7 @@ std::string lines_of(std::uint64_t first, std::uint64_t last) {
 }
 
 // A crash may leave any prefix of the bytes being written. Opening the log changes nothing yet.
-TEST(FeedbackLog, CutsOffATornTailAtAnyByte) {
+TEST(FileLog, CutsOffATornTailAtAnyByte) {
   const TemporaryFolder folder;
   const std::string whole = lines_of(1, 3);
   std::vector<std::size_t> ends = {0, lines_of(1, 1).size(), lines_of(1, 2).size(), whole.size()};
@@ -89,7 +89,7 @@ TEST(FeedbackLog, CutsOffATornTailAtAnyByte) {
     const std::string torn = whole.substr(0, size);
     write_bytes(path, torn);
     const ExpectedWarnings warnings;
-    FeedbackLog log(path, 5);
+    FileLog log(path, 5);
     ASSERT_EQ(read_file(path), torn);
     log.begin_writing();
     // A record that lacks nothing but its newline is complete.
@@ -110,11 +110,11 @@ TEST(FeedbackLog, CutsOffATornTailAtAnyByte) {
 }
 
 // The file had grown, but its bytes were not on disk when the power failed.
-TEST(FeedbackLog, CutsOffZerosAtTheEnd) {
+TEST(FileLog, CutsOffZerosAtTheEnd) {
   const TemporaryFolder folder;
   write_bytes(folder / "log", lines_of(1, 2) + "{\"rou" + std::string(5000, '\0'));
   const ExpectedWarnings warnings;
-  FeedbackLog log(folder / "log", 5);
+  FileLog log(folder / "log", 5);
   EXPECT_EQ(log.append(record_of(3)), 3U);
   EXPECT_EQ(read_file(folder / "log"), lines_of(1, 3));
   ASSERT_EQ(warnings.messages().size(), 1U);
@@ -174,13 +174,13 @@ std::vector<Damage> damages() {
   };
 }
 
-TEST(FeedbackLog, RefusesAnythingButATornEndAndChangesNothing) {
+TEST(FileLog, RefusesAnythingButATornEndAndChangesNothing) {
   for (const Damage& damage : damages()) {
     SCOPED_TRACE(damage.name);
     const TemporaryFolder folder;
     write_bytes(folder / "log", damage.bytes);
     try {
-      FeedbackLog log(folder / "log", 5);
+      FileLog log(folder / "log", 5);
       ADD_FAILURE() << "accepted";
     } catch (const DataError& error) {
       EXPECT_EQ(error.line(), static_cast<std::int64_t>(damage.records) + 1);
@@ -192,13 +192,13 @@ TEST(FeedbackLog, RefusesAnythingButATornEndAndChangesNothing) {
   }
 }
 
-TEST(FeedbackLog, CutsDamageWhoseLossIsAccepted) {
+TEST(FileLog, CutsDamageWhoseLossIsAccepted) {
   for (const Damage& damage : damages()) {
     SCOPED_TRACE(damage.name);
     const TemporaryFolder folder;
     write_bytes(folder / "log", damage.bytes);
     const ExpectedWarnings warnings;
-    FeedbackLog log(folder / "log", 5, true);
+    FileLog log(folder / "log", 5, true);
     EXPECT_EQ(read_file(folder / "log"), damage.bytes);
     log.begin_writing();
     const std::string kept = lines_of(1, damage.records);
@@ -210,28 +210,28 @@ TEST(FeedbackLog, CutsDamageWhoseLossIsAccepted) {
   }
 }
 
-TEST(FeedbackLog, KeepsEarlierCuts) {
+TEST(FileLog, KeepsEarlierCuts) {
   const TemporaryFolder folder;
   for (const char* torn : {"{", "{\"", "{\"r"}) {
     const ExpectedWarnings warnings;
     write_bytes(folder / "log", torn);
-    FeedbackLog log(folder / "log", 5);
+    FileLog log(folder / "log", 5);
     log.begin_writing();
     EXPECT_EQ(read_file(log.cut_to()), torn);
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 4);
 }
 
-TEST(FeedbackLog, IsLockedWhileOpen) {
+TEST(FileLog, IsLockedWhileOpen) {
   const TemporaryFolder folder;
   write_bytes(folder / "log", lines_of(1, 2));
-  const FeedbackLog log(folder / "log", 5);
-  EXPECT_THROW(FeedbackLog(folder / "log", 5), IoError);
+  const FileLog log(folder / "log", 5);
+  EXPECT_THROW(FileLog(folder / "log", 5), IoError);
 }
 
-TEST(FeedbackLog, NoticesThatItsFileIsGone) {
+TEST(FileLog, NoticesThatItsFileIsGone) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 5);
+  FileLog log(folder / "log", 5);
   log.append(record_of(1));
   std::filesystem::rename(folder / "log", folder / "moved");
   EXPECT_THROW(log.append(record_of(2)), StateLost);
@@ -244,7 +244,7 @@ TEST(FeedbackLog, NoticesThatItsFileIsGone) {
   EXPECT_EQ(log.append(record_of(2)), 2U);
 }
 
-TEST(FeedbackLog, RefusesSymbolicLinksAndFolders) {
+TEST(FileLog, RefusesSymbolicLinksAndFolders) {
   const TemporaryFolder folder;
   write_bytes(folder / "theirs", "");
   std::filesystem::create_symlink(folder / "theirs", folder / "log");
@@ -252,14 +252,14 @@ TEST(FeedbackLog, RefusesSymbolicLinksAndFolders) {
   std::filesystem::create_directory(folder / "folder");
   for (const char* name : {"log", "dangling", "folder"}) {
     SCOPED_TRACE(name);
-    EXPECT_THROW(FeedbackLog(folder / name, 5).begin_writing(), IoError);
+    EXPECT_THROW(FileLog(folder / name, 5).begin_writing(), IoError);
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "nowhere"));
 }
 
-TEST(FeedbackLog, GivesConcurrentWritersDistinctRounds) {
+TEST(FileLog, GivesConcurrentWritersDistinctRounds) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 5);
+  FileLog log(folder / "log", 5);
   std::mutex mutex;
   std::set<std::uint64_t> rounds;
   std::vector<std::thread> writers;
@@ -268,7 +268,7 @@ TEST(FeedbackLog, GivesConcurrentWritersDistinctRounds) {
       for (int number = 0; number < 25; ++number) {
         const std::uint64_t round = log.append(record_of(100 * writer + number));
         // An acknowledged round is already in the file.
-        FeedbackLog::Reader reader(log, 0);
+        FileLog::Reader reader(log, 0);
         std::uint64_t found = 0;
         for (std::string_view line; reader.next(line);) ++found;
         EXPECT_GE(found, round);
@@ -301,29 +301,29 @@ class FullDisk {
   rlimit before_{};
 };
 
-TEST(FeedbackLog, IsReadWithoutAnyChange) {
+TEST(FileLog, IsReadWithoutAnyChange) {
   const TemporaryFolder folder;
   {
-    FeedbackLog log(folder / "log", 5);
+    FileLog log(folder / "log", 5);
     for (int number = 1; number <= 3; ++number) log.append(record_of(number));
   }
   const std::string whole = read_file(folder / "log");
   for (const std::size_t missing : {0, 1, 9}) {
     const std::string bytes = whole.substr(0, whole.size() - missing);
     write_file_atomically(folder / "log", bytes);
-    FeedbackLog log(folder / "log", 5, false, FeedbackLog::Access::kRead);
+    FileLog log(folder / "log", 5, false, FileLog::Access::kRead);
     EXPECT_EQ(read_all(log).size(), missing > 1 ? 2U : 3U);
     EXPECT_EQ(read_file(folder / "log"), bytes);
-    const FeedbackLog another(folder / "log", 5, false, FeedbackLog::Access::kRead);
+    const FileLog another(folder / "log", 5, false, FileLog::Access::kRead);
   }
-  const FeedbackLog none(folder / "none", 5, false, FeedbackLog::Access::kRead);
+  const FileLog none(folder / "none", 5, false, FileLog::Access::kRead);
   EXPECT_EQ(none.rounds(), 0U);
   EXPECT_FALSE(std::filesystem::exists(folder / "none"));
 }
 
-TEST(FeedbackLog, RecoversFromAFullDisk) {
+TEST(FileLog, RecoversFromAFullDisk) {
   const TemporaryFolder folder;
-  FeedbackLog log(folder / "log", 5);
+  FileLog log(folder / "log", 5);
   log.append(record_of(1));
   const ExpectedWarnings warnings;
   {

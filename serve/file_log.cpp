@@ -1,4 +1,4 @@
-#include "serve/feedback_log.h"
+#include "serve/file_log.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ void flush_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss,
+FileLog::FileLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss,
                          Access access, std::optional<std::uint64_t> to_round)
     : path_(path), access_(access) {
   open(0);
@@ -63,12 +63,12 @@ FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest, 
   bytes_ = survey_.end + (survey_.rest == LogSurvey::Rest::kNewline ? 1 : 0);
 }
 
-FeedbackLog::~FeedbackLog() {
+FileLog::~FileLog() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 /// The log has a lock of its own, because the state folder's may be removed while a service runs.
-void FeedbackLog::open(int flags) {
+void FileLog::open(int flags) {
   const bool writes = access_ == Access::kWrite;
   descriptor_ = open_own_file(path_, writes ? O_RDWR | O_APPEND | flags : O_RDONLY);
   if (descriptor_ < 0 || ::flock(descriptor_, (writes ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return;
@@ -79,7 +79,7 @@ void FeedbackLog::open(int flags) {
                             path_.string()));
 }
 
-void FeedbackLog::refuse_damage() const {
+void FileLog::refuse_damage() const {
   throw DataError(
       path_.string(), static_cast<std::int64_t>(survey_.records) + 1, 1,
       fmt::format(
@@ -91,16 +91,16 @@ void FeedbackLog::refuse_damage() const {
           next_cut_path().string()));
 }
 
-void FeedbackLog::refuse_change() const {
+void FileLog::refuse_change() const {
   throw StateLost(fmt::format("{}: Another program changed the log after it was checked. Start again.",
                               path_.string()));
 }
 
-std::filesystem::path FeedbackLog::next_cut_path() const {
+std::filesystem::path FileLog::next_cut_path() const {
   return unused_path(path_.string() + fmt::format(".cut-at-{}", survey_.end));
 }
 
-void FeedbackLog::begin_writing() {
+void FileLog::begin_writing() {
   if (repaired_) return;
   if (descriptor_ < 0) {
     open(O_CREAT | O_EXCL);
@@ -120,7 +120,7 @@ void FeedbackLog::begin_writing() {
 
 /// Keeps the cut bytes next to the log. They are usually half an unacknowledged record, but a person should
 /// be able to check.
-void FeedbackLog::cut_off() {
+void FileLog::cut_off() {
   cut_to_ = next_cut_path();
   {
     const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
@@ -142,7 +142,7 @@ void FeedbackLog::cut_off() {
   }
 }
 
-void FeedbackLog::require_writable() const {
+void FileLog::require_writable() const {
   if (guard_) guard_();
   if (names_open_file(path_, descriptor_)) return;
   throw StateLost(
@@ -151,11 +151,11 @@ void FeedbackLog::require_writable() const {
                   path_.string()));
 }
 
-std::uint64_t FeedbackLog::append(const FeedbackRecord& record) {
+std::uint64_t FileLog::append(const FeedbackRecord& record) {
   return append_all({record_body(record)});
 }
 
-std::uint64_t FeedbackLog::append_all(std::vector<std::string> bodies) {
+std::uint64_t FileLog::append_all(std::vector<std::string> bodies) {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Batch> batch = next_batch_;
   const std::size_t place = batch->bodies.size();
@@ -167,7 +167,7 @@ std::uint64_t FeedbackLog::append_all(std::vector<std::string> bodies) {
   return batch->first_round + place;
 }
 
-void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
+void FileLog::write(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Batch> batch = std::exchange(next_batch_, std::make_shared<Batch>());
   writing_ = true;
   batch->first_round = rounds_ + 1;
@@ -205,7 +205,7 @@ void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
 
 /// Says once that the disk refuses feedback, and once that it takes it again. Called by the writing thread
 /// only.
-void FeedbackLog::report(const std::exception_ptr& failure, std::size_t records) {
+void FileLog::report(const std::exception_ptr& failure, std::size_t records) {
   if (!failure) {
     if (const std::uint64_t rejected = failed_.exchange(0); rejected > 0)
       log_warning("{}: Feedback is accepted again; {} rejected.", path_.string(),
@@ -224,7 +224,7 @@ void FeedbackLog::report(const std::exception_ptr& failure, std::size_t records)
 }
 
 /// Writes all bytes to disk or restores the file. Called by the writing thread only.
-void FeedbackLog::store(const std::string& bytes) {
+void FileLog::store(const std::string& bytes) {
   int error_number = 0;
   std::string_view left = bytes;
   while (!left.empty() && error_number == 0) {
@@ -247,17 +247,17 @@ void FeedbackLog::store(const std::string& bytes) {
   throw error;
 }
 
-std::uint64_t FeedbackLog::rounds() const {
+std::uint64_t FileLog::rounds() const {
   const std::lock_guard lock(mutex_);
   return rounds_;
 }
 
-std::int64_t FeedbackLog::bytes() const {
+std::int64_t FileLog::bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
 }
 
-std::string FeedbackLog::line_before(std::int64_t position) const {
+std::string FileLog::line_before(std::int64_t position) const {
   if (position < 1 || position > bytes()) return {};
   const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
   // The last newline may be about to be added.
@@ -266,7 +266,7 @@ std::string FeedbackLog::line_before(std::int64_t position) const {
   return std::string(lines.substr(lines.rfind('\n') + 1));
 }
 
-bool FeedbackLog::Reader::next(std::string_view& line) {
+bool FileLog::Reader::next(std::string_view& line) {
   buffer_.erase(0, used_);
   used_ = 0;
   const std::int64_t durable = log_.bytes();

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "logs/feedback_record.h"
+#include "logs/log_survey.h"
+
+namespace olrank {
+
+/// The disk is full. The same call succeeds once there is space again.
+class LogFull : public IoError {
+ public:
+  using IoError::IoError;
+};
+
+/// The state folder's lock or log was removed or replaced while the service ran, so that another process
+/// may use it. The service stops, and writes nothing more.
+class StateLost : public IoError {
+ public:
+  using IoError::IoError;
+};
+
+/// Append-only log of accepted feedback: lines with checksums, in round order. A record is acknowledged
+/// once it is on disk; records that arrive during a write share the next flush (group commit).
+class FileLog {
+ public:
+  /// Locks the file, if it exists, and verifies every record, without changing anything. Throws DataError
+  /// for anything but valid records and the torn end that a crash leaves, unless its loss is accepted. With
+  /// `to_round` the log ends with that record, and InvalidArgument says if it has fewer.
+  enum class Access { kWrite, kRead };
+  FileLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss = false,
+              Access access = Access::kWrite, std::optional<std::uint64_t> to_round = std::nullopt);
+  ~FileLog();
+  FileLog(const FileLog&) = delete;
+  FileLog& operator=(const FileLog&) = delete;
+
+  /// Creates the file or repairs its end: what does not belong to the log is moved to a file next to it,
+  /// with a warning. The first append() does this, too.
+  void begin_writing();
+  /// What the file held when it was opened.
+  const LogSurvey& survey() const { return survey_; }
+  /// Where begin_writing() would move the end.
+  std::filesystem::path next_cut_path() const;
+  /// Where begin_writing() moved the end; empty if it did not.
+  const std::filesystem::path& cut_to() const { return cut_to_; }
+
+  const std::filesystem::path& path() const { return path_; }
+  Access access() const { return access_; }
+  /// Position of the first of the latest records when the log was opened.
+  std::int64_t latest_begin() const { return survey_.latest_begin; }
+
+  /// Runs before each write to the folder, and throws if none may follow.
+  void guard_writes(std::function<void()> guard) { guard_ = std::move(guard); }
+  /// Runs that guard. Throws StateLost if the file was removed or replaced.
+  void require_writable() const;
+
+  /// Assigns the record its round and returns it once the record is durable. Thread-safe. Throws LogFull,
+  /// or IoError after a disk error that cannot be undone; every later call then throws too.
+  std::uint64_t append(const FeedbackRecord& record);
+  /// The same for several lines, given without their rounds and checksums, which become durable together;
+  /// returns the round of the first.
+  std::uint64_t append_all(std::vector<std::string> bodies);
+
+  /// Whether the last record found the disk full, or another disk error.
+  bool is_failing() const { return failed_ > 0; }
+
+  std::uint64_t rounds() const;  // durable rounds
+  std::int64_t bytes() const;
+  /// The line of the record that ends at this position, without its newline; empty if none does.
+  std::string line_before(std::int64_t position) const;
+
+  /// Sets a callback that runs, without locks held, after records become durable.
+  void on_growth(std::function<void()> listener) { listener_ = std::move(listener); }
+
+  /// Reads durable records from a byte position on. Not thread-safe.
+  class Reader {
+   public:
+    Reader(const FileLog& log, std::int64_t position) : log_(log), position_(position) {}
+
+    /// Gets the next line without its newline, valid until the next call. False at the durable end.
+    bool next(std::string_view& line);
+    std::int64_t position() const { return position_; }
+
+   private:
+    const FileLog& log_;
+    std::int64_t position_;  // just past the last line returned
+    std::string buffer_;
+    std::size_t used_ = 0;  // bytes of the buffer already returned
+  };
+
+ private:
+  struct Batch {
+    std::vector<std::string> bodies;
+    std::uint64_t first_round = 0;
+    bool done = false;
+    std::exception_ptr failure;
+  };
+
+  void open(int flags);
+  void report(const std::exception_ptr& failure, std::size_t records);
+  [[noreturn]] void refuse_damage() const;
+  [[noreturn]] void refuse_change() const;
+  void cut_off();
+  /// Writes one batch, releasing the lock during the disk write.
+  void write(std::unique_lock<std::mutex>& lock);
+  void store(const std::string& bytes);
+
+  std::filesystem::path path_;
+  Access access_;
+  int descriptor_ = -1;
+  LogSurvey survey_;
+  std::size_t surveyed_bytes_ = 0;
+  std::filesystem::path cut_to_;
+  std::function<void()> guard_;
+  std::function<void()> listener_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable written_;
+  std::shared_ptr<Batch> next_batch_ = std::make_shared<Batch>();
+  bool repaired_ = false;  // by begin_writing()
+  bool writing_ = false;
+  std::exception_ptr fatal_error_;
+  std::atomic<std::uint64_t> failed_ = 0;  // records that the disk refused since the last one that it took
+  std::uint64_t rounds_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace olrank

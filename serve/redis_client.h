@@ -1,0 +1,121 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace olrank {
+
+/// The server cannot be reached. What was sent may have been done or not.
+class RedisAway : public IoError {
+ public:
+  using IoError::IoError;
+};
+
+/// The server refused a command.
+class RedisError : public IoError {
+ public:
+  using IoError::IoError;
+};
+
+/// redis://[USER@]HOST[:PORT]/PREFIX, or rediss:// for TLS.
+struct RedisAddress {
+  bool tls = false;
+  std::string user;
+  std::string host;
+  int port = 6379;
+  std::string prefix;  // of all keys
+
+  /// Throws InvalidArgument. A password in the text is refused, as others can read command lines.
+  static RedisAddress parse(std::string_view text);
+  std::string text() const;
+};
+
+struct RedisSettings {
+  RedisAddress address;
+  std::string password{};           // empty: none
+  std::filesystem::path ca{};       // certificates that sign the server's; empty: the system's
+  std::filesystem::path certificate{};  // of this process, with its key; empty: none
+  std::filesystem::path key{};
+  std::chrono::milliseconds timeout{1000};  // of a connection attempt, and of an answer
+};
+
+struct RedisReply {
+  enum class Kind { kNull, kText, kNumber, kList, kError };
+  Kind kind = Kind::kNull;
+  std::string text;
+  std::int64_t number = 0;
+  std::vector<RedisReply> items;
+
+  bool is_null() const { return kind == Kind::kNull; }
+};
+
+/// A script of the server, which runs as one step.
+class RedisScript {
+ public:
+  explicit RedisScript(std::string source);
+
+  const std::string& source() const { return source_; }
+  const std::string& name() const { return name_; }  // by which the server knows it
+
+ private:
+  std::string source_;
+  std::string name_;
+};
+
+/// A Redis or Valkey server, over connections that are kept for later calls. hiredis reads and writes its
+/// protocol. Thread-safe.
+///
+/// Once the server could not be reached, calls fail at once, without waiting for it, until a call of
+/// probe() reaches it again. Threads that may wait do that.
+class RedisClient {
+ public:
+  using Command = std::vector<std::string>;
+
+  /// Does not connect. Throws IoError for certificates that cannot be read.
+  explicit RedisClient(RedisSettings settings);
+  ~RedisClient();
+  RedisClient(const RedisClient&) = delete;
+  RedisClient& operator=(const RedisClient&) = delete;
+
+  const RedisAddress& address() const { return settings_.address; }
+  std::string key(std::string_view name) const;
+
+  /// Throws RedisAway, and RedisError for an answer that is an error. A command whose connection breaks is
+  /// sent once more: all are harmless when repeated.
+  RedisReply call(Command command) { return std::move(call_all({std::move(command)}).front()); }
+  /// The same for several commands on one connection, sent together.
+  std::vector<RedisReply> call_all(const std::vector<Command>& commands);
+  /// Runs a script, with further commands after it on the same connection.
+  std::vector<RedisReply> run(const RedisScript& script, std::span<const std::string> keys,
+                              std::span<const std::string> arguments,
+                              std::span<const Command> further = {});
+
+  /// Tries to reach a server that is away. Throws RedisAway if it still is.
+  void probe();
+  bool is_away() const { return away_; }
+
+ private:
+  class Connection;
+  class Tls;
+
+  std::unique_ptr<Connection> take_idle();
+  std::vector<RedisReply> attempt(const std::vector<Command>& commands);
+
+  RedisSettings settings_;
+  std::unique_ptr<Tls> tls_;
+  std::atomic<bool> away_{false};
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> idle_;
+};
+
+}  // namespace olrank

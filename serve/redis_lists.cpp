@@ -1,0 +1,333 @@
+#include "serve/redis_lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "serve/api_error.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kSafetyMs = 86'400'000;  // a list whose window nobody closed is kept for so long
+constexpr std::int64_t kLeaseMs = 5'000;        // for which a process has a due list to itself
+constexpr std::int64_t kDueAtOnce = 100;
+constexpr std::chrono::milliseconds kCloseInterval{250};
+constexpr std::string_view kMostLate = "100000";
+constexpr std::size_t kBytesAtOnce = 1'000'000;  // of lists sent together
+constexpr std::chrono::milliseconds kRetry{100};
+constexpr std::chrono::milliseconds kLongestPause{100};  // for a list that may be on its way; 190 in all
+constexpr std::chrono::seconds kLastWait{2};
+
+const RedisScript& accept_script() {
+  static const RedisScript script(
+      "local answer = redis.call('GET', KEYS[2])\n"
+      "if answer then return {0, answer} end\n"
+      "if redis.call('EXISTS', KEYS[1]) == 0 then return {-1} end\n"
+      "local round = redis.call('INCR', KEYS[4])\n"
+      "redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])\n"
+      "redis.call('SET', KEYS[2], round .. ' ' .. ARGV[2], 'PX', ARGV[3])\n"
+      "redis.call('DEL', KEYS[1])\n"
+      "return {1, tostring(round)}");
+  return script;
+}
+
+/// {how many are new, every place with events}; nothing if the list is gone.
+const RedisScript& events_script() {
+  static const RedisScript script(
+      "local left = redis.call('PTTL', KEYS[1])\n"
+      "if left < 0 then return {} end\n"
+      "local new = 0\n"
+      "for i = 1, #ARGV, 2 do new = new + redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) end\n"
+      "if new > 0 then redis.call('PEXPIRE', KEYS[2], left) end\n"
+      "return {new, redis.call('HKEYS', KEYS[2])}");
+  return script;
+}
+
+/// Due lists, which other processes leave alone for a while.
+const RedisScript& due_script() {
+  static const RedisScript script(
+      "local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])\n"
+      "for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], ARGV[3], id) end\n"
+      "return due");
+  return script;
+}
+
+/// 0 if events have come since they were counted.
+const RedisScript& close_script() {
+  static const RedisScript script(
+      "if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end\n"
+      "if redis.call('HLEN', KEYS[2]) ~= tonumber(ARGV[2]) then return 0 end\n"
+      "local round = redis.call('INCR', KEYS[4])\n"
+      "redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])\n"
+      "redis.call('DEL', KEYS[1], KEYS[2])\n"
+      "redis.call('ZREM', KEYS[5], ARGV[3])\n"
+      "return 1");
+  return script;
+}
+
+/// What an answered list needs to know again: its clicks and the documents that had them.
+std::string answer_bytes(const FeedbackRecord& record) {
+  FeedbackRecord kept;
+  kept.docs.assign(record.docs.begin(), record.docs.begin() + record.shown());
+  std::string clicks;
+  for (const std::uint8_t click : record.clicks) clicks += click != 0 ? '1' : '0';
+  return ImpressionFile::named(clicks, ImpressionFile::encoded(kept, record.shown()));
+}
+
+std::string place_name(std::int64_t rank, std::string_view type) {
+  return fmt::format("{}:{}", rank, type);
+}
+
+/// For each shown document a bit of each type of its events.
+std::vector<std::uint32_t> seen_events(const EventTypes& types, std::int64_t shown, const RedisReply& places) {
+  std::vector<std::uint32_t> seen(shown, 0);
+  for (const RedisReply& place : places.items) {
+    const std::string_view text = place.text;
+    const std::size_t colon = std::min(text.find(':'), text.size() - 1);
+    std::int64_t rank = -1;
+    std::from_chars(text.data(), text.data() + colon, rank);
+    const std::int64_t type = types.index(text.substr(colon + 1));
+    if (type >= 0 && rank >= 0 && rank < shown) seen[rank] |= std::uint32_t{1} << type;
+  }
+  return seen;
+}
+
+}  // namespace
+
+RedisLists::RedisLists(RedisLog& log, Settings settings, std::string start)
+    : log_(log), client_(log.client()), settings_(std::move(settings)), start_(std::move(start)) {
+  sender_ = std::thread([this] { send(); });
+}
+
+RedisLists::~RedisLists() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  sender_.join();
+}
+
+std::string RedisLists::key(std::string_view kind, std::string_view id) const {
+  return client_.key(fmt::format("{}:{}", kind, id));
+}
+
+void RedisLists::append_store_commands(const Waiting& list, std::int64_t now,
+                                       std::vector<RedisClient::Command>& commands) const {
+  const bool collects = settings_.window.count() > 0;
+  const std::int64_t life = collects ? settings_.window.count() + kSafetyMs : settings_.age.count();
+  const std::int64_t left = list.time + life - now;
+  if (left < 1) return;
+  commands.push_back({"SET", key("impression", list.id), list.bytes, "PX", fmt::format("{}", left)});
+  if (collects)
+    commands.push_back({"ZADD", client_.key("due"), fmt::format("{}", list.time + settings_.window.count()), list.id});
+}
+
+std::string RedisLists::open(FeedbackRecord list, std::int64_t shown) {
+  Waiting waiting{fmt::format("{}-{}", start_, ++opened_), {}, list.time};
+  waiting.bytes = ImpressionFile::named(waiting.id, ImpressionFile::encoded(list, shown));
+  std::string id = waiting.id;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_bytes_ += waiting.bytes.size();
+    waiting_.push_back(std::move(waiting));
+    drop_oldest();
+  }
+  changed_.notify_all();
+  return id;
+}
+
+void RedisLists::drop_oldest() {
+  while (waiting_.size() > settings_.limits.open || waiting_bytes_ > settings_.limits.bytes) {
+    waiting_bytes_ -= waiting_.front().bytes.size();
+    waiting_.pop_front();
+    ++dropped_;
+  }
+}
+
+void RedisLists::send() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (waiting_.empty() || client_.is_away()) {
+      changed_.wait_for(lock, kRetry);
+      continue;
+    }
+    std::vector<Waiting> lists;
+    std::size_t bytes = 0;
+    while (!waiting_.empty() && bytes < kBytesAtOnce) {
+      bytes += waiting_.front().bytes.size();
+      lists.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
+    sending_ = lists.size();
+    lock.unlock();
+    bool sent = false;
+    try {
+      std::vector<RedisClient::Command> commands;
+      for (const Waiting& list : lists) append_store_commands(list, utc_now(), commands);
+      if (!commands.empty()) client_.call_all(commands);
+      sent = true;
+    } catch (const IoError&) {  // the server is away or has no memory left
+    }
+    lock.lock();
+    sending_ = 0;
+    if (sent) {
+      waiting_bytes_ -= bytes;
+      changed_.notify_all();
+      continue;
+    }
+    for (auto list = lists.rbegin(); list != lists.rend(); ++list) waiting_.push_front(std::move(*list));
+    drop_oldest();
+    changed_.wait_for(lock, kRetry);
+  }
+}
+
+void RedisLists::keep_open() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kLastWait, [this] { return client_.is_away() || (waiting_.empty() && sending_ == 0); });
+}
+
+std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
+  for (std::chrono::milliseconds pause{10};; pause *= 2) {
+    std::vector<RedisReply> known =
+        client_.call_all({{"GET", key("impression", id)}, {"GET", key("answered", id)}});
+    if (!known[0].is_null() || !known[1].is_null() || pause > kLongestPause) return known;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+bool RedisLists::is_late(const FeedbackRecord& list, std::int64_t now) const {
+  return now - list.time >= settings_.window.count();
+}
+
+ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const Click> clicks,
+                                         std::span<const Event> events) {
+  if (!is_impression_id(id))
+    throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
+  const std::vector<RedisReply> known = look_up(id);
+  const bool collects = settings_.window.count() > 0;
+  if (!known[1].is_null()) return repeat(id, known[1].text, clicks);
+  std::optional<OpenList> list =
+      known[0].is_null() ? std::nullopt : ImpressionFile::decoded(known[0].text);
+  if (collects) {
+    const std::int64_t now = utc_now();
+    if (!list || is_late(list->record, now)) return add_late(id, events, now);
+    return add_events(id, std::move(*list), events, now);
+  }
+  if (list) return accept(id, std::move(*list), clicks);
+  throw ApiError(410, "impression",
+                 fmt::format("This impression has expired: it is more than {} seconds old, or its process "
+                             "could not keep it.",
+                             settings_.age.count() / 1000));
+}
+
+ImpressionStore::Outcome RedisLists::accept(const std::string& id, OpenList list,
+                                            std::span<const Click> clicks) {
+  FeedbackRecord& record = list.record;
+  record.clicks = clicks_on(std::span(record.docs).first(list.shown), clicks);
+  const std::string keys[] = {key("impression", id), key("answered", id), client_.key("log"),
+                              client_.key("rounds")};
+  const std::string arguments[] = {record_body(record), answer_bytes(record),
+                                   fmt::format("{}", 2 * settings_.age.count())};
+  const std::vector<RedisReply> replies =
+      client_.run(accept_script(), keys, arguments, log_.wait_commands());
+  const RedisReply& reply = replies.front();
+  const std::int64_t outcome = reply.items.at(0).number;
+  if (outcome < 0) throw ApiError(410, "impression", "This impression has expired.");
+  log_.require_replicas(replies);
+  if (outcome == 0) return repeat(id, reply.items.at(1).text, clicks);
+  return {false, false, std::stoull(reply.items.at(1).text), std::move(record.clicks)};
+}
+
+ImpressionStore::Outcome RedisLists::repeat(const std::string& id, const std::string& answer,
+                                            std::span<const Click> clicks) const {
+  std::uint64_t round = 0;
+  std::from_chars(answer.data(), answer.data() + answer.size(), round);
+  const std::optional<OpenList> list =
+      ImpressionFile::decoded(std::string_view(answer).substr(std::min(answer.find(' ') + 1, answer.size())));
+  if (!list) throw IoError(fmt::format("{}: Its value is damaged.", key("answered", id)));
+  std::string given;
+  for (const std::uint8_t click : clicks_on(list->record.docs, clicks)) given += click != 0 ? '1' : '0';
+  if (given != list->record.impression) refuse_other_clicks(round);
+  return {true, false, round};
+}
+
+ImpressionStore::Outcome RedisLists::add_events(const std::string& id, OpenList list,
+                                                std::span<const Event> events, std::int64_t now) {
+  const auto places =
+      places_of(settings_.types, std::span(list.record.docs).first(list.shown), events);
+  const std::string keys[] = {key("impression", id), key("events", id)};
+  std::vector<std::string> arguments;
+  for (std::size_t event = 0; event < events.size(); ++event) {
+    arguments.push_back(place_name(places[event].first, settings_.types.names[places[event].second]));
+    arguments.push_back(fmt::format("{}", events[event].at > 0 ? events[event].at : now));
+  }
+  const std::vector<RedisReply> replies = client_.run(events_script(), keys, arguments, log_.wait_commands());
+  const RedisReply& reply = replies.front();
+  if (reply.items.empty()) return add_late(id, events, now);
+  log_.require_replicas(replies);
+  const std::vector<std::uint32_t> seen = seen_events(settings_.types, list.shown, reply.items.at(1));
+  Outcome outcome{reply.items[0].number == 0 && !events.empty(), false};
+  outcome.clicks = finished_record(settings_.types, std::move(list.record), seen).clicks;
+  return outcome;
+}
+
+ImpressionStore::Outcome RedisLists::add_late(const std::string& id, std::span<const Event> events,
+                                              std::int64_t now) {
+  require_late(settings_.types, id, events);
+  if (events.empty()) return {true, true};
+  client_.call({"XADD", client_.key("late"), "MAXLEN", "~", std::string(kMostLate), "*", "events",
+                "{" + events_body(id, events, {}, now).substr(1) + "}"});
+  late_ += events.size();
+  return {false, true};
+}
+
+std::vector<std::vector<std::uint8_t>> RedisLists::close_due() {
+  std::vector<std::vector<std::uint8_t>> clicks;
+  if (client_.is_away()) return clicks;
+  const auto begin = std::chrono::steady_clock::now();
+  if (settings_.window.count() == 0 || begin < close_due_) return clicks;
+  close_due_ = begin + kCloseInterval;
+  const std::string due = client_.key("due");
+  const std::int64_t now = utc_now();
+  for (;;) {
+    const std::string arguments[] = {fmt::format("{}", now), fmt::format("{}", kDueAtOnce),
+                                     fmt::format("{}", now + kLeaseMs)};
+    const RedisReply ids = client_.run(due_script(), std::span(&due, 1), arguments).front();
+    for (const RedisReply& id : ids.items) {
+      if (auto record = close(id.text)) clicks.push_back(std::move(*record));
+    }
+    if (std::ssize(ids.items) < kDueAtOnce) return clicks;
+  }
+}
+
+/// Nothing if another process has closed it.
+std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id) {
+  const std::string keys[] = {key("impression", id), key("events", id), client_.key("log"),
+                              client_.key("rounds"), client_.key("due")};
+  for (;;) {
+    const std::vector<RedisReply> known = client_.call_all({{"GET", keys[0]}, {"HKEYS", keys[1]}});
+    std::optional<OpenList> list =
+        known[0].is_null() ? std::nullopt : ImpressionFile::decoded(known[0].text);
+    if (!list) {
+      client_.call({"ZREM", keys[4], id});
+      return std::nullopt;
+    }
+    const FeedbackRecord record = finished_record(settings_.types, std::move(list->record),
+                                                  seen_events(settings_.types, list->shown, known[1]));
+    const std::string arguments[] = {record_body(record), fmt::format("{}", known[1].items.size()), id};
+    const std::int64_t closed = client_.run(close_script(), keys, arguments).front().number;
+    if (closed == 1) return record.clicks;
+    if (closed < 0) return std::nullopt;
+  }
+}
+
+ImpressionStore::Counts RedisLists::counts() const {
+  const std::lock_guard lock(mutex_);
+  return {opened_, waiting_.size() + sending_, dropped_, waiting_bytes_, settings_.limits.bytes, late_};
+}
+
+}  // namespace olrank

@@ -1,0 +1,277 @@
+#include "serve/redis_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "core/io/fingerprint.h"
+#include "core/runtime/log.h"
+#include "core/text/counted.h"
+#include "logs/feedback_record.h"
+#include "serve/service_identity.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kReplicaWaitMs = 500;
+constexpr std::int64_t kDayMs = 86'400'000;
+
+const RedisScript& begin_script() {
+  static const RedisScript script(
+      "local known = redis.call('HGET', KEYS[1], 'digest')\n"
+      "if known and (known == ARGV[2] or ARGV[1] == '0') then return known end\n"
+      "redis.call('DEL', KEYS[1])\n"
+      "redis.call('HSET', KEYS[1], 'digest', unpack(ARGV, 2))\n"
+      "return ARGV[2]");
+  return script;
+}
+
+const RedisScript& publish_script() {
+  static const RedisScript script(
+      "if redis.call('HGET', KEYS[2], 'digest') ~= ARGV[2] then return -1 end\n"
+      "local known = redis.call('HMGET', KEYS[1], 'round', 'digest')\n"
+      "if known[1] and known[2] == ARGV[2] and tonumber(known[1]) >= tonumber(ARGV[1]) then return 0 end\n"
+      "redis.call('HSET', KEYS[1], 'round', ARGV[1], 'digest', ARGV[2], 'snapshot', ARGV[3])\n"
+      "return 1");
+  return script;
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end == text.data()) return std::nullopt;
+  return number;
+}
+
+std::uint64_t number_or_zero(const RedisReply& reply) {
+  return whole_number(reply.text).value_or(0);
+}
+
+/// The round and the body of an entry: ["ROUND-0", ["record", BODY]].
+std::pair<std::uint64_t, std::string> entry_of(RedisReply& entry) {
+  if (entry.items.size() != 2 || entry.items[1].items.size() != 2) return {0, {}};
+  return {number_or_zero(entry.items[0]), std::move(entry.items[1].items[1].text)};
+}
+
+}  // namespace
+
+std::string SharedSettings::digest() const {
+  Fingerprinter bytes;
+  const auto add = [&](std::string_view text) {
+    bytes.add(fmt::format("{}:", text.size()));
+    bytes.add(text);
+  };
+  for (const std::string& text : {identity, model, arms, lists}) add(text);
+  for (const std::string& arm : arm_models) add(arm);
+  return bytes.value().hex();
+}
+
+std::string SharedSettings::difference_to(const SharedSettings& stored) const {
+  std::string differences = identity_difference(parse_identity(stored.identity, "the prefix"),
+                                                parse_identity(identity, "this process"));
+  const auto add = [&](const std::string& one) { differences += (differences.empty() ? "" : "; ") + one; };
+  std::string_view have = stored.lists;
+  std::string_view want = lists;
+  while (!have.empty() || !want.empty()) {
+    const std::string_view first = have.substr(0, have.find('\n'));
+    const std::string_view second = want.substr(0, want.find('\n'));
+    if (first != second) add(fmt::format("{}, not {}", first, second));
+    have.remove_prefix(std::min(first.size() + 1, have.size()));
+    want.remove_prefix(std::min(second.size() + 1, want.size()));
+  }
+  if (arms != stored.arms || arm_models != stored.arm_models) add("the arms differ");
+  return differences;
+}
+
+void RedisLog::require_durable() const {
+  const std::string where = client_.address().text();
+  if (durability_.assume) {
+    log_warning("{}: --log-durability assume: The server was not asked whether it keeps what it has acknowledged.", where);
+    return;
+  }
+  std::vector<RedisReply> replies;
+  try {
+    replies = client_.call_all({{"CONFIG", "GET", "appendonly"},
+                                {"CONFIG", "GET", "appendfsync"},
+                                {"CONFIG", "GET", "maxmemory-policy"}});
+  } catch (const RedisError& error) {
+    throw IoError(fmt::format(
+        "{} Whether the server keeps what it has acknowledged cannot be asked. If it does (appendonly yes, "
+        "appendfsync always, no eviction of keys without a limit in time), start with --log-durability "
+        "assume.",
+        error.what()));
+  }
+  const auto value = [](const RedisReply& reply) {
+    return reply.items.size() == 2 ? reply.items[1].text : std::string();
+  };
+  const auto require = [&](std::string_view name, const std::string& have, std::string_view want) {
+    if (have == want) return;
+    throw IoError(fmt::format(
+        "{}: The server has '{} {}', so that it may lose acknowledged feedback. Set '{} {}' in its "
+        "configuration, or accept the loss with --log-durability assume.",
+        where, name, have, name, want));
+  };
+  require("appendonly", value(replies[0]), "yes");
+  require("appendfsync", value(replies[1]), "always");
+  if (const std::string policy = value(replies[2]); policy.starts_with("allkeys"))
+    require("maxmemory-policy", policy, "noeviction");
+}
+
+std::vector<RedisClient::Command> RedisLog::wait_commands() const {
+  if (durability_.replicas < 1) return {};
+  return {{"WAIT", fmt::format("{}", durability_.replicas), fmt::format("{}", kReplicaWaitMs)}};
+}
+
+void RedisLog::require_replicas(const std::vector<RedisReply>& replies) const {
+  if (durability_.replicas < 1 || replies.back().number >= durability_.replicas) return;
+  throw IoError(fmt::format("{}: {} of the server's {} that --log-replicas wants have the record so far; retry.",
+                            client_.address().text(), replies.back().number,
+                            counted(durability_.replicas, "replica")));
+}
+
+std::optional<SharedSettings> RedisLog::settings() const {
+  const RedisReply all = client_.call({"HGETALL", client_.key("service")});
+  if (all.items.empty()) return std::nullopt;
+  SharedSettings settings;
+  for (std::size_t item = 0; item + 1 < all.items.size(); item += 2) {
+    const std::string& name = all.items[item].text;
+    const std::string& value = all.items[item + 1].text;
+    if (name == "identity") settings.identity = value;
+    if (name == "model") settings.model = value;
+    if (name == "arms") settings.arms = value;
+    if (name == "lists") settings.lists = value;
+    if (const auto arm = name.starts_with("arm:") ? whole_number(name.substr(4)) : std::nullopt; arm && *arm < 1000) {
+      settings.arm_models.resize(std::max<std::size_t>(settings.arm_models.size(), *arm + 1));
+      settings.arm_models[*arm] = value;
+    }
+  }
+  return settings;
+}
+
+void RedisLog::begin(const SharedSettings& settings, bool replace) {
+  digest_ = settings.digest();
+  std::vector<std::string> fields = {replace ? "1" : "0", digest_, "identity", settings.identity, "model",
+                                     settings.model,      "arms",  settings.arms, "lists",        settings.lists};
+  for (std::size_t arm = 0; arm < settings.arm_models.size(); ++arm) {
+    fields.push_back(fmt::format("arm:{}", arm));
+    fields.push_back(settings.arm_models[arm]);
+  }
+  const std::string key = client_.key("service");
+  if (client_.run(begin_script(), std::span(&key, 1), fields).front().text == digest_) return;
+  throw InvalidArgument(fmt::format(
+      "{} belongs to a service with other settings ({}): give this process the same ones or another prefix. To "
+      "change them, stop all processes of the prefix and delete its key {}.",
+      client_.address().text(), settings.difference_to(this->settings().value_or(settings)), key));
+}
+
+void RedisLog::poll() {
+  const std::vector<RedisReply> replies =
+      client_.call_all({{"GET", client_.key("rounds")},
+                        {"HGET", client_.key("service"), "digest"},
+                        {"HMGET", client_.key("model"), "round", "digest"}});
+  if (replies[1].text != digest_) {
+    throw SettingsReplaced(fmt::format(
+        "{}: The settings were replaced, by a learner with other --arms or by hand: start this process "
+        "again, and it takes the new ones.",
+        client_.address().text()));
+  }
+  rounds_ = number_or_zero(replies[0]);
+  const bool has_model = replies[2].items[1].text == digest_;
+  model_round_ = has_model ? static_cast<std::int64_t>(number_or_zero(replies[2].items[0])) : -1;
+}
+
+std::optional<std::uint64_t> RedisLog::first_round() const {
+  const RedisReply first = client_.call({"XRANGE", client_.key("log"), "-", "+", "COUNT", "1"});
+  if (first.items.empty() || first.items[0].items.empty()) return std::nullopt;
+  return number_or_zero(first.items[0].items[0]);
+}
+
+void RedisLog::continue_from(std::uint64_t archived, std::string_view last_line, bool accept_loss) {
+  const std::string where = client_.address().text();
+  const RedisReply counter = client_.call({"GET", client_.key("rounds")});
+  const std::string here = fmt::format("{}", archived);
+  if (counter.is_null()) {
+    client_.call({"SET", client_.key("rounds"), here, "NX"});
+    if (archived > 0) log_info("{}: The stream begins after the {} of this log.", where, counted(archived, "record"));
+    return;
+  }
+  const std::uint64_t rounds = number_or_zero(counter);
+  if (rounds < archived) {
+    if (accept_loss) {
+      client_.call({"SET", client_.key("rounds"), here});
+      return;
+    }
+    throw IoError(fmt::format(
+        "{} has {}, but the log here has {}: the server lost some, or the folder belongs to another prefix. "
+        "If it lost them, --accept-loss continues after the log's last record.",
+        where, counted(rounds, "record"), archived));
+  }
+  if (archived == 0) return;
+  const RedisReply same = client_.call({"XRANGE", client_.key("log"), here + "-0", here + "-0"});
+  if (same.items.empty()) return;
+  RedisReply entry = same.items[0];
+  if (record_line(archived, entry_of(entry).second) == fmt::format("{}\n", last_line)) return;
+  throw IoError(fmt::format("{}: Record {} there is not the one of the log here: the folder belongs to "
+                            "another prefix.",
+                            where, archived));
+}
+
+std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
+                                        std::chrono::milliseconds wait) const {
+  RedisReply reply = client_.call({"XREAD", "COUNT", fmt::format("{}", most), "BLOCK",
+                                   fmt::format("{}", wait.count()), "STREAMS", client_.key("log"),
+                                   fmt::format("{}-0", after)});
+  std::vector<std::string> bodies;
+  std::uint64_t round = after;
+  if (!reply.items.empty()) {
+    for (RedisReply& item : reply.items[0].items[1].items) {
+      auto [number, body] = entry_of(item);
+      if (number != ++round) {
+        --round;
+        break;
+      }
+      bodies.push_back(std::move(body));
+    }
+  }
+  if (!bodies.empty()) return bodies;
+  const RedisReply counter = client_.call({"GET", client_.key("rounds")});
+  const std::optional<std::uint64_t> first = first_round();
+  const std::uint64_t known = number_or_zero(counter);
+  if (known <= after || (first && *first <= after + 1)) return bodies;
+  throw IoError(fmt::format(
+      "{}: The stream was trimmed before it was archived here: records {} to {} are missing. Copy "
+      "feedback.jsonl and checkpoint of another learner of this prefix into the folder.",
+      client_.address().text(), after + 1, first ? *first - 1 : known));
+}
+
+void RedisLog::trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,
+                    std::int64_t now_ms) const {
+  const std::string key = client_.key("learners");
+  const std::vector<RedisReply> replies = client_.call_all(
+      {{"HSET", key, learner, fmt::format("{} {}", archived, now_ms)}, {"HGETALL", key}});
+  std::uint64_t all = archived;
+  for (std::size_t item = 1; item < replies[1].items.size(); item += 2) {
+    const std::string& told = replies[1].items[item].text;
+    const std::size_t space = told.find(' ');
+    const auto seen = whole_number(std::string_view(told).substr(std::min(space + 1, told.size()))).value_or(0);
+    if (now_ms - static_cast<std::int64_t>(seen) < kDayMs) all = std::min(all, whole_number(told).value_or(0));
+  }
+  if (all <= keep) return;
+  client_.call({"XTRIM", client_.key("log"), "MINID", "~", fmt::format("{}-0", all - keep + 1)});
+}
+
+void RedisLog::publish(std::uint64_t round, const std::string& snapshot) {
+  const std::string keys[] = {client_.key("model"), client_.key("service")};
+  const std::string arguments[] = {fmt::format("{}", round), digest_, snapshot};
+  client_.run(publish_script(), keys, arguments);
+}
+
+std::optional<std::string> RedisLog::model() const {
+  RedisReply reply = client_.call({"HMGET", client_.key("model"), "digest", "snapshot"});
+  if (reply.items[1].is_null() || reply.items[0].text != digest_) return std::nullopt;
+  return std::move(reply.items[1].text);
+}
+
+}  // namespace olrank

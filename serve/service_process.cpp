@@ -1,0 +1,420 @@
+#include "serve/service_process.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "core/data/normaliser_text.h"
+#include "core/error.h"
+#include "core/io/state_archive.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/log.h"
+#include "core/settings/toml_document.h"
+#include "serve/access_log.h"
+#include "serve/file_log.h"
+#include "serve/http_client.h"
+#include "serve/http_server.h"
+#include "serve/listener.h"
+#include "serve/model_follower.h"
+#include "serve/own_file.h"
+#include "serve/redis_lists.h"
+#include "serve/redis_log.h"
+#include "serve/service_groups.h"
+#include "serve/snapshot.h"
+#include "serve/state_folder.h"
+#include "serve/stream_archive.h"
+
+namespace olrank {
+namespace {
+
+/// A random prefix for the impression ids of this process.
+std::string random_start_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+/// Up to three states exist at once: two that requests still use and one that the learner builds.
+std::unique_ptr<OnlineRanker> make_served_ranker(const ResolvedService& service) {
+  return make_service_ranker(service, available_memory() / 3);
+}
+
+/// What happens around the requests of a service.
+struct Serving {
+  std::function<void()> begin;
+  std::function<void()> tick;  // every 20 ms; StateLost ends the service
+  std::function<void(bool lost)> end;
+};
+
+void serve(Service& service, const ServiceOptions& options, Listener& listener, const Serving& serving) {
+  std::exception_ptr lost;
+  const auto guarded = [&lost](const auto& work) {
+    try {
+      work();
+    } catch (const StateLost&) {
+      lost = std::current_exception();
+    } catch (const IoError&) {  // the log has said so, and the next turn tries again
+    }
+  };
+  const InterruptGuard guard;
+  HttpServer server(service, options.http, listener);
+  serving.begin();
+  std::atomic<bool> ended = false;
+  std::thread thread([&] {
+    server.run();
+    ended = true;
+  });
+  fmt::print("{}\n", listener.url());
+  std::fflush(stdout);
+  while (InterruptGuard::requested() == 0 && !ended && !lost) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    guarded(serving.tick);
+    guarded([&service] { service.close_windows(); });
+  }
+  const bool interrupted = InterruptGuard::requested() != 0;
+  log_info("Stopping: answering open requests, then learning pending feedback.");
+  server.stop();
+  thread.join();
+  if (!lost) guarded([&service] { service.close_windows(); });
+  if (!lost) guarded([&service] { service.keep_windows(); });
+  serving.end(lost != nullptr);
+  if (lost) std::rethrow_exception(lost);
+  if (!interrupted)
+    throw Error(
+        "The service stopped listening unexpectedly; the system log may say why its socket was closed.");
+}
+
+Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentity& identity,
+                             ResolvedArms arms, std::string start_model) {
+  Service::Parts parts;
+  parts.normaliser = parse_normaliser(identity.normalisation, "service");
+  parts.kind = name_of(identity.ranker.kind);
+  parts.metadata = model_metadata(identity);
+  parts.requests.docs = options.most_docs;
+  parts.requests.features = parts.normaliser.features;
+  parts.requests.cutoff = identity.cutoff;
+  // As many as a body can list: two bytes each.
+  parts.requests.values = options.http.body_bytes / 2;
+  parts.requests.incumbent = arms.plan && arms.plan->needs_incumbent();
+  parts.requests.window = options.window_seconds > 0;
+  parts.start = random_start_id();
+  parts.exposure = identity.exposure();
+  parts.log_unshown = options.log_unshown;
+  parts.arms = std::move(arms.plan);
+  parts.models = std::move(arms.models);
+  parts.identity = print_identity(identity);
+  parts.start_model = std::move(start_model);
+  if (identity.groups) {
+    parts.requests.groups = true;
+    parts.requests.most_ranks = most_balanced_ranks(identity.ranker, *identity.groups);
+  }
+  return parts;
+}
+
+/// The settings of lists that all processes of a shared log need, as text and back.
+std::string lists_text(const ServiceOptions& options) {
+  std::string events;
+  for (std::size_t type = 0; type < options.events.names.size(); ++type)
+    events += fmt::format("{}{}={}", type > 0 ? "," : "", options.events.names[type], options.events.weights[type]);
+  return fmt::format("impression-seconds is {}\nwindow is {}\nevents are {}\nlog-unshown is {}\n",
+                     options.impressions.age.count(), options.window_seconds, events,
+                     options.log_unshown ? "on" : "off");
+}
+
+void take_lists_text(std::string_view text, ServiceOptions& options) {
+  const auto value = [&](std::string_view key) {
+    const std::size_t at = text.find(key);
+    if (at == std::string_view::npos) throw IoError(fmt::format("The prefix does not say '{}'.", key));
+    const std::string_view rest = text.substr(at + key.size());
+    return std::string(rest.substr(0, rest.find('\n')));
+  };
+  options.impressions.age = std::chrono::seconds(std::stoll(value("impression-seconds is ")));
+  options.window_seconds = std::stoll(value("\nwindow is "));
+  options.events = EventTypes::parse(value("\nevents are "));
+  options.log_unshown = value("\nlog-unshown is ") == "on";
+}
+
+RedisLists::Settings redis_lists(const ServiceOptions& options) {
+  return {options.impressions.age, std::chrono::seconds(options.window_seconds), options.events, options.impressions};
+}
+
+ResolvedArms arms_of(const SharedSettings& settings, const ServiceIdentity& identity, const std::string& place) {
+  std::optional<ArmPlan> plan;
+  if (!settings.arms.empty()) plan = ArmPlan::parse_toml_text(settings.arms, place);
+  return stored_arms(plan, settings.arm_models, identity, place);
+}
+
+/// How a learner is told apart from others of its prefix: by its machine and its folder.
+std::string learner_name(const StateFolder& folder) {
+  char host[HOST_NAME_MAX + 1] = {};
+  ::gethostname(host, HOST_NAME_MAX);
+  return fmt::format("{}:{}", host, std::filesystem::absolute(folder.path()).lexically_normal().string());
+}
+
+/// Calls `get` until it returns something, for at most --wait-seconds, or until somebody interrupts.
+template <class Get>
+auto wait_for(const ServiceOptions& options, const Get& get, const std::string& what) {
+  const InterruptGuard guard;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(options.wait_seconds);
+  for (bool said = false;;) {
+    std::string problem;
+    try {
+      if (auto found = get()) return *std::move(found);
+      problem = what;
+    } catch (const IoError& error) {
+      problem = error.what();
+    }
+    if (InterruptGuard::requested() != 0) throw Error("Interrupted before the start: " + problem);
+    if (std::chrono::steady_clock::now() >= until)
+      throw IoError(fmt::format("{} Waited {} s for it (--wait-seconds).", problem, options.wait_seconds));
+    if (!std::exchange(said, true)) log_info("Waiting: {}", problem);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+/// The learner of a state folder, alone or with a shared log.
+class LearnerProcess {
+ public:
+  explicit LearnerProcess(const ServiceOptions& options) : options_(options), folder_(options.state) {
+    if (options.shared) {
+      client_.emplace(options.shared->server);
+      stream_.emplace(*client_, RedisLog::Durability{options.shared->assume_durable, options.shared->replicas});
+      stream_->require_durable();
+    }
+    ::umask(077);  // whatever the service writes is for its owner only
+    resolved_ = resolve_service(folder_, options.request);
+    const ServiceIdentity& identity = resolved_.identity;
+    const FittedNormaliser normaliser =
+        parse_normaliser(identity.normalisation, folder_.identity_file().string());
+    if (stream_ && identity.groups)
+      throw InvalidArgument(
+          "--groups: The exposure of groups is kept in balance within one process: run the service without "
+          "--log.");
+    resolve_arms_and_share();
+    auto ranker = make_served_ranker(resolved_);
+    std::optional<ImportedLog> imported;
+    if (!options.import.log.empty())
+      imported.emplace(folder_, options.import, normaliser, ranker->learns_from_unshown(),
+                       identity.groups.has_value());
+    if (imported) {  // nothing can refuse a log that olrank has just written
+      folder_.begin(identity, resolved_.model);
+      imported->commit();
+      log_info("Imported {} rounds from {}.", imported->rounds(), options.import.log.string());
+    }
+    // Reads log and checkpoint; until both are accepted, nothing else in the folder changes.
+    const bool accepts_loss = options.accept_loss || options.to_round.has_value();
+    log_.emplace(folder_.log(), options.impressions.open, options.accept_loss, FileLog::Access::kWrite,
+                 options.to_round);
+    learner_.emplace(std::move(ranker), *log_,
+                     LearnerSettings{folder_.checkpoint(), print_identity(identity), options.checkpoint_every,
+                                     normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan});
+    if (stream_)
+      archive_.emplace(*stream_, *log_, *learner_,
+                       StreamArchive::Settings{learner_name(folder_), options.shared->keep, options.accept_loss});
+    if (resolved_.is_new && !imported) folder_.begin(identity, resolved_.model);
+    log_->begin_writing();
+    log_->guard_writes([this] { folder_.require_lock(); });
+    folder_.accept();
+    if (options.arms.arms || stream_) folder_.set_arms(arms_.plan, arms_.bytes);
+  }
+
+  RankerSource::State learn() {
+    learner_->learn_all();
+    return learner_->write_checkpoint();
+  }
+
+  void run(Listener& listener) {
+    const ServiceIdentity& identity = resolved_.identity;
+    log_info("{}: {} rounds in the log, learning continues from round {}.", options_.state, log_->rounds(),
+             learner_->restored_round());
+    if (log_->rounds() == 0 && identity.model.empty() && !arms_.plan) {
+      log_warning(
+          "The first lists are in random order, as nothing was learned yet. To spare users, start from "
+          "--model FILE "
+          "or --import-log FILE, or show your own order first with --arms promote=auto.");
+    }
+    Service::Parts parts = service_parts(options_, identity, std::move(arms_), start_model());
+    parts.exposed = learner_->logged_exposure();
+    if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
+    const std::unique_ptr<ImpressionStore> lists = make_lists(parts.start);
+    const FeedbackLog& log = stream_ ? static_cast<const FeedbackLog&>(*stream_) : *log_;
+    Service service(std::move(parts), lists.get(), log, *learner_);
+    serve(service, options_, listener,
+          {[this] {
+             learner_->start();
+             if (archive_) archive_->start();
+           },
+           [this] {
+             log_->require_writable();
+             if (archive_) archive_->require_running();
+           },
+           [this](bool lost) {
+             if (archive_) archive_->stop();
+             learner_->stop(std::chrono::seconds(lost ? 0 : options_.drain_seconds));
+           }});
+  }
+
+ private:
+  std::string start_model() const {
+    if (resolved_.identity.model.empty()) return {};
+    return resolved_.is_new ? resolved_.model : read_own_file(folder_.model()).value_or("");
+  }
+
+  /// With a shared log, arms that are not named here are those of the prefix.
+  void resolve_arms_and_share() {
+    const ServiceIdentity& identity = resolved_.identity;
+    if (!stream_) {
+      arms_ = resolve_arms(folder_, options_.arms, identity);
+      return;
+    }
+    const std::optional<SharedSettings> known = stream_->settings();
+    const std::string place = client_->address().text();
+    arms_ = known && !options_.arms.arms ? arms_of(*known, identity, place)
+                                         : resolve_arms(folder_, options_.arms, identity);
+    SharedSettings settings{print_identity(identity), start_model(),
+                            arms_.plan ? arms_.plan->toml_text() : "", arms_.bytes, lists_text(options_)};
+    if (known) {
+      SharedSettings others = settings;  // only arms may be replaced
+      others.arms = known->arms;
+      others.arm_models = known->arm_models;
+      stream_->begin(others, false);
+    }
+    stream_->begin(settings, options_.arms.arms.has_value());
+  }
+
+  std::unique_ptr<ImpressionStore> make_lists(const std::string& start) {
+    const auto guard = [this] { folder_.require_lock(); };
+    const bool starts_over = options_.accept_loss || options_.to_round;
+    if (stream_) return std::make_unique<RedisLists>(*stream_, redis_lists(options_), start);
+    if (options_.window_seconds > 0) {
+      return std::make_unique<EventWindow>(
+          EventWindow::Settings{std::chrono::seconds(options_.window_seconds), options_.events, folder_.path(),
+                                options_.impressions, guard, starts_over},
+          start, *log_);
+    }
+    const ImpressionFile::Settings file{folder_.path(),
+                                        std::chrono::milliseconds(options_.impressions.age).count(),
+                                        options_.impressions.bytes, guard, starts_over};
+    return std::make_unique<LoggedImpressions>(LoggedImpressions::Settings{options_.impressions, start, file},
+                                               *log_);
+  }
+
+  const ServiceOptions& options_;
+  StateFolder folder_;
+  std::optional<RedisClient> client_;
+  std::optional<RedisLog> stream_;
+  ResolvedService resolved_;
+  ResolvedArms arms_;
+  std::optional<FileLog> log_;
+  std::optional<Learner> learner_;
+  std::optional<StreamArchive> archive_;
+};
+
+/// Ranks with a model that comes from elsewhere.
+void run_replica(Service::Parts parts, const ServiceOptions& options, ImpressionStore* lists,
+                 const FeedbackLog& log, ModelFollower& follower, Listener& listener) {
+  Service service(std::move(parts), lists, log, follower);
+  serve(service, options, listener,
+        {[&follower] { follower.start(); }, [&follower] { follower.require_running(); },
+         [&follower](bool) { follower.stop(); }});
+}
+
+/// A replica of a shared log: it has no state of its own.
+void replicate(ServiceOptions options, Listener& listener) {
+  RedisClient client(options.shared->server);
+  RedisLog stream(client, {options.shared->assume_durable, options.shared->replicas});
+  const std::string place = client.address().text();
+  stream.require_durable();
+  const SharedSettings settings = wait_for(
+      options,
+      [&] {
+        client.probe();
+        return stream.settings();
+      },
+      fmt::format("{} has no service yet: start its learner.", place));
+  stream.begin(settings, false);
+  ResolvedService resolved = resolve_stored(parse_identity(settings.identity, place), options.request, place);
+  resolved.model = settings.model;
+  take_lists_text(settings.lists, options);
+  ResolvedArms arms = arms_of(settings, resolved.identity, place);
+  ModelFollower follower(SnapshotReader(make_served_ranker(resolved), arms.plan), models_of(stream), place);
+  Service::Parts parts = service_parts(options, resolved.identity, std::move(arms), settings.model);
+  parts.duty = Service::Duty::kReplica;
+  RedisLists lists(stream, redis_lists(options), parts.start);
+  run_replica(std::move(parts), options, &lists, stream, follower, listener);
+}
+
+/// A process that only ranks has no log.
+class NoLog : public FeedbackLog {
+ public:
+  std::uint64_t rounds() const override { return 0; }
+  std::int64_t bytes() const override { return 0; }
+  bool is_failing() const override { return false; }
+};
+
+/// What a followed service sends.
+struct Followed {
+  std::string identity;
+  std::string model;
+  std::string snapshot;
+};
+Followed parse_followed(std::string bytes, const std::string& origin) {
+  StateReader state(std::move(bytes), origin, "follow a service of this version");
+  Followed followed;
+  followed.identity = state.get_text("follow.identity");
+  followed.model = state.get_text("follow.model");
+  followed.snapshot = state.get_text("follow.snapshot");
+  state.require_end();
+  return followed;
+}
+
+/// Ranks as another service does, without its log.
+void follow(ServiceOptions options, Listener& listener) {
+  HttpFile file(options.follow, "/v1/snapshot", options.follow_token);
+  Followed first = parse_followed(wait_for(options, [&] { return file.fetch(); }, file.url() + " has no model yet."),
+                                  file.url());
+  ResolvedService resolved =
+      resolve_stored(parse_identity(first.identity, file.url()), options.request, file.url());
+  resolved.model = first.model;
+  const auto fetch = [&file, first]() mutable -> std::optional<std::string> {
+    if (!first.snapshot.empty()) return std::exchange(first.snapshot, {});
+    std::optional<std::string> bytes = file.fetch();
+    if (!bytes) return std::nullopt;
+    Followed next = parse_followed(std::move(*bytes), file.url());
+    if (next.identity != first.identity || next.model != first.model)
+      throw SettingsReplaced(file.url() + " is another service now: start this process again.");
+    return std::move(next.snapshot);
+  };
+  ModelFollower follower(SnapshotReader(make_served_ranker(resolved), std::nullopt), fetch, file.url());
+  Service::Parts parts = service_parts(options, resolved.identity, {}, first.model);
+  parts.duty = Service::Duty::kFollower;
+  run_replica(std::move(parts), options, nullptr, NoLog(), follower, listener);
+}
+
+}  // namespace
+
+void run_service(const ServiceOptions& options) {
+  // Before the folder, so that a start whose port is taken leaves nothing behind.
+  Listener listener(options.http);
+  if (!options.http.access_log.empty()) AccessLog{options.http.access_log};  // refused before anything else
+  if (!options.follow.empty()) return follow(options, listener);
+  if (options.shared && options.shared->role == ServiceRole::kReplica) return replicate(options, listener);
+  LearnerProcess(options).run(listener);
+}
+
+RankerSource::State learn_only(const ServiceOptions& options) {
+  return LearnerProcess(options).learn();
+}
+
+}  // namespace olrank

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "serve/event_window.h"
+#include "serve/http_settings.h"
+#include "serve/impressions.h"
+#include "serve/learner.h"
+#include "serve/redis_client.h"
+#include "serve/service.h"
+#include "serve/service_setup.h"
+
+namespace olrank {
+
+/// The part of a process in a shared log.
+enum class ServiceRole { kBoth, kLearner, kReplica };
+
+template <>
+struct EnumNames<ServiceRole> {
+  static constexpr std::array values = {std::pair{ServiceRole::kBoth, std::string_view("both")},
+                                        std::pair{ServiceRole::kLearner, std::string_view("learner")},
+                                        std::pair{ServiceRole::kReplica, std::string_view("replica")}};
+};
+
+/// The log that several processes share.
+struct SharedLogOptions {
+  RedisSettings server;
+  ServiceRole role = ServiceRole::kBoth;
+  bool assume_durable = false;
+  std::int64_t replicas = 0;  // of the server, that must have a record before it is acknowledged
+  std::uint64_t keep = 1000;  // archived records that stay in the stream
+};
+
+/// What `olrank serve` was asked to do.
+struct ServiceOptions {
+  std::string state;  // folder; empty for a process without a learner
+  ServiceRequest request;
+  ImportSource import;
+  ArmRequest arms;
+  ImpressionLimits impressions;
+  std::int64_t window_seconds = 0;
+  EventTypes events;
+  bool log_unshown = false;
+  std::int64_t most_docs = 1000;
+  std::uint64_t checkpoint_every = 1000;
+  std::int64_t drain_seconds = 30;
+  bool accept_loss = false;
+  std::optional<std::uint64_t> to_round;
+  HttpSettings http;
+  std::optional<SharedLogOptions> shared;
+  std::string follow;        // URL of the service whose model is ranked with; empty: none
+  std::string follow_token;  // that it wants
+  std::int64_t wait_seconds = 60;  // for the settings, at the start of a process without a learner
+};
+
+/// Runs the service until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and
+/// writes a checkpoint. Prints its URL once it listens. Throws StateLost once it must not go on.
+void run_service(const ServiceOptions& options);
+
+/// Learns the log without serving, writes a checkpoint, and returns the state.
+RankerSource::State learn_only(const ServiceOptions& options);
+
+}  // namespace olrank

@@ -1,0 +1,102 @@
+#include "serve/stream_archive.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "serve/impressions.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kRecordsAtOnce = 500;
+constexpr std::chrono::milliseconds kReadWait{100};
+constexpr std::int64_t kTellMs = 1000;
+constexpr std::chrono::milliseconds kPublishInterval{100};
+/// What making and sending models takes is at most a tenth of the time.
+constexpr int kRestPerPublish = 9;
+
+}  // namespace
+
+StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings)
+    : stream_(stream), log_(log), learner_(learner), settings_(std::move(settings)) {
+  stream_.continue_from(log_.rounds(), log_.line_before(log_.bytes()), settings_.accept_loss);
+  // Refuses a stream that was trimmed too far, and tells other learners what this one still needs.
+  stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
+  stream_.poll();
+  stream_.trim(settings_.name, log_.rounds(), settings_.keep, utc_now());
+}
+
+StreamArchive::~StreamArchive() {
+  stop();
+}
+
+void StreamArchive::start() {
+  archiving_ = std::thread([this] { run([this] { archive(); }); });
+  publishing_ = std::thread([this] { run([this] { publish(); }); });
+}
+
+void StreamArchive::stop() {
+  stopping_ = true;
+  if (archiving_.joinable()) archiving_.join();
+  if (publishing_.joinable()) publishing_.join();
+}
+
+void StreamArchive::require_running() const {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw StateLost(failure_);
+}
+
+void StreamArchive::pause(int milliseconds) const {
+  for (int passed = 0; passed < milliseconds && !stopping_; passed += 20)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+/// Repeats a step. What a full disk or a server that is away hold up goes on once they are back.
+void StreamArchive::run(const std::function<void()>& step) {
+  while (!stopping_) {
+    try {
+      step();
+    } catch (const RedisAway&) {
+      pause(100);
+    } catch (const RedisError&) {  // no memory left, say
+      pause(1000);
+    } catch (const LogFull&) {
+      pause(1000);
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      if (failure_.empty()) failure_ = error.what();
+      return;
+    }
+  }
+}
+
+void StreamArchive::archive() {
+  stream_.client().probe();
+  std::vector<std::string> bodies = stream_.read(log_.rounds(), kRecordsAtOnce, kReadWait);
+  if (!bodies.empty()) log_.append_all(std::move(bodies));
+  stream_.poll();
+  const std::int64_t now = utc_now();
+  if (now - told_ < kTellMs) return;
+  stream_.trim(settings_.name, log_.rounds(), settings_.keep, now);
+  told_ = now;
+}
+
+void StreamArchive::publish() {
+  pause(20);
+  const auto published = learner_.latest();
+  if (learner_.failure() || stream_.client().is_away()) return pause(100);
+  if (stream_.model_round() >= static_cast<std::int64_t>(published->round)) return;
+  const auto begin = std::chrono::steady_clock::now();
+  const RankerSource::Snapshot snapshot = learner_.snapshot();
+  stream_.publish(snapshot.round, snapshot.bytes);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  pause(static_cast<int>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::max<std::chrono::nanoseconds>(
+                                                                kPublishInterval, kRestPerPublish * took))
+          .count()));
+}
+
+}  // namespace olrank

@@ -138,7 +138,8 @@ class ServeCommand : public Command {
   void declare_limits(CLI::App& app) {
     app.add_option("--max-body", body_text_, "maximum size of a request body [default: 16MB]")
         ->type_name("SIZE");
-    app.add_option("--max-docs", options_.most_docs, "maximum number of documents per request [default: 1000]")
+    app.add_option("--max-docs", options_.most_docs,
+                   "maximum number of documents per request [default: 1000]")
         ->type_name("N");
     app.add_option("--max-impressions", options_.impressions.open,
                    "maximum number of lists waiting for feedback [default: 10000]")
@@ -159,7 +160,8 @@ class ServeCommand : public Command {
                    "types of events with what they are worth, such as click=1,cart=3,purchase=10 [default: "
                    "click=1]")
         ->type_name("TYPES");
-    app.add_option("--checkpoint-every", options_.checkpoint_every, "rounds between checkpoints [default: 1000]")
+    app.add_option("--checkpoint-every", options_.checkpoint_every,
+                   "rounds between checkpoints [default: 1000]")
         ->type_name("N");
   }
 
@@ -168,9 +170,10 @@ class ServeCommand : public Command {
                    "log that several processes share, on a Redis or Valkey server: "
                    "redis://[USER@]HOST[:PORT]/PREFIX, or rediss:// for TLS (docs/REPLICAS.md)")
         ->type_name("URL");
-    app.add_option("--role", role_text_,
-                   "with --log: learner (learns, and does not rank), replica (ranks with what the learner has "
-                   "published, and has no --state) or both [default: both]")
+    app.add_option(
+           "--role", role_text_,
+           "with --log: learner (learns, and does not rank), replica (ranks with what the learner has "
+           "published, and has no --state) or both [default: both]")
         ->type_name("ROLE");
     app.add_option("--log-password-file", password_file_,
                    "file with the password of that server; or set OLRANK_LOG_PASSWORD")
@@ -188,11 +191,13 @@ class ServeCommand : public Command {
     app.add_option("--log-replicas", shared_.replicas,
                    "replicas of the server that must have feedback before it is acknowledged [default: 0]")
         ->type_name("N");
-    app.add_option("--log-keep", shared_.keep,
-                   "records that stay in the stream although every learner has archived them [default: 1000]")
+    app.add_option(
+           "--log-keep", shared_.keep,
+           "records that stay in the stream although every learner has archived them [default: 1000]")
         ->type_name("N");
-    app.add_option("--follow", options_.follow,
-                   "rank as the service at this URL does, without feedback; needs neither --state nor --log")
+    app.add_option(
+           "--follow", options_.follow,
+           "rank as the service at this URL does, without feedback; needs neither --state nor --log")
         ->type_name("URL");
     app.add_option("--follow-token-file", follow_token_file_, "file with the bearer token of that service")
         ->type_name("FILE");
@@ -215,36 +220,42 @@ class ServeCommand : public Command {
         shared_.server.password = password;
       }
       if (durability_ != "check" && durability_ != "assume")
-        throw InvalidArgument(fmt::format("--log-durability must be check or assume, not '{}'.", durability_));
+        throw InvalidArgument(
+            fmt::format("--log-durability must be check or assume, not '{}'.", durability_));
       shared_.assume_durable = durability_ == "assume";
       if (shared_.server.certificate.empty() != shared_.server.key.empty())
         throw InvalidArgument("--log-cert and --log-key belong together.");
       if (shared_.replicas < 0 || shared_.replicas > 100)
-        throw InvalidArgument(fmt::format("--log-replicas must be from 0 to 100, not {}.", shared_.replicas));
+        throw InvalidArgument(
+            fmt::format("--log-replicas must be from 0 to 100, not {}.", shared_.replicas));
       options_.shared = shared_;
     } else if (!role_text_.empty()) {
       throw InvalidArgument("--role requires --log: without one, a process ranks and learns.");
     }
     if (follows && shares)
-      throw InvalidArgument("--follow and --log contradict each other: a process has its model from one place.");
+      throw InvalidArgument(
+          "--follow and --log contradict each other: a process has its model from one place.");
     const bool has_learner = !follows && !(shares && shared_.role == ServiceRole::kReplica);
     if (has_learner) {
       if (options_.state.empty())
         throw InvalidArgument("--state is required: name the folder for the state of the service.");
       if (shares && options_.to_round)
-        throw InvalidArgument("--to-round: A shared log does not go back: begin another prefix with a copy of the "
-                              "folder.");
+        throw InvalidArgument(
+            "--to-round: A shared log does not go back: begin another prefix with a copy of the "
+            "folder.");
       return;
     }
     const std::string place = follows ? "--follow" : "--role replica";
     for (const auto& [flag, given] :
-         {std::pair{"--state", !options_.state.empty()}, std::pair{"--arms", options_.arms.arms.has_value()},
+         {std::pair{"--state", !options_.state.empty()},
+          std::pair{"--arms", options_.arms.arms.has_value()},
           std::pair{"--import-log", !options_.import.log.empty()}, std::pair{"--learn-only", learn_only_},
-          std::pair{"--window", options_.window_seconds > 0}, std::pair{"--log-unshown", options_.log_unshown},
+          std::pair{"--window", options_.window_seconds > 0},
+          std::pair{"--log-unshown", options_.log_unshown},
           std::pair{"--to-round", options_.to_round.has_value()}}) {
       if (given)
-        throw InvalidArgument(fmt::format("{} and {} contradict each other: that is decided where it learns.",
-                                          place, flag));
+        throw InvalidArgument(
+            fmt::format("{} and {} contradict each other: that is decided where it learns.", place, flag));
     }
   }
 

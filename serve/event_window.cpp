@@ -321,11 +321,12 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Eve
     }
     open.seen = std::move(seen);
   }
-  return {!is_new && !events.empty(), false, {}, finished_record(settings_.types, open.list, open.seen).clicks};
+  return {
+      !is_new && !events.empty(), false, {}, finished_record(settings_.types, open.list, open.seen).clicks};
 }
 
-EventWindow::Outcome EventWindow::add_late(const std::string& id,
-                                           std::span<const Event> events, std::int64_t now) {
+EventWindow::Outcome EventWindow::add_late(const std::string& id, std::span<const Event> events,
+                                           std::int64_t now) {
   require_late(settings_.types, id, events);
   if (events.empty()) return {true, true};
   {

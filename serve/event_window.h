@@ -35,9 +35,8 @@ struct EventTypes {
 };
 
 /// The (rank, type) of each event. ApiError 422 for unknown types and documents that were not shown.
-std::vector<std::pair<std::int64_t, std::int64_t>> places_of(const EventTypes& types,
-                                                             std::span<const DocId> shown,
-                                                             std::span<const ImpressionStore::Event> events);
+std::vector<std::pair<std::int64_t, std::int64_t>> places_of(
+    const EventTypes& types, std::span<const DocId> shown, std::span<const ImpressionStore::Event> events);
 /// The record of a list whose window has closed: `seen` has a bit for each type of event of each shown
 /// document.
 FeedbackRecord finished_record(const EventTypes& types, FeedbackRecord list,

@@ -38,8 +38,8 @@ void flush_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-FileLog::FileLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss,
-                         Access access, std::optional<std::uint64_t> to_round)
+FileLog::FileLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss, Access access,
+                 std::optional<std::uint64_t> to_round)
     : path_(path), access_(access) {
   open(0);
   if (descriptor_ < 0 && to_round.value_or(0) > 0)

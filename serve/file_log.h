@@ -39,7 +39,7 @@ class FileLog {
   /// `to_round` the log ends with that record, and InvalidArgument says if it has fewer.
   enum class Access { kWrite, kRead };
   FileLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss = false,
-              Access access = Access::kWrite, std::optional<std::uint64_t> to_round = std::nullopt);
+          Access access = Access::kWrite, std::optional<std::uint64_t> to_round = std::nullopt);
   ~FileLog();
   FileLog(const FileLog&) = delete;
   FileLog& operator=(const FileLog&) = delete;

@@ -21,7 +21,8 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
 
 }  // namespace
 
-HttpFile::HttpFile(std::string_view url, std::string path, std::string token, std::chrono::milliseconds timeout)
+HttpFile::HttpFile(std::string_view url, std::string path, std::string token,
+                   std::chrono::milliseconds timeout)
     : path_(std::move(path)), token_(std::move(token)), timeout_(timeout) {
   constexpr std::string_view kScheme = "http://";
   std::string_view rest = url;
@@ -73,7 +74,8 @@ std::optional<std::string> HttpFile::fetch() {
   const auto& answer = parser.get();
   if (answer.result() == http::status::not_modified) return std::nullopt;
   if (answer.result() != http::status::ok)
-    throw IoError(fmt::format("{} answers {}: {}", url(), answer.result_int(), answer.body().substr(0, 300)));
+    throw IoError(
+        fmt::format("{} answers {}: {}", url(), answer.result_int(), answer.body().substr(0, 300)));
   tag_ = std::string(answer[http::field::etag]);
   return std::move(parser.get().body());
 }

@@ -35,8 +35,8 @@ class ImpressionStore {
   virtual std::string open(FeedbackRecord list, std::int64_t shown) = 0;
 
   struct Outcome {
-    bool duplicate = false;  // nothing is new
-    bool late = false;       // its window has closed: kept, but not learned
+    bool duplicate = false;                // nothing is new
+    bool late = false;                     // its window has closed: kept, but not learned
     std::optional<std::uint64_t> round{};  // of the record; none while a window is open
     std::vector<std::uint8_t> clicks{};    // of the list so far, unless late
   };

@@ -55,8 +55,9 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
 }
 
 void refuse_other_clicks(std::uint64_t round) {
-  throw ApiError(409, "clicks",
-                 fmt::format("Different clicks were already accepted for this impression as round {}.", round))
+  throw ApiError(
+      409, "clicks",
+      fmt::format("Different clicks were already accepted for this impression as round {}.", round))
       .with_code("other_clicks_accepted");
 }
 

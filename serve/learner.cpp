@@ -205,13 +205,14 @@ void Learner::run() {
   if (!failed) finish();  // otherwise the state may be mid-round
 }
 
-/// Those for a checkpoint or a snapshot at once. While there is feedback to learn, the others wait until a summary, which
-/// reads the whole state, has cost a tenth of the time.
+/// Those for a checkpoint or a snapshot at once. While there is feedback to learn, the others wait until a
+/// summary, which reads the whole state, has cost a tenth of the time.
 std::vector<Learner::Request> Learner::take_due_requests() {
   const bool learns = !failure_ && !stopping_ && position_ < log_.bytes();
   if (!learns || SteadyClock::now() >= summary_due_) return std::exchange(requests_, {});
-  const auto waiting = std::stable_partition(requests_.begin(), requests_.end(),
-                                             [](const Request& one) { return one.wanted != Wanted::kSummary; });
+  const auto waiting = std::stable_partition(requests_.begin(), requests_.end(), [](const Request& one) {
+    return one.wanted != Wanted::kSummary;
+  });
   std::vector<Request> due(std::make_move_iterator(requests_.begin()), std::make_move_iterator(waiting));
   requests_.erase(requests_.begin(), waiting);
   return due;

@@ -28,7 +28,8 @@ void ModelFollower::start() {
   thread_ = std::thread([this] {
     for (;;) {
       follow();
-      for (auto passed = kPollInterval.zero(); passed < kPollInterval; passed += std::chrono::milliseconds(20)) {
+      for (auto passed = kPollInterval.zero(); passed < kPollInterval;
+           passed += std::chrono::milliseconds(20)) {
         {
           const std::lock_guard lock(mutex_);
           if (stopping_ || failure_) return;
@@ -88,7 +89,8 @@ std::shared_ptr<const PublishedRanker> ModelFollower::latest() const {
 std::optional<std::string> ModelFollower::failure() const {
   const std::lock_guard lock(mutex_);
   if (latest_->ranker) return std::nullopt;
-  return "This replica has no model yet: " + (problem_.empty() ? "the learner has published none." : problem_);
+  return "This replica has no model yet: " +
+         (problem_.empty() ? "the learner has published none." : problem_);
 }
 
 RankerSource::State ModelFollower::state() {

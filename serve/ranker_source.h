@@ -42,7 +42,7 @@ class RankerSource {
     std::uint64_t round = 0;
     std::int64_t pairs = 0;
     std::uint64_t skipped = 0;  // rounds that could not be learned
-    Fingerprint fingerprint;  // zero where there is no learner in this process
+    Fingerprint fingerprint;    // zero where there is no learner in this process
   };
   virtual State state() = 0;
   /// Throws an Error where there is no learner in this process.

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstring>
@@ -76,7 +76,8 @@ void append_command(std::string& bytes, const RedisClient::Command& command) {
 
 RedisAddress RedisAddress::parse(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
-    throw InvalidArgument(fmt::format("--log '{}': {} Write redis://HOST:PORT/PREFIX, or rediss:// for TLS.", text, why));
+    throw InvalidArgument(
+        fmt::format("--log '{}': {} Write redis://HOST:PORT/PREFIX, or rediss:// for TLS.", text, why));
   };
   RedisAddress address;
   std::string_view rest = text;
@@ -97,7 +98,8 @@ RedisAddress RedisAddress::parse(std::string_view text) {
     place.remove_prefix(at + 1);
     if (address.user.find(':') != std::string::npos) {
       throw InvalidArgument(
-          "--log: A password does not belong on a command line, where others can read it: name its file with "
+          "--log: A password does not belong on a command line, where others can read it: name its file "
+          "with "
           "--log-password-file, or set OLRANK_LOG_PASSWORD.");
     }
   }
@@ -123,7 +125,8 @@ RedisAddress RedisAddress::parse(std::string_view text) {
   if (address.prefix.empty()) refuse("The prefix of the keys is missing.");
   if (address.prefix.size() > 100 ||
       std::any_of(address.prefix.begin(), address.prefix.end(), [](unsigned char c) {
-        return std::isalnum(c) == 0 && std::string_view("_-.:{}").find(static_cast<char>(c)) == std::string_view::npos;
+        return std::isalnum(c) == 0 &&
+               std::string_view("_-.:{}").find(static_cast<char>(c)) == std::string_view::npos;
       }))
     refuse("The prefix may have up to 100 letters, digits and _ - . : { }.");
   return address;
@@ -153,8 +156,8 @@ class RedisClient::Tls {
     if (settings.ca.empty()) {
       ::SSL_CTX_set_default_verify_paths(context_.get());
     } else {
-      require(::SSL_CTX_load_verify_locations(context_.get(), settings.ca.c_str(), nullptr) == 1, "--log-ca",
-              settings.ca);
+      require(::SSL_CTX_load_verify_locations(context_.get(), settings.ca.c_str(), nullptr) == 1,
+              "--log-ca", settings.ca);
     }
     if (settings.certificate.empty()) return;
     require(::SSL_CTX_use_certificate_chain_file(context_.get(), settings.certificate.c_str()) == 1,
@@ -228,7 +231,8 @@ class RedisClient::Connection {
     while (!bytes.empty()) {
       ssize_t written = 0;
       if (ssl_) {
-        written = ::SSL_write(ssl_.get(), bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 30)));
+        written = ::SSL_write(ssl_.get(), bytes.data(),
+                              static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 30)));
         if (written <= 0) fail(tls_failure());
       } else {
         written = ::send(socket_->fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -42,8 +42,8 @@ struct RedisAddress {
 
 struct RedisSettings {
   RedisAddress address;
-  std::string password{};           // empty: none
-  std::filesystem::path ca{};       // certificates that sign the server's; empty: the system's
+  std::string password{};               // empty: none
+  std::filesystem::path ca{};           // certificates that sign the server's; empty: the system's
   std::filesystem::path certificate{};  // of this process, with its key; empty: none
   std::filesystem::path key{};
   std::chrono::milliseconds timeout{1000};  // of a connection attempt, and of an answer

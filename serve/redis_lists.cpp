@@ -82,7 +82,8 @@ std::string place_name(std::int64_t rank, std::string_view type) {
 }
 
 /// For each shown document a bit of each type of its events.
-std::vector<std::uint32_t> seen_events(const EventTypes& types, std::int64_t shown, const RedisReply& places) {
+std::vector<std::uint32_t> seen_events(const EventTypes& types, std::int64_t shown,
+                                       const RedisReply& places) {
   std::vector<std::uint32_t> seen(shown, 0);
   for (const RedisReply& place : places.items) {
     const std::string_view text = place.text;
@@ -123,7 +124,8 @@ void RedisLists::append_store_commands(const Waiting& list, std::int64_t now,
   if (left < 1) return;
   commands.push_back({"SET", key("impression", list.id), list.bytes, "PX", fmt::format("{}", left)});
   if (collects)
-    commands.push_back({"ZADD", client_.key("due"), fmt::format("{}", list.time + settings_.window.count()), list.id});
+    commands.push_back(
+        {"ZADD", client_.key("due"), fmt::format("{}", list.time + settings_.window.count()), list.id});
 }
 
 std::string RedisLists::open(FeedbackRecord list, std::int64_t shown) {
@@ -187,7 +189,8 @@ void RedisLists::send() {
 
 void RedisLists::keep_open() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kLastWait, [this] { return client_.is_away() || (waiting_.empty() && sending_ == 0); });
+  changed_.wait_for(lock, kLastWait,
+                    [this] { return client_.is_away() || (waiting_.empty() && sending_ == 0); });
 }
 
 std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
@@ -197,6 +200,11 @@ std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
     if (!known[0].is_null() || !known[1].is_null() || pause > kLongestPause) return known;
     std::this_thread::sleep_for(pause);
   }
+}
+
+/// Repeated feedback is known for as long again as its list was open.
+std::string RedisLists::answer_life() const {
+  return fmt::format("{}", 2 * settings_.age.count());
 }
 
 bool RedisLists::is_late(const FeedbackRecord& list, std::int64_t now) const {
@@ -209,9 +217,16 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
     throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
   const std::vector<RedisReply> known = look_up(id);
   const bool collects = settings_.window.count() > 0;
-  if (!known[1].is_null()) return repeat(id, known[1].text, clicks);
-  std::optional<OpenList> list =
-      known[0].is_null() ? std::nullopt : ImpressionFile::decoded(known[0].text);
+  if (!known[1].is_null()) {
+    // Its first acknowledgement may have failed for want of replicas. WAIT counts behind a write.
+    std::vector<RedisClient::Command> commands = log_.wait_commands();
+    if (!commands.empty()) {
+      commands.insert(commands.begin(), {"PEXPIRE", key("answered", id), answer_life()});
+      log_.require_replicas(client_.call_all(commands));
+    }
+    return repeat(id, known[1].text, clicks);
+  }
+  std::optional<OpenList> list = known[0].is_null() ? std::nullopt : ImpressionFile::decoded(known[0].text);
   if (collects) {
     const std::int64_t now = utc_now();
     if (!list || is_late(list->record, now)) return add_late(id, events, now);
@@ -230,8 +245,7 @@ ImpressionStore::Outcome RedisLists::accept(const std::string& id, OpenList list
   record.clicks = clicks_on(std::span(record.docs).first(list.shown), clicks);
   const std::string keys[] = {key("impression", id), key("answered", id), client_.key("log"),
                               client_.key("rounds")};
-  const std::string arguments[] = {record_body(record), answer_bytes(record),
-                                   fmt::format("{}", 2 * settings_.age.count())};
+  const std::string arguments[] = {record_body(record), answer_bytes(record), answer_life()};
   const std::vector<RedisReply> replies =
       client_.run(accept_script(), keys, arguments, log_.wait_commands());
   const RedisReply& reply = replies.front();
@@ -246,8 +260,8 @@ ImpressionStore::Outcome RedisLists::repeat(const std::string& id, const std::st
                                             std::span<const Click> clicks) const {
   std::uint64_t round = 0;
   std::from_chars(answer.data(), answer.data() + answer.size(), round);
-  const std::optional<OpenList> list =
-      ImpressionFile::decoded(std::string_view(answer).substr(std::min(answer.find(' ') + 1, answer.size())));
+  const std::optional<OpenList> list = ImpressionFile::decoded(
+      std::string_view(answer).substr(std::min(answer.find(' ') + 1, answer.size())));
   if (!list) throw IoError(fmt::format("{}: Its value is damaged.", key("answered", id)));
   std::string given;
   for (const std::uint8_t click : clicks_on(list->record.docs, clicks)) given += click != 0 ? '1' : '0';
@@ -257,15 +271,15 @@ ImpressionStore::Outcome RedisLists::repeat(const std::string& id, const std::st
 
 ImpressionStore::Outcome RedisLists::add_events(const std::string& id, OpenList list,
                                                 std::span<const Event> events, std::int64_t now) {
-  const auto places =
-      places_of(settings_.types, std::span(list.record.docs).first(list.shown), events);
+  const auto places = places_of(settings_.types, std::span(list.record.docs).first(list.shown), events);
   const std::string keys[] = {key("impression", id), key("events", id)};
   std::vector<std::string> arguments;
   for (std::size_t event = 0; event < events.size(); ++event) {
     arguments.push_back(place_name(places[event].first, settings_.types.names[places[event].second]));
     arguments.push_back(fmt::format("{}", events[event].at > 0 ? events[event].at : now));
   }
-  const std::vector<RedisReply> replies = client_.run(events_script(), keys, arguments, log_.wait_commands());
+  const std::vector<RedisReply> replies =
+      client_.run(events_script(), keys, arguments, log_.wait_commands());
   const RedisReply& reply = replies.front();
   if (reply.items.empty()) return add_late(id, events, now);
   log_.require_replicas(replies);

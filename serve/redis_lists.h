@@ -59,6 +59,7 @@ class RedisLists : public ImpressionStore {
   void drop_oldest();
   /// The list and its answer. A list that was shown just now may still be on its way.
   std::vector<RedisReply> look_up(const std::string& id) const;
+  std::string answer_life() const;
   bool is_late(const FeedbackRecord& list, std::int64_t now) const;
   Outcome accept(const std::string& id, OpenList list, std::span<const Click> clicks);
   Outcome repeat(const std::string& id, const std::string& answer, std::span<const Click> clicks) const;

@@ -88,7 +88,9 @@ std::string SharedSettings::difference_to(const SharedSettings& stored) const {
 void RedisLog::require_durable() const {
   const std::string where = client_.address().text();
   if (durability_.assume) {
-    log_warning("{}: --log-durability assume: The server was not asked whether it keeps what it has acknowledged.", where);
+    log_warning(
+        "{}: --log-durability assume: The server was not asked whether it keeps what it has acknowledged.",
+        where);
     return;
   }
   std::vector<RedisReply> replies;
@@ -126,9 +128,9 @@ std::vector<RedisClient::Command> RedisLog::wait_commands() const {
 
 void RedisLog::require_replicas(const std::vector<RedisReply>& replies) const {
   if (durability_.replicas < 1 || replies.back().number >= durability_.replicas) return;
-  throw IoError(fmt::format("{}: {} of the server's {} that --log-replicas wants have the record so far; retry.",
-                            client_.address().text(), replies.back().number,
-                            counted(durability_.replicas, "replica")));
+  throw IoError(fmt::format(
+      "{}: {} of the server's {} that --log-replicas wants have the record so far; retry.",
+      client_.address().text(), replies.back().number, counted(durability_.replicas, "replica")));
 }
 
 std::optional<SharedSettings> RedisLog::settings() const {
@@ -142,7 +144,8 @@ std::optional<SharedSettings> RedisLog::settings() const {
     if (name == "model") settings.model = value;
     if (name == "arms") settings.arms = value;
     if (name == "lists") settings.lists = value;
-    if (const auto arm = name.starts_with("arm:") ? whole_number(name.substr(4)) : std::nullopt; arm && *arm < 1000) {
+    if (const auto arm = name.starts_with("arm:") ? whole_number(name.substr(4)) : std::nullopt;
+        arm && *arm < 1000) {
       settings.arm_models.resize(std::max<std::size_t>(settings.arm_models.size(), *arm + 1));
       settings.arm_models[*arm] = value;
     }
@@ -152,8 +155,9 @@ std::optional<SharedSettings> RedisLog::settings() const {
 
 void RedisLog::begin(const SharedSettings& settings, bool replace) {
   digest_ = settings.digest();
-  std::vector<std::string> fields = {replace ? "1" : "0", digest_, "identity", settings.identity, "model",
-                                     settings.model,      "arms",  settings.arms, "lists",        settings.lists};
+  std::vector<std::string> fields = {
+      replace ? "1" : "0", digest_, "identity",    settings.identity, "model",
+      settings.model,      "arms",  settings.arms, "lists",           settings.lists};
   for (std::size_t arm = 0; arm < settings.arm_models.size(); ++arm) {
     fields.push_back(fmt::format("arm:{}", arm));
     fields.push_back(settings.arm_models[arm]);
@@ -161,7 +165,8 @@ void RedisLog::begin(const SharedSettings& settings, bool replace) {
   const std::string key = client_.key("service");
   if (client_.run(begin_script(), std::span(&key, 1), fields).front().text == digest_) return;
   throw InvalidArgument(fmt::format(
-      "{} belongs to a service with other settings ({}): give this process the same ones or another prefix. To "
+      "{} belongs to a service with other settings ({}): give this process the same ones or another "
+      "prefix. To "
       "change them, stop all processes of the prefix and delete its key {}.",
       client_.address().text(), settings.difference_to(this->settings().value_or(settings)), key));
 }
@@ -194,7 +199,8 @@ void RedisLog::continue_from(std::uint64_t archived, std::string_view last_line,
   const std::string here = fmt::format("{}", archived);
   if (counter.is_null()) {
     client_.call({"SET", client_.key("rounds"), here, "NX"});
-    if (archived > 0) log_info("{}: The stream begins after the {} of this log.", where, counted(archived, "record"));
+    if (archived > 0)
+      log_info("{}: The stream begins after the {} of this log.", where, counted(archived, "record"));
     return;
   }
   const std::uint64_t rounds = number_or_zero(counter);
@@ -203,26 +209,28 @@ void RedisLog::continue_from(std::uint64_t archived, std::string_view last_line,
       client_.call({"SET", client_.key("rounds"), here});
       return;
     }
-    throw IoError(fmt::format(
-        "{} has {}, but the log here has {}: the server lost some, or the folder belongs to another prefix. "
-        "If it lost them, --accept-loss continues after the log's last record.",
-        where, counted(rounds, "record"), archived));
+    throw IoError(
+        fmt::format("{} has {}, but the log here has {}: the server lost some, or the folder belongs to "
+                    "another prefix. "
+                    "If it lost them, --accept-loss continues after the log's last record.",
+                    where, counted(rounds, "record"), archived));
   }
   if (archived == 0) return;
   const RedisReply same = client_.call({"XRANGE", client_.key("log"), here + "-0", here + "-0"});
   if (same.items.empty()) return;
   RedisReply entry = same.items[0];
   if (record_line(archived, entry_of(entry).second) == fmt::format("{}\n", last_line)) return;
-  throw IoError(fmt::format("{}: Record {} there is not the one of the log here: the folder belongs to "
-                            "another prefix.",
-                            where, archived));
+  throw IoError(
+      fmt::format("{}: Record {} there is not the one of the log here: the folder belongs to "
+                  "another prefix.",
+                  where, archived));
 }
 
 std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
                                         std::chrono::milliseconds wait) const {
-  RedisReply reply = client_.call({"XREAD", "COUNT", fmt::format("{}", most), "BLOCK",
-                                   fmt::format("{}", wait.count()), "STREAMS", client_.key("log"),
-                                   fmt::format("{}-0", after)});
+  RedisReply reply =
+      client_.call({"XREAD", "COUNT", fmt::format("{}", most), "BLOCK", fmt::format("{}", wait.count()),
+                    "STREAMS", client_.key("log"), fmt::format("{}-0", after)});
   std::vector<std::string> bodies;
   std::uint64_t round = after;
   if (!reply.items.empty()) {
@@ -249,14 +257,16 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
 void RedisLog::trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,
                     std::int64_t now_ms) const {
   const std::string key = client_.key("learners");
-  const std::vector<RedisReply> replies = client_.call_all(
-      {{"HSET", key, learner, fmt::format("{} {}", archived, now_ms)}, {"HGETALL", key}});
+  const std::vector<RedisReply> replies =
+      client_.call_all({{"HSET", key, learner, fmt::format("{} {}", archived, now_ms)}, {"HGETALL", key}});
   std::uint64_t all = archived;
   for (std::size_t item = 1; item < replies[1].items.size(); item += 2) {
     const std::string& told = replies[1].items[item].text;
     const std::size_t space = told.find(' ');
-    const auto seen = whole_number(std::string_view(told).substr(std::min(space + 1, told.size()))).value_or(0);
-    if (now_ms - static_cast<std::int64_t>(seen) < kDayMs) all = std::min(all, whole_number(told).value_or(0));
+    const auto seen =
+        whole_number(std::string_view(told).substr(std::min(space + 1, told.size()))).value_or(0);
+    if (now_ms - static_cast<std::int64_t>(seen) < kDayMs)
+      all = std::min(all, whole_number(told).value_or(0));
   }
   if (all <= keep) return;
   client_.call({"XTRIM", client_.key("log"), "MINID", "~", fmt::format("{}-0", all - keep + 1)});

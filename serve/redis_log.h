@@ -73,10 +73,12 @@ class RedisLog : public FeedbackLog {
   void continue_from(std::uint64_t archived, std::string_view last_line, bool accept_loss);
   /// The bodies of the records after round `after`, at most `most`; waits up to `wait` for one. Throws
   /// IoError, with the missing rounds, if the stream was trimmed behind them.
-  std::vector<std::string> read(std::uint64_t after, std::int64_t most, std::chrono::milliseconds wait) const;
+  std::vector<std::string> read(std::uint64_t after, std::int64_t most,
+                                std::chrono::milliseconds wait) const;
   /// Tells how far `learner` has archived the stream, and cuts what every learner of the last day has
   /// archived, but for `keep` records.
-  void trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep, std::int64_t now_ms) const;
+  void trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,
+            std::int64_t now_ms) const;
 
   /// Stores a model unless there is one of this or a later round.
   void publish(std::uint64_t round, const std::string& snapshot);

@@ -173,13 +173,16 @@ Service::Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, Ra
 std::shared_ptr<const PublishedRanker> Service::required_ranker() const {
   std::shared_ptr<const PublishedRanker> published = learner_.latest();
   if (published->ranker) return published;
-  throw ApiError(503, "", learner_.failure().value_or("This replica has no model yet: its learner has published none."))
+  throw ApiError(
+      503, "",
+      learner_.failure().value_or("This replica has no model yet: its learner has published none."))
       .retry_after(1);
 }
 
 void Service::require_duty(std::string_view path) const {
   if (parts_.duty == Duty::kLearner)
-    throw ApiError(404, "", fmt::format("This process only learns (--role learner): send {} to a replica.", path));
+    throw ApiError(404, "",
+                   fmt::format("This process only learns (--role learner): send {} to a replica.", path));
   if (parts_.duty == Duty::kFollower && path == "/v1/feedback") {
     throw ApiError(404, "",
                    "This process only ranks (--follow) and takes no feedback: ask the service that it "
@@ -422,9 +425,8 @@ std::string Service::stats() {
       "\"rounds\":{},"
       "\"skipped_rounds\":{},\"pairs\":{},\"certain_share\":{},\"fingerprint\":{},\"figures\":{{",
       version(), parts_.normaliser.features, impressions.opened, impressions.open, impressions.dropped,
-      impressions.bytes, impressions.byte_limit, accepted_.load(), impressions.late,
-      duplicates_.load(), log_.rounds(), log_.bytes(), state.round, state.skipped, state.pairs,
-      counters_.certain_share(),
+      impressions.bytes, impressions.byte_limit, accepted_.load(), impressions.late, duplicates_.load(),
+      log_.rounds(), log_.bytes(), state.round, state.skipped, state.pairs, counters_.certain_share(),
       state.fingerprint == Fingerprint() ? "null" : fmt::format("\"{}\"", state.fingerprint.hex()));
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
     out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,

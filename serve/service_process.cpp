@@ -126,7 +126,8 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
 std::string lists_text(const ServiceOptions& options) {
   std::string events;
   for (std::size_t type = 0; type < options.events.names.size(); ++type)
-    events += fmt::format("{}{}={}", type > 0 ? "," : "", options.events.names[type], options.events.weights[type]);
+    events += fmt::format("{}{}={}", type > 0 ? "," : "", options.events.names[type],
+                          options.events.weights[type]);
   return fmt::format("impression-seconds is {}\nwindow is {}\nevents are {}\nlog-unshown is {}\n",
                      options.impressions.age.count(), options.window_seconds, events,
                      options.log_unshown ? "on" : "off");
@@ -146,10 +147,12 @@ void take_lists_text(std::string_view text, ServiceOptions& options) {
 }
 
 RedisLists::Settings redis_lists(const ServiceOptions& options) {
-  return {options.impressions.age, std::chrono::seconds(options.window_seconds), options.events, options.impressions};
+  return {options.impressions.age, std::chrono::seconds(options.window_seconds), options.events,
+          options.impressions};
 }
 
-ResolvedArms arms_of(const SharedSettings& settings, const ServiceIdentity& identity, const std::string& place) {
+ResolvedArms arms_of(const SharedSettings& settings, const ServiceIdentity& identity,
+                     const std::string& place) {
   std::optional<ArmPlan> plan;
   if (!settings.arms.empty()) plan = ArmPlan::parse_toml_text(settings.arms, place);
   return stored_arms(plan, settings.arm_models, identity, place);
@@ -189,7 +192,8 @@ class LearnerProcess {
   explicit LearnerProcess(const ServiceOptions& options) : options_(options), folder_(options.state) {
     if (options.shared) {
       client_.emplace(options.shared->server);
-      stream_.emplace(*client_, RedisLog::Durability{options.shared->assume_durable, options.shared->replicas});
+      stream_.emplace(*client_,
+                      RedisLog::Durability{options.shared->assume_durable, options.shared->replicas});
       stream_->require_durable();
     }
     ::umask(077);  // whatever the service writes is for its owner only
@@ -216,12 +220,14 @@ class LearnerProcess {
     const bool accepts_loss = options.accept_loss || options.to_round.has_value();
     log_.emplace(folder_.log(), options.impressions.open, options.accept_loss, FileLog::Access::kWrite,
                  options.to_round);
-    learner_.emplace(std::move(ranker), *log_,
-                     LearnerSettings{folder_.checkpoint(), print_identity(identity), options.checkpoint_every,
-                                     normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan});
+    learner_.emplace(
+        std::move(ranker), *log_,
+        LearnerSettings{folder_.checkpoint(), print_identity(identity), options.checkpoint_every,
+                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan});
     if (stream_)
-      archive_.emplace(*stream_, *log_, *learner_,
-                       StreamArchive::Settings{learner_name(folder_), options.shared->keep, options.accept_loss});
+      archive_.emplace(
+          *stream_, *log_, *learner_,
+          StreamArchive::Settings{learner_name(folder_), options.shared->keep, options.accept_loss});
     if (resolved_.is_new && !imported) folder_.begin(identity, resolved_.model);
     log_->begin_writing();
     log_->guard_writes([this] { folder_.require_lock(); });
@@ -248,8 +254,9 @@ class LearnerProcess {
     parts.exposed = learner_->logged_exposure();
     if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
     const std::unique_ptr<ImpressionStore> lists = make_lists(parts.start);
-    const FeedbackLog& log = stream_ ? static_cast<const FeedbackLog&>(*stream_) : *log_;
-    Service service(std::move(parts), lists.get(), log, *learner_);
+    const FeedbackLog* log = &*log_;
+    if (stream_) log = &*stream_;
+    Service service(std::move(parts), lists.get(), *log, *learner_);
     serve(service, options_, listener,
           {[this] {
              learner_->start();
@@ -299,15 +306,15 @@ class LearnerProcess {
     if (stream_) return std::make_unique<RedisLists>(*stream_, redis_lists(options_), start);
     if (options_.window_seconds > 0) {
       return std::make_unique<EventWindow>(
-          EventWindow::Settings{std::chrono::seconds(options_.window_seconds), options_.events, folder_.path(),
-                                options_.impressions, guard, starts_over},
+          EventWindow::Settings{std::chrono::seconds(options_.window_seconds), options_.events,
+                                folder_.path(), options_.impressions, guard, starts_over},
           start, *log_);
     }
     const ImpressionFile::Settings file{folder_.path(),
                                         std::chrono::milliseconds(options_.impressions.age).count(),
                                         options_.impressions.bytes, guard, starts_over};
-    return std::make_unique<LoggedImpressions>(LoggedImpressions::Settings{options_.impressions, start, file},
-                                               *log_);
+    return std::make_unique<LoggedImpressions>(
+        LoggedImpressions::Settings{options_.impressions, start, file}, *log_);
   }
 
   const ServiceOptions& options_;
@@ -344,7 +351,8 @@ void replicate(ServiceOptions options, Listener& listener) {
       },
       fmt::format("{} has no service yet: start its learner.", place));
   stream.begin(settings, false);
-  ResolvedService resolved = resolve_stored(parse_identity(settings.identity, place), options.request, place);
+  ResolvedService resolved =
+      resolve_stored(parse_identity(settings.identity, place), options.request, place);
   resolved.model = settings.model;
   take_lists_text(settings.lists, options);
   ResolvedArms arms = arms_of(settings, resolved.identity, place);
@@ -382,8 +390,10 @@ Followed parse_followed(std::string bytes, const std::string& origin) {
 /// Ranks as another service does, without its log.
 void follow(ServiceOptions options, Listener& listener) {
   HttpFile file(options.follow, "/v1/snapshot", options.follow_token);
-  Followed first = parse_followed(wait_for(options, [&] { return file.fetch(); }, file.url() + " has no model yet."),
-                                  file.url());
+  Followed first =
+      parse_followed(wait_for(
+                         options, [&] { return file.fetch(); }, file.url() + " has no model yet."),
+                     file.url());
   ResolvedService resolved =
       resolve_stored(parse_identity(first.identity, file.url()), options.request, file.url());
   resolved.model = first.model;

@@ -50,8 +50,8 @@ struct ServiceOptions {
   std::optional<std::uint64_t> to_round;
   HttpSettings http;
   std::optional<SharedLogOptions> shared;
-  std::string follow;        // URL of the service whose model is ranked with; empty: none
-  std::string follow_token;  // that it wants
+  std::string follow;              // URL of the service whose model is ranked with; empty: none
+  std::string follow_token;        // that it wants
   std::int64_t wait_seconds = 60;  // for the settings, at the start of a process without a learner
 };
 

@@ -340,11 +340,13 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
     const auto given = files.find(name);
     if (!kept && given == files.end())
       throw InvalidArgument(fmt::format(
-          "--arms: '{0}' is neither learner nor incumbent: name its file with --arm-model {0}=FILE.", name));
+          "--arms: '{0}' is neither learner nor incumbent: name its file with --arm-model {0}=FILE.",
+          name));
     resolved.bytes.push_back(read_file(kept ? folder.arm_model(name) : model_file_of(given->second)));
     if (!kept) resolved.plan->models.push_back(fingerprint_of(resolved.bytes.back()).hex());
   }
-  return stored_arms(resolved.plan, std::move(resolved.bytes), identity, kept ? folder.path().string() : "--arm-model");
+  return stored_arms(resolved.plan, std::move(resolved.bytes), identity,
+                     kept ? folder.path().string() : "--arm-model");
 }
 
 ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::string> models,
@@ -360,10 +362,12 @@ ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::st
     if (arm >= resolved.bytes.size() || arm >= plan->models.size() ||
         plan->models[arm] != fingerprint_of(resolved.bytes[arm]).hex())
       throw IoError(fmt::format("{}: This is not the model of arm '{}'.", place, names[arm]));
-    resolved.models.emplace_back(parse_model(resolved.bytes[arm], fmt::format("the model of arm '{}'", names[arm]), ModelCode::kRefuse));
+    resolved.models.emplace_back(parse_model(
+        resolved.bytes[arm], fmt::format("the model of arm '{}'", names[arm]), ModelCode::kRefuse));
     if (resolved.models.back().features() != identity.features) {
-      throw InvalidArgument(fmt::format("The model of arm '{}' expects {} features, but the service has {}.", names[arm],
-                                        resolved.models.back().features(), identity.features));
+      throw InvalidArgument(
+          fmt::format("The model of arm '{}' expects {} features, but the service has {}.", names[arm],
+                      resolved.models.back().features(), identity.features));
     }
   }
   return resolved;

@@ -40,9 +40,10 @@ std::shared_ptr<const PublishedRanker> SnapshotReader::read(std::string bytes, c
   const auto format = state.get_one<std::int64_t>("snapshot.format");
   const std::string writer = state.get_text("snapshot.version");
   if (format != kSnapshotFormat) {
-    throw IoError(fmt::format("{}: olrank {} made this model in format {}, but this is olrank {}, which "
-                              "reads format {}: run the same version as the learner.",
-                              origin, writer, format, version(), kSnapshotFormat));
+    throw IoError(
+        fmt::format("{}: olrank {} made this model in format {}, but this is olrank {}, which "
+                    "reads format {}: run the same version as the learner.",
+                    origin, writer, format, version(), kSnapshotFormat));
   }
   auto published = std::make_shared<PublishedRanker>();
   published->round = state.get_one<std::uint64_t>("snapshot.round");

@@ -93,10 +93,9 @@ void StreamArchive::publish() {
   const RankerSource::Snapshot snapshot = learner_.snapshot();
   stream_.publish(snapshot.round, snapshot.bytes);
   const auto took = std::chrono::steady_clock::now() - begin;
-  pause(static_cast<int>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::max<std::chrono::nanoseconds>(
-                                                                kPublishInterval, kRestPerPublish * took))
-          .count()));
+  pause(static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                             std::max<std::chrono::nanoseconds>(kPublishInterval, kRestPerPublish * took))
+                             .count()));
 }
 
 }  // namespace olrank

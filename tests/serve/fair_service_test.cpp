@@ -37,9 +37,10 @@ struct FairService {
     parts.requests.cutoff = kShownRanks;
     parts.requests.groups = true;
     parts.requests.most_ranks = kShownRanks;
-    parts.impressions = impressions;
     parts.exposure = three_ranks();
-    service.emplace(std::move(parts), log, learner);
+    parts.exposed = learner.logged_exposure();
+    lists.emplace(LoggedImpressions::Settings{impressions, parts.start}, log);
+    service.emplace(std::move(parts), &*lists, log, learner);
     learner.start();
   }
   static LearnerSettings settings(const TemporaryFolder& folder) {
@@ -59,6 +60,7 @@ struct FairService {
 
   FileLog log;
   Learner learner;
+  std::optional<LoggedImpressions> lists;
   std::optional<Service> service;
 };
 

@@ -1,0 +1,354 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "serve/api_error.h"
+#include "serve/model_follower.h"
+#include "serve/redis_lists.h"
+#include "serve/redis_log.h"
+#include "serve/service_identity.h"
+#include "serve/stream_archive.h"
+#include "tests/serve/service_fixture.h"
+#include "tests/support/message_of.h"
+#include "tests/support/redis_server.h"
+
+namespace olrank {
+namespace {
+
+using Click = ImpressionStore::Click;
+using Event = ImpressionStore::Event;
+constexpr const char* kStart = "0123456789abcdef";
+
+SharedSettings some_settings(std::int64_t cutoff = 5) {
+  ServiceIdentity identity;
+  identity.features = kServedFeatures;
+  identity.cutoff = cutoff;
+  identity.normalisation = R"({"kind":"none","features":4})";
+  return {print_identity(identity), "", "", {}, "window is 0\n"};
+}
+
+FeedbackRecord list_of(int number) {
+  FeedbackRecord list = liked_first_feature(number);
+  list.clicks.clear();
+  list.impression.clear();
+  list.time = utc_now();
+  return list;
+}
+
+int status_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const ApiError& error) {
+    return error.status();
+  }
+  return 200;
+}
+
+TEST(RedisAddressTest, ReadsAddressesAndSaysWhatIsWrong) {
+  const RedisAddress address = RedisAddress::parse("rediss://learner@[::1]:6380/shop:{a}.1");
+  EXPECT_TRUE(address.tls);
+  EXPECT_EQ(address.user, "learner");
+  EXPECT_EQ(address.host, "::1");
+  EXPECT_EQ(address.port, 6380);
+  EXPECT_EQ(address.prefix, "shop:{a}.1");
+  EXPECT_EQ(RedisAddress::parse(address.text()).text(), address.text());
+  EXPECT_EQ(RedisAddress::parse("redis://host/p").text(), "redis://host:6379/p");
+  for (const auto& [text, part] : {std::pair{"http://host/p", "neither redis nor rediss"},
+                                   std::pair{"redis://host", "prefix of the keys is missing"},
+                                   std::pair{"redis://host:6379/", "prefix of the keys is missing"},
+                                   std::pair{"redis:///p", "host is missing"},
+                                   std::pair{"redis://host:no/p", "port is not a number"},
+                                   std::pair{"redis://host:70000/p", "port is not a number"},
+                                   std::pair{"redis://[::1/p", "closing bracket"},
+                                   std::pair{"redis://host/a b", "letters, digits"},
+                                   std::pair{"redis://:secret@host/p", "password does not belong"},
+                                   std::pair{"redis://me:secret@host/p", "password does not belong"}}) {
+    const std::string refusal = message_of<InvalidArgument>([&] { RedisAddress::parse(text); });
+    EXPECT_NE(refusal.find(part), std::string::npos) << refusal;
+    EXPECT_EQ(refusal.find("secret"), std::string::npos) << refusal;
+  }
+}
+
+TEST(SharedSettingsTest, NamesEachDifference) {
+  SharedSettings other = some_settings(7);
+  other.lists = "window is 60\n";
+  other.arms = "an arm";
+  EXPECT_EQ(other.difference_to(some_settings()), "cutoff is 5, not 7; window is 0, not window is 60; the arms differ");
+  EXPECT_EQ(some_settings().difference_to(some_settings()), "");
+  EXPECT_NE(other.digest(), some_settings().digest());
+}
+
+class RedisTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!RedisServer::is_installed()) GTEST_SKIP() << "redis-server is not installed.";
+    server = std::make_unique<RedisServer>();
+    client = std::make_unique<RedisClient>(server->settings());
+    log = std::make_unique<RedisLog>(*client, RedisLog::Durability{});
+  }
+
+  std::unique_ptr<RedisServer> server;
+  std::unique_ptr<RedisClient> client;
+  std::unique_ptr<RedisLog> log;
+};
+
+/// The same calls on a file's store and on this one give the same answers and the same records.
+TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
+  const TemporaryFolder folder;
+  FileLog file(folder / "log", 100);
+  LoggedImpressions alone({ImpressionLimits{}, kStart}, file);
+  RedisLists shared(*log, {}, kStart);
+  std::vector<std::string> bodies;
+  for (int number = 1; number <= 3; ++number) {
+    const FeedbackRecord list = list_of(number);
+    const std::string id = alone.open(list, 3);
+    EXPECT_EQ(shared.open(list, 3), id);
+    const std::vector<Click> clicks = {{-1, "d2"}, {0, ""}};
+    const std::vector<Click> unknown = {{-1, "d4"}};
+    for (ImpressionStore* store : {static_cast<ImpressionStore*>(&alone), static_cast<ImpressionStore*>(&shared)}) {
+      EXPECT_EQ(status_of([&] { store->add(id, unknown, {}); }), 422);
+      const ImpressionStore::Outcome first = store->add(id, clicks, {});
+      EXPECT_FALSE(first.duplicate);
+      EXPECT_EQ(first.round, number);
+      EXPECT_EQ(first.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
+      const ImpressionStore::Outcome again = store->add(id, clicks, {});
+      EXPECT_TRUE(again.duplicate);
+      EXPECT_EQ(again.round, number);
+      EXPECT_EQ(status_of([&] { store->add(id, {}, {}); }), 409);
+      EXPECT_EQ(status_of([&] { store->add("0123456789abcdef-99", clicks, {}); }), 410);
+      EXPECT_EQ(status_of([&] { store->add("nonsense", clicks, {}); }), 404);
+    }
+    bodies = log->read(0, 100, std::chrono::milliseconds(1));
+    ASSERT_EQ(std::ssize(bodies), number);
+    EXPECT_EQ(record_line(number, bodies.back()), file.line_before(file.bytes()) + "\n");
+  }
+  EXPECT_EQ(shared.counts().opened, 3U);
+}
+
+TEST_F(RedisTest, FeedbackGoesToAnyProcessAndCountsOnceEverywhere) {
+  RedisLists first(*log, {}, kStart);
+  RedisLists second(*log, {}, "fedcba9876543210");
+  const std::string id = first.open(list_of(1), 3);
+  std::atomic<int> accepted = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&, thread] {
+      const std::vector<Click> clicks = {{1, ""}};
+      accepted += (thread % 2 == 0 ? first : second).add(id, clicks, {}).duplicate ? 0 : 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(accepted, 1);
+  EXPECT_EQ(log->read(0, 10, std::chrono::milliseconds(1)).size(), 1U);
+}
+
+TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
+  RedisLists::Settings settings;
+  settings.window = std::chrono::milliseconds(400);
+  settings.types = EventTypes::parse("click=1,cart=3");
+  RedisLists first(*log, settings, kStart);
+  RedisLists second(*log, settings, "fedcba9876543210");
+  const std::string id = first.open(list_of(1), 3);
+  const std::string quiet = second.open(list_of(2), 3);
+  EXPECT_FALSE(second.add(id, {}, std::vector{Event{{2, ""}, "click", 0}}).duplicate);
+  EXPECT_TRUE(first.add(id, {}, std::vector{Event{{2, ""}, "click", 0}}).duplicate);
+  const ImpressionStore::Outcome cart = first.add(id, {}, std::vector{Event{{-1, "d0"}, "cart", 0}});
+  EXPECT_EQ(cart.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
+  EXPECT_FALSE(cart.round.has_value());
+  EXPECT_EQ(status_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
+  std::size_t closed = 0;
+  for (int time = 0; time < 300 && closed < 2; ++time) {
+    closed += first.close_due().size() + second.close_due().size();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(closed, 2U);
+  const std::vector<std::string> bodies = log->read(0, 10, std::chrono::milliseconds(1));
+  ASSERT_EQ(bodies.size(), 2U);
+  FeedbackRecord record;
+  for (std::uint64_t round = 1; round <= 2; ++round) {
+    const std::string line = record_line(round, bodies[round - 1]);
+    ASSERT_FALSE(parse_record(std::string_view(line).substr(0, line.size() - 1), record));
+    EXPECT_EQ(record.clicks, record.impression == id ? (std::vector<std::uint8_t>{1, 0, 1})
+                                                     : (std::vector<std::uint8_t>{0, 0, 0}));
+    EXPECT_EQ(record.reward(), record.impression == id ? 4.0 : 0.0);
+  }
+  EXPECT_TRUE(first.add(quiet, {}, std::vector{Event{{1, ""}, "click", 0}}).late);
+  EXPECT_EQ(first.counts().late, 1U);
+}
+
+TEST_F(RedisTest, ListsWaitForAServerThatIsAway) {
+  RedisLists lists(*log, {}, kStart);
+  const std::vector<Click> clicks = {{1, ""}};
+  server->kill();
+  EXPECT_THROW(client->call({"PING"}), RedisAway);
+  EXPECT_TRUE(client->is_away());
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string id = lists.open(list_of(1), 3);
+  EXPECT_THROW(lists.add(id, clicks, {}), RedisAway);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(500));  // no waiting
+  EXPECT_EQ(lists.counts().open, 1U);
+  EXPECT_THROW(client->probe(), RedisAway);
+  server->start();
+  client->probe();
+  EXPECT_FALSE(client->is_away());
+  EXPECT_EQ(lists.add(id, clicks, {}).round, 1U);
+  EXPECT_EQ(lists.counts().open, 0U);
+}
+
+TEST_F(RedisTest, OnlyTheSameSettingsShareAPrefix) {
+  EXPECT_FALSE(log->settings().has_value());
+  log->begin(some_settings(), false);
+  EXPECT_EQ(log->settings()->identity, some_settings().identity);
+  RedisLog other(*client, {});
+  const std::string refusal = message_of<InvalidArgument>([&] { other.begin(some_settings(7), false); });
+  EXPECT_NE(refusal.find("cutoff is 5, not 7"), std::string::npos) << refusal;
+  log->poll();
+  other.begin(some_settings(7), true);
+  EXPECT_THROW(log->poll(), SettingsReplaced);
+  other.poll();
+}
+
+TEST_F(RedisTest, ModelsAreReplacedByLaterRoundsOnly) {
+  log->begin(some_settings(), false);
+  EXPECT_FALSE(log->model().has_value());
+  log->publish(5, "five");
+  log->publish(4, "four");
+  EXPECT_EQ(log->model(), "five");
+  log->publish(6, "six");
+  log->poll();
+  EXPECT_EQ(log->model_round(), 6);
+  EXPECT_EQ(log->model(), "six");
+  // Arms were replaced: an earlier process no longer publishes, and a new one does at any round.
+  RedisLog later(*client, {});
+  SharedSettings others = some_settings();
+  others.arms = "other";
+  later.begin(others, true);
+  log->publish(7, "seven");
+  EXPECT_FALSE(later.model().has_value());
+  later.publish(3, "three");
+  EXPECT_EQ(later.model(), "three");
+}
+
+/// Learners archive the same stream to the same bytes and the same state; each publishes what it knows.
+TEST_F(RedisTest, TwoLearnersArchiveAndLearnTheSame) {
+  log->begin(some_settings(), false);
+  const TemporaryFolder folder;
+  RedisLists lists(*log, {}, kStart);
+  const auto answer = [&](int number) {
+    const FeedbackRecord list = list_of(number);
+    std::vector<Click> clicks;
+    const FeedbackRecord liked = liked_first_feature(number);
+    for (std::int64_t rank = 0; rank < 5; ++rank) {
+      if (liked.clicks[rank] != 0) clicks.push_back({rank, ""});
+    }
+    lists.add(lists.open(list, 5), clicks, {});
+  };
+  struct Process {
+    Process(const TemporaryFolder& folder, const std::string& name, RedisLog& stream)
+        : file(folder / (name + ".log"), 10),
+          learner(make_served(), file, {folder / (name + ".checkpoint"), "identity", 1000}),
+          archive(stream, file, learner, {name, 5}) {
+      learner.start();
+      archive.start();
+    }
+    ~Process() {
+      archive.stop();
+      learner.stop(std::chrono::seconds(10));
+    }
+    FileLog file;
+    Learner learner;
+    StreamArchive archive;
+  };
+  RedisClient second_client(server->settings());
+  RedisLog second_log(second_client, {});
+  second_log.begin(some_settings(), false);
+  {
+    Process first(folder, "first", *log);
+    for (int number = 1; number <= 20; ++number) answer(number);
+    wait_for_round(first.learner, 20);
+    Process second(folder, "second", second_log);
+    for (int number = 21; number <= 40; ++number) answer(number);
+    wait_for_round(first.learner, 40);
+    wait_for_round(second.learner, 40);
+    EXPECT_EQ(first.learner.state().fingerprint, second.learner.state().fingerprint);
+    for (int time = 0; time < 500 && log->model_round() < 40; ++time)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(log->model_round(), 40);
+    first.archive.require_running();
+  }
+  const auto bytes_of = [&](const std::string& name) {
+    std::ifstream file(folder / name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_EQ(bytes_of("first.log"), bytes_of("second.log"));
+  EXPECT_FALSE(bytes_of("first.log").empty());
+
+  // A stream that is shorter, another one, and one that was cut before it was archived.
+  FileLog file(folder / "first.log", 10);
+  Learner learner(make_served(), file, {folder / "first.checkpoint", "identity", 1000});
+  const auto refusal = [&] {
+    return message_of<IoError>([&] { StreamArchive(*log, file, learner, {"first", 5}); });
+  };
+  EXPECT_EQ(refusal(), kNoError);
+  client->call({"SET", "olrank:rounds", "39"});
+  EXPECT_NE(refusal().find("has 39 records, but the log here has 40"), std::string::npos) << refusal();
+  client->call({"SET", "olrank:rounds", "40"});
+  client->call({"DEL", "olrank:log"});
+  client->call({"XADD", "olrank:log", "40-0", "record", ",\"other\":1"});
+  EXPECT_NE(refusal().find("Record 40 there is not the one"), std::string::npos) << refusal();
+  client->call({"DEL", "olrank:log"});
+  client->call({"XADD", "olrank:log", "44-0", "record", ",\"other\":1"});
+  client->call({"SET", "olrank:rounds", "44"});
+  EXPECT_NE(refusal().find("records 41 to 43 are missing"), std::string::npos) << refusal();
+}
+
+TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
+  for (int round = 1; round <= 400; ++round)
+    client->call({"XADD", "olrank:log", fmt::format("{}-0", round), "record", "x"});
+  client->call({"SET", "olrank:rounds", "400"});
+  const auto first = [&] {
+    const RedisReply range = client->call({"XRANGE", "olrank:log", "-", "+", "COUNT", "1"});
+    return std::stoi(range.items[0].items[0].text);
+  };
+  constexpr std::int64_t kDay = 86'400'000;
+  log->trim("slow", 100, 10, 2 * kDay);
+  log->trim("fast", 390, 10, 2 * kDay);
+  EXPECT_LE(first(), 91);  // whole blocks of entries go
+  log->trim("fast", 390, 10, 3 * kDay + 1);  // the slow one was not seen for a day
+  EXPECT_GT(first(), 91);
+  EXPECT_LE(first(), 381);
+}
+
+TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
+  log->require_durable();
+  client->call({"CONFIG", "SET", "appendfsync", "everysec"});
+  EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("Set 'appendfsync always'"), std::string::npos);
+  RedisLog(*client, {true, 0}).require_durable();
+  client->call({"CONFIG", "SET", "appendfsync", "always"});
+  client->call({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+  EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("maxmemory-policy"), std::string::npos);
+  // Feedback that too few of the server's replicas have is not acknowledged, and a repeated request asks again.
+  RedisLog wanting(*client, {true, 1});
+  RedisLists lists(wanting, {}, kStart);
+  const std::string id = lists.open(list_of(1), 3);
+  const std::vector<Click> clicks = {{1, ""}};
+  for (int time = 0; time < 2; ++time)
+    EXPECT_NE(message_of<IoError>([&] { lists.add(id, clicks, {}); }).find("0 of the server's 1 replica"), std::string::npos);
+}
+
+TEST_F(RedisTest, PasswordsAreAskedFor) {
+  const RedisServer locked({"--requirepass", "right"});
+  RedisSettings settings = locked.settings();
+  EXPECT_NE(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }).find("NOAUTH"), std::string::npos);
+  settings.password = "wrong";
+  EXPECT_NE(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }).find("refuses the password"),
+            std::string::npos);
+  settings.password = "right";
+  EXPECT_EQ(RedisClient(settings).call({"PING"}).text, "PONG");
+  EXPECT_THROW(RedisClient({RedisAddress::parse("redis://127.0.0.1:1/p")}).call({"PING"}), RedisAway);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace olrank {
 
@@ -14,6 +15,8 @@ class FeedbackLog {
   virtual std::int64_t bytes() const = 0;    // 0 where that is not known
   /// Whether feedback is refused at the moment, because a disk or a server fails.
   virtual bool is_failing() const = 0;
+  /// Of a learner that archives a shared log: the records that it has.
+  virtual std::optional<std::uint64_t> archived() const { return std::nullopt; }
   /// Whether the log is on a server that cannot be reached.
   virtual bool is_away() const { return false; }
 };

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "logs/feedback_record.h"
 #include "logs/log_survey.h"
+#include "serve/feedback_log.h"
 
 namespace olrank {
 
@@ -32,7 +33,7 @@ class StateLost : public IoError {
 
 /// Append-only log of accepted feedback: lines with checksums, in round order. A record is acknowledged
 /// once it is on disk; records that arrive during a write share the next flush (group commit).
-class FileLog {
+class FileLog : public FeedbackLog {
  public:
   /// Locks the file, if it exists, and verifies every record, without changing anything. Throws DataError
   /// for anything but valid records and the torn end that a crash leaves, unless its loss is accepted. With
@@ -40,7 +41,7 @@ class FileLog {
   enum class Access { kWrite, kRead };
   FileLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss = false,
           Access access = Access::kWrite, std::optional<std::uint64_t> to_round = std::nullopt);
-  ~FileLog();
+  ~FileLog() override;
   FileLog(const FileLog&) = delete;
   FileLog& operator=(const FileLog&) = delete;
 
@@ -72,10 +73,10 @@ class FileLog {
   std::uint64_t append_all(std::vector<std::string> bodies);
 
   /// Whether the last record found the disk full, or another disk error.
-  bool is_failing() const { return failed_ > 0; }
+  bool is_failing() const override { return failed_ > 0; }
 
-  std::uint64_t rounds() const;  // durable rounds
-  std::int64_t bytes() const;
+  std::uint64_t rounds() const override;
+  std::int64_t bytes() const override;
   /// The line of the record that ends at this position, without its newline; empty if none does.
   std::string line_before(std::int64_t position) const;
 

@@ -89,7 +89,9 @@ RedisAddress RedisAddress::parse(std::string_view text) {
   if (skip("rediss://")) {
     address.tls = true;
   } else if (!skip("redis://")) {
-    refuse("The scheme is neither redis nor rediss.");
+    refuse(
+        "The scheme is neither redis nor rediss. (A file for messages is named before the command: olrank "
+        "--log FILE serve.)");
   }
   const std::size_t slash = rest.find('/');
   std::string_view place = rest.substr(0, slash);
@@ -327,6 +329,7 @@ std::vector<RedisReply> RedisClient::attempt(const std::vector<Command>& command
         throw RedisAway(fmt::format("{} is not ready: {}.", settings_.address.text(), reply.text));
     }
   }
+  was_reached_ = true;
   const std::lock_guard lock(mutex_);
   if (idle_.size() < kIdleConnections) idle_.push_back(std::move(connection));
   return replies;
@@ -342,7 +345,9 @@ std::vector<RedisReply> RedisClient::call_all(const std::vector<Command>& comman
     }
     return replies;
   } catch (const RedisAway& error) {
-    if (!away_.exchange(true)) log_warning("{} Ranking continues; feedback is rejected.", error.what());
+    // A start that fails says so itself.
+    if (!away_.exchange(true) && was_reached_)
+      log_warning("{} Ranking continues; feedback is rejected.", error.what());
     throw;
   }
 }

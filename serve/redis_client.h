@@ -114,6 +114,7 @@ class RedisClient {
   RedisSettings settings_;
   std::unique_ptr<Tls> tls_;
   std::atomic<bool> away_{false};
+  std::atomic<bool> was_reached_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Connection>> idle_;
 };

@@ -187,6 +187,11 @@ void RedisLog::poll() {
   model_round_ = has_model ? static_cast<std::int64_t>(number_or_zero(replies[2].items[0])) : -1;
 }
 
+std::optional<std::uint64_t> RedisLog::archived() const {
+  if (archived_ < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(archived_);
+}
+
 std::optional<std::uint64_t> RedisLog::first_round() const {
   const RedisReply first = client_.call({"XRANGE", client_.key("log"), "-", "+", "COUNT", "1"});
   if (first.items.empty() || first.items[0].items.empty()) return std::nullopt;

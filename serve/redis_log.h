@@ -63,6 +63,8 @@ class RedisLog : public FeedbackLog {
   std::int64_t bytes() const override { return 0; }
   bool is_failing() const override { return client_.is_away(); }
   bool is_away() const override { return client_.is_away(); }
+  std::optional<std::uint64_t> archived() const override;
+  void set_archived(std::uint64_t records) { archived_ = static_cast<std::int64_t>(records); }
   std::int64_t model_round() const { return model_round_; }  // −1 before the first model
   /// Asks for them. Throws SettingsReplaced if the prefix has other settings than begin() stored or
   /// settings() read.
@@ -93,6 +95,7 @@ class RedisLog : public FeedbackLog {
   std::string digest_;
   std::atomic<std::uint64_t> rounds_ = 0;
   std::atomic<std::int64_t> model_round_ = -1;
+  std::atomic<std::int64_t> archived_ = -1;
 };
 
 }  // namespace olrank

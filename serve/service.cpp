@@ -542,6 +542,9 @@ std::string Service::metrics() const {
                       log_.is_failing() ? 1.0 : 0.0);
   text += metric_text("olrank_log_away", "gauge", "1 while the shared log cannot be reached, else 0.",
                       log_.is_away() ? 1.0 : 0.0);
+  if (const auto archived = log_.archived())
+    text += metric_text("olrank_archived_rounds_total", "counter",
+                        "Rounds of the shared log that this learner has in its own.", number(*archived));
   text += metric_text("olrank_model_round", "gauge", "Rounds learned by the ranker that makes the lists.",
                       number(published->round));
   if (const auto age = learner_.model_age())

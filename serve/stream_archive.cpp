@@ -77,6 +77,7 @@ void StreamArchive::archive() {
   stream_.client().probe();
   std::vector<std::string> bodies = stream_.read(log_.rounds(), kRecordsAtOnce, kReadWait);
   if (!bodies.empty()) log_.append_all(std::move(bodies));
+  stream_.set_archived(log_.rounds());
   stream_.poll();
   const std::int64_t now = utc_now();
   if (now - told_ < kTellMs) return;

@@ -120,7 +120,7 @@ TEST(EventWindowTest, LateEventsAreKeptAndCounted) {
   EXPECT_TRUE(served.window->add(id, std::vector{click(0)}, 11'000).late);
   served.window->close_due(11'000);
   EXPECT_TRUE(served.window->add(id, std::vector{click(1), cart("d2")}, 12'000).late);
-  EXPECT_EQ(served.window->late(), 3U);
+  EXPECT_EQ(served.window->counts().late, 3U);
   EXPECT_EQ(served.logged().at(0).clicks, (std::vector<std::uint8_t>{0, 0, 0}));
   const std::string late = read_file(served.folder / "late.jsonl");
   EXPECT_EQ(std::count(late.begin(), late.end(), '\n'), 2);

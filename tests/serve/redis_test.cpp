@@ -11,6 +11,7 @@
 #include "serve/service_identity.h"
 #include "serve/stream_archive.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/redis_server.h"
 
@@ -117,7 +118,7 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
       EXPECT_TRUE(again.duplicate);
       EXPECT_EQ(again.round, number);
       EXPECT_EQ(status_of([&] { store->add(id, {}, {}); }), 409);
-      EXPECT_EQ(status_of([&] { store->add("0123456789abcdef-99", clicks, {}); }), 410);
+      EXPECT_EQ(status_of([&] { store->add("ffffffffffffffff-99", clicks, {}); }), 410);
       EXPECT_EQ(status_of([&] { store->add("nonsense", clicks, {}); }), 404);
     }
     bodies = log->read(0, 100, std::chrono::milliseconds(1));
@@ -179,8 +180,10 @@ TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
 }
 
 TEST_F(RedisTest, ListsWaitForAServerThatIsAway) {
+  const ExpectedWarnings warnings;
   RedisLists lists(*log, {}, kStart);
   const std::vector<Click> clicks = {{1, ""}};
+  client->call({"PING"});
   server->kill();
   EXPECT_THROW(client->call({"PING"}), RedisAway);
   EXPECT_TRUE(client->is_away());
@@ -195,6 +198,8 @@ TEST_F(RedisTest, ListsWaitForAServerThatIsAway) {
   EXPECT_FALSE(client->is_away());
   EXPECT_EQ(lists.add(id, clicks, {}).round, 1U);
   EXPECT_EQ(lists.counts().open, 0U);
+  EXPECT_EQ(warnings.count("cannot be reached"), 1);
+  EXPECT_EQ(warnings.count("can be reached again"), 1);
 }
 
 TEST_F(RedisTest, OnlyTheSameSettingsShareAPrefix) {
@@ -322,6 +327,7 @@ TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
 }
 
 TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
+  const ExpectedWarnings warnings;
   log->require_durable();
   client->call({"CONFIG", "SET", "appendfsync", "everysec"});
   EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("Set 'appendfsync always'"), std::string::npos);

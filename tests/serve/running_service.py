@@ -23,7 +23,8 @@ def olrank(*arguments, **options):
 class RunningService:
     def __init__(self, state, *arguments, **options):
         self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([PROGRAM, "serve", "--state", str(state), "--port", "0", *map(str, arguments)],
+        folder = ["--state", str(state)] if state is not None else []
+        self.process = subprocess.Popen([PROGRAM, "serve", *folder, "--port", "0", *map(str, arguments)],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True, **options)
         self.url = self.process.stdout.readline().strip()
         if not self.url.startswith("http://"):

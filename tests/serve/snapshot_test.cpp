@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/feedback/doc_number.h"
 #include "models/ranker_kinds.h"
 #include "serve/service_setup.h"
 #include "tests/serve/service_fixture.h"
@@ -76,7 +77,7 @@ TEST(SnapshotTest, EveryKindMakesTheSameListsInAnotherProcess) {
 TEST(SnapshotTest, LeavesOutWhatOnlyLearningNeeds) {
   const TemporaryFolder folder;
   FileLog log(folder / "log", 10);
-  Learner learner(make_served(), log, {folder / "checkpoint", "identity", 1000});
+  Learner learner(make_served(RankerKind::kPairRank), log, {folder / "checkpoint", "identity", 1000});
   for (int number = 1; number <= 5; ++number) log.append(liked_first_feature(number));
   learner.learn_all();
   const std::size_t few = learner.snapshot().bytes.size();

@@ -41,7 +41,8 @@ class RedisServer {
   /// Again after kill(), on the same port, with what its disk has.
   void start() {
     for (int attempt = 0; attempt < 20; ++attempt) {
-      if (port_ == 0 || attempt > 0) port_ = 20'000 + static_cast<int>((::getpid() * 37 + attempt * 101) % 30'000);
+      static int ports = 0;
+      if (port_ == 0 || attempt > 0) port_ = 20'000 + (::getpid() * 37 + ++ports * 101) % 12'000;
       std::vector<std::string> words = {"/usr/bin/redis-server", "--port", std::to_string(port_), "--bind",
                                         "127.0.0.1", "--dir", (folder_ / "").string(), "--appendonly", "yes",
                                         "--appendfsync", "always", "--save", "", "--logfile",

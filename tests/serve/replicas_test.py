@@ -1,0 +1,270 @@
+"""Several processes on one log: learner, standby and replicas with a Redis server, and followers over HTTP. Any replica takes the
+feedback of any list, what is learned is what one process would have learned, and each wrong start ends with one sentence."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from running_service import RunningService, ServiceError, Users, learned_state, logged, olrank, wait_until
+
+SETTINGS = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class Redis:
+    def __init__(self, folder, *arguments, tls=()):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir()
+        self.port = free_port()
+        listen = ["--port", "0", "--tls-port", str(self.port), *tls] if tls else ["--port", str(self.port)]
+        self.command = ["redis-server", *listen, "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", "", "--appendonly",
+                        "yes", "--appendfsync", "always", "--logfile", str(self.folder / "log"), *arguments]
+        self.url = f"redis{'s' if tls else ''}://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command)
+
+        def answers():
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        wait_until(answers, 20, "redis-server does not start")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=30)
+
+    def ask(self, *words):
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *map(str, words)], capture_output=True, text=True, timeout=30)
+        return done.stdout.strip()
+
+
+@unittest.skipUnless(shutil.which("redis-server"), "redis-server is not installed")
+class ReplicasTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.services = []
+        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+
+    def start_redis(self, *arguments, **options):
+        server = Redis(self.folder / f"redis{len(list(self.folder.glob('redis*')))}", *arguments, **options)
+        self.addCleanup(lambda: server.process.poll() is None and server.kill())
+        return server
+
+    def start(self, state, *arguments, **options):
+        self.services.append(RunningService(state and self.folder / state, *arguments, **options))
+        return self.services[-1]
+
+    def refused(self, *arguments, code=1, env=None):
+        done = olrank("serve", "--port", "0", *arguments, env={**os.environ, **(env or {})})
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+        return done.stderr
+
+    def test_what_replicas_collect_is_what_one_process_would_learn(self):
+        log = ["--log", self.start_redis().url + "/shop"]
+        learner = self.start("learner", *log, *SETTINGS, "--role", "learner")
+        standby = self.start("standby", *log, *SETTINGS, "--role", "learner")
+        replicas = [self.start(None, *log, "--role", "replica") for _ in range(2)]
+        with learner.client() as client, self.assertRaises(ServiceError) as refusal:
+            client.rank("q", [{"id": "a", "features": [1, 2, 3, 4]}])
+        self.assertIn("only learns (--role learner)", str(refusal.exception))
+        acknowledged, problems = {}, []
+
+        def use(seed):
+            users, draw = Users(3, 4, docs=8, queries=10), random.Random(seed)
+            try:
+                clients = [replica.client() for replica in replicas]
+                for turn in range(60):
+                    impression, clicks = users.ask(clients[turn % 2], draw)
+                    answer = clients[(turn + 1) % 2].feedback(impression, clicks)
+                    acknowledged[impression] = answer["round"]
+                    self.assertTrue(clients[0].feedback(impression, clicks)["duplicate"])
+            except Exception as error:
+                problems.append(error)
+        threads = [threading.Thread(target=use, args=[seed]) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        learner.kill()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(problems, [])
+        self.assertEqual(sorted(acknowledged.values()), list(range(1, 181)))
+        # The standby goes on publishing, and replicas rank with what it has learned.
+        learner = self.start("learner", *log, "--role", "learner")
+        for service in (standby, learner):
+            with service.client() as client:
+                client.wait_until_learned()
+                self.assertIn("olrank_archived_rounds_total 180", client.metrics())
+        with replicas[0].client() as client:
+            wait_until(lambda: client.stats()["rounds"] == 180, 10, "the replica has an old model")
+            stats = client.stats()
+            self.assertEqual((stats["log_rounds"], stats["fingerprint"]), (180, None))
+            mine = client.rank("q", Users(3, 4, docs=8).queries[0], k=5, explore=False)
+        with learner.client() as client, replicas[1].client() as other:
+            wait_until(lambda: other.stats()["rounds"] == 180, 10, "the replica has an old model")
+            self.assertEqual(other.rank("q", Users(3, 4, docs=8).queries[0], k=5, explore=False)["docs"], mine["docs"])
+            fingerprint = client.stats()["fingerprint"]
+        follower = self.start(None, "--follow", learner.url)
+        with follower.client() as client:
+            wait_until(client.is_ready, 10, "the follower has no model")
+            ranked = client.rank("q", Users(3, 4, docs=8).queries[0], k=5)
+            self.assertEqual((ranked["docs"], ranked["impression"]), (mine["docs"], None))
+            with self.assertRaises(ServiceError) as refusal:
+                client.feedback("0123456789abcdef-1", [])
+            self.assertEqual(refusal.exception.status, 404)
+        for service in self.services[1:]:
+            self.assertEqual(service.stop() if service.process.poll() is None else 0, 0)
+        archives = [(self.folder / name / "feedback.jsonl").read_bytes() for name in ("learner", "standby")]
+        self.assertEqual(*archives)
+        self.assertEqual({line["impression"]: line["round"] for line in logged(self.folder / "learner")}, acknowledged)
+        alone = learned_state(self.folder / "learner")
+        self.assertEqual((alone["rounds"], alone["fingerprint"]), (180, fingerprint))
+
+    def test_ranking_goes_on_while_the_server_is_away(self):
+        server = self.start_redis()
+        log = ["--log", server.url + "/shop"]
+        both = self.start("both", *log, *SETTINGS)
+        replica = self.start(None, *log, "--role", "replica")
+        users, draw = Users(4, 4, docs=6, queries=5), random.Random(1)
+        with both.client() as first, replica.client() as second:
+            second.wait_until_ready()
+            first.feedback(*users.ask(second, draw))
+            server.kill()
+            kept = [users.ask(client, draw) for client in (first, second) for _ in range(20)]
+            with self.assertRaises(ServiceError) as refusal:
+                second._json("POST", "/v1/feedback", {"impression": kept[-1][0], "clicks": kept[-1][1]})
+            self.assertEqual((refusal.exception.status, refusal.exception.retry_after), (503, 1))
+            self.assertIn("cannot be reached", str(refusal.exception))
+            self.assertIn("olrank_log_away 1", second.metrics())
+            server.start()
+            wait_until(lambda: "olrank_log_away 0" in second.metrics(), 10, "the server stays away")
+            for number, (impression, clicks) in enumerate(kept):
+                first.feedback(impression, clicks, attempts=5)
+            first.wait_until_learned()
+        self.assertEqual(len(logged(self.folder / "both")), 41)
+        self.assertEqual(len({line["impression"] for line in logged(self.folder / "both")}), 41)
+
+    def test_arms_windows_and_their_figures_are_those_of_all_replicas(self):
+        log = ["--log", self.start_redis().url + "/shop"]
+        learner = self.start("learner", *log, *SETTINGS, "--role", "learner", "--arms", "learner=50,incumbent=50", "--window",
+                             "1", "--events", "click=1,cart=3")
+        replicas = [self.start(None, *log, "--role", "replica") for _ in range(2)]
+        docs, arms = Users(5, 4, docs=6).queries[0], {}
+        with replicas[0].client() as first, replicas[1].client() as second:
+            for client in (first, second):
+                client.wait_until_ready()
+            for user in range(60):
+                for client in (first, second):
+                    answer = client.rank("q", docs, k=5, user=f"u{user}", incumbent=[doc["id"] for doc in docs])
+                    arms.setdefault(f"u{user}", set()).add(answer["arm"])
+                    other = second if client is first else first
+                    if user % 2 == 0:
+                        other.events(answer["impression"], [{"id": answer["docs"][0]["id"], "type": "cart"}])
+            self.assertEqual({len(shown) for shown in arms.values()}, {1})  # sticky
+            self.assertEqual(set.union(*arms.values()), {"learner", "incumbent"})
+            with learner.client() as client:
+                wait_until(lambda: client.stats()["rounds"] == 120, 20, "windows stay open")
+                told = client.arms()
+            self.assertEqual(sum(arm["lists"] for arm in told["arms"]), 120)
+            self.assertEqual(sum(arm["reward"] for arm in told["arms"]), 60 * 3)
+            wait_until(lambda: second.arms() == told, 10, "the replica's figures differ")
+        # Other arms end the processes that have the earlier ones.
+        learner.stop()
+        self.start("learner", *log, "--role", "learner", "--arms", "none", "--window", "1", "--events", "click=1,cart=3")
+        self.assertEqual(replicas[0].process.wait(timeout=20), 1)
+        self.assertIn("The settings were replaced", replicas[0].messages())
+        self.start(None, *log, "--role", "replica")
+
+    def test_wrong_starts_end_with_a_sentence(self):
+        server = self.start_redis()
+        url = server.url + "/shop"
+        state = ["--state", self.folder / "a", *SETTINGS]
+        self.assertIn("neither redis nor rediss", self.refused("--log", "http://127.0.0.1/shop", *state, code=2))
+        self.assertIn("cannot be reached", self.refused("--log", f"redis://127.0.0.1:{free_port()}/shop", *state))
+        self.assertIn("no service yet", self.refused("--log", url, "--role", "replica", "--wait-seconds", 0))
+        self.assertIn("--role replica and --state", self.refused("--log", url, "--role", "replica", *state, code=2))
+        self.assertIn("--role requires --log", self.refused("--role", "learner", *state, code=2))
+        self.assertIn("--follow and --log", self.refused("--log", url, "--follow", "http://127.0.0.1:1", code=2))
+        self.assertIn("cannot be read", self.refused("--follow", f"http://127.0.0.1:{free_port()}", "--wait-seconds", 0))
+        self.assertIn("http://HOST:PORT", self.refused("--follow", "ftp://127.0.0.1", code=2))
+        self.assertIn("TLS failed", self.refused("--log", url.replace("redis:", "rediss:"), *state))
+        server.ask("config", "set", "appendonly", "no")
+        self.assertIn("Set 'appendonly yes'", self.refused("--log", url, *state))
+        server.ask("config", "set", "appendonly", "yes")
+        self.assertFalse((self.folder / "a").exists())
+
+        learner = self.start("a", "--log", url, *SETTINGS)
+        other = ["--state", self.folder / "b", *SETTINGS[:-1]]
+        self.assertIn("cutoff is 5, not 7", self.refused("--log", url, *other, 7, code=2))
+        self.assertIn("window is 0, not window is 60", self.refused("--log", url, *other, 5, "--window", 60, code=2))
+        self.assertIn("cutoff is 5, not 7", self.refused("--log", url, "--role", "replica", "--cutoff", 7, code=2))
+        self.assertFalse((self.folder / "b").exists())
+        users, draw = Users(6, 4, docs=6), random.Random(2)
+        with learner.client() as client:
+            for _ in range(30):
+                client.feedback(*users.ask(client, draw))
+            client.wait_until_learned()
+        learner.stop()
+        # A learner whose stream was cut, and one whose server has lost records.
+        server.ask("xtrim", "shop:log", "maxlen", "10")
+        self.assertIn("records 1 to 20 are missing", self.refused("--log", url, "--state", self.folder / "b", *SETTINGS))
+        server.ask("set", "shop:rounds", "25")
+        self.assertIn("has 25 records, but the log here has 30", self.refused("--log", url, "--state", self.folder / "a"))
+        # A model of another version: replicas keep what they have, and say what they wait for.
+        server.ask("hset", "shop:model", "snapshot", "no model")
+        replica = self.start(None, "--log", url, "--role", "replica")
+        with replica.client() as client, self.assertRaises(ServiceError) as refusal:
+            client._json("POST", "/v1/rank", {"query": "q", "docs": users.queries[0]})
+        self.assertEqual(refusal.exception.status, 503)
+        self.assertIn("This replica has no model yet", str(refusal.exception))
+
+    def test_passwords_and_certificates(self):
+        secret = self.folder / "password"
+        secret.write_text("right\n")
+        key, certificate = self.folder / "key.pem", self.folder / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=redis", "-addext",
+                        "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        server = self.start_redis("--requirepass", "right",
+                                  tls=["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-ca-cert-file",
+                                       str(certificate)])
+        log = ["--log", server.url + "/shop", "--log-ca", certificate, "--log-cert", certificate, "--log-key", key]
+        state = ["--state", self.folder / "a", *SETTINGS]
+        wrong = self.folder / "wrong"
+        wrong.write_text("wrong\n")
+        self.assertIn("refuses the password", self.refused(*log, *state, "--log-password-file", wrong))
+        self.assertIn("NOAUTH", self.refused(*log, *state))
+        self.assertIn("TLS failed", self.refused("--log", server.url + "/shop", *state, "--log-password-file", secret))
+        self.assertIn("password does not belong", self.refused("--log", server.url.replace("//", "//:right@") + "/shop", *state,
+                                                               code=2))
+        self.assertIn("--log-ca", self.refused(*log[:2], "--log-ca", secret, *state))
+        service = self.start("a", *log, *SETTINGS, env={**os.environ, "OLRANK_LOG_PASSWORD": "right"})
+        users, draw = Users(6, 4, docs=6), random.Random(2)
+        with service.client() as client:
+            for _ in range(5):
+                client.feedback(*users.ask(client, draw))
+            client.wait_until_learned()
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(len(logged(self.folder / "a")), 5)
+
+
+if __name__ == "__main__":
+    unittest.main()

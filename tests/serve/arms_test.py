@@ -58,14 +58,6 @@ class ArmsTest(unittest.TestCase):
                 client.feedback(answer["impression"], clicks)
             client.wait_until_learned()
             metrics = client.metrics()
-        dashboard = json.loads(pathlib.Path("deploy/grafana.json").read_text(encoding="utf-8"))
-        asked = set()
-        for panel in dashboard["panels"]:
-            for target in panel["targets"]:
-                asked.update(re.findall(r"olrank_\w+", target["expr"]))
-        self.assertGreater(len(asked), 15)
-        for name in asked:
-            self.assertRegex(metrics, rf"(?m)^{name}[ {{]", name)
         self.assertIn("\nolrank_answered_lists_total 120\n", metrics)
         clicked = [sum(line["clicks"][rank] for line in logged(self.state)) for rank in range(5)]
         for rank, clicks in enumerate(clicked, 1):

@@ -67,11 +67,15 @@ class Users:
         self.queries = [[{"id": f"d{doc}", "features": [round(draw.random(), 3) for _ in range(features)]}
                          for doc in range(docs)] for _ in range(queries)]
 
-    def ask(self, client, draw, k=5):
+    def read(self, client, draw, k=5):
+        """A ranking of a random query, and the documents clicked in it."""
         query = draw.randrange(len(self.queries))
         ranking = client.rank(f"q{query}", self.queries[query], k=k)
         by_id = {doc["id"]: doc["features"] for doc in self.queries[query]}
-        clicks = [doc["id"] for doc in ranking["docs"] if by_id[doc["id"]][0] - by_id[doc["id"]][-1] > 0.2]
+        return ranking, [doc["id"] for doc in ranking["docs"] if by_id[doc["id"]][0] - by_id[doc["id"]][-1] > 0.2]
+
+    def ask(self, client, draw, k=5):
+        ranking, clicks = self.read(client, draw, k)
         return ranking["impression"], clicks
 
 

@@ -3,6 +3,7 @@ exist, every olrank command in a fenced block is one that the program accepts, f
 (`docs/MATH.md, "Certain order"`) has that section. Each page of docs is one step away from the README, each of a folder
 in docs two."""
 
+import functools
 import os
 import pathlib
 import re
@@ -18,7 +19,6 @@ NAMED = re.compile(r"`((?:apps|bench|clients|configs|core|cuda|deploy|docs|jobs|
 PLACEHOLDER = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[._]|$)")  # in the recipes of CONTRIBUTING
 CITED = re.compile(r"docs/([A-Za-z]+\.md)(?:, \"([^\"]+)\")?")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py", ".toml", ".cmake")
-help_texts = {}
 
 
 def headings(path):
@@ -65,14 +65,9 @@ def unlinked_pages(pages):
             yield f"README.md: no link to {page}"
 
 
+@functools.cache
 def olrank(*arguments):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60)
-
-
-def help_of(words):
-    if words not in help_texts:
-        help_texts[words] = olrank(*words, "--help").stdout + olrank("--help").stdout
-    return help_texts[words]
 
 
 def check_command(line):
@@ -97,7 +92,8 @@ def check_command(line):
         return f"unknown command '{arguments[0]}'"
     for argument in arguments:
         flag = argument.split("=")[0]
-        if flag.startswith("--") and not re.search(re.escape(flag) + r"(?![\w-])", help_of(tuple(command))):
+        known = olrank(*command, "--help").stdout + olrank("--help").stdout
+        if flag.startswith("--") and not re.search(re.escape(flag) + r"(?![\w-])", known):
             return f"'{' '.join(command)}' has no flag {flag}"
     return None
 

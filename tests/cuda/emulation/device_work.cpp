@@ -124,6 +124,8 @@ Moment add(Stream stream, std::function<void()> work, std::span<const std::byte>
 }
 
 void go_on() {
+  if (device.pending.empty() || schedule() == Schedule::kBackward) return;
+  const OnDevice here;  // once for all of them
   switch (schedule()) {
     case Schedule::kForward:
       while (do_one(any)) {
@@ -204,7 +206,8 @@ void hold(Stream stream, const Moment& moment) {
 void wait(const Moment& moment) {
   const std::lock_guard turn(emulator_mutex());
   not_while_recording("A wait");
-  if (moment == nullptr) return;
+  if (moment == nullptr || moment->done) return;
+  const OnDevice here;
   const std::unordered_set<const Task*> needed = needed_for(moment);
   const auto wanted = [&](const Moment& one) { return needed.contains(one.get()); };
   while (!moment->done) {
@@ -216,6 +219,8 @@ void wait(const Moment& moment) {
 void wait_for_everything() {
   const std::lock_guard turn(emulator_mutex());
   not_while_recording("A wait for the whole device");
+  if (device.pending.empty()) return;
+  const OnDevice here;
   while (do_one(any)) {
   }
 }

@@ -1,6 +1,5 @@
 #include "tests/cuda/emulation/emulator.h"
 
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -32,8 +31,8 @@ constexpr unsigned kMostBlocksAcross = 65'535;  // in y and z
 constexpr unsigned kMostBlocks = 0x7FFFFFFF;    // in x
 constexpr std::size_t kMostSharedBytes = 227 * 1024;
 
-// After its first start, fibers switch by jumps, at a tenth of the cost of a context switch, which makes a
-// system call for signals. Sanitizers support only the latter.
+// After its first start, fibers switch by the compiler's jumps, at a fraction of the cost of a context
+// switch, which makes a system call for signals. Sanitizers support only the latter.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kJumps = false;
 #else
@@ -46,29 +45,37 @@ struct PendingCopy {
   std::size_t bytes;
 };
 
-struct Fiber {
-  enum class State { kReady, kAtBarrier, kInExchange, kAtGridBarrier, kDone };
-
-  ucontext_t context;
-  jmp_buf place;
-  bool started = false;
-  bool finished = false;  // waits for the next block's thread
-  std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
-  Extent index;
-  State state = State::kDone;
+struct Copies {
   std::deque<std::vector<PendingCopy>> groups;
   std::vector<PendingCopy> open_group;
+};
+
+/// Runs threads one after another; a thread that waits keeps its fiber.
+struct Fiber {
+  void* place[5];  // of __builtin_setjmp()
+  bool started = false;
+  ucontext_t context;
+  std::unique_ptr<std::byte[]> stack;
+};
+
+struct Thread {
+  enum class State { kReady, kAtBarrier, kInExchange, kAtGridBarrier, kDone };
+
+  State state = State::kReady;
+  Extent index;
+  Fiber* fiber = nullptr;  // none before its start
 };
 
 struct Warp {
   std::uint32_t mask = 0;  // of the current exchange
   std::uint32_t arrived = 0;
-  std::array<LaneWords, kWarp> shown;
-  std::array<LaneWords, kWarp> result;
+  std::size_t turn = 0;
+  std::array<std::array<LaneWords, kWarp>, 2> shown;  // one is read while the next is written
 };
 
 class Block {
  public:
+  Block() { scheduler_.started = true; }
   void begin(Extent index, std::size_t threads, std::size_t shared_bytes,
              const std::function<void()>& thread, Schedule schedule);
   /// Runs each thread as far as it can without the others, warp by warp; returns false if all wait.
@@ -80,7 +87,7 @@ class Block {
   void shuffle(std::span<std::size_t> order);
 
   void* shared() { return shared_.data(); }
-  Fiber& current() { return *fibers_[running_]; }
+  Copies& copies() { return copies_[running_]; }
   int lane() const { return static_cast<int>(running_ % kWarp); }
   void barrier();
   void grid_barrier();
@@ -90,23 +97,31 @@ class Block {
 
  private:
   static void enter();
+  static void jump(Fiber& from, Fiber& to);
   void prepare(std::size_t threads);
-  /// Runs each of these fibers to its next wait; returns false if all were already waiting.
-  bool resume_ready(std::span<const std::size_t> numbers);
-  void resume(std::size_t number);
-  void yield();
+  bool choose_next();
+  Fiber* take_fiber();
+  void go_on(Fiber& from);
+  void yield() { go_on(*threads_[running_].fiber); }
   void finish();
-  [[noreturn]] void enter_current();
   void release_barrier();
-  ucontext_t scheduler_;
-  jmp_buf scheduler_place_;
+
+  Fiber scheduler_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> free_;
+  std::vector<Thread> threads_;
+  std::vector<Copies> copies_;  // of each thread
   std::vector<Warp> warps_;
   std::vector<std::uint64_t> shared_;
   const std::function<void()>* thread_ = nullptr;
   Extent index_;
   Schedule schedule_ = Schedule::kForward;
   std::vector<std::size_t> order_;
+  // Where advance() is in that order.
+  std::size_t warp_ = 0;
+  std::size_t place_ = 0;
+  bool any_of_warp_ = false;
+  bool any_ = false;
   std::size_t running_ = 0;
   std::size_t live_ = 0;
   std::size_t at_barrier_ = 0;
@@ -130,24 +145,26 @@ void Block::enter() {
 }
 
 void Block::prepare(std::size_t threads) {
-  while (fibers_.size() < threads) fibers_.push_back(std::make_unique<Fiber>());
-  warps_.assign((threads + kWarp - 1) / kWarp, Warp{});
-  for (std::size_t number = 0; number < threads; ++number) {
-    Fiber& fiber = *fibers_[number];
-    const auto flat = static_cast<unsigned>(number);
-    fiber.index = {flat % block_extent.x, flat / block_extent.x % block_extent.y,
-                   flat / (block_extent.x * block_extent.y)};
-    fiber.state = Fiber::State::kReady;
-    fiber.groups.clear();
-    fiber.open_group.clear();
-    if (std::exchange(fiber.finished, false)) continue;
-    fiber.started = false;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, &Block::enter, 0);
+  if (free_.size() != fibers_.size()) {  // a grid that failed has left threads on theirs
+    free_.clear();
+    for (const auto& fiber : fibers_) {
+      fiber->started = false;
+      free_.push_back(fiber.get());
+    }
   }
+  threads_.assign(threads, Thread{});
+  for (std::size_t number = 0; number < threads; ++number) {
+    const auto flat = static_cast<unsigned>(number);
+    threads_[number].index = {flat % block_extent.x, flat / block_extent.x % block_extent.y,
+                              flat / (block_extent.x * block_extent.y)};
+  }
+  copies_.resize(threads);
+  for (Copies& copies : copies_) {
+    copies.groups.clear();
+    copies.open_group.clear();
+  }
+  warps_.resize(threads / kWarp);
+  for (Warp& warp : warps_) warp.arrived = 0;
   live_ = threads;
   at_barrier_ = 0;
   at_grid_barrier_ = 0;
@@ -168,11 +185,14 @@ void Block::begin(Extent index, std::size_t threads, std::size_t shared_bytes,
 
 bool Block::advance() {
   if (schedule_ == Schedule::kRandom) shuffle(order_);
-  bool any = false;
-  for (std::size_t first = 0; first < order_.size(); first += kWarp) {
-    while (resume_ready(std::span(order_).subspan(first, kWarp))) any = true;
-  }
-  return any;
+  warp_ = 0;
+  place_ = 0;
+  any_ = false;
+  now = this;
+  block_index = index_;
+  go_on(scheduler_);
+  if (!failure_.empty()) throw std::logic_error(failure_);
+  return any_;
 }
 
 void Block::shuffle(std::span<std::size_t> order) {
@@ -182,51 +202,65 @@ void Block::shuffle(std::span<std::size_t> order) {
   }
 }
 
-bool Block::resume_ready(std::span<const std::size_t> numbers) {
-  bool any = false;
-  for (const std::size_t number : numbers) {
-    if (fibers_[number]->state != Fiber::State::kReady) continue;
-    any = true;
-    resume(number);
-    if (!failure_.empty()) throw std::logic_error(failure_);
+/// Goes through each warp until none of its threads is ready.
+bool Block::choose_next() {
+  while (warp_ < order_.size()) {
+    while (place_ < warp_ + kWarp) {
+      running_ = order_[place_++];
+      if (threads_[running_].state == Thread::State::kReady) return any_of_warp_ = any_ = true;
+    }
+    if (!std::exchange(any_of_warp_, false)) warp_ += kWarp;
+    place_ = warp_;
   }
-  return any;
+  return false;
 }
 
-void Block::resume(std::size_t number) {
-  running_ = number;
-  now = this;
-  block_index = index_;
-  thread_index = fibers_[number]->index;
-  if (!kJumps) {
-    swapcontext(&scheduler_, &current().context);
-  } else if (_setjmp(scheduler_place_) == 0) {
-    enter_current();
+/// The one that was used last.
+Fiber* Block::take_fiber() {
+  if (free_.empty()) free_.push_back(fibers_.emplace_back(std::make_unique<Fiber>()).get());
+  Fiber* fiber = free_.back();
+  free_.pop_back();
+  if (fiber->started) return fiber;
+  if (fiber->stack == nullptr) fiber->stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+  getcontext(&fiber->context);
+  fiber->context.uc_stack.ss_sp = fiber->stack.get();
+  // Stacks whose ends share the low bits of their addresses would share few lines of the cache.
+  fiber->context.uc_stack.ss_size = kStackBytes - fibers_.size() % kWarp * 128;
+  fiber->context.uc_link = nullptr;
+  makecontext(&fiber->context, &Block::enter, 0);
+  return fiber;
+}
+
+/// Runs the next thread, or the scheduler if there is none; returns when it is the turn of `from`.
+void Block::go_on(Fiber& from) {
+  Fiber* to = &scheduler_;
+  if (failure_.empty() && choose_next()) {
+    Thread& thread = threads_[running_];
+    if (thread.fiber == nullptr) thread.fiber = take_fiber();
+    to = thread.fiber;
+    thread_index = thread.index;
   }
+  if (to != &from) jump(from, *to);
 }
 
-void Block::enter_current() {
-  Fiber& fiber = current();
-  if (fiber.started) _longjmp(fiber.place, 1);
-  fiber.started = true;
-  setcontext(&fiber.context);
-  std::abort();  // only reached if setcontext() fails
-}
-
-void Block::yield() {
+void Block::jump(Fiber& from, Fiber& to) {
+  const bool started = std::exchange(to.started, true);
   if (!kJumps) {
-    swapcontext(&current().context, &scheduler_);
-  } else if (_setjmp(current().place) == 0) {
-    _longjmp(scheduler_place_, 1);
+    swapcontext(&from.context, &to.context);
+  } else if (__builtin_setjmp(from.place) == 0) {
+    if (started) __builtin_longjmp(to.place, 1);
+    setcontext(&to.context);
+    std::abort();  // only reached if setcontext() fails
   }
 }
 
 void Block::finish() {
-  current().state = Fiber::State::kDone;
-  current().finished = true;
+  Thread& thread = threads_[running_];
+  thread.state = Thread::State::kDone;
   --live_;
   if (live_ > 0 && at_barrier_ == live_) release_barrier();
-  yield();
+  free_.push_back(thread.fiber);
+  go_on(*thread.fiber);
 }
 
 void Block::fail(std::string message) {
@@ -235,28 +269,28 @@ void Block::fail(std::string message) {
 }
 
 void Block::release_barrier() {
-  for (const auto& fiber : fibers_) {
-    if (fiber->state == Fiber::State::kAtBarrier) fiber->state = Fiber::State::kReady;
+  for (Thread& thread : threads_) {
+    if (thread.state == Thread::State::kAtBarrier) thread.state = Thread::State::kReady;
   }
   at_barrier_ = 0;
 }
 
 void Block::barrier() {
-  current().state = Fiber::State::kAtBarrier;
+  threads_[running_].state = Thread::State::kAtBarrier;
   if (++at_barrier_ == live_) release_barrier();
   yield();
 }
 
 void Block::grid_barrier() {
   if (!together) fail("A grid whose blocks do not run together waits for all of its blocks.");
-  current().state = Fiber::State::kAtGridBarrier;
+  threads_[running_].state = Thread::State::kAtGridBarrier;
   ++at_grid_barrier_;
   yield();
 }
 
 void Block::pass_grid_barrier() {
   at_grid_barrier_ = 0;
-  for (const std::size_t number : order_) fibers_[number]->state = Fiber::State::kReady;
+  for (Thread& thread : threads_) thread.state = Thread::State::kReady;
 }
 
 const std::array<LaneWords, kWarp>& Block::exchange(std::uint32_t mask, const LaneWords& own) {
@@ -268,19 +302,19 @@ const std::array<LaneWords, kWarp>& Block::exchange(std::uint32_t mask, const La
   }
   warp.mask = mask;
   warp.arrived |= bit;
-  warp.shown[lane()] = own;
+  const std::array<LaneWords, kWarp>& shown = warp.shown[warp.turn];
+  warp.shown[warp.turn][lane()] = own;
   if (warp.arrived != mask) {
-    current().state = Fiber::State::kInExchange;
+    threads_[running_].state = Thread::State::kInExchange;
     yield();
-    return warp.result;
+    return shown;
   }
-  warp.result = warp.shown;
+  warp.turn = 1 - warp.turn;
   warp.arrived = 0;
   for (std::size_t i = 0; i < kWarp; ++i) {
-    const std::size_t other = number * kWarp + i;
-    if ((mask >> i & 1U) != 0 && other != running_) fibers_[other]->state = Fiber::State::kReady;
+    if ((mask >> i & 1U) != 0) threads_[number * kWarp + i].state = Thread::State::kReady;
   }
-  return warp.result;
+  return shown;
 }
 
 /// Checks the sizes against those of GPUs; returns the number of blocks and of a block's threads.
@@ -410,20 +444,20 @@ void copy_later(void* to, const void* from, std::size_t bytes) {
     if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0)
       now->fail("A copy to shared memory is not aligned.");
   }
-  now->current().open_group.push_back({to, from, bytes});
+  now->copies().open_group.push_back({to, from, bytes});
 }
 
 void end_copy_group() {
-  Fiber& fiber = now->current();
-  fiber.groups.push_back(std::move(fiber.open_group));
-  fiber.open_group.clear();
+  Copies& copies = now->copies();
+  copies.groups.push_back(std::move(copies.open_group));
+  copies.open_group.clear();
 }
 
 void wait_for_copy_groups(int pending) {
-  Fiber& fiber = now->current();
-  while (std::ssize(fiber.groups) > pending) {
-    for (const PendingCopy& copy : fiber.groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
-    fiber.groups.pop_front();
+  Copies& copies = now->copies();
+  while (std::ssize(copies.groups) > pending) {
+    for (const PendingCopy& copy : copies.groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
+    copies.groups.pop_front();
   }
 }
 

@@ -1,5 +1,3 @@
-// The only file that includes Boost.
-
 #include "serve/http_server.h"
 
 #include <fmt/format.h>

@@ -194,8 +194,9 @@ class Compose(unittest.TestCase):
         replicas = [self.serve("replica", port) for port in self.ports[2:]]
         users = Users(1, 136, docs=4, queries=1)
         docs = users.queries[0]
-        for client, other in (replicas, replicas[::-1]):
-            answer = client.rank("q", docs, incumbent=[doc["id"] for doc in docs], user="a")
+        for user in range(120):
+            client, other = replicas if user % 2 else replicas[::-1]
+            answer = client.rank("q", docs, incumbent=[doc["id"] for doc in docs], user=user)
             self.assertFalse(other.feedback(answer["impression"], [0])["duplicate"])
         learner.wait_until_learned()
         metrics = "".join(client.metrics() for client in (learner, *replicas))

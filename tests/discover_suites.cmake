@@ -15,7 +15,7 @@ function(write_test name filter labels seconds)
   math(EXPR seconds "${seconds} * ${SLOWER}")
   file(APPEND ${OUTPUT} "add_test([==[${PREFIX}${name}]==] \"${BINARY}\" \"--gtest_filter=${filter}\")\n"
     "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES WORKING_DIRECTORY \"${FOLDER}\" LABELS \"${labels}\" "
-    "TIMEOUT ${seconds})\n")
+    "TIMEOUT ${seconds} COST ${seconds})\n")
 endfunction()
 
 file(WRITE ${OUTPUT} "")

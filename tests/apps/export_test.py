@@ -1,6 +1,7 @@
 """Every export format, read by other tools, gives the same scores as the program."""
 
 import ctypes
+import functools
 import importlib.util
 import json
 import pathlib
@@ -91,17 +92,21 @@ class Forms(unittest.TestCase):
             (made / f"{part}.txt").write_text("\n".join(lines) + "\n")
         return made
 
-    def program_scores(self, model):
-        out = self.folder / "scores"
-        done = olrank("rank", "--model", model, "--data", self.data / "test.txt", "--format", "scores", "--out", out,
+    @classmethod
+    @functools.cache
+    def program_scores(cls, model):
+        out = cls.folder / "scores"
+        done = olrank("rank", "--model", model, "--data", cls.data / "test.txt", "--format", "scores", "--out", out,
                       "--cache", "none")
-        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
         return [float(line) for line in out.read_text().split()]
 
-    def exported(self, name, form, file=None):
-        out = self.folder / (file or f"{name}.{form}")
-        done = olrank("export", self.models[name], "--to", form, "--out", out)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", f"Wrote {out}: the model in the format {form}\n"))
+    @classmethod
+    @functools.cache
+    def exported(cls, name, form, file=None):
+        out = cls.folder / (file or f"{name}.{form}")
+        done = olrank("export", cls.models[name], "--to", form, "--out", out)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", f"Wrote {out}: the model in the format {form}\n"), done
         return out
 
     def queries(self, metadata):

@@ -56,16 +56,15 @@ TEST(RedisAddressTest, ReadsAddressesAndSaysWhatIsWrong) {
   EXPECT_EQ(address.prefix, "shop:{a}.1");
   EXPECT_EQ(RedisAddress::parse(address.text()).text(), address.text());
   EXPECT_EQ(RedisAddress::parse("redis://host/p").text(), "redis://host:6379/p");
-  for (const auto& [text, part] : {std::pair{"http://host/p", "neither redis nor rediss"},
-                                   std::pair{"redis://host", "prefix of the keys is missing"},
-                                   std::pair{"redis://host:6379/", "prefix of the keys is missing"},
-                                   std::pair{"redis:///p", "host is missing"},
-                                   std::pair{"redis://host:no/p", "port is not a number"},
-                                   std::pair{"redis://host:70000/p", "port is not a number"},
-                                   std::pair{"redis://[::1/p", "closing bracket"},
-                                   std::pair{"redis://host/a b", "letters, digits"},
-                                   std::pair{"redis://:secret@host/p", "password does not belong"},
-                                   std::pair{"redis://me:secret@host/p", "password does not belong"}}) {
+  for (const auto& [text, part] :
+       {std::pair{"http://host/p", "neither redis nor rediss"},
+        std::pair{"redis://host", "prefix of the keys is missing"},
+        std::pair{"redis://host:6379/", "prefix of the keys is missing"},
+        std::pair{"redis:///p", "host is missing"}, std::pair{"redis://host:no/p", "port is not a number"},
+        std::pair{"redis://host:70000/p", "port is not a number"},
+        std::pair{"redis://[::1/p", "closing bracket"}, std::pair{"redis://host/a b", "letters, digits"},
+        std::pair{"redis://:secret@host/p", "password does not belong"},
+        std::pair{"redis://me:secret@host/p", "password does not belong"}}) {
     const std::string refusal = message_of<InvalidArgument>([&] { RedisAddress::parse(text); });
     EXPECT_NE(refusal.find(part), std::string::npos) << refusal;
     EXPECT_EQ(refusal.find("secret"), std::string::npos) << refusal;
@@ -76,7 +75,8 @@ TEST(SharedSettingsTest, NamesEachDifference) {
   SharedSettings other = some_settings(7);
   other.lists = "window is 60\n";
   other.arms = "an arm";
-  EXPECT_EQ(other.difference_to(some_settings()), "cutoff is 5, not 7; window is 0, not window is 60; the arms differ");
+  EXPECT_EQ(other.difference_to(some_settings()),
+            "cutoff is 5, not 7; window is 0, not window is 60; the arms differ");
   EXPECT_EQ(some_settings().difference_to(some_settings()), "");
   EXPECT_NE(other.digest(), some_settings().digest());
 }
@@ -108,7 +108,8 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
     EXPECT_EQ(shared.open(list, 3), id);
     const std::vector<Click> clicks = {{-1, "d2"}, {0, ""}};
     const std::vector<Click> unknown = {{-1, "d4"}};
-    for (ImpressionStore* store : {static_cast<ImpressionStore*>(&alone), static_cast<ImpressionStore*>(&shared)}) {
+    for (ImpressionStore* store :
+         {static_cast<ImpressionStore*>(&alone), static_cast<ImpressionStore*>(&shared)}) {
       EXPECT_EQ(status_of([&] { store->add(id, unknown, {}); }), 422);
       const ImpressionStore::Outcome first = store->add(id, clicks, {});
       EXPECT_FALSE(first.duplicate);
@@ -320,7 +321,7 @@ TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
   constexpr std::int64_t kDay = 86'400'000;
   log->trim("slow", 100, 10, 2 * kDay);
   log->trim("fast", 390, 10, 2 * kDay);
-  EXPECT_LE(first(), 91);  // whole blocks of entries go
+  EXPECT_LE(first(), 91);                    // whole blocks of entries go
   log->trim("fast", 390, 10, 3 * kDay + 1);  // the slow one was not seen for a day
   EXPECT_GT(first(), 91);
   EXPECT_LE(first(), 381);
@@ -330,27 +331,33 @@ TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
   const ExpectedWarnings warnings;
   log->require_durable();
   client->call({"CONFIG", "SET", "appendfsync", "everysec"});
-  EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("Set 'appendfsync always'"), std::string::npos);
+  EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("Set 'appendfsync always'"),
+            std::string::npos);
   RedisLog(*client, {true, 0}).require_durable();
   client->call({"CONFIG", "SET", "appendfsync", "always"});
   client->call({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
-  EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("maxmemory-policy"), std::string::npos);
-  // Feedback that too few of the server's replicas have is not acknowledged, and a repeated request asks again.
+  EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("maxmemory-policy"),
+            std::string::npos);
+  // Feedback that too few of the server's replicas have is not acknowledged, and a repeated request asks
+  // again.
   RedisLog wanting(*client, {true, 1});
   RedisLists lists(wanting, {}, kStart);
   const std::string id = lists.open(list_of(1), 3);
   const std::vector<Click> clicks = {{1, ""}};
   for (int time = 0; time < 2; ++time)
-    EXPECT_NE(message_of<IoError>([&] { lists.add(id, clicks, {}); }).find("0 of the server's 1 replica"), std::string::npos);
+    EXPECT_NE(message_of<IoError>([&] { lists.add(id, clicks, {}); }).find("0 of the server's 1 replica"),
+              std::string::npos);
 }
 
 TEST_F(RedisTest, PasswordsAreAskedFor) {
   const RedisServer locked({"--requirepass", "right"});
   RedisSettings settings = locked.settings();
-  EXPECT_NE(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }).find("NOAUTH"), std::string::npos);
-  settings.password = "wrong";
-  EXPECT_NE(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }).find("refuses the password"),
+  EXPECT_NE(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }).find("NOAUTH"),
             std::string::npos);
+  settings.password = "wrong";
+  EXPECT_NE(
+      message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }).find("refuses the password"),
+      std::string::npos);
   settings.password = "right";
   EXPECT_EQ(RedisClient(settings).call({"PING"}).text, "PONG");
   EXPECT_THROW(RedisClient({RedisAddress::parse("redis://127.0.0.1:1/p")}).call({"PING"}), RedisAway);

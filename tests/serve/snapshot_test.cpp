@@ -43,7 +43,8 @@ TEST(SnapshotTest, EveryKindMakesTheSameListsInAnotherProcess) {
   const std::string kinds = kinds_of_services() + "|";
   std::size_t begin = 0;
   int tried = 0;
-  for (std::size_t end = kinds.find('|'); end != std::string::npos; begin = end + 1, end = kinds.find('|', begin)) {
+  for (std::size_t end = kinds.find('|'); end != std::string::npos;
+       begin = end + 1, end = kinds.find('|', begin)) {
     const std::string name = kinds.substr(begin, end - begin);
     const RankerKind kind = *value_named<RankerKind>(name);
     if (row_of(kind).needs_labels || name == "fairco") continue;  // its lists need groups

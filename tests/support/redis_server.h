@@ -43,9 +43,20 @@ class RedisServer {
     for (int attempt = 0; attempt < 20; ++attempt) {
       static int ports = 0;
       if (port_ == 0 || attempt > 0) port_ = 20'000 + (::getpid() * 37 + ++ports * 101) % 12'000;
-      std::vector<std::string> words = {"/usr/bin/redis-server", "--port", std::to_string(port_), "--bind",
-                                        "127.0.0.1", "--dir", (folder_ / "").string(), "--appendonly", "yes",
-                                        "--appendfsync", "always", "--save", "", "--logfile",
+      std::vector<std::string> words = {"/usr/bin/redis-server",
+                                        "--port",
+                                        std::to_string(port_),
+                                        "--bind",
+                                        "127.0.0.1",
+                                        "--dir",
+                                        (folder_ / "").string(),
+                                        "--appendonly",
+                                        "yes",
+                                        "--appendfsync",
+                                        "always",
+                                        "--save",
+                                        "",
+                                        "--logfile",
                                         (folder_ / "log").string()};
       words.insert(words.end(), more_.begin(), more_.end());
       std::vector<char*> arguments;

@@ -13,7 +13,7 @@ class FeedbackLog {
 
   virtual std::uint64_t rounds() const = 0;  // durable records
   virtual std::int64_t bytes() const = 0;    // 0 where that is not known
-  /// Whether feedback is refused at the moment, because a disk or a server fails.
+  /// Whether a disk fails, so that no more feedback is logged at the moment.
   virtual bool is_failing() const = 0;
   /// Of a learner that archives a shared log: the records that it has.
   virtual std::optional<std::uint64_t> archived() const { return std::nullopt; }

@@ -61,10 +61,13 @@ class RedisLog : public FeedbackLog {
   // As poll() found them last.
   std::uint64_t rounds() const override { return rounds_; }
   std::int64_t bytes() const override { return 0; }
-  bool is_failing() const override { return client_.is_away(); }
+  bool is_failing() const override { return archive_fails_; }
   bool is_away() const override { return client_.is_away(); }
   std::optional<std::uint64_t> archived() const override;
-  void set_archived(std::uint64_t records) { archived_ = static_cast<std::int64_t>(records); }
+  void set_archived(std::uint64_t records, bool fails) {
+    archived_ = static_cast<std::int64_t>(records);
+    archive_fails_ = fails;
+  }
   std::int64_t model_round() const { return model_round_; }  // −1 before the first model
   /// Asks for them. Throws SettingsReplaced if the prefix has other settings than begin() stored or
   /// settings() read.
@@ -96,6 +99,7 @@ class RedisLog : public FeedbackLog {
   std::atomic<std::uint64_t> rounds_ = 0;
   std::atomic<std::int64_t> model_round_ = -1;
   std::atomic<std::int64_t> archived_ = -1;
+  std::atomic<bool> archive_fails_ = false;
 };
 
 }  // namespace olrank

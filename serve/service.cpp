@@ -453,7 +453,7 @@ std::string Service::overview() const {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(), published->round,
       log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
       accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
-      log_.is_failing() && !log_.is_away(), log_.is_away(),
+      log_.is_failing(), log_.is_away(),
       learner_.model_age() ? json_number(*learner_.model_age()) : "null");
   append_failure(out, learner_.failure());
   out += ",\"fairness\":" + fairness_json();

@@ -197,7 +197,7 @@ class LearnerProcess {
       stream_->require_durable();
     }
     ::umask(077);  // whatever the service writes is for its owner only
-    resolved_ = resolve_service(folder_, options.request);
+    resolve();
     const ServiceIdentity& identity = resolved_.identity;
     const FittedNormaliser normaliser =
         parse_normaliser(identity.normalisation, folder_.identity_file().string());
@@ -276,6 +276,20 @@ class LearnerProcess {
   std::string start_model() const {
     if (resolved_.identity.model.empty()) return {};
     return resolved_.is_new ? resolved_.model : read_own_file(folder_.model()).value_or("");
+  }
+
+  /// A new folder that is started without settings takes those of the prefix.
+  void resolve() {
+    if (stream_ && !folder_.identity() && !options_.request.suffices()) {
+      if (const std::optional<SharedSettings> known = stream_->settings()) {
+        const std::string place = client_->address().text();
+        resolved_ = resolve_stored(parse_identity(known->identity, place), options_.request, place);
+        resolved_.is_new = true;
+        resolved_.model = known->model;
+        return;
+      }
+    }
+    resolved_ = resolve_service(folder_, options_.request);
   }
 
   /// With a shared log, arms that are not named here are those of the prefix.

@@ -123,7 +123,7 @@ function showState(now) {
   const waiting = now.log_rounds - now.rounds;
   if (now.failure !== null) return say(now.failure, true);
   if (now.log_away) return say('The shared log cannot be reached: feedback is rejected, ranking continues.', true);
-  if (now.disk_rejects_feedback) return say('The disk is full or failing: feedback is rejected, ranking continues.', true);
+  if (now.disk_rejects_feedback) return say('The disk is full or failing: no more feedback is logged; ranking continues.', true);
   say(waiting > 0 ? 'Learning: ' + count(waiting) + ' rounds of feedback to go.' : 'All feedback is learned.');
 }
 
@@ -287,7 +287,7 @@ refresh();
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-vg5JasE2ckqhH0xv+qiwRsZ9ebDe0BDZjQZh5RAwJ+g='; "
+    "script-src 'sha256-wkXgkkyyOsZEqBFq7WqmzhYJzRIh7g9QlaIxwLVY5CU='; "
     "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

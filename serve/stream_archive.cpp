@@ -76,8 +76,13 @@ void StreamArchive::run(const std::function<void()>& step) {
 void StreamArchive::archive() {
   stream_.client().probe();
   std::vector<std::string> bodies = stream_.read(log_.rounds(), kRecordsAtOnce, kReadWait);
-  if (!bodies.empty()) log_.append_all(std::move(bodies));
-  stream_.set_archived(log_.rounds());
+  try {
+    if (!bodies.empty()) log_.append_all(std::move(bodies));
+    stream_.set_archived(log_.rounds(), false);
+  } catch (const IoError&) {
+    stream_.set_archived(log_.rounds(), true);
+    throw;
+  }
   stream_.poll();
   const std::int64_t now = utc_now();
   if (now - told_ < kTellMs) return;
@@ -91,7 +96,12 @@ void StreamArchive::publish() {
   if (learner_.failure() || stream_.client().is_away()) return pause(100);
   if (stream_.model_round() >= static_cast<std::int64_t>(published->round)) return;
   const auto begin = std::chrono::steady_clock::now();
-  const RankerSource::Snapshot snapshot = learner_.snapshot();
+  RankerSource::Snapshot snapshot;
+  try {
+    snapshot = learner_.snapshot();
+  } catch (const Error&) {  // it has failed, and says so
+    return pause(100);
+  }
   stream_.publish(snapshot.round, snapshot.bytes);
   const auto took = std::chrono::steady_clock::now() - begin;
   pause(static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -81,7 +81,7 @@ class ReplicasTest(unittest.TestCase):
     def test_what_replicas_collect_is_what_one_process_would_learn(self):
         log = ["--log", self.start_redis().url + "/shop"]
         learner = self.start("learner", *log, *SETTINGS, "--role", "learner")
-        standby = self.start("standby", *log, *SETTINGS, "--role", "learner")
+        standby = self.start("standby", *log, "--role", "learner")  # with the settings of the prefix
         replicas = [self.start(None, *log, "--role", "replica") for _ in range(2)]
         with learner.client() as client, self.assertRaises(ServiceError) as refusal:
             client.rank("q", [{"id": "a", "features": [1, 2, 3, 4]}])

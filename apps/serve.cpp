@@ -201,8 +201,10 @@ class ServeCommand : public Command {
         ->type_name("URL");
     app.add_option("--follow-token-file", follow_token_file_, "file with the bearer token of that service")
         ->type_name("FILE");
-    app.add_option("--wait-seconds", options_.wait_seconds,
-                   "time limit for the settings of --follow, or of the --log of a replica [default: 60]")
+    app.add_option(
+           "--wait-seconds", options_.wait_seconds,
+           "time limit at the start for the server of --log, the learner of a replica, or the service to "
+           "follow [default: 60]")
         ->type_name("S");
   }
 

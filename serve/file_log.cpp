@@ -207,9 +207,13 @@ void FileLog::write(std::unique_lock<std::mutex>& lock) {
 /// only.
 void FileLog::report(const std::exception_ptr& failure, std::size_t records) {
   if (!failure) {
-    if (const std::uint64_t rejected = failed_.exchange(0); rejected > 0)
+    const std::uint64_t rejected = failed_.exchange(0);
+    if (rejected > 0 && is_archive_) {
+      log_warning("{}: The shared log is archived again.", path_.string());
+    } else if (rejected > 0) {
       log_warning("{}: Feedback is accepted again; {} rejected.", path_.string(),
                   rejected == 1 ? "1 was" : fmt::format("{} were", rejected));
+    }
     return;
   }
   try {
@@ -217,6 +221,11 @@ void FileLog::report(const std::exception_ptr& failure, std::size_t records) {
   } catch (const StateLost&) {  // the service is about to stop and says why
   } catch (const std::exception& error) {
     if (failed_.fetch_add(records) > 0) return;
+    if (is_archive_) {
+      log_warning("{} The shared log keeps what is not archived; learning waits for the disk.",
+                  error.what());
+      return;
+    }
     const bool full = dynamic_cast<const LogFull*>(&error) != nullptr;
     log_warning("{} Feedback is rejected {}; ranking continues.", error.what(),
                 full ? "until there is space" : "from now on");

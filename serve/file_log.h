@@ -72,6 +72,8 @@ class FileLog : public FeedbackLog {
   /// returns the round of the first.
   std::uint64_t append_all(std::vector<std::string> bodies);
 
+  /// Its records are those of a shared log, which keeps what the disk refuses here.
+  void set_is_archive() { is_archive_ = true; }
   /// Whether the last record found the disk full, or another disk error.
   bool is_failing() const override { return failed_ > 0; }
 
@@ -123,6 +125,7 @@ class FileLog : public FeedbackLog {
   std::size_t surveyed_bytes_ = 0;
   std::filesystem::path cut_to_;
   std::function<void()> guard_;
+  bool is_archive_ = false;
   std::function<void()> listener_;
 
   mutable std::mutex mutex_;

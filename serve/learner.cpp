@@ -434,7 +434,10 @@ void Learner::answer(Request& request) {
     if (!failure()) publish();  // so that who knows the round can ask for its lists
     if (request.wanted == Wanted::kSnapshot) {
       if (const auto reason = failure()) throw Error(*reason);
-      request.answer.set_value({{}, {round_, snapshot_bytes(*ranker_, *latest(), arms_)}});
+      const auto begin = SteadyClock::now();
+      Snapshot snapshot{round_, snapshot_bytes(*ranker_, *latest(), arms_)};
+      snapshot.made_in = SteadyClock::now() - begin;
+      request.answer.set_value({{}, std::move(snapshot)});
       return;
     }
     const auto begin = SteadyClock::now();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,7 +50,8 @@ class RankerSource {
   virtual State write_checkpoint() = 0;
   struct Snapshot {
     std::uint64_t round = 0;
-    std::string bytes;
+    std::string bytes{};
+    std::chrono::nanoseconds made_in{};  // time for which learning stood still
   };
   /// What another process needs to make the lists of this moment: SnapshotReader reads it.
   virtual Snapshot snapshot() = 0;

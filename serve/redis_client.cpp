@@ -41,6 +41,7 @@ RedisReply take_reply(const redisReply& raw) {
     case REDIS_REPLY_ERROR:
       reply.kind = RedisReply::Kind::kError;
       reply.text.assign(raw.str, raw.len);
+      while (reply.text.ends_with('.')) reply.text.pop_back();  // they become part of a sentence
       break;
     case REDIS_REPLY_INTEGER:
       reply.kind = RedisReply::Kind::kNumber;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "core/runtime/log.h"
 #include "serve/api_error.h"
 
 namespace olrank {
@@ -157,40 +158,55 @@ void RedisLists::send() {
       changed_.wait_for(lock, kRetry);
       continue;
     }
-    std::vector<Waiting> lists;
     std::size_t bytes = 0;
     while (!waiting_.empty() && bytes < kBytesAtOnce) {
       bytes += waiting_.front().bytes.size();
-      lists.push_back(std::move(waiting_.front()));
+      sending_.push_back(std::move(waiting_.front()));
       waiting_.pop_front();
     }
-    sending_ = lists.size();
     lock.unlock();
     bool sent = false;
+    std::string refusal;
     try {
       std::vector<RedisClient::Command> commands;
-      for (const Waiting& list : lists) append_store_commands(list, utc_now(), commands);
+      for (const Waiting& list : sending_) append_store_commands(list, utc_now(), commands);
       if (!commands.empty()) client_.call_all(commands);
       sent = true;
-    } catch (const IoError&) {  // the server is away or has no memory left
+    } catch (const RedisAway&) {
+    } catch (const IoError& error) {  // no memory left, say
+      refusal = error.what();
+    }
+    if (refused_ != !refusal.empty() && (sent || !refusal.empty())) {
+      refused_ = !refusal.empty();
+      log_warning("{}", refused_ ? refusal + " Lists wait in this process, and their feedback is rejected."
+                                 : "The server takes lists again.");
     }
     lock.lock();
-    sending_ = 0;
     if (sent) {
       waiting_bytes_ -= bytes;
+      sending_.clear();
       changed_.notify_all();
       continue;
     }
-    for (auto list = lists.rbegin(); list != lists.rend(); ++list) waiting_.push_front(std::move(*list));
+    for (auto list = sending_.rbegin(); list != sending_.rend(); ++list)
+      waiting_.push_front(std::move(*list));
+    sending_.clear();
     drop_oldest();
     changed_.wait_for(lock, kRetry);
   }
 }
 
+bool RedisLists::waits_here(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto is_it = [&id](const Waiting& list) { return list.id == id; };
+  return std::any_of(waiting_.begin(), waiting_.end(), is_it) ||
+         std::any_of(sending_.begin(), sending_.end(), is_it);
+}
+
 void RedisLists::keep_open() {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kLastWait,
-                    [this] { return client_.is_away() || (waiting_.empty() && sending_ == 0); });
+                    [this] { return client_.is_away() || (waiting_.empty() && sending_.empty()); });
 }
 
 std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
@@ -217,6 +233,10 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
     throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
   const std::vector<RedisReply> known = look_up(id);
   const bool collects = settings_.window.count() > 0;
+  if (known[0].is_null() && known[1].is_null() && waits_here(id)) {
+    throw ApiError(503, "", "The server of the shared log has not taken this list yet; retry.")
+        .retry_after(1);
+  }
   if (!known[1].is_null()) {
     // Its first acknowledgement may have failed for want of replicas. WAIT counts behind a write.
     std::vector<RedisClient::Command> commands = log_.wait_commands();
@@ -341,7 +361,8 @@ std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id
 
 ImpressionStore::Counts RedisLists::counts() const {
   const std::lock_guard lock(mutex_);
-  return {opened_, waiting_.size() + sending_, dropped_, waiting_bytes_, settings_.limits.bytes, late_};
+  return {opened_, waiting_.size() + sending_.size(), dropped_, waiting_bytes_, settings_.limits.bytes,
+          late_};
 }
 
 }  // namespace olrank

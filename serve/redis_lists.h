@@ -57,6 +57,7 @@ class RedisLists : public ImpressionStore {
                              std::vector<RedisClient::Command>& commands) const;
   void send();
   void drop_oldest();
+  bool waits_here(const std::string& id) const;
   /// The list and its answer. A list that was shown just now may still be on its way.
   std::vector<RedisReply> look_up(const std::string& id) const;
   std::string answer_life() const;
@@ -78,8 +79,9 @@ class RedisLists : public ImpressionStore {
   std::condition_variable changed_;
   std::deque<Waiting> waiting_;  // to be sent, oldest first
   std::size_t waiting_bytes_ = 0;
-  std::size_t sending_ = 0;  // lists on their way
+  std::vector<Waiting> sending_;  // on their way
   std::uint64_t dropped_ = 0;
+  bool refused_ = false;  // by the server, at the last attempt
   bool stopping_ = false;
   std::thread sender_;
 };

@@ -20,7 +20,7 @@ struct SharedSettings {
   std::string model;                    // bytes of the model to start from; empty without one
   std::string arms;                     // as a state folder keeps them; empty without arms
   std::vector<std::string> arm_models;  // bytes, in the plan's order
-  std::string lists;                    // how lists are kept, as `key = value` lines
+  std::string lists;                    // how lists are kept, as lines of "KEY is VALUE"
 
   std::string digest() const;
   /// "cutoff is 10, not 5" for each setting that differs from the stored ones.

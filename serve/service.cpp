@@ -180,6 +180,12 @@ std::shared_ptr<const PublishedRanker> Service::required_ranker() const {
 }
 
 void Service::require_duty(std::string_view path) const {
+  const bool replicates = parts_.duty == Duty::kReplica || parts_.duty == Duty::kFollower;
+  if (path == "/v1/checkpoint") {
+    if (replicates)
+      throw ApiError(404, "", "This process has no learner: ask the learner for a checkpoint.");
+    return;
+  }
   if (parts_.duty == Duty::kLearner)
     throw ApiError(404, "",
                    fmt::format("This process only learns (--role learner): send {} to a replica.", path));
@@ -400,6 +406,7 @@ std::string Service::feedback(std::string_view body) {
 }
 
 std::string Service::checkpoint() {
+  require_duty("/v1/checkpoint");
   try {
     return state_json(learner_.write_checkpoint());
   } catch (const IoError& error) {

@@ -128,7 +128,7 @@ std::string lists_text(const ServiceOptions& options) {
   for (std::size_t type = 0; type < options.events.names.size(); ++type)
     events += fmt::format("{}{}={}", type > 0 ? "," : "", options.events.names[type],
                           options.events.weights[type]);
-  return fmt::format("impression-seconds is {}\nwindow is {}\nevents are {}\nlog-unshown is {}\n",
+  return fmt::format("impression-seconds is {}\nwindow is {}\nevents is {}\nlog-unshown is {}\n",
                      options.impressions.age.count(), options.window_seconds, events,
                      options.log_unshown ? "on" : "off");
 }
@@ -142,7 +142,7 @@ void take_lists_text(std::string_view text, ServiceOptions& options) {
   };
   options.impressions.age = std::chrono::seconds(std::stoll(value("impression-seconds is ")));
   options.window_seconds = std::stoll(value("\nwindow is "));
-  options.events = EventTypes::parse(value("\nevents are "));
+  options.events = EventTypes::parse(value("\nevents is "));
   options.log_unshown = value("\nlog-unshown is ") == "on";
 }
 
@@ -175,6 +175,8 @@ auto wait_for(const ServiceOptions& options, const Get& get, const std::string& 
     try {
       if (auto found = get()) return *std::move(found);
       problem = what;
+    } catch (const RedisError&) {
+      throw;
     } catch (const IoError& error) {
       problem = error.what();
     }
@@ -186,6 +188,18 @@ auto wait_for(const ServiceOptions& options, const Get& get, const std::string& 
   }
 }
 
+/// Waits for the server of a shared log, and checks it.
+void reach(const ServiceOptions& options, RedisClient& client, const RedisLog& stream) {
+  wait_for(
+      options,
+      [&client] {
+        client.probe();
+        return std::optional(client.call({"PING"}));
+      },
+      "");
+  stream.require_durable();
+}
+
 /// The learner of a state folder, alone or with a shared log.
 class LearnerProcess {
  public:
@@ -194,7 +208,7 @@ class LearnerProcess {
       client_.emplace(options.shared->server);
       stream_.emplace(*client_,
                       RedisLog::Durability{options.shared->assume_durable, options.shared->replicas});
-      stream_->require_durable();
+      reach(options, *client_, *stream_);
     }
     ::umask(077);  // whatever the service writes is for its owner only
     resolve();
@@ -356,7 +370,7 @@ void replicate(ServiceOptions options, Listener& listener) {
   RedisClient client(options.shared->server);
   RedisLog stream(client, {options.shared->assume_durable, options.shared->replicas});
   const std::string place = client.address().text();
-  stream.require_durable();
+  reach(options, client, stream);
   const SharedSettings settings = wait_for(
       options,
       [&] {

@@ -52,7 +52,7 @@ struct ServiceOptions {
   std::optional<SharedLogOptions> shared;
   std::string follow;              // URL of the service whose model is ranked with; empty: none
   std::string follow_token;        // that it wants
-  std::int64_t wait_seconds = 60;  // for the settings, at the start of a process without a learner
+  std::int64_t wait_seconds = 60;  // at the start, for the server of the log, and for settings or service
 };
 
 /// Runs the service until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and

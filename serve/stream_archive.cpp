@@ -23,6 +23,7 @@ constexpr int kRestPerPublish = 9;
 StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings)
     : stream_(stream), log_(log), learner_(learner), settings_(std::move(settings)) {
   stream_.continue_from(log_.rounds(), log_.line_before(log_.bytes()), settings_.accept_loss);
+  log_.set_is_archive();
   // Refuses a stream that was trimmed too far, and tells other learners what this one still needs.
   stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
   stream_.poll();
@@ -76,6 +77,7 @@ void StreamArchive::run(const std::function<void()>& step) {
 void StreamArchive::archive() {
   stream_.client().probe();
   std::vector<std::string> bodies = stream_.read(log_.rounds(), kRecordsAtOnce, kReadWait);
+  stream_.poll();
   try {
     if (!bodies.empty()) log_.append_all(std::move(bodies));
     stream_.set_archived(log_.rounds(), false);
@@ -83,7 +85,6 @@ void StreamArchive::archive() {
     stream_.set_archived(log_.rounds(), true);
     throw;
   }
-  stream_.poll();
   const std::int64_t now = utc_now();
   if (now - told_ < kTellMs) return;
   stream_.trim(settings_.name, log_.rounds(), settings_.keep, now);
@@ -95,15 +96,15 @@ void StreamArchive::publish() {
   const auto published = learner_.latest();
   if (learner_.failure() || stream_.client().is_away()) return pause(100);
   if (stream_.model_round() >= static_cast<std::int64_t>(published->round)) return;
-  const auto begin = std::chrono::steady_clock::now();
   RankerSource::Snapshot snapshot;
   try {
     snapshot = learner_.snapshot();
   } catch (const Error&) {  // it has failed, and says so
     return pause(100);
   }
+  const auto begin = std::chrono::steady_clock::now();
   stream_.publish(snapshot.round, snapshot.bytes);
-  const auto took = std::chrono::steady_clock::now() - begin;
+  const auto took = snapshot.made_in + (std::chrono::steady_clock::now() - begin);
   pause(static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(
                              std::max<std::chrono::nanoseconds>(kPublishInterval, kRestPerPublish * took))
                              .count()));

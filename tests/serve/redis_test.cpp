@@ -76,7 +76,7 @@ TEST(SharedSettingsTest, NamesEachDifference) {
   other.lists = "window is 60\n";
   other.arms = "an arm";
   EXPECT_EQ(other.difference_to(some_settings()),
-            "cutoff is 5, not 7; window is 0, not window is 60; the arms differ");
+            "cutoff is 5, not 7; window is 0, not 60; the arms differ");
   EXPECT_EQ(some_settings().difference_to(some_settings()), "");
   EXPECT_NE(other.digest(), some_settings().digest());
 }

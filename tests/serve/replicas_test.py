@@ -199,14 +199,14 @@ class ReplicasTest(unittest.TestCase):
         url = server.url + "/shop"
         state = ["--state", self.folder / "a", *SETTINGS]
         self.assertIn("neither redis nor rediss", self.refused("--log", "http://127.0.0.1/shop", *state, code=2))
-        self.assertIn("cannot be reached", self.refused("--log", f"redis://127.0.0.1:{free_port()}/shop", *state))
+        self.assertIn("cannot be reached", self.refused("--log", f"redis://127.0.0.1:{free_port()}/shop", *state, "--wait-seconds", 0))
         self.assertIn("no service yet", self.refused("--log", url, "--role", "replica", "--wait-seconds", 0))
         self.assertIn("--role replica and --state", self.refused("--log", url, "--role", "replica", *state, code=2))
         self.assertIn("--role requires --log", self.refused("--role", "learner", *state, code=2))
         self.assertIn("--follow and --log", self.refused("--log", url, "--follow", "http://127.0.0.1:1", code=2))
         self.assertIn("cannot be read", self.refused("--follow", f"http://127.0.0.1:{free_port()}", "--wait-seconds", 0))
         self.assertIn("http://HOST:PORT", self.refused("--follow", "ftp://127.0.0.1", code=2))
-        self.assertIn("TLS failed", self.refused("--log", url.replace("redis:", "rediss:"), *state))
+        self.assertIn("TLS failed", self.refused("--log", url.replace("redis:", "rediss:"), *state, "--wait-seconds", 0))
         server.ask("config", "set", "appendonly", "no")
         self.assertIn("Set 'appendonly yes'", self.refused("--log", url, *state))
         server.ask("config", "set", "appendonly", "yes")
@@ -215,7 +215,7 @@ class ReplicasTest(unittest.TestCase):
         learner = self.start("a", "--log", url, *SETTINGS)
         other = ["--state", self.folder / "b", *SETTINGS[:-1]]
         self.assertIn("cutoff is 5, not 7", self.refused("--log", url, *other, 7, code=2))
-        self.assertIn("window is 0, not window is 60", self.refused("--log", url, *other, 5, "--window", 60, code=2))
+        self.assertIn("window is 0, not 60", self.refused("--log", url, *other, 5, "--window", 60, code=2))
         self.assertIn("cutoff is 5, not 7", self.refused("--log", url, "--role", "replica", "--cutoff", 7, code=2))
         self.assertFalse((self.folder / "b").exists())
         users, draw = Users(6, 4, docs=6), random.Random(2)
@@ -252,7 +252,8 @@ class ReplicasTest(unittest.TestCase):
         wrong.write_text("wrong\n")
         self.assertIn("refuses the password", self.refused(*log, *state, "--log-password-file", wrong))
         self.assertIn("NOAUTH", self.refused(*log, *state))
-        self.assertIn("TLS failed", self.refused("--log", server.url + "/shop", *state, "--log-password-file", secret))
+        self.assertIn("TLS failed", self.refused("--log", server.url + "/shop", *state, "--log-password-file", secret,
+                                                  "--wait-seconds", 0))
         self.assertIn("password does not belong", self.refused("--log", server.url.replace("//", "//:right@") + "/shop", *state,
                                                                code=2))
         self.assertIn("--log-ca", self.refused(*log[:2], "--log-ca", secret, *state))

@@ -28,6 +28,7 @@ StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, S
   stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
   stream_.poll();
   stream_.trim(settings_.name, log_.rounds(), settings_.keep, utc_now());
+  stream_.set_archived(log_.rounds(), false);
 }
 
 StreamArchive::~StreamArchive() {

@@ -203,6 +203,21 @@ TEST_F(RedisTest, ListsWaitForAServerThatIsAway) {
   EXPECT_EQ(warnings.count("can be reached again"), 1);
 }
 
+TEST_F(RedisTest, AServerWithoutMemoryLosesNoList) {
+  const ExpectedWarnings warnings;
+  client->call({"CONFIG", "SET", "maxmemory", "1"});
+  RedisLists lists(*log, {}, kStart);
+  const std::vector<Click> clicks = {{1, ""}};
+  const std::string id = lists.open(list_of(1), 3);
+  EXPECT_EQ(status_of([&] { lists.add(id, clicks, {}); }), 503);
+  EXPECT_EQ(warnings.count("Lists wait in this process"), 1);
+  client->call({"CONFIG", "SET", "maxmemory", "0"});
+  for (int time = 0; time < 500 && lists.counts().open > 0; ++time)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(lists.add(id, clicks, {}).round, 1U);
+  EXPECT_EQ(warnings.count("takes lists again"), 1);
+}
+
 TEST_F(RedisTest, OnlyTheSameSettingsShareAPrefix) {
   EXPECT_FALSE(log->settings().has_value());
   log->begin(some_settings(), false);

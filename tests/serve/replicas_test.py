@@ -91,12 +91,12 @@ class ReplicasTest(unittest.TestCase):
         def use(seed):
             users, draw = Users(3, 4, docs=8, queries=10), random.Random(seed)
             try:
-                clients = [replica.client() for replica in replicas]
-                for turn in range(60):
-                    impression, clicks = users.ask(clients[turn % 2], draw)
-                    answer = clients[(turn + 1) % 2].feedback(impression, clicks)
-                    acknowledged[impression] = answer["round"]
-                    self.assertTrue(clients[0].feedback(impression, clicks)["duplicate"])
+                with replicas[0].client() as first, replicas[1].client() as second:
+                    for turn in range(60):
+                        one, other = (first, second) if turn % 2 == 0 else (second, first)
+                        impression, clicks = users.ask(one, draw)
+                        acknowledged[impression] = other.feedback(impression, clicks)["round"]
+                        self.assertTrue(first.feedback(impression, clicks)["duplicate"])
             except Exception as error:
                 problems.append(error)
         threads = [threading.Thread(target=use, args=[seed]) for seed in range(3)]
@@ -109,9 +109,11 @@ class ReplicasTest(unittest.TestCase):
         self.assertEqual(problems, [])
         self.assertEqual(sorted(acknowledged.values()), list(range(1, 181)))
         # The standby goes on publishing, and replicas rank with what it has learned.
-        learner = self.start("learner", *log, "--role", "learner")
-        for service in (standby, learner):
-            with service.client() as client:
+        token = self.folder / "token"
+        token.write_text("secret\n")
+        learner = self.start("learner", *log, "--role", "learner", "--token-file", token)
+        for service, word in ((standby, None), (learner, "secret")):
+            with service.client(token=word) as client:
                 client.wait_until_learned()
                 self.assertIn("olrank_archived_rounds_total 180", client.metrics())
         with replicas[0].client() as client:
@@ -119,11 +121,12 @@ class ReplicasTest(unittest.TestCase):
             stats = client.stats()
             self.assertEqual((stats["log_rounds"], stats["fingerprint"]), (180, None))
             mine = client.rank("q", Users(3, 4, docs=8).queries[0], k=5, explore=False)
-        with learner.client() as client, replicas[1].client() as other:
+        with learner.client(token="secret") as client, replicas[1].client() as other:
             wait_until(lambda: other.stats()["rounds"] == 180, 10, "the replica has an old model")
             self.assertEqual(other.rank("q", Users(3, 4, docs=8).queries[0], k=5, explore=False)["docs"], mine["docs"])
             fingerprint = client.stats()["fingerprint"]
-        follower = self.start(None, "--follow", learner.url)
+        self.assertIn("answers 401", self.refused("--follow", learner.url, "--wait-seconds", 0))
+        follower = self.start(None, "--follow", learner.url, "--follow-token-file", token)
         with follower.client() as client:
             wait_until(client.is_ready, 10, "the follower has no model")
             ranked = client.rank("q", Users(3, 4, docs=8).queries[0], k=5)

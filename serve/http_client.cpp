@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -18,6 +19,15 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
+
+/// The sentence of a service's error.
+std::string told(const std::string& body) {
+  try {
+    return parse_json(body).at("error").at("message").get<std::string>();
+  } catch (const std::exception&) {
+    return body.substr(0, 300);
+  }
+}
 
 }  // namespace
 
@@ -73,9 +83,12 @@ std::optional<std::string> HttpFile::fetch() {
   if (failed) throw IoError(fmt::format("{} cannot be read: {}.", url(), failed.message()));
   const auto& answer = parser.get();
   if (answer.result() == http::status::not_modified) return std::nullopt;
-  if (answer.result() != http::status::ok)
-    throw IoError(
-        fmt::format("{} answers {}: {}", url(), answer.result_int(), answer.body().substr(0, 300)));
+  if (answer.result() != http::status::ok) {
+    const std::string refusal =
+        fmt::format("{} answers {}: {}", url(), answer.result_int(), told(answer.body()));
+    if (answer.result_int() < 500) throw Error(refusal);  // it would stay so
+    throw IoError(refusal);
+  }
   tag_ = std::string(answer[http::field::etag]);
   return std::move(parser.get().body());
 }

@@ -15,7 +15,8 @@ class HttpFile {
            std::chrono::milliseconds timeout = std::chrono::seconds(5));
 
   std::string url() const;
-  /// Its bytes; nothing if they are those of the last time. Throws IoError if they cannot be had.
+  /// Its bytes; nothing if they are those of the last time. Throws IoError if they cannot be had at the
+  /// moment, and another Error if the service refuses.
   std::optional<std::string> fetch();
 
  private:

@@ -62,7 +62,7 @@ class ReplicasTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+        self.addCleanup(lambda: [service.kill() for service in self.services if not service.process.stdout.closed])
 
     def start_redis(self, *arguments, **options):
         server = Redis(self.folder / f"redis{len(list(self.folder.glob('redis*')))}", *arguments, **options)

@@ -10,7 +10,7 @@
 namespace olrank {
 namespace {
 
-const TrialData& data() {
+const TrialData& made_data() {
   static const TrialData made = small_trial_data("synth:small?queries=30&test_queries=20");
   return made;
 }
@@ -33,7 +33,7 @@ TEST(CosineTest, MatchesDefinition) {
 }
 
 TEST(CosineTest, ScoresAreCentredWithinTheirQueries) {
-  const Dataset& eval_set = data().eval_set;
+  const Dataset& eval_set = made_data().eval_set;
   const auto docs = static_cast<std::size_t>(eval_set.docs());
   const std::vector<float> a = numbers(docs, 1);
   const std::vector<float> b = numbers(docs, 2);
@@ -68,23 +68,24 @@ TEST(CosineTest, ScoresAreCentredWithinTheirQueries) {
 }
 
 TEST(CosineTest, LinearModelsAreComparedByParametersAndOthersByScores) {
-  const auto docs = static_cast<std::size_t>(data().eval_set.docs());
+  const auto docs = static_cast<std::size_t>(made_data().eval_set.docs());
   const OfflineModel offline = {{1, 2, 2}, numbers(docs, 1)};
   const std::vector<float> scores = numbers(docs, 2);
   const ModelTensors linear = {{{"linear.weight", {1, 3}, {0, 0, 3}}}, {{"architecture", "linear"}}};
-  EXPECT_DOUBLE_EQ(*cosine_to_offline(linear, data().eval_set, scores, offline), 2.0 / 3.0);
+  EXPECT_DOUBLE_EQ(*cosine_to_offline(linear, made_data().eval_set, scores, offline), 2.0 / 3.0);
   // The mean of (3, 0, 0) and (−1, 2, 0) is (1, 1, 0).
   const ModelTensors ensemble = {
       {{"members.0.linear.weight", {1, 3}, {3, 0, 0}}, {"members.1.linear.weight", {1, 3}, {-1, 2, 0}}},
       {{"architecture", "linear"}, {"members", "2"}}};
-  EXPECT_NEAR(*cosine_to_offline(ensemble, data().eval_set, scores, offline), 3.0 / std::sqrt(18.0), 1e-15);
+  EXPECT_NEAR(*cosine_to_offline(ensemble, made_data().eval_set, scores, offline), 3.0 / std::sqrt(18.0),
+              1e-15);
   const ModelTensors network = {{}, {{"architecture", "relu"}}};
-  EXPECT_EQ(cosine_to_offline(network, data().eval_set, scores, offline),
-            centred_cosine(data().eval_set, scores, offline.eval_scores));
+  EXPECT_EQ(cosine_to_offline(network, made_data().eval_set, scores, offline),
+            centred_cosine(made_data().eval_set, scores, offline.eval_scores));
 }
 
 TEST(CosineTest, IsReportedWithAnOfflineModel) {
-  TrialData with = data();
+  TrialData with = made_data();
   with.offline = OfflineModel{numbers(static_cast<std::size_t>(with.train.features()), 3), {}};
   StubRanker ranker(with.train.features());
   TrialStage stage({.rounds = 50, .cutoff = 10, .eval_every = 50}, with, ranker);
@@ -112,16 +113,16 @@ class RatioRanker : public StubRanker {
 
 TEST(WidthRatioTest, QuantilesCoverRoundsSinceLastEvaluation) {
   const TrialSettings settings = {.rounds = 32, .cutoff = 10, .eval_every = 16};
-  RatioRanker ranker(data().train.features());
-  TrialStage stage(settings, data(), ranker);
+  RatioRanker ranker(made_data().train.features());
+  TrialStage stage(settings, made_data(), ranker);
   EXPECT_FALSE(stage.trial.evaluate().width_ratio.has_value());
   for (int round = 1; round <= 16; ++round) stage.trial.play_round();
   stage.trial.evaluate();
   for (int round = 17; round <= 27; ++round) stage.trial.play_round();
   // A saved trial remembers them.
   const std::string saved = stage.state();
-  RatioRanker other_ranker(data().train.features());
-  TrialStage other(settings, data(), other_ranker);
+  RatioRanker other_ranker(made_data().train.features());
+  TrialStage other(settings, made_data(), other_ranker);
   StateReader reader(saved, "test");
   other.trial.load(reader);
   reader.require_end();

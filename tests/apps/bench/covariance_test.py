@@ -2,6 +2,7 @@
 errors."""
 
 import csv
+import functools
 import io
 import json
 import math
@@ -36,6 +37,7 @@ def curve(out, ranker, user, seed):
     return [json.loads(line) for line in (out / f"trials/{ranker}/{user}/fold1/seed{seed}/curve.jsonl").read_text().splitlines()]
 
 
+@functools.cache
 def t_quantile(freedom):
     """The 97.5 % quantile of Student's t, by bisection over the integral of its density."""
     constant = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)

@@ -14,7 +14,7 @@
 namespace olrank {
 namespace {
 
-constexpr double kMissing = -std::numeric_limits<double>::infinity();
+constexpr double kNoScore = -std::numeric_limits<double>::infinity();
 
 Dataset data() {
   return make_dataset(
@@ -32,7 +32,7 @@ std::string about_run(const std::string& text) {
 TEST(Scores, AreOneNumberPerLine) {
   const ExternalScores read =
       parse_scores("# by hand\n1\r\n\t-2.5e-3 \n\n+3\n  # more\n4.\n-inf\n   \n6\n7", "s.txt", data());
-  EXPECT_EQ(read.scores, (std::vector<double>{1, -2.5e-3, 3, 4, kMissing, 6, 7}));
+  EXPECT_EQ(read.scores, (std::vector<double>{1, -2.5e-3, 3, 4, kNoScore, 6, 7}));
   EXPECT_TRUE(read.retrieved.empty());
 }
 
@@ -58,7 +58,7 @@ TEST(TrecRun, FindsDocumentsByNameOrIndex) {
   const ExternalScores run =
       parse_trec_run("11 Q0 1 1 0.5 tag\r\n\n10 Q0 GX3 9 -1e2 tag\n 10\tQ0 GX1 1 7 tag\n11 Q0 0 1 0.5 tag",
                      "r.run", data());
-  EXPECT_EQ(run.scores, (std::vector<double>{7, kMissing, -100, 0.5, 0.5, kMissing, kMissing}));
+  EXPECT_EQ(run.scores, (std::vector<double>{7, kNoScore, -100, 0.5, 0.5, kNoScore, kNoScore}));
   EXPECT_EQ(run.retrieved, (std::vector<std::int64_t>{2, 2, 0}));
   EXPECT_EQ(run.missing_docs, 3);
   EXPECT_EQ(run.missing_queries, 1);

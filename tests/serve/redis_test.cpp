@@ -38,7 +38,7 @@ FeedbackRecord list_of(int number) {
   return list;
 }
 
-int status_of(const std::function<void()>& call) {
+int rejection_of(const std::function<void()>& call) {
   try {
     call();
   } catch (const ApiError& error) {
@@ -110,7 +110,7 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
     const std::vector<Click> unknown = {{-1, "d4"}};
     for (ImpressionStore* store :
          {static_cast<ImpressionStore*>(&alone), static_cast<ImpressionStore*>(&shared)}) {
-      EXPECT_EQ(status_of([&] { store->add(id, unknown, {}); }), 422);
+      EXPECT_EQ(rejection_of([&] { store->add(id, unknown, {}); }), 422);
       const ImpressionStore::Outcome first = store->add(id, clicks, {});
       EXPECT_FALSE(first.duplicate);
       EXPECT_EQ(first.round, number);
@@ -118,9 +118,9 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
       const ImpressionStore::Outcome again = store->add(id, clicks, {});
       EXPECT_TRUE(again.duplicate);
       EXPECT_EQ(again.round, number);
-      EXPECT_EQ(status_of([&] { store->add(id, {}, {}); }), 409);
-      EXPECT_EQ(status_of([&] { store->add("ffffffffffffffff-99", clicks, {}); }), 410);
-      EXPECT_EQ(status_of([&] { store->add("nonsense", clicks, {}); }), 404);
+      EXPECT_EQ(rejection_of([&] { store->add(id, {}, {}); }), 409);
+      EXPECT_EQ(rejection_of([&] { store->add("ffffffffffffffff-99", clicks, {}); }), 410);
+      EXPECT_EQ(rejection_of([&] { store->add("nonsense", clicks, {}); }), 404);
     }
     bodies = log->read(0, 100, std::chrono::milliseconds(1));
     ASSERT_EQ(std::ssize(bodies), number);
@@ -159,7 +159,7 @@ TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
   const ImpressionStore::Outcome cart = first.add(id, {}, std::vector{Event{{-1, "d0"}, "cart", 0}});
   EXPECT_EQ(cart.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
   EXPECT_FALSE(cart.round.has_value());
-  EXPECT_EQ(status_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
+  EXPECT_EQ(rejection_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
   std::size_t closed = 0;
   for (int time = 0; time < 300 && closed < 2; ++time) {
     closed += first.close_due().size() + second.close_due().size();
@@ -209,7 +209,7 @@ TEST_F(RedisTest, AServerWithoutMemoryLosesNoList) {
   RedisLists lists(*log, {}, kStart);
   const std::vector<Click> clicks = {{1, ""}};
   const std::string id = lists.open(list_of(1), 3);
-  EXPECT_EQ(status_of([&] { lists.add(id, clicks, {}); }), 503);
+  EXPECT_EQ(rejection_of([&] { lists.add(id, clicks, {}); }), 503);
   EXPECT_EQ(warnings.count("Lists wait in this process"), 1);
   client->call({"CONFIG", "SET", "maxmemory", "0"});
   for (int time = 0; time < 500 && lists.counts().open > 0; ++time)

@@ -7,23 +7,29 @@
 
 #include "core/error.h"
 #include "core/runtime/log_output.h"
+#include "core/settings/choice.h"
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/settings/configuration.h"
+#include "jobs/tuning/tuning.h"
 #include "report/drawing.h"
 #include "report/figure_files.h"
 
 namespace olrank {
 namespace {
 
-Configuration configuration_of(const ExperimentOptions& options) {
+Configuration configuration_of(const ExperimentOptions& options, bool tunes) {
   std::vector<SettingOverride> overrides;
   if (!options.out.empty()) overrides.push_back({"run", "", "out", options.out, "out"});
   Configuration configuration =
       resolve_configuration(parse_toml(options.configuration, options.origin), overrides);
-  refuse_study("run", configuration);
-  refuse_search("run", configuration);
-  if (!configuration.sweep.empty())
+  refuse_study(tunes ? "tune" : "run", configuration);
+  if (!tunes) refuse_search("run", configuration);
+  if (tunes && configuration.sweep.empty()) {
+    throw InvalidArgument(fmt::format(
+        "{} has no [sweep]; add one with the values to try, such as alpha = [0.1, 1].", options.origin));
+  }
+  if (!tunes && !configuration.sweep.empty())
     throw InvalidArgument(fmt::format("{} has a [sweep], which 'olrank tune' plays.", options.origin));
   return configuration;
 }
@@ -40,16 +46,30 @@ Existing existing_of(EarlierResults earlier) {
   return Existing::kRefuse;
 }
 
+/// While it lives, no other experiment runs in this process, and its events go to the options' function.
+class Turn {
+ public:
+  explicit Turn(const ExperimentOptions& options) : lock_(one_at_a_time(), std::try_to_lock) {
+    if (!lock_.owns_lock())
+      throw InvalidArgument("An experiment runs in this process already: wait for its end.");
+    if (options.on_event) capture_.emplace(options.on_event);
+  }
+
+ private:
+  static std::mutex& one_at_a_time() {
+    static std::mutex mutex;
+    return mutex;
+  }
+
+  std::unique_lock<std::mutex> lock_;
+  std::optional<EventCapture> capture_;
+};
+
 }  // namespace
 
 PlayedExperiment play_experiment(const ExperimentOptions& options) {
-  static std::mutex one_at_a_time;
-  const std::unique_lock lock(one_at_a_time, std::try_to_lock);
-  if (!lock.owns_lock())
-    throw InvalidArgument("An experiment runs in this process already: wait for its end.");
-  std::optional<EventCapture> capture;
-  if (options.on_event) capture.emplace(options.on_event);
-  const Configuration configuration = configuration_of(options);
+  const Turn turn(options);
+  const Configuration configuration = configuration_of(options, false);
   ExperimentRequest request;
   request.existing = existing_of(options.earlier);
   if (!options.shard.empty()) request.shard = parse_shard(options.shard);
@@ -65,6 +85,29 @@ PlayedExperiment play_experiment(const ExperimentOptions& options) {
   write_report_page(plan.out);
   played.failures = outcome.failures;
   played.signal = outcome.signal;
+  return played;
+}
+
+PlayedTuning play_tuning(const TuningOptions& options) {
+  const Turn turn(options.experiment);
+  const Configuration configuration = configuration_of(options.experiment, true);
+  const ChoiceRule rule = {parse_choice<SweepCriterion>("by", options.by),
+                           parse_choice<ChoicePer>("per", options.per)};
+  ExperimentRequest request;
+  request.existing = existing_of(options.experiment.earlier);
+  PlayedTuning played;
+  played.out = configuration.run.out;
+  OutputForm form;
+  form.json = true;
+  using Step = TuningOptions::Step;
+  const TuningStep step = options.step == Step::kMakeGrid ? TuningStep::kMakeGrid
+                          : options.step == Step::kChoose ? TuningStep::kChoose
+                                                          : TuningStep::kWhole;
+  const int code = run_tuning(
+      configuration, rule, request, options.experiment.command, form,
+      [&played](std::string_view text) { played.winners += text; }, step);
+  played.complete = code == 0;
+  played.signal = code > 128 ? code - 128 : 0;
   return played;
 }
 

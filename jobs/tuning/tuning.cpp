@@ -54,11 +54,12 @@ void check_points(const std::vector<GridPoint>& grid, std::int64_t cutoff) {
 class Tuning {
  public:
   Tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
-         std::string command)
+         std::string command, TuningStep step = TuningStep::kWhole)
       : configuration_(configuration),
         rule_(rule),
         request_(request),
         command_(std::move(command)),
+        step_(step),
         out_(configuration.run.out),
         grid_(grid_of(configuration)),
         tuning_(tuning_configuration()) {
@@ -92,7 +93,7 @@ class Tuning {
     if (request_.existing == Existing::kReplace) remove_choice();
     whole.write_manifest(command_);
     const int tuned = tune(tuning);
-    if (tuned > 1) return tuned;
+    if (tuned > 1 || step_ == TuningStep::kMakeGrid) return tuned;
     if (plan_.shard.count > 1) {
       log_info(
           "Shard {} of {} has finished tuning. When the trials of all shards are in {}, run this command "
@@ -115,7 +116,7 @@ class Tuning {
     refuse_other_choice(test_plan);
     write_choice(tried, winners);
     const int tested = run_test(test, test_plan, test_folder);
-    if (tested > 1) return tested;
+    if (tested > 1 || step_ == TuningStep::kChoose) return tested;
     const auto rows = rows_of(read_summaries(test_plan.out), matrix_of(configuration_));
     for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
     write_file_atomically(out_ / "winners.csv", winners_csv(configuration_, winners));
@@ -163,7 +164,7 @@ class Tuning {
     write_manifest(tuning_, plan_, folder, command_);
     write_configuration(tuning_, plan_.out / "config.toml");
     write_configuration(configuration_, out_ / "tune.toml");
-    return run_and_summarise(plan_);
+    return step_ == TuningStep::kWhole ? run_and_summarise(plan_) : 0;
   }
 
   /// The configuration must outlive the plan.
@@ -222,13 +223,14 @@ class Tuning {
     write_manifest(test, plan, folder, command_);
     // With a choice per fold and user there is no single configuration.
     if (rule_.per == ChoicePer::kRanker) write_configuration(test, plan.out / "config.toml");
-    return run_and_summarise(plan);
+    return step_ == TuningStep::kWhole ? run_and_summarise(plan) : 0;
   }
 
   const Configuration& configuration_;
   ChoiceRule rule_;
   ExperimentRequest request_;
   std::string command_;
+  TuningStep step_;
   fs::path out_;
   std::vector<GridPoint> grid_;
   Configuration tuning_;  // the plan refers to it
@@ -243,8 +245,8 @@ std::string tuning_dry_run(const Configuration& configuration, const ChoiceRule&
 }
 
 int run_tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
-               const std::string& command, const OutputForm& form, const TextSink& print) {
-  return Tuning(configuration, rule, request, command).run(form, print);
+               const std::string& command, const OutputForm& form, const TextSink& print, TuningStep step) {
+  return Tuning(configuration, rule, request, command, step).run(form, print);
 }
 
 }  // namespace olrank

@@ -37,6 +37,28 @@ struct PlayedExperiment {
 /// a time in a process. SIGINT, SIGTERM and SIGHUP stop it between rounds.
 PlayedExperiment play_experiment(const ExperimentOptions& options);
 
+struct TuningOptions {
+  ExperimentOptions experiment = {};  // its configuration has a [sweep]; its shard and `plays` do not count
+  std::string by =
+      "offline";  // the figure that decides: offline, online, both or worst, as in `olrank tune`
+  std::string per = "ranker";  // the scope of a choice: ranker or fold-and-user
+  /// What to do: all of it; or where others play trials, only make the folder OUT/tuning of the grid ready;
+  /// or choose from the finished grid and make the folder OUT/test ready. Both have a config.toml, but for
+  /// the test of a choice per fold and user.
+  enum class Step { kWhole, kMakeGrid, kChoose } step = Step::kWhole;
+};
+
+struct PlayedTuning {
+  std::filesystem::path out;
+  std::string winners;   // JSON, as of `olrank tune`; empty unless all was done
+  bool complete = true;  // no trial failed
+  int signal = 0;        // that stopped it, with checkpoints; 0 for none
+};
+
+/// Plays a grid on the validation set and its winners on the test set, and writes the folder that `olrank
+/// tune` would: the same bits.
+PlayedTuning play_tuning(const TuningOptions& options);
+
 /// A figure of a report.
 struct ExperimentFigure {
   std::string name;  // "perfect-ndcg"

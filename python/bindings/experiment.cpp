@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <tuple>
 
@@ -174,11 +175,13 @@ class InterruptRelay {
   bool passed_on_ = false;
 };
 
-std::tuple<std::string, std::vector<std::string>, std::vector<std::string>, int> play(
-    ExperimentOptions options, const nb::object& tell) {
+/// Plays on a thread of its own, whose events go to tell(), and passes Python's signals on.
+template <class Played>
+Played play_in_background(ExperimentOptions& options, const nb::object& tell,
+                          const std::function<Played()>& play) {
   Events events;
   options.on_event = [&events](std::string_view event) { events.add(event); };
-  Background<PlayedExperiment> experiment([&options] { return play_experiment(options); });
+  Background<Played> experiment(play);
   InterruptRelay interrupts;
   std::exception_ptr failure;  // of tell(): the experiment stops with checkpoints
   for (bool ended = false; !ended;) {
@@ -193,10 +196,29 @@ std::tuple<std::string, std::vector<std::string>, std::vector<std::string>, int>
     }
     interrupts.look();
   }
-  PlayedExperiment played = experiment.result();
+  Played played = experiment.result();
   if (failure) std::rethrow_exception(failure);
   if (interrupts.pending() && played.signal == 0) played.signal = SIGINT;
+  return played;
+}
+
+std::tuple<std::string, std::vector<std::string>, std::vector<std::string>, int> play(
+    ExperimentOptions options, const nb::object& tell) {
+  PlayedExperiment played =
+      play_in_background<PlayedExperiment>(options, tell, [&options] { return play_experiment(options); });
   return {played.out.string(), std::move(played.trials), std::move(played.failures), played.signal};
+}
+
+std::tuple<std::string, std::string, bool, int> tune(TuningOptions options, const nb::object& tell) {
+  PlayedTuning played = play_in_background<PlayedTuning>(options.experiment, tell,
+                                                         [&options] { return play_tuning(options); });
+  return {played.out.string(), std::move(played.winners), played.complete, played.signal};
+}
+
+TuningOptions::Step step_of(const std::string& name) {
+  if (name == "grid") return TuningOptions::Step::kMakeGrid;
+  if (name == "choose") return TuningOptions::Step::kChoose;
+  return TuningOptions::Step::kWhole;
 }
 
 EarlierResults earlier_of(const std::string& name) {
@@ -261,6 +283,20 @@ void add_experiments(nb::module_& module) {
                options.shard = std::move(shard);
                options.plays = plays;
                return play(std::move(options), tell);
+             });
+  module.def("tune",
+             [](std::string configuration, std::string origin, std::string out, const std::string& earlier,
+                const nb::object& tell, std::string by, std::string per, const std::string& step) {
+               TuningOptions options;
+               options.experiment.configuration = std::move(configuration);
+               options.experiment.origin = std::move(origin);
+               options.experiment.out = std::move(out);
+               options.experiment.earlier = earlier_of(earlier);
+               options.experiment.command = "olrank.tune(…)";
+               options.by = std::move(by);
+               options.per = std::move(per);
+               options.step = step_of(step);
+               return tune(std::move(options), tell);
              });
   module.def("figures", [](const std::string& out, bool dark) {
     std::vector<ExperimentFigure> figures;

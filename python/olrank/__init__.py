@@ -21,7 +21,7 @@ atexit.register(_core.end_interpreter)
 from olrank.client import Client, ServiceError  # noqa: E402
 from olrank.data import Dataset, Query, load_letor, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
-from olrank.experiment import Evaluation, Results, Trial, run  # noqa: E402
+from olrank.experiment import Evaluation, Results, Trial, Tuning, run, tune  # noqa: E402
 from olrank.logs import fit_clicks, ope  # noqa: E402
 from olrank.metrics import evaluate  # noqa: E402
 from olrank.model import Model, fit, load_model  # noqa: E402
@@ -46,6 +46,7 @@ __all__ = [
     "Setting",
     "Shown",
     "Trial",
+    "Tuning",
     "evaluate",
     "fit",
     "fit_clicks",
@@ -55,4 +56,5 @@ __all__ = [
     "run",
     "settings",
     "synthetic",
+    "tune",
 ]

@@ -222,6 +222,91 @@ def run(
     return Results(folder, temporary)
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """What a tuning came to: the winners, and the two experiments behind them."""
+
+    out: Path
+    winners: list[dict[str, Any]]  # "ranker", "chosen" values, the figures in the "tuning" and in the "test"; as of `olrank tune --json`
+    keep: Any = field(default=None, repr=False, compare=False)  # a temporary folder, which lives as long as this
+
+    @property
+    def tuning(self) -> Results:
+        """The grid on the validation set."""
+        return Results(self.out / "tuning", self.keep)
+
+    @property
+    def test(self) -> Results:
+        """The winners on the test set."""
+        return Results(self.out / "test", self.keep)
+
+
+def tune(
+    config: Mapping[str, Any] | str | os.PathLike[str],
+    progress: bool = True,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    by: str = "offline",
+    per: str = "ranker",
+    resume: bool = False,
+    force: bool = False,
+    executor: _distributed.Executor | None = None,
+) -> Tuning:
+    """Tries the values of the configuration's [sweep] on the validation set and tests the winners, as `olrank tune` does.
+
+    The area under the learning curve `by` decides ("offline", "online", "both"; or "worst"), once for each ranker or `per`
+    "fold-and-user". Everything else is as in run(): trials on an `executor`, `resume`, `force`, Ctrl-C.
+    """
+    if resume and force:
+        raise InvalidArgument("resume continues and force replaces earlier results: choose one of them.")
+    text, origin, table = _read(config)
+    temporary = None
+    if out is None and "out" not in table.get("run", {}):
+        if resume:
+            raise InvalidArgument("resume needs the folder of the earlier tuning: give out.")
+        temporary = tempfile.TemporaryDirectory(prefix="olrank-")
+        out = Path(temporary.name) / "tuning"
+    folder = Path(as_path(table["run"]["out"] if out is None else out))
+    bar = Progress() if progress else None
+
+    def step(name: str, earlier: str) -> tuple[str, bool]:
+        told = _core.tune(text, origin, str(folder), earlier, lambda event: _take(event, bar), by, per, name)
+        stop(told[3])
+        return told[1], told[2]
+
+    def stop(signal: int) -> None:
+        if signal == 0:
+            return
+        if temporary is None:
+            _log.warning("Stopped, with checkpoints in %s: tune it again with resume=True to continue.", folder)
+        raise KeyboardInterrupt
+
+    def play(part: Path) -> None:
+        assert executor is not None
+        configuration = _toml.read(part / "config.toml")
+        trials = _toml.parse(configuration, str(part / "config.toml"))
+        own = _distributed.Own.of({}, {})
+        stop(_distributed.play(executor, trials, configuration, str(part / "config.toml"), part, "resume", own, lambda event: _take(event, bar))[2])
+
+    earlier = "resume" if resume else "replace" if force else "refuse"
+    try:
+        if executor is not None:
+            step("grid", earlier)
+            play(folder / "tuning")
+            step("choose", "resume")
+            if per == "ranker":
+                play(folder / "test")
+            earlier = "resume"
+        winners, complete = step("whole", earlier)
+    except InvalidArgument as error:
+        raise InvalidArgument(_in_words_of_python(str(error))) from None
+    if bar is not None:
+        bar.end(done=True)
+    if not complete:
+        _log.warning("Trials failed: what they said is above.")
+    return Tuning(folder, json.loads(winners)["winners"], temporary)
+
+
 def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[str, str, dict[str, Any]]:
     if config is None:
         return "", "configuration", {}

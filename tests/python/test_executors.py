@@ -304,3 +304,61 @@ def test_submitit_plays_trials_as_jobs(tmp_path, local):
     executor.update_parameters(timeout_min=5)
     olrank.run(CONFIG, progress=False, out=tmp_path / "out", executor=executor)
     assert contents(tmp_path / "out") == local
+
+
+SWEPT = CONFIG | {"sweep": {"linear.lambda": [0.1, 1.0], "net.learning_rate": [0.01, 0.1]}}
+DECISIONS = ("tuning.csv", "winners.csv", "config.toml", "tuning/summary.csv", "test/summary.csv")
+
+
+def decided(out):
+    return {name: without_seconds((out / name).read_text()) for name in DECISIONS}
+
+
+def without_seconds(table):
+    """Of a CSV file all but the columns of times and memory, and no name of a folder."""
+    lines = [line.split(",") for line in table.splitlines() if not line.startswith("out = ")]
+    changing = {place for place, name in enumerate(lines[0]) if "seconds" in name or "memory" in name}
+    return [[cell for place, cell in enumerate(line) if place not in changing] for line in lines]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    out = tmp_path_factory.mktemp("tuned") / "run"
+    return olrank.tune(SWEPT, out=out, progress=False)
+
+
+def test_tuning_is_what_the_program_tunes(tuned, tmp_path):
+    (tmp_path / "swept.toml").write_text((tuned.out / "tune.toml").read_text())
+    command = [os.environ["OLRANK_PROGRAM"], "tune", tmp_path / "swept.toml", "--out", tmp_path / "run", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert tuned.winners == json.loads(done.stdout)["winners"]
+    assert [winner["ranker"] for winner in tuned.winners] == ["linear", "net"]
+    assert decided(tuned.out) == decided(tmp_path / "run")
+    assert len(tuned.tuning.trials) == 8 and len(tuned.test.trials) == 4
+
+
+@pytest.mark.parametrize("per", ["ranker", "fold-and-user"])
+def test_executors_tune_as_one_process_does(tuned, tmp_path, per):
+    executor = Here(losses=1)
+    spread = olrank.tune(SWEPT, out=tmp_path / "run", progress=False, per=per, executor=executor)
+    assert len(set(executor.submitted)) == (12 if per == "ranker" else 8)  # the engine tests choices per fold and user
+    if per == "ranker":
+        assert spread.winners == tuned.winners
+        assert decided(spread.out) == decided(tuned.out)
+        again = Here()
+        assert olrank.tune(SWEPT, out=tmp_path / "run", progress=False, resume=True, executor=again).winners == tuned.winners
+        assert not again.submitted
+
+
+def test_wrong_tunings_are_refused(tmp_path):
+    for config, options, part in [
+        (CONFIG, {}, "has no \\[sweep\\]"),
+        (SWEPT, {"by": "luck"}, "by .*offline"),
+        (SWEPT, {"per": "user"}, "per .*ranker"),
+        (SWEPT, {"resume": True, "force": True}, "choose one of them"),
+    ]:
+        with pytest.raises(olrank.InvalidArgument, match=part):
+            olrank.tune(config, out=tmp_path / "none", progress=False, **options)
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(olrank.InvalidArgument, match="olrank tune"):
+        olrank.run(SWEPT, out=tmp_path / "none", progress=False)

@@ -41,7 +41,7 @@ NUMBER = r"(?:\d[\d,]*)?\.?\d+"
 UNITS = r"(?:ms|µs|ns|s|[kMG]B|[MGT]FLOP(?:/s)?|[MGT]B/s|%|times|minutes?|hours?|seconds?)"
 FIGURE = re.compile(rf"(?<![\w.,/])(?:[+−±]?{NUMBER}\s±\s{NUMBER}|[+−±]?(?:\d[\d,]*)?\.\d+|{NUMBER}(?=\s{UNITS}(?![\w/])))(?![\w.]*\w)")
 # Numbers of versions, of places in papers, of confidence levels and of settings: no figures.
-OTHERS = re.compile(r"(?:Ubuntu|Debian|LETOR|Python|LibTorch|torch|Apache|Lemma|Definition|Theorem|section|Figure|Table|Eq\.)[ -]\(?[\d.]+"
+OTHERS = re.compile(r"(?:Ubuntu|Debian|LETOR|Python|LibTorch|torch|Apache|Lemma|Definition|Theorem|Remark|section|Figure|Table|Eq\.)[ -]\(?[\d.]+|§[\d.]+"
                     r"|95\s%(?:\s(?:t\s)?intervals?)?|[α-ωΑ-Ωcηγ][²₁₂]?(?:_\w)?\s[=≤]\s[\d.,]*\d(?:(?:,|\sand|\sor)\s[\d.]*\d)*")
 MASKED = (re.compile(r"^```.*?^```", re.S | re.M), BLOCK, re.compile(r"<!--.*?-->", re.S), re.compile(r"``.*?``|`[^`]*`", re.S),
           re.compile(r"\]\([^)]*\)"), re.compile(r"<[^>]*>"), OTHERS)

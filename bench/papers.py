@@ -14,6 +14,7 @@ import pathlib
 import statistics
 import subprocess
 import tempfile
+import typing
 
 FILES = pathlib.Path("docs/evidence/papers")
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
@@ -23,77 +24,164 @@ USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
 T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262, 20: 2.093}
 
 WWW21, WWW22, SIGIR22 = "PairRank, WWW 2021", "olRankNet, WWW 2022", "P², SIGIR 2022"
-BETTER, SAME, BELOW = "better", "same", "below"
-SAME_WITHIN = {"offline": 0.01, "cndcg": 10.0}  # differences that count as none
-DIGITS = {"offline": 4, "cndcg": 1, "certain": 3, "cosine": 3, "slope": 2, "regret": 0, "size_10": 2, "ms": 2}
+BETTER, SAME, REACHES, BELOW, CHEAPER = "better", "same", "reaches", "below", "cheaper"
+SAME_WITHIN = {"offline": 0.01, "cndcg": 10.0, "cndcg_early": 2.0, "size_1": 0.5}  # differences that count as none
+DIGITS = {"offline": 4, "cndcg": 1, "cndcg_early": 1, "certain": 3, "cosine": 3, "slope": 2, "size_1": 2, "size_10": 2, "ms": 2}
 
-# Number, where it is printed, the claim, study, figure, how, ranker, and the ranker or point that it is compared with.
-OFFLINE, ONLINE = "experiments, offline NDCG@10", "experiments, cumulative online NDCG@10"
+
+class Claim(typing.NamedTuple):
+    """`place` says where it is printed, and with which numbers; `other` is the ranker or the limit that `ranker` is compared with."""
+    paper: str
+    place: str
+    text: str
+    study: str
+    figure: str
+    how: str
+    ranker: str
+    other: str | float | None = None
+    users: tuple[str, ...] = tuple(USERS)
+
+
+def limit(power, first):
+    """The largest slope on log axes that C log^power T has from round `first` on."""
+    return power / math.log(first)
+
+
+P21, P22 = "§4.2.1, Figure 3", "§4.2.2, Figure 4"
+THEOREM_8 = "Theorem 8 with Remark 1: O(d log⁴ T)"
+THEOREM_44 = "Theorem 4.4: log²; thesis, Theorem 2.1.17: log⁴"
+THEOREM_45 = "Theorem 4.5: log²; thesis, Theorem 2.2.4: log⁴"
+SIZES = "Figure 6; thesis, Figure 2.11, perfect users"
+SUBLINEAR = "Regret grows slower than the rounds: its slope on log axes is below 1"
+# Claims keep their numbers, their places in this list; the tables are by paper.
 CLAIMS = [
-    (WWW21, OFFLINE, "PairRank learns a better ranker than PDGD", "linear", "offline", BETTER, "pairrank", "pdgd"),
-    (WWW21, OFFLINE, "… than DBGD", "linear", "offline", BETTER, "pairrank", "dbgd"),
-    (WWW21, OFFLINE, "… than MGD", "linear", "offline", BETTER, "pairrank", "mgd"),
-    (WWW21, OFFLINE, "… than MGD with probabilistic multileaving", "linear", "offline", BETTER, "pairrank", "mgd-probabilistic"),
-    (WWW21, OFFLINE, "… than ε-greedy RankNet", "linear", "offline", BETTER, "pairrank", "ranknet-epsilon"),
-    (WWW21, OFFLINE, "PDGD learns a better ranker than DBGD", "linear", "offline", BETTER, "pdgd", "dbgd"),
-    (WWW21, OFFLINE, "MGD learns a better ranker than DBGD", "linear", "offline", BETTER, "mgd", "dbgd"),
-    (WWW21, ONLINE, "PairRank shows better lists on the way than PDGD", "linear", "cndcg", BETTER, "pairrank", "pdgd"),
-    (WWW21, ONLINE, "… than DBGD", "linear", "cndcg", BETTER, "pairrank", "dbgd"),
-    (WWW21, ONLINE, "… than MGD", "linear", "cndcg", BETTER, "pairrank", "mgd"),
-    (WWW21, ONLINE, "… than ε-greedy RankNet", "linear", "cndcg", BETTER, "pairrank", "ranknet-epsilon"),
-    (WWW21, "variants", "Orders that keep all certain ones show better lists than shuffled blocks", "linear", "cndcg", BETTER,
-     "pairrank", "pairrank-blocks"),
-    (WWW21, "authors' code", "The diagonal of the covariance learns as well as all of it", "linear", "offline", SAME,
-     "pairrank-diagonal", "pairrank"),
-    (WWW21, "experiments, offline model", "PairRank ends closer to the model of all labels than PDGD (cosine)", "linear", "cosine",
-     BETTER, "pairrank", "pdgd"),
-    (WWW21, "experiments, certainty", "The share of certain orders grows with the rounds", "linear", "certain", "rises", "pairrank", None),
-    (WWW21, "experiments, blocks", "Blocks are smaller at rank 1 than at rank 10", "linear", "size_10", "top", "pairrank", None),
-    (WWW21, "theorem 1", "Regret grows slower than the rounds: its slope on log axes is below 1", "linear", "slope", BELOW, "pairrank", 1.0),
-    (WWW21, "theorem 1", "… and not faster than log² T, whose slope is below 0.32 from 500 rounds on", "linear", "slope", BELOW,
-     "pairrank", 0.32),
-    (WWW22, OFFLINE, "olRankNet learns a better ranker than PairRank", "networks", "offline", BETTER, "olranknet-full", "pairrank"),
-    (WWW22, ONLINE, "olRankNet shows better lists on the way than PairRank", "networks", "cndcg", BETTER, "olranknet-full", "pairrank"),
-    (WWW22, OFFLINE, "olRankNet learns a better ranker than PDGD with a network", "networks", "offline", BETTER, "olranknet-full",
-     "pdgd-network"),
-    (WWW22, ONLINE, "olRankNet shows better lists on the way than PDGD with a network", "networks", "cndcg", BETTER,
-     "olranknet-full", "pdgd-network"),
-    (WWW22, OFFLINE, "olRankNet learns a better ranker than ε-greedy RankNet with a network", "networks", "offline", BETTER,
-     "olranknet-full", "ranknet-network"),
-    (WWW22, OFFLINE, "olRankNet learns a better ranker than DBGD with a network", "networks", "offline", BETTER, "olranknet-full",
-     "dbgd-network"),
-    (WWW22, OFFLINE, "olLambdaRank learns a better ranker than olRankNet", "networks", "offline", BETTER, "ollambdarank-diagonal",
-     "olranknet-diagonal"),
-    (WWW22, ONLINE, "olLambdaRank shows better lists on the way than olRankNet", "networks", "cndcg", BETTER,
-     "ollambdarank-diagonal", "olranknet-diagonal"),
-    (WWW22, "table, m = 16", "The full covariance learns a better ranker than the diagonal (printed: +.0122)", "networks", "offline",
-     BETTER, "olranknet-full", "olranknet-diagonal"),
-    (WWW22, "experiments, certainty", "The share of certain orders grows with the rounds", "networks", "certain", "rises",
-     "olranknet-full", None),
-    (WWW22, "theorem", "Regret grows slower than the rounds: its slope on log axes is below 1", "networks", "slope", BELOW,
-     "olranknet-full", 1.0),
-    (WWW22, "theorem", "… and not faster than log² T, whose slope is below 0.43 from 100 rounds on", "networks", "slope", BELOW,
-     "olranknet-full", 0.43),
-    (SIGIR22, OFFLINE, "P²NeurRank learns a better ranker than olRankNet with a diagonal", "networks", "offline", BETTER,
-     "p2neurrank-2", "olranknet-diagonal"),
-    (SIGIR22, ONLINE, "P²NeurRank shows better lists on the way than olRankNet with a diagonal", "networks", "cndcg", BETTER,
-     "p2neurrank-2", "olranknet-diagonal"),
-    (SIGIR22, OFFLINE, "P²LinRank with two members learns as good a ranker as PairRank", "linear", "offline", SAME, "p2linrank-2",
-     "pairrank"),
-    (SIGIR22, ONLINE, "P²LinRank with two members shows better lists on the way than PairRank", "linear", "cndcg", BETTER,
-     "p2linrank-2", "pairrank"),
-    (SIGIR22, "table of N and ν²", "Two members learn as good a ranker as ten (ν² = 0.1)", "ensembles", "offline", SAME, "N2-noise0.1",
-     "N10-noise0.1"),
-    (SIGIR22, "table of N and ν²", "Two members show better lists on the way than ten (ν² = 0.1)", "ensembles", "cndcg", BETTER,
-     "N2-noise0.1", "N10-noise0.1"),
-    (SIGIR22, "table of N and ν²", "Noise of 0.1 and of 0.01 learn equally good rankers (N = 2)", "ensembles", "offline", SAME,
-     "N2-noise0.1", "N2-noise0.01"),
-    (SIGIR22, "table of sizes", "Two hidden layers of 100 learn a better ranker than two of 16 (P², N = 2)", "sizes", "offline",
-     BETTER, "p2neurrank-2-100x100", "p2neurrank-2-16x16"),
-    (SIGIR22, "table of sizes", "P² learns a better ranker than the diagonal at two layers of 100", "sizes", "offline", BETTER,
-     "p2neurrank-2-100x100", "olranknet-diagonal-100x100"),
-    (SIGIR22, "complexity", "A round of two members costs less than one of the full covariance, m = 100", "time", "ms", "cheaper",
-     "N2-100", "full-100"),
+    Claim(WWW21, P21, "PairRank learns a better ranker than PDGD", "linear", "offline", BETTER, "pairrank", "pdgd"),
+    Claim(WWW21, P21, "… than DBGD", "linear", "offline", BETTER, "pairrank", "dbgd"),
+    Claim(WWW21, P21, "… than MGD", "linear", "offline", BETTER, "pairrank", "mgd"),
+    Claim(WWW21, f"{P21}; which multileaving MGD uses is **not printed**", "… than MGD with probabilistic multileaving", "linear",
+          "offline", BETTER, "pairrank", "mgd-probabilistic"),
+    Claim(WWW21, P21, "… than ε-greedy RankNet", "linear", "offline", BETTER, "pairrank", "ranknet-epsilon"),
+    Claim(WWW21, P21, "PDGD learns a better ranker than DBGD", "linear", "offline", BETTER, "pdgd", "dbgd"),
+    Claim(WWW21, f"{P21}: DBGD and MGD are worse than the others; that MGD beats DBGD is **not printed**",
+          "PDGD learns a better ranker than MGD", "linear", "offline", BETTER, "pdgd", "mgd"),
+    Claim(WWW21, P22, "PairRank shows better lists on the way than PDGD", "linear", "cndcg", BETTER, "pairrank", "pdgd"),
+    Claim(WWW21, P22, "… than DBGD", "linear", "cndcg", BETTER, "pairrank", "dbgd"),
+    Claim(WWW21, P22, "… than MGD", "linear", "cndcg", BETTER, "pairrank", "mgd"),
+    Claim(WWW21, P22, "… than ε-greedy RankNet", "linear", "cndcg", BETTER, "pairrank", "ranknet-epsilon"),
+    Claim(WWW21, f"§3.2.3; {P22}", "Orders that keep all certain ones (PairRank_C) show better lists than shuffled blocks (PairRank_R)",
+          "linear", "cndcg", BETTER, "pairrank", "pairrank-blocks"),
+    Claim(SIGIR22, "§5.2.1, Figure 3; that the diagonal does as well is **not printed**",
+          "PairRank-Diag shows worse lists than PairRank (ours: the inverse's diagonal)", "linear", "cndcg", BETTER, "pairrank",
+          "pairrank-diagonal"),
+    Claim(WWW21, "§4.2.3, Figure 5", "PairRank ends closer to the model of all labels than PDGD (cosine)", "linear", "cosine", BETTER,
+          "pairrank", "pdgd"),
+    Claim(WWW21, "**not printed**; nearest are Lemma 7 and the number of blocks, Figure 7(b)",
+          "The share of certain orders grows with the rounds", "linear", "certain", "rises", "pairrank"),
+    Claim(WWW21, "§4.2.4, Figure 6", "Blocks are smaller at rank 1 than at rank 10", "linear", "size_10", "top", "pairrank"),
+    Claim(WWW21, THEOREM_8, SUBLINEAR, "linear", "slope", BELOW, "pairrank", 1.0),
+    Claim(WWW21, THEOREM_8, f"… and not faster than log⁴ T, whose slope is below {limit(4, 500):.2f} from 500 rounds on", "linear",
+          "slope", BELOW, "pairrank", limit(4, 500)),
+    Claim(WWW22, "§5.2, Figure 4", "olRankNet learns a better ranker than PairRank", "networks", "offline", BETTER,
+          "olranknet-diagonal", "pairrank"),
+    Claim(WWW22, "§5.2, Figure 5", "olRankNet shows better lists on the way than PairRank", "networks", "cndcg", BETTER,
+          "olranknet-diagonal", "pairrank"),
+    Claim(WWW22, "§5.2, Figure 4", "olRankNet learns a better ranker than PDGD with a network", "networks", "offline", BETTER,
+          "olranknet-diagonal", "pdgd-network"),
+    Claim(WWW22, "§5.2, Figure 5", "olRankNet shows better lists on the way than PDGD with a network", "networks", "cndcg", BETTER,
+          "olranknet-diagonal", "pdgd-network"),
+    Claim(WWW22, "§5.2, Figure 4", "olRankNet learns a better ranker than ε-greedy RankNet with a network", "networks", "offline",
+          BETTER, "olranknet-diagonal", "ranknet-network"),
+    Claim(WWW22, "§5.2, Figure 4", "olRankNet learns a better ranker than DBGD with a network", "networks", "offline", BETTER,
+          "olranknet-diagonal", "dbgd-network"),
+    Claim(WWW22, "§5.2, Figure 4", "olLambdaRank learns a better ranker than olRankNet", "networks", "offline", BETTER,
+          "ollambdarank-diagonal", "olranknet-diagonal"),
+    Claim(WWW22, "§5.2, Figure 5: “not very significant”", "olLambdaRank shows better lists on the way than olRankNet", "networks",
+          "cndcg", BETTER, "ollambdarank-diagonal", "olranknet-diagonal"),
+    Claim(SIGIR22, f"**not printed** in WWW 2022; {SIZES}: 16x16, .4195 − .4073 on MSLR-WEB10K, .7217 − .7179 on Yahoo",
+          "The full covariance learns a better ranker than its diagonal (printed: +.0122 and +.0038)", "networks", "offline", BETTER,
+          "olranknet-full", "olranknet-diagonal", ("perfect",)),
+    Claim(WWW22, "§5.2, Figure 6", "The share of certain orders grows with the rounds", "networks", "certain", "rises",
+          "olranknet-diagonal"),
+    Claim(WWW22, THEOREM_44, SUBLINEAR, "networks", "slope", BELOW, "olranknet-full", 1.0),
+    Claim(WWW22, THEOREM_44, f"… and not faster than log² T, whose slope is below {limit(2, 100):.2f} from 100 rounds on", "networks",
+          "slope", BELOW, "olranknet-full", limit(2, 100)),
+    Claim(SIGIR22, "§5.2.1, Figure 4", "P²NeurRank learns a better ranker than olRankNet with a diagonal", "networks", "offline",
+          BETTER, "p2neurrank-2", "olranknet-diagonal"),
+    Claim(SIGIR22, "§5.2.1, Figure 5", "P²NeurRank shows better lists on the way than olRankNet with a diagonal", "networks", "cndcg",
+          BETTER, "p2neurrank-2", "olranknet-diagonal"),
+    Claim(SIGIR22, "§5.2.1, Figure 2: “faster convergence”; that it learns as good a ranker is **not printed**",
+          "P²LinRank with two members learns a better ranker than PairRank", "linear", "offline", BETTER, "p2linrank-2", "pairrank"),
+    Claim(SIGIR22, "§5.2.1, Figure 3: “faster convergence”", "P²LinRank with two members shows better lists on the way than PairRank",
+          "linear", "cndcg", BETTER, "p2linrank-2", "pairrank"),
+    Claim(SIGIR22, "§5.2.2, Figure 7: N = 2 is best of 2, 5 and 10", "Two members learn a better ranker than ten (ν² = 0.1)",
+          "ensembles", "offline", BETTER, "N2-noise0.1", "N10-noise0.1"),
+    Claim(SIGIR22, "§5.2.2, Figure 7", "Two members show better lists on the way than ten (ν² = 0.1)", "ensembles", "cndcg", BETTER,
+          "N2-noise0.1", "N10-noise0.1"),
+    Claim(SIGIR22, "§5.2.2, Figure 8; that both variances are equally good is **not printed**",
+          "Ten members learn a better ranker than two (ν² = 0.01)", "ensembles", "offline", BETTER, "N10-noise0.01", "N2-noise0.01"),
+    Claim(SIGIR22, f"{SIZES}: .4318 − .4189 on MSLR-WEB10K, .7392 − .7223 on Yahoo",
+          "P² learns a better ranker with two hidden layers of 100 than of 16 (printed: +.0129 and +.0169)", "sizes", "offline",
+          BETTER, "p2neurrank-2-100x100", "p2neurrank-2-16x16"),
+    Claim(SIGIR22, f"{SIZES}: .4318 − .4201 on MSLR-WEB10K, .7392 − .7294 on Yahoo",
+          "P² learns a better ranker than the diagonal at two hidden layers of 100 (printed: +.0117 and +.0098)", "sizes", "offline",
+          BETTER, "p2neurrank-2-100x100", "olranknet-diagonal-100x100"),
+    Claim(SIGIR22, "§3.3 counts operations; §5.2.3 calls m = 100 impossible",
+          "A round of two members costs less than one of the full covariance, m = 100", "time", "ms", CHEAPER, "N2-100", "full-100"),
+    Claim(WWW21, P21, "SGD RankNet learns as good a ranker as PDGD", "linear", "offline", SAME, "ranknet-greedy", "pdgd"),
+    Claim(WWW21, P22, "SGD RankNet shows better lists on the way than PDGD", "linear", "cndcg", BETTER, "ranknet-greedy", "pdgd"),
+    Claim(WWW21, P21, "PairRank learns a better ranker than SGD RankNet", "linear", "offline", BETTER, "pairrank", "ranknet-greedy"),
+    Claim(WWW21, P22, "PairRank shows better lists on the way than SGD RankNet", "linear", "cndcg", BETTER, "pairrank", "ranknet-greedy"),
+    Claim(WWW21, "§4.2.1, Figure 3(a): “oftentimes”", "ε-greedy RankNet learns a worse ranker than MGD", "linear", "offline", BETTER,
+          "mgd", "ranknet-epsilon"),
+    Claim(WWW21, P22, "Random documents cost lists on the way: ε-greedy RankNet shows worse ones than SGD RankNet", "linear", "cndcg",
+          BETTER, "ranknet-greedy", "ranknet-epsilon"),
+    Claim(WWW21, P21, "PairRank_C learns a better ranker than PairRank_R", "linear", "offline", BETTER, "pairrank", "pairrank-blocks"),
+    Claim(WWW21, P21, "With perfect users PairRank reaches a RankNet that is trained on all labels", "linear", "offline", REACHES,
+          "pairrank", "ranknet-offline", ("perfect",)),
+    Claim(WWW21, "§4.2.4, Figure 6: “after hundred rounds”", "The block at rank 1 shrinks to one document (ours: size − 1 after 5,000 rounds)",
+          "linear", "size_1", "one", "pairrank"),
+    Claim(WWW21, "§4.2.4, Figures 6 and 7(b)", "Blocks shrink slowest with navigational users (ours: rank 10, against each other user)",
+          "linear", "size_10", "navigational", "pairrank", users=("perfect", "informational")),
+    Claim(WWW21, "§4.2.3, Figure 5", "PairRank ends closer to the model of all labels than DBGD", "linear", "cosine", BETTER,
+          "pairrank", "dbgd"),
+    Claim(WWW21, "§4.2.3, Figure 5", "… than MGD", "linear", "cosine", BETTER, "pairrank", "mgd"),
+    Claim(WWW22, "§5.2, Figure 4", "olRankNet starts worse than PairRank (ours: lists of the first 100 rounds)", "networks",
+          "cndcg_early", BETTER, "pairrank", "olranknet-diagonal"),
+    Claim(WWW22, THEOREM_44, f"Regret grows not faster than log⁴ T, whose slope is below {limit(4, 100):.2f} from 100 rounds on",
+          "networks", "slope", BELOW, "olranknet-full", limit(4, 100)),
+    Claim(WWW22, "§5.2, Figure 6", "Orders become certain slowest with navigational users (ours: against each other user)", "networks",
+          "certain", "navigational", "olranknet-diagonal", users=("perfect", "informational")),
+    Claim(SIGIR22, "§5.2.1, Figure 2", "PairRank-Diag learns a worse ranker than PairRank (ours: the inverse's diagonal)", "linear",
+          "offline", BETTER, "pairrank", "pairrank-diagonal"),
+    Claim(SIGIR22, "§5.2.1, Figure 3, MSLR-WEB10K, perfect and informational users", "PairRank-Diag shows worse lists than PDGD (ours: the inverse's diagonal)",
+          "linear", "cndcg", BETTER, "pdgd", "pairrank-diagonal", ("perfect", "informational")),
+    Claim(SIGIR22, "§5.2.1, Figure 2: “basically” the worst", "ε-greedy RankNet learns a worse ranker than DBGD", "linear", "offline",
+          BETTER, "dbgd", "ranknet-epsilon"),
+    Claim(SIGIR22, "§5.2.1, Figure 3", "ε-greedy RankNet shows worse lists than DBGD", "linear", "cndcg", BETTER, "dbgd", "ranknet-epsilon"),
+    Claim(SIGIR22, "§5.2.2, Figure 7", "Two members learn a better ranker than five (ν² = 0.1)", "ensembles", "offline", BETTER,
+          "N2-noise0.1", "N5-noise0.1"),
+    Claim(SIGIR22, "§5.2.2, Figure 7", "Two members show better lists on the way than five (ν² = 0.1)", "ensembles", "cndcg", BETTER,
+          "N2-noise0.1", "N5-noise0.1"),
+    Claim(SIGIR22, "§5.2.2, Figure 8", "Ten members show better lists on the way than two (ν² = 0.01)", "ensembles", "cndcg", BETTER,
+          "N10-noise0.01", "N2-noise0.01"),
+    Claim(SIGIR22, THEOREM_45, f"{SUBLINEAR} (P²LinRank)", "linear", "slope", BELOW, "p2linrank-2", 1.0),
+    Claim(SIGIR22, THEOREM_45, f"… and not faster than log² T, whose slope is below {limit(2, 500):.2f} from 500 rounds on", "linear",
+          "slope", BELOW, "p2linrank-2", limit(2, 500)),
+    Claim(SIGIR22, THEOREM_45, f"… nor than log⁴ T, whose slope is below {limit(4, 500):.2f}", "linear", "slope", BELOW, "p2linrank-2",
+          limit(4, 500)),
+    Claim(SIGIR22, "§5.2.3, Figure 9", "A round of two members costs less than one of the full covariance, m = 16", "time", "ms",
+          CHEAPER, "N2-16", "full-16"),
+    Claim(SIGIR22, "§5.2.3, Figure 9: “slightly”", "A round of the diagonal costs less than one of two members, m = 16", "time", "ms",
+          CHEAPER, "diagonal-16", "N2-16"),
+    Claim(SIGIR22, "§5.2.3, Figure 9", "A round of one member costs less than one of the full covariance, m = 16", "time", "ms",
+          CHEAPER, "N1-16", "full-16"),
+    Claim(SIGIR22, "§5.2.1, Figure 2", "P²LinRank learns a better ranker than PDGD", "linear", "offline", BETTER, "p2linrank-2", "pdgd"),
+    Claim(SIGIR22, "§5.2.1, Figure 3", "P²LinRank shows better lists on the way than PDGD", "linear", "cndcg", BETTER, "p2linrank-2",
+          "pdgd"),
+    Claim(SIGIR22, "§5.2.1, Figure 4", "P²NeurRank learns a better ranker than PDGD with a network", "networks", "offline", BETTER,
+          "p2neurrank-2", "pdgd-network"),
+    Claim(SIGIR22, "§5.2.1, Figure 5", "P²NeurRank shows better lists on the way than PDGD with a network", "networks", "cndcg",
+          BETTER, "p2neurrank-2", "pdgd-network"),
 ]
 # What the papers leave open, or we chose: the same comparisons without a claim.
 QUESTIONS = [
@@ -114,7 +202,6 @@ QUESTIONS = [
      "olranknet-standard", "olranknet-full"),
     ("`parameterisation`", "The same, online", "networks", "cndcg", "olranknet-standard", "olranknet-full"),
     ("exploration", "ε-greedy against greedy RankNet, linear, offline", "linear", "offline", "ranknet-epsilon", "ranknet-greedy"),
-    ("exploration", "The same, online", "linear", "cndcg", "ranknet-epsilon", "ranknet-greedy"),
 ]
 FIGURES = {
     "linear": ("offline-ndcg", "cosine", "certain-share", "block-size-by-rank-5000", "regret"),
@@ -147,36 +234,47 @@ def trials_by(found):
     return trials
 
 
-def differences(trials, user, figure, first, second):
-    """Of trials with the same fold and seed."""
-    a, b = trials.get((user, first), {}), trials.get((user, second), {})
-    both = [(a[key][figure], b[key][figure]) for key in a if key in b]
+def figure_of(trial, figure):
+    return trial["sizes"][figure.removeprefix("size_")] if figure.startswith("size_") else trial[figure]
+
+
+def paired(first, second, figure):
+    """Differences of two rankers' trials, or of two users', with the same fold and seed."""
+    both = [(figure_of(first[key], figure), figure_of(second[key], figure)) for key in first if key in second]
     return [x - y for x, y in both if x is not None and y is not None]
+
+
+def differences(trials, user, figure, first, second):
+    return paired(trials.get((user, first), {}), trials.get((user, second), {}), figure)
 
 
 def judged(how, values, figure):
     """The mean with its interval, and whether it agrees with the claim: True, False, or None if the interval leaves both."""
     mean, half = statistics.fmean(values), half_width(values)
     text = f"{number(mean, DIGITS[figure], sign=True)} ± {number(half, DIGITS[figure])}"
-    if how == SAME:
+    if how in (SAME, "one"):
         margin = SAME_WITHIN[figure]
         inside = True if abs(mean) + half <= margin else None
         return text, False if abs(mean) - half > margin else inside
-    return text, None if abs(mean) <= half else mean > 0
+    over = mean + (SAME_WITHIN[figure] if how == REACHES else 0)
+    return text, None if abs(over) <= half else over > 0
 
 
 def values_of(trials, user, claim):
-    _, _, _, _, figure, how, ranker, other = claim
-    own = trials.get((user, ranker), {}).values()
-    if how == "rises":
-        return [trial["certain"] - trial["certain_first"] for trial in own if trial["certain"] is not None]
-    if how == "top":
-        return [trial["sizes"]["10"] - trial["sizes"]["1"] for trial in own if trial["sizes"]["10"] is not None]
-    if how == BELOW:
-        return [other - trial["slope"] for trial in own if trial["slope"] is not None]
-    if how == "cheaper":
-        return [-value for value in differences(trials, user, figure, ranker, other)]
-    return differences(trials, user, figure, ranker, other)
+    own = trials.get((user, claim.ranker), {})
+    if claim.how == "rises":
+        return [trial["certain"] - trial["certain_first"] for trial in own.values() if trial["certain"] is not None]
+    if claim.how == "top":
+        return [trial["sizes"]["10"] - trial["sizes"]["1"] for trial in own.values() if trial["sizes"]["10"] is not None]
+    if claim.how == "one":
+        return [trial["sizes"]["1"] - 1 for trial in own.values()]
+    if claim.how == "navigational":  # larger blocks, a smaller share of certain orders
+        sign = 1 if claim.figure.startswith("size_") else -1
+        return [sign * value for value in paired(trials.get(("navigational", claim.ranker), {}), own, claim.figure)]
+    if claim.how == BELOW:
+        return [claim.other - trial["slope"] for trial in own.values() if trial["slope"] is not None]
+    sign = -1 if claim.how == CHEAPER else 1
+    return [sign * value for value in differences(trials, user, claim.figure, claim.ranker, claim.other)]
 
 
 def verdict_of(agreements, how=BETTER):
@@ -186,20 +284,20 @@ def verdict_of(agreements, how=BETTER):
         if all(one is outcome for one in agreements):
             return f"**{word}**"
     if all(one is None for one in agreements):
-        return "not decided" if how == SAME else "no difference found"
+        return "not decided" if how in (SAME, "one") else "no difference found"
     parts = [f"{sum(one is outcome for one in agreements)} {word}"
              for outcome, word in ((True, "reproduced"), (False, "contradicted"), (None, "open")) if outcome in agreements]
     return f"mixed: {', '.join(parts)}"
 
 
-def compared(study, values_in, how, figure):
+def compared(study, values_in, how, figure, users=tuple(USERS)):
     """The text of all data and users, and whether each agrees."""
     texts, agreements = [], []
     for data, found in read(study).items():
         trials = trials_by(found)
         of_users = []
-        for user, letter in USERS.items():
-            values = values_in(trials, user)
+        for user in users:
+            letter, values = USERS[user], values_in(trials, user)
             if len(values) == 1:  # of one trial: times
                 of_users.append(f"{letter} {number(values[0], DIGITS[figure], sign=True)}")
                 agreements.append(values[0] > 0)
@@ -216,24 +314,28 @@ def markdown(header, rows):
     return "".join("| " + " | ".join(fields) + " |\n" for fields in [header, ["---"] * len(header), *rows])
 
 
-def claims_table():
+def outcome_of(claim):
+    """Our differences, and the verdict on them."""
+    text, agreements = compared(claim.study, lambda trials, user: values_of(trials, user, claim), claim.how, claim.figure, claim.users)
+    return text, verdict_of(agreements, claim.how)
+
+
+def claims_table(paper):
     rows = []
     for place, claim in enumerate(CLAIMS, start=1):
-        text, agreements = compared(claim[3], lambda trials, user: values_of(trials, user, claim), claim[5], claim[4])
-        rows.append([str(place), claim[2], f"{claim[0]}: {claim[1]}", text, verdict_of(agreements, claim[5])])
+        if claim.paper == paper:
+            text, verdict = outcome_of(claim)
+            rows.append([str(place), claim.text, claim.place, text, f"bound void; the slope: {verdict}" if claim.how == BELOW else verdict])
     return markdown(["", "claim", "where it is printed", "our difference", "verdict"], rows)
 
 
 def verdicts_table():
-    counts = {}
+    kinds = ["reproduced", "contradicted", "mixed", "no difference found", "not decided", "bound void", "not run yet"]
+    counts = {paper: dict.fromkeys(kinds, 0) for paper in (WWW21, WWW22, SIGIR22)}
     for claim in CLAIMS:
-        _, agreements = compared(claim[3], lambda trials, user: values_of(trials, user, claim), claim[5], claim[4])
-        verdict = verdict_of(agreements, claim[5]).replace("*", "").split(":")[0]
-        counts.setdefault(claim[0], {}).setdefault(verdict, 0)
-        counts[claim[0]][verdict] += 1
-    kinds = ["reproduced", "contradicted", "mixed", "no difference found", "not decided", "not run yet"]
-    rows = [[paper, *(str(found.get(kind, 0)) for kind in kinds)] for paper, found in counts.items()]
-    return markdown(["paper", *kinds], rows)
+        verdict = outcome_of(claim)[1].replace("*", "").split(":")[0]
+        counts[claim.paper]["bound void" if claim.how == BELOW else verdict] += 1
+    return markdown(["paper", *kinds], [[paper, *(str(count) for count in found.values())] for paper, found in counts.items()])
 
 
 def questions_table():
@@ -314,10 +416,9 @@ def sources_table():
     return markdown(["file", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
 
 
-DIGITS["cndcg_early"] = 1
-SAME_WITHIN["cndcg_early"] = 2.0
 TABLES = {
-    "claims": claims_table, "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
+    "pairrank": lambda: claims_table(WWW21), "olranknet": lambda: claims_table(WWW22), "p2": lambda: claims_table(SIGIR22),
+    "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
     "linear": lambda: results_table("linear"), "networks": lambda: results_table("networks"),
     "ensembles": lambda: results_table("ensembles"), "sizes": lambda: results_table("sizes"), "time": lambda: time_table("time"),
     "steps": lambda: against_table("steps", lambda ranker: ranker.split("-")[0] + "-20"),

@@ -80,6 +80,30 @@ class Papers(unittest.TestCase):
         self.assertEqual(papers.judged(papers.SAME, [0.001, 0.0011], "offline")[1], True)
         self.assertEqual(papers.judged(papers.SAME, [0.1, 0.1001], "offline")[1], False)
         self.assertEqual(papers.judged(papers.SAME, [0.1, -0.1], "offline")[1], None)
+        # To reach another ranker allows the same margin of 0.01 below it alone.
+        for values, reaches in (([-0.005, -0.0051], True), ([0.1, 0.1001], True), ([-0.1, -0.1001], False), ([-0.02, 0.0], None)):
+            self.assertIs(papers.judged(papers.REACHES, values, "offline")[1], reaches)
+
+    def test_compares_users_and_sizes_of_blocks(self):
+        def trial(size_1, size_10, certain):
+            return {"sizes": {"1": size_1, "10": size_10}, "certain": certain, "certain_first": 0.1}
+
+        trials = {("navigational", "a"): {(1, 1): trial(1.4, 9.0, 0.5), (1, 2): trial(2.0, 9.0, 0.5)},
+                  ("perfect", "a"): {(1, 1): trial(1.25, 3.0, 0.7)}}
+
+        def values(figure, how):
+            return papers.values_of(trials, "perfect", papers.Claim("paper", "place", "text", "study", figure, how, "a"))
+
+        self.assertEqual(values("size_10", "navigational"), [6.0])
+        self.assertAlmostEqual(values("certain", "navigational")[0], 0.2)
+        self.assertEqual((values("size_1", "one"), values("size_10", "top")), ([0.25], [1.75]))
+        self.assertEqual(papers.judged("one", [0.25, 0.26], "size_1")[1], True)
+        self.assertEqual(papers.judged("one", [0.75, 0.76], "size_1")[1], False)
+
+    def test_limits_are_the_slopes_of_powers_of_logarithms(self):
+        """At round 500 the slope of log⁴ T on log axes, by a difference quotient."""
+        at = [4 * math.log(math.log(500 * factor)) for factor in (1.0001, 1)]
+        self.assertAlmostEqual(papers.limit(4, 500), (at[0] - at[1]) / math.log(1.0001), places=4)
 
     def test_verdicts(self):
         for agreements, verdict in (([True, True], "**reproduced**"), ([False], "**contradicted**"), ([None], "no difference found"),

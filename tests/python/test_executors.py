@@ -327,9 +327,9 @@ def tuned(tmp_path_factory):
     return olrank.tune(SWEPT, out=out, progress=False)
 
 
-def test_tuning_is_what_the_program_tunes(tuned, tmp_path):
+def test_tuning_is_what_the_program_tunes(tuned, tmp_path, program):
     (tmp_path / "swept.toml").write_text((tuned.out / "tune.toml").read_text())
-    command = [os.environ["OLRANK_PROGRAM"], "tune", tmp_path / "swept.toml", "--out", tmp_path / "run", "--json"]
+    command = [program, "tune", tmp_path / "swept.toml", "--out", tmp_path / "run", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert tuned.winners == json.loads(done.stdout)["winners"]
     assert [winner["ranker"] for winner in tuned.winners] == ["linear", "net"]

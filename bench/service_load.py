@@ -4,9 +4,10 @@
   eight clients at half load    p99 over p50                                                target: at most 5
   eight clients without pauses  requests per second × (parse + scores + widths) / cores   target: at least 0.8
 
-Usage: service_load.py BIN [--covariance full] [--width 100] [--docs 100] [--features 136] [--seconds 10] [--json FILE]
-BIN is the folder of olrank and service_bench. The clients run on the same machine and compete for its cores. The last line
-therefore also gives the CPU time per request of the service itself.
+Usage: service_load.py BIN [--ranker olranknet] [--covariance full] [--width 100] [--docs 100] [--features 136] [--seconds 10]
+[--json FILE]
+BIN is the folder of olrank and service_bench. --covariance and --width are for olranknet. The clients run on the same
+machine and compete for its cores. The last line therefore also gives the CPU time per request of the service itself.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import urllib.parse
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("bin", type=pathlib.Path)
+parser.add_argument("--ranker", default="olranknet")
 parser.add_argument("--covariance", default="full")
 parser.add_argument("--width", type=int, default=100)
 parser.add_argument("--docs", type=int, default=100)
@@ -32,6 +34,7 @@ parser.add_argument("--features", type=int, default=136)
 parser.add_argument("--seconds", type=float, default=10.0)
 parser.add_argument("--json", type=pathlib.Path)
 options = parser.parse_args()
+NETWORK = ["--width", str(options.width), "--covariance", options.covariance] if options.ranker == "olranknet" else []
 CLIENTS = 8
 CORES = len(os.sched_getaffinity(0))
 
@@ -110,8 +113,8 @@ class Service:
     def __init__(self, state):
         self.messages = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [options.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", "olranknet", "--features",
-             str(options.features), "--width", str(options.width), "--covariance", options.covariance],
+            [options.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", options.ranker, "--features",
+             str(options.features), *NETWORK],
             stdout=subprocess.PIPE, stderr=self.messages, text=True)
         parts = urllib.parse.urlsplit(self.process.stdout.readline().strip())
         self.address = (parts.hostname, parts.port)
@@ -167,13 +170,13 @@ with tempfile.TemporaryDirectory() as folder:
     service.stop()
 
 p50, p99 = half[len(half) // 2], half[int(len(half) * 0.99)]
-results = {"cores": CORES, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
+results = {"cores": CORES, "ranker": options.ranker, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
            "rounds": parts["rounds"], "pairs": parts["pairs"], "body_bytes": parts["body_bytes"],
            "parse_ms": parts["parse_ms"], "scores_and_widths_ms": parts["rank_ms"],
            "one_client": {"requests": len(times), "median_ms": one, "over_parts": one / cost},
            "half_load": {"requests": len(half), "p50_ms": 1000 * p50, "p99_ms": 1000 * p99, "p99_over_p50": p99 / p50},
            "closed_loop": {"requests_per_second": throughput, "of_capacity": throughput / capacity, "own_ms": own}}
-print(f"{CORES} cores; {options.docs} documents × {options.features} features, m = {options.width}, {options.covariance}; "
+print(f"{CORES} cores; {options.docs} documents × {options.features} features, {' '.join([options.ranker, *NETWORK])}; "
       f"{parts['pairs']} pairs; parse {parts['parse_ms']:.2f} ms, scores and widths {parts['rank_ms']:.2f} ms")
 print(f"one client, learning on       median {one:.2f} ms = {one / cost:.2f} × parts")
 print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.2f} ms: {p99 / p50:.2f}")

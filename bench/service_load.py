@@ -67,32 +67,37 @@ class Caller:
         answer = self.post("/v1/rank", body)
         return answer, time.perf_counter() - begin
 
+    def health(self):
+        begin = time.perf_counter()
+        self.connection.request("GET", "/healthz")
+        return self.connection.getresponse().read(), time.perf_counter() - begin
+
     def click(self, answer):
         ranking = json.loads(answer)
         clicks = [rank for rank in range(len(ranking["docs"])) if self.draw.random() < 0.3]
         self.post("/v1/feedback", json.dumps({"impression": ranking["impression"], "clicks": clicks}).encode())
 
 
-def call_for(address, seed, seconds, pause, click_share, times):
+def call_for(address, seed, seconds, pause, ask, click_share, times):
     caller = Caller(address, seed)
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         if pause:
             time.sleep(caller.draw.expovariate(1.0 / pause))
-        answer, taken = caller.rank()
+        answer, taken = ask(caller)
         times.append(taken)
         if caller.draw.random() < click_share:
             caller.click(answer)
 
 
-def many(address, seconds, pause, click_share=0.0):
+def many(address, seconds, pause, ask=Caller.rank, click_share=0.0):
     """Sorted response times of all clients."""
     with multiprocessing.Manager() as manager:
         lists = [manager.list() for _ in range(CLIENTS)]
 
         def work(number):
             times = []
-            call_for(address, 100 + number, seconds, pause, click_share, times)
+            call_for(address, 100 + number, seconds, pause, ask, click_share, times)
             lists[number].extend(times)
 
         processes = [multiprocessing.Process(target=work, args=(number,)) for number in range(CLIENTS)]
@@ -166,20 +171,25 @@ with tempfile.TemporaryDirectory() as folder:
     own = 1000 * (service.seconds() - before) / len(closed)
     throughput = len(closed) / options.seconds
     # Half of the throughput of the closed loop.
-    half = many(service.address, options.seconds, max(0.0, CLIENTS / (throughput / 2) - closed[0]))
+    pause = max(0.0, CLIENTS / (throughput / 2) - closed[0])
+    half = many(service.address, options.seconds, pause)
+    health = many(service.address, options.seconds, pause, Caller.health)  # what the machine and the clients alone have
     service.stop()
 
 p50, p99 = half[len(half) // 2], half[int(len(half) * 0.99)]
+health_p50, health_p99 = health[len(health) // 2], health[int(len(health) * 0.99)]
 results = {"cores": CORES, "ranker": options.ranker, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
            "rounds": parts["rounds"], "pairs": parts["pairs"], "body_bytes": parts["body_bytes"],
            "parse_ms": parts["parse_ms"], "scores_and_widths_ms": parts["rank_ms"],
            "one_client": {"requests": len(times), "median_ms": one, "over_parts": one / cost},
-           "half_load": {"requests": len(half), "p50_ms": 1000 * p50, "p99_ms": 1000 * p99, "p99_over_p50": p99 / p50},
+           "half_load": {"requests": len(half), "p50_ms": 1000 * p50, "p99_ms": 1000 * p99, "p99_over_p50": p99 / p50,
+                         "health_p50_ms": 1000 * health_p50, "health_p99_ms": 1000 * health_p99},
            "closed_loop": {"requests_per_second": throughput, "of_capacity": throughput / capacity, "own_ms": own}}
 print(f"{CORES} cores; {options.docs} documents × {options.features} features, {' '.join([options.ranker, *NETWORK])}; "
       f"{parts['pairs']} pairs; parse {parts['parse_ms']:.2f} ms, scores and widths {parts['rank_ms']:.2f} ms")
 print(f"one client, learning on       median {one:.2f} ms = {one / cost:.2f} × parts")
-print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.2f} ms: {p99 / p50:.2f}")
+print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.2f} ms: {p99 / p50:.2f}; "
+      f"/healthz at the same rate {1000 * health_p50:.2f} and {1000 * health_p99:.2f} ms")
 print(f"eight clients without pauses  {throughput:.1f} requests/s = {100 * throughput / capacity:.0f} % of capacity; "
       f"{own:.2f} ms CPU time per request = {own / cost:.2f} × parts")
 if options.json:

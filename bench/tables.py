@@ -287,17 +287,18 @@ def service_parts_table(name):
     rows = []
     for size in found["sizes"]:
         for one in size["parts"]:
-            beside = lambda part: "–" if part not in one else f"{one[part]:,.0f} / {one[f'{part}_floor']:,.0f}"
-            order = one["rank"] - one["scores"] - one.get("widths", 0)
             rest = one["list"] - one["http"] - one["json"] - one["rank"]
-            rows.append([sizes_of(size), f"`{one['ranker']}`", f"{one['list']:,.0f}", beside("http"), beside("json"), beside("scores"), beside("widths"),
-                         f"{order:,.0f} / {one['order_floor']:,.0f}", f"{rest:,.0f}", f"{one['list'] - one['rank']:,.0f}", f"{one['feedback']:,.0f}",
-                         beside("log")])
-    header = ["documents × features", "ranker", "list, µs", "HTTP", "JSON", "scores", "widths", "order", "record and answer", "added to the ranker's",
-              "feedback, µs", "log"]
-    half = "; ".join(f"`{one['ranker']}` {1000 * one['p50_ms']:,.0f} and {1000 * one['p99_ms']:,.0f} µs, {one['p99_over_p50']:.1f} times"
-                     for one in found["half_load"])
-    return markdown(header, rows) + f"\nLists of 20 documents at half load, median and p99: {half}.\n"
+            beside = [f"{one[part]:,.0f} / {one[f'{part}_floor']:,.0f}" for part in ("http", "json", "scores", "order", "log")]
+            rows.append([sizes_of(size), f"`{one['ranker']}`", f"{one['list']:,.0f}", *beside[:4], f"{rest:,.0f}",
+                         f"{one['list'] - one['rank']:,.0f}", f"{one['feedback']:,.0f}", beside[4]])
+    header = ["documents × features", "ranker", "a list", "HTTP", "JSON", "scores", "widths and order", "record and answer",
+              "added to `rank()`", "feedback", "log"]
+    milliseconds = lambda value: f"{value:.2f} ms"
+    half = [[f"`{one['ranker']}`", *(milliseconds(one[figure]) for figure in ("p50_ms", "p99_ms")),
+             f"{one['p99_over_p50']:.1f} ({one['least']:.1f}–{one['most']:.1f})",
+             *(milliseconds(one[f"health_{figure}"]) for figure in ("p50_ms", "p99_ms"))] for one in found["half_load"]]
+    return markdown(header, rows) + "\n" + markdown(
+        ["20 × 20, half load", "median", "p99", "p99 / median (least–most)", "`/healthz`, median", "p99"], half)
 
 
 T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262, 20: 2.093}  # of so many values

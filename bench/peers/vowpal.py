@@ -7,7 +7,6 @@ seconds; of its daemon and of our service, requests on loopback by the clock. Th
 each beside a floor. Run it where olrank and vowpalwabbit are installed; BIN is the folder of olrank and service_bench."""
 
 import argparse
-import contextlib
 import datetime
 import json
 import os
@@ -22,6 +21,7 @@ import sys
 import tempfile
 import time
 
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported
 try:
     import numpy as np
     import pylibvw  # of vowpalwabbit, too
@@ -41,7 +41,7 @@ TURN = 50  # rounds
 KINDS = ("clickgp", "pairrank", "pdgd")
 WABBIT = "Vowpal Wabbit"
 DAEMON = f"{WABBIT}, daemon"
-# With names of documents the most clicks at both sizes among ten settings of rate, exploration and learner.
+# With names of documents the most clicks at both sizes together, among about twenty settings of rate, exploration and learner.
 TUNED = "-l 1 --adaptive --invariant --epsilon 0.02"
 CALLS = 201  # of which a median is taken
 
@@ -109,9 +109,9 @@ class InProcess:
 
 
 class Olrank(InProcess):
-    def __init__(self, world, kind, seed):
-        self.name, self.world = kind, world
-        self.ranker = olrank.Ranker(kind, features=world.X.shape[2], cutoff=SHOWN, seed=seed)
+    def __init__(self, world, name, seed, **settings):
+        self.name, self.world = name, world
+        self.ranker = olrank.Ranker(name.partition(",")[0], features=world.X.shape[2], cutoff=SHOWN, seed=seed, **settings)
 
     def rank(self):
         self.shown = self.ranker.rank(self.world.X[self.query], qid=self.query)
@@ -374,10 +374,11 @@ def flush_us(folder, record):
 
 
 def parts_of(options, world, service, ranker):
-    """Microseconds of each part of a list and of its feedback; the service and the ranker have learned the same rounds."""
+    """Microseconds of each part of a list and of its feedback; service and ranker have learned equally many rounds."""
     ask = service.connection.ask
     queries = np.random.default_rng(1).integers(len(world.X), size=CALLS)
-    lists, clicks, learned = [], [], []
+    lists, clicks, ranks = [], [], []
+    first = np.arange(SHOWN) == 0
     for query in queries:
         request = request_of("/v1/rank", service.bodies[query])
         begin = time.perf_counter()
@@ -389,7 +390,12 @@ def parts_of(options, world, service, ranker):
         clicks.append(time.perf_counter() - begin)
         service.rounds += 1
         service.settle()
-    found = {"list": 1e6 * statistics.median(lists), "feedback": 1e6 * statistics.median(clicks)}
+    for query in queries:
+        begin = time.perf_counter()
+        shown = ranker.rank(world.X[query], qid=query)
+        ranks.append(time.perf_counter() - begin)
+        ranker.learn(shown, first)
+    found = {name: 1e6 * statistics.median(times) for name, times in (("list", lists), ("feedback", clicks), ("rank", ranks))}
     for name, body in (("http", service.bodies[0]), ("feedback_http", b"x" * 50)):
         no_json = request_of("/v1/rank", b"!" * len(body))  # is read and answered as all are, by an error
         found |= {name: median_us(lambda: service.connection.ask_until(no_json, is_whole_answer), time.perf_counter),
@@ -407,36 +413,38 @@ def parts_of(options, world, service, ranker):
     X = world.X[0]
     weights = np.ones(ranker.parameters, dtype=np.float32)
     inputs = np.ones((len(X), len(weights)), dtype=np.float32)
-    square = np.ones((len(weights), len(weights)))
-    wide = inputs.astype(np.float64)
     scores = inputs @ weights
+    wide, square = inputs.astype(np.float64), np.ones((len(weights), len(weights)))
 
-    def widths_floor():
-        whitened = wide @ square
-        return whitened @ whitened.T
+    def order():
+        """The products of certain orders, which pairrank alone knows for all documents, and sorting."""
+        if ranker.kind == "pairrank":
+            whitened = wide @ square
+            whitened @ whitened.T
+        np.argsort(-scores, kind="stable")
 
-    found |= {"rank": median_us(lambda: ranker.rank(X, qid=0)), "scores": median_us(lambda: ranker.score(X)),
-              "scores_floor": median_us(lambda: inputs @ weights), "order_floor": median_us(lambda: np.argsort(-scores, kind="stable"))}
-    with contextlib.suppress(olrank.Error):
-        found |= {"widths": median_us(lambda: ranker.widths(X))}
-    if ranker.kind != "pdgd":
-        found["widths_floor"] = median_us(widths_floor)
+    found |= {"scores": median_us(lambda: ranker.score(X)), "scores_floor": median_us(lambda: inputs @ weights)}
+    found |= {"order": found["rank"] - found["scores"], "order_floor": median_us(order)}
     return found
 
 
 def half_load(options, kind, cores):
     """Eight clients at half load, by bench/service_load.py, on all cores."""
     os.sched_setaffinity(0, cores)
-    with tempfile.NamedTemporaryFile("r") as file:
-        subprocess.run([sys.executable, pathlib.Path(__file__).resolve().parents[1] / "service_load.py", options.bin, "--ranker", kind,
-                        "--docs", "20", "--features", "20", "--seconds", str(options.seconds), "--json", file.name], check=True)
-        return json.load(file)
+    times = []
+    for _ in range(options.repeats):
+        with tempfile.NamedTemporaryFile("r") as file:
+            subprocess.run([sys.executable, pathlib.Path(__file__).resolve().parents[1] / "service_load.py", options.bin, "--ranker", kind,
+                            "--docs", "20", "--features", "20", "--seconds", str(options.seconds), "--json", file.name], check=True)
+            times.append(json.load(file)["half_load"])
+    return {"ranker": kind, **{figure: statistics.median(one[figure] for one in times) for figure in times[0] if figure != "requests"},
+            "least": min(one["p99_over_p50"] for one in times), "most": max(one["p99_over_p50"] for one in times)}
 
 
 def players_of(world, seed, bin, folder):
     return [Wabbit(world, WABBIT, "", False, seed), Wabbit(world, f"{WABBIT}, tuned", TUNED, True, seed),
             Daemon(world, DAEMON, "", False, seed), *(Olrank(world, kind, seed) for kind in KINDS),
-            *(Service(world, kind, seed, bin, folder / kind) for kind in KINDS)]
+            Olrank(world, "clickgp, linear terms", seed, terms="linear"), *(Service(world, kind, seed, bin, folder / kind) for kind in KINDS)]
 
 
 def main():
@@ -493,11 +501,7 @@ def main():
                          **{figure: statistics.median(float(one[name][figure]) for one in quality) for figure in ("ndcg", "clicks")}})
         told["sizes"].append({"docs": docs, "features": features, "daemon_shows_the_same": float(min(same)),
                               **{end: statistics.median(float(one[end]) for one in ends) for end in ends[0]}, "players": rows, "parts": parts})
-    told["half_load"] = []
-    for kind in KINDS:
-        times = [half_load(options, kind, cores)["half_load"] for _ in range(options.repeats)]
-        told["half_load"].append({"ranker": kind} | {figure: statistics.median(one[figure] for one in times)
-                                                     for figure in ("p50_ms", "p99_ms", "p99_over_p50")})
+    told["half_load"] = [half_load(options, kind, cores) for kind in KINDS]
     if options.json:
         options.json.write_text(json.dumps(told, indent=1) + "\n")
 

@@ -502,6 +502,7 @@ def main():
         told["sizes"].append({"docs": docs, "features": features, "daemon_shows_the_same": float(min(same)),
                               **{end: statistics.median(float(one[end]) for one in ends) for end in ends[0]}, "players": rows, "parts": parts})
     told["half_load"] = [half_load(options, kind, cores) for kind in KINDS]
+    told["machine"]["load"] = max(told["machine"]["load"], round(os.getloadavg()[0], 2))
     if options.json:
         options.json.write_text(json.dumps(told, indent=1) + "\n")
 

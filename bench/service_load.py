@@ -4,9 +4,10 @@
   eight clients at half load    p99 over p50                                                target: at most 5
   eight clients without pauses  requests per second × (parse + scores + widths) / cores   target: at least 0.8
 
-Usage: service_load.py BIN [--covariance full] [--width 100] [--docs 100] [--features 136] [--seconds 10] [--json FILE]
-BIN is the folder of olrank and service_bench. The clients run on the same machine and compete for its cores. The last line
-therefore also gives the CPU time per request of the service itself.
+Usage: service_load.py BIN [--ranker olranknet] [--covariance full] [--width 100] [--docs 100] [--features 136] [--seconds 10]
+[--json FILE]
+BIN is the folder of olrank and service_bench. --covariance and --width are for olranknet. The clients run on the same
+machine and compete for its cores. The last line therefore also gives the CPU time per request of the service itself.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import urllib.parse
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("bin", type=pathlib.Path)
+parser.add_argument("--ranker", default="olranknet")
 parser.add_argument("--covariance", default="full")
 parser.add_argument("--width", type=int, default=100)
 parser.add_argument("--docs", type=int, default=100)
@@ -32,6 +34,7 @@ parser.add_argument("--features", type=int, default=136)
 parser.add_argument("--seconds", type=float, default=10.0)
 parser.add_argument("--json", type=pathlib.Path)
 options = parser.parse_args()
+NETWORK = ["--width", str(options.width), "--covariance", options.covariance] if options.ranker == "olranknet" else []
 CLIENTS = 8
 CORES = len(os.sched_getaffinity(0))
 
@@ -64,32 +67,37 @@ class Caller:
         answer = self.post("/v1/rank", body)
         return answer, time.perf_counter() - begin
 
+    def health(self):
+        begin = time.perf_counter()
+        self.connection.request("GET", "/healthz")
+        return self.connection.getresponse().read(), time.perf_counter() - begin
+
     def click(self, answer):
         ranking = json.loads(answer)
         clicks = [rank for rank in range(len(ranking["docs"])) if self.draw.random() < 0.3]
         self.post("/v1/feedback", json.dumps({"impression": ranking["impression"], "clicks": clicks}).encode())
 
 
-def call_for(address, seed, seconds, pause, click_share, times):
+def call_for(address, seed, seconds, pause, ask, click_share, times):
     caller = Caller(address, seed)
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         if pause:
             time.sleep(caller.draw.expovariate(1.0 / pause))
-        answer, taken = caller.rank()
+        answer, taken = ask(caller)
         times.append(taken)
         if caller.draw.random() < click_share:
             caller.click(answer)
 
 
-def many(address, seconds, pause, click_share=0.0):
+def many(address, seconds, pause, ask=Caller.rank, click_share=0.0):
     """Sorted response times of all clients."""
     with multiprocessing.Manager() as manager:
         lists = [manager.list() for _ in range(CLIENTS)]
 
         def work(number):
             times = []
-            call_for(address, 100 + number, seconds, pause, click_share, times)
+            call_for(address, 100 + number, seconds, pause, ask, click_share, times)
             lists[number].extend(times)
 
         processes = [multiprocessing.Process(target=work, args=(number,)) for number in range(CLIENTS)]
@@ -110,8 +118,8 @@ class Service:
     def __init__(self, state):
         self.messages = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [options.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", "olranknet", "--features",
-             str(options.features), "--width", str(options.width), "--covariance", options.covariance],
+            [options.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", options.ranker, "--features",
+             str(options.features), *NETWORK],
             stdout=subprocess.PIPE, stderr=self.messages, text=True)
         parts = urllib.parse.urlsplit(self.process.stdout.readline().strip())
         self.address = (parts.hostname, parts.port)
@@ -163,20 +171,25 @@ with tempfile.TemporaryDirectory() as folder:
     own = 1000 * (service.seconds() - before) / len(closed)
     throughput = len(closed) / options.seconds
     # Half of the throughput of the closed loop.
-    half = many(service.address, options.seconds, max(0.0, CLIENTS / (throughput / 2) - closed[0]))
+    pause = max(0.0, CLIENTS / (throughput / 2) - closed[0])
+    half = many(service.address, options.seconds, pause)
+    health = many(service.address, options.seconds, pause, Caller.health)  # what the machine and the clients alone have
     service.stop()
 
 p50, p99 = half[len(half) // 2], half[int(len(half) * 0.99)]
-results = {"cores": CORES, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
+health_p50, health_p99 = health[len(health) // 2], health[int(len(health) * 0.99)]
+results = {"cores": CORES, "ranker": options.ranker, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
            "rounds": parts["rounds"], "pairs": parts["pairs"], "body_bytes": parts["body_bytes"],
            "parse_ms": parts["parse_ms"], "scores_and_widths_ms": parts["rank_ms"],
            "one_client": {"requests": len(times), "median_ms": one, "over_parts": one / cost},
-           "half_load": {"requests": len(half), "p50_ms": 1000 * p50, "p99_ms": 1000 * p99, "p99_over_p50": p99 / p50},
+           "half_load": {"requests": len(half), "p50_ms": 1000 * p50, "p99_ms": 1000 * p99, "p99_over_p50": p99 / p50,
+                         "health_p50_ms": 1000 * health_p50, "health_p99_ms": 1000 * health_p99},
            "closed_loop": {"requests_per_second": throughput, "of_capacity": throughput / capacity, "own_ms": own}}
-print(f"{CORES} cores; {options.docs} documents × {options.features} features, m = {options.width}, {options.covariance}; "
+print(f"{CORES} cores; {options.docs} documents × {options.features} features, {' '.join([options.ranker, *NETWORK])}; "
       f"{parts['pairs']} pairs; parse {parts['parse_ms']:.2f} ms, scores and widths {parts['rank_ms']:.2f} ms")
 print(f"one client, learning on       median {one:.2f} ms = {one / cost:.2f} × parts")
-print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.2f} ms: {p99 / p50:.2f}")
+print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.2f} ms: {p99 / p50:.2f}; "
+      f"/healthz at the same rate {1000 * health_p50:.2f} and {1000 * health_p99:.2f} ms")
 print(f"eight clients without pauses  {throughput:.1f} requests/s = {100 * throughput / capacity:.0f} % of capacity; "
       f"{own:.2f} ms CPU time per request = {own / cost:.2f} × parts")
 if options.json:

@@ -262,6 +262,45 @@ def training_table(name):
         f"{found['features']}, batches of {found['batch']} queries\n\n" + markdown(header, rows)
 
 
+def sizes_of(size):
+    return f"{size['docs']} × {size['features']}"
+
+
+def vowpal_table(name):
+    """Rounds and what they show, beside Vowpal Wabbit's."""
+    found = read(name)
+    rows = []
+    for size in found["sizes"]:
+        for one in size["players"]:
+            spread = one["microseconds"]
+            rows.append([sizes_of(size), one["player"], f"{spread['median']:,.0f} µs", f"{spread['min']:,.0f}–{spread['max']:,.0f}",
+                         f"{1e6 / spread['median']:,.0f}", ratio(one["over_wabbit"]), f"{one['ndcg']:.3f}", f"{one['clicks']:.3f}"])
+        rows += [[sizes_of(size), f"the {text} list", "", "", "", "", "", f"{size[end]:.3f}"] for end, text in (("best", "best"), ("random", "random"))]
+    header = ["documents × features", "ranker", "a round", "of all repeats", "rounds/s", "times Vowpal Wabbit's", "NDCG@5", "clicks"]
+    return f"{source(name, found['machine'])}; Vowpal Wabbit {found['vowpalwabbit']}; {found['queries']} queries, {found['rounds']:,} rounds, " \
+        f"medians of {found['repeats']} repeats\n\n" + markdown(header, rows)
+
+
+def service_parts_table(name):
+    """Each part of a list and of its feedback, beside its floor."""
+    found = read(name)
+    rows = []
+    for size in found["sizes"]:
+        for one in size["parts"]:
+            rest = one["list"] - one["http"] - one["json"] - one["rank"]
+            beside = [f"{one[part]:,.0f} / {one[f'{part}_floor']:,.0f}" for part in ("http", "json", "scores", "order", "log")]
+            rows.append([sizes_of(size), f"`{one['ranker']}`", f"{one['list']:,.0f}", *beside[:4], f"{rest:,.0f}",
+                         f"{one['list'] - one['rank']:,.0f}", f"{one['feedback']:,.0f}", beside[4]])
+    header = ["documents × features", "ranker", "a list", "HTTP", "JSON", "scores", "widths and order", "record and answer",
+              "added to `rank()`", "feedback", "log"]
+    milliseconds = lambda value: f"{value:.2f} ms"
+    half = [[f"`{one['ranker']}`", *(milliseconds(one[figure]) for figure in ("p50_ms", "p99_ms")),
+             f"{one['p99_over_p50']:.1f} ({one['least']:.1f}–{one['most']:.1f})",
+             *(milliseconds(one[f"health_{figure}"]) for figure in ("p50_ms", "p99_ms"))] for one in found["half_load"]]
+    return markdown(header, rows) + "\n" + markdown(
+        ["20 × 20, half load", "median", "p99", "p99 / median (least–most)", "`/healthz`, median", "p99"], half)
+
+
 T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262, 20: 2.093}  # of so many values
 
 
@@ -321,7 +360,7 @@ def faircompare_table(name):
 
 
 KINDS = {"fairness": fairness_table, "faircompare": faircompare_table, "ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
-         "ladder": ladder_table, "training": training_table, "generalisation": study_of_generalisation,
+         "ladder": ladder_table, "training": training_table, "vowpal": vowpal_table, "service_parts": service_parts_table, "generalisation": study_of_generalisation,
          "lengths": lengths_table,
          **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},
          **{f"gaps_{noise}": gaps_table(f"gap-by-length-{noise}") for noise in ("query", "document")}}

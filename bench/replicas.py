@@ -34,6 +34,11 @@ def pinned(process, core):
     subprocess.run(["taskset", "--all-tasks", "--cpu-list", "--pid", str(core), str(process.pid)], check=True, capture_output=True)
 
 
+def processor_seconds(process):
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def rates(urls, script):
     loads = [subprocess.Popen(["wrk", "--threads", "1", "--connections", "4", "--duration", f"{options.seconds}s", "--latency", "--script",
                                str(script), url], stdout=subprocess.PIPE, text=True) for url in urls]
@@ -71,20 +76,29 @@ with tempfile.TemporaryDirectory() as folder:
                     with urllib.request.urlopen(request) as answer:
                         ranked = json.load(answer)
                     client.feedback(ranked["impression"], [ranked["docs"][0]["id"]])
+        groups = ([one.process for one in replicas], [redis.process], [learner.process])
         turns = []
         for turn in range(options.turns):
             own = rates([alone.url], script)
+            began = processor_seconds(replicas[0].process)
             one = rates([replicas[0].url], script)
+            of_one = processor_seconds(replicas[0].process) - began
+            began = [sum(map(processor_seconds, group)) for group in groups]
             two = rates([replica.url for replica in replicas], script)
-            turns.append({"alone": own, "one": one, "two": two})
-            print(f"turn {turn + 1}: alone {own:.0f}, one replica {one:.0f}, two {two:.0f} lists/s, ratio {two / one:.2f}", flush=True)
+            used = [sum(map(processor_seconds, group)) - before for group, before in zip(groups, began, strict=True)]
+            turns.append({"alone": own, "one": one, "two": two, "processor_seconds_of_one": of_one,
+                          "processor_seconds_of_two": dict(zip(("replicas", "redis", "learner"), used, strict=True))})
+            print(f"turn {turn + 1}: alone {own:.0f}, one replica {one:.0f}, two {two:.0f} lists/s, ratio {two / one:.2f}; of {options.seconds} s "
+                  f"one had {of_one:.2f}, two {used[0]:.2f}, redis {used[1]:.2f}", flush=True)
     finally:
         for service in services:
             service.kill()
         redis.kill()
 result = {"ranker": options.ranker, "docs": options.docs, "features": options.features, "cores": os.cpu_count(), "turns": turns,
           "two_over_one": statistics.median(turn["two"] / turn["one"] for turn in turns),
+          "two_over_one_a_processor_second": statistics.median(
+              turn["two"] / turn["processor_seconds_of_two"]["replicas"] * turn["processor_seconds_of_one"] / turn["one"] for turn in turns),
           "one_over_alone": statistics.median(turn["one"] / turn["alone"] for turn in turns)}
-print(f"two replicas over one: {result['two_over_one']:.2f}; a replica over a service alone: {result['one_over_alone']:.2f}")
+print(f"two replicas over one: {result['two_over_one']:.2f}, a processor second {result['two_over_one_a_processor_second']:.2f}; a replica over a service alone: {result['one_over_alone']:.2f}")
 if options.json:
     options.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -333,9 +333,16 @@ def _with_own(table: dict[str, Any], users: Mapping[str, User], rankers: Mapping
 
 
 def _in_words_of_python(message: str) -> str:
-    """The program's sentence with arguments in place of its flags."""
-    for flag, argument in (("--resume", "resume=True"), ("--force", "force=True"), ("another --out", "another out"), ("with --data", "by data.source")):
-        message = message.replace(flag, argument)
+    """The program's sentence with arguments in place of its flags, and functions in place of its commands."""
+    for word, of_python in (
+        ("--resume", "resume=True"),
+        ("--force", "force=True"),
+        ("another --out", "another out"),
+        ("with --data", "by data.source"),
+        ("'olrank run'", "olrank.run"),
+        ("'olrank tune'", "olrank.tune"),
+    ):
+        message = message.replace(word, of_python)
     return message
 
 

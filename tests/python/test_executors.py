@@ -360,5 +360,5 @@ def test_wrong_tunings_are_refused(tmp_path):
         with pytest.raises(olrank.InvalidArgument, match=part):
             olrank.tune(config, out=tmp_path / "none", progress=False, **options)
     assert not (tmp_path / "none").exists()
-    with pytest.raises(olrank.InvalidArgument, match="olrank tune"):
+    with pytest.raises(olrank.InvalidArgument, match="which olrank[.]tune plays"):
         olrank.run(SWEPT, out=tmp_path / "none", progress=False)

@@ -226,27 +226,6 @@ def test_threads_take_turns_and_results_need_no_folder(local):
     assert trials_of(results.out) == {name: value for name, value in local.items() if name.startswith("trials")}
 
 
-def test_the_grid_of_a_tuning_is_played_on_an_executor(tmp_path, program):
-    sweep = tmp_path / "sweep.toml"
-    sweep.write_text(
-        '[data]\nsource = "synth:small?queries=40"\n[protocol]\nrounds = 30\nseeds = [1, 2]\n[clicks]\nmodels = ["navigational"]\n'
-        '[[ranker]]\nname = "linear"\nkind = "pairrank"\n[sweep]\nalpha = [0.1, 1]\n'
-    )
-
-    def tune(out, *flags):
-        subprocess.run([program, "tune", sweep, "--out", tmp_path / out, *flags], check=True, capture_output=True)
-
-    tune("program")
-    tune("tuned", "--shard", "999999/1000000")
-    grid = tmp_path / "tuned/tuning"
-    executor = Here()
-    olrank.run(grid / "config.toml", progress=False, out=grid, resume=True, executor=executor)
-    assert set(executor.submitted) == {f"trials/linear+alpha={alpha}/navigational/fold1/seed{seed}" for alpha in ("0.1", "1") for seed in (1, 2)}
-    tune("tuned", "--resume")
-    for table in ("tuning.csv", "winners.csv"):
-        assert (tmp_path / "tuned" / table).read_bytes() == (tmp_path / "program" / table).read_bytes()
-
-
 def test_one_run_at_a_time_in_a_folder(tmp_path):
     class Nested(Here):
         def submit(self, function, task):

@@ -57,8 +57,11 @@ void ModelFollower::follow() {
   std::string problem;
   try {
     std::optional<std::string> bytes = fetch_();
+    if (!bytes && refused_) return;
     std::shared_ptr<const PublishedRanker> next;
+    refused_ = bytes.has_value();
     if (bytes) next = reader_.read(*bytes, origin_);
+    refused_ = false;
     const std::lock_guard lock(mutex_);
     confirmed_ = std::chrono::steady_clock::now();
     problem_.clear();

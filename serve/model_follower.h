@@ -51,6 +51,7 @@ class ModelFollower : public RankerSource {
   std::string problem_;
   std::chrono::steady_clock::time_point confirmed_ = std::chrono::steady_clock::now();
   std::exception_ptr failure_;
+  bool refused_ = false;  // the last snapshot, which is not fetched again
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -80,6 +80,17 @@ RedisAddress RedisAddress::parse(std::string_view text) {
     throw InvalidArgument(
         fmt::format("--log '{}': {} Write redis://HOST:PORT/PREFIX, or rediss:// for TLS.", text, why));
   };
+  // First of all, as the other messages show the text.
+  if (const std::size_t at = text.rfind('@'); at != std::string_view::npos) {
+    std::string_view before = text.substr(0, at);
+    if (const std::size_t scheme = before.find("://"); scheme != std::string_view::npos)
+      before.remove_prefix(scheme + 3);
+    if (before.find(':') != std::string_view::npos) {
+      throw InvalidArgument(
+          "--log: A password does not belong on a command line, where others can read it: name its file "
+          "with --log-password-file, or set OLRANK_LOG_PASSWORD.");
+    }
+  }
   RedisAddress address;
   std::string_view rest = text;
   const auto skip = [&rest](std::string_view begin) {
@@ -99,12 +110,6 @@ RedisAddress RedisAddress::parse(std::string_view text) {
   if (const std::size_t at = place.rfind('@'); at != std::string_view::npos) {
     address.user = place.substr(0, at);
     place.remove_prefix(at + 1);
-    if (address.user.find(':') != std::string::npos) {
-      throw InvalidArgument(
-          "--log: A password does not belong on a command line, where others can read it: name its file "
-          "with "
-          "--log-password-file, or set OLRANK_LOG_PASSWORD.");
-    }
   }
   std::string_view port;
   if (place.starts_with('[')) {
@@ -221,7 +226,7 @@ class RedisClient::Connection {
   }
 
   void log_in() {
-    if (settings_.password.empty()) return;
+    if (settings_.password.empty() && settings_.address.user.empty()) return;
     Command command = {"AUTH"};
     if (!settings_.address.user.empty()) command.push_back(settings_.address.user);
     command.push_back(settings_.password);

@@ -19,14 +19,17 @@ constexpr std::chrono::milliseconds kCloseInterval{250};
 constexpr std::string_view kMostLate = "100000";
 constexpr std::size_t kBytesAtOnce = 1'000'000;  // of lists sent together
 constexpr std::chrono::milliseconds kRetry{100};
-constexpr std::chrono::milliseconds kLongestPause{100};  // for a list that may be on its way; 190 in all
+constexpr std::chrono::milliseconds kLongestPause{100};  // for a list that may be on its way; 150 in all
 constexpr std::chrono::seconds kLastWait{2};
 
 const RedisScript& accept_script() {
   static const RedisScript script(
       "local answer = redis.call('GET', KEYS[2])\n"
-      "if answer then return {0, answer} end\n"
+      "if answer then redis.call('PEXPIRE', KEYS[2], ARGV[3]) return {0, answer} end\n"
       "if redis.call('EXISTS', KEYS[1]) == 0 then return {-1} end\n"
+      "if redis.call('EXISTS', KEYS[4]) == 0 then return redis.error_reply('LOST The server has lost its "
+      "data: "
+      "feedback waits for a learner that starts') end\n"
       "local round = redis.call('INCR', KEYS[4])\n"
       "redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])\n"
       "redis.call('SET', KEYS[2], round .. ' ' .. ARGV[2], 'PX', ARGV[3])\n"
@@ -42,7 +45,7 @@ const RedisScript& events_script() {
       "if left < 0 then return {} end\n"
       "local new = 0\n"
       "for i = 1, #ARGV, 2 do new = new + redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) end\n"
-      "if new > 0 then redis.call('PEXPIRE', KEYS[2], left) end\n"
+      "if #ARGV > 0 then redis.call('PEXPIRE', KEYS[2], left) end\n"
       "return {new, redis.call('HKEYS', KEYS[2])}");
   return script;
 }
@@ -56,15 +59,26 @@ const RedisScript& due_script() {
   return script;
 }
 
+/// Stores a list that collects events, unless it is closed already: the sender may repeat what was done.
+constexpr const char* kStoreScript =
+    "if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end\n"
+    "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n"
+    "redis.call('ZADD', KEYS[3], ARGV[3], ARGV[4])\n"
+    "return 1";
+
 /// 0 if events have come since they were counted.
 const RedisScript& close_script() {
   static const RedisScript script(
       "if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end\n"
       "if redis.call('HLEN', KEYS[2]) ~= tonumber(ARGV[2]) then return 0 end\n"
+      "if redis.call('EXISTS', KEYS[4]) == 0 then return redis.error_reply('LOST The server has lost its "
+      "data: "
+      "feedback waits for a learner that starts') end\n"
       "local round = redis.call('INCR', KEYS[4])\n"
       "redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])\n"
       "redis.call('DEL', KEYS[1], KEYS[2])\n"
       "redis.call('ZREM', KEYS[5], ARGV[3])\n"
+      "redis.call('SET', KEYS[6], 'closed', 'PX', ARGV[4])\n"
       "return 1");
   return script;
 }
@@ -123,10 +137,13 @@ void RedisLists::append_store_commands(const Waiting& list, std::int64_t now,
   const std::int64_t life = collects ? settings_.window.count() + kSafetyMs : settings_.age.count();
   const std::int64_t left = list.time + life - now;
   if (left < 1) return;
-  commands.push_back({"SET", key("impression", list.id), list.bytes, "PX", fmt::format("{}", left)});
-  if (collects)
-    commands.push_back(
-        {"ZADD", client_.key("due"), fmt::format("{}", list.time + settings_.window.count()), list.id});
+  if (!collects) {
+    commands.push_back({"SET", key("impression", list.id), list.bytes, "PX", fmt::format("{}", left)});
+    return;
+  }
+  commands.push_back({"EVAL", kStoreScript, "3", key("impression", list.id), key("answered", list.id),
+                      client_.key("due"), list.bytes, fmt::format("{}", left),
+                      fmt::format("{}", list.time + settings_.window.count()), list.id});
 }
 
 std::string RedisLists::open(FeedbackRecord list, std::int64_t shown) {
@@ -173,7 +190,7 @@ void RedisLists::send() {
       if (!commands.empty()) client_.call_all(commands);
       sent = true;
     } catch (const RedisAway&) {
-    } catch (const IoError& error) {  // no memory left, say
+    } catch (const std::exception& error) {  // no memory left, say
       refusal = error.what();
     }
     if (refused_ != !refusal.empty() && (sent || !refusal.empty())) {
@@ -192,7 +209,9 @@ void RedisLists::send() {
       waiting_.push_front(std::move(*list));
     sending_.clear();
     drop_oldest();
-    changed_.wait_for(lock, kRetry);
+    // Lists that are shown meanwhile are no reason to try again.
+    const auto until = std::chrono::steady_clock::now() + kRetry;
+    while (!stopping_ && std::chrono::steady_clock::now() < until) changed_.wait_until(lock, until);
   }
 }
 
@@ -237,6 +256,7 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
     throw ApiError(503, "", "The server of the shared log has not taken this list yet; retry.")
         .retry_after(1);
   }
+  if (!known[1].is_null() && collects) return add_late(id, events, utc_now());
   if (!known[1].is_null()) {
     // Its first acknowledgement may have failed for want of replicas. WAIT counts behind a write.
     std::vector<RedisClient::Command> commands = log_.wait_commands();
@@ -340,8 +360,8 @@ std::vector<std::vector<std::uint8_t>> RedisLists::close_due() {
 
 /// Nothing if another process has closed it.
 std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id) {
-  const std::string keys[] = {key("impression", id), key("events", id), client_.key("log"),
-                              client_.key("rounds"), client_.key("due")};
+  const std::string keys[] = {key("impression", id), key("events", id),  client_.key("log"),
+                              client_.key("rounds"), client_.key("due"), key("answered", id)};
   for (;;) {
     const std::vector<RedisReply> known = client_.call_all({{"GET", keys[0]}, {"HKEYS", keys[1]}});
     std::optional<OpenList> list =
@@ -352,7 +372,8 @@ std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id
     }
     const FeedbackRecord record = finished_record(settings_.types, std::move(list->record),
                                                   seen_events(settings_.types, list->shown, known[1]));
-    const std::string arguments[] = {record_body(record), fmt::format("{}", known[1].items.size()), id};
+    const std::string arguments[] = {record_body(record), fmt::format("{}", known[1].items.size()), id,
+                                     fmt::format("{}", settings_.window.count() + kSafetyMs)};
     const std::int64_t closed = client_.run(close_script(), keys, arguments).front().number;
     if (closed == 1) return record.clicks;
     if (closed < 0) return std::nullopt;

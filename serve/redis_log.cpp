@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <utility>
 
 #include "core/io/fingerprint.h"
@@ -181,6 +182,10 @@ void RedisLog::poll() {
       client_.call_all({{"GET", client_.key("rounds")},
                         {"HGET", client_.key("service"), "digest"},
                         {"HMGET", client_.key("model"), "round", "digest"}});
+  if (replies[1].is_null()) {
+    throw IoError(fmt::format("{}: The server has lost its data; a learner that starts begins it again.",
+                              client_.address().text()));
+  }
   if (replies[1].text != digest_) {
     throw SettingsReplaced(fmt::format(
         "{}: The settings were replaced, by a learner with other --arms or by hand: start this process "
@@ -188,7 +193,7 @@ void RedisLog::poll() {
         client_.address().text()));
   }
   rounds_ = number_or_zero(replies[0]);
-  const bool has_model = replies[2].items[1].text == digest_;
+  const bool has_model = replies[2].items.size() == 2 && replies[2].items[1].text == digest_;
   model_round_ = has_model ? static_cast<std::int64_t>(number_or_zero(replies[2].items[0])) : -1;
 }
 
@@ -242,12 +247,12 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
       client_.call({"XREAD", "COUNT", fmt::format("{}", most), "BLOCK", fmt::format("{}", wait.count()),
                     "STREAMS", client_.key("log"), fmt::format("{}-0", after)});
   std::vector<std::string> bodies;
-  std::uint64_t round = after;
-  if (!reply.items.empty()) {
+  std::uint64_t later = 0;  // the first round there, if it is not the next one
+  if (!reply.items.empty() && reply.items[0].items.size() == 2) {
     for (RedisReply& item : reply.items[0].items[1].items) {
       auto [number, body] = entry_of(item);
-      if (number != ++round) {
-        --round;
+      if (number != after + bodies.size() + 1) {
+        later = number;
         break;
       }
       bodies.push_back(std::move(body));
@@ -257,29 +262,38 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
   const RedisReply counter = client_.call({"GET", client_.key("rounds")});
   const std::optional<std::uint64_t> first = first_round();
   const std::uint64_t known = number_or_zero(counter);
-  if (known <= after || (first && *first <= after + 1)) return bodies;
+  if (later == 0 && first && *first > after + 1) later = *first;
+  if (later == 0 && !first) later = known + 1;
+  if (known <= after || later <= after + 1) return bodies;
   throw IoError(fmt::format(
       "{}: The stream was trimmed before it was archived here: records {} to {} are missing. Copy "
       "feedback.jsonl and checkpoint of another learner of this prefix into the folder.",
-      client_.address().text(), after + 1, first ? *first - 1 : known));
+      client_.address().text(), after + 1, later - 1));
 }
 
 void RedisLog::trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,
                     std::int64_t now_ms) const {
   const std::string key = client_.key("learners");
-  const std::vector<RedisReply> replies =
-      client_.call_all({{"HSET", key, learner, fmt::format("{} {}", archived, now_ms)}, {"HGETALL", key}});
+  // A server without memory refuses the first, and most of all needs the last.
+  std::exception_ptr refusal;
+  try {
+    client_.call({"HSET", key, learner, fmt::format("{} {}", archived, now_ms)});
+  } catch (const RedisError&) {
+    refusal = std::current_exception();
+  }
+  const RedisReply learners = client_.call({"HGETALL", key});
   std::uint64_t all = archived;
-  for (std::size_t item = 1; item < replies[1].items.size(); item += 2) {
-    const std::string& told = replies[1].items[item].text;
+  for (std::size_t item = 1; item < learners.items.size(); item += 2) {
+    const std::string& told = learners.items[item].text;
     const std::size_t space = told.find(' ');
     const auto seen =
         whole_number(std::string_view(told).substr(std::min(space + 1, told.size()))).value_or(0);
     if (now_ms - static_cast<std::int64_t>(seen) < kDayMs)
       all = std::min(all, whole_number(told).value_or(0));
   }
-  if (all <= keep) return;
-  client_.call({"XTRIM", client_.key("log"), "MINID", "~", fmt::format("{}-0", all - keep + 1)});
+  if (all > keep)
+    client_.call({"XTRIM", client_.key("log"), "MINID", "~", fmt::format("{}-0", all - keep + 1)});
+  if (refusal) std::rethrow_exception(refusal);
 }
 
 void RedisLog::publish(std::uint64_t round, const std::string& snapshot) {
@@ -290,7 +304,8 @@ void RedisLog::publish(std::uint64_t round, const std::string& snapshot) {
 
 std::optional<std::string> RedisLog::model() const {
   RedisReply reply = client_.call({"HMGET", client_.key("model"), "digest", "snapshot"});
-  if (reply.items[1].is_null() || reply.items[0].text != digest_) return std::nullopt;
+  if (reply.items.size() != 2 || reply.items[1].is_null() || reply.items[0].text != digest_)
+    return std::nullopt;
   return std::move(reply.items[1].text);
 }
 

@@ -394,7 +394,9 @@ std::string Service::feedback(std::string_view body) {
   ImpressionStore::Outcome outcome;
   try {
     outcome = lists_->add(request.impression, request.clicks, request.events);
-  } catch (const IoError& error) {
+  } catch (const ApiError&) {
+    throw;
+  } catch (const Error& error) {
     throw ApiError(dynamic_cast<const LogFull*>(&error) != nullptr ? 507 : 503, "", error.what());
   }
   ++(outcome.duplicate ? duplicates_ : accepted_);

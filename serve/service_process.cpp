@@ -21,7 +21,7 @@
 #include "core/io/state_archive.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
-#include "core/settings/toml_document.h"
+#include "core/text/counted.h"
 #include "serve/access_log.h"
 #include "serve/file_log.h"
 #include "serve/http_client.h"
@@ -65,6 +65,8 @@ void serve(Service& service, const ServiceOptions& options, Listener& listener, 
     } catch (const StateLost&) {
       lost = std::current_exception();
     } catch (const IoError&) {  // the log has said so, and the next turn tries again
+    } catch (const std::exception&) {
+      lost = std::current_exception();
     }
   };
   const InterruptGuard guard;
@@ -238,6 +240,7 @@ class LearnerProcess {
         std::move(ranker), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options.checkpoint_every,
                         normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan});
+    if (stream_) refuse_open_windows();
     if (stream_)
       archive_.emplace(
           *stream_, *log_, *learner_,
@@ -290,6 +293,17 @@ class LearnerProcess {
   std::string start_model() const {
     if (resolved_.identity.model.empty()) return {};
     return resolved_.is_new ? resolved_.model : read_own_file(folder_.model()).value_or("");
+  }
+
+  /// Events that this folder has acknowledged become records here, not in a shared log.
+  void refuse_open_windows() {
+    const EventWindow window(
+        {std::chrono::seconds(1), options_.events, folder_.path(), options_.impressions, {}}, "0", *log_);
+    if (const std::size_t open = window.counts().open; open > 0 && !options_.accept_loss) {
+      throw InvalidArgument(fmt::format(
+          "{}: {} still in their window: start once without --log, until their windows have closed.",
+          options_.state, counted(open, "list")));
+    }
   }
 
   /// A new folder that is started without settings takes those of the prefix.

@@ -60,7 +60,7 @@ std::shared_ptr<const PublishedRanker> SnapshotReader::read(std::string bytes, c
     if (!arms.load(state)) state.fail("This model's learner has other arms.");
     published->arms = arms.report();
   }
-  state.require_end();
+  if (plan_ || !state.is_next("arms.plan")) state.require_end();  // a follower shows no arms
   published->ranker = ranker_->freeze();
   return published;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/runtime/log.h"
 #include "serve/impressions.h"
 
 namespace olrank {
@@ -58,12 +59,16 @@ void StreamArchive::pause(int milliseconds) const {
 
 /// Repeats a step. What a full disk or a server that is away hold up goes on once they are back.
 void StreamArchive::run(const std::function<void()>& step) {
+  std::string refusal;
   while (!stopping_) {
     try {
       step();
+      if (!std::exchange(refusal, {}).empty())
+        log_warning("The server of the shared log takes all of it again.");
     } catch (const RedisAway&) {
       pause(100);
-    } catch (const RedisError&) {  // no memory left, say
+    } catch (const RedisError& error) {  // no memory left, say
+      if (std::exchange(refusal, error.what()).empty()) log_warning("{} It is tried again.", error.what());
       pause(1000);
     } catch (const LogFull&) {
       pause(1000);

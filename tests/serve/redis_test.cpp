@@ -64,6 +64,9 @@ TEST(RedisAddressTest, ReadsAddressesAndSaysWhatIsWrong) {
         std::pair{"redis://host:70000/p", "port is not a number"},
         std::pair{"redis://[::1/p", "closing bracket"}, std::pair{"redis://host/a b", "letters, digits"},
         std::pair{"redis://:secret@host/p", "password does not belong"},
+        std::pair{"http://me:secret@host/p", "password does not belong"},
+        std::pair{"redis:/me:secret@host/p", "password does not belong"},
+        std::pair{"redis://me:se/secret@host/p", "password does not belong"},
         std::pair{"redis://me:secret@host/p", "password does not belong"}}) {
     const std::string refusal = message_of<InvalidArgument>([&] { RedisAddress::parse(text); });
     EXPECT_NE(refusal.find(part), std::string::npos) << refusal;
@@ -88,6 +91,7 @@ class RedisTest : public testing::Test {
     server = std::make_unique<RedisServer>();
     client = std::make_unique<RedisClient>(server->settings());
     log = std::make_unique<RedisLog>(*client, RedisLog::Durability{});
+    client->call({"SET", "olrank:rounds", "0"});  // as a learner does at its start
   }
 
   std::unique_ptr<RedisServer> server;
@@ -218,6 +222,62 @@ TEST_F(RedisTest, AServerWithoutMemoryLosesNoList) {
   EXPECT_EQ(warnings.count("takes lists again"), 1);
 }
 
+TEST_F(RedisTest, AServerThatLostItsDataAcknowledgesNothing) {
+  log->begin(some_settings(), false);
+  RedisLists lists(*log, {}, kStart);
+  const std::string id = lists.open(list_of(1), 3);
+  lists.keep_open();
+  client->call({"FLUSHALL"});
+  const std::string other = lists.open(list_of(2), 3);
+  lists.keep_open();
+  const std::vector<Click> clicks = {{1, ""}};
+  EXPECT_EQ(rejection_of([&] { lists.add(id, clicks, {}); }), 410);
+  EXPECT_NE(message_of<RedisError>([&] { lists.add(other, clicks, {}); }).find("has lost its data"),
+            std::string::npos);
+  // Replicas keep what they have, so that this is not as if the settings were replaced.
+  EXPECT_NE(message_of<IoError>([&] { log->poll(); }).find("has lost its data"), std::string::npos);
+  log->begin(some_settings(), false);
+  log->continue_from(7, "", false);
+  EXPECT_EQ(lists.add(other, clicks, {}).round, 8U);
+}
+
+/// The answer to the sender may be lost after the list was stored, and the list sent again after its end.
+TEST_F(RedisTest, AListThatIsClosedIsNotStoredAgain) {
+  RedisLists::Settings settings;
+  settings.window = std::chrono::milliseconds(1);
+  for (int time = 0; time < 2; ++time) {
+    RedisLists lists(*log, settings, kStart);  // gives the same ID again
+    lists.open(list_of(1), 3);
+    lists.keep_open();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(lists.close_due().size(), time == 0 ? 1U : 0U);
+  }
+  EXPECT_EQ(log->read(0, 10, std::chrono::milliseconds(1)).size(), 1U);
+}
+
+TEST(ModelFollowerTest, ARefusedModelIsRememberedUntilTheNextOne) {
+  const ExpectedWarnings warnings;
+  const TemporaryFolder folder;
+  FileLog file(folder / "log", 10);
+  Learner learner(make_served(), file, {folder / "checkpoint", "identity", 1000});
+  std::atomic<int> calls = 0;
+  const auto fetch = [&]() -> std::optional<std::string> {
+    const int call = ++calls;
+    if (call == 1) return "no model";
+    if (call == 6) return learner.snapshot().bytes;
+    return std::nullopt;
+  };
+  ModelFollower follower(SnapshotReader(make_served(), std::nullopt), fetch, "the prefix");
+  follower.start();
+  while (calls < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_NE(follower.failure().value_or("").find("the prefix"), std::string::npos);
+  EXPECT_GT(*follower.model_age(), 0.15);
+  while (calls < 8) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_FALSE(follower.failure().has_value());
+  EXPECT_LT(*follower.model_age(), 2.0);
+  EXPECT_EQ(warnings.count("The last model stays"), 1);
+}
+
 TEST_F(RedisTest, OnlyTheSameSettingsShareAPrefix) {
   EXPECT_FALSE(log->settings().has_value());
   log->begin(some_settings(), false);
@@ -323,6 +383,11 @@ TEST_F(RedisTest, TwoLearnersArchiveAndLearnTheSame) {
   client->call({"XADD", "olrank:log", "44-0", "record", ",\"other\":1"});
   client->call({"SET", "olrank:rounds", "44"});
   EXPECT_NE(refusal().find("records 41 to 43 are missing"), std::string::npos) << refusal();
+  // A hole behind entries that are archived.
+  client->call({"DEL", "olrank:log"});
+  client->call({"XADD", "olrank:log", "39-0", "record", ",\"other\":1"});
+  client->call({"XADD", "olrank:log", "43-0", "record", ",\"other\":1"});
+  EXPECT_NE(refusal().find("records 41 to 42 are missing"), std::string::npos) << refusal();
 }
 
 TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {

@@ -190,6 +190,9 @@ class ReplicasTest(unittest.TestCase):
             self.assertEqual(sum(arm["lists"] for arm in told["arms"]), 120)
             self.assertEqual(sum(arm["reward"] for arm in told["arms"]), 60 * 3)
             wait_until(lambda: second.arms() == told, 10, "the replica's figures differ")
+        with self.start(None, "--follow", learner.url).client() as client:  # follows the learner alone
+            client.wait_until_ready()
+            self.assertIsNone(client.rank("q", docs, k=5)["impression"])
         # Other arms end the processes that have the earlier ones.
         learner.stop()
         self.start("learner", *log, "--role", "learner", "--arms", "none", "--window", "1", "--events", "click=1,cart=3")
@@ -227,6 +230,14 @@ class ReplicasTest(unittest.TestCase):
                 client.feedback(*users.ask(client, draw))
             client.wait_until_learned()
         learner.stop()
+        # Events that a folder has acknowledged stay with it.
+        window = self.start("w", *SETTINGS, "--window", 600)
+        with window.client() as client:
+            impression, _ = users.ask(client, draw)
+            client.events(impression, [{"rank": 0}])
+        window.kill()
+        self.assertIn("1 list still in their window", self.refused("--log", server.url + "/w", "--state", self.folder / "w",
+                                                                   "--window", 600, code=2))
         # A learner whose stream was cut, and one whose server has lost records.
         server.ask("xtrim", "shop:log", "maxlen", "10")
         self.assertIn("records 1 to 20 are missing", self.refused("--log", url, "--state", self.folder / "b", *SETTINGS))

@@ -301,7 +301,7 @@ class LearnerProcess {
         {std::chrono::seconds(1), options_.events, folder_.path(), options_.impressions, {}}, "0", *log_);
     if (const std::size_t open = window.counts().open; open > 0 && !options_.accept_loss) {
       throw InvalidArgument(fmt::format(
-          "{}: {} still in their window: start once without --log, until their windows have closed.",
+          "{}: Windows are still open here ({}): start once without --log, until they have closed.",
           options_.state, counted(open, "list")));
     }
   }

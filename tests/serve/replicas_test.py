@@ -236,8 +236,9 @@ class ReplicasTest(unittest.TestCase):
             impression, _ = users.ask(client, draw)
             client.events(impression, [{"rank": 0}])
         window.kill()
-        self.assertIn("1 list still in their window", self.refused("--log", server.url + "/w", "--state", self.folder / "w",
-                                                                   "--window", 600, code=2))
+        refusal = olrank("serve", "--port", "0", "--log", server.url + "/w", "--state", self.folder / "w", "--window", 600)
+        self.assertEqual(refusal.returncode, 2)
+        self.assertIn("Windows are still open here (1 list)", refusal.stderr)
         # A learner whose stream was cut, and one whose server has lost records.
         server.ask("xtrim", "shop:log", "maxlen", "10")
         self.assertIn("records 1 to 20 are missing", self.refused("--log", url, "--state", self.folder / "b", *SETTINGS))

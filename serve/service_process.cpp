@@ -430,7 +430,7 @@ Followed parse_followed(std::string bytes, const std::string& origin) {
 }
 
 /// Ranks as another service does, without its log.
-void follow(ServiceOptions options, Listener& listener) {
+void follow(const ServiceOptions& options, Listener& listener) {
   HttpFile file(options.follow, "/v1/snapshot", options.follow_token);
   Followed first =
       parse_followed(wait_for(

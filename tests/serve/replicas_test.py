@@ -169,7 +169,7 @@ class ReplicasTest(unittest.TestCase):
     def test_arms_windows_and_their_figures_are_those_of_all_replicas(self):
         log = ["--log", self.start_redis().url + "/shop"]
         learner = self.start("learner", *log, *SETTINGS, "--role", "learner", "--arms", "learner=50,incumbent=50", "--window",
-                             "1", "--events", "click=1,cart=3")
+                             "4", "--events", "click=1,cart=3")
         replicas = [self.start(None, *log, "--role", "replica") for _ in range(2)]
         docs, arms = Users(5, 4, docs=6).queries[0], {}
         with replicas[0].client() as first, replicas[1].client() as second:
@@ -195,7 +195,7 @@ class ReplicasTest(unittest.TestCase):
             self.assertIsNone(client.rank("q", docs, k=5)["impression"])
         # Other arms end the processes that have the earlier ones.
         learner.stop()
-        self.start("learner", *log, "--role", "learner", "--arms", "none", "--window", "1", "--events", "click=1,cart=3")
+        self.start("learner", *log, "--role", "learner", "--arms", "none", "--window", "4", "--events", "click=1,cart=3")
         self.assertEqual(replicas[0].process.wait(timeout=20), 1)
         self.assertIn("The settings were replaced", replicas[0].messages())
         self.start(None, *log, "--role", "replica")

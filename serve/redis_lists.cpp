@@ -12,7 +12,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kSafetyMs = 86'400'000;  // a list whose window nobody closed is kept for so long
+constexpr std::int64_t kSafetyMs = 86'400'000;  // for which a list is kept whose window stays open
 constexpr std::int64_t kLeaseMs = 5'000;        // for which a process has a due list to itself
 constexpr std::int64_t kDueAtOnce = 100;
 constexpr std::chrono::milliseconds kCloseInterval{250};

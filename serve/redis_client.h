@@ -91,7 +91,7 @@ class RedisClient {
   std::string key(std::string_view name) const;
 
   /// Throws RedisAway, and RedisError for an answer that is an error. A command whose connection breaks is
-  /// sent once more: all are harmless when repeated.
+  /// sent once more: repeated, it does no harm, but that late events may be kept twice.
   RedisReply call(Command command) { return std::move(call_all({std::move(command)}).front()); }
   /// The same for several commands on one connection, sent together.
   std::vector<RedisReply> call_all(const std::vector<Command>& commands);

@@ -260,11 +260,12 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
   }
   if (!bodies.empty()) return bodies;
   const RedisReply counter = client_.call({"GET", client_.key("rounds")});
-  const std::optional<std::uint64_t> first = first_round();
   const std::uint64_t known = number_or_zero(counter);
+  if (known <= after) return bodies;
+  const std::optional<std::uint64_t> first = first_round();
   if (later == 0 && first && *first > after + 1) later = *first;
   if (later == 0 && !first) later = known + 1;
-  if (known <= after || later <= after + 1) return bodies;
+  if (later <= after + 1) return bodies;
   throw IoError(fmt::format(
       "{}: The stream was trimmed before it was archived here: records {} to {} are missing. Copy "
       "feedback.jsonl and checkpoint of another learner of this prefix into the folder.",

@@ -69,8 +69,8 @@ class RedisLog : public FeedbackLog {
     archive_fails_ = fails;
   }
   std::int64_t model_round() const { return model_round_; }  // −1 before the first model
-  /// Asks for them. Throws SettingsReplaced if the prefix has other settings than begin() stored or
-  /// settings() read.
+  /// Asks for them. Throws IoError if the server has lost its data, and SettingsReplaced if the prefix has
+  /// other settings than begin() stored or settings() read.
   void poll();
 
   /// Prepares the stream for an archive of `archived` records, whose last line is `last_line`. Throws

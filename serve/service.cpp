@@ -547,7 +547,7 @@ std::string Service::metrics() const {
   if (balance_) text += balance_->metrics();
   if (published->arms) text += published->arms->metrics();
   text += metric_text("olrank_feedback_rejected_by_disk", "gauge",
-                      "1 while the disk is full or failing, so that feedback is rejected, else 0.",
+                      "1 while the disk is full or failing, so that no feedback is logged, else 0.",
                       log_.is_failing() ? 1.0 : 0.0);
   text += metric_text("olrank_log_away", "gauge", "1 while the shared log cannot be reached, else 0.",
                       log_.is_away() ? 1.0 : 0.0);

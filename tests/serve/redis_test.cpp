@@ -207,6 +207,21 @@ TEST_F(RedisTest, ListsWaitForAServerThatIsAway) {
   EXPECT_EQ(warnings.count("can be reached again"), 1);
 }
 
+/// Lists on their way count against the limit, and only those that wait can go.
+TEST_F(RedisTest, ListsBeyondTheLimitAreDropped) {
+  RedisLists::Settings settings;
+  settings.limits.bytes = 1;
+  RedisLists lists(*log, settings, kStart);
+  for (int number = 1; number <= 200; ++number) lists.open(list_of(number), 3);
+  EXPECT_EQ(lists.counts().opened, 200U);
+  EXPECT_EQ(lists.counts().dropped, 200U);
+  settings.limits.bytes = 2000;  // some lists
+  RedisLists more(*log, settings, "fedcba9876543210");
+  for (int number = 1; number <= 2000; ++number) more.open(list_of(number), 3);
+  more.keep_open();
+  EXPECT_EQ(more.counts().open, 0U);
+}
+
 TEST_F(RedisTest, AServerWithoutMemoryLosesNoList) {
   const ExpectedWarnings warnings;
   client->call({"CONFIG", "SET", "maxmemory", "1"});

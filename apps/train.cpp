@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -18,6 +20,9 @@
 #include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
 #include "core/text/counted.h"
+#include "jobs/device_choice.h"
+#include "jobs/fold_cache.h"
+#include "jobs/job_slots.h"
 #include "jobs/output_folder.h"
 #include "jobs/settings/train_configuration.h"
 #include "jobs/training/train_data.h"
@@ -32,20 +37,21 @@ using nlohmann::ordered_json;
 
 constexpr JobFolder::Options kFolderOptions = {.noun = "training"};
 
-/// Tells how far a training is, in the style that stderr has.
+/// Tells how far trainings are, in the style that stderr has.
 class TrainingProgress {
  public:
-  TrainingProgress(std::string name, std::int64_t epochs, std::string metric)
-      : name_(std::move(name)), epochs_(epochs), metric_(std::move(metric)) {}
+  TrainingProgress(std::int64_t epochs, std::string metric) : epochs_(epochs), metric_(std::move(metric)) {}
 
-  void passed(const TrainingPoint& point, double seconds, bool last) {
+  /// From any thread.
+  void passed(const std::string& model, const TrainingPoint& point, double seconds, bool last) {
+    const std::lock_guard lock(mutex_);
     if (output_.as_events()) {
-      ordered_json event = {{"model", name_}, {"epoch", point.epoch}, {"epochs", epochs_}};
+      ordered_json event = {{"model", model}, {"epoch", point.epoch}, {"epochs", epochs_}};
       if (point.loss) event["loss"] = *point.loss;
       for (const auto& [metric, value] : point.vali) event["vali"][metric] = value;
       return log_event("pass", event);
     }
-    std::string line = fmt::format("{}: pass {} of {}", name_, point.epoch, epochs_);
+    std::string line = fmt::format("{}: pass {} of {}", model, point.epoch, epochs_);
     if (point.loss) line += fmt::format(", loss {:.5f}", *point.loss);
     for (const auto& [metric, value] : point.vali) {
       if (metric == metric_) line += fmt::format(", validation {} {:.4f}", metric_, value);
@@ -54,9 +60,9 @@ class TrainingProgress {
   }
 
  private:
-  std::string name_;
   std::int64_t epochs_;
   std::string metric_;
+  std::mutex mutex_;
   ProgressLine output_;
 };
 
@@ -72,9 +78,16 @@ class TrainCommand : public Command {
     auto* resume = app.add_flag("--resume", resume_, "continue an earlier training in --out");
     app.add_flag("--force", force_, "replace the results of an earlier training in --out")
         ->excludes(resume);
-    app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")
+    app.add_option("--jobs", jobs_, "models to train at once, where there are several [default: 1]")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1024));
+    app.add_option("--threads", threads_, "CPU threads of all jobs; 0 uses every core [default: 0]")
         ->type_name("N")
         ->check(CLI::Range(0, 4096));
+    app.add_option("--device", device_,
+                   "auto, cpu, cuda, or GPUs such as cuda:0-3 for several jobs; auto means the CPU "
+                   "[default: auto]")
+        ->type_name("DEVICE");
     flags_.declare(app, train_tables());
   }
 
@@ -88,8 +101,7 @@ class TrainCommand : public Command {
     if (configuration.data.source.empty() && configuration.data.train.empty())
       throw InvalidArgument("No data given: name a folder or \"synth:NAME\" with --data.");
     OutputFolder::require_own(out_, FolderKind::kTraining);  // before the data is read
-    const int threads = threads_ > 0 ? threads_ : available_threads();
-    return train_all(configuration, threads, output);
+    return train_all(configuration, gpus_for(device_), output);
   }
 
  private:
@@ -100,29 +112,69 @@ class TrainCommand : public Command {
     return fs::path(out_) / fmt::format("fold{}", fold) / fmt::format("seed{}", seed);
   }
 
-  int train_all(const TrainConfiguration& configuration, int threads, const OutputFlags& output) {
-    std::optional<OutputFolder> folder;
-    std::vector<TrainedModel> models;
-    const InterruptGuard guard;
+  struct Model {
+    std::int64_t fold = 1;
+    std::int64_t seed = 1;
+  };
+
+  static std::vector<Model> models_of(const TrainConfiguration& configuration) {
+    std::vector<Model> models;
     for (const std::int64_t fold : configuration.data.folds) {
-      ExecutionContext context(threads);
-      const TrainFold data = load_train_fold(configuration, fold, context);
-      if (!folder) {
-        folder.emplace(out_, FolderKind::kTraining);
-        refuse_existing(configuration);
-        write_manifest(*folder, configuration, output.command_line);
-      }
-      for (const std::int64_t seed : configuration.train.seeds) {
-        const std::optional<TrainedModel> model = train_one(configuration, data, fold, seed, threads);
-        if (!model) return stopped();
-        models.push_back(*model);
-      }
+      for (const std::int64_t seed : configuration.train.seeds) models.push_back({fold, seed});
     }
-    write_training_results(out_, configuration, models);
-    fmt::print("{}", training_results_output(configuration, models, output.form()));
+    return models;
+  }
+
+  int train_all(const TrainConfiguration& configuration, const std::vector<GpuDescription>& gpus,
+                const OutputFlags& output) {
+    const std::vector<Model> models = models_of(configuration);
+    const auto jobs = static_cast<int>(std::min<std::size_t>(jobs_, models.size()));
+    const int threads = threads_ > 0 ? threads_ : available_threads();
+    if (jobs >= threads) {
+      for (const GpuDescription& gpu : gpus) sleep_while_waiting(gpu);
+    }
+    const GpuSlots slots(gpus, jobs);
+    FoldCacheOf<TrainFold> folds([&](std::int64_t fold) {
+      ExecutionContext context(threads);
+      return std::make_shared<const TrainFold>(load_train_fold(configuration, fold, context));
+    });
+    const InterruptGuard guard;
+    folds.get(models.front().fold);  // data that cannot be read leave no folder
+    const OutputFolder folder(out_, FolderKind::kTraining);
+    refuse_existing(configuration);
+    write_manifest(folder, configuration, output.command_line);
+    TrainingProgress progress(configuration.train.most_epochs(),
+                              fmt::format("ndcg@{}", configuration.train.cutoff));
+    std::vector<std::optional<TrainedModel>> trained(models.size());
+    run_in_slots(
+        models.size(), jobs, [] { return InterruptGuard::requested() != 0; },
+        [&](std::size_t number, std::int64_t slot) {
+          const auto [fold, seed] = models[number];
+          const auto data = folds.get(fold);
+          trained[number] = train_one(configuration, *data, models[number], std::max(1, threads / jobs),
+                                      label_device(slots, slot), progress);
+        });
+    std::vector<TrainedModel> finished;
+    for (std::optional<TrainedModel>& model : trained) {
+      if (!model) return stopped();
+      finished.push_back(std::move(*model));
+    }
+    write_training_results(out_, configuration, finished);
+    fmt::print("{}", training_results_output(configuration, finished, output.form()));
     flush_output();
     log_info("Learning curves: {}", (fs::path(out_) / "report.html").string());
     return 0;
+  }
+
+  /// The GPU of a slot, with room for batches next to the documents.
+  static std::optional<LabelDevice> label_device(const GpuSlots& slots, std::int64_t slot) {
+    if (slots.gpus().empty()) return std::nullopt;
+    constexpr double kShareOfDocs = 0.8;
+    LabelDevice device;
+    device.gpu = slots.gpu_of(slot).index;
+    device.bytes_for_docs = static_cast<std::int64_t>(
+        kShareOfDocs * static_cast<double>(slots.bytes_on(slot % std::ssize(slots.gpus()), 0, 1)));
+    return device;
   }
 
   static int stopped() {
@@ -158,20 +210,23 @@ class TrainCommand : public Command {
 
   /// Nothing if a signal stopped it.
   std::optional<TrainedModel> train_one(const TrainConfiguration& configuration, const TrainFold& data,
-                                        std::int64_t fold, std::int64_t seed, int threads) const {
+                                        const Model& model, int threads,
+                                        const std::optional<LabelDevice>& device,
+                                        TrainingProgress& progress) const {
+    const auto [fold, seed] = model;
     JobFolder folder(folder_of(configuration, fold, seed), kFolderOptions);
-    const Recipe recipe = training_recipe(configuration, data, fold, seed);
+    const Recipe recipe = training_recipe(configuration, data, fold, seed, device.has_value());
     if (resume_ && folder.finished()) {
       folder.check(recipe);
       log_info("{} was finished before.", folder.path().string());
       return read_trained_model(folder.path(), fold, seed);
     }
-    LabelTraining training(configuration.train, data.parts(), training_keys(fold, seed), {}, threads);
+    LabelTraining training(configuration.train, data.parts(), training_keys(fold, seed), {}, threads,
+                           device);
     TrainingJob job(training);
-    TrainingProgress progress(model_name(configuration, fold, seed), configuration.train.most_epochs(),
-                              fmt::format("ndcg@{}", configuration.train.cutoff));
+    const std::string name = model_name(configuration, fold, seed);
     const auto told = [&](const ordered_json& line, double seconds, bool last) {
-      progress.passed(training_point(line), seconds, last);
+      progress.passed(name, training_point(line), seconds, last);
     };
     if (!play_passes(job, folder, recipe, resume_, told)) return std::nullopt;
     job.finish(folder, recipe, model_metadata(configuration, data, training, fold, seed),
@@ -184,7 +239,9 @@ class TrainCommand : public Command {
   std::string out_ = "runs/train";
   bool resume_ = false;
   bool force_ = false;
+  std::size_t jobs_ = 1;
   int threads_ = 0;
+  std::string device_ = "auto";
   SettingFlags flags_;
 };
 

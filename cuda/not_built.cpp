@@ -1,4 +1,5 @@
 // What a build without CUDA has instead of a device.
+#include "core/device/device_lists.h"
 #include "core/device/device_network.h"
 #include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
@@ -26,6 +27,10 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec&) {
 
 std::unique_ptr<DevicePosterior> make_device_posterior(int, const PosteriorSpec&) {
   throw NotBuiltWithCuda("A covariance on a device");
+}
+
+std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec&) {
+  throw NotBuiltWithCuda("Lists on a device");
 }
 
 std::optional<int> libtorch_number_of(int) {

@@ -23,16 +23,17 @@ struct FoldData {
 };
 
 /// Loads each fold on first use. Users share ownership of a fold; the cache also keeps the last one, so
-/// consecutive trials on one fold share it.
-class FoldCache {
+/// consecutive jobs on one fold share it.
+template <class Data>
+class FoldCacheOf {
  public:
-  using Load = std::function<std::shared_ptr<const FoldData>(std::int64_t fold)>;
-  explicit FoldCache(Load load) : load_(std::move(load)) {}
+  using Load = std::function<std::shared_ptr<const Data>(std::int64_t fold)>;
+  explicit FoldCacheOf(Load load) : load_(std::move(load)) {}
 
   /// Thread-safe; one thread loads at a time.
-  std::shared_ptr<const FoldData> get(std::int64_t fold) {
+  std::shared_ptr<const Data> get(std::int64_t fold) {
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<const FoldData> data = known_[fold].lock();
+    std::shared_ptr<const Data> data = known_[fold].lock();
     if (!data) {
       latest_.reset();
       data = load_(fold);
@@ -45,8 +46,10 @@ class FoldCache {
  private:
   Load load_;
   std::mutex mutex_;
-  std::map<std::int64_t, std::weak_ptr<const FoldData>> known_;
-  std::shared_ptr<const FoldData> latest_;
+  std::map<std::int64_t, std::weak_ptr<const Data>> known_;
+  std::shared_ptr<const Data> latest_;
 };
+
+using FoldCache = FoldCacheOf<FoldData>;
 
 }  // namespace olrank

@@ -21,6 +21,7 @@ struct FeatureMatrix {
   FeatureMatrix part(std::int64_t begin, std::int64_t end) const {
     return {values + begin * features, end - begin, features};
   }
+  std::int64_t bytes() const { return docs * features * static_cast<std::int64_t>(sizeof(float)); }
   std::int64_t lists() const { return list_ends.empty() ? 1 : std::ssize(list_ends); }
   std::int64_t list_begin(std::int64_t list) const { return list == 0 ? 0 : list_ends[list - 1]; }
   std::int64_t list_end(std::int64_t list) const { return list_ends.empty() ? docs : list_ends[list]; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 namespace olrank {
@@ -23,6 +24,24 @@ void nesterov_step(double step, std::span<const double> gradient, std::span<doub
 struct AdamMoments {
   std::span<double> first;
   std::span<double> second;
+};
+
+/// Where Adam is: θ, θ in double, and the moments.
+struct AdamState {
+  std::span<float> theta;
+  std::span<double> position;
+  AdamMoments moments;
+};
+
+/// One pass of Adam over queries in this order, `batch` of them a step.
+struct AdamPass {
+  std::span<const std::int64_t> order;
+  std::int64_t batch = 1;
+  std::int64_t steps_before = 0;  // of earlier passes
+  double step = 0.0;
+  double decay = 0.0;
+
+  std::int64_t steps() const { return (std::ssize(order) + batch - 1) / batch; }
 };
 
 /// Step `number` (from 1) of Adam on gradient + decay · position; `position` is θ in double.

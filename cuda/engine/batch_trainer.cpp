@@ -9,10 +9,8 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::int64_t observed) {
   const std::int64_t largest = std::min(batch, observed);
-  const std::int64_t rest = observed % largest;
   TrainingSizes sizes = training_sizes(shape, 1, 2 * largest, largest);
-  // Fewer documents may be split into more parts.
-  sizes.partial = std::max(sizes.partial, training_sizes(shape, 1, 2 * rest, rest).partial);
+  sizes.partial = most_partial_sums(shape, 1, 2 * largest);
   return sizes;
 }
 

@@ -1,6 +1,8 @@
 #include "core/device/device_network.h"
 
+#include "core/device/device_lists.h"
 #include "core/device/device_posterior.h"
+#include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
 #include "cuda/engine/uploaded_posterior.h"
 
@@ -12,6 +14,10 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec
 
 std::unique_ptr<DevicePosterior> make_device_posterior(int device, const PosteriorSpec& spec) {
   return cuda::make_posterior(device, spec);
+}
+
+std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {
+  return cuda::make_lists(spec);
 }
 
 }  // namespace olrank

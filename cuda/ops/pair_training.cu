@@ -34,11 +34,15 @@ struct DocParts {
   std::int64_t parts = 0;
 };
 
-DocParts cut_docs(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {
+std::int64_t wanted_parts(const NetworkShape& shape, std::int64_t members) {
   const NetworkLayer layer = shape.layer(shape.depth > 2 ? 1 : 0);
   const std::int64_t tiles = parts_of(layer.rows, 128) * parts_of(layer.columns, 128);
-  const std::int64_t wanted = std::max<std::int64_t>(1, parts_of(kWantedBlocks, tiles * members));
-  std::int64_t size = parts_of(parts_of(docs, wanted), FloatTile::kDepth) * FloatTile::kDepth;
+  return std::max<std::int64_t>(1, parts_of(kWantedBlocks, tiles * members));
+}
+
+DocParts cut_docs(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {
+  const std::int64_t of_part = parts_of(docs, wanted_parts(shape, members));
+  std::int64_t size = parts_of(of_part, FloatTile::kDepth) * FloatTile::kDepth;
   size = std::clamp(size, kLeastDocsPerPart, kMostDocsPerFloatSum);
   return {size, parts_of(docs, size)};
 }
@@ -75,6 +79,15 @@ __global__ void __launch_bounds__(kThreads)
   const auto slope = static_cast<float>(warp_sum(sum));
   write_output_deltas(output, theta + member * output.parameters, slope,
                       rows.values + (member * rows.docs + doc) * rows.stride);
+}
+
+// The same from derivatives that are known, of one network.
+__global__ void __launch_bounds__(kThreads)
+    known_slopes_kernel(const OutputLayer output, const double* slopes, const float* theta,
+                        FactorRows rows) {
+  const std::int64_t doc = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  if (doc >= rows.docs) return;
+  write_output_deltas(output, theta, static_cast<float>(slopes[doc]), rows.values + doc * rows.stride);
 }
 
 /// Numbers from one part's sums to the next's, so that every part begins at a multiple of 16 bytes.
@@ -314,6 +327,22 @@ void sum_over_docs(Products& products, const NetworkStack& stack, const float* f
   }
 }
 
+/// Gradients from δ_L and δ_{L−1} of all documents.
+void finish_gradients(Products& products, const NetworkStack& stack, const float* features,
+                      const FactorRows& rows, const StackedObjective& objective,
+                      const TrainingWorkspace& workspace, const GradientUse& use) {
+  const NetworkShape& shape = stack.shape;
+  const DocParts cut = cut_docs(shape, stack.all(), rows.docs);
+  const PartialSums partial{workspace.partial, shape.parameters(), partial_stride(shape), cut.parts,
+                            cut.docs};
+  if (rows.docs > 0) {
+    backward_hidden(products, stack, rows);
+    sum_over_docs(products, stack, features, rows, partial);
+  }
+  launch(finish_gradient_kernel, dim3{count(parts_of(shape.parameters(), kThreads)), count(stack.members)},
+         dim3{kThreads}, 0, products.stream(), partial, stack.theta, objective, use);
+}
+
 }  // namespace
 
 std::int64_t training_row_stride(const NetworkShape& shape) {
@@ -325,6 +354,11 @@ TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, st
   return {members * docs * training_row_stride(shape), members * docs,
           members * cut_docs(shape, members, docs).parts * partial_stride(shape),
           members * LossBlocks(terms, shape.parameters(), true, true).all};
+}
+
+std::int64_t most_partial_sums(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {
+  const std::int64_t of_few = std::min(wanted_parts(shape, members), parts_of(docs, kLeastDocsPerPart));
+  return members * std::max(of_few, parts_of(docs, kMostDocsPerFloatSum)) * partial_stride(shape);
 }
 
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
@@ -357,20 +391,25 @@ void pair_gradients(Products& products, const NetworkStack& stack, const PairHis
                     const StackedObjective& objective, const TrainingWorkspace& workspace,
                     const GradientUse& use) {
   if (stack.members == 0) return;
-  const Stream stream = products.stream();
-  const NetworkShape& shape = stack.shape;
-  const FactorRows rows = rows_of(shape, history, workspace);
-  const DocParts cut = cut_docs(shape, stack.all(), history.docs);
-  const PartialSums partial{workspace.partial, shape.parameters(), partial_stride(shape), cut.parts,
-                            cut.docs};
+  const FactorRows rows = rows_of(stack.shape, history, workspace);
   if (history.docs > 0) {
     launch(output_slopes_kernel, dim3{count(parts_of(history.docs, kThreads / 32)), count(stack.members)},
-           dim3{kThreads}, 0, stream, OutputLayer(shape), history, stack.theta, workspace.scores, rows);
-    backward_hidden(products, stack, rows);
-    sum_over_docs(products, stack, history.features, rows, partial);
+           dim3{kThreads}, 0, products.stream(), OutputLayer(stack.shape), history, stack.theta,
+           workspace.scores, rows);
   }
-  launch(finish_gradient_kernel, dim3{count(parts_of(shape.parameters(), kThreads)), count(stack.members)},
-         dim3{kThreads}, 0, stream, partial, stack.theta, objective, use);
+  finish_gradients(products, stack, history.features, rows, objective, workspace, use);
+}
+
+void score_gradient(Products& products, const NetworkStack& stack, const PairHistoryView& documents,
+                    const double* slopes, double scale, const TrainingWorkspace& workspace,
+                    double* gradient) {
+  const FactorRows rows = rows_of(stack.shape, documents, workspace);
+  if (documents.docs > 0) {
+    launch(known_slopes_kernel, dim3{count(parts_of(documents.docs, kThreads / 32))}, dim3{kThreads}, 0,
+           products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
+  }
+  finish_gradients(products, stack, documents.features, rows, {scale, 0.0, nullptr, nullptr}, workspace,
+                   {gradient, nullptr, nullptr});
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -53,6 +53,10 @@ std::int64_t training_row_stride(const NetworkShape& shape);
 TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                              std::int64_t terms);
 
+/// The most that TrainingSizes::partial is for any number of documents up to `docs`: fewer documents may be
+/// split into more parts.
+std::int64_t most_partial_sums(const NetworkShape& shape, std::int64_t members, std::int64_t docs);
+
 /// labels [members × count] by noisy_labels(), with the CPU's draws and bits; `noise` is ν. keys [members]
 /// and the round are on the device.
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t count, std::int64_t members,
@@ -77,5 +81,12 @@ struct GradientUse {
 void pair_gradients(Products& products, const NetworkStack& stack, const PairHistoryView& history,
                     const StackedObjective& objective, const TrainingWorkspace& workspace,
                     const GradientUse& use);
+
+/// gradient [p] = scale · Σ_i slopes[i] ∇_θ f(x_i; θ) of one network, at the parameters of the latest
+/// forward_history() of these documents, whose terms are not read. The device version of
+/// core/ops/score_gradient.h.
+void score_gradient(Products& products, const NetworkStack& stack, const PairHistoryView& documents,
+                    const double* slopes, double scale, const TrainingWorkspace& workspace,
+                    double* gradient);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -60,6 +60,8 @@ class Event {
   void record(Stream stream) { OLRANK_CUDA_CHECK(cudaEventRecord(event_, stream)); }
   /// Makes the stream's later work wait for this event.
   void hold(Stream stream) const { OLRANK_CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
+  /// Waits on the host until it has passed; at once where it was never recorded.
+  void wait() const { OLRANK_CUDA_CHECK(cudaEventSynchronize(event_)); }
   /// Both events must have passed.
   double seconds_since(const Event& earlier) const {
     float milliseconds = 0.0F;

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/version.h"
+#include "jobs/device_choice.h"
 #include "jobs/training/training_job.h"
 #include "models/model_file.h"
 #include "models/neural/ranker_network.h"
@@ -49,10 +50,11 @@ TrialKeys training_keys(std::int64_t fold, std::int64_t seed) {
 }
 
 Recipe training_recipe(const TrainConfiguration& configuration, const TrainFold& data, std::int64_t fold,
-                       std::int64_t seed) {
+                       std::int64_t seed, bool on_gpu) {
   LabelSettings settings = configuration.train;
   settings.seeds = {seed};
   std::string text = print_label_settings(settings);
+  if (on_gpu) text += kComputedOnGpu;
   if (has_module_file(settings.network)) {
     const NetworkSettings network = with_module_file(settings.network);
     text += fmt::format("# module {} has the content {}\n", network.module,
@@ -70,10 +72,12 @@ ModelMetadata model_metadata(const TrainConfiguration& configuration, const Trai
                              const LabelTraining& training, std::int64_t fold, std::int64_t seed) {
   LabelSettings settings = configuration.train;
   settings.seeds = {seed};
+  std::string text = print_label_settings(settings);
+  if (training.on_gpu()) text += kComputedOnGpu;
   return {{"normalisation", normaliser_text(data.normaliser)},
           {"feature_names", feature_names_text(plain_feature_names(data.normaliser.features))},
           {"trained_by", "olrank train"},
-          {"train_settings", print_label_settings(settings)},
+          {"train_settings", text},
           {"fold", fmt::format("{}", fold)},
           {"seed", fmt::format("{}", seed)},
           {"epochs", fmt::format("{}", training.theta_epoch())},

@@ -36,9 +36,9 @@ TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts
 
 /// The keys of a training's draws.
 TrialKeys training_keys(std::int64_t fold, std::int64_t seed);
-/// Everything that determines its result.
+/// Everything that determines its result, to which belongs whether a GPU computed it.
 Recipe training_recipe(const TrainConfiguration& configuration, const TrainFold& data, std::int64_t fold,
-                       std::int64_t seed);
+                       std::int64_t seed, bool on_gpu);
 /// What its model file says about inputs and origin.
 ModelMetadata model_metadata(const TrainConfiguration& configuration, const TrainFold& data,
                              const LabelTraining& training, std::int64_t fold, std::int64_t seed);

@@ -2,7 +2,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/ops/optimizer_step.h"
 #include "models/labels/label_solver.h"
 
 namespace olrank {
@@ -20,7 +19,6 @@ class AdamSolver : public LabelSolver {
         position_(theta_.begin(), theta_.end()),
         first_(theta_.size()),
         second_(theta_.size()),
-        gradient_(theta_.size()),
         order_(objective.queries()) {
     step_ = settings.learning_rate > 0.0 ? settings.learning_rate : LabelSettings::kAdamStep;
   }
@@ -29,17 +27,11 @@ class AdamSolver : public LabelSolver {
     ++pass_;
     std::iota(order_.begin(), order_.end(), 0);
     RngStream(key_, pass_, 0, 1).shuffle(std::span(order_));
-    double sum = 0.0;
-    const std::span<const std::int64_t> order(order_);
-    const auto batch = static_cast<std::size_t>(settings_.batch);
-    for (std::size_t begin = 0; begin < order.size(); begin += batch) {
-      const auto queries = order.subspan(begin, std::min(batch, order.size() - begin));
-      sum += objective_.mean(theta_, queries, gradient_) * static_cast<double>(queries.size());
-      ++steps_;
-      adam_step(steps_, step_, settings_.l2, gradient_, {first_, second_}, position_, theta_);
-    }
+    const AdamPass pass{order_, settings_.batch, steps_, step_, settings_.l2};
+    const double sum = objective_.adam_pass(pass, {theta_, position_, {first_, second_}});
+    steps_ += pass.steps();
     step_ *= settings_.learning_rate_decay;
-    return sum / static_cast<double>(std::max<std::size_t>(1, order.size())) + penalty(settings_, theta_);
+    return sum / static_cast<double>(std::max<std::size_t>(1, order_.size())) + penalty(settings_, theta_);
   }
   std::span<const float> theta() const override { return theta_; }
 
@@ -73,7 +65,6 @@ class AdamSolver : public LabelSolver {
   std::vector<double> position_;
   std::vector<double> first_;
   std::vector<double> second_;
-  std::vector<double> gradient_;
   std::vector<std::int64_t> order_;
 };
 

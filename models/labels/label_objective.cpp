@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
 
@@ -17,11 +18,22 @@ constexpr std::int64_t kDocsPerBlock = 1024;
 constexpr std::size_t kBlocksPerGroup = 16;
 constexpr std::int64_t kParametersPerTask = 4096;
 
+void require_finite(double sum_of_losses) {
+  if (std::isfinite(sum_of_losses)) return;
+  throw NumericError(
+      "The loss is no longer finite: use a lower learning_rate, a larger l2 or normalised features.");
+}
+
 }  // namespace
 
 LabelObjective::LabelObjective(const ScoreModel& model, const LabelledQueries& labels,
-                               const ListLossForm& form, int threads)
-    : model_(model), labels_(labels), form_(form), context_(threads), all_(labels.queries()) {
+                               const ListLossForm& form, int threads, std::unique_ptr<DeviceLists> device)
+    : model_(model),
+      labels_(labels),
+      form_(form),
+      context_(threads),
+      device_(std::move(device)),
+      all_(labels.queries()) {
   std::iota(all_.begin(), all_.end(), 0);
   for (int worker = 0; worker < threads; ++worker) workers_.push_back(std::make_unique<Worker>());
 }
@@ -87,6 +99,35 @@ double LabelObjective::mean(std::span<const float> theta, std::span<const std::i
   assert(std::ssize(theta) == parameters() && (gradient.empty() || gradient.size() == theta.size()));
   std::fill(gradient.begin(), gradient.end(), 0.0);
   if (queries.empty()) return 0.0;
+  const double sum =
+      device_ ? device_->losses(theta, queries, gradient) : sum_of_blocks(theta, queries, gradient);
+  require_finite(sum);
+  const double share = 1.0 / static_cast<double>(queries.size());
+  for (double& entry : gradient) entry *= share;
+  return sum * share;
+}
+
+double LabelObjective::adam_pass(const AdamPass& pass, const AdamState& state) {
+  double sum = 0.0;
+  if (device_) {
+    sum = device_->adam_pass(pass, state);
+    require_finite(sum);
+    return sum;
+  }
+  gradient_.resize(state.theta.size());
+  for (std::int64_t number = 0; number < pass.steps(); ++number) {
+    const std::int64_t begin = number * pass.batch;
+    const auto queries = pass.order.subspan(begin, std::min(pass.batch, std::ssize(pass.order) - begin));
+    sum += mean(state.theta, queries, gradient_) * static_cast<double>(queries.size());
+    adam_step(pass.steps_before + number + 1, pass.step, pass.decay, gradient_, state.moments,
+              state.position, state.theta);
+  }
+  return sum;
+}
+
+/// The sum of the losses, and of their gradients.
+double LabelObjective::sum_of_blocks(std::span<const float> theta, std::span<const std::int64_t> queries,
+                                     std::span<double> gradient) {
   split(queries);
   const std::size_t parameters = gradient.size();
   losses_.assign(blocks_.size(), 0.0);
@@ -108,14 +149,7 @@ double LabelObjective::mean(std::span<const float> theta, std::span<const std::i
                           }
                         });
   }
-  const double sum = std::accumulate(losses_.begin(), losses_.end(), 0.0);
-  if (!std::isfinite(sum)) {
-    throw NumericError(
-        "The loss is no longer finite: use a lower learning_rate, a larger l2 or normalised features.");
-  }
-  const double share = 1.0 / static_cast<double>(queries.size());
-  for (double& entry : gradient) entry *= share;
-  return sum * share;
+  return std::accumulate(losses_.begin(), losses_.end(), 0.0);
 }
 
 double LabelObjective::longest_row() const {

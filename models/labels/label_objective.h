@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/device/device_lists.h"
 #include "core/online/labelled_queries.h"
 #include "core/ops/list_loss.h"
 #include "models/score_model.h"
@@ -15,9 +16,10 @@ namespace olrank {
 /// borders depend on the queries alone, so results have the same bits on any number of threads.
 class LabelObjective {
  public:
-  /// Model and labels have to outlive this. Its threads are its own.
+  /// Model and labels have to outlive this. Its threads are its own. With the same lists on a device, the
+  /// device computes.
   LabelObjective(const ScoreModel& model, const LabelledQueries& labels, const ListLossForm& form,
-                 int threads);
+                 int threads, std::unique_ptr<DeviceLists> device = nullptr);
 
   std::int64_t queries() const { return labels_.queries(); }
   std::int64_t parameters() const { return model_.parameters(); }
@@ -32,6 +34,12 @@ class LabelObjective {
   double mean_of_all(std::span<const float> theta, std::span<double> gradient) {
     return mean(theta, all_, gradient);
   }
+
+  /// One pass of Adam on the mean loss of each batch. Returns the sum of the losses that were met. Throws
+  /// as mean() does, on a device at the end of the pass.
+  double adam_pass(const AdamPass& pass, const AdamState& state);
+  /// The lists on the device; null on the host.
+  DeviceLists* device() const { return device_.get(); }
 
   /// The longest ‖x‖₂ of a document, R_X.
   double longest_row() const;
@@ -54,6 +62,8 @@ class LabelObjective {
   };
 
   void split(std::span<const std::int64_t> queries);
+  double sum_of_blocks(std::span<const float> theta, std::span<const std::int64_t> queries,
+                       std::span<double> gradient);
   double add_block(Worker& worker, std::span<const float> theta, std::span<const std::int64_t> queries,
                    std::span<double> gradient) const;
   FeatureMatrix documents_of(Worker& worker, std::span<const std::int64_t> queries) const;
@@ -62,11 +72,13 @@ class LabelObjective {
   LabelledQueries labels_;
   ListLossForm form_;
   ExecutionContext context_;
+  std::unique_ptr<DeviceLists> device_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::int64_t> all_;
   std::vector<Block> blocks_;
-  std::vector<double> losses_;   // by block
-  std::vector<double> partial_;  // gradients of the blocks of a group
+  std::vector<double> losses_;    // by block
+  std::vector<double> partial_;   // gradients of the blocks of a group
+  std::vector<double> gradient_;  // of a batch
 };
 
 }  // namespace olrank

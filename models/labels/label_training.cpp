@@ -21,13 +21,14 @@ std::vector<float> first_linear_theta(ListLoss loss, std::int64_t features, Phil
   return theta;
 }
 
+/// `gpu`, as LibTorch numbers them, is for modules.
 std::unique_ptr<ScoreModel> make_model(const LabelSettings& settings, std::int64_t features, PhiloxKey key,
-                                       std::vector<float>& first_theta) {
+                                       std::optional<int> gpu, std::vector<float>& first_theta) {
   if (settings.network.network == NetworkForm::kLinear) {
     if (first_theta.empty()) first_theta = first_linear_theta(settings.loss, features, key);
     return std::make_unique<LinearModel>(features);
   }
-  auto model = make_tangent_model(settings.network, features);
+  auto model = make_tangent_model(settings.network, features, gpu);
   if (first_theta.empty()) first_theta = model->first_parameters(key);
   return model;
 }
@@ -53,9 +54,12 @@ MetricOptions label_metrics(const LabelSettings& settings) {
 }
 
 LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& data, const TrialKeys& keys,
-                             std::vector<float> first_theta, int threads)
+                             std::vector<float> first_theta, int threads,
+                             const std::optional<LabelDevice>& device)
     : settings_(settings),
+      train_(&data.train),
       vali_(data.vali),
+      device_(device),
       form_(settings.loss_form(data.most_grade)),
       context_(threads),
       labels_(data.train),
@@ -65,18 +69,49 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
         "patience stops training by the validation part, and the data have none: set patience = 0, or give "
         "a validation part.");
   }
-  model_ = make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), first_theta);
-  objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads);
+  const std::optional<int> gpu = device_ ? device_->libtorch_number(device_->gpu) : std::nullopt;
+  model_ =
+      make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), gpu, first_theta);
+  objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads, make_lists(data.train));
   require_order(labels_);
   solver_ = make_label_solver(settings, *objective_, keys.key(Purpose::kBatch), std::move(first_theta));
 }
 
+/// None for a module, which LibTorch computes wherever it is.
+std::unique_ptr<DeviceLists> LabelTraining::make_lists(const Dataset& data) {
+  const NetworkSettings& network = settings_.network;
+  if (!device_ || network.network == NetworkForm::kModule) return nullptr;
+  DeviceListsSpec spec;
+  spec.device = device_->gpu;
+  spec.shape = network.network == NetworkForm::kLinear ? linear_shape(data.features())
+                                                       : network_shape(network, data.features());
+  spec.form = form_;
+  spec.docs = data.all_features();
+  spec.grades = data.all_grades();
+  spec.offsets = data.offsets();
+  spec.bytes_for_docs = device_->bytes_for_docs;
+  std::unique_ptr<DeviceLists> lists = device_->make_lists(spec);
+  if (lists->docs_stay()) device_->bytes_for_docs -= spec.docs.bytes();
+  return lists;
+}
+
+DeviceLists* LabelTraining::on_device(const Dataset& data) {
+  if (&data == train_ || objective_->device() == nullptr) return objective_->device();
+  std::unique_ptr<DeviceLists>& lists = evaluated_[&data];
+  if (!lists) lists = make_lists(data);
+  return lists.get();
+}
+
 double LabelTraining::score(const Dataset& data, std::span<const float> theta) {
   scores_.resize(data.docs());
-  slopes_.resize(data.docs());
-  model_->score(context_, theta, data.all_features(), scores_);
-  const double sum =
-      list_losses(context_, form_, scores_, data.all_grades(), data.offsets().subspan(1), slopes_);
+  double sum = 0.0;
+  if (DeviceLists* lists = on_device(data)) {
+    sum = lists->score(theta, scores_);
+  } else {
+    slopes_.resize(data.docs());
+    model_->score(context_, theta, data.all_features(), scores_);
+    sum = list_losses(context_, form_, scores_, data.all_grades(), data.offsets().subspan(1), slopes_);
+  }
   return data.queries() > 0 ? sum / static_cast<double>(data.queries()) : 0.0;
 }
 

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/device/visible_gpus.h"
 #include "core/io/state_archive.h"
 #include "core/metrics/evaluator.h"
 #include "core/online/trial_keys.h"
@@ -21,6 +24,16 @@ struct LabelData {
   int most_grade = 4;  // of all parts
 };
 
+/// The GPU that a training computes on.
+struct LabelDevice {
+  int gpu = 0;                      // as CUDA numbers the visible ones
+  std::int64_t bytes_for_docs = 0;  // of all parts; one that does not fit travels to the GPU batch by batch
+
+  // Tests give emulated ones.
+  std::function<std::unique_ptr<DeviceLists>(const DeviceListsSpec&)> make_lists = make_device_lists;
+  std::function<std::optional<int>(int gpu)> libtorch_number = libtorch_number_of;
+};
+
 /// The metrics that training reports, by the rules of the settings.
 MetricOptions label_metrics(const LabelSettings& settings);
 
@@ -28,8 +41,8 @@ MetricOptions label_metrics(const LabelSettings& settings);
 void require_order(const LabelledQueries& labels);
 
 /// Fits one model to labels: passes of the solver, an evaluation on the validation part after each, and the
-/// best model by it where `patience` is set. Everything follows from settings, data and keys; the number of
-/// threads changes no bit.
+/// best model by it where `patience` is set. Everything follows from settings, data and keys, and from
+/// whether a GPU computes; the number of threads changes no bit.
 class LabelTraining {
  public:
   struct Point {
@@ -43,7 +56,8 @@ class LabelTraining {
   /// as require_order() does, and InvalidArgument for settings that exclude each other or ask for a
   /// validation part that is not there.
   LabelTraining(const LabelSettings& settings, const LabelData& data, const TrialKeys& keys,
-                std::vector<float> first_theta, int threads);
+                std::vector<float> first_theta, int threads,
+                const std::optional<LabelDevice>& device = std::nullopt);
 
   /// Before any pass: epoch 0.
   Point evaluate_first();
@@ -52,6 +66,7 @@ class LabelTraining {
   bool finished() const;
 
   const ScoreModel& model() const { return *model_; }
+  bool on_gpu() const { return device_.has_value(); }
   const MetricOptions& metric_options() const { return evaluator_.options(); }
   /// The best by validation where `patience` is set, else the latest.
   std::span<const float> theta() const;
@@ -74,15 +89,21 @@ class LabelTraining {
   Point point(std::optional<double> loss, std::span<const float> theta);
   /// The mean loss on the data; leaves their scores in scores_.
   double score(const Dataset& data, std::span<const float> theta);
+  /// The lists of a part on the device; null where the host computes.
+  DeviceLists* on_device(const Dataset& data);
+  std::unique_ptr<DeviceLists> make_lists(const Dataset& data);
 
   LabelSettings settings_;
+  const Dataset* train_;
   const Dataset* vali_;
+  std::optional<LabelDevice> device_;
   ListLossForm form_;
   ExecutionContext context_;
   LabelledQueries labels_;
   std::unique_ptr<ScoreModel> model_;
   std::unique_ptr<LabelObjective> objective_;
   std::unique_ptr<LabelSolver> solver_;
+  std::map<const Dataset*, std::unique_ptr<DeviceLists>> evaluated_;  // parts on the device
   Evaluator evaluator_;
   std::vector<float> scores_;
   std::vector<double> slopes_;

@@ -18,12 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/device/device_lists.h"
 #include "core/device/device_network.h"
 #include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/byte_size.h"
+#include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
 #include "cuda/engine/uploaded_posterior.h"
 #include "tests/cuda/emulation/device_memory.h"
@@ -125,6 +127,12 @@ std::unique_ptr<DevicePosterior> make_device_posterior(int device, const Posteri
   survey_of_emulator();
   write_to_log(device_name(std::span(&device, 1)));
   return emulated::make_posterior(device, spec);
+}
+
+std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {
+  survey_of_emulator();
+  write_to_log(device_name(std::span(&spec.device, 1)));
+  return emulated::make_lists(spec);
 }
 
 }  // namespace olrank

@@ -40,6 +40,7 @@ class Event {
     recorded_ = true;
   }
   void hold(Stream stream) const { emulation::hold(stream, moment_); }
+  void wait() const { emulation::wait(moment_); }
   /// No time passes here.
   double seconds_since(const Event& earlier) const {
     for (const Event* event : {this, &earlier}) {

@@ -1,0 +1,247 @@
+#include "cuda/engine/resident_lists.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/math/dcg.h"
+#include "cuda/ops/optimizer_step.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+/// Documents of a block, unless one query alone has more: enough for every multiprocessor.
+constexpr std::int64_t kDocsPerBlock = 16'384;
+
+const DeviceListsSpec& on_device_of(const DeviceListsSpec& spec) {
+  use_device(spec.device);
+  return spec;
+}
+
+/// Of the ranks of the longest list.
+std::vector<double> discounts_for(const DeviceListsSpec& spec) {
+  std::int64_t longest = 0;
+  for (std::size_t query = 0; query + 1 < spec.offsets.size(); ++query)
+    longest = std::max(longest, spec.offsets[query + 1] - spec.offsets[query]);
+  std::vector<double> discounts;
+  for (std::int64_t rank = 0; rank < longest; ++rank)
+    discounts.push_back(dcg_discount(rank, Discount::kLog2));
+  return discounts;
+}
+
+}  // namespace
+
+ResidentLists::ResidentLists(const DeviceListsSpec& spec)
+    : spec_(on_device_of(spec)),
+      products_(plans_, stream_.get()),
+      grades_(spec.grades),
+      discounts_(std::span<const double>(discounts_for(spec))),
+      theta_(spec.shape.parameters()),
+      gradient_(theta_.size()),
+      sum_(theta_.size()),
+      position_(theta_.size()),
+      first_moment_(theta_.size()),
+      second_moment_(theta_.size()),
+      step_(1),
+      all_(spec.offsets.size() - 1) {
+  std::iota(all_.begin(), all_.end(), 0);
+  if (spec.docs.bytes() <= spec.bytes_for_docs) docs_.emplace(spec.device, spec.docs);
+}
+
+ResidentLists::~ResidentLists() {
+  // Transfers into the memory that is freed now may still be running.
+  try {
+    use_device(spec_.device);
+    copy_stream_.wait();
+    stream_.wait();
+  } catch (const Error&) {  // the device is gone
+  }
+}
+
+void ResidentLists::split(std::span<const std::int64_t> queries) {
+  batches_.clear();
+  Batch batch;
+  for (std::int64_t place = 0; place < std::ssize(queries); ++place) {
+    batch.docs += docs_of(queries[place]);
+    batch.end = place + 1;
+    if (batch.docs < kDocsPerBlock) continue;
+    batches_.push_back(batch);
+    batch = {place + 1, place + 1, 0};
+  }
+  if (batch.begin < batch.end) batches_.push_back(batch);
+}
+
+void ResidentLists::plan(std::span<const std::int64_t> queries) {
+  std::vector<std::int64_t> first_docs;
+  std::vector<std::int64_t> ends;
+  std::int64_t most_docs = 0;
+  for (const Batch& batch : batches_) {
+    std::int64_t docs = 0;
+    for (const std::int64_t query : queries.subspan(batch.begin, batch.queries())) {
+      docs += docs_of(query);
+      first_docs.push_back(spec_.offsets[query]);
+      ends.push_back(docs);
+    }
+    most_docs = std::max(most_docs, docs);
+  }
+  const Stream stream = stream_.get();
+  first_docs_.assign(stream, first_docs);
+  ends_.assign(stream, ends);
+  losses_.reserve(stream, std::ssize(ends));
+  const TrainingSizes sizes = training_sizes(spec_.shape, 1, most_docs, 0);
+  if (docs_) features_.reserve(stream, most_docs * spec_.shape.inputs);
+  batch_grades_.reserve(stream, most_docs);
+  list_numbers_.reserve(stream, most_docs);
+  slopes_.reserve(stream, most_docs);
+  rows_.reserve(stream, sizes.rows);
+  scores_.reserve(stream, sizes.scores);
+  partial_.reserve(stream, most_partial_sums(spec_.shape, 1, most_docs));
+  if (docs_) return;
+  const std::int64_t numbers = most_docs * spec_.shape.inputs;
+  for (Place& place : places_) {
+    place.on_host.reserve(static_cast<std::size_t>(numbers) * sizeof(float));
+    place.on_device.reserve(copy_stream_.get(), numbers);
+  }
+}
+
+const float* ResidentLists::bring_documents(const Batch& batch, std::span<const std::int64_t> queries) {
+  const std::int64_t columns = spec_.shape.inputs;
+  const auto bytes = static_cast<std::size_t>(batch.docs * columns) * sizeof(float);
+  Place& place = places_[place_];
+  place_ = 1 - place_;
+  place.arrived.wait();  // what it held is on the device
+  std::byte* to = place.on_host.data();
+  for (const std::int64_t query : queries.subspan(batch.begin, batch.queries())) {
+    const auto of_query = static_cast<std::size_t>(docs_of(query) * columns) * sizeof(float);
+    std::memcpy(to, spec_.docs.values + spec_.offsets[query] * columns, of_query);
+    to += of_query;
+  }
+  place.used.hold(copy_stream_.get());
+  copy_bytes(copy_stream_.get(), place.on_device.data(), place.on_host.data(), bytes);
+  place.arrived.record(copy_stream_.get());
+  place.arrived.hold(stream_.get());
+  return place.on_device.data();
+}
+
+ResidentLists::Lists ResidentLists::bring(const Batch& batch, std::span<const std::int64_t> queries) {
+  const std::int64_t first = queries[batch.begin];
+  const std::int64_t* ends = ends_.data() + batch.begin;
+  Lists lists;
+  lists.documents.docs = batch.docs;
+  lists.graded = {batch.queries(), batch.docs, ends, batch_grades_.data(), discounts_.data()};
+  bool adjacent = true;
+  for (std::int64_t place = batch.begin; place < batch.end; ++place)
+    adjacent = adjacent && queries[place] == first + place - batch.begin;
+  if (docs_ && adjacent) {
+    lists.documents.features = docs_->data() + spec_.offsets[first] * spec_.shape.inputs;
+    lists.graded.grades = grades_.data() + spec_.offsets[first];
+    return lists;
+  }
+  lists.documents.features = docs_ ? features_.data() : bring_documents(batch, queries);
+  gather_lists(stream_.get(), {batch.queries(), first_docs_.data() + batch.begin, ends}, spec_.shape.inputs,
+               docs_ ? docs_->data() : nullptr, grades_.data(), features_.data(), batch_grades_.data());
+  return lists;
+}
+
+NetworkStack ResidentLists::network() const {
+  return {spec_.shape, theta_.data()};
+}
+
+TrainingWorkspace ResidentLists::workspace() {
+  return {rows_.data(), scores_.data(), partial_.data(), nullptr};
+}
+
+void ResidentLists::find_slopes(const Lists& lists, const Batch& batch) {
+  forward_history(products_, network(), lists.documents, workspace());
+  list_losses(stream_.get(), spec_.form, lists.graded, scores_.data(), list_numbers_.data(),
+              losses_.data() + batch.begin, slopes_.data());
+}
+
+double ResidentLists::sum_of_losses(std::int64_t queries) {
+  const std::vector<double> losses = losses_.to_host(stream_.get(), queries);
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
+}
+
+double ResidentLists::losses(std::span<const float> theta, std::span<const std::int64_t> queries,
+                             std::span<double> gradient) {
+  use_device(spec_.device);
+  copy_to_device(theta, theta_.data());
+  split(queries);
+  plan(queries);
+  const Stream stream = stream_.get();
+  fill_bytes(stream, sum_.data(), 0, static_cast<std::size_t>(sum_.size()) * sizeof(double));
+  for (const Batch& batch : batches_) {
+    const Lists lists = bring(batch, queries);
+    find_slopes(lists, batch);
+    if (!gradient.empty()) {
+      score_gradient(products_, network(), lists.documents, slopes_.data(), 1.0, workspace(),
+                     gradient_.data());
+      add_numbers(stream, sum_.size(), gradient_.data(), sum_.data());
+    }
+    if (!docs_) places_[1 - place_].used.record(stream);
+  }
+  const double sum = sum_of_losses(std::ssize(queries));
+  copy_to_host(sum_.data(), gradient);
+  return sum;
+}
+
+double ResidentLists::adam_pass(const AdamPass& pass, const AdamState& state) {
+  use_device(spec_.device);
+  copy_to_device(std::span<const float>(state.theta), theta_.data());
+  copy_to_device(std::span<const double>(state.position), position_.data());
+  copy_to_device(std::span<const double>(state.moments.first), first_moment_.data());
+  copy_to_device(std::span<const double>(state.moments.second), second_moment_.data());
+  copy_to_device(std::span<const double>(&pass.step, 1), step_.data());
+  std::vector<StepRates> rates;
+  batches_.clear();
+  for (std::int64_t begin = 0; begin < std::ssize(pass.order); begin += pass.batch) {
+    Batch batch{begin, std::min(begin + pass.batch, std::ssize(pass.order)), 0};
+    for (std::int64_t place = begin; place < batch.end; ++place) batch.docs += docs_of(pass.order[place]);
+    batches_.push_back(batch);
+    rates.push_back(step_rates(pass.steps_before + std::ssize(batches_), pass.decay));
+  }
+  const Stream stream = stream_.get();
+  rates_.assign(stream, rates);
+  plan(pass.order);
+  const OptimizerState optimizer{position_.data(), first_moment_.data(), second_moment_.data()};
+  for (std::size_t number = 0; number < batches_.size(); ++number) {
+    const Batch& batch = batches_[number];
+    const Lists lists = bring(batch, pass.order);
+    find_slopes(lists, batch);
+    score_gradient(products_, network(), lists.documents, slopes_.data(),
+                   1.0 / static_cast<double>(batch.queries()), workspace(), gradient_.data());
+    if (!docs_) places_[1 - place_].used.record(stream);
+    adam_step(stream, 1, theta_.size(), rates_.data() + number, gradient_.data(), step_.data(), optimizer,
+              theta_.data());
+  }
+  const double sum = sum_of_losses(std::ssize(pass.order));
+  copy_to_host(theta_.data(), state.theta);
+  copy_to_host(position_.data(), state.position);
+  copy_to_host(first_moment_.data(), state.moments.first);
+  copy_to_host(second_moment_.data(), state.moments.second);
+  return sum;
+}
+
+double ResidentLists::score(std::span<const float> theta, std::span<float> scores) {
+  use_device(spec_.device);
+  copy_to_device(theta, theta_.data());
+  split(all_);
+  plan(all_);
+  std::int64_t first = 0;
+  for (const Batch& batch : batches_) {
+    const Lists lists = bring(batch, all_);
+    find_slopes(lists, batch);
+    if (!docs_) places_[1 - place_].used.record(stream_.get());
+    stream_.wait();
+    copy_to_host(scores_.data(), scores.subspan(first, batch.docs));
+    first += batch.docs;
+  }
+  return sum_of_losses(std::ssize(all_));
+}
+
+std::unique_ptr<DeviceLists> make_lists(const DeviceListsSpec& spec) {
+  return std::make_unique<ResidentLists>(spec);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,170 @@
+#include "cuda/engine/resident_lists.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "models/labels/label_training.h"
+#include "models/linear/linear_model.h"
+#include "models/neural/ranker_network.h"
+#include "tests/cuda/ops/kernel_test.h"
+#include "tests/models/labelled_world.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kListFeatures = 6;
+constexpr std::int64_t kRoomForLists = std::int64_t{1} << 30;
+
+class ResidentListsTest : public KernelTest {};
+
+/// Emulated lists where kernels are emulated.
+LabelDevice label_device(std::int64_t bytes_for_docs) {
+  LabelDevice device;
+  device.bytes_for_docs = bytes_for_docs;
+  device.make_lists = device::make_lists;
+  device.libtorch_number = [](int) { return std::nullopt; };
+  return device;
+}
+
+DeviceListsSpec lists_spec(const Dataset& data, const NetworkShape& shape, const ListLossForm& form,
+                           std::int64_t bytes_for_docs) {
+  DeviceListsSpec spec;
+  spec.shape = shape;
+  spec.form = form;
+  spec.docs = data.all_features();
+  spec.grades = data.all_grades();
+  spec.offsets = data.offsets();
+  spec.bytes_for_docs = bytes_for_docs;
+  return spec;
+}
+
+LabelSettings list_settings(NetworkForm network, ListLoss loss, std::int64_t depth = 2) {
+  LabelSettings settings;
+  settings.network.network = network;
+  settings.network.width = 10;
+  settings.network.depth = depth;
+  settings.loss = loss;
+  settings.batch = 5;
+  return settings;
+}
+
+/// θ, and the losses of the curve.
+struct LabelFit {
+  std::vector<float> theta;
+  std::vector<double> losses;
+  std::vector<double> ndcg;
+};
+
+LabelFit fit_labels(const LabelSettings& settings, const LabelData& data,
+                    const std::optional<LabelDevice>& device, int passes) {
+  LabelTraining training(settings, data, TrialKeys{1, 1, 0}, {}, 1, device);
+  LabelFit found;
+  found.losses.push_back(*training.evaluate_first().vali_loss);
+  for (int pass = 0; pass < passes; ++pass) {
+    const LabelTraining::Point point = training.advance();
+    found.losses.insert(found.losses.end(), {*point.loss, *point.vali_loss});
+    found.ndcg.push_back(point.vali.ndcg[0]);
+  }
+  found.losses.push_back(training.final_objective());
+  found.losses.push_back(training.evaluate(data.train).loss);
+  found.theta.assign(training.theta().begin(), training.theta().end());
+  return found;
+}
+
+TEST_P(ResidentListsTest, LossesAndGradientsAreTheHostsForEveryLossAndDepth) {
+  const LabelledWorld world(3, 9, 7, kListFeatures);
+  const std::vector<std::int64_t> queries = {4, 0, 7, 8};
+  for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
+    for (const std::int64_t depth : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << name << ", depth " << depth);
+      const LabelSettings settings =
+          list_settings(depth == 1 ? NetworkForm::kLinear : NetworkForm::kMlp, loss, depth);
+      const NetworkShape shape =
+          depth == 1 ? linear_shape(kListFeatures) : network_shape(settings.network, kListFeatures);
+      std::unique_ptr<ScoreModel> model;
+      if (depth == 1) {
+        model = std::make_unique<LinearModel>(kListFeatures);
+      } else {
+        model = std::make_unique<NetworkModel>(settings.network, kListFeatures);
+      }
+      const std::vector<float> theta = random_theta(shape, 5);
+      LabelObjective host(*model, LabelledQueries(world.data()), settings.loss_form(4), 1);
+      LabelObjective there(
+          *model, LabelledQueries(world.data()), settings.loss_form(4), 1,
+          device::make_lists(lists_spec(world.data(), shape, settings.loss_form(4), kRoomForLists)));
+      std::vector<double> expected(theta.size());
+      std::vector<double> found(theta.size());
+      EXPECT_NEAR(there.mean(theta, queries, found), host.mean(theta, queries, expected), 1e-5);
+      EXPECT_TRUE(all_near(found, expected, 2e-5, 2e-5));
+      EXPECT_NEAR(there.mean_of_all(theta, found), host.mean_of_all(theta, expected), 1e-5);
+      EXPECT_TRUE(all_near(found, expected, 2e-5, 2e-5));
+    }
+  }
+}
+
+TEST_P(ResidentListsTest, TrainingsOfEveryOptimizerFollowTheHosts) {
+  const LabelledWorld train(1, 23, 6, kListFeatures);
+  const LabelledWorld vali(2, 8, 6, kListFeatures);
+  const LabelData data{train.data(), &vali.data(), 4};
+  for (const auto& [optimizer, name] : EnumNames<LabelOptimizer>::values) {
+    SCOPED_TRACE(name);
+    LabelSettings settings = list_settings(NetworkForm::kLinear, ListLoss::kListNet);
+    settings.optimizer = optimizer;
+    settings.l2 = 0.01;
+    const LabelFit host = fit_labels(settings, data, std::nullopt, 3);
+    const LabelFit there = fit_labels(settings, data, label_device(kRoomForLists), 3);
+    EXPECT_TRUE(all_near(there.losses, host.losses, 1e-5, 1e-5));
+    EXPECT_TRUE(all_near(there.theta, host.theta, 1e-4, 1e-3));
+    EXPECT_EQ(there.ndcg, host.ndcg);
+  }
+}
+
+TEST_P(ResidentListsTest, DocumentsThatTravelGiveTheSameBits) {
+  const LabelledWorld train(1, 23, 6, kListFeatures);
+  const LabelledWorld vali(2, 8, 6, kListFeatures);
+  const LabelData data{train.data(), &vali.data(), 4};
+  const LabelSettings settings = list_settings(NetworkForm::kMlp, ListLoss::kLambdaRank);
+  const LabelFit stay = fit_labels(settings, data, label_device(kRoomForLists), 2);
+  const LabelFit travel = fit_labels(settings, data, label_device(0), 2);
+  EXPECT_EQ(travel.theta, stay.theta);
+  EXPECT_EQ(travel.losses, stay.losses);
+  EXPECT_FALSE(
+      device::make_lists(lists_spec(train.data(), linear_shape(kListFeatures), {}, 0))->docs_stay());
+  EXPECT_TRUE(device::make_lists(lists_spec(train.data(), linear_shape(kListFeatures), {}, kRoomForLists))
+                  ->docs_stay());
+}
+
+TEST_P(ResidentListsTest, ContinuesToTheSameBits) {
+  const LabelledWorld train(1, 12, 6, kListFeatures);
+  const LabelledWorld vali(2, 5, 6, kListFeatures);
+  const LabelData data{train.data(), &vali.data(), 4};
+  const LabelSettings settings = list_settings(NetworkForm::kMlp, ListLoss::kRankNet);
+  const LabelFit whole = fit_labels(settings, data, label_device(kRoomForLists), 4);
+  LabelTraining half(settings, data, TrialKeys{1, 1, 0}, {}, 1, label_device(kRoomForLists));
+  half.evaluate_first();
+  half.advance();
+  half.advance();
+  StateWriter state;
+  half.save(state);
+  LabelTraining rest(settings, data, TrialKeys{1, 1, 0}, {}, 1, label_device(kRoomForLists));
+  StateReader reader(state.bytes(), "test");
+  rest.load(reader);
+  rest.advance();
+  rest.advance();
+  EXPECT_TRUE(std::equal(whole.theta.begin(), whole.theta.end(), rest.theta().begin(), rest.theta().end()));
+}
+
+TEST_P(ResidentListsTest, ALossThatIsNoLongerFiniteIsAnError) {
+  const LabelledWorld train(1, 12, 6, kListFeatures);
+  LabelSettings settings = list_settings(NetworkForm::kMlp, ListLoss::kRankNet);
+  settings.learning_rate = 1e38;
+  LabelTraining training(settings, {train.data(), nullptr, 4}, TrialKeys{1, 1, 0}, {}, 1,
+                         label_device(kRoomForLists));
+  EXPECT_THROW(training.advance(), NumericError);
+}
+
+OLRANK_KERNEL_TESTS(ResidentListsTest);
+
+}  // namespace
+}  // namespace olrank

@@ -152,7 +152,7 @@ class TrainCommand : public Command {
           const auto [fold, seed] = models[number];
           const auto data = folds.get(fold);
           trained[number] = train_one(configuration, *data, models[number], std::max(1, threads / jobs),
-                                      label_device(slots, slot), progress);
+                                      device_of(slots, slot), progress);
         });
     std::vector<TrainedModel> finished;
     for (std::optional<TrainedModel>& model : trained) {
@@ -166,15 +166,9 @@ class TrainCommand : public Command {
     return 0;
   }
 
-  /// The GPU of a slot, with room for batches next to the documents.
-  static std::optional<LabelDevice> label_device(const GpuSlots& slots, std::int64_t slot) {
+  static std::optional<LabelDevice> device_of(const GpuSlots& slots, std::int64_t slot) {
     if (slots.gpus().empty()) return std::nullopt;
-    constexpr double kShareOfDocs = 0.8;
-    LabelDevice device;
-    device.gpu = slots.gpu_of(slot).index;
-    device.bytes_for_docs = static_cast<std::int64_t>(
-        kShareOfDocs * static_cast<double>(slots.bytes_on(slot % std::ssize(slots.gpus()), 0, 1)));
-    return device;
+    return label_device(slots.gpu_of(slot), slots.bytes_on(slot % std::ssize(slots.gpus()), 0, 1));
   }
 
   static int stopped() {

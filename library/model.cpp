@@ -10,6 +10,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/host.h"
 #include "core/settings/choice.h"
+#include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "jobs/training/train_data.h"
 #include "models/model_file.h"
@@ -106,7 +107,10 @@ Model fit_model(const RankingData& train, const std::optional<RankingData>& vali
   constexpr std::int64_t kFold = 1;
   const TrainFold fold = train_fold_of(configuration, parts, kFold, context);
   const auto seed = static_cast<std::int64_t>(options.seed);
-  LabelTraining training(configuration.train, fold.parts(), training_keys(kFold, seed), {}, threads);
+  std::optional<LabelDevice> device;
+  if (const auto gpu = gpu_for(options.device)) device = label_device(*gpu, gpu->free_bytes);
+  LabelTraining training(configuration.train, fold.parts(), training_keys(kFold, seed), {}, threads,
+                         device);
   training.evaluate_first();
   while (!training.finished()) {
     training.advance();

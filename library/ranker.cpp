@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -18,15 +19,18 @@
 #include "core/online/model_bytes.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
+#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 #include "core/settings/choice.h"
 #include "core/settings/toml_document.h"
 #include "core/version.h"
+#include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "jobs/settings/ranker_tables.h"
 #include "jobs/start_model.h"
 #include "models/model_file.h"
+#include "models/neural/ranker_device.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_settings.h"
@@ -86,6 +90,20 @@ const RankerOptions& checked(const RankerOptions& options) {
 std::uint64_t next_number() {
   static std::atomic<std::uint64_t> latest{0};
   return ++latest;
+}
+
+/// The GPU of this name for a ranker of these settings; nothing for the CPU.
+std::optional<RankerDevice> place_on(std::string_view device, const RankerSettings& settings) {
+  const std::optional<GpuDescription> gpu = gpu_for(std::string(device));
+  if (!gpu) return std::nullopt;
+  if (const auto reason = why_not_on_device(settings)) {
+    throw InvalidArgument(fmt::format("device: A '{}' cannot run on a GPU, as {}: use device = \"cpu\".",
+                                      name_of(settings.kind), *reason));
+  }
+  RankerDevice place;
+  place.gpu = gpu->index;
+  place.memory = std::max<std::int64_t>(1, gpu->free_bytes);
+  return place;
 }
 
 std::vector<double> widths_of(const RoundDetail& detail) {
@@ -208,11 +226,16 @@ struct Ranker::State {
                                          options.threads);
     RankerDependencies dependencies;
     if (start) dependencies.first_thetas = start->thetas;
+    if (start && parse_device(options.device).on_gpus())
+      throw InvalidArgument(
+          "device: Rankers that start from a model run on the CPU: use device = \"cpu\".");
+    state->place = place_on(options.device, state->settings);
     state->make(dependencies);
     return state;
   }
 
-  void make(const RankerDependencies& dependencies = {}) {
+  void make(RankerDependencies dependencies = {}) {
+    if (place) dependencies.device = &*place;
     take(make_ranker(settings, normaliser.inputs(), keys, cutoff, dependencies));
   }
 
@@ -221,7 +244,7 @@ struct Ranker::State {
     StateWriter written;
     put_recipe(written);
     recipe = written.fingerprint();
-    learns_from_latest_list_only = ranker->freeze() == nullptr;
+    learns_from_latest_list_only = !place && ranker->freeze() == nullptr;
   }
 
   std::string_view kind() const { return name_of(settings.kind); }
@@ -270,7 +293,9 @@ struct Ranker::State {
 
   /// All that decides how the ranker goes on but what it has learned.
   void put_recipe(StateWriter& state) const {
-    state.put_text("library.settings", print_settings(RankerSettings::schema(), &settings));
+    std::string text = print_settings(RankerSettings::schema(), &settings);
+    if (place) text += kComputedOnGpu;
+    state.put_text("library.settings", text);
     state.put_text("library.normalise", normaliser_text(normaliser));
     state.put("library.cutoff", cutoff);
     state.put("library.seed", keys.seed);
@@ -285,9 +310,19 @@ struct Ranker::State {
     ranker->save(state);
   }
 
-  static std::unique_ptr<State> get(StateReader& reader, int threads, bool trust_code) {
+  static std::unique_ptr<State> get(StateReader& reader, int threads, bool trust_code,
+                                    std::string_view device) {
     RankerSettings settings;
-    const TomlDocument written = parse_toml(reader.get_text("library.settings"), "settings");
+    const std::string text = reader.get_text("library.settings");
+    const bool on_gpu = text.ends_with(kComputedOnGpu);
+    if (device == "auto") device = on_gpu ? "cuda" : "cpu";
+    if (parse_device(device).on_gpus() != on_gpu) {
+      throw InvalidArgument(
+          fmt::format("device: The saved ranker computed on {0}, and its state goes on only there: load it "
+                      "with device = \"{1}\".",
+                      on_gpu ? "a GPU" : "the CPU", on_gpu ? "cuda" : "cpu"));
+    }
+    const TomlDocument written = parse_toml(text, "settings");
     for (const auto& table : written.tables) {
       for (const auto& entry : table.entries)
         assign_setting(RankerSettings::schema(), &settings, entry.key, entry.value, entry.origin);
@@ -313,6 +348,7 @@ struct Ranker::State {
     }
     require_at_least_one("threads", threads);
     auto state = std::make_unique<State>(std::move(settings), normaliser, keys, cutoff, threads);
+    state->place = place_on(device, state->settings);
     state->make();
     state->round = reader.get_one<std::uint32_t>("library.round");
     state->ranker->load(reader);
@@ -341,6 +377,7 @@ struct Ranker::State {
   std::int64_t cutoff;
   ExecutionContext execution;
   StageClock clock;
+  std::optional<RankerDevice> place;  // a GPU
   std::unique_ptr<OnlineRanker> ranker;
   Fingerprint recipe;
   bool learns_from_latest_list_only = false;
@@ -491,10 +528,15 @@ void Ranker::save(const std::filesystem::path& file) const {
   state.write(file);
 }
 
-Ranker Ranker::load(const std::filesystem::path& file, int threads, bool trust_code) {
-  if (std::filesystem::is_directory(file)) return Ranker(State::of_trial(file, threads, trust_code));
+Ranker Ranker::load(const std::filesystem::path& file, int threads, bool trust_code,
+                    std::string_view device) {
+  if (std::filesystem::is_directory(file)) {
+    if (parse_device(device).on_gpus())
+      throw InvalidArgument("device: The ranker of a trial goes on on the CPU: use device = \"cpu\".");
+    return Ranker(State::of_trial(file, threads, trust_code));
+  }
   StateReader state = read_state_file(file, kRestart);
-  return Ranker(State::get(state, threads, trust_code));
+  return Ranker(State::get(state, threads, trust_code, device));
 }
 
 std::string Ranker::bytes() const {
@@ -503,9 +545,9 @@ std::string Ranker::bytes() const {
   return state.bytes();
 }
 
-Ranker Ranker::from_bytes(std::string bytes, int threads, bool trust_code) {
+Ranker Ranker::from_bytes(std::string bytes, int threads, bool trust_code, std::string_view device) {
   StateReader state(std::move(bytes), "ranker", kRestart);
-  return Ranker(State::get(state, threads, trust_code));
+  return Ranker(State::get(state, threads, trust_code, device));
 }
 
 void Ranker::save_model(const std::filesystem::path& file) const {

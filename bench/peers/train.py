@@ -1,9 +1,9 @@
 """Compares `olrank train` with a plain PyTorch loop: bench/peers/train.py [--olrank PROGRAM] [--json FILE]
 
 First checks that both have the same loss and gradient: a linear ListNet of olrank is at a minimum for PyTorch, too. Then
-times a pass over the training part on one thread, each with batches of queries, listwise softmax and Adam, the two
-taking turns, and prints ratios. PyTorch's loop comes in two versions: query by query, as most tutorials have it, and by
-batches padded to the longest list."""
+times a pass over the training part on one thread, or with --device cuda on one GPU, each with batches of queries, listwise
+softmax and Adam, the two taking turns, and prints ratios. PyTorch's loop comes in two versions: query by query, as most
+tutorials have it, and by batches padded to the longest list."""
 
 import argparse
 import json
@@ -106,7 +106,7 @@ def olrank_pass(arguments, kind, folder):
     """Seconds of the fastest of three passes, the evaluation of the validation part taken off."""
     program(arguments, "train", "--data", arguments.source, "--network", kind,
             *([] if kind == "linear" else ["--width", arguments.width]), "--epochs", 3, "--batch", arguments.batch, "--threads", 1,
-            "--out", folder / "out", "--force", "--quiet")
+            "--device", arguments.device, "--out", folder / "out", "--force", "--quiet")
     seconds = [json.loads(line)["seconds"] for line in (folder / "out" / "curve.jsonl").read_text().splitlines()]
     # The first point is an evaluation alone.
     return min(after - before for before, after in zip(seconds, seconds[1:])) - seconds[0]
@@ -116,12 +116,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--olrank", default="build/bin/olrank")
     parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--data", help="a data set in place of generated queries")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json")
     arguments = parser.parse_args()
-    arguments.source = f"synth:mslr-like?queries={arguments.queries}"
+    arguments.source = arguments.data or f"synth:mslr-like?queries={arguments.queries}"
     torch.set_num_threads(1)
     error = check(arguments)
     if not error <= 1e-3:
@@ -135,20 +137,22 @@ def main():
     # Lists of the same lengths on average; their contents do not change the time.
     draws = torch.Generator().manual_seed(1)
     lengths = torch.randint(docs // queries // 2, 3 * docs // queries // 2, (queries,), generator=draws).tolist()
-    lists = [(torch.rand(count, features, generator=draws), torch.randint(0, 5, (count,), generator=draws).float())
-             for count in lengths]
+    lists = [(torch.rand(count, features, generator=draws).to(arguments.device),
+              torch.randint(0, 5, (count,), generator=draws).float().to(arguments.device)) for count in lengths]
     total = sum(lengths)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for kind in ("linear", "mlp"):
             for version, one_pass in (("query by query", pass_by_query), ("padded batches", pass_by_padding)):
-                model = network(kind, features, arguments.width)
+                model = network(kind, features, arguments.width).to(arguments.device)
                 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
                 ours, theirs = [], []
                 for _ in range(arguments.repeats):
                     ours.append(olrank_pass(arguments, kind, pathlib.Path(folder)))
                     start = time.perf_counter()
                     one_pass(model, optimizer, lists, arguments.batch)
+                    if arguments.device == "cuda":
+                        torch.cuda.synchronize()
                     theirs.append((time.perf_counter() - start) * docs / total)
                 rows.append({"network": kind, "version": version, "seconds": statistics.median(theirs),
                              "olrank_seconds": statistics.median(ours),
@@ -156,7 +160,8 @@ def main():
                 print("{network}, {version}: PyTorch {seconds:.3f} s, olrank {olrank_seconds:.3f} s, ratio {ratio:.2f}".format(
                     **rows[-1]))
     if arguments.json:
-        told = {"torch": torch.__version__, "threads": 1, "queries": queries, "docs": docs, "features": features,
+        where = {"device": torch.cuda.get_device_name()} if arguments.device == "cuda" else {"threads": 1}
+        told = {"torch": torch.__version__, **where, "queries": queries, "docs": docs, "features": features,
                 "width": arguments.width, "batch": arguments.batch, "rows": rows}
         pathlib.Path(arguments.json).write_text(json.dumps(told, indent=1) + "\n")
 

@@ -13,10 +13,12 @@
 // What host and device exchange in a round.
 namespace olrank {
 
-/// A query of the training part.
+/// A query of the training part, or one whose documents are handed over.
 struct DeviceQuery {
-  std::int64_t first_doc = 0;
+  std::int64_t first_doc = 0;  // within the training part
   std::int64_t docs = 0;
+  const float* handed =
+      nullptr;  // [docs × d] on the host, read during the call; null: of the training part
 
   friend bool operator==(const DeviceQuery&, const DeviceQuery&) = default;
 };
@@ -38,7 +40,7 @@ struct DeviceComparison {
 
 /// The pairs that a round trains on in the place of the whole history.
 struct DeviceSample {
-  std::span<const std::int64_t> docs;  // numbers within the training part
+  std::span<const std::int64_t> docs;  // rows of the history
   std::span<const PairTerm> terms;     // of their places in `docs`; weights and labels come from `sources`
   std::span<const SampledTerm> sources;
 };
@@ -60,15 +62,16 @@ struct DeviceUpdate {
   DeviceSample sample;  // for kSample
   DeviceQuery query;
   std::span<const PreferencePair> pairs;
-  std::int64_t observed = 0;                      // n, these pairs included
-  std::span<const std::int64_t> new_docs;         // numbers within the training part
-  bool docs_outgrow = false;                      // whether they make κ stale, see core/math/step_size.h
-  std::span<const Term> terms;                    // new and changed ones
+  std::int64_t observed = 0;               // n, these pairs included
+  std::span<const std::int64_t> new_docs;  // numbers within the training part, or places in a handed query
+  bool docs_outgrow = false;               // whether they make κ stale, see core/math/step_size.h
+  std::span<const Term> terms;             // new and changed ones
   std::span<const PairObservation> observations;  // for mini-batches and LambdaRank
   /// For mini-batches: the numbers of all observations, shuffled for each epoch of each member.
   std::span<const std::int32_t> order;
   // For LambdaRank:
-  std::span<const std::int32_t> examined;  // rows of the history, in the order shown
+  std::span<const std::int64_t> doc_numbers;  // that name the new documents
+  std::span<const std::int32_t> examined;     // rows of the history, in the order shown
   std::span<const std::uint8_t> clicks;
 };
 

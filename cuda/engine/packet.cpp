@@ -37,6 +37,7 @@ PackedUpdate lay_out(Sections& sections, const DeviceUpdate& update, std::span<c
   packed.observed = place(std::span(&update.observed, 1));
   packed.pairs = place(update.pairs);
   packed.new_docs = place(update.new_docs);
+  packed.doc_numbers = place(update.doc_numbers);
   packed.terms = place(update.terms);
   packed.observations = place(update.observations);
   packed.examined = place(update.examined);

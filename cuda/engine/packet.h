@@ -15,6 +15,7 @@ struct PackedUpdate {
   const std::int64_t* observed = nullptr;
   const PreferencePair* pairs = nullptr;
   const std::int64_t* new_docs = nullptr;
+  const std::int64_t* doc_numbers = nullptr;
   const DeviceUpdate::Term* terms = nullptr;
   const PairObservation* observations = nullptr;
   const std::int32_t* examined = nullptr;

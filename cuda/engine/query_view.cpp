@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/math/certainty.h"
 #include "cuda/ops/score_order.h"
@@ -50,9 +51,35 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
   std::memcpy(host_answer_.data(), &fresh, sizeof fresh);
 }
 
-void QueryView::score(Products& products, DeviceQuery query, const NetworkStack& networks) {
+void QueryView::make_room(Stream stream, std::int64_t docs) {
+  if (docs <= spec_.data.most_docs) return;
+  OwnedStream::wait_for(stream);
+  DeviceNetworkSpec wider = spec_;
+  wider.data.most_docs = std::max(docs, 2 * spec_.data.most_docs);
+  QueryView larger(wider, train_);
+  // What is counted since construction goes on.
+  copy_bytes(stream, larger.device_answer_.data(), device_answer_.data(), sizeof(Figures));
+  OwnedStream::wait_for(stream);
+  std::memcpy(larger.host_answer_.data(), host_answer_.data(), sizeof(Figures));
+  *this = std::move(larger);
+}
+
+void QueryView::bring(Stream stream, DeviceQuery query) {
   query_ = query;
-  const float* features = train_ + query.first_doc * spec_.shape.inputs;
+  if (query.handed == nullptr) return;
+  const std::int64_t numbers = query.docs * spec_.shape.inputs;
+  const auto bytes = static_cast<std::size_t>(numbers) * sizeof(float);
+  handed_over_.wait();  // of an earlier query
+  host_handed_.reserve(bytes);
+  std::memcpy(host_handed_.data(), query.handed, bytes);
+  handed_.reserve(stream, numbers);
+  copy_bytes(stream, handed_.data(), host_handed_.data(), bytes);
+  handed_over_.record(stream);
+}
+
+void QueryView::score(Products& products, DeviceQuery query, const NetworkStack& networks) {
+  bring(products.stream(), query);
+  const float* features = documents() + query.first_doc * spec_.shape.inputs;
   const std::int64_t first = spec_.member_share().first() * query.docs;
   const ScoreArrays out{scores_.data() + first, magnitudes_.data() + first};
   if (!by_vote()) {
@@ -156,7 +183,8 @@ QueryView::DecisionPlaces QueryView::decision_places() const {
 std::int64_t QueryView::bytes() const {
   const std::int64_t floats = rows_.size() + scores_.size() + magnitudes_.size() + mean_.size();
   return floats * std::int64_t{sizeof(float)} +
-         (m_.size() + offsets_.size()) * std::int64_t{sizeof(double)} + device_answer_.size();
+         (m_.size() + offsets_.size()) * std::int64_t{sizeof(double)} + device_answer_.size() +
+         handed_.bytes();
 }
 
 void QueryView::write_scores(Stream stream, std::span<float> to) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/device/device_network.h"
+#include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_trainer.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/pair_corner.h"
@@ -21,6 +22,12 @@ class QueryView {
  public:
   QueryView(const DeviceNetworkSpec& spec, const float* train);
 
+  /// Makes room for a query of so many documents; waits where there is too little.
+  void make_room(Stream stream, std::int64_t docs);
+  /// Takes the documents of a query to the device if they are handed over.
+  void bring(Stream stream, DeviceQuery query);
+  /// Where the documents are from which those of the latest query that was brought are counted.
+  const float* documents() const { return query_.handed == nullptr ? train_ : handed_.data(); }
   /// Scores, and factors for widths. Of an ensemble the scores of this device's members.
   void score(Products& products, DeviceQuery query, const NetworkStack& networks);
   /// Scores and magnitudes by member, of which ranks complete each other's.
@@ -83,6 +90,9 @@ class QueryView {
   DeviceNetworkSpec spec_;
   const float* train_;
   DeviceQuery query_;
+  PinnedBytes host_handed_;  // the documents that are handed over
+  GrowingArray<float> handed_;
+  Event handed_over_;                  // to the device
   DeviceArray<std::int64_t> offsets_;  // 0, docs for every number of docs
   DeviceArray<float> rows_;
   DeviceArray<float> scores_;

@@ -59,7 +59,7 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
   if (moved) ++moves_;
 }
 
-void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float* train) {
+void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float* documents) {
   Counts wanted = counts_;
   const auto new_docs = std::ssize(update.new_docs);
   wanted.docs += new_docs;
@@ -74,7 +74,7 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
   const std::array ends = {static_cast<std::int32_t>(wanted.examined),
                            static_cast<std::int32_t>(wanted.observations)};
   latest_ = packet_.send(stream, update, ends);
-  gather_docs(stream, train, features_, latest_.new_docs, new_docs,
+  gather_docs(stream, documents, features_, latest_.new_docs, new_docs,
               pairs_.values.data() + counts_.docs * features_);
   write_terms(stream, latest_.terms, std::ssize(update.terms), pairs_.terms.data());
   if (keeps_observations_) {
@@ -82,8 +82,8 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
                update.observations.size_bytes());
   }
   if (keeps_lists_) {
-    copy_bytes(stream, doc_numbers_.data() + counts_.docs, latest_.new_docs,
-               bytes_of<std::int64_t>(new_docs));
+    copy_bytes(stream, doc_numbers_.data() + counts_.docs, latest_.doc_numbers,
+               update.doc_numbers.size_bytes());
     copy_bytes(stream, examined_.data() + counts_.examined, latest_.examined, update.examined.size_bytes());
     copy_bytes(stream, clicks_.data() + counts_.examined, latest_.clicks, update.clicks.size_bytes());
     copy_bytes(stream, first_doc_.data() + wanted.impressions, latest_.ends, sizeof(std::int32_t));
@@ -94,7 +94,8 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
   latest_docs_outgrow_ = update.docs_outgrow;
   latest_extent_ = update.extent;
   if (latest_extent_ == TrainingExtent::kHistory) index_terms(stream);
-  if (latest_extent_ == TrainingExtent::kSample) sample_.fill(stream, update, latest_, train);
+  if (latest_extent_ == TrainingExtent::kSample)
+    sample_.fill(stream, update, latest_, pairs_.values.data());
 }
 
 void ResidentHistory::index_terms(Stream stream) {

@@ -34,9 +34,8 @@ class ResidentHistory {
   /// `replay` pairs are drawn from the history for rounds that do not train on all of it.
   ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs, std::int64_t replay = 0);
 
-  /// Adds a round's update, and takes its sample; `train` holds the documents that both name, on the
-  /// device.
-  void add(Stream stream, const DeviceUpdate& update, const float* train);
+  /// Adds a round's update, and takes its sample; `documents` holds the new ones, on the device.
+  void add(Stream stream, const DeviceUpdate& update, const float* documents);
   /// Grows whenever an array that recorded graphs point into has moved.
   std::int64_t moves() const { return moves_; }
   const Bucket& bucket() const { return bucket_; }

@@ -24,13 +24,16 @@ constexpr std::int64_t kScoredAtOnce = 8192;  // documents
 /// Of a grid's second dimension, along which some kernels take documents.
 constexpr std::int64_t kMostDocs = 65'535;
 
+void check_docs(std::int64_t docs) {
+  if (docs <= kMostDocs) return;
+  throw InvalidArgument(
+      fmt::format("A query has {} documents, but a ranker on a GPU takes at most {}: use --device cpu.",
+                  docs, kMostDocs));
+}
+
 /// Checks sizes and selects the calling thread's device, before anything is made on it.
 const DeviceNetworkSpec& on_device_of(const DeviceNetworkSpec& spec) {
-  if (spec.data.most_docs > kMostDocs) {
-    throw InvalidArgument(
-        fmt::format("A query has {} documents, but a ranker on a GPU takes at most {}: use --device cpu.",
-                    spec.data.most_docs, kMostDocs));
-  }
+  check_docs(spec.data.most_docs);
   use_device(spec.device);
   return spec;
 }
@@ -99,6 +102,8 @@ ResidentNetwork::~ResidentNetwork() {
 
 void ResidentNetwork::start_scoring(DeviceQuery query) {
   const Stream stream = stream_.get();
+  check_docs(query.docs);
+  view_.make_room(stream, query.docs);
   timeline_.mark(stream, "score");
   view_.score(products_, query, networks());
   if (gather_) gather(stream, view_.member_rows());
@@ -255,10 +260,15 @@ DeviceComparison ResidentNetwork::compare(ExecutionContext& context, std::span<c
 void ResidentNetwork::learn(const DeviceUpdate& update) {
   finish_training();
   const Stream stream = stream_.get();
-  // Votes leave no trace in what follows.
-  if (!by_vote() && (!scored_ || view_.query() != update.query)) start_scoring(update.query);
+  // Votes leave no trace in what follows, and what was handed over may have changed since.
+  const bool handed = update.query.handed != nullptr;
+  if (!by_vote() && (!scored_ || handed || view_.query() != update.query)) {
+    start_scoring(update.query);
+  } else if (handed) {
+    view_.bring(stream, update.query);
+  }
   timeline_.mark(stream, "observe");
-  history_.add(stream, update, train_.data());
+  history_.add(stream, update, handed ? view_.documents() : train_.data());
   const auto count = std::ssize(update.pairs);
   const PreferencePair* pairs = history_.latest().pairs;
   if (!by_vote()) posterior_.observe(stream, view_.rows(), view_.m(), pairs, count);

@@ -30,7 +30,7 @@ std::int64_t own_docs(const DeviceSample& sample) {
 }  // namespace
 
 void ResidentSample::fill(Stream stream, const DeviceUpdate& update, const PackedUpdate& packed,
-                          const float* train) {
+                          const float* history) {
   const auto docs = std::ssize(update.sample.docs);
   const auto terms = std::ssize(update.sample.terms);
   const std::int64_t usual = replay_ + kUsualPairs;
@@ -41,7 +41,7 @@ void ResidentSample::fill(Stream stream, const DeviceUpdate& update, const Packe
   moved |= sources_.reserve(stream, bucket_.terms);
   if (moved) ++moves_;
 
-  gather_docs(stream, train, features_, packed.sample_docs, docs, pairs_.values.data());
+  gather_docs(stream, history, features_, packed.sample_docs, docs, pairs_.values.data());
   const std::int64_t own = own_docs(update.sample);
   copy_bytes(stream, own_values_.data(), pairs_.values.data(),
              static_cast<std::size_t>(own * features_) * sizeof(float));

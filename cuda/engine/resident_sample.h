@@ -25,8 +25,9 @@ class ResidentSample {
   /// Of `replay` pairs drawn from the history, and a round's own.
   ResidentSample(std::int64_t features, std::int64_t replay) : features_(features), replay_(replay) {}
 
-  /// Replaces the sample; `train` holds the documents that it names, on the device.
-  void fill(Stream stream, const DeviceUpdate& update, const PackedUpdate& packed, const float* train);
+  /// Replaces the sample; `history` holds the documents of the whole history, on the
+  /// device.
+  void fill(Stream stream, const DeviceUpdate& update, const PackedUpdate& packed, const float* history);
 
   const Bucket& bucket() const { return bucket_; }
   /// Grows whenever an array that recorded graphs point into has moved.

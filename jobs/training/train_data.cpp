@@ -45,6 +45,14 @@ TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts
   return {std::move(train), std::move(vali), std::move(test), most_grade, std::move(normaliser)};
 }
 
+LabelDevice label_device(const GpuDescription& gpu, std::int64_t bytes) {
+  constexpr double kShareOfDocs = 0.8;
+  LabelDevice device;
+  device.gpu = gpu.index;
+  device.bytes_for_docs = static_cast<std::int64_t>(kShareOfDocs * static_cast<double>(bytes));
+  return device;
+}
+
 TrialKeys training_keys(std::int64_t fold, std::int64_t seed) {
   return {static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(fold), 0};
 }

@@ -34,6 +34,9 @@ TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t 
 TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
                         ExecutionContext& context);
 
+/// A GPU as a training takes it, with `bytes` of its memory for documents and for batches next to them.
+LabelDevice label_device(const GpuDescription& gpu, std::int64_t bytes);
+
 /// The keys of a training's draws.
 TrialKeys training_keys(std::int64_t fold, std::int64_t seed);
 /// Everything that determines its result, to which belongs whether a GPU computed it.

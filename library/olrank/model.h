@@ -50,7 +50,8 @@ struct FitOptions {
   std::map<std::string, std::string> settings = {};
   std::string normalise = "query-minmax";
   std::uint64_t seed = 1;
-  int threads = 0;  // 0: all cores; changes no bit
+  int threads = 0;             // 0: all cores; changes no bit
+  std::string device = "cpu";  // or cuda, or one of several GPUs, such as cuda:1, with bits of its own
   /// Asked after every epoch: true ends the training, and fit_model() throws Error.
   std::function<bool()> stopped = {};
 };

@@ -24,6 +24,9 @@ struct RankerOptions {
   std::uint64_t fold = 0;                  // with `user`, whose draws these are: those of a trial of this
   std::string user = {};                   // fold and user in an experiment with the same seed
   int threads = 1;
+  /// Where it computes: cpu, cuda or one of several GPUs, such as cuda:1. On a GPU it has bits of its own,
+  /// and documents go there with each call.
+  std::string device = "cpu";
   /// Other settings by their keys in the [[ranker]] table of a configuration file, such as
   /// {"covariance", "diagonal"}; docs/CONFIGURATION.md lists them.
   std::map<std::string, std::string> settings = {};
@@ -101,11 +104,14 @@ class Ranker {
   /// The whole state. A loaded ranker goes on to the same bits.
   void save(const std::filesystem::path& file) const;
   /// What save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended. One with
-  /// a TorchScript module, which is code, is refused unless `trust_code`.
-  static Ranker load(const std::filesystem::path& file, int threads = 1, bool trust_code = false);
+  /// a TorchScript module, which is code, is refused unless `trust_code`. A ranker that computed on a GPU
+  /// goes on there: on the first one, unless `device` names another.
+  static Ranker load(const std::filesystem::path& file, int threads = 1, bool trust_code = false,
+                     std::string_view device = "auto");
   /// The same in memory.
   std::string bytes() const;
-  static Ranker from_bytes(std::string bytes, int threads = 1, bool trust_code = false);
+  static Ranker from_bytes(std::string bytes, int threads = 1, bool trust_code = false,
+                           std::string_view device = "auto");
   /// The scoring function alone, as a model file: `olrank rank`, `eval`, `export` and `serve` take it.
   void save_model(const std::filesystem::path& file) const;
 

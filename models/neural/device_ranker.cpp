@@ -72,14 +72,18 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
   return spec;
 }
 
+/// Documents of a query that a ranker has room for before it meets a longer one.
+constexpr std::int64_t kUsualDocs = 128;
+
 DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShape& shape,
                                const RankerDevice& device, const FirstMembers& first,
-                               const MemberShare& share) {
+                               const MemberShare& share, std::int64_t cutoff) {
   DeviceNetworkSpec spec;
   spec.device = device.gpu;
   spec.shape = shape;
   spec.first = first.theta;
-  spec.data = {device.train, device.most_docs, device.eval_docs};
+  const bool any = device.train.docs == 0;
+  spec.data = {device.train, any ? std::max(kUsualDocs, cutoff) : device.most_docs, device.eval_docs};
   spec.certainty.policy = certainty_policy(settings);
   spec.posterior = posterior_spec(settings, shape);
   spec.training = training_spec(settings);
@@ -111,7 +115,7 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   restart_keys_ = std::move(first.restart_keys);
   if (settings.trainer.restart == Restart::kFirst) start_ = first.theta;
-  const DeviceNetworkSpec spec = network_spec(settings, shape_, device, first, share_);
+  const DeviceNetworkSpec spec = network_spec(settings, shape_, device, first, share_, cutoff);
   has_shadow_ = spec.posterior.has_shadow;
   network_ = make_network(spec);
   policy_ =
@@ -120,14 +124,24 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
 }
 
 DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {
-  const float* expected = device_.train.values + query.first_doc * device_.train.features;
-  if (!query.numbers.empty() || query.features.values != expected) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' runs on a device, where it can rank only the queries of its training part: use "
-        "--device cpu.",
-        settings_.name));
+  const FeatureMatrix& train = device_.train;
+  const bool is_known = train.docs > 0 && query.numbers.empty() &&
+                        query.features.values == train.values + query.first_doc * train.features;
+  if (is_known) return {query.first_doc, query.docs()};
+  return {0, query.docs(), query.features.values};
+}
+
+/// The new documents of the history, by where the device finds them.
+std::span<const std::int64_t> DeviceRanker::places_of(const QueryDocs& query,
+                                                      std::span<const std::int64_t> numbers) {
+  if (place_of(query).handed == nullptr) return numbers;
+  new_docs_.clear();
+  for (const std::int64_t number : numbers) {
+    std::int32_t doc = 0;
+    while (query.number(doc) != number) ++doc;
+    new_docs_.push_back(doc);
   }
-  return {query.first_doc, query.docs()};
+  return new_docs_;
 }
 
 template <typename Call>
@@ -170,7 +184,8 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
   }
   if (pairs_.empty()) return update;
   update.pairs = pairs_;
-  update.new_docs = history_.doc_numbers().subspan(known_docs);
+  const auto numbers = history_.doc_numbers().subspan(known_docs);
+  update.new_docs = places_of(feedback.query, numbers);
   update.docs_outgrow = history_.latest_docs_outgrow();
   const auto seen = history_.latest();
   terms_.clear();
@@ -182,6 +197,7 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
   const bool by_lists = row_of(settings_.kind).weighs_by_ndcg;
   if (by_lists || trains_by_batches()) update.observations = seen;
   if (by_lists) {
+    update.doc_numbers = numbers;
     update.examined = history_.latest_rows();
     update.clicks = history_.latest_clicks();
   }
@@ -197,7 +213,8 @@ void DeviceRanker::choose_extent(DeviceUpdate& update) {
   }
   if (update.extent != TrainingExtent::kSample) return;
   sample_.draw(history_, replay_key_, update.round, schedule_.rule().replay);
-  update.sample = {sample_.doc_numbers(), sample_.terms(), sample_.sources()};
+  sampled_rows_.assign(sample_.rows().begin(), sample_.rows().end());
+  update.sample = {sampled_rows_, sample_.terms(), sample_.sources()};
 }
 
 void DeviceRanker::choose_start(std::uint32_t round) {

@@ -46,6 +46,7 @@ class DeviceRanker : public OnlineRanker {
 
  private:
   DeviceQuery place_of(const QueryDocs& query) const;
+  std::span<const std::int64_t> places_of(const QueryDocs& query, std::span<const std::int64_t> numbers);
   DeviceUpdate update_of(const Feedback& feedback, std::int64_t known_docs);
   /// What the round trains on and from where, for the update.
   void choose_extent(DeviceUpdate& update);
@@ -84,6 +85,8 @@ class DeviceRanker : public OnlineRanker {
   std::vector<PreferencePair> pairs_;
   LossPairs loss_;
   std::vector<DeviceUpdate::Term> terms_;
+  std::vector<std::int64_t> new_docs_;      // places in a query that was handed over
+  std::vector<std::int64_t> sampled_rows_;  // of the history
   std::vector<float> start_;
   std::vector<std::int32_t> order_;
   std::vector<std::int32_t> epoch_order_;

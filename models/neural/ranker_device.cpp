@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "core/device/most_layers.h"
 #include "core/learning/retraining.h"
 #include "models/neural/list_objective.h"
@@ -37,7 +39,7 @@ FormPolicy::Room room_on_device(const RankerSettings& settings, const ModelSize&
     room.beside += kParameters * p * kDoubleBytes + sampled_docs * (of_doc + kTermBytes);
   }
   room.beside_per_doc = kWhileDoubling * (of_doc + kTermBytes);
-  room.docs = device.train.docs;
+  room.docs = device.train.docs > 0 ? device.train.docs : std::numeric_limits<std::int64_t>::max();
   return room;
 }
 

@@ -18,7 +18,8 @@ namespace olrank {
 struct ModelSize;
 
 /// The device that a ranker runs on, its memory, and the documents that the ranker will rank and score.
-/// Networks in closed form share the device's copy of these documents.
+/// Networks in closed form share the device's copy of these documents. Documents of other queries, and of
+/// all where `train` is empty, go to the device with each call.
 struct RankerDevice {
   int gpu = 0;                 // as CUDA numbers the visible ones
   FeatureMatrix train;         // has to outlive the ranker, as does `eval_docs`

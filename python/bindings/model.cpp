@@ -42,9 +42,9 @@ void add_models(nb::module_& module) {
       .def("save", [](const Model& self, const std::string& file) { self.save(file); });
   module.def("fit_model", [](const RankingData& train, const std::optional<RankingData>& validation,
                              std::map<std::string, std::string> settings, std::string normalise,
-                             std::uint64_t seed, int threads) {
+                             std::uint64_t seed, int threads, std::string device) {
     const auto stopped = std::make_shared<std::atomic<bool>>(false);
-    FitOptions options = {std::move(settings), std::move(normalise), seed, threads,
+    FitOptions options = {std::move(settings), std::move(normalise), seed, threads, std::move(device),
                           [stopped] { return stopped->load(); }};
     Background<Model> training(
         [train, validation, options] { return fit_model(train, validation, options); });

@@ -116,17 +116,18 @@ void add_rankers(nb::module_& module) {
           "make",
           [](const std::string& kind, std::int64_t features, std::int64_t cutoff, std::uint64_t seed,
              const std::string& protocol, const std::string& normalise, std::uint64_t fold,
-             const std::string& user, int threads, std::map<std::string, std::string> settings) {
+             const std::string& user, int threads, const std::string& device,
+             std::map<std::string, std::string> settings) {
             return made_by([&] {
-              return Ranker({kind, features, cutoff, seed, protocol, normalise, fold, user, threads,
+              return Ranker({kind, features, cutoff, seed, protocol, normalise, fold, user, threads, device,
                              std::move(settings)});
             });
           },
           nb::rv_policy::take_ownership)
       .def_static(
           "load",
-          [](const std::string& file, int threads, bool trust_code) {
-            return made_by([&] { return Ranker::load(file, threads, trust_code); });
+          [](const std::string& file, int threads, bool trust_code, const std::string& device) {
+            return made_by([&] { return Ranker::load(file, threads, trust_code, device); });
           },
           nb::rv_policy::take_ownership)
       .def_static(

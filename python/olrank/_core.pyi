@@ -47,11 +47,12 @@ class Ranker:
         fold: int,
         user: str,
         threads: int,
+        device: str,
         settings: dict[str, str],
         /,
     ) -> Ranker: ...
     @staticmethod
-    def load(file: str, threads: int, trust_code: bool, /) -> Ranker: ...
+    def load(file: str, threads: int, trust_code: bool, device: str, /) -> Ranker: ...
     @staticmethod
     def from_bytes(state: bytes, threads: int, /) -> Ranker: ...
     def rank(self, docs: npt.NDArray[np.float32], query: str, widths: bool, ranks: int) -> ShownList: ...
@@ -146,6 +147,7 @@ def fit_model(
     normalise: str,
     seed: int,
     threads: int,
+    device: str,
     /,
 ) -> Model: ...
 

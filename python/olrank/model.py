@@ -73,10 +73,13 @@ def fit(
     normalise: str = "query-minmax",
     seed: int = 1,
     threads: int = 0,
+    device: str = "cpu",
     **settings: Unpack[TrainSettings],
 ) -> Model:
-    """Fits a model to grades, with the same result as `olrank train`. `olrank.settings("train")` lists the keywords."""
+    """Fits a model to grades, with the same result as `olrank train`. `olrank.settings("train")` lists the keywords.
+
+    `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1".
+    """
     texts = as_texts(dict(settings))
-    return Model(
-        _core.fit_model(train._engine, None if validation is None else validation._engine, texts, normalise, seed, threads)
-    )
+    parts = (train._engine, None if validation is None else validation._engine)
+    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device))

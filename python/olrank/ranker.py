@@ -29,7 +29,8 @@ class Ranker:
     `kind` is clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, prpo, dbgd or mgd; `features`
     is the number of columns of X; `cutoff` is how many documents users see. The same seed gives the same lists on any
     number of threads. Every other keyword is a setting: `olrank.settings("ranker")` lists them with defaults and bounds. The
-    setting `lambda` is the keyword `lambda_`.
+    setting `lambda` is the keyword `lambda_`. `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1": documents
+    go there with each call, and a ranker has bits of its own there.
 
     Any number of rankers may work at once, each in a thread of its own; calls of one ranker follow one another.
     """
@@ -48,15 +49,16 @@ class Ranker:
         fold: int = 0,
         user: str = "",
         threads: int = 1,
+        device: str = "cpu",
         **settings: Unpack[RankerSettings],
     ) -> None:
         for name, number in (("features", features), ("cutoff", cutoff), ("seed", seed), ("fold", fold), ("threads", threads)):
             _require_whole(name, number)
-        for name, text in (("kind", kind), ("protocol", protocol), ("normalise", normalise), ("user", user)):
+        for name, text in (("kind", kind), ("protocol", protocol), ("normalise", normalise), ("user", user), ("device", device)):
             if not isinstance(text, str):
                 raise TypeError(f"{name} must be a text, not {text!r}.")
         texts = as_texts(dict(settings))
-        self._take(_core.Ranker.make(kind, features, cutoff, seed, protocol, normalise, fold, user, threads, texts))
+        self._take(_core.Ranker.make(kind, features, cutoff, seed, protocol, normalise, fold, user, threads, device, texts))
 
     def _take(self, engine: _core.Ranker) -> None:
         self._engine = engine
@@ -112,12 +114,15 @@ class Ranker:
         self._engine.save(as_path(path))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], threads: int = 1, *, trust_code: bool = False) -> Ranker:
+    def load(
+        cls, path: str | os.PathLike[str], threads: int = 1, *, trust_code: bool = False, device: str = "auto"
+    ) -> Ranker:
         """What save() wrote, or the folder of a finished trial of an experiment: the ranker as it ended.
 
-        One with a TorchScript module has code: it is refused unless `trust_code`, as by load_model().
+        One with a TorchScript module has code: it is refused unless `trust_code`, as by load_model(). One that computed on
+        a GPU goes on there: on the first, unless `device` names another.
         """
-        return cls._of(_core.Ranker.load(as_path(path), threads, trust_code))
+        return cls._of(_core.Ranker.load(as_path(path), threads, trust_code, device))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Writes the scoring function alone, as the model file that `olrank rank`, `eval`, `export` and `serve` take."""

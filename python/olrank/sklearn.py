@@ -14,22 +14,24 @@ from olrank.metrics import evaluate
 from olrank.model import Model, fit
 from olrank.settings import settings
 
-_OWN = ("normalise", "seed", "threads", "validation")
+_OWN = ("normalise", "seed", "threads", "device", "validation")
 
 
 class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A ranking function: fit(X, y, group) or fit(X, y, qid=…), predict(X).
 
-    Its parameters are the settings of `olrank train` (olrank.settings("train")), and `normalise`, `seed`, `threads`.
+    Its parameters are the settings of `olrank train` (olrank.settings("train")), and `normalise`, `seed`, `threads` and
+    `device` ("cpu", "cuda", "cuda:1").
     Inputs are normalised by query where the normalisation says so ("query-minmax"): then predict() needs the group too.
     score(X, y, group) is NDCG@10. Cross-validation hands rows to folds, so fit and score need each row's query: see
     docs/PYTHON.md.
     """
 
-    def __init__(self, *, normalise: str = "none", seed: int = 1, threads: int = 1, **settings: Any) -> None:
+    def __init__(self, *, normalise: str = "none", seed: int = 1, threads: int = 1, device: str = "cpu", **settings: Any) -> None:
         self.normalise = normalise
         self.seed = seed
         self.threads = threads
+        self.device = device
         known = {setting.name: setting.default for setting in _settings()}
         for name in settings:
             if name not in known:
@@ -39,7 +41,7 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted(["normalise", "seed", "threads"] + [setting.name for setting in _settings()])
+        return sorted(["normalise", "seed", "threads", "device"] + [setting.name for setting in _settings()])
 
     def fit(
         self,
@@ -58,7 +60,7 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         }
         data = Dataset.from_arrays(X, y, qid=qid, group=group)
         self.model_: Model = fit(
-            data, validation, normalise=self.normalise, seed=self.seed, threads=self.threads, **given
+            data, validation, normalise=self.normalise, seed=self.seed, threads=self.threads, device=self.device, **given
         )
         self.n_features_in_ = data.features
         return self

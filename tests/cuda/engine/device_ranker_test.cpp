@@ -944,11 +944,82 @@ TEST_P(DeviceRankerTest, DropsScoresThatWereNotFinished) {
   EXPECT_EQ(found, alone);
 }
 
-TEST_P(DeviceRankerTest, RefusesQueriesOutsideTheTrainingPart) {
-  const SmallWorld other(5, 1, kDocs, kFeatures);
-  const auto ranker = make_on_device(settings_of("dual"));
-  TestContext context;
-  EXPECT_THROW(ranker->rank(context.round, other.query(0), 1), InvalidArgument);
+/// A query at another address, under names of its own.
+struct HandedQuery {
+  explicit HandedQuery(const QueryDocs& query)
+      : values(query.features.values, query.features.values + query.docs() * kFeatures), docs(query) {
+    for (std::int32_t doc = 0; doc < query.docs(); ++doc) numbers.push_back(query.number(doc));
+    docs.first_doc = 0;
+    docs.features.values = values.data();
+    docs.numbers = numbers;
+  }
+  std::vector<float> values;
+  std::vector<std::int64_t> numbers;
+  QueryDocs docs;
+};
+
+TEST_P(DeviceRankerTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere) {
+  for (const std::string name :
+       {"dual", "inducing", "lambdarank", "stops_ensemble", "reference_ensemble", "growth"}) {
+    SCOPED_TRACE(name);
+    const auto resident = make_on_device(settings_of(name));
+    const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,
+                                                       RankerDevice{}, device::make_network);
+    TestContext context;
+    const std::uint32_t rounds = rounds_of(name);
+    for (std::uint32_t round = 1; round <= rounds; ++round) {
+      const QueryDocs query = world().query_of(round);
+      const auto docs = resident->rank(context.round, query, round).docs;
+      const std::vector<std::int32_t> list(docs.begin(), docs.end());
+      const std::vector<std::uint8_t> clicks = world().perfect_clicks(query.query, list);
+      resident->learn(context.round, {round, query, list, clicks});
+      HandedQuery copy(query);
+      EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, copy.docs, round).docs, list));
+      // What was ranked at this address may be gone.
+      HandedQuery other(copy.docs);
+      std::fill(copy.values.begin(), copy.values.end(), -1.0F);
+      handed->learn(context.round, {round, other.docs, list, clicks});
+    }
+    EXPECT_EQ(handed->model().tensors.front().values, resident->model().tensors.front().values);
+    const Detail expected = detail_of(*resident, 2, rounds + 1);
+    HandedQuery query(world().query(2));
+    Detail found;
+    const auto docs = handed->rank(context.round, query.docs, rounds + 1).docs;
+    found.list.assign(docs.begin(), docs.end());
+    handed->describe(query.docs, true, found.round);
+    EXPECT_EQ(found.list, expected.list);
+    EXPECT_EQ(found.round.scores, expected.round.scores);
+    EXPECT_EQ(found.round.width_sq, expected.round.width_sq);
+    EXPECT_EQ(found.round.certain, expected.round.certain);
+  }
+}
+
+TEST_P(DeviceRankerTest, QueriesMayBeLongerThanThoseBefore) {
+  constexpr std::int64_t kMany = 150;
+  const SmallWorld large(7, 1, kMany, kFeatures);
+  for (const std::string name : {"dual", "stops_ensemble"}) {
+    SCOPED_TRACE(name);
+    const auto on_cpu = make_neural(settings_of(name), kFeatures);
+    const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,
+                                                       RankerDevice{}, device::make_network);
+    TestContext context;
+    for (std::uint32_t round = 1; round <= 4; ++round) {
+      QueryDocs query = round == 2 ? large.query(0) : world().query_of(round);
+      if (round == 2) query.first_doc = world().queries() * kDocs;
+      const auto docs = on_cpu->rank(context.round, query, round).docs;
+      const std::vector<std::int32_t> list(docs.begin(), docs.end());
+      EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, query, round).docs, list));
+      std::vector<std::uint8_t> clicks(list.size());
+      for (std::size_t rank = 0; rank < list.size(); rank += 3) clicks[rank] = 1;
+      on_cpu->learn(context.round, {round, query, list, clicks});
+      handed->learn(context.round, {round, query, list, clicks});
+    }
+    std::vector<float> found(all_features().docs);
+    std::vector<float> expected(found.size());
+    handed->score(context.execution, all_features(), found);
+    on_cpu->score(context.execution, all_features(), expected);
+    EXPECT_TRUE(all_near(found, expected, 2e-4, 0.0));
+  }
 }
 
 TEST_P(DeviceRankerTest, RefusesMoreDocumentsThanAGridHasRows) {

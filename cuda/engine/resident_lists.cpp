@@ -228,16 +228,20 @@ double ResidentLists::score(std::span<const float> theta, std::span<float> score
   copy_to_device(theta, theta_.data());
   split(all_);
   plan(all_);
+  const Stream stream = stream_.get();
+  all_scores_.reserve(stream, std::ssize(scores));
   std::int64_t first = 0;
   for (const Batch& batch : batches_) {
     const Lists lists = bring(batch, all_);
     find_slopes(lists, batch);
-    if (!docs_) places_[1 - place_].used.record(stream_.get());
-    stream_.wait();
-    copy_to_host(scores_.data(), scores.subspan(first, batch.docs));
+    if (!docs_) places_[1 - place_].used.record(stream);
+    copy_bytes(stream, all_scores_.data() + first, scores_.data(),
+               static_cast<std::size_t>(batch.docs) * sizeof(float));
     first += batch.docs;
   }
-  return sum_of_losses(std::ssize(all_));
+  const double sum = sum_of_losses(std::ssize(all_));
+  copy_to_host(all_scores_.data(), scores);
+  return sum;
 }
 
 std::unique_ptr<DeviceLists> make_lists(const DeviceListsSpec& spec) {

@@ -90,6 +90,8 @@ class ResidentLists : public DeviceLists {
   GrowingArray<std::int64_t> ends_;  // within each batch
   GrowingArray<double> losses_;
 
+  GrowingArray<float> all_scores_;
+
   // Of a batch.
   GrowingArray<float> features_;
   GrowingArray<std::uint8_t> batch_grades_;

@@ -8,25 +8,36 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
+// Losses with V² terms share a document among the lanes of a warp, and need more warps.
 constexpr unsigned kThreads = 128;
-constexpr unsigned kWarps = kThreads / 32;
+constexpr unsigned kThreadsOfPairs = 512;
 
-/// The block's part of all threads' values, in a fixed order, for every thread. `shared` is free again
+/// The value of all lanes of a warp, in a fixed order, for each of them.
+template <class Combine>
+__device__ double combined_in_warp(double value, Combine combine) {
+  for (int bits = 16; bits > 0; bits /= 2) value = combine(value, __shfl_xor_sync(kWholeWarp, value, bits));
+  return value;
+}
+
+struct Larger {
+  __device__ double operator()(double a, double b) const { return a > b ? a : b; }
+};
+
+/// The value of all threads of the block, in a fixed order, for each of them. `shared` is free again
 /// after it.
 template <class Combine>
 __device__ double combined(double value, double* shared, Combine combine) {
-  for (int bits = 16; bits > 0; bits /= 2) {
-    value = combine(value, __shfl_xor_sync(kWholeWarp, value, bits));
-  }
+  value = combined_in_warp(value, combine);
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();
   value = shared[0];
-  for (unsigned warp = 1; warp < kWarps; ++warp) value = combine(value, shared[warp]);
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) value = combine(value, shared[warp]);
   __syncthreads();
   return value;
 }
 
-/// One query and its block. A thread owns every kThreads-th document.
+/// One query and its block. A thread owns every document whose number is its own modulo the block's size,
+/// or a warp does.
 struct Query {
   std::int32_t docs;
   const float* scores;
@@ -37,8 +48,21 @@ struct Query {
 
   template <class Body>
   __device__ void for_docs(Body body) const {
-    for (auto doc = static_cast<std::int32_t>(threadIdx.x); doc < docs; doc += kThreads) body(doc);
+    const auto step = static_cast<std::int32_t>(blockDim.x);
+    for (auto doc = static_cast<std::int32_t>(threadIdx.x); doc < docs; doc += step) body(doc);
   }
+  /// Calls body(doc) with a whole warp.
+  template <class Body>
+  __device__ void for_docs_by_warp(Body body) const {
+    const auto step = static_cast<std::int32_t>(blockDim.x / 32);
+    for (auto doc = static_cast<std::int32_t>(threadIdx.x / 32); doc < docs; doc += step) body(doc);
+  }
+  /// The documents that the calling lane takes of a warp's.
+  template <class Body>
+  __device__ void for_others(Body body) const {
+    for (auto other = static_cast<std::int32_t>(threadIdx.x % 32); other < docs; other += 32) body(other);
+  }
+  __device__ static bool is_first_lane() { return threadIdx.x % 32 == 0; }
   /// Σ term(doc) over the query, for every thread.
   template <class Term>
   __device__ double sum(Term term) const {
@@ -49,8 +73,8 @@ struct Query {
   template <class Value>
   __device__ double most(Value value) const {
     double own = value(0);
-    for_docs([&](std::int32_t doc) { own = own > value(doc) ? own : value(doc); });
-    return combined(own, shared, [](double a, double b) { return a > b ? a : b; });
+    for_docs([&](std::int32_t doc) { own = Larger{}(own, value(doc)); });
+    return combined(own, shared, Larger{});
   }
   __device__ double score(std::int32_t doc) const { return double{scores[doc]}; }
   __device__ double gain(std::int32_t doc) const { return dcg_gain(grades[doc], Gain::kExponential); }
@@ -90,7 +114,7 @@ __device__ double smooth_dcg(const Query& query, double most_gain, double sharpn
 }
 
 /// Every document meets all others: as a winner it adds the pair's loss, and as either its slope. So each
-/// pair is computed twice, but no two threads add to one number. pair(winner, loser, lead) returns loss and
+/// pair is computed twice, but no two warps add to one number. pair(winner, loser, lead) returns loss and
 /// slope in `lead`.
 struct PairValue {
   double loss;
@@ -100,18 +124,19 @@ template <class Pair>
 __device__ double all_pairs(const Query& query, bool mean, Pair pair) {
   double loss = 0.0;
   double pairs = 0.0;
-  query.for_docs([&](std::int32_t doc) {
+  query.for_docs_by_warp([&](std::int32_t doc) {
     double slope = 0.0;
-    for (std::int32_t other = 0; other < query.docs; ++other) {
-      if (query.grades[doc] == query.grades[other]) continue;
+    query.for_others([&](std::int32_t other) {
+      if (query.grades[doc] == query.grades[other]) return;
       const bool wins = query.grades[doc] > query.grades[other];
       const double difference = query.score(other) - query.score(doc);
       const PairValue value = wins ? pair(doc, other, difference) : pair(other, doc, -difference);
       slope += wins ? -value.slope : value.slope;
       loss += wins ? value.loss : 0.0;
       pairs += wins ? 1.0 : 0.0;
-    }
-    query.slopes[doc] = slope;
+    });
+    slope = warp_sum(slope);
+    if (Query::is_first_lane()) query.slopes[doc] = slope;
   });
   const auto add = [](double a, double b) { return a + b; };
   loss = combined(loss, query.shared, add);
@@ -123,16 +148,21 @@ __device__ double all_pairs(const Query& query, bool mean, Pair pair) {
 }
 
 __device__ double lambda_rank(const Query& query, bool mean, const double* discounts) {
-  const double ideal = query.sum([&](std::int32_t doc) {
+  double own = 0.0;
+  query.for_docs_by_warp([&](std::int32_t doc) {
     std::int32_t rank = 0;
     std::int32_t place = 0;
-    for (std::int32_t other = 0; other < query.docs; ++other) {
+    query.for_others([&](std::int32_t other) {
       rank += comes_before(query.scores[other], other, query.scores[doc], doc) ? 1 : 0;
       place += query.is_before(other, doc) ? 1 : 0;
-    }
+    });
+    rank = warp_sum(rank);
+    place = warp_sum(place);
+    if (!Query::is_first_lane()) return;
     query.workspace[doc] = discounts[rank];
-    return query.gain(doc) * discounts[place];
+    own += query.gain(doc) * discounts[place];
   });
+  const double ideal = combined(own, query.shared, [](double a, double b) { return a + b; });
   return all_pairs(query, mean, [&](std::int32_t winner, std::int32_t loser, double lead) {
     const double change = ndcg_change(query.gain(winner) - query.gain(loser), query.workspace[winner],
                                       query.workspace[loser], ideal);
@@ -142,26 +172,33 @@ __device__ double lambda_rank(const Query& query, bool mean, const double* disco
 
 /// L_r = log Σ e^{s_q} over the places q ≥ r, each from scratch: no scan, and no spread of scores matters.
 __device__ double list_mle(const Query& query) {
-  const double loss = query.sum([&](std::int32_t doc) {
+  double own = 0.0;
+  query.for_docs_by_warp([&](std::int32_t doc) {
+    const auto counts = [&](std::int32_t other) { return other == doc || query.is_before(doc, other); };
     double most = query.score(doc);
-    for (std::int32_t other = 0; other < query.docs; ++other) {
-      if (query.is_before(doc, other) && query.score(other) > most) most = query.score(other);
-    }
-    double sum = portable_exp_nonpositive(query.score(doc) - most);
-    for (std::int32_t other = 0; other < query.docs; ++other) {
-      if (query.is_before(doc, other)) sum += portable_exp_nonpositive(query.score(other) - most);
-    }
+    query.for_others([&](std::int32_t other) {
+      if (counts(other)) most = Larger{}(most, query.score(other));
+    });
+    most = combined_in_warp(most, Larger{});
+    double sum = 0.0;
+    query.for_others([&](std::int32_t other) {
+      if (counts(other)) sum += portable_exp_nonpositive(query.score(other) - most);
+    });
+    sum = warp_sum(sum);
+    if (!Query::is_first_lane()) return;
     query.workspace[doc] = most + log(sum);
-    return query.workspace[doc] - query.score(doc);
+    own += query.workspace[doc] - query.score(doc);
   });
-  query.for_docs([&](std::int32_t doc) {
-    double slope = -1.0;
-    for (std::int32_t other = 0; other < query.docs; ++other) {
-      if (other != doc && !query.is_before(other, doc)) continue;
+  const double loss = combined(own, query.shared, [](double a, double b) { return a + b; });
+  query.for_docs_by_warp([&](std::int32_t doc) {
+    double slope = 0.0;
+    query.for_others([&](std::int32_t other) {
+      if (other != doc && !query.is_before(other, doc)) return;
       const double exponent = query.score(doc) - query.workspace[other];
       slope += portable_exp_nonpositive(exponent < 0.0 ? exponent : 0.0);
-    }
-    query.slopes[doc] = slope;
+    });
+    slope = warp_sum(slope);
+    if (Query::is_first_lane()) query.slopes[doc] = slope - 1.0;
   });
   return loss;
 }
@@ -206,10 +243,10 @@ __device__ double loss_of(const ListLossForm& form, const Query& query, const do
   return 0.0;
 }
 
-// losses [queries], slopes [docs]. A block owns a query, its threads the documents. All arithmetic is in
-// double; sums go by thread, lane and warp, an order that depends on the query's size alone. Losses of
-// pairs and kListMle take V² terms, without sorting.
-__global__ void __launch_bounds__(kThreads)
+// losses [queries], slopes [docs]. A block owns a query, its threads or warps the documents. All arithmetic
+// is in double; sums go by thread, lane and warp, an order that depends on the query's size alone. Losses
+// of pairs and kListMle take V² terms, without sorting.
+__global__ void __launch_bounds__(kThreadsOfPairs)
     list_losses_kernel(ListLossForm form, GradedLists lists, const float* scores, double* workspace,
                        double* losses, double* slopes) {
   const std::int64_t number = blockIdx.x;
@@ -240,8 +277,10 @@ __global__ void __launch_bounds__(kThreads)
 void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
                  double* workspace, double* losses, double* slopes) {
   if (lists.queries == 0) return;
-  launch(list_losses_kernel, dim3{static_cast<unsigned>(lists.queries)}, dim3{kThreads},
-         kWarps * sizeof(double), stream, form, lists, scores, workspace, losses, slopes);
+  const bool by_warp = has_pairs(form.loss) || form.loss == ListLoss::kListMle;
+  const unsigned threads = by_warp ? kThreadsOfPairs : kThreads;
+  launch(list_losses_kernel, dim3{static_cast<unsigned>(lists.queries)}, dim3{threads},
+         threads / 32 * sizeof(double), stream, form, lists, scores, workspace, losses, slopes);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

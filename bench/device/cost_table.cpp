@@ -127,6 +127,8 @@ constexpr Decision kDecisions[] = {
     {"ndcg_weights/ndcg_weights", kKernel, "A weight per pair from two places."},
     {"list_loss/list_losses", kKernel,
      "A block per query in one launch, where a library's softmaxes are several over padded lists."},
+    {"list_batch/gather_lists", kKernel, "Copies whole queries and their grades next to each other."},
+    {"list_batch/add_numbers", kKernel, "Adds the gradient of a block of queries to those before it."},
 };
 
 /// What cuSOLVER computes alone, which no case measures.

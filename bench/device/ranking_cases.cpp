@@ -3,6 +3,7 @@
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "cuda/ops/certain_orders.h"
+#include "cuda/ops/list_batch.h"
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
@@ -25,6 +26,7 @@ class RankingCases {
     add_mean(most);
     add_vote(most);
     add_list_losses();
+    add_list_batch();
     return std::move(cases_);
   }
 
@@ -69,6 +71,56 @@ class RankingCases {
              return disagreement_of(slopes.view(expected.sizes()), expected);
            };
            return compared(own, form, differs, 1e-12);
+         }});
+  }
+
+  /// A batch of 32 queries, of which each is taken from elsewhere, and the sum of gradients.
+  void add_list_batch() {
+    constexpr std::int64_t kQueries = 32;
+    const std::int64_t docs = kQueries * sizes_.docs;
+    cases_.push_back(
+        {.name = "list_batch/gather_lists",
+         .parameters = {{"queries", kQueries}, {"V", sizes_.docs}, {"d", sizes_.features}},
+         .bytes = 2.0 * (kFloatBytes * real(sizes_.features) + 1.0) * real(docs),
+         .prepare = [sizes = sizes_, docs](Stream) {
+           std::vector<std::int64_t> first_docs;
+           std::vector<std::int64_t> ends;
+           for (std::int64_t query = 0; query < kQueries; ++query) {
+             first_docs.push_back((kQueries - 1 - query) * sizes.docs);
+             ends.push_back((query + 1) * sizes.docs);
+           }
+           const at::Tensor firsts = uploaded(sizes, first_docs);
+           const at::Tensor list_ends = uploaded(sizes, ends);
+           const at::Tensor from = at::rand({docs, sizes.features}, options_of(sizes, at::kFloat));
+           const at::Tensor grades = at::ones({docs}, options_of(sizes, at::kByte));
+           const at::Tensor to = empty_tensor(sizes, at::kFloat, {docs, sizes.features});
+           const at::Tensor of_batch = empty_tensor(sizes, at::kByte, {docs});
+           const auto own = [=](Stream on) {
+             device::gather_lists(on, {kQueries, data<std::int64_t>(firsts), data<std::int64_t>(list_ends)},
+                                  sizes.features, data<float>(from), data<std::uint8_t>(grades),
+                                  data<float>(to), data<std::uint8_t>(of_batch));
+           };
+           const auto form = [=] {
+             return from.view({kQueries, sizes.docs, sizes.features}).flip(0).contiguous();
+           };
+           const auto differs = [=](const at::Tensor& expected) {
+             return disagreement_of(to.view(expected.sizes()), expected);
+           };
+           return compared(own, form, differs, 0.0);
+         }});
+    cases_.push_back(
+        {.name = "list_batch/add_numbers",
+         .parameters = {{"p", shape_.parameters()}},
+         .operations = real(shape_.parameters()),
+         .bytes = 3.0 * kDoubleBytes * real(shape_.parameters()),
+         .arithmetic = Arithmetic::kDouble,
+         .prepare = [sizes = sizes_, p = shape_.parameters()](Stream) {
+           const at::Tensor numbers = at::zeros({p}, options_of(sizes, at::kDouble));
+           const at::Tensor sum = at::ones({p}, options_of(sizes, at::kDouble));
+           return compared(
+               [=](Stream on) { device::add_numbers(on, p, data<double>(numbers), data<double>(sum)); },
+               [=] { return sum + numbers; },
+               [=](const at::Tensor& expected) { return disagreement_of(sum, expected); }, 0.0);
          }});
   }
 

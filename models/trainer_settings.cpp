@@ -47,6 +47,11 @@ const Schema& TrainerSettings::schema() {
           .field("training_kernel", &S::training_kernel,
                  "how a GPU takes the steps of full-batch training: in one kernel that keeps the documents "
                  "in shared memory, as a recorded graph of kernels, or the former wherever it is possible")
+          .field("training_blocks", &S::training_blocks,
+                 "multiprocessors that this one kernel takes at most; 0 takes all. Fewer let trials of "
+                 "`run.jobs` train side by side, as 8 do for 16 trials; sums are then split otherwise")
+          .at_least(0)
+          .at_most(1024)
           .field("retrain", &S::retrain,
                  "when all of the history is trained on: in every round that brings pairs (by an ensemble "
                  "in every round), or once it has grown by `retrain_growth`, with steps on a sample in the "

@@ -21,7 +21,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Products
       stream_(products.stream()),
       parameters_(spec.shape.parameters()),
       before_(spec.members * parameters_),
-      outcome_(kOutcomes * spec.members),
+      outcome_(std::span<const double>(std::vector<double>(kOutcomes * spec.members))),
       host_steps_(spec.members, spec.training.learning_rate),
       steps_(std::span<const double>(host_steps_)),
       gradient_(spec.members * parameters_),

@@ -46,7 +46,7 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       in_one_kernel_(trains_in_one_kernel(spec)),
       centre_(spec.first),
       before_(spec.members * parameters_),
-      outcome_(kOutcomes * spec.members),
+      outcome_(std::span<const double>(std::vector<double>(kOutcomes * spec.members))),
       steps_(if_wanted(stops(), spec.members)),
       gradient_(if_wanted(keeps_gradient(), spec.members * parameters_)),
       position_(
@@ -85,7 +85,8 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
   const bool weighs = spec_.training.weigh_by_ndcg;
   if (in_one_kernel_) {
     const std::int64_t docs = on_sample_ ? bucket.docs : history.view_of_docs().docs;
-    const PersistentSizes sizes = persistent_sizes(spec_.shape, spec_.members, docs, bucket.terms);
+    const PersistentSizes sizes =
+        persistent_sizes(spec_.shape, spec_.members, docs, bucket.terms, spec_.training.blocks);
     sizes_ = {if_wanted(by_curvature(), bucket.docs * spec_.shape.factors()), sizes.scores, sizes.partial,
               sizes.losses};
     gates_.reserve(stream_, sizes.gates);
@@ -301,6 +302,7 @@ void StackedTrainer::find_reference_gradient(Products& products, const PairHisto
   networks.theta = reference_.data() + members.first * parameters_;
   if (in_one_kernel_) {
     PersistentTraining pass;
+    pass.blocks = spec_.training.blocks;
     pass.stack = networks;
     pass.history = pairs;
     pass.steps = 1;
@@ -342,6 +344,7 @@ void StackedTrainer::descend(Products& products, const ResidentHistory& history,
 
 void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members) {
   PersistentTraining training;
+  training.blocks = spec_.training.blocks;
   training.stack = stack(members);
   training.history = view(history, members);
   training.objective = objective(members);

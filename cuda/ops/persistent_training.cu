@@ -10,7 +10,6 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace persistent {
 namespace {
 
-constexpr std::int64_t kWantedBlocks = 132;
 // On an H200 a part takes (3 + docs_of_thread) · 3.3 µs of a step.
 constexpr std::int64_t kTimeOfAnyPart = 3;
 constexpr std::int64_t kMostWidth = 255;  // wider layers are left to products of whole matrices
@@ -124,14 +123,15 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
 }  // namespace
 }  // namespace persistent
 
-TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {
+TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
+                             std::int64_t blocks) {
   TrainingParts best;
   if (shape.depth != 2 || shape.width > persistent::kMostWidth) return best;
   std::int64_t least_time = 0;
   for (int docs_of_thread = 1; docs_of_thread <= persistent::kMostDocsOfThread; ++docs_of_thread) {
     const TrainingParts made = persistent::parts_of_size(shape, members, docs, docs_of_thread);
     if (made.shared_bytes == 0) break;
-    const std::int64_t waves = persistent::ratio_up(made.parts * members, persistent::kWantedBlocks);
+    const std::int64_t waves = persistent::ratio_up(made.parts * members, blocks > 0 ? blocks : kAllBlocks);
     const std::int64_t time = waves * (persistent::kTimeOfAnyPart + docs_of_thread);
     if (docs_of_thread > 1 && time >= least_time) continue;
     best = made;
@@ -151,8 +151,8 @@ bool trains_persistently(const NetworkShape& shape, std::int64_t members) {
 }
 
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                                 std::int64_t terms) {
-  const TrainingParts parts = training_parts(shape, members, docs);
+                                 std::int64_t terms, std::int64_t blocks) {
+  const TrainingParts parts = training_parts(shape, members, docs, blocks);
   const std::int64_t row = persistent::ratio_up(parts.columns, 4) * 4;
   const std::int64_t items = members * parts.parts;
   return {members * docs,
@@ -165,14 +165,16 @@ PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members
 
 void train_persistently(Stream stream, const PersistentTraining& training) {
   const NetworkStack& stack = training.stack;
-  const TrainingParts parts = training_parts(stack.shape, stack.all(), training.history.docs);
+  const TrainingParts parts =
+      training_parts(stack.shape, stack.all(), training.history.docs, training.blocks);
   const persistent::Task task{
       training, parts, OutputLayer(stack.shape), stack.shape.layer(0),
       LossBlocks(training.history.count, stack.shape.parameters(), training.objective)};
   const persistent::PersistentKernel kernel = persistent::kernel_of(parts);
   const dim3 block{persistent::kThreads};
   const std::int64_t useful = std::max(task.items(), task.members() * task.rows());
-  const std::int64_t blocks = std::min(blocks_at_once(kernel, block, parts.shared_bytes), useful);
+  std::int64_t blocks = std::min(blocks_at_once(kernel, block, parts.shared_bytes), useful);
+  if (training.blocks > 0) blocks = std::min(blocks, training.blocks);
   launch_together(kernel, dim3{static_cast<unsigned>(blocks)}, block, parts.shared_bytes, stream, task);
 }
 

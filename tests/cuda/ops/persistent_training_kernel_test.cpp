@@ -243,6 +243,13 @@ TEST(TrainingPartsTest, AMultiprocessorKeepsItsDocumentsAtThePapersSize) {
   EXPECT_EQ(device::training_parts(ntk_shape(136, 100, 2), 1, 2'000).docs, 19);
 }
 
+// Eight blocks keep larger parts: 16 of 133 documents in two turns, where the whole card takes 106 of 19.
+TEST(TrainingPartsTest, FewBlocksHaveLargerParts) {
+  const device::TrainingParts parts = device::training_parts(ntk_shape(136, 100, 2), 1, 2'000, 8);
+  EXPECT_EQ(parts.docs, 133);
+  EXPECT_EQ(parts.parts, 16);
+}
+
 // Whole parts in whole waves leave some multiprocessors without work; these are few once a history is long.
 TEST(TrainingPartsTest, LongHistoriesOccupyTheCard) {
   for (std::int64_t docs = 10'000; docs <= 50'000; docs += 97) {

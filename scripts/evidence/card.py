@@ -71,8 +71,9 @@ class Sampler:
             self.process.stdout.close()
 
     def read(self) -> None:
-        with open(self.file, "w", encoding="utf-8") as kept:
-            kept.write(",".join(["timestamp", *SAMPLED, "reasons"]) + "\n")
+        with open(self.file, "a", encoding="utf-8") as kept:
+            if not kept.tell():
+                kept.write(",".join(["timestamp", *SAMPLED, "reasons"]) + "\n")
             for line in self.process.stdout:
                 kept.write(line)
                 kept.flush()

@@ -37,13 +37,35 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def outcomes(evidence: dict) -> str:
-    rows = [(step["name"], step["outcome"], f"{step['seconds']:.1f}", f"{step['limit']:.0f}", step["reason"]) for step in evidence["steps"]]
-    return "## Steps\n\n" + table(("step", "outcome", "seconds", "at most", "reason"), rows)
+    rows = [(step["name"], step["outcome"], *(met_and_missed(step)), f"{step['seconds']:.1f}", f"{step['limit']:.0f}", step["reason"])
+            for step in evidence["steps"]]
+    rows += [(name, "not run", "", "", "", "", "") for name in evidence["not run"]]
+    return "## Verdict\n\n" + table(("step", "outcome", "targets met", "missed", "seconds", "at most", "reason"), rows)
+
+
+def met_and_missed(step: dict) -> tuple[int, int]:
+    verdicts = [check["ok"] for check in step["checks"]]
+    return verdicts.count(True), verdicts.count(False)
+
+
+def verdict_lines(evidence: dict) -> list[str]:
+    """The outcome of each step, its targets, and which of them it missed, for a terminal."""
+    lines = []
+    for step in evidence["steps"]:
+        met, missed = met_and_missed(step)
+        lines.append(f"{step['name']:<12} {step['outcome']:<12} {f'{met} of {met + missed} targets met' if met + missed else '':<22} "
+                     f"{step['seconds']:>6.1f} s  {step['reason']}".rstrip())
+        lines += [f"  {check['what']}: {short(check['measured'])}, not {bound(check)}" for check in step["checks"] if check["ok"] is False]
+    return lines + [f"{name:<12} not run" for name in evidence["not run"]]
+
+
+def bound(check: dict) -> str:
+    return f"{'≤' if check['at_most'] else '≥'} {short(check['target'])}"
 
 
 def targets(evidence: dict) -> str:
     words = {True: "OK", False: "below", None: "not compared"}
-    rows = [(step["name"], check["what"], short(check["measured"]), f"{'≤' if check['at_most'] else '≥'} {short(check['target'])}", words[check["ok"]])
+    rows = [(step["name"], check["what"], short(check["measured"]), bound(check), words[check["ok"]])
             for step in evidence["steps"] for check in step["checks"]]
     return "## Targets\n\n" + table(("step", "what", "measured", "target", ""), rows) if rows else ""
 

@@ -21,10 +21,6 @@ class Failed(Exception):
 class OutOfTime(Failed):
     """A command was still running when its time was up."""
 
-    def __init__(self, program: str, output: str) -> None:
-        super().__init__(f"{program} was still running when the step's time was up")
-        self.output = output
-
 
 class Skipped(Exception):
     """The step is not possible on this machine; the text says why."""

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from evidence.card import Sampler
@@ -27,8 +28,17 @@ PAUSE = 2.0  # seconds before a second try: what was killed may have held much m
 Steps = dict[str, tuple[Callable[["Step"], None], float]]
 
 
+def summary_of(body: Callable[[Step], None]) -> str:
+    return (body.__doc__ or "").strip()
+
+
 def say(message: str) -> None:
     print(f"gpu-evidence: {message}", file=sys.stderr, flush=True)
+
+
+def worst_outcome(steps: Sequence[dict]) -> str:
+    found = {step["outcome"] for step in steps}
+    return next((one for one in ("failed", "not finished") if one in found), "passed")
 
 
 class Step:
@@ -50,7 +60,7 @@ class Step:
         except subprocess.TimeoutExpired:
             output = end_group(process)
             self.run.log(self.name, words, "killed: out of time", output)
-            raise OutOfTime(Path(words[0]).name, output) from None
+            raise OutOfTime(f"{Path(words[0]).name} was still running when the step's time was up") from None
         except BaseException:
             end_group(process)
             raise
@@ -62,6 +72,26 @@ class Step:
             output, _ = process.communicate(timeout=max(0.1, share * (self.deadline - time.monotonic())))
         self.run.log(self.name, words, f"exit {process.returncode}", output)
         return process.returncode, output
+
+    def side_by_side(self, arguments: Sequence[object], varied: Sequence[tuple[Sequence[object], dict[str, str]]],
+                     share: float) -> list[tuple[int | None, str]]:
+        """The same program several times at once, with more arguments and environment for each; no status where time was up."""
+        until = time.monotonic() + share * (self.deadline - time.monotonic())
+
+        def finish(process: subprocess.Popen[str]) -> tuple[int | None, str]:
+            try:
+                output, _ = process.communicate(timeout=max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                return None, end_group(process)
+            return process.returncode, output
+
+        all_words = [[*map(str, arguments), *map(str, more)] for more, _ in varied]
+        with ThreadPoolExecutor(len(varied)) as pool, contextlib.ExitStack() as running:  # processes end before their threads
+            processes = [running.enter_context(self.started(words, extra)) for words, (_, extra) in zip(all_words, varied)]
+            found = list(pool.map(finish, processes))
+        for words, (status, output) in zip(all_words, found):
+            self.run.log(self.name, words, "killed: out of time" if status is None else f"exit {status}", output)
+        return found
 
     def must(self, arguments: Sequence[object], more: dict[str, str] | None = None) -> str:
         status, output = self.command(arguments, more)
@@ -114,11 +144,15 @@ class Step:
 class Run:
     """Runs the steps and writes the files."""
 
-    def __init__(self, folder: Path, programs: Programs, rehearse: bool, budget: float, scratch: Path, sampler: Sampler) -> None:
+    def __init__(self, folder: Path, programs: Programs, rehearse: bool, budget: float, scratch: Path, sampler: Sampler, order: Sequence[str],
+                 of: dict | None = None, earlier: dict | None = None) -> None:
+        self.order, self.of = order, of or {}
+        self.earlier: list[dict] = earlier["steps"] if earlier else []
         self.folder, self.programs, self.rehearse, self.scratch, self.sampler = folder, programs, rehearse, scratch, sampler
-        self.deadline = time.monotonic() + budget
+        self.begin = time.monotonic()
+        self.deadline = self.begin + budget
         self.budget = budget
-        self.started = datetime.datetime.now(datetime.timezone.utc)
+        self.started = earlier["started"] if earlier else datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self.device = "cpu" if rehearse else "cuda"
         self.olrank = programs.find("olrank")
         self.results: list[dict] = []
@@ -126,7 +160,9 @@ class Run:
         self.cards = 1
         self.health_limit = HEALTH
         self.lost = ""  # why no further step may start
-        (folder / "log.txt").write_text("", encoding="utf-8")
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.begin
 
     def pick(self, real, rehearsed):
         return rehearsed if self.rehearse else real
@@ -194,7 +230,7 @@ class Run:
                 raise Skipped(self.lost)
             if limit < LEAST:
                 raise Skipped("the time of all steps is used up")
-            say(f"{name}: {(body.__doc__ or '').strip()}")
+            say(f"{name}, at most {limit:.0f} s: {summary_of(body)}")
             body(step)
         except Skipped as skipped:
             outcome, reason = "skipped", str(skipped)
@@ -243,28 +279,26 @@ class Run:
         with open(self.folder / "log.txt", "a", encoding="utf-8") as log:
             log.write("\n".join([f"== {step}: {' '.join(words)}", *kept, f"== {ending}", ""]) + "\n")
 
-    @property
-    def outcome(self) -> str:
-        """The worst of the steps'."""
-        found = {result["outcome"] for result in self.results}
-        return next((one for one in ("failed", "not finished") if one in found), "passed")
-
     def step_results(self) -> list[dict]:
-        shown = []
+        """Of this run and, where it has not run a step, of earlier ones."""
+        again = {result["name"] for result in self.results}
+        shown = [one for one in self.earlier if one["name"] not in again]
         for result in self.results:
             one = {key: value for key, value in result.items() if key not in ("begin", "end")}
             if card := self.sampler.between(result["begin"], result["end"]):
                 one["card"] = card
             shown.append(one)
-        return shown
+        return sorted(shown, key=lambda one: self.order.index(one["name"]))
 
     def evidence(self) -> dict:
-        verdicts = [check["ok"] for result in self.results for check in result["checks"]]
-        return {"kind": "rehearsal" if self.rehearse else "evidence", "started": self.started.isoformat(timespec="seconds"),
-                "seconds": round(sum(result["seconds"] for result in self.results), 3),
-                "outcome": self.outcome,
+        steps = self.step_results()
+        verdicts = [check["ok"] for step in steps for check in step["checks"]]
+        return {"kind": "rehearsal" if self.rehearse else "evidence", "of": self.of, "started": self.started,
+                "seconds": round(sum(step["seconds"] for step in steps), 3),
+                "outcome": worst_outcome(steps),
                 "targets": {"met": verdicts.count(True), "missed": verdicts.count(False)},
-                "steps": self.step_results()}
+                "not run": [name for name in self.order if name not in {step["name"] for step in steps}],
+                "steps": steps}
 
     def write(self) -> None:
         evidence = self.evidence()

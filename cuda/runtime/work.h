@@ -55,7 +55,10 @@ class Event {
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  Event& operator=(Event&&) = delete;
+  Event& operator=(Event&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
 
   void record(Stream stream) { OLRANK_CUDA_CHECK(cudaEventRecord(event_, stream)); }
   /// Makes the stream's later work wait for this event.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Sequence
 
@@ -121,6 +122,7 @@ def trials(step: Step) -> None:
     full = sum(seconds["full"])
     step.at_most("seconds of a trial, full covariance, T = 5000, the slower of two", max(seconds["full"]), 4.0)
     step.at_most("full over diagonal", full / max(sum(seconds["diagonal"]), 1e-9), 1.2)
+    step.numbers["two hidden layers"] = picked(step.trial("two-layers", [*flags, "--covariance", "full", "--depth", "3"]))
     summary = step.trial("recorded", [*flags, "--covariance", "full", "--training-kernel", "recorded"])
     step.numbers["recorded"] = picked(summary)
     step.at_most("training in one kernel over a recorded graph, whole trials", full / 2.0 / max(summary["seconds"], 1e-9), 1.0)
@@ -219,23 +221,92 @@ def members(step: Step) -> None:
 
 
 def jobs(step: Step) -> None:
-    """Sixteen trials at once compared with one."""
+    """Sixteen trials at once compared with one: each on the whole card, and each on eight of its multiprocessors."""
     pick = step.run.pick
     count = pick(16, 2)
 
-    def wall(name: str, seeds: str, at_once: int, played: int) -> float:
+    def wall(name: str, seeds: str, at_once: int, played: int, blocks: int = 0) -> float:
         start = time.monotonic()
         step.play(name, ["--ranker", "olranknet", "--covariance", "full", "--width", pick(100, 8), "--rounds", played, "--seeds", seeds,
-                         "--jobs", at_once, "--data", step.run.small_data(step)])
+                         "--jobs", at_once, "--training-blocks", blocks, "--data", step.run.small_data(step)])
         return time.monotonic() - start
 
     step.run.small_data(step)  # not on the clock
     played = pick(1000, 10)
     empty = wall("jobs-none", "1", 1, 1)  # loading and starting
     one = wall("jobs-one", "1", 1, played) - empty
-    all_of_them = wall("jobs-all", f"1-{count}", count, played) - empty
-    step.numbers.update(trials=count, start=empty, seconds_of_one=one, seconds_of_all=all_of_them)
-    step.at_least(f"throughput of {count} trials at once over one's", count * one / max(all_of_them, 1e-9), 6.0)
+    step.numbers.update(trials=count, start=empty, seconds_of_one=one)
+    for what, blocks in (("the whole card each", 0), ("8 multiprocessors each", 8)):
+        name = f"jobs-{blocks}"
+        step.numbers[f"seconds of all, {what}"] = seconds = wall(name, f"1-{count}", count, played, blocks) - empty
+        step.numbers[f"throughput, {what}"] = count * one / max(seconds, 1e-9)
+    step.at_least(f"throughput of {count} trials at once over one's", max(step.numbers[name] for name in step.numbers if name.startswith("throughput")), 6.0)
+
+
+# --- training from labels -----------------------------------------------------------------------
+
+# What is trained, and its flags.
+TRAINED = {"linear": ["--network", "linear"], "m = 100": ["--network", "mlp"], "m = 100, batches of 256": ["--network", "mlp", "--batch", "256"],
+           "two hidden layers of 100": ["--network", "mlp", "--depth", "3"], "m = 100, lambdarank": ["--network", "mlp", "--loss", "lambdarank"],
+           "m = 100, ranknet": ["--network", "mlp", "--loss", "ranknet"], "m = 100, listmle": ["--network", "mlp", "--loss", "listmle"],
+           "linear, lbfgs": ["--network", "linear", "--optimizer", "lbfgs"]}
+
+
+def training(step: Step) -> None:
+    """A pass of `olrank train` over data of MSLR-WEB30K's size, with the evaluation of its validation part, and PyTorch's beside it."""
+    pick = step.run.pick
+    data = step.run.data(step, "queries=18919&test_queries=6306")
+
+    def seconds_of_pass(name: str, flags: Sequence[object], device: str, more: Sequence[object] = ()) -> float:
+        out = step.run.scratch / f"train-{len(step.numbers)}"
+        width = [] if "linear" in flags else ["--width", pick(100, 8)]
+        step.must([step.run.olrank, "train", "--data", data, "--epochs", 4, *width, *flags, *more, "--device", device, "--out", out, "--force", "--quiet"])
+        seconds = [json.loads(line)["seconds"] for line in (out / "curve.jsonl").read_text(encoding="utf-8").splitlines()]
+        step.numbers[name] = found = min(after - before for before, after in zip(seconds, seconds[1:]))
+        return found
+
+    for name, flags in TRAINED.items():
+        seconds_of_pass(name, flags, step.run.device)
+    on_card = step.numbers["m = 100"]
+    step.at_most("milliseconds of a pass, m = 100, 18,919 queries", 1e3 * on_card, 60.0)
+    if step.run.rehearse:
+        return
+    step.numbers["CPU, all cores, over the card, m = 100"] = seconds_of_pass("m = 100 on the CPU", TRAINED["m = 100"], "cpu") / max(on_card, 1e-9)
+    status, output = step.command([sys.executable, "-c", TORCH_PASS])
+    if status != 0:
+        step.numbers["PyTorch"] = f"does not run on this machine: {last_line(output)}"
+        return
+    found = json.loads(last_line(output))
+    step.numbers["PyTorch, padded batches, m = 100"] = found["seconds"]
+    step.numbers["PyTorch over olrank, without evaluation on its side"] = found["seconds"] / max(on_card, 1e-9)
+
+
+# A plain loop: as many queries, padded in each batch to the longest of their lists, listwise softmax and Adam, all of it on the card before.
+TORCH_PASS = """
+import json, time, torch
+torch.manual_seed(1)
+lengths = torch.randint(60, 180, (18919,)).tolist()
+lists = [(torch.rand(n, 136, device="cuda"), torch.randint(0, 5, (n,), device="cuda").float()) for n in lengths]
+model = torch.nn.Sequential(torch.nn.Linear(136, 100), torch.nn.ReLU(), torch.nn.Linear(100, 1)).cuda()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+best = None
+for _ in range(3):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for begin in range(0, len(lists), 32):
+        part = lists[begin:begin + 32]
+        docs = torch.nn.utils.rnn.pad_sequence([docs for docs, _ in part], batch_first=True)
+        grades = torch.nn.utils.rnn.pad_sequence([grades for _, grades in part], batch_first=True, padding_value=-1e9)
+        scores = model(docs).squeeze(2).masked_fill(grades < 0, -1e9)
+        loss = -(torch.softmax(grades, 1) * torch.log_softmax(scores, 1)).sum(1).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    best = seconds if best is None else min(best, seconds)
+print(json.dumps({"seconds": best}))
+"""
 
 
 def memory(step: Step) -> None:

@@ -19,6 +19,7 @@
 #include "core/runtime/log.h"
 #include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
+#include "core/runtime/stopwatch.h"
 #include "core/text/counted.h"
 #include "jobs/device_choice.h"
 #include "jobs/fold_cache.h"
@@ -42,7 +43,7 @@ class TrainingProgress {
  public:
   TrainingProgress(std::int64_t epochs, std::string metric) : epochs_(epochs), metric_(std::move(metric)) {}
 
-  /// From any thread.
+  /// From any thread; `seconds` of this model.
   void passed(const std::string& model, const TrainingPoint& point, double seconds, bool last) {
     const std::lock_guard lock(mutex_);
     if (output_.as_events()) {
@@ -56,13 +57,14 @@ class TrainingProgress {
     for (const auto& [metric, value] : point.vali) {
       if (metric == metric_) line += fmt::format(", validation {} {:.4f}", metric_, value);
     }
-    output_.show(line + ", " + readable_duration(seconds), seconds, last);
+    output_.show(line + ", " + readable_duration(seconds), since_start_.seconds(), last);
   }
 
  private:
   std::int64_t epochs_;
   std::string metric_;
   std::mutex mutex_;
+  Stopwatch since_start_;
   ProgressLine output_;
 };
 
@@ -128,7 +130,7 @@ class TrainCommand : public Command {
   int train_all(const TrainConfiguration& configuration, const std::vector<GpuDescription>& gpus,
                 const OutputFlags& output) {
     const std::vector<Model> models = models_of(configuration);
-    const auto jobs = static_cast<int>(std::min<std::size_t>(jobs_, models.size()));
+    const auto jobs = static_cast<int>(std::min(std::max(jobs_, gpus.size()), models.size()));
     const int threads = threads_ > 0 ? threads_ : available_threads();
     if (jobs >= threads) {
       for (const GpuDescription& gpu : gpus) sleep_while_waiting(gpu);

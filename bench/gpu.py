@@ -1,4 +1,5 @@
-"""The tables of docs/GPU.md that hold what a card measured, from docs/evidence/2026-11-26-h200."""
+"""The tables of docs/GPU.md and docs/TRAINING.md that hold what a card measured, from docs/evidence/2026-11-26-h200 and
+docs/evidence/2026-11-27-h100."""
 
 import json
 import pathlib
@@ -6,6 +7,9 @@ import pathlib
 import tables
 
 EVIDENCE = pathlib.Path("docs/evidence/2026-11-26-h200")
+H100 = pathlib.Path("docs/evidence/2026-11-27-h100")
+# A run's file: the third of the H200, or one of the H100.
+FILES = {**{run: EVIDENCE / f"{run}.json" for run in ("first", "second", "third")}, "h100": H100 / "speed.json", "training": H100 / "training.json"}
 # The third run measured other kernels for these, which were not kept. The first run measured those that are in the tree.
 NOT_KEPT = ("inverse_factor/apply_factor", "inverse_factor/apply_factor_transposed", "inverse_factor/dual_gram", "widths/full-dual")
 SHOWN = ("tangent_kernel/query_kernels", "inverse_factor/apply_factor", "inverse_factor/dual_gram", "inverse_factor/append_pairs",
@@ -15,7 +19,7 @@ SHOWN = ("tangent_kernel/query_kernels", "inverse_factor/apply_factor", "inverse
 
 
 def numbers(run, step):
-    steps = json.loads((EVIDENCE / f"{run}.json").read_text())["steps"]
+    steps = json.loads(FILES[run].read_text())["steps"]
     return next(one["numbers"] for one in steps if one["name"] == step)
 
 
@@ -39,7 +43,7 @@ def operations():
 
 
 def targets():
-    """What was to be reached, in the first two runs and in the third."""
+    """What was to be reached, in the first two runs of the H200, in its third, and on an H100."""
     def trial(run):
         found = numbers(run, "trials")
         full, diagonal = ([found[f"{one} {k}"]["seconds"] for k in (1, 2)] for one in ("full", "diagonal"))
@@ -54,20 +58,43 @@ def targets():
                for members in (1, 10)}
         return row[10]["seconds"]["median"] / row[1]["seconds"]["median"]
 
-    rounds = {run: numbers(run, "rounds") for run in ("first", "third")}
+    rounds = {run: numbers(run, "rounds") for run in ("first", "third", "h100")}
     memory = numbers("second", "memory")["m=1024 dual"]
-    rows = [("5,000 rounds, full covariance, seconds", "8", *(f"{trial(run)[0]:.2f}" for run in ("second", "third"))),
-            ("the same over a diagonal one", "1.3", *(f"{trial(run)[1]:.2f}" for run in ("second", "third")))]
+    rows = [("5,000 rounds, full covariance, seconds", "8", *(f"{trial(run)[0]:.2f}" for run in ("second", "third", "h100"))),
+            ("the same over a diagonal one", "1.3", *(f"{trial(run)[1]:.2f}" for run in ("second", "third", "h100")))]
     for n, wanted in ((1000, "0.5"), (10_000, "1.5")):
-        stages = [rounds[run][f"full n={n}"] for run in ("first", "third")]
+        stages = [rounds[run][f"full n={n}"] for run in ("first", "third", "h100")]
         rows.append((f"a round after {n:,} pairs, ms", wanted, *(f"{1e3 * one['total']:.2f}" for one in stages)))
         rows.append(("its training, ms", "", *(f"{1e3 * one['train']:.2f}" for one in stages)))
         rows.append(("its share in which the GPU is idle", "10 %", *(f"{100 * one['idle'] / one['total']:.0f} %" for one in stages)))
     for n, wanted in ((10_000, "8"), (1000, "3"), (100, "1.5")):
-        rows.append((f"20 steps of ten members over one's, n = {n:,}", wanted, *(f"{per_member(run, n):.2f}" for run in ("first", "third"))))
-    rows.append(("16 trials at once, times the throughput of one", "at least 6", *(f"{jobs(run):.2f}" for run in ("first", "third"))))
-    rows.append((f"m = 1,024 exact, 200 rounds with {memory['pairs']} pairs, seconds", "", f"{memory['seconds']:.2f}", ""))
-    return tables.markdown(("what", "at most", "first and second run", "third run"), rows)
+        rows.append((f"20 steps of ten members over one's, n = {n:,}", wanted, *(f"{per_member(run, n):.2f}" for run in ("first", "third", "h100"))))
+    rows.append(("16 trials at once, times the throughput of one", "at least 6", *(f"{jobs(run):.2f}" for run in ("first", "third", "h100"))))
+    rows.append((f"m = 1,024 exact, 200 rounds with {memory['pairs']} pairs, seconds", "", f"{memory['seconds']:.2f}", "", ""))
+    return tables.markdown(("what", "at most", "H200, first and second run", "H200, third run", "H100"), rows)
+
+
+def training():
+    """A pass of `olrank train` on an H100, over data of MSLR-WEB30K's size."""
+    found = numbers("training", "training")
+    rows = [(name, f"{1e3 * found[name]:.0f}") for name in ("linear", "linear, lbfgs", "m = 100", "m = 100, batches of 256", "two hidden layers of 100",
+                                                           "m = 100, lambdarank", "m = 100, ranknet", "m = 100, listmle")]
+    rows += [("m = 100, 16 cores of the same machine", f"{1e3 * found['m = 100 on the CPU']:.0f}"),
+             ("m = 100, PyTorch's loop of padded batches on the same card", f"{1e3 * found['PyTorch, padded batches, m = 100']:.0f}")]
+    return tables.markdown(("what is trained", "ms"), rows)
+
+
+def checks():
+    """What compute-sanitizer said on an H100."""
+    found = json.loads((H100 / "checks.json").read_text())
+    def said(row):
+        finished = row["ended"] == row["tests"]
+        return f"{row['errors']} errors" if finished else f"no error in {row['ended']} of {row['tests']} tests" if not row["reports"] else \
+            f"{row['reports']} reports in {row['ended']} of {row['tests']} tests"
+    parts = sorted({row["what"] for row in found["sanitizers"]}, key=[row["what"] for row in found["sanitizers"]].index)
+    tools = ("memcheck", "racecheck", "synccheck", "initcheck")
+    by = {(row["what"], row["tool"]): row for row in found["sanitizers"]}
+    return tables.markdown(("tests", *tools), [(part, *(said(by[part, tool]) if (part, tool) in by else "" for tool in tools)) for part in parts])
 
 
 def phases():
@@ -78,4 +105,4 @@ def phases():
     return tables.markdown(("phase", *(f"µs, n = {n:,}" for n in found["n"])), rows)
 
 
-TABLES = {"operations": operations, "targets": targets, "phases": phases}
+TABLES = {"operations": operations, "targets": targets, "phases": phases, "training": training, "checks": checks}

@@ -448,6 +448,11 @@ std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> 
                     "rank, 0 or 1.",
                     clicks.size(), list.docs.size()));
   }
+  if (std::ssize(list.docs) > state_->cutoff) {
+    throw InvalidArgument(
+        fmt::format("The list shows {} documents, but this ranker's lists have at most {}.",
+                    list.docs.size(), state_->cutoff));
+  }
   for (std::size_t rank = 0; rank < clicks.size(); ++rank) {
     if (clicks[rank] <= 1) continue;
     throw InvalidArgument(

@@ -33,6 +33,8 @@ class DeviceNetwork {
   virtual void describe(std::span<float> scores, std::span<double> width_sq) = 0;
   /// Compares the widths of the query of the latest score_query() with those of the shadow.
   virtual DeviceComparison compare(ExecutionContext& context, std::span<const std::int32_t> shown) = 0;
+  /// Waits for the latest update, and validates it as other calls that wait do.
+  virtual void settle() = 0;
   /// The update may have no pairs: networks with noise then train again.
   virtual void learn(const DeviceUpdate& update) = 0;
   /// The steps σ_t of the latest training, one per member; empty for mini-batches.

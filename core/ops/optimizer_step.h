@@ -41,7 +41,7 @@ struct AdamPass {
   double step = 0.0;
   double decay = 0.0;
 
-  std::int64_t steps() const { return (std::ssize(order) + batch - 1) / batch; }
+  std::int64_t steps() const { return order.empty() ? 0 : (std::ssize(order) - 1) / batch + 1; }
 };
 
 /// Step `number` (from 1) of Adam on gradient + decay · position; `position` is θ in double.

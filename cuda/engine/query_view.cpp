@@ -55,7 +55,8 @@ void QueryView::make_room(Stream stream, std::int64_t docs) {
   if (docs <= spec_.data.most_docs) return;
   OwnedStream::wait_for(stream);
   DeviceNetworkSpec wider = spec_;
-  wider.data.most_docs = std::max(docs, 2 * spec_.data.most_docs);
+  // M grows with the square of the documents.
+  wider.data.most_docs = std::max(docs, spec_.data.most_docs + spec_.data.most_docs / 4);
   QueryView larger(wider, train_);
   // What is counted since construction goes on.
   copy_bytes(stream, larger.device_answer_.data(), device_answer_.data(), sizeof(Figures));

@@ -59,10 +59,9 @@ ResidentLists::~ResidentLists() {
   }
 }
 
-void ResidentLists::split(std::span<const std::int64_t> queries) {
-  batches_.clear();
-  Batch batch;
-  for (std::int64_t place = 0; place < std::ssize(queries); ++place) {
+void ResidentLists::split(std::span<const std::int64_t> queries, std::int64_t begin, std::int64_t end) {
+  Batch batch{begin, begin, 0};
+  for (std::int64_t place = begin; place < end; ++place) {
     batch.docs += docs_of(queries[place]);
     batch.end = place + 1;
     if (batch.docs < kDocsPerBlock) continue;
@@ -167,7 +166,8 @@ double ResidentLists::losses(std::span<const float> theta, std::span<const std::
                              std::span<double> gradient) {
   use_device(spec_.device);
   copy_to_device(theta, theta_.data());
-  split(queries);
+  batches_.clear();
+  split(queries, 0, std::ssize(queries));
   plan(queries);
   const Stream stream = stream_.get();
   fill_bytes(stream, sum_.data(), 0, static_cast<std::size_t>(sum_.size()) * sizeof(double));
@@ -186,6 +186,25 @@ double ResidentLists::losses(std::span<const float> theta, std::span<const std::
   return sum;
 }
 
+/// A step of Adam on the mean loss of these batches' queries.
+void ResidentLists::take_step(const AdamPass& pass, std::span<const Batch> batches,
+                              const StepRates* rates) {
+  const Stream stream = stream_.get();
+  const double share = 1.0 / static_cast<double>(batches.back().end - batches.front().begin);
+  const bool is_one = batches.size() == 1;
+  if (!is_one) fill_bytes(stream, sum_.data(), 0, static_cast<std::size_t>(sum_.size()) * sizeof(double));
+  for (const Batch& batch : batches) {
+    const Lists lists = bring(batch, pass.order);
+    find_slopes(lists, batch);
+    score_gradient(products_, network(), lists.documents, slopes_.data(), share, workspace(),
+                   gradient_.data());
+    if (!is_one) add_numbers(stream, sum_.size(), gradient_.data(), sum_.data());
+    if (!docs_) places_[1 - place_].used.record(stream);
+  }
+  adam_step(stream, 1, theta_.size(), rates, is_one ? gradient_.data() : sum_.data(), step_.data(),
+            {position_.data(), first_moment_.data(), second_moment_.data()}, theta_.data());
+}
+
 double ResidentLists::adam_pass(const AdamPass& pass, const AdamState& state) {
   use_device(spec_.device);
   copy_to_device(std::span<const float>(state.theta), theta_.data());
@@ -194,26 +213,20 @@ double ResidentLists::adam_pass(const AdamPass& pass, const AdamState& state) {
   copy_to_device(std::span<const double>(state.moments.second), second_moment_.data());
   copy_to_device(std::span<const double>(&pass.step, 1), step_.data());
   std::vector<StepRates> rates;
+  std::vector<std::size_t> ends;  // among batches_, of each step
   batches_.clear();
-  for (std::int64_t begin = 0; begin < std::ssize(pass.order); begin += pass.batch) {
-    Batch batch{begin, std::min(begin + pass.batch, std::ssize(pass.order)), 0};
-    for (std::int64_t place = begin; place < batch.end; ++place) batch.docs += docs_of(pass.order[place]);
-    batches_.push_back(batch);
-    rates.push_back(step_rates(pass.steps_before + std::ssize(batches_), pass.decay));
+  for (std::int64_t number = 0; number < pass.steps(); ++number) {
+    const std::int64_t begin = number * pass.batch;
+    split(pass.order, begin, begin + std::min(pass.batch, std::ssize(pass.order) - begin));
+    ends.push_back(batches_.size());
+    rates.push_back(step_rates(pass.steps_before + number + 1, pass.decay));
   }
-  const Stream stream = stream_.get();
-  rates_.assign(stream, rates);
+  rates_.assign(stream_.get(), rates);
   plan(pass.order);
-  const OptimizerState optimizer{position_.data(), first_moment_.data(), second_moment_.data()};
-  for (std::size_t number = 0; number < batches_.size(); ++number) {
-    const Batch& batch = batches_[number];
-    const Lists lists = bring(batch, pass.order);
-    find_slopes(lists, batch);
-    score_gradient(products_, network(), lists.documents, slopes_.data(),
-                   1.0 / static_cast<double>(batch.queries()), workspace(), gradient_.data());
-    if (!docs_) places_[1 - place_].used.record(stream);
-    adam_step(stream, 1, theta_.size(), rates_.data() + number, gradient_.data(), step_.data(), optimizer,
-              theta_.data());
+  std::size_t first = 0;
+  for (std::size_t number = 0; number < ends.size(); ++number) {
+    take_step(pass, std::span(batches_).subspan(first, ends[number] - first), rates_.data() + number);
+    first = ends[number];
   }
   const double sum = sum_of_losses(std::ssize(pass.order));
   copy_to_host(theta_.data(), state.theta);
@@ -226,7 +239,8 @@ double ResidentLists::adam_pass(const AdamPass& pass, const AdamState& state) {
 double ResidentLists::score(std::span<const float> theta, std::span<float> scores) {
   use_device(spec_.device);
   copy_to_device(theta, theta_.data());
-  split(all_);
+  batches_.clear();
+  split(all_, 0, std::ssize(all_));
   plan(all_);
   const Stream stream = stream_.get();
   all_scores_.reserve(stream, std::ssize(scores));

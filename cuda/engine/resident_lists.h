@@ -54,8 +54,8 @@ class ResidentLists : public DeviceLists {
   };
 
   std::int64_t docs_of(std::int64_t query) const { return spec_.offsets[query + 1] - spec_.offsets[query]; }
-  /// Blocks of at least kDocsPerBlock documents.
-  void split(std::span<const std::int64_t> queries);
+  /// Adds the queries of these places to batches_, in blocks of at least kDocsPerBlock documents.
+  void split(std::span<const std::int64_t> queries, std::int64_t begin, std::int64_t end);
   /// Takes the places of batches_ to the device and makes room for the largest.
   void plan(std::span<const std::int64_t> queries);
   Lists bring(const Batch& batch, std::span<const std::int64_t> queries);
@@ -64,6 +64,7 @@ class ResidentLists : public DeviceLists {
   TrainingWorkspace workspace();
   /// Losses, and slopes by the scores.
   void find_slopes(const Lists& lists, const Batch& batch);
+  void take_step(const AdamPass& pass, std::span<const Batch> batches, const StepRates* rates);
   double sum_of_losses(std::int64_t queries);
 
   DeviceListsSpec spec_;

@@ -121,6 +121,19 @@ void ResidentNetwork::start_scoring(DeviceQuery query) {
   scored_ = true;
 }
 
+/// Documents with their factors and M, without orders.
+void ResidentNetwork::bring_for_learning(DeviceQuery query) {
+  const Stream stream = stream_.get();
+  check_docs(query.docs);
+  view_.make_room(stream, query.docs);
+  if (by_vote()) return view_.bring(stream, query);
+  timeline_.mark(stream, "score");
+  view_.score(products_, query, networks());
+  timeline_.mark(stream, "width");
+  posterior_.gram(stream, view_.rows(), view_.m());
+  timeline_.mark(stream, "");
+}
+
 void ResidentNetwork::gather(Stream stream, std::span<const RankGather::Rows> rows) {
   std::vector<RankGather::Rows> all(rows.begin(), rows.end());
   const MemberShare share = spec_.member_share();
@@ -260,12 +273,12 @@ DeviceComparison ResidentNetwork::compare(ExecutionContext& context, std::span<c
 void ResidentNetwork::learn(const DeviceUpdate& update) {
   finish_training();
   const Stream stream = stream_.get();
-  // Votes leave no trace in what follows, and what was handed over may have changed since.
+  // What was handed over may have changed since. Votes leave no trace in what follows.
   const bool handed = update.query.handed != nullptr;
-  if (!by_vote() && (!scored_ || handed || view_.query() != update.query)) {
+  if (handed) {
+    bring_for_learning(update.query);
+  } else if (!by_vote() && (!scored_ || view_.query() != update.query)) {
     start_scoring(update.query);
-  } else if (handed) {
-    view_.bring(stream, update.query);
   }
   timeline_.mark(stream, "observe");
   history_.add(stream, update, handed ? view_.documents() : train_.data());

@@ -26,6 +26,7 @@ class ResidentNetwork : public DeviceNetwork {
   DeviceOrders score_query(DeviceQuery query) override;
   void describe(std::span<float> scores, std::span<double> width_sq) override;
   DeviceComparison compare(ExecutionContext& context, std::span<const std::int32_t> shown) override;
+  void settle() override { finish_training(); }
   void learn(const DeviceUpdate& update) override;
   std::vector<double> steps() override;
   bool has_dual_form() const override;
@@ -44,6 +45,7 @@ class ResidentNetwork : public DeviceNetwork {
   NetworkStack networks() const { return {spec_.shape, theta_.data(), spec_.members}; }
   bool by_vote() const { return spec_.certainty.by_vote; }
   void start_scoring(DeviceQuery query);
+  void bring_for_learning(DeviceQuery query);
   /// Waits until what the latest update started is validated.
   void finish_training();
   /// Validates what the latest fetch brought to the host. Returns whether something was repeated, so that

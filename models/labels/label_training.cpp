@@ -69,7 +69,8 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
         "patience stops training by the validation part, and the data have none: set patience = 0, or give "
         "a validation part.");
   }
-  const std::optional<int> gpu = device_ ? device_->libtorch_number(device_->gpu) : std::nullopt;
+  const bool on_libtorch = device_ && settings.network.network == NetworkForm::kModule;
+  const std::optional<int> gpu = on_libtorch ? device_->libtorch_number(device_->gpu) : std::nullopt;
   model_ =
       make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), gpu, first_theta);
   objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads, make_lists(data.train));

@@ -155,7 +155,15 @@ auto DeviceRanker::validating(const Call& call) {
   }
 }
 
+/// The history of the host is ahead of the device's after an update that the device did not take.
+void DeviceRanker::require_whole() const {
+  if (!broken_) return;
+  throw Error(fmt::format("Ranker '{}' has lost an update on the GPU: continue from its last saved state.",
+                          settings_.name));
+}
+
 RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  require_whole();
   const DeviceQuery place = place_of(query);
   const DeviceOrders orders = validating([&] { return network_->score_query(place); });
   network_->add_seconds(context.clock);
@@ -256,12 +264,14 @@ void DeviceRanker::order_batches(std::uint32_t round) {
 }
 
 LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback) {
+  require_whole();
   preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
                    RngStream(batch_key_, feedback.round), pairs_);
   loss_pairs(settings_.feedback, feedback, batch_key_, pairs_, loss_);
   if (loss_.pairs.empty()) pairs_.clear();  // as CertainOrderRanker
   steps_.clear();
   if (pairs_.empty() && !trains_without_pairs()) return {};
+  validating([&] { network_->settle(); });  // before the history has what the device may refuse
   const std::int64_t known_docs = history_.docs();
   const auto added = std::ssize(pairs_);
   const bool to_primal =
@@ -269,9 +279,11 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   observed_pairs_ += added;
   if (!pairs_.empty()) history_.add(feedback, loss_.pairs, loss_.weight);
   const DeviceUpdate update = update_of(feedback, known_docs);
+  broken_ = true;  // until the device has it
   validating([&] {
     teach(update);
     if (to_primal) network_->switch_to_primal();
+    broken_ = false;
     if (described_ && update.extent != TrainingExtent::kNothing) steps_ = network_->steps();
   });
   network_->add_seconds(context.clock);

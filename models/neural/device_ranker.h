@@ -55,6 +55,7 @@ class DeviceRanker : public OnlineRanker {
   /// one is, too: samples train from where it ends.
   template <typename Call>
   auto validating(const Call& call);
+  void require_whole() const;
   bool trains_without_pairs() const;
   bool trains_by_batches() const { return settings_.trainer.loss == LossForm::kMean; }
   /// Fills start_ with where a training on the whole history starts, if not where it is.
@@ -92,6 +93,7 @@ class DeviceRanker : public OnlineRanker {
   std::vector<std::int32_t> epoch_order_;
   std::vector<double> steps_;
   std::vector<double> width_ratios_;  // of the latest list, with a shadow
+  bool broken_ = false;               // an update did not reach the device
   bool described_ = false;            // the round is traced: learn() waits for its step
 };
 

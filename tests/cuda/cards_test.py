@@ -109,6 +109,48 @@ class Cards(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("which needs a GPU, but it is computed on the CPU", self.refusal(*flags, "--device", "cpu"))
 
+    def train(self, name, *arguments, **variables):
+        done = self.olrank("train", "--quiet", "--data", DATA, "--out", self.root / name, "--epochs", 2, *arguments, **variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def curve(self, name):
+        return [json.loads(line) for line in (self.root / name / "curve.jsonl").read_text().splitlines()]
+
+    def test_every_loss_is_trained_on_a_card_as_on_the_cpu(self):
+        losses = ["listnet", "smooth-dcg", "ranksvm", "ranknet", "lambdarank", "listmle", "rankcosine"]
+        cases = [["--loss", loss, "--network", "mlp", "--width", 4, "--batch", 8] for loss in losses]
+        cases += [["--network", "mlp", "--width", 4, "--depth", 3], ["--network", "linear", "--optimizer", "lbfgs"], ["--network", "linear", "--optimizer", "proximal", "--l1", 0.01],
+                  ["--network", "linear", "--optimizer", "ogd-average"], ["--network", "module", "--module", "relu", "--width", 4]]
+        for number, case in enumerate(cases):
+            with self.subTest(case=case):
+                for device in ("cuda", "cpu"):
+                    self.train(f"{device}{number}", "--device", device, *case, OLRANK_EMULATED_SCHEDULE="random")
+                found, expected = self.curve(f"cuda{number}"), self.curve(f"cpu{number}")
+                self.assertEqual(len(found), 3)
+                for one, other in zip(found[1:], expected[1:]):
+                    self.assertAlmostEqual(one["loss"] / other["loss"], 1.0, 4)
+                    self.assertAlmostEqual(one["vali"]["loss"] / other["vali"]["loss"], 1.0, 4)
+
+    def test_models_of_several_seeds_have_the_same_bits_wherever_they_are_trained(self):
+        several = ["--network", "mlp", "--width", 4, "--batch", 8, "--seeds", "1-4"]
+        prints = {}
+        for name, more in (("one", ["--device", "cuda:0"]), ("three", ["--device", "cuda:all", "--jobs", 4]), ("none", ["--jobs", 3])):
+            self.train(name, *several, *more)
+            prints[name] = [json.loads((self.root / name / "fold1" / f"seed{seed}" / "summary.json").read_text())["result_fingerprint"] for seed in range(1, 5)]
+        self.assertEqual(prints["one"], prints["three"])
+        self.assertEqual(len(set(prints["one"])), 4)
+        self.assertFalse(set(prints["one"]) & set(prints["none"]))
+        done = self.olrank("train", "--data", DATA, "--epochs", 2, *several, "--resume", "--out", self.root / "one")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("computed on a GPU", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_documents_that_do_not_fit_travel(self):
+        case = ["--network", "mlp", "--width", 4, "--device", "cuda"]
+        self.train("stay", *case)
+        self.train("travel", *case, cards="Card=1KB")
+        self.assertEqual((self.root / "stay" / "model.safetensors").read_bytes(), (self.root / "travel" / "model.safetensors").read_bytes())
+
     def test_info_lists_every_card_with_its_memory(self):
         cards = "Card=8GB,Card=busy,Other card=4GB"
         done = self.olrank("info", "--json", cards=cards)

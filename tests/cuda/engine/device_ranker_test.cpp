@@ -394,6 +394,7 @@ class NotingNetwork : public DeviceNetwork {
   struct Notes {
     TrainingExtent extent = TrainingExtent::kNothing;
     bool learn_fails = false;
+    bool earlier_failed = false;
     bool training_failed = false;
   };
   explicit NotingNetwork(Notes& notes) : notes_(&notes) {}
@@ -401,9 +402,12 @@ class NotingNetwork : public DeviceNetwork {
   DeviceOrders score_query(DeviceQuery) override { return {}; }
   void describe(std::span<float>, std::span<double>) override {}
   DeviceComparison compare(ExecutionContext&, std::span<const std::int32_t>) override { return {}; }
+  void settle() override {
+    if (notes_->earlier_failed) throw NumericError("The training before diverged.");
+  }
   void learn(const DeviceUpdate& update) override {
     notes_->extent = update.extent;
-    if (notes_->learn_fails) throw NumericError("The training before diverged.");
+    if (notes_->learn_fails) throw CudaError("The device has no memory left.");
   }
   std::vector<double> steps() override { return {}; }
   bool has_dual_form() const override { return false; }
@@ -458,12 +462,19 @@ TEST(DeviceRankerScheduleTest, AFailedTrainingOnTheWholeHistoryIsDueAgain) {
   EXPECT_EQ(extent_of_round(), TrainingExtent::kHistory);
   EXPECT_EQ(extent_of_round(), TrainingExtent::kSample);
 
-  // The next round finds it, or fails itself.
+  // The next round finds it.
   ASSERT_TRUE(play_until(TrainingExtent::kHistory));
-  notes.learn_fails = true;
+  notes.earlier_failed = true;
   EXPECT_THROW(extent_of_round(), NumericError);
-  notes.learn_fails = false;
+  notes.earlier_failed = false;
   EXPECT_EQ(extent_of_round(), TrainingExtent::kHistory);
+
+  // What the device did not take is in the host's history.
+  notes.learn_fails = true;
+  EXPECT_THROW(extent_of_round(), CudaError);
+  notes.learn_fails = false;
+  EXPECT_THROW(extent_of_round(), Error);
+  EXPECT_THROW(ranker.rank(context.round, world().query(0), ++round), Error);
 }
 
 TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
@@ -965,8 +976,11 @@ TEST_P(DeviceRankerTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere)
        {"dual", "inducing", "lambdarank", "stops_ensemble", "reference_ensemble", "growth"}) {
     SCOPED_TRACE(name);
     const auto resident = make_on_device(settings_of(name));
-    const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,
-                                                       RankerDevice{}, device::make_network);
+    const auto make_handed = [&] {
+      return std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10, RankerDevice{},
+                                            device::make_network);
+    };
+    auto handed = make_handed();
     TestContext context;
     const std::uint32_t rounds = rounds_of(name);
     for (std::uint32_t round = 1; round <= rounds; ++round) {
@@ -981,6 +995,12 @@ TEST_P(DeviceRankerTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere)
       HandedQuery other(copy.docs);
       std::fill(copy.values.begin(), copy.values.end(), -1.0F);
       handed->learn(context.round, {round, other.docs, list, clicks});
+      if (round != rounds - 2) continue;
+      StateWriter state;
+      handed->save(state);
+      handed = make_handed();
+      StateReader reader(state.bytes(), "test");
+      handed->load(reader);
     }
     EXPECT_EQ(handed->model().tensors.front().values, resident->model().tensors.front().values);
     const Detail expected = detail_of(*resident, 2, rounds + 1);
@@ -999,7 +1019,7 @@ TEST_P(DeviceRankerTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere)
 TEST_P(DeviceRankerTest, QueriesMayBeLongerThanThoseBefore) {
   constexpr std::int64_t kMany = 150;
   const SmallWorld large(7, 1, kMany, kFeatures);
-  for (const std::string name : {"dual", "stops_ensemble"}) {
+  for (const std::string name : {"dual", "inducing", "unit_blocks", "lambdarank", "stops_ensemble"}) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures);
     const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,

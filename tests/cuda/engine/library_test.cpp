@@ -1,0 +1,161 @@
+// The library's rankers and models on an emulated card.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "olrank/model.h"
+#include "olrank/ranker.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kFeatures = 6;
+
+class LibraryOnCardTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ::setenv("OLRANK_EMULATED_GPUS", "Card=8GB", 1); }
+};
+
+RankerOptions options_on(const std::string& device, const std::string& kind, std::uint64_t seed = 1) {
+  RankerOptions options;
+  options.kind = kind;
+  options.features = kFeatures;
+  options.seed = seed;
+  options.device = device;
+  options.settings = {{"width", "8"}, {"steps", "5"}};
+  return options;
+}
+
+/// The documents of a round: most queries are short, some are longer than a ranker has room for at first.
+std::vector<float> docs_of(std::uint32_t round) {
+  std::vector<float> docs((round % 7 == 3 ? 140 : 9 + round % 5) * kFeatures);
+  std::uint32_t state = 12345 + 977 * (round % 4);
+  for (float& value : docs) {
+    state = state * 1664525U + 1013904223U;
+    value = static_cast<float>(state >> 8) / 16777216.0F;
+  }
+  return docs;
+}
+
+std::vector<std::uint8_t> clicks_on(const ShownList& list, std::span<const float> docs) {
+  std::vector<std::uint8_t> clicks;
+  for (const std::int32_t doc : list.docs) clicks.push_back(docs[doc * kFeatures] > 0.6F ? 1 : 0);
+  return clicks;
+}
+
+void play(Ranker& ranker, std::uint32_t first, std::uint32_t last) {
+  for (std::uint32_t round = first; round <= last; ++round) {
+    const std::vector<float> docs = docs_of(round);
+    const ShownList list = ranker.rank(docs, "query " + std::to_string(round % 4));
+    ranker.learn(list, clicks_on(list, docs));
+  }
+}
+
+TEST_F(LibraryOnCardTest, AnyQueryHasTheListOfTheCpu) {
+  for (const std::string kind : {"olranknet", "ollambdarank", "p2neurrank"}) {
+    SCOPED_TRACE(kind);
+    Ranker on_card(options_on("cuda", kind));
+    Ranker on_cpu(options_on("cpu", kind));
+    ShownList open;  // answered some rounds later
+    ShownList open_on_cpu;
+    for (std::uint32_t round = 1; round <= 12; ++round) {
+      const std::vector<float> docs = docs_of(round);
+      const ShownList list = on_card.rank(docs, "query " + std::to_string(round % 4));
+      const ShownList expected = on_cpu.rank(docs, "query " + std::to_string(round % 4));
+      ASSERT_EQ(list.docs, expected.docs) << round;
+      EXPECT_EQ(list.certain.size(), expected.certain.size());
+      for (std::size_t doc = 0; doc < list.scores.size(); ++doc)
+        EXPECT_NEAR(list.scores[doc], expected.scores[doc], 2e-4);
+      EXPECT_EQ(on_card.learn(list, clicks_on(list, docs)),
+                on_cpu.learn(expected, clicks_on(expected, docs)));
+    }
+    const std::vector<float> docs = docs_of(3);
+    const std::vector<float> scores = on_card.score(docs);
+    const std::vector<float> expected = on_cpu.score(docs);
+    for (std::size_t doc = 0; doc < scores.size(); ++doc) EXPECT_NEAR(scores[doc], expected[doc], 2e-4);
+  }
+}
+
+TEST_F(LibraryOnCardTest, SavesAndLoadsToTheSameBits) {
+  const TemporaryFolder folder;
+  Ranker whole(options_on("cuda", "olranknet"));
+  play(whole, 1, 6);
+  whole.save(folder.path() / "state");
+  Ranker loaded = Ranker::load(folder.path() / "state");
+  EXPECT_EQ(loaded.fingerprint(), whole.fingerprint());
+  play(whole, 7, 10);
+  play(loaded, 7, 10);
+  EXPECT_EQ(loaded.fingerprint(), whole.fingerprint());
+  EXPECT_NE(message_of<InvalidArgument>([&] {
+              Ranker::load(folder.path() / "state", 1, false, "cpu");
+            }).find("load it with device = \"cuda\""),
+            std::string::npos);
+  Ranker on_cpu(options_on("cpu", "olranknet"));
+  on_cpu.save(folder.path() / "cpu");
+  EXPECT_THROW(Ranker::load(folder.path() / "cpu", 1, false, "cuda"), InvalidArgument);
+  EXPECT_NO_THROW(Ranker::load(folder.path() / "cpu"));
+}
+
+TEST_F(LibraryOnCardTest, RankersInManyThreadsDoNotDisturbEachOther) {
+  constexpr int kThreads = 4;
+  std::vector<std::string> found(kThreads);
+  std::vector<std::thread> threads;
+  for (int number = 0; number < kThreads; ++number) {
+    threads.emplace_back([&found, number] {
+      Ranker ranker(options_on("cuda", number % 2 == 0 ? "olranknet" : "p2neurrank", 5));
+      play(ranker, 1, 6);
+      found[number] = ranker.fingerprint();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(found[0], found[2]);
+  EXPECT_EQ(found[1], found[3]);
+  Ranker alone(options_on("cuda", "olranknet", 5));
+  play(alone, 1, 6);
+  EXPECT_EQ(alone.fingerprint(), found[0]);
+}
+
+TEST_F(LibraryOnCardTest, WhatCannotRunThereIsRefusedInOneSentence) {
+  RankerOptions options = options_on("cuda", "clickgp");
+  options.settings.clear();
+  EXPECT_NE(
+      message_of<InvalidArgument>([&] { Ranker ranker(options); }).find("'clickgp' cannot run on a GPU"),
+      std::string::npos);
+  EXPECT_THROW(Ranker(options_on("cuda:1", "olranknet")), InvalidArgument);
+  EXPECT_THROW(Ranker(options_on("gpu", "olranknet")), InvalidArgument);
+}
+
+TEST_F(LibraryOnCardTest, ModelsAreFittedThere) {
+  std::vector<float> values(40 * kFeatures);
+  std::vector<std::uint8_t> grades;
+  std::uint32_t state = 7;
+  for (float& value : values) {
+    state = state * 1664525U + 1013904223U;
+    value = static_cast<float>(state >> 8) / 16777216.0F;
+  }
+  for (std::int64_t doc = 0; doc < 40; ++doc) grades.push_back(values[doc * kFeatures] > 0.5F ? 1 : 0);
+  const std::vector<std::int64_t> offsets = {0, 10, 20, 40};
+  const RankingData data = RankingData::of(nullptr, values, kFeatures, grades, offsets);
+  FitOptions options;
+  options.settings = {{"network", "linear"}, {"epochs", "5"}};
+  options.threads = 1;
+  const Model on_cpu = fit_model(data, std::nullopt, options);
+  options.device = "cuda";
+  const Model on_card = fit_model(data, std::nullopt, options);
+  const std::vector<double> expected = on_cpu.score(values, {});
+  const std::vector<double> found = on_card.score(values, {});
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t doc = 0; doc < found.size(); ++doc) EXPECT_NEAR(found[doc], expected[doc], 1e-4);
+}
+
+}  // namespace
+}  // namespace olrank

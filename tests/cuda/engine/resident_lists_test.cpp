@@ -164,6 +164,67 @@ TEST_P(ResidentListsTest, ALossThatIsNoLongerFiniteIsAnError) {
   EXPECT_THROW(training.advance(), NumericError);
 }
 
+/// Queries of these lengths, with one feature.
+Dataset ragged_data(const std::vector<std::int64_t>& lengths) {
+  struct Memory {
+    std::vector<float> values;
+    std::vector<std::uint8_t> grades;
+    std::vector<std::int64_t> offsets = {0};
+  };
+  auto memory = std::make_shared<Memory>();
+  Dataset::Contents contents;
+  for (const std::int64_t docs : lengths) {
+    memory->offsets.push_back(memory->offsets.back() + docs);
+    contents.qids.push_back(std::to_string(contents.qids.size()));
+  }
+  memory->values = random_numbers(memory->offsets.back(), 11);
+  for (std::int64_t doc = 0; doc < memory->offsets.back(); ++doc)
+    memory->grades.push_back(static_cast<std::uint8_t>(doc % 3));
+  contents.values = memory->values;
+  contents.grades = memory->grades;
+  contents.offsets = memory->offsets;
+  contents.features = 1;
+  contents.memory = memory;
+  return Dataset(std::move(contents));
+}
+
+// A batch of Adam and all queries are several blocks, of which one is a single query.
+TEST_P(ResidentListsTest, ManyDocumentsGoByBlocks) {
+  const Dataset data = ragged_data({9'000, 20'000, 3, 0, 9'000, 40});
+  const LinearModel model(1);
+  LabelObjective host(model, LabelledQueries(data), {}, 1);
+  const std::vector<std::int64_t> order = {5, 4, 3, 1, 2, 0};
+  const AdamPass pass{order, 5, 0, 0.1, 0.01};
+  std::vector<float> thetas;
+  for (const std::int64_t bytes : {kRoomForLists, std::int64_t{0}}) {
+    LabelObjective there(model, LabelledQueries(data), {}, 1,
+                         device::make_lists(lists_spec(data, linear_shape(1), {}, bytes)));
+    std::vector<double> gradient(1);
+    std::vector<double> expected_gradient(1);
+    const std::vector<float> theta = {0.5F};
+    EXPECT_NEAR(there.mean_of_all(theta, gradient), host.mean_of_all(theta, expected_gradient), 1e-4);
+    EXPECT_NEAR(gradient[0], expected_gradient[0], 1e-4);
+    std::vector<float> scores(data.docs());
+    there.device()->score(theta, scores);
+    for (std::int64_t doc = 0; doc < data.docs(); ++doc)
+      ASSERT_FLOAT_EQ(scores[doc], 0.5F * data.all_features().values[doc]);
+    std::vector<double> losses;
+    std::vector<float> moved_to;
+    for (LabelObjective* objective : {&there, &host}) {
+      std::vector<double> position(theta.begin(), theta.end());
+      std::vector<double> first(1);
+      std::vector<double> second(1);
+      std::vector<float> moved = theta;
+      losses.push_back(objective->adam_pass(pass, {moved, position, {first, second}}));
+      moved_to.push_back(moved[0]);
+    }
+    EXPECT_NEAR(losses[0] / losses[1], 1.0, 1e-5);
+    EXPECT_NEAR(moved_to[0], moved_to[1], 1e-4);
+    thetas.push_back(moved_to[0]);
+  }
+  EXPECT_EQ(thetas[0], thetas[1]);
+}
+
 OLRANK_KERNEL_TESTS(ResidentListsTest);
 
 }  // namespace

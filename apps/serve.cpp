@@ -38,7 +38,7 @@ class ServeCommand : public Command {
                    "documents to show if a request does not specify k [default: 10]")
         ->type_name("K");
     app.add_option("--groups", groups_,
-                   "two groups of documents, A and B, that come with each request and share exposure, as "
+                   "groups of documents, A, B and on, that come with each request and share exposure, as "
                    "key=value,… of [groups]: beta=1.2,epsilon=0.5,examination=[1,0.6,…]")
         ->type_name("SETTINGS");
     app.add_option("--seed", request_.seed,

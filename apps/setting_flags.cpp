@@ -34,6 +34,8 @@ std::string type_name(const Setting& setting) {
       return "INTEGER";
     case SettingKind::kRealOrAuto:
       return "REAL|auto";
+    case SettingKind::kRealsOrAuto:
+      return "REALS|auto";
     case SettingKind::kReal:
       return "REAL";
     case SettingKind::kText:

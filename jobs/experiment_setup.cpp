@@ -107,7 +107,8 @@ void add_groups(const GroupSettings& settings, const Dataset& train, const Datas
   fold.data.beta = rule.beta();
   Fingerprinter fingerprinter;
   fingerprinter.add(fold.data.groups.data(), fold.data.groups.size());
-  fold.fingerprint = fmt::format(" groups {} beta {}", fingerprinter.value().hex(), rule.beta());
+  fold.fingerprint =
+      fmt::format(" groups {} beta {}", fingerprinter.value().hex(), fmt::join(rule.beta(), ", "));
 }
 
 std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
@@ -250,12 +251,18 @@ ordered_json modules_json(const Configuration& configuration, std::int64_t featu
   return modules;
 }
 
+/// Two groups have a number where more have a list.
+ordered_json one_or_all(const std::vector<double>& values) {
+  return values.size() == 1 ? ordered_json(values.front()) : ordered_json(values);
+}
+
 /// What each user's trials on a fold measure fairness by.
 void add_fairness(const Configuration& configuration, const ExperimentPlan& plan, std::int64_t fold,
                   const Dataset& train, int max_grade, ordered_json& fairness) {
   const GroupRule rule(configuration.groups, train);
-  const auto group_json = [&](DocGroup group) -> ordered_json {
-    const GroupSummary& summary = rule.of_train().summaries[static_cast<std::size_t>(group)];
+  for (const RankerSettings& ranker : configuration.rankers)
+    check_group_count(ranker.fair, rule.beta().size() + 1, ranker.name);
+  const auto group_json = [](const GroupSummary& summary) -> ordered_json {
     return {{"docs", summary.docs}, {"mean_grade", summary.mean_grade}};
   };
   for (const ExperimentUser& user : plan.users) {
@@ -266,10 +273,13 @@ void add_fairness(const Configuration& configuration, const ExperimentPlan& plan
                           {"fold", fold},
                           {"examination", planned.examination.by_rank},
                           {"examination_lists", planned.examination.lists},
-                          {"beta", rule.beta()},
-                          {"epsilon", planned.fairness.rule.epsilon},
-                          {"groups", {{"A", group_json(DocGroup::kA)}, {"B", group_json(DocGroup::kB)}}}};
-    if (configuration.groups.feature > 0) entry["threshold"] = rule.threshold();
+                          {"beta", one_or_all(rule.beta())},
+                          {"epsilon", planned.fairness.rule.epsilon}};
+    for (std::size_t group = 0; group < rule.of_train().summaries.size(); ++group) {
+      const std::string letter(1, letter_of(static_cast<DocGroup>(group)));
+      entry["groups"][letter] = group_json(rule.of_train().summaries[group]);
+    }
+    if (configuration.groups.feature > 0) entry["threshold"] = one_or_all(rule.thresholds());
     fairness.push_back(std::move(entry));
   }
 }

@@ -272,9 +272,9 @@ class RecordReader final : public JsonHandler {
   }
   bool set_groups(const std::string& letters) {
     for (const char letter : letters) {
-      if (letter != letter_of(DocGroup::kA) && letter != letter_of(DocGroup::kB))
-        return fail("'groups' must be letters A and B, one per document.");
-      record_.groups.push_back(letter == letter_of(DocGroup::kA) ? DocGroup::kA : DocGroup::kB);
+      const auto group = group_named(std::string_view(&letter, 1), kMostGroups);
+      if (!group) return fail("'groups' must be letters from A on, one per document.");
+      record_.groups.push_back(*group);
     }
     return true;
   }

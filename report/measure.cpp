@@ -50,7 +50,9 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
     {"random-regret", "Regret of random lists",
      "Expected misordered pairs of random lists for the same queries."},
     {"unfairness", "Unfairness",
-     "Exposure of group A so far, minus β times that of group B: 0 is fair, and within ±ε still is."},
+     "Exposure of group A so far, minus β times that of group B: 0 is fair, and within ±ε still is. Of "
+     "more groups, "
+     "that of the two farthest apart."},
     {"fair-share", "Share of fair rounds", "Rounds so far after which the unfairness was within ±ε."},
     {"violations", "Violated certain orders per list",
      "Certain orders that a list puts the other way round, mean since the previous evaluation."},

@@ -1,6 +1,7 @@
 #include "serve/exposure_balance.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "serve/metrics.h"
 
@@ -17,18 +18,27 @@ double fair_share(const ExposureLedger& ledger) {
 
 std::string ExposureBalance::json() const {
   const ExposureLedger now = ledger();
+  std::string exposure;
+  for (std::size_t group = 0; group < rule_.groups(); ++group) {
+    const auto one = static_cast<DocGroup>(group);
+    exposure += fmt::format("{}\"{}\":{}", group > 0 ? "," : "", letter_of(one), now.of(one));
+  }
   return fmt::format(
       "{{\"unfairness\":{},\"epsilon\":{},\"beta\":{},\"lists\":{},\"fair_share\":{},"
-      "\"exposure\":{{\"A\":{},\"B\":{}}}}}",
-      now.unfairness(), rule_.epsilon, rule_.beta, now.rounds(), fair_share(now), now.of(DocGroup::kA),
-      now.of(DocGroup::kB));
+      "\"exposure\":{{{}}}}}",
+      rule_.farthest(now.unfairness()), rule_.epsilon,
+      rule_.beta.size() == 1 ? fmt::format("{}", rule_.beta.front())
+                             : fmt::format("[{}]", fmt::join(rule_.beta, ",")),
+      now.rounds(), fair_share(now), exposure);
 }
 
 std::string ExposureBalance::metrics() const {
   const ExposureLedger now = ledger();
-  std::string text =
-      metric_text("olrank_unfairness", "gauge",
-                  "Exposure of group A less beta times that of group B, over all lists.", now.unfairness());
+  std::string text = metric_text(
+      "olrank_unfairness", "gauge",
+      "Exposure of group A less beta times that of group B, over all lists; of more groups, that "
+      "of the two farthest apart.",
+      rule_.farthest(now.unfairness()));
   text += metric_text("olrank_unfairness_limit", "gauge",
                       "Largest olrank_unfairness, either way, that is fair.", rule_.epsilon);
   text +=
@@ -37,8 +47,10 @@ std::string ExposureBalance::metrics() const {
   text +=
       "# HELP olrank_exposure_total Exposure of the documents of each group, over all lists.\n"
       "# TYPE olrank_exposure_total counter\n";
-  for (const DocGroup group : {DocGroup::kA, DocGroup::kB})
-    text += fmt::format("olrank_exposure_total{{group=\"{}\"}} {}\n", letter_of(group), now.of(group));
+  for (std::size_t group = 0; group < rule_.groups(); ++group) {
+    const auto one = static_cast<DocGroup>(group);
+    text += fmt::format("olrank_exposure_total{{group=\"{}\"}} {}\n", letter_of(one), now.of(one));
+  }
   return text;
 }
 

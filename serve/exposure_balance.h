@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// The exposure of both groups in all lists of a service: those of its log, and those shown since it
+/// The exposure of the groups in all lists of a service: those of its log, and those shown since it
 /// started. Lists are made one at a time, each with the unfairness of all before it, so that FairExp keeps
 /// |UF| ≤ ε with requests at the same time, too. Thread-safe.
 class ExposureBalance {
@@ -33,11 +33,11 @@ class ExposureBalance {
     FairRound round(std::span<const DocGroup> groups) const {
       return {groups, &balance_.rule_, balance_.ledger().unfairness()};
     }
-    /// Counts the list; returns the unfairness after it.
+    /// Counts the list; returns the unfairness after it, of the two groups farthest apart.
     double show(std::span<const DocGroup> groups, std::span<const std::int32_t> shown) {
       const std::lock_guard lock(balance_.ledger_mutex_);
       balance_.ledger_.observe(balance_.rule_, groups, shown);
-      return balance_.ledger_.unfairness();
+      return balance_.rule_.farthest(balance_.ledger_.unfairness());
     }
 
    private:

@@ -93,7 +93,7 @@ void Learner::restore() {
   ranker_->load(state);
   // Only checkpoints after a skipped round have it.
   if (state.is_next("service.skipped")) skipped_ = state.get_one<std::uint64_t>("service.skipped");
-  if (settings_.exposure) exposure_.load(state);
+  if (settings_.exposure) exposure_.load(*settings_.exposure, state);
   restored_round_ = checkpoint_round_ = round_;
   // The arms come last, if there were any, and may have had another plan.
   if (arms_ ? arms_->load(state) : !state.is_next("arms.plan")) {
@@ -249,6 +249,13 @@ void Learner::require_fitting(const FeedbackRecord& record, std::uint64_t line) 
   }
   if (settings_.exposure && record.groups.empty())
     refuse("The record has no 'groups', but the service has: the log belongs to another service.");
+  for (const DocGroup group : record.groups) {
+    if (!settings_.exposure || index_of(group) < settings_.exposure->groups()) continue;
+    refuse(
+        fmt::format("The record has a document of group {}, but the service has the groups {}: the log "
+                    "belongs to another service.",
+                    letter_of(group), letters_of(settings_.exposure->groups())));
+  }
 }
 
 /// Every record that is still to be learned. Records of earlier versions without unshown documents may
@@ -392,7 +399,7 @@ void Learner::save_checkpoint() {
   state.put_text("service.last_check", last_check_);
   ranker_->save(state);
   if (skipped_ > 0) state.put("service.skipped", skipped_);
-  if (settings_.exposure) exposure_.save(state);
+  if (settings_.exposure) exposure_.save(*settings_.exposure, state);
   if (arms_) arms_->save(state);
   begin_writing();
   log_.require_writable();

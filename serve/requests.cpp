@@ -148,9 +148,9 @@ class RankReader final : public RequestReader {
       field_ = known_key("", name, kTopNames, seen_);
     } else if (place_ == kDoc) {
       const std::string parent = fmt::format("docs[{}].", request_.docs.size() - 1);
-      if (name == kDocNames[kGroup] && !limits_.groups)
+      if (name == kDocNames[kGroup] && limits_.groups == 0)
         throw ApiError(422, parent + name, "This service has no groups; it was started without --groups.");
-      const auto names = std::span(kDocNames).first(limits_.groups ? kGroup + 1 : kGroup);
+      const auto names = std::span(kDocNames).first(limits_.groups > 0 ? kGroup + 1 : kGroup);
       doc_field_ = known_key(parent, name, names, doc_seen_);
     } else {
       feature_ = feature_of(name);
@@ -163,7 +163,7 @@ class RankReader final : public RequestReader {
     } else if (place_ == kDoc) {
       if ((doc_seen_ >> kId & 1U) == 0) missing("id");
       if ((doc_seen_ >> kFeatures & 1U) == 0) missing("features");
-      if (limits_.groups && (doc_seen_ >> kGroup & 1U) == 0) missing("group");
+      if (limits_.groups > 0 && (doc_seen_ >> kGroup & 1U) == 0) missing("group");
       place_ = kDocList;
     } else {
       place_ = kBody;
@@ -316,10 +316,8 @@ class RankReader final : public RequestReader {
     return true;
   }
   DocGroup as_group(const std::string& value) const {
-    for (const DocGroup group : {DocGroup::kA, DocGroup::kB}) {
-      if (value.size() == 1 && value.front() == letter_of(group)) return group;
-    }
-    reject("A document's group must be \"A\" or \"B\".");
+    if (const auto group = group_named(value, limits_.groups)) return *group;
+    reject(fmt::format("A document's group must be {}.", letters_of(limits_.groups)));
   }
   float as_feature(double value) const {
     const auto narrow = static_cast<float>(value);

@@ -19,7 +19,7 @@ struct RequestLimits {
   /// Most features of all documents together. Without it, a sparse document of ten bytes would take the
   /// memory of all features.
   std::size_t values = 8'000'000;
-  bool groups = false;          // each document has its group
+  std::size_t groups = 0;       // of which each document has one; 0: none
   std::int64_t most_ranks = 0;  // largest k; 0: any
   bool incumbent = false;       // each request has the caller's own order
   bool window = false;          // feedback may have events

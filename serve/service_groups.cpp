@@ -55,10 +55,10 @@ GroupSettings parse_service_groups(std::string_view text, std::int64_t cutoff) {
   refuse_settings_of_data(groups);
   if (!groups.beta) {
     throw InvalidArgument(
-        "--groups: beta must be a number, as in --groups beta=1, because a service has no grades to find "
-        "it "
-        "by.");
+        "--groups: beta must be a number, as in --groups beta=1, or one for each group behind A, as in "
+        "beta=[1,2], because a service has no grades to find it by.");
   }
+  groups.check_groups();
   if (cutoff > kMostRanks) {
     throw InvalidArgument(fmt::format(
         "--groups counts the exposure of at most {} ranks, but --cutoff is {}.", kMostRanks, cutoff));
@@ -95,6 +95,7 @@ void check_service_fairness(const RankerSettings& ranker, const std::optional<Gr
     }
     return;
   }
+  check_group_count(ranker.fair, *groups->count(), name_of(ranker.kind));
   if (ranker.fair.fair == Fairness::kFairExp && cutoff > TemplateTable::kMostPlaces) {
     throw InvalidArgument(fmt::format(
         "--fair fairexp compares all templates of the ranks shown, which are {}: use a --cutoff "

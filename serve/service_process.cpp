@@ -118,7 +118,7 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   parts.identity = print_identity(identity);
   parts.start_model = std::move(start_model);
   if (identity.groups) {
-    parts.requests.groups = true;
+    parts.requests.groups = *identity.groups->count();
     parts.requests.most_ranks = most_balanced_ranks(identity.ranker, *identity.groups);
   }
   return parts;

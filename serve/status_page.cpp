@@ -143,8 +143,7 @@ function showCards(now) {
     const fair = now.fairness;
     cards.push(['unfairness; fair up to ±' + Number(fair.epsilon.toPrecision(3)), fair.unfairness.toFixed(2)],
       ['fair lists', share(fair.fair_share)],
-      ['exposure of A', count(Math.round(fair.exposure.A))],
-      ['exposure of B', count(Math.round(fair.exposure.B))]);
+      ...Object.entries(fair.exposure).map(([group, exposure]) => ['exposure of ' + group, count(Math.round(exposure))]));
   }
   if (now.skipped_rounds > 0) cards.push(['rounds skipped', count(now.skipped_rounds)]);
   at('cards').replaceChildren(...cards.map(([name, value]) => {

@@ -41,12 +41,16 @@ std::string stated_member(const StatedTallies& stated) {
 }
 
 std::string fairness_member(const FairnessPoint& point) {
+  std::string exposure;
+  for (std::size_t group = 0; group < point.exposure.size(); ++group) {
+    exposure += fmt::format("{}\"{}\":{}", group > 0 ? "," : "", letter_of(static_cast<DocGroup>(group)),
+                            olrank::json_number(point.exposure[group]));
+  }
   return fmt::format(
       ",\"fairness\":{{\"unfairness\":{},\"fair_share\":{},\"violations\":{},\"unrealisable\":{},"
-      "\"exposure\":{{\"A\":{},\"B\":{}}}}}",
+      "\"exposure\":{{{}}}}}",
       olrank::json_number(point.unfairness), olrank::json_number(point.fair_share),
-      json_number(point.violations), point.unrealisable, olrank::json_number(point.exposure[0]),
-      olrank::json_number(point.exposure[1]));
+      json_number(point.violations), point.unrealisable, exposure);
 }
 
 /// {"map":0.31,"mrr":0.5}; without those that are unknown, if `known_only`.

@@ -29,13 +29,13 @@ struct CurveMetric {
   double random = 0.0;  // what random orders have; NaN where that is unknown
 };
 
-/// The balance of exposure between two groups.
+/// The balance of exposure between groups.
 struct FairnessPoint {
-  double unfairness = 0.0;           // UF_t
+  double unfairness = 0.0;           // UF_t, of the two groups that are farthest apart
   double fair_share = 1.0;           // of the rounds so far, those with |UF_t| ≤ ε
   std::optional<double> violations;  // certain orders that a list violates, mean since the last evaluation
   std::int64_t unrealisable = 0;     // rounds so far without a list within ε
-  std::array<double, 2> exposure{};  // of A and B
+  std::vector<double> exposure;      // of A, B, …
 };
 
 /// Where the classes of stated probabilities begin; the last one ends at 1.

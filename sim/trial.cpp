@@ -132,7 +132,7 @@ void Trial::count_fairness(const RankedList& list) {
   } else {
     exposure_.observe_examined(fairness.rule, played_.groups, shown_, log_.examined);
   }
-  played_.unfairness = exposure_.unfairness();
+  played_.unfairness = fairness.rule.farthest(exposure_.unfairness());
   if (!list.fairness) return;
   fairness_.unrealisable += list.fairness->realisable ? 0 : 1;
   if (!list.fairness->violated) return;
@@ -142,7 +142,8 @@ void Trial::count_fairness(const RankedList& list) {
 
 FairnessPoint Trial::fairness_point() const {
   FairnessPoint point;
-  point.unfairness = exposure_.unfairness();
+  const ExposureRule& rule = users_.fairness->rule;
+  point.unfairness = rule.farthest(exposure_.unfairness());
   if (exposure_.rounds() > 0) {
     point.fair_share =
         static_cast<double>(exposure_.fair_rounds()) / static_cast<double>(exposure_.rounds());
@@ -152,7 +153,8 @@ FairnessPoint Trial::fairness_point() const {
         static_cast<double>(fairness_.violated_sum) / static_cast<double>(fairness_.violated_rounds);
   }
   point.unrealisable = fairness_.unrealisable;
-  point.exposure = {exposure_.of(DocGroup::kA), exposure_.of(DocGroup::kB)};
+  for (std::size_t group = 0; group < rule.groups(); ++group)
+    point.exposure.push_back(exposure_.of(static_cast<DocGroup>(group)));
   return point;
 }
 
@@ -347,7 +349,7 @@ void Trial::save(StateWriter& state) const {
   state.put("online.exposure", online.exposure);
   save(certainty_, state);
   save(fairness_, state);
-  if (users_.fairness != nullptr) exposure_.save(state);
+  if (users_.fairness != nullptr) exposure_.save(users_.fairness->rule, state);
   state.put("trial.width_ratios", width_ratios_);
   ranker_.save(state);
 }
@@ -369,7 +371,7 @@ void Trial::load(StateReader& state) {
     random_.observe(data_.train.grades_of(query_of(round)));
   certainty_ = load_certainty(state);
   fairness_ = load_fairness(state);
-  if (users_.fairness != nullptr) exposure_.load(state);
+  if (users_.fairness != nullptr) exposure_.load(users_.fairness->rule, state);
   width_ratios_ = state.get<double>("trial.width_ratios");
   ranker_.load(state);
   if (finished() || !ended_between_evaluations()) return;

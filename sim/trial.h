@@ -43,7 +43,7 @@ struct PlayedRound {
   std::span<const double> propensity = {};  // of each shown rank, as in RankedList
   double ndcg = 0.0;                        // of the shown list
   LearnReport learned;
-  std::optional<double> unfairness;  // UF_t, where documents have groups
+  std::optional<double> unfairness;  // UF_t of the groups farthest apart, where documents have groups
   std::span<const DocGroup> groups;  // of the query's documents
 };
 

@@ -83,9 +83,9 @@ Examination examination_of(const ClickModel& user, const Dataset& train, std::in
   return examination;
 }
 
-PlannedFairness make_trial_fairness(const GroupSettings& groups, double beta, const ClickModel& user,
-                                    const Dataset& train, std::int64_t cutoff, std::int64_t fold,
-                                    const std::string& user_name) {
+PlannedFairness make_trial_fairness(const GroupSettings& groups, const std::vector<double>& beta,
+                                    const ClickModel& user, const Dataset& train, std::int64_t cutoff,
+                                    std::int64_t fold, const std::string& user_name) {
   PlannedFairness planned;
   if (groups.examination.empty()) {
     planned.examination = examination_of(user, train, cutoff, groups.examination_lists, fold, user_name);

@@ -33,8 +33,8 @@ struct PlannedFairness {
   TrialFairness fairness;
   Examination examination;
 };
-PlannedFairness make_trial_fairness(const GroupSettings& groups, double beta, const ClickModel& user,
-                                    const Dataset& train, std::int64_t cutoff, std::int64_t fold,
-                                    const std::string& user_name);
+PlannedFairness make_trial_fairness(const GroupSettings& groups, const std::vector<double>& beta,
+                                    const ClickModel& user, const Dataset& train, std::int64_t cutoff,
+                                    std::int64_t fold, const std::string& user_name);
 
 }  // namespace olrank

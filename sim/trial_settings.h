@@ -34,7 +34,7 @@ struct TrialData {
   int max_grade = 0;                                   // of all parts
   std::optional<OfflineModel> offline = std::nullopt;  // if cosines are requested
   std::vector<DocGroup> groups = {};                   // [train docs], where exposure is measured
-  double beta = 1.0;                                   // β of these groups
+  std::vector<double> beta = {1.0};                    // β of these groups
 };
 
 }  // namespace olrank

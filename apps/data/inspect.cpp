@@ -130,34 +130,43 @@ double share_of_docs(const GroupRule& rule, const GroupSummary& group) {
   return static_cast<double>(group.docs) / static_cast<double>(rule.of_train().of_doc.size());
 }
 
+/// Two groups have a number where more have a list.
+ordered_json one_or_all(const std::vector<double>& values) {
+  return values.size() == 1 ? ordered_json(values.front()) : ordered_json(values);
+}
+
 ordered_json groups_json(const std::string& path, const GroupSettings& settings, const GroupRule& rule) {
   ordered_json json = {{"source", path}};
   if (settings.feature > 0) {
     json["feature"] = settings.feature;
-    json["threshold"] = rule.threshold();
+    json["threshold"] = one_or_all(rule.thresholds());
   } else {
     json["file"] = settings.file;
   }
-  for (const DocGroup group : {DocGroup::kA, DocGroup::kB}) {
-    const GroupSummary& summary = rule.of_train().summaries[static_cast<std::size_t>(group)];
-    json[std::string(1, letter_of(group))] = {{"docs", summary.docs},
-                                              {"share", share_of_docs(rule, summary)},
-                                              {"mean_grade", summary.mean_grade}};
+  for (std::size_t group = 0; group < rule.of_train().summaries.size(); ++group) {
+    const GroupSummary& summary = rule.of_train().summaries[group];
+    json[std::string(1, letter_of(static_cast<DocGroup>(group)))] = {
+        {"docs", summary.docs},
+        {"share", share_of_docs(rule, summary)},
+        {"mean_grade", summary.mean_grade}};
   }
-  json["beta"] = rule.beta();
+  json["beta"] = one_or_all(rule.beta());
   return json;
 }
 
 void print_groups(const std::string& path, const GroupSettings& settings, const GroupRule& rule) {
   fmt::print("{}\n", path);
   if (settings.feature > 0)
-    fmt::print("  {:<22}feature {}, threshold {}\n", "groups by", settings.feature, rule.threshold());
-  for (const DocGroup group : {DocGroup::kA, DocGroup::kB}) {
-    const GroupSummary& summary = rule.of_train().summaries[static_cast<std::size_t>(group)];
-    fmt::print("  group {:<16}{} documents ({:.2f} %), mean grade {:.4f}\n", letter_of(group), summary.docs,
-               100.0 * share_of_docs(rule, summary), summary.mean_grade);
+    fmt::print("  {:<22}feature {}, threshold {}\n", "groups by", settings.feature,
+               fmt::join(rule.thresholds(), ", "));
+  for (std::size_t group = 0; group < rule.of_train().summaries.size(); ++group) {
+    const GroupSummary& summary = rule.of_train().summaries[group];
+    fmt::print("  group {:<16}{} documents ({:.2f} %), mean grade {:.4f}\n",
+               letter_of(static_cast<DocGroup>(group)), summary.docs, 100.0 * share_of_docs(rule, summary),
+               summary.mean_grade);
   }
-  fmt::print("  {:<22}{:.4f}{}\n", "β", rule.beta(), settings.beta ? "" : ", the ratio of the mean grades");
+  fmt::print("  {:<22}{:.4f}{}\n", "β", fmt::join(rule.beta(), ", "),
+             settings.beta ? "" : ", the ratio of the mean grades");
 }
 
 std::int64_t shared_queries(const Inspection& a, const Inspection& b) {

@@ -86,7 +86,7 @@ void add_fair_cases(CaseList& list) {
                               make_key({.seed = 1, .purpose = Purpose::kTemplate}))]() mutable {
       const GroupedBlocks blocks{query->by_score, query->lists.block_ends(), &query->orders,
                                  query->groups,   query->lists.places(),     false};
-      choice.make(blocks, {query->groups, &query->rule, 0.1}, ++round, kPlaces, list);
+      choice.make(blocks, {query->groups, &query->rule, {0.1}}, ++round, kPlaces, list);
     };
   };
   list.add(std::move(work));

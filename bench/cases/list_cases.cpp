@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kQueries = 100;
 constexpr std::int64_t kChunk = 512;             // of a ceiling, within the first cache
+constexpr std::int64_t kTimesOfListMle = 45;     // of the integral
 constexpr double kExponentialOperations = 31.0;  // of portable_exp_nonpositive()
 
 /// Queries of V/2 to 3V/2 documents with grades from 0 to 4.
@@ -101,7 +102,10 @@ void add_list_cases(CaseList& list) {
   const MemoryTraffic traffic{(kFloat + 1.0) * real(docs), 0.0, kDouble * real(docs)};
   for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
     const std::int64_t terms = has_pairs(loss) ? pairs : docs;
-    const std::int64_t exps = loss == ListLoss::kListNet || loss == ListLoss::kListMle ? 2 * terms : terms;
+    // Of kListMle two for each document above the lowest grade at each time.
+    const std::int64_t exps = loss == ListLoss::kListNet   ? 2 * terms
+                              : loss == ListLoss::kListMle ? 2 * kTimesOfListMle * terms
+                                                           : terms;
     BenchCase work;
     work.name = "list_loss/list_losses_" + std::string(name);
     work.parameters = {{"queries", kQueries}, {"V", docs_per_query}};

@@ -4,7 +4,7 @@
     ranking = client.rank("jacket", [{"id": "a", "features": [0.1, 2.0]}, {"id": "b", "features": {"2": 1.0}}])
     client.feedback(ranking["impression"], clicks=["b"])
 
-A service with groups (`--groups`) takes each document's group, "A" or "B", and tells the unfairness after the list:
+A service with groups (`--groups`) takes each document's group, "A", "B", …, and tells the unfairness after the list:
 
     ranking = client.rank("jacket", [{"id": "a", "features": [0.1, 2.0], "group": "A"}, ...])
     print(ranking["unfairness"], ranking["fair"])
@@ -67,7 +67,7 @@ class Client:
         """Ranks `docs`: a list of {"id", "features"}, where features is a list of all values or maps numbers (strings, from
         "1") to values. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
         for each shown rank the ranks that it certainly precedes. In a service with groups each document also has a "group",
-        "A" or "B", in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair".
+        "A", "B", …, in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair".
         `incumbent` has the IDs of all documents in the order that you would show yourself, and `user` says whose lists belong
         to one arm; in a service with arms the response has "arm", whose list it is."""
         if groups is not None:

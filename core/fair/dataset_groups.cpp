@@ -1,6 +1,7 @@
 #include "core/fair/dataset_groups.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -28,7 +29,7 @@ struct GroupLine {
   DocGroup group = DocGroup::kA;
 };
 
-GroupLine parse_group_line(const TextLines& lines) {
+GroupLine parse_group_line(const TextLines& lines, std::size_t groups) {
   std::array<std::string_view, 3> fields;
   std::string_view rest = lines.line();
   for (std::size_t field = 0; field < 3; ++field) {
@@ -45,14 +46,16 @@ GroupLine parse_group_line(const TextLines& lines) {
     lines.fail(digits, fmt::format("The document must be its number within the query, from 0, not {}.",
                                    quoted(digits)));
   }
-  if (fields[2] != "A" && fields[2] != "B")
-    lines.fail(fields[2], fmt::format("The group must be A or B, not {}.", quoted(fields[2])));
-  line.group = fields[2] == "A" ? DocGroup::kA : DocGroup::kB;
+  const auto group = group_named(fields[2], groups);
+  if (!group)
+    lines.fail(fields[2],
+               fmt::format("The group must be {}, not {}.", letters_of(groups), quoted(fields[2])));
+  line.group = *group;
   return line;
 }
 
 /// Queries of other parts are passed over: one file may serve all folds.
-std::vector<DocGroup> read_groups(const std::string& file, const Dataset& part) {
+std::vector<DocGroup> read_groups(const std::string& file, const Dataset& part, std::size_t most) {
   std::unordered_map<std::string_view, std::int64_t> query_of;
   for (std::int64_t query = 0; query < part.queries(); ++query) query_of.emplace(part.qid(query), query);
   std::vector<DocGroup> groups(part.docs());
@@ -60,7 +63,7 @@ std::vector<DocGroup> read_groups(const std::string& file, const Dataset& part) 
   TextLines lines = TextLines::of_file(file);
   while (lines.next()) {
     if (lines.blank() || (lines.number() == 1 && trimmed_field(lines.line()).starts_with("qid"))) continue;
-    const GroupLine line = parse_group_line(lines);
+    const GroupLine line = parse_group_line(lines, most);
     const auto query = query_of.find(line.qid);
     if (query == query_of.end()) continue;
     const std::int64_t docs = part.docs_of(query->second);
@@ -91,21 +94,27 @@ std::vector<DocGroup> read_groups(const std::string& file, const Dataset& part) 
   return groups;
 }
 
-std::array<GroupSummary, 2> summarise(std::span<const DocGroup> groups,
-                                      std::span<const std::uint8_t> grades) {
-  std::array<GroupSummary, 2> summaries;
-  std::array<std::int64_t, 2> sums = {0, 0};
+std::vector<GroupSummary> summarise(std::span<const DocGroup> groups, std::size_t count,
+                                    std::span<const std::uint8_t> grades) {
+  std::vector<GroupSummary> summaries(count);
+  std::vector<std::int64_t> sums(count, 0);
   for (std::size_t doc = 0; doc < groups.size(); ++doc) {
-    const auto group = static_cast<std::size_t>(groups[doc]);
+    const std::size_t group = index_of(groups[doc]);
     ++summaries[group].docs;
     sums[group] += grades[doc];
   }
-  for (std::size_t group = 0; group < 2; ++group) {
+  for (std::size_t group = 0; group < count; ++group) {
     if (summaries[group].docs > 0)
       summaries[group].mean_grade =
           static_cast<double>(sums[group]) / static_cast<double>(summaries[group].docs);
   }
   return summaries;
+}
+
+/// As many as the last letter says, but at least two.
+std::size_t groups_among(std::span<const DocGroup> groups) {
+  const auto last = std::max_element(groups.begin(), groups.end());
+  return last == groups.end() ? 2 : std::max<std::size_t>(2, index_of(*last) + 1);
 }
 
 }  // namespace
@@ -115,62 +124,84 @@ GroupRule::GroupRule(const GroupSettings& settings, const Dataset& train) : sett
     throw InvalidArgument(fmt::format("groups.feature is {}, but the data has the features 1 to {}.",
                                       settings.feature, train.features()));
   }
-  if (settings.file.empty()) threshold_ = fit_threshold(train);
+  if (settings.file.empty()) thresholds_ = fit_thresholds(train);
+  groups_ =
+      settings.count() ? *settings.count() : groups_among(read_groups(settings.file, train, kMostGroups));
   train_ = groups_of(train);
-  for (const DocGroup group : {DocGroup::kA, DocGroup::kB}) {
-    if (train_.summaries[static_cast<std::size_t>(group)].docs > 0) continue;
+  for (std::size_t group = 0; group < groups_; ++group) {
+    if (train_.summaries[group].docs > 0) continue;
+    const char letter = letter_of(static_cast<DocGroup>(group));
     if (!settings.file.empty()) {
       throw DataError(settings.file, 0, 0,
-                      fmt::format("No document of the training part is in group {}.", letter_of(group)));
+                      fmt::format("No document of the training part is in group {}.", letter));
     }
+    // Of the values between the thresholds.
+    const std::size_t place = settings.group_a == GroupSide::kAtMost ? group : groups_ - 1 - group;
+    std::string where;
+    if (place > 0) where += fmt::format("above {}", thresholds_[place - 1]);
+    if (place < thresholds_.size())
+      where += fmt::format("{}at most {}", where.empty() ? "" : " and ", thresholds_[place]);
+    const auto& given = settings.threshold ? *settings.threshold : *settings.quantile;
     throw InvalidArgument(fmt::format(
-        "groups.{} = {} leaves group {} empty: no value of feature {} in the training part is {} {}.",
-        settings.threshold ? "threshold" : "quantile",
-        settings.threshold ? *settings.threshold : *settings.quantile, letter_of(group), settings.feature,
-        (group == DocGroup::kA) == (settings.group_a == GroupSide::kAtMost) ? "at most" : "above",
-        threshold_));
+        "groups.{} = {} leaves group {} empty: no value of feature {} in the training part is {}.",
+        settings.threshold ? "threshold" : "quantile", fmt::join(given, ", "), letter, settings.feature,
+        where));
   }
   beta_ = settings.beta ? *settings.beta : fit_beta();
 }
 
-double GroupRule::fit_threshold(const Dataset& train) const {
+std::vector<double> GroupRule::fit_thresholds(const Dataset& train) const {
   if (settings_.threshold) return *settings_.threshold;
   const FeatureMatrix all = train.all_features();
-  if (all.docs == 0) return 0.0;
+  std::vector<double> thresholds(settings_.quantile->size(), 0.0);
+  if (all.docs == 0) return thresholds;
   std::vector<float> values(all.docs);
   for (std::int64_t doc = 0; doc < all.docs; ++doc)
     values[doc] = all.values[doc * all.features + settings_.feature - 1];
-  // The least value that at least this share of the documents does not exceed.
-  const auto wanted = std::ceil(*settings_.quantile * static_cast<double>(all.docs));
-  const auto place = std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted) - 1, 0, all.docs - 1);
-  std::nth_element(values.begin(), values.begin() + place, values.end());
-  return values[place];
+  for (std::size_t one = 0; one < thresholds.size(); ++one) {
+    // The least value that at least this share of the documents does not exceed.
+    const auto wanted = std::ceil((*settings_.quantile)[one] * static_cast<double>(all.docs));
+    const auto place = std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted) - 1, 0, all.docs - 1);
+    std::nth_element(values.begin(), values.begin() + place, values.end());
+    thresholds[one] = values[place];
+  }
+  return thresholds;
 }
 
-double GroupRule::fit_beta() const {
+std::vector<double> GroupRule::fit_beta() const {
   const double a = train_.summaries[0].mean_grade;
-  const double b = train_.summaries[1].mean_grade;
-  if (a > 0.0 && b > 0.0) return a / b;
-  throw InvalidArgument(fmt::format(
-      "groups.beta = \"auto\" is the ratio of the groups' mean grades, but they are {} for A and {} for B: "
-      "set groups.beta to a number.",
-      a, b));
+  std::vector<double> beta;
+  for (std::size_t group = 1; group < groups_; ++group) {
+    const double other = train_.summaries[group].mean_grade;
+    if (!(a > 0.0 && other > 0.0)) {
+      throw InvalidArgument(
+          fmt::format("groups.beta = \"auto\" is the ratio of the groups' mean grades, but they are {} for "
+                      "A and {} for "
+                      "{}: set groups.beta to {}.",
+                      a, other, letter_of(static_cast<DocGroup>(group)),
+                      groups_ == 2 ? "a number" : fmt::format("{} numbers", groups_ - 1)));
+    }
+    beta.push_back(a / other);
+  }
+  return beta;
 }
 
 DatasetGroups GroupRule::groups_of(const Dataset& part) const {
   DatasetGroups groups;
   if (!settings_.file.empty()) {
-    groups.of_doc = read_groups(settings_.file, part);
+    groups.of_doc = read_groups(settings_.file, part, groups_);
   } else {
     const FeatureMatrix all = part.all_features();
     const bool a_is_above = settings_.group_a == GroupSide::kAbove;
     groups.of_doc.resize(all.docs);
     for (std::int64_t doc = 0; doc < all.docs; ++doc) {
-      const bool above = double{all.values[doc * all.features + settings_.feature - 1]} > threshold_;
-      groups.of_doc[doc] = above == a_is_above ? DocGroup::kA : DocGroup::kB;
+      const double value = all.values[doc * all.features + settings_.feature - 1];
+      const auto below = std::count_if(thresholds_.begin(), thresholds_.end(),
+                                       [&](double threshold) { return value > threshold; });
+      groups.of_doc[doc] = static_cast<DocGroup>(a_is_above ? std::ssize(thresholds_) - below : below);
     }
   }
-  groups.summaries = summarise(groups.of_doc, part.all_grades());
+  groups.summaries = summarise(groups.of_doc, groups_, part.all_grades());
   return groups;
 }
 

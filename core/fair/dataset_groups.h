@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -19,10 +18,10 @@ struct GroupSummary {
 /// A part's groups, by document.
 struct DatasetGroups {
   std::vector<DocGroup> of_doc;
-  std::array<GroupSummary, 2> summaries;  // of A and B
+  std::vector<GroupSummary> summaries;  // of A, B, …
 };
 
-/// How documents come into groups: by a threshold that was fitted on the training part, or by a file.
+/// How documents come into groups: by thresholds that were fitted on the training part, or by a file.
 class GroupRule {
  public:
   /// `train` has raw values. Throws InvalidArgument for a feature that does not exist, for a group without
@@ -32,17 +31,20 @@ class GroupRule {
   /// `part` has raw values and the features of the training part.
   DatasetGroups groups_of(const Dataset& part) const;
 
-  double threshold() const { return threshold_; }
-  double beta() const { return beta_; }
+  /// Between the groups, increasing; empty with a file.
+  const std::vector<double>& thresholds() const { return thresholds_; }
+  /// Of A against B, C, …
+  const std::vector<double>& beta() const { return beta_; }
   const DatasetGroups& of_train() const { return train_; }
 
  private:
-  double fit_threshold(const Dataset& train) const;
-  double fit_beta() const;
+  std::vector<double> fit_thresholds(const Dataset& train) const;
+  std::vector<double> fit_beta() const;
 
   GroupSettings settings_;
-  double threshold_ = 0.0;
-  double beta_ = 1.0;
+  std::size_t groups_ = 2;
+  std::vector<double> thresholds_;
+  std::vector<double> beta_;
   DatasetGroups train_;
 };
 

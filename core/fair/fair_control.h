@@ -8,11 +8,21 @@ namespace olrank {
 
 /// What proportional control adds to the scores of a group: λ_c · err_t(G). Morik, Singh, Hong and
 /// Joachims, "Controlling fairness and bias in dynamic learning-to-rank", SIGIR 2020, Section 5, with
-/// merits whose ratio is β and exposures summed over a group: err(A) = max(0, −UF/β), err(B) = max(0,
-/// UF/β). The group with too little exposure gets more.
+/// merits whose ratios are β, that of B being 1, and exposures E summed over a group: err(G) = max over
+/// groups H of E(H)/merit(H) − E(G)/merit(G), or 0. A group with too little exposure gets more. Of two
+/// groups err(A) = max(0, −UF/β) and err(B) = max(0, UF/β).
 inline double fair_control(const FairRound& fair, double gain, DocGroup group) {
-  const double lead_of_a = fair.unfairness / fair.rule->beta;
-  return gain * std::max(0.0, group == DocGroup::kA ? -lead_of_a : lead_of_a);
+  const ExposureRule& rule = *fair.rule;
+  const std::size_t one = index_of(group);
+  double error = 0.0;
+  for (std::size_t other = 0; other < rule.groups(); ++other) {
+    if (other == one) continue;
+    const auto [first, second] = std::minmax(one, other);
+    const double merit = first == 0 ? rule.beta.front() : rule.beta.front() / rule.beta[first - 1];
+    const double lead_of_first = fair.unfairness[pair_of(first, second)] / merit;
+    error = std::max(error, one == first ? -lead_of_first : lead_of_first);
+  }
+  return gain * error;
 }
 
 }  // namespace olrank

@@ -21,7 +21,7 @@ bool FairList::find_candidates(const TemplateTable& table, const FairRound& fair
   candidates_.clear();
   double least = std::numeric_limits<double>::infinity();
   for (TemplatePattern pattern = 0; pattern < table.size(); ++pattern) {
-    const double unfairness = std::abs(fair.unfairness + table.gain(pattern));
+    const double unfairness = std::abs(fair.unfairness[0] + table.gain(pattern));
     // Within ε all are candidates; until one is, only the closest.
     const bool is_fair = unfairness <= fair.rule->epsilon;
     if (!is_fair && unfairness > least) continue;
@@ -37,26 +37,14 @@ bool FairList::find_candidates(const TemplateTable& table, const FairRound& fair
   return least < 0.0;
 }
 
-bool FairList::is_better(const Choice& candidate, const Choice& best, std::uint32_t round) const {
-  if (candidate.violated != best.violated) return candidate.violated < best.violated;
-  const double here = std::abs(candidate.unfairness);
-  const double there = std::abs(best.unfairness);
-  if (here != there) return here < there;
-  // Documents have position 0.
-  const auto coin = [&](TemplatePattern pattern) {
-    return RngStream(key_, round, 0, 1 + pattern).next_bits();
-  };
-  return coin(candidate.pattern) < coin(best.pattern);
-}
-
 FairList::Choice FairList::choose_by_swaps(const TemplateTable& table, const FairRound& fair,
                                            std::uint32_t round) {
   std::optional<Choice> best;
   for (const TemplatePattern pattern : candidates_) {
     Choice candidate{.pattern = pattern, .length = table.length()};
     candidate.violated = swap_.swap(pattern, table.length());
-    candidate.unfairness = fair.unfairness + table.gain(pattern);
-    if (!best || is_better(candidate, *best, round)) best = candidate;
+    candidate.unfairness = fair.unfairness[0] + table.gain(pattern);
+    if (!best || is_better(candidate, *best, key_, round)) best = candidate;
   }
   return *best;
 }
@@ -70,8 +58,8 @@ FairList::Choice FairList::choose_exactly(const TemplateTable& table, const Fair
     if (exact_.gave_up()) break;
     if (!violated) continue;
     Choice candidate{.pattern = pattern, .length = table.length(), .violated = *violated};
-    candidate.unfairness = fair.unfairness + table.gain(pattern);
-    if (pattern == best.pattern || is_better(candidate, best, round)) best = candidate;
+    candidate.unfairness = fair.unfairness[0] + table.gain(pattern);
+    if (pattern == best.pattern || is_better(candidate, best, key_, round)) best = candidate;
   }
   if (!exact_.gave_up() && exact_.draw_list(best.pattern, best.length, best.violated, list)) return best;
   best = greedy;
@@ -84,7 +72,8 @@ FairList::Choice FairList::make(const GroupedBlocks& blocks, const FairRound& fa
   assert(fair.groups.size() == blocks.by_score.size() && cutoff <= TemplateTable::kMostPlaces);
   list.clear();
   const auto length = static_cast<int>(std::min<std::int64_t>(cutoff, std::ssize(blocks.by_score)));
-  if (length == 0) return {.unfairness = fair.unfairness};
+  if (length == 0) return {.unfairness = fair.rule->farthest(fair.unfairness)};
+  if (fair.rule->groups() > 2) return many_.choose(blocks, fair, round, length, list);
   swap_.prepare(blocks, round);
   const TemplateTable& table = table_of(*fair.rule, length);
   const bool realisable = find_candidates(table, fair);

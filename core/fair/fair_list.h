@@ -8,6 +8,7 @@
 #include "core/fair/exposure.h"
 #include "core/fair/fair_settings.h"
 #include "core/fair/fair_swap.h"
+#include "core/fair/many_groups.h"
 #include "core/fair/templates.h"
 
 namespace olrank {
@@ -16,21 +17,15 @@ namespace olrank {
 /// orders. Jia, "Toward Reliable Decision-making in Information Systems", PhD thesis, University of
 /// Virginia, 2022, Algorithm 3, lines 3 and 6 to 10. It takes blocks, certain orders and groups from any
 /// ranker and knows none. Where the query has the documents for no such template, those of the least |UF_t|
-/// take their place (Section 3.1). Ties go to the smaller |UF_t|, then to a coin.
+/// take their place (Section 3.1). Ties go to the smaller |UF_t|, then to a coin. More than two groups have
+/// ManyGroups.
 class FairList {
  public:
-  struct Choice {
-    TemplatePattern pattern = 0;
-    int length = 0;
-    std::int64_t violated = 0;    // certain orders, by the whole list
-    double unfairness = 0.0;      // UF_t if every rank is examined as expected
-    bool realisable = true;       // whether it is within ε
-    std::int64_t templates = 0;   // compared
-    bool search_gave_up = false;  // of the exact one: the list is FairSwap's
-  };
+  using Choice = FairChoice;
 
   /// `key` is the trial's key of Purpose::kTemplate.
-  FairList(TemplateSearch search, PhiloxKey key) : search_(search), key_(key), swap_(key), exact_(key) {}
+  FairList(TemplateSearch search, PhiloxKey key)
+      : search_(search), key_(key), swap_(key), exact_(key), many_(key) {}
 
   /// Writes the list of places, of which `cutoff` will be seen. `cutoff` is at most
   /// TemplateTable::kMostPlaces.
@@ -41,7 +36,6 @@ class FairList {
   const TemplateTable& table_of(const ExposureRule& rule, int length);
   /// Those that can be realised and keep within ε, or are the closest to it.
   bool find_candidates(const TemplateTable& table, const FairRound& fair);
-  bool is_better(const Choice& candidate, const Choice& best, std::uint32_t round) const;
   Choice choose_by_swaps(const TemplateTable& table, const FairRound& fair, std::uint32_t round);
   Choice choose_exactly(const TemplateTable& table, const FairRound& fair, std::uint32_t round, Choice best,
                         std::vector<std::int32_t>& list);
@@ -50,6 +44,7 @@ class FairList {
   PhiloxKey key_;
   FairSwap swap_;
   ExactSearch exact_;
+  ManyGroups many_;
   ExposureRule rule_;  // that the tables are of
   std::array<std::optional<TemplateTable>, TemplateTable::kMostPlaces + 1> tables_;
   std::vector<TemplatePattern> candidates_;

@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// How a ranker keeps the exposure of two groups in balance.
+/// How a ranker keeps the exposure of groups in balance.
 enum class Fairness { kNone, kFairExp, kFairCo };
 /// How FairExp finds the list of a template.
 enum class TemplateSearch { kFairSwap, kExact };
@@ -22,6 +22,9 @@ struct FairSettings {
 
   static const Schema& schema();
 };
+
+/// Throws InvalidArgument for settings of a ranker that know no more than two groups.
+void check_group_count(const FairSettings& settings, std::size_t groups, std::string_view ranker);
 
 template <>
 struct EnumNames<Fairness> {

@@ -3,10 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+
+#include "core/fair/doc_group.h"
 
 namespace olrank {
 
+std::optional<std::size_t> GroupSettings::count() const {
+  for (const auto& values : {threshold, quantile, beta}) {
+    if (values) return values->size() + 1;
+  }
+  return std::nullopt;
+}
+
 void GroupSettings::check(std::int64_t cutoff) const {
+  check_groups();
   if (!are_set()) {
     if (threshold || quantile)
       throw InvalidArgument("[groups] has a threshold but no feature: say which with groups.feature.");
@@ -36,6 +47,30 @@ void GroupSettings::check(std::int64_t cutoff) const {
         "groups.examination begins with 0, but the first rank must be examined sometimes.");
 }
 
+/// How many there are, whatever decides a document's group.
+void GroupSettings::check_groups() const {
+  using List = std::pair<const char*, const std::optional<std::vector<double>>&>;
+  for (const auto& [key, values] :
+       {List("threshold", threshold), List("quantile", quantile), List("beta", beta)}) {
+    if (!values) continue;
+    if (values->size() + 1 > kMostGroups) {
+      throw InvalidArgument(
+          fmt::format("groups.{} has {} values, which makes {} groups, but there can be at most {}.", key,
+                      values->size(), values->size() + 1, kMostGroups));
+    }
+    if (values->size() + 1 != *count()) {
+      throw InvalidArgument(
+          fmt::format("groups.{} must have as many values as groups.{}, one less than there are groups, "
+                      "but has {}, not {}.",
+                      key, threshold ? "threshold" : "quantile", values->size(), *count() - 1));
+    }
+    if (values != beta && !std::is_sorted(values->begin(), values->end(), std::less_equal<>())) {
+      throw InvalidArgument(
+          fmt::format("groups.{} must increase from value to value, but is {}.", key, to_toml(*values)));
+    }
+  }
+}
+
 GroupSettings parse_group_settings(std::string_view text, std::string_view origin) {
   GroupSettings settings;
   while (!text.empty()) {
@@ -60,32 +95,41 @@ GroupSettings parse_group_settings(std::string_view text, std::string_view origi
 const Schema& GroupSettings::schema() {
   using S = GroupSettings;
   static const Schema schema =
-      SchemaBuilder<S>("groups",
-                       "Two groups of documents, A and B, whose exposure is measured and may be kept in "
-                       "balance (docs/FAIRNESS.md); off without a feature or a file.")
+      SchemaBuilder<S>(
+          "groups",
+          "Groups of documents, A, B and up to four more, whose exposure is measured and may be "
+          "kept in balance (docs/FAIRNESS.md); off without a feature or a file.")
           .field("feature", &S::feature,
                  "the feature that decides a document's group by its raw value, counted from 1; 0 for none")
           .at_least(0)
-          .field("threshold", &S::threshold, "the value that separates the groups; `auto`: by `quantile`")
-          .field("quantile", &S::quantile,
-                 "the share of the training part's values up to which the threshold is put; `auto`: by "
-                 "`threshold`")
+          .field("threshold", &S::threshold,
+                 "the value that separates the groups A and B, or an increasing list of the values that "
+                 "separate "
+                 "more; `auto`: by `quantile`")
+          .field(
+              "quantile", &S::quantile,
+              "the share of the training part's values up to which the threshold is put, or an increasing "
+              "list of shares; `auto`: by `threshold`")
           .at_least(0.0)
           .at_most(1.0)
-          .field("group_a", &S::group_a,
-                 "group A has the values of at most the threshold (`at-most`), or those above it (`above`)")
+          .field(
+              "group_a", &S::group_a,
+              "group A has the values of at most the first threshold (`at-most`), or those above the last "
+              "(`above`)")
           .field(
               "file", &S::file,
               "a CSV file `qid,doc,group` instead of a feature: `doc` counts the documents of a query from "
-              "0, `group` is A or B")
+              "0, `group` is a letter from A on")
           .field(
               "beta", &S::beta,
-              "exposure of A per exposure of B that is fair; `auto`: the ratio of their mean grades in the "
-              "training part")
+              "exposure of A per exposure of B that is fair; of more groups a list, A per B, A per C, and "
+              "on, "
+              "from which the other pairs follow; `auto`: the ratios of their mean grades in the training "
+              "part")
           .symbol("β")
           .above(0.0)
           .at_most(1e6)
-          .field("epsilon", &S::epsilon, "the unfairness that is still fair")
+          .field("epsilon", &S::epsilon, "the unfairness of two groups that is still fair")
           .unit("P(1)")
           .symbol("ε")
           .at_least(0.0)

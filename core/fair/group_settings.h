@@ -13,27 +13,31 @@
 
 namespace olrank {
 
-/// Which documents are group A: those whose value is at most the threshold, or those above it.
+/// Which documents are group A: those whose value is at most the first threshold, or those above the last.
 enum class GroupSide { kAtMost, kAbove };
 /// What counts as a shown document's exposure: its rank's P, or whether the user examined it.
 enum class ExposureKind { kPosition, kExamined };
 
 /// Which groups of documents exposure is shared between, and what is fair. Off without a feature or a file.
 struct GroupSettings {
-  std::int64_t feature = 0;  // from 1, as in the data's files
-  std::optional<double> threshold;
-  std::optional<double> quantile;
+  std::int64_t feature = 0;                      // from 1, as in the data's files
+  std::optional<std::vector<double>> threshold;  // one between each two groups, increasing
+  std::optional<std::vector<double>> quantile;
   GroupSide group_a = GroupSide::kAtMost;
   std::string file;
-  std::optional<double> beta;  // β; else from mean grades
-  double epsilon = 1.0;        // ε, in units of P(1)
+  std::optional<std::vector<double>> beta;  // β of A against B, C, …; else from mean grades
+  double epsilon = 1.0;                     // ε, in units of P(1)
   ExposureKind exposure = ExposureKind::kPosition;
   std::vector<double> examination;  // P(1), P(2), …; empty: the user model's
   std::int64_t examination_lists = 100'000;
 
   bool are_set() const { return feature > 0 || !file.empty(); }
+  /// How many groups the settings say; none where a file does.
+  std::optional<std::size_t> count() const;
   /// Throws InvalidArgument for settings that contradict each other.
   void check(std::int64_t cutoff) const;
+  /// What it checks of the number of groups.
+  void check_groups() const;
 
   static const Schema& schema();
 };

@@ -25,8 +25,10 @@ namespace olrank {
 ///                documents would change in the order by score, the whole list, and is held fixed in the
 ///                gradient. Burges, "From RankNet to LambdaRank to LambdaMART: an overview",
 ///                MSR-TR-2010-82, section 4
-///   kListMle     −log of the Plackett–Luce probability of the order by grade, descending, ties by index.
-///                Xia et al., "Listwise approach to learning to rank", ICML 2008
+///   kListMle     −log of the Plackett–Luce probability that the order is one by grade, descending: the sum
+///                over all orders of tied documents. Xia et al., "Listwise approach to learning to rank",
+///                ICML 2008, has one order; ties as in Ma et al., "Learning-to-rank with partitioned
+///                preference", AISTATS 2021
 ///   kRankCosine  ½(1 − ⟨y, s⟩/(‖y‖‖s‖)). Qin et al., "Query-level loss functions for information
 ///                retrieval", IPM 2008. 0 where y = 0; ½ with gradient 0 where only s = 0
 enum class ListLoss { kListNet, kSmoothDcg, kRankSvm, kRankNet, kLambdaRank, kListMle, kRankCosine };

@@ -389,69 +389,65 @@ double lambda_rank(const ByGrade& sorted, Scratch& scratch) {
   return loss;
 }
 
-/// Takes the scores by place and leaves the slopes by place. With L_r = log Σ_{q≥r} e^{s_q} = m_r + log
-/// z_r, m_r the largest score from place r on: all exponents below are ≤ 0, so that no spread of scores
-/// matters. Where the spread is small, m_r is the largest score of all, which saves half of the
-/// exponentials. `most`, `terms`, `steps` and `sums` are memory.
+/// Clocks with `leads` x_i at the time e^y, as tied_first() takes them; leaves their slopes.
 OLRANK_VECTOR_CLONES
-double list_mle(const double* scores, std::int64_t docs, double* most, double* terms, double* steps,
-                double* sums, double* slopes) {
-  constexpr double kSmallSpread = 20.0;  // 32 factors z_r ≥ e^{−20} of a product stay above 1e-280
-  const std::int64_t whole = padded(docs);
-  const double highest = lane_max(scores, whole);
-  bool one_scale = true;
-  for (std::int64_t r = 0; r < whole; ++r) one_scale &= highest - scores[r] < kSmallSpread;
-  if (one_scale) {
-    std::fill_n(most, whole, highest);
-  } else {
-    most[docs - 1] = scores[docs - 1];
-    for (std::int64_t r = docs - 2; r >= 0; --r) most[r] = std::max(most[r + 1], scores[r]);
-    for (std::int64_t r = docs; r < whole; ++r) most[r] = scores[r];
-    // From one place to the next: e^{m_{r+1} − m_r}.
-    steps[whole - 1] = 1.0;
-    for (std::int64_t r = 0; r < whole - 1; ++r) steps[r] = portable_exp_nonpositive(most[r + 1] - most[r]);
+ClockSums clock_sums(const double* leads, std::int64_t count, double y, double* shares, double* slopes) {
+  constexpr std::int64_t kPerLog = 128;  // factors of at least 0.018
+  for (std::int64_t k = 0; k < count; ++k) {
+    const double z = leads[k] + y;
+    const ClockTerm term = clock_term(selected(z < kSurely, z, kSurely));
+    shares[k] = term.share;
+    slopes[k] = term.slope;
   }
-  for (std::int64_t r = 0; r < whole; ++r) terms[r] = portable_exp_nonpositive(scores[r] - most[r]);
+  ClockSums sums{0.0, 0.0};
+  for (std::int64_t chunk = 0; chunk < count; chunk += kPerLog) {
+    double product = 1.0;
+    for (std::int64_t k = chunk; k < std::min(chunk + kPerLog, count); ++k) {
+      product *= shares[k];
+      sums.log_product += std::min(leads[k] + y, kSurely);
+      sums.slopes += slopes[k];
+    }
+    sums.log_product += std::log(product);
+  }
+  return sums;
+}
+
+/// The documents at places [first, end), which have one grade, before those from `end` on.
+double list_mle_grade(const ByGrade& sorted, std::int64_t first, std::int64_t end, Scratch& scratch) {
+  const auto docs = std::ssize(sorted.doc);
+  const std::int64_t count = end - first;
+  const Scratch::Frame frame(scratch);
+  const auto others = scratch.take<double>(docs - end);
+  const double most = *std::max_element(sorted.score.begin() + end, sorted.score.begin() + docs);
   double sum = 0.0;
-  if (one_scale) {
-    for (std::int64_t r = docs - 1; r >= 0; --r) sums[r] = sum += terms[r];
-  } else {
-    for (std::int64_t r = docs - 1; r >= 0; --r) sums[r] = sum = sum * steps[r] + terms[r];
-  }
-  for (std::int64_t r = docs; r < whole; ++r) {
-    sums[r] = 1.0;
-    most[r] = scores[r];
-  }
-  // Σ_r log z_r as the log of a product; e^{−20} < z_r ≤ docs < 2³¹.
-  constexpr std::int64_t kPerLog = 32 * kLanes;
+  for (std::int64_t k = 0; k < docs - end; ++k)
+    sum += others[k] = portable_exp_nonpositive(sorted.score[end + k] - most);
+  const auto leads = scratch.take<double>(count);
+  for (std::int64_t k = 0; k < count; ++k) leads[k] = sorted.score[first + k] - most - std::log(sum);
+
   double loss = 0.0;
-  Doubles excess = {};
-  for (std::int64_t chunk = 0; chunk < whole; chunk += kPerLog) {
-    Doubles product = {1.0, 1.0, 1.0, 1.0};
-    for (std::int64_t r = chunk; r < std::min(chunk + kPerLog, whole); r += kLanes) {
-      Doubles v;
-      load(sums + r, v);
-      product *= v;
-      Doubles m;
-      load(most + r, m);
-      load(scores + r, v);
-      excess += m - v;
-    }
-    loss += log_of_lanes(product);
-  }
-  loss += sum_of(excess);
-  // e^{s_q} Σ_{r≤q} e^{−L_r} − 1.
-  for (std::int64_t r = 0; r < whole; ++r) sums[r] = 1.0 / sums[r];
-  sum = 0.0;
-  if (one_scale) {
-    for (std::int64_t r = 0; r < docs; ++r) slopes[r] = sum += sums[r];
+  double pull = 0.0;
+  if (count == 1) {
+    loss = misorder_loss(-leads[0]);
+    pull = sigmoid(-leads[0]);
+    sorted.slope[first] -= pull;
   } else {
-    for (std::int64_t r = 0; r < docs; ++r) {
-      slopes[r] = sum += sums[r];
-      sum *= steps[r];
+    const auto shares = scratch.take<double>(count);
+    const auto slopes = scratch.take<double>(count);
+    const auto weighted = scratch.take<double>(count);
+    std::fill(weighted.begin(), weighted.end(), 0.0);
+    const TiedFirst found = tied_first(
+        count, [&](double y) { return clock_sums(leads.data(), count, y, shares.data(), slopes.data()); },
+        [&](double weight) {
+          for (std::int64_t k = 0; k < count; ++k) weighted[k] += weight * slopes[k];
+        });
+    loss = found.loss;
+    for (std::int64_t k = 0; k < count; ++k) {
+      pull += weighted[k] * found.scale;
+      sorted.slope[first + k] -= weighted[k] * found.scale;
     }
   }
-  for (std::int64_t r = 0; r < docs; ++r) slopes[r] = slopes[r] * terms[r] - 1.0;
+  for (std::int64_t k = 0; k < docs - end; ++k) sorted.slope[end + k] += pull * (others[k] / sum);
   return loss;
 }
 
@@ -498,11 +494,9 @@ double loss_by_grade(const ListLossForm& form, std::span<const double> scores,
   const auto docs = std::ssize(grades);
   double loss = 0.0;
   if (form.loss == ListLoss::kListMle) {
-    std::fill(sorted.score.begin() + docs, sorted.score.end(), sorted.score[docs - 1]);
-    const auto memory = scratch.take<double>(4 * padded(docs));
-    double* const most = memory.data();
-    loss = list_mle(sorted.score.data(), docs, most, most + padded(docs), most + 2 * padded(docs),
-                    most + 3 * padded(docs), sorted.slope.data());
+    for_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
+      loss += list_mle_grade(sorted, first, end, scratch);
+    });
   } else if (sorted.grade.front() != sorted.grade.back()) {
     loss = pair_loss_by_grade(form, sorted, scratch);
     if (form.pair_mean) {
@@ -621,7 +615,7 @@ double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pai
     case ListLoss::kLambdaRank:
       return 2.0 * pair_weights_bound(form, docs, pairs);
     case ListLoss::kListMle:
-      return 2.0 * static_cast<double>(docs - 1);  // the last place adds nothing
+      return 2.0 * static_cast<double>(docs - 1);  // a mean over orders; the last place adds nothing
     case ListLoss::kRankCosine:
       break;
   }
@@ -643,7 +637,7 @@ double curvature_bound(const ListLossForm& form, std::int64_t docs, std::int64_t
     case ListLoss::kLambdaRank:
       return pair_weights_bound(form, docs, pairs);
     case ListLoss::kListMle:
-      return static_cast<double>(docs - 1);  // as kListNet, place by place
+      return static_cast<double>(docs - 1);  // as kListNet, place by place; at most the mean over orders
     case ListLoss::kRankSvm:
       return pairs > 0 ? kInfinity : 0.0;
     case ListLoss::kRankCosine:

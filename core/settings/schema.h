@@ -89,6 +89,8 @@ constexpr SettingKind setting_kind() {
     return SettingKind::kReal;
   else if constexpr (std::is_same_v<T, std::optional<double>>)
     return SettingKind::kRealOrAuto;
+  else if constexpr (std::is_same_v<T, std::optional<std::vector<double>>>)
+    return SettingKind::kRealsOrAuto;
   else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
     return SettingKind::kIntegers;
   else if constexpr (std::is_same_v<T, std::vector<double>>)
@@ -108,6 +110,10 @@ SettingValue to_value(const T& member) {
     return member;
   else if constexpr (std::is_same_v<T, std::optional<double>>)
     return member ? SettingValue(*member) : SettingValue(std::string("auto"));
+  else if constexpr (std::is_same_v<T, std::optional<std::vector<double>>>)
+    return !member               ? SettingValue(std::string("auto"))
+           : member->size() == 1 ? SettingValue(member->front())
+                                 : SettingValue(*member);
   else if constexpr (std::is_enum_v<T>)
     return std::string(name_of(member));
   else if constexpr (std::is_integral_v<T>)
@@ -123,6 +129,10 @@ void from_value(T& member, const SettingValue& value) {
   } else if constexpr (std::is_same_v<T, std::optional<double>>) {
     const auto* number = std::get_if<double>(&value);
     member = number != nullptr ? T(*number) : T();
+  } else if constexpr (std::is_same_v<T, std::optional<std::vector<double>>>) {
+    const auto* number = std::get_if<double>(&value);
+    const auto* numbers = std::get_if<std::vector<double>>(&value);
+    member = number != nullptr ? T(std::vector<double>{*number}) : numbers != nullptr ? T(*numbers) : T();
   } else if constexpr (std::is_enum_v<T>) {
     member = value_named<T>(std::get<std::string>(value)).value();  // already checked against the choices
   } else if constexpr (std::is_integral_v<T>) {

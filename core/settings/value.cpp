@@ -136,6 +136,8 @@ std::string_view readable_kind(SettingKind kind) {
       return "a list of booleans";
     case SettingKind::kRealOrAuto:
       return "a finite number or \"auto\"";
+    case SettingKind::kRealsOrAuto:
+      return "a finite number, a list of several or \"auto\"";
   }
   return "a value";
 }
@@ -186,6 +188,16 @@ SettingValue parse_setting(SettingKind kind, std::string_view text) {
       const std::optional<double> number = whole_text_as<double>(text);
       if (!number || !std::isfinite(*number)) refuse(kind, text);
       return *number;
+    }
+    case SettingKind::kRealsOrAuto: {
+      if (without_quotes(text) == kAuto) return std::string(kAuto);
+      std::vector<double> numbers;
+      for (const std::string_view item : list_items(text)) {
+        const std::optional<double> number = whole_text_as<double>(item);
+        if (!number || !std::isfinite(*number)) refuse(kind, text);
+        numbers.push_back(*number);
+      }
+      return convert_setting(kind, numbers);
     }
   }
   refuse(kind, text);
@@ -250,6 +262,15 @@ SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
         return value;
       if (const auto* text = std::get_if<std::string>(&value); text != nullptr && *text == kAuto)
         return value;
+      break;
+    case SettingKind::kRealsOrAuto:
+      if (kind_of(value) == SettingKind::kText) return convert_setting(SettingKind::kRealOrAuto, value);
+      if (const auto reals = std::get<std::vector<double>>(convert_setting(SettingKind::kReals, value));
+          reals.size() > 1) {
+        return reals;
+      } else if (reals.size() == 1) {
+        return reals.front();
+      }
       break;
     default:
       break;

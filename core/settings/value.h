@@ -9,7 +9,7 @@
 namespace olrank {
 
 /// The value of one setting, in the order of SettingKind; one of kRealOrAuto is a number or the text
-/// "auto".
+/// "auto", one of kRealsOrAuto can also be a list of several numbers.
 using SettingValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                                   std::vector<double>, std::vector<std::string>, std::vector<bool>>;
 
@@ -22,7 +22,8 @@ enum class SettingKind {
   kReals,
   kTexts,
   kSwitches,
-  kRealOrAuto
+  kRealOrAuto,
+  kRealsOrAuto
 };
 
 inline SettingKind kind_of(const SettingValue& value) {

@@ -8,7 +8,7 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-// Losses with V² terms share a document among the lanes of a warp, and need more warps.
+// Losses of pairs have V² terms: they share a document among the lanes of a warp, and need more warps.
 constexpr unsigned kThreads = 128;
 constexpr unsigned kThreadsOfPairs = 512;
 
@@ -77,6 +77,7 @@ struct Query {
     return combined(own, shared, Larger{});
   }
   __device__ double score(std::int32_t doc) const { return double{scores[doc]}; }
+  __device__ double grade(std::int32_t doc) const { return double{1.0} * grades[doc]; }
   __device__ double gain(std::int32_t doc) const { return dcg_gain(grades[doc], Gain::kExponential); }
   /// In the order by grade, ties by index.
   __device__ bool is_before(std::int32_t doc, std::int32_t other) const {
@@ -86,7 +87,7 @@ struct Query {
 
 __device__ double list_net(const Query& query) {
   const double most = query.most([&](std::int32_t doc) { return query.score(doc); });
-  const double most_grade = query.most([&](std::int32_t doc) { return double{1.0} * query.grades[doc]; });
+  const double most_grade = query.most([&](std::int32_t doc) { return query.grade(doc); });
   const auto weight = [&](std::int32_t doc) { return portable_exp_nonpositive(query.score(doc) - most); };
   const auto target = [&](std::int32_t doc) {
     return portable_exp_nonpositive(query.grades[doc] - most_grade);
@@ -170,41 +171,76 @@ __device__ double lambda_rank(const Query& query, bool mean, const double* disco
   });
 }
 
-/// L_r = log Σ e^{s_q} over the places q ≥ r, each from scratch: no scan, and no spread of scores matters.
-__device__ double list_mle(const Query& query) {
-  double own = 0.0;
-  query.for_docs_by_warp([&](std::int32_t doc) {
-    const auto counts = [&](std::int32_t other) { return other == doc || query.is_before(doc, other); };
-    double most = query.score(doc);
-    query.for_others([&](std::int32_t other) {
-      if (counts(other)) most = Larger{}(most, query.score(other));
+/// −log of the probability that the documents of `grade` come before those of lower ones, with its slopes.
+__device__ double list_mle_grade(const Query& query, double grade) {
+  const auto is_of = [&](std::int32_t doc) { return query.grade(doc) == grade; };
+  const auto is_other = [&](std::int32_t doc) { return query.grade(doc) < grade; };
+  const double most =
+      query.most([&](std::int32_t doc) { return is_other(doc) ? query.score(doc) : -INFINITY; });
+  const auto term = [&](std::int32_t doc) {
+    return is_other(doc) ? portable_exp_nonpositive(query.score(doc) - most) : 0.0;
+  };
+  const double sum = query.sum(term);
+  const double log_sum = log(sum);
+  const auto lead = [&](std::int32_t doc) { return query.score(doc) - most - log_sum; };
+  const double count = query.sum([&](std::int32_t doc) { return is_of(doc) ? 1.0 : 0.0; });
+  double loss = 0.0;
+  query.for_docs([&](std::int32_t doc) { query.workspace[doc] = 0.0; });
+  double scale = 1.0;
+  if (count == 1.0) {
+    loss = query.sum([&](std::int32_t doc) {
+      query.workspace[doc] = is_of(doc) ? sigmoid(-lead(doc)) : 0.0;
+      return is_of(doc) ? misorder_loss(-lead(doc)) : 0.0;
     });
-    most = combined_in_warp(most, Larger{});
-    double sum = 0.0;
-    query.for_others([&](std::int32_t other) {
-      if (counts(other)) sum += portable_exp_nonpositive(query.score(other) - most);
+  } else {
+    double at = 0.0;
+    const auto exponent = [&](std::int32_t doc) {
+      return lead(doc) + at < kSurely ? lead(doc) + at : kSurely;
+    };
+    const auto sums_at = [&](double y) {
+      at = y;
+      ClockSums sums{0.0, 0.0};
+      query.for_docs([&](std::int32_t doc) {
+        if (!is_of(doc)) return;
+        const ClockTerm clock = clock_term(exponent(doc));
+        sums.log_product += exponent(doc) + log(clock.share);
+        sums.slopes += clock.slope;
+      });
+      const auto add = [](double a, double b) { return a + b; };
+      sums.log_product = combined(sums.log_product, query.shared, add);
+      sums.slopes = combined(sums.slopes, query.shared, add);
+      return sums;
+    };
+    const TiedFirst found = tied_first(static_cast<std::int64_t>(count), sums_at, [&](double weight) {
+      query.for_docs([&](std::int32_t doc) {
+        if (is_of(doc)) query.workspace[doc] += weight * clock_term(exponent(doc)).slope;
+      });
     });
-    sum = warp_sum(sum);
-    if (!Query::is_first_lane()) return;
-    query.workspace[doc] = most + log(sum);
-    own += query.workspace[doc] - query.score(doc);
-  });
-  const double loss = combined(own, query.shared, [](double a, double b) { return a + b; });
-  query.for_docs_by_warp([&](std::int32_t doc) {
-    double slope = 0.0;
-    query.for_others([&](std::int32_t other) {
-      if (other != doc && !query.is_before(other, doc)) return;
-      const double exponent = query.score(doc) - query.workspace[other];
-      slope += portable_exp_nonpositive(exponent < 0.0 ? exponent : 0.0);
-    });
-    slope = warp_sum(slope);
-    if (Query::is_first_lane()) query.slopes[doc] = slope - 1.0;
+    loss = found.loss;
+    scale = found.scale;
+  }
+  const double pull = query.sum([&](std::int32_t doc) { return query.workspace[doc] * scale; });
+  query.for_docs([&](std::int32_t doc) {
+    query.slopes[doc] += pull * (term(doc) / sum) - query.workspace[doc] * scale;
   });
   return loss;
 }
 
+__device__ double list_mle(const Query& query) {
+  query.for_docs([&](std::int32_t doc) { query.slopes[doc] = 0.0; });
+  const double lowest = -query.most([&](std::int32_t doc) { return -query.grade(doc); });
+  double loss = 0.0;
+  double grade = query.most([&](std::int32_t doc) { return query.grade(doc); });
+  while (grade > lowest) {
+    loss += list_mle_grade(query, grade);
+    grade =
+        query.most([&](std::int32_t doc) { return query.grade(doc) < grade ? query.grade(doc) : lowest; });
+  }
+  return loss;
+}
+
 __device__ double rank_cosine(const Query& query) {
-  const auto grade = [&](std::int32_t doc) { return double{1.0} * query.grades[doc]; };
+  const auto grade = [&](std::int32_t doc) { return query.grade(doc); };
   const double product = query.sum([&](std::int32_t doc) { return query.score(doc) * grade(doc); });
   const double score_norm =
       sqrt(query.sum([&](std::int32_t doc) { return query.score(doc) * query.score(doc); }));
@@ -277,8 +313,7 @@ __global__ void __launch_bounds__(kThreadsOfPairs)
 void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
                  double* workspace, double* losses, double* slopes) {
   if (lists.queries == 0) return;
-  const bool by_warp = has_pairs(form.loss) || form.loss == ListLoss::kListMle;
-  const unsigned threads = by_warp ? kThreadsOfPairs : kThreads;
+  const unsigned threads = has_pairs(form.loss) ? kThreadsOfPairs : kThreads;
   launch(list_losses_kernel, dim3{static_cast<unsigned>(lists.queries)}, dim3{threads},
          threads / 32 * sizeof(double), stream, form, lists, scores, workspace, losses, slopes);
 }

@@ -124,16 +124,16 @@ TEST(FeedbackRecord, TakesForeignValuesOfItsOwnKeysForAbsent) {
 TEST(FeedbackRecord, HasALetterForEachDocumentOfAServiceWithGroups) {
   FeedbackRecord record = small_record();
   EXPECT_EQ(record_body(record).find("groups"), std::string::npos);
-  record.groups = {DocGroup::kA, DocGroup::kB, DocGroup::kB};
+  record.groups = {DocGroup::kA, static_cast<DocGroup>(2), DocGroup::kB};
   record.round = 5;
   const std::string line = record_line(5, record_body(record));
-  EXPECT_EQ(nlohmann::json::parse(line)["groups"], "ABB");
+  EXPECT_EQ(nlohmann::json::parse(line)["groups"], "ACB");
   EXPECT_EQ(read(without_newline(line)), record);
   EXPECT_EQ(
       refusal_of(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "groups": "A", "inputs": [[1], [1]]})"),
       "The line has 2 documents and 1 letter of 'groups'; give one letter per document.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "groups": "C"})"),
-            "'groups' must be letters A and B, one per document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "groups": "G"})"),
+            "'groups' must be letters from A on, one per document.");
   EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "groups": ["A"]})"),
             "'groups' has the wrong type.");
 }

@@ -22,7 +22,7 @@ const SmallWorld& fair_world() {
 }
 
 const ExposureRule& fair_rule() {
-  static const ExposureRule rule{{1.0, 0.8, 0.6, 0.5, 0.4, 0.3}, 1.2, 0.6};
+  static const ExposureRule rule{{1.0, 0.8, 0.6, 0.5, 0.4, 0.3}, {1.2}, 0.6};
   return rule;
 }
 
@@ -110,7 +110,7 @@ TEST_P(FairRankersTest, WithoutFairnessGroupsChangeNoBit) {
 TEST_P(FairRankersTest, ControlBringsTheGroupsTogether) {
   const Played plain = play(*make_fair(kind(), Fairness::kNone, NetworkForm::kMlp), 1, 60);
   const Played controlled = play(*make_fair(kind(), Fairness::kFairCo, NetworkForm::kMlp), 1, 60);
-  EXPECT_LT(std::abs(controlled.ledger.unfairness()), 0.5 * std::abs(plain.ledger.unfairness()));
+  EXPECT_LT(std::abs(controlled.ledger.unfairness()[0]), 0.5 * std::abs(plain.ledger.unfairness()[0]));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FairRankersTest,

@@ -34,7 +34,7 @@ std::string play_rounds(const RankerSettings& settings) {
   std::string played;
   std::vector<DocGroup> groups;
   for (int doc = 0; doc < 12; ++doc) groups.push_back(doc % 3 == 0 ? DocGroup::kA : DocGroup::kB);
-  const ExposureRule rule{{1.0, 0.9, 0.8, 0.7, 0.6, 0.5}, 1.0, 0.5};
+  const ExposureRule rule{{1.0, 0.9, 0.8, 0.7, 0.6, 0.5}, {1.0}, 0.5};
   ExposureLedger ledger;
   for (std::uint32_t round = 1; round <= 24; ++round) {
     QueryDocs query = taught_world().query_of(round);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kShownRanks = 3;
 
 ExposureRule three_ranks() {
-  return {{1.0, 0.5, 0.25}, 1.25, 0.5};
+  return {{1.0, 0.5, 0.25}, {1.25}, 0.5};
 }
 
 std::unique_ptr<OnlineRanker> make_fair(RankerKind kind, Fairness fair) {
@@ -35,7 +35,7 @@ struct FairService {
       : log(folder / "log", 100), learner(make_fair(kind, fair), log, settings(folder)) {
     Service::Parts parts = small_parts();
     parts.requests.cutoff = kShownRanks;
-    parts.requests.groups = true;
+    parts.requests.groups = 2;
     parts.requests.most_ranks = kShownRanks;
     parts.exposure = three_ranks();
     parts.exposed = learner.logged_exposure();
@@ -165,12 +165,12 @@ TEST(FairService, CountsTheLoggedListsAfterARestart) {
   EXPECT_NEAR(after.fairness()["unfairness"].get<double>(), expected, 1e-12);
   EXPECT_EQ(after.fairness()["lists"], 27);
   // From the whole log or from a checkpoint on: the same bits.
-  const double resumed = after.learner.logged_exposure().unfairness();
+  const double resumed = after.learner.logged_exposure().unfairness()[0];
   after.learner.stop(std::chrono::seconds(0));
   const TemporaryFolder elsewhere;
   Learner whole(make_fair(RankerKind::kPairRank, Fairness::kFairExp), after.log,
                 FairService::settings(elsewhere));
-  EXPECT_EQ(whole.logged_exposure().unfairness(), resumed);
+  EXPECT_EQ(whole.logged_exposure().unfairness()[0], resumed);
 }
 
 TEST(FairService, CountsOnlyListsThatAreShown) {

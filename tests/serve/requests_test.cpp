@@ -113,7 +113,7 @@ TEST(RankRequest, ErrorsNameTheField) {
 
 TEST(RankRequest, TakesAGroupPerDocument) {
   RequestLimits limits = kLimits;
-  limits.groups = true;
+  limits.groups = 2;
   limits.most_ranks = 12;
   RankRequest request;
   const auto error = [&](const std::string& first, const std::string& rest = "") {
@@ -135,7 +135,11 @@ TEST(RankRequest, TakesAGroupPerDocument) {
     EXPECT_EQ(error(std::string(R"(, "group": )") + value), "422 docs[0].group") << value;
   EXPECT_EQ(error(R"(, "group": "A", "group": "A")"), "422 docs[0].group");
   EXPECT_EQ(error(R"(, "group": "A", "grup": "A")"), "422 docs[0].grup");
-  limits.groups = false;
+  limits.groups = 3;
+  EXPECT_EQ(error(R"(, "group": "C")"), "none");
+  EXPECT_EQ(index_of(request.groups.at(0)), 2U);
+  EXPECT_EQ(error(R"(, "group": "D")"), "422 docs[0].group");
+  limits.groups = 0;
   EXPECT_EQ(error(R"(, "group": "A")"), "422 docs[0].group");
   EXPECT_EQ(error(""), "none");
   EXPECT_TRUE(request.groups.empty());

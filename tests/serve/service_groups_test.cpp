@@ -32,11 +32,25 @@ ServiceIdentity identity_with(const std::string& groups) {
 TEST(ServiceGroups, FillInTheExaminationOfDcg) {
   const GroupSettings groups = parse_service_groups("beta=1.5", 3);
   const ExposureRule rule = exposure_rule_of(groups);
-  EXPECT_EQ(rule.beta, 1.5);
+  EXPECT_EQ(rule.beta.at(0), 1.5);
   EXPECT_EQ(rule.epsilon, 1.0);
   ASSERT_EQ(rule.examination.size(), 3U);
   for (int rank = 1; rank <= 3; ++rank)
     EXPECT_DOUBLE_EQ(rule.examination[rank - 1], 1.0 / std::log2(1.0 + rank));
+}
+
+TEST(ServiceGroups, AreAsManyAsTheirRatiosSay) {
+  const GroupSettings groups = parse_service_groups("beta=[1.5,3],epsilon=0.5", 3);
+  EXPECT_EQ(exposure_rule_of(groups).groups(), 3U);
+  EXPECT_EQ(exposure_rule_of(groups).beta_of(1, 2), 2.0);
+  RankerSettings exact = ranker_with(Fairness::kFairExp);
+  exact.fair.template_search = TemplateSearch::kExact;
+  const std::string refusal =
+      message_of<InvalidArgument>([&] { check_service_fairness(exact, groups, 3); });
+  EXPECT_NE(refusal.find("is for two groups, but there are 3"), std::string::npos) << refusal;
+  const ServiceIdentity read =
+      parse_identity(print_identity(identity_with("beta=[1.5,3]")), "service.toml");
+  EXPECT_EQ(read.exposure()->groups(), 3U);
 }
 
 TEST(ServiceGroups, CountEpsilonInUnitsOfTheFirstProbability) {
@@ -63,6 +77,9 @@ TEST(ServiceGroups, RefuseWhatAServiceCannotFollow) {
       {"beta=1,examination=[1,2]", "--groups examination"},
       {"beta=1,epsilom=2", "epsilon"},
       {"beta", "must be key=value"},
+      {"beta=[]", "--groups beta must be a finite number, a list of several"},
+      {"beta=[1,0]", "--groups beta"},
+      {"beta=[1,1,1,1,1,1]", "makes 7 groups, but there can be at most 6"},
   };
   EXPECT_THROW(parse_service_groups("beta=1", 1001), InvalidArgument);
   for (const auto& [text, message] : cases) {

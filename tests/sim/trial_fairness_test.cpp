@@ -90,7 +90,7 @@ struct FairStage {
       : keys(TrialKeys::of(1, 1, "navigational")),
         queries(keys.key(Purpose::kQuery), fairness_data().train.queries()),
         clicks(user_of("navigational", ClickKind::kDependent)),
-        fairness{{{1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1}, 0.9, 2.0}, exposure},
+        fairness{{{1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1}, {0.9}, 2.0}, exposure},
         trial({.rounds = rounds, .cutoff = 10, .eval_every = 5}, fairness_data(),
               {.queries = &queries, .clicks = clicks.get(), .fairness = &fairness}, keys, ranker,
               execution) {}

@@ -20,22 +20,52 @@ Dataset small_train() {
 GroupSettings by_feature(std::int64_t feature, double threshold) {
   GroupSettings settings;
   settings.feature = feature;
-  settings.threshold = threshold;
+  settings.threshold = std::vector{threshold};
   return settings;
 }
 
 TEST(DatasetGroups, FollowTheThresholdOnEitherSide) {
   const Dataset train = small_train();
   GroupSettings settings = by_feature(3, 0.4);
-  settings.beta = 2.0;
+  settings.beta = std::vector{2.0};
   const GroupRule below(settings, train);
   settings.group_a = GroupSide::kAbove;
   const GroupRule above(settings, train);
-  EXPECT_EQ(below.beta(), 2.0);
+  EXPECT_EQ(below.beta().at(0), 2.0);
   for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
     const bool is_above = train.all_features().doc(doc)[2] > 0.4;
     ASSERT_EQ(below.of_train().of_doc[doc], is_above ? DocGroup::kB : DocGroup::kA);
     ASSERT_EQ(above.of_train().of_doc[doc], is_above ? DocGroup::kA : DocGroup::kB);
+  }
+}
+
+TEST(DatasetGroups, SeveralThresholdsMakeSeveralGroups) {
+  const Dataset train = small_train();
+  GroupSettings settings;
+  settings.feature = 3;
+  settings.quantile = std::vector{0.3, 0.7};
+  const GroupRule below(settings, train);
+  settings.group_a = GroupSide::kAbove;
+  const GroupRule above(settings, train);
+  const std::vector<double>& thresholds = below.thresholds();
+  ASSERT_EQ(thresholds.size(), 2U);
+  std::vector<double> sums(3, 0.0);
+  for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
+    const double value = train.all_features().doc(doc)[2];
+    const std::size_t group = value <= thresholds[0] ? 0 : value <= thresholds[1] ? 1 : 2;
+    ASSERT_EQ(index_of(below.of_train().of_doc[doc]), group);
+    ASSERT_EQ(index_of(above.of_train().of_doc[doc]), 2 - group);
+    sums[group] += train.all_grades()[doc];
+  }
+  const auto& groups = below.of_train().summaries;
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_NEAR(static_cast<double>(groups[1].docs) / static_cast<double>(train.docs()), 0.4, 0.02);
+  ASSERT_EQ(below.beta().size(), 2U);
+  for (std::size_t group = 1; group < 3; ++group) {
+    EXPECT_NEAR(below.beta()[group - 1],
+                sums[0] / static_cast<double>(groups[0].docs) /
+                    (sums[group] / static_cast<double>(groups[group].docs)),
+                1e-12);
   }
 }
 
@@ -44,13 +74,13 @@ TEST(DatasetGroups, QuantileHoldsAtLeastItsShare) {
   for (const double quantile : {0.1, 0.5, 0.65, 0.9}) {
     GroupSettings settings;
     settings.feature = 1;
-    settings.quantile = quantile;
+    settings.quantile = std::vector{quantile};
     const GroupRule rule(settings, train);
     std::int64_t below = 0;
     std::int64_t at_most = 0;
     for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
-      below += train.all_features().doc(doc)[0] < rule.threshold() ? 1 : 0;
-      at_most += train.all_features().doc(doc)[0] <= rule.threshold() ? 1 : 0;
+      below += train.all_features().doc(doc)[0] < rule.thresholds().at(0) ? 1 : 0;
+      at_most += train.all_features().doc(doc)[0] <= rule.thresholds().at(0) ? 1 : 0;
     }
     EXPECT_GE(at_most, quantile * train.docs());
     EXPECT_LT(below, quantile * train.docs());
@@ -68,7 +98,7 @@ TEST(DatasetGroups, BetaIsTheRatioOfMeanGrades) {
     sums[group] += train.all_grades()[doc];
     docs[group] += 1.0;
   }
-  EXPECT_NEAR(rule.beta(), sums[0] / docs[0] / (sums[1] / docs[1]), 1e-12);
+  EXPECT_NEAR(rule.beta().at(0), sums[0] / docs[0] / (sums[1] / docs[1]), 1e-12);
 }
 
 // Over 20,000 documents: a share has a standard error of 0.004, a difference of mean grades of about 0.016.
@@ -80,7 +110,8 @@ TEST(DatasetGroups, GeneratedGroupsHaveTheirShareAndGap) {
                                          context)
                               .train;
     const GroupRule rule(by_feature(11, 0.5), train);
-    const auto& [a, b] = rule.of_train().summaries;
+    const auto& a = rule.of_train().summaries.at(0);
+    const auto& b = rule.of_train().summaries.at(1);
     EXPECT_NEAR(static_cast<double>(a.docs) / static_cast<double>(train.docs()), share, 0.02);
     EXPECT_NEAR(a.mean_grade - b.mean_grade, gap, 0.08);
   }
@@ -120,6 +151,22 @@ TEST(DatasetGroups, RefusesWhatCannotBe) {
   GroupSettings neither;
   neither.feature = 3;
   expect_refusal<InvalidArgument>(neither, "neither threshold nor quantile");
+  GroupSettings three = by_feature(11, 0.5);
+  three.threshold = std::vector{0.7, 0.5};
+  expect_refusal<InvalidArgument>(three,
+                                  "groups.threshold must increase from value to value, but is [0.7, 0.5]");
+  three.threshold = std::vector{0.5, 0.5};
+  expect_refusal<InvalidArgument>(three, "must increase");
+  three.threshold = std::vector{0.2, 0.5};
+  expect_refusal<InvalidArgument>(three,
+                                  "leaves group B empty: no value of feature 11 in the training part is "
+                                  "above 0.2 and at most 0.5");
+  three.beta = std::vector{1.0};
+  expect_refusal<InvalidArgument>(three,
+                                  "groups.beta must have as many values as groups.threshold, one less than "
+                                  "there are groups, but has 1, not 2");
+  three.beta = three.threshold = std::vector{0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
+  expect_refusal<InvalidArgument>(three, "has 6 values, which makes 7 groups, but there can be at most 6");
 }
 
 class GroupsFileTest : public testing::Test {
@@ -160,9 +207,29 @@ TEST_F(GroupsFileTest, NamesTheGroupOfEachDocument) {
   }
 }
 
+TEST_F(GroupsFileTest, HasAsManyGroupsAsItsLastLetterSays) {
+  const Dataset train = small_train();
+  GroupSettings settings = file_with(4, std::string(train.qid(0)) + ",2,C");
+  settings.beta = std::vector{1.0, 2.0};
+  const GroupRule rule(settings, train);
+  EXPECT_EQ(index_of(rule.of_train().of_doc[2]), 2U);
+  ASSERT_EQ(rule.of_train().summaries.size(), 3U);
+  EXPECT_EQ(rule.of_train().summaries[2].docs, 1);
+  settings.beta.reset();
+  try {
+    EXPECT_EQ(GroupRule(settings, train).beta().size(), 2U);
+  } catch (const InvalidArgument& failure) {  // the only document of C has grade 0
+    EXPECT_NE(std::string(failure.what()).find("0 for C: set groups.beta to 2 numbers"), std::string::npos);
+  }
+}
+
 TEST_F(GroupsFileTest, RefusesWithTheLine) {
   const std::string qid(small_train().qid(0));
-  expect_refusal<DataError>(file_with(4, qid + ",2,C"), "groups.csv:4:");
+  expect_refusal<DataError>(file_with(4, qid + ",2,G"), "The group must be A, B, C, D, E or F, not 'G'");
+  expect_refusal<DataError>(file_with(4, qid + ",2,D"), "No document of the training part is in group C");
+  GroupSettings two = file_with(4, qid + ",2,C");
+  two.beta = std::vector{1.0};
+  expect_refusal<DataError>(two, "groups.csv:4:");
   expect_refusal<DataError>(file_with(4, qid + ",two,A"), "groups.csv:4:");
   expect_refusal<DataError>(file_with(4, qid + " 2 A"), "A line of groups must be 'qid,doc,group'");
   expect_refusal<DataError>(file_with(4, qid + ",999,A"), "there is no document 999");

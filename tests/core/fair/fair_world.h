@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -79,6 +80,16 @@ struct FairWorld {
     return pattern;
   }
 };
+
+inline PhiloxKey choice_key() {
+  return make_key({.seed = 2, .purpose = Purpose::kTemplate});
+}
+
+inline ExposureRule rule_of(int places, const std::vector<double>& beta, double epsilon) {
+  ExposureRule rule{{}, beta, epsilon};
+  for (int rank = 1; rank <= places; ++rank) rule.examination.push_back(1.0 / std::sqrt(rank));
+  return rule;
+}
 
 /// The obvious count of (i, j) with i certainly before j and j ranked before i.
 inline std::int64_t slow_violated(const OrderBits& orders, const std::vector<std::int32_t>& list) {

@@ -37,6 +37,21 @@ double log_sum_exp(const Scores& v) {
   return most + std::log(sum);
 }
 
+/// log ∫ e^{−τ} Π (1 − e^{−τ e^{s − rest}}) dτ with τ = e^y, by 5,700 places of y.
+double log_of_first(const Scores& of_grade, double rest) {
+  constexpr double kStep = 0.01;
+  Scores terms;
+  for (double y = -45.0; y < 12.0; y += kStep) {
+    double term = y - std::exp(y);
+    for (const double score : of_grade) {
+      const double z = score - rest + y;
+      term += z < -40.0 ? z : std::log(-std::expm1(-std::exp(z)));
+    }
+    terms.push_back(term);
+  }
+  return log_sum_exp(terms) + std::log(kStep);
+}
+
 /// |ΔNDCG| of each (winner, loser), [docs · docs]: swaps the two documents in the list and takes the
 /// difference of two whole NDCGs.
 std::vector<double> slow_changes(const Scores& scores, const Grades& grades) {
@@ -83,14 +98,14 @@ double slow_loss(const ListLossForm& form, const Scores& s, const Grades& y,
       return gain_of(form.most_grade) - loss;
     }
     case ListLoss::kListMle: {
-      std::vector<std::size_t> order(docs);
-      std::iota(order.begin(), order.end(), std::size_t{0});
-      std::stable_sort(order.begin(), order.end(),
-                       [&](std::size_t a, std::size_t b) { return y[a] > y[b]; });
-      for (std::size_t r = 0; r < docs; ++r) {
-        Scores rest;
-        for (std::size_t q = r; q < docs; ++q) rest.push_back(s[order[q]]);
-        loss += log_sum_exp(rest) - s[order[r]];
+      for (int grade = 1; grade < 256; ++grade) {
+        Scores of_grade;
+        Scores below;
+        for (std::size_t j = 0; j < docs; ++j) {
+          if (y[j] == grade) of_grade.push_back(s[j]);
+          if (y[j] < grade) below.push_back(s[j]);
+        }
+        if (!of_grade.empty() && !below.empty()) loss -= log_of_first(of_grade, log_sum_exp(below));
       }
       return loss;
     }
@@ -193,6 +208,33 @@ TEST_F(ListLossTest, ValueIsTheFormula) {
           EXPECT_TRUE(std::fabs(result_of(form, s, y).loss - slow) <= 1e-12 * (1.0 + slow))
               << name_of(form.loss) << ", " << docs << " documents, " << levels << " grades";
         }
+      }
+    }
+  }
+}
+
+TEST_F(ListLossTest, ListMleIsTheSumOverAllOrdersOfTiedDocuments) {
+  for (const std::int64_t docs : {2, 3, 4, 6}) {
+    for (const std::uint32_t levels : {2U, 3U}) {
+      for (const double scale : {0.5, 2.0, 8.0}) {
+        const Scores s = normal_scores(docs, scale);
+        const Grades y = grades(docs, levels);
+        std::vector<std::int64_t> order(docs);
+        std::iota(order.begin(), order.end(), 0);
+        double probability = 0.0;
+        do {
+          double of_order = 1.0;
+          for (std::int64_t rank = 0; rank < docs; ++rank) {
+            Scores rest;
+            for (std::int64_t later = rank; later < docs; ++later) rest.push_back(s[order[later]]);
+            of_order *= std::exp(s[order[rank]] - log_sum_exp(rest));
+            if (rank > 0 && y[order[rank - 1]] < y[order[rank]]) of_order = 0.0;
+          }
+          probability += of_order;
+        } while (std::next_permutation(order.begin(), order.end()));
+        const double loss = result_of({.loss = ListLoss::kListMle}, s, y).loss;
+        EXPECT_TRUE(std::fabs(loss + std::log(probability)) <= 1e-12 * (1.0 + loss))
+            << docs << " documents, " << levels << " grades: " << loss;
       }
     }
   }
@@ -401,9 +443,8 @@ TEST_F(ListLossTest, SmoothDcgApproachesTheGainOfTheFirstRank) {
 TEST_F(ListLossTest, PermutedDocumentsHavePermutedSlopes) {
   constexpr std::int64_t kDocs = 23;
   const Scores s = normal_scores(kDocs, 1.0);
-  Grades y = grades(kDocs, 5);
+  const Grades y = grades(kDocs, 5);
   for (const ListLossForm& form : all_forms()) {
-    if (form.loss == ListLoss::kListMle) std::iota(y.begin(), y.end(), 0);  // its ties go by index
     const Result result = result_of(form, s, y);
     std::vector<std::int64_t> place(kDocs);
     std::iota(place.begin(), place.end(), 0);

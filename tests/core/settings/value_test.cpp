@@ -29,6 +29,9 @@ TEST(SettingValueTest, ParsesCommandLineValues) {
   EXPECT_EQ(parse_setting(SettingKind::kSwitches, "[true,false]"), SettingValue(Switches{true, false}));
   EXPECT_EQ(parse_setting(SettingKind::kRealOrAuto, "\"auto\""), SettingValue(std::string("auto")));
   EXPECT_EQ(parse_setting(SettingKind::kRealOrAuto, "2"), SettingValue(2.0));
+  EXPECT_EQ(parse_setting(SettingKind::kRealsOrAuto, "auto"), SettingValue(std::string("auto")));
+  EXPECT_EQ(parse_setting(SettingKind::kRealsOrAuto, "[2]"), SettingValue(2.0));
+  EXPECT_EQ(parse_setting(SettingKind::kRealsOrAuto, "[1, 2.5]"), SettingValue(std::vector{1.0, 2.5}));
 }
 
 TEST(SettingValueTest, RefusesInvalidValues) {
@@ -49,6 +52,8 @@ TEST(SettingValueTest, RefusesInvalidValues) {
       {SettingKind::kInteger, "99999999999999999999"},
       {SettingKind::kRealOrAuto, "automatic"},
       {SettingKind::kRealOrAuto, "inf"},
+      {SettingKind::kRealsOrAuto, "[]"},
+      {SettingKind::kRealsOrAuto, "1,inf"},
   };
   for (const auto& [kind, text] : wrong) EXPECT_THROW(parse_setting(kind, text), InvalidArgument) << text;
 }
@@ -61,6 +66,9 @@ TEST(SettingValueTest, ConvertsFileValues) {
   EXPECT_EQ(convert_setting(SettingKind::kSwitches, true), SettingValue(Switches{true}));
   EXPECT_EQ(convert_setting(SettingKind::kSwitches, Texts{}), SettingValue(Switches{}));
   EXPECT_EQ(convert_setting(SettingKind::kIntegers, Texts{}), SettingValue(Integers{}));
+  EXPECT_EQ(convert_setting(SettingKind::kRealsOrAuto, Integers{1, 2}),
+            SettingValue(std::vector{1.0, 2.0}));
+  EXPECT_THROW(convert_setting(SettingKind::kRealsOrAuto, Texts{"auto"}), InvalidArgument);
   EXPECT_THROW(convert_setting(SettingKind::kInteger, 3.0), InvalidArgument);
   EXPECT_THROW(convert_setting(SettingKind::kText, std::int64_t{3}), InvalidArgument);
   EXPECT_THROW(convert_setting(SettingKind::kReal, std::numeric_limits<double>::quiet_NaN()),

@@ -281,7 +281,7 @@ __device__ double loss_of(const ListLossForm& form, const Query& query, const do
 
 // losses [queries], slopes [docs]. A block owns a query, its threads or warps the documents. All arithmetic
 // is in double; sums go by thread, lane and warp, an order that depends on the query's size alone. Losses
-// of pairs and kListMle take V² terms, without sorting.
+// of pairs take V² terms, without sorting.
 __global__ void __launch_bounds__(kThreadsOfPairs)
     list_losses_kernel(ListLossForm form, GradedLists lists, const float* scores, double* workspace,
                        double* losses, double* slopes) {

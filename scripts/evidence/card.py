@@ -14,6 +14,8 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from evidence.programs import environment
+
 CARD = ("name", "driver_version", "memory.total", "clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem", "power.limit",
         "temperature.gpu", "mig.mode.current", "compute_mode")
 SAMPLED = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu", "utilization.gpu")
@@ -40,7 +42,7 @@ def reason_field() -> str | None:
         return None
     for field in REASON_FIELDS:
         with contextlib.suppress(subprocess.TimeoutExpired, OSError):
-            if subprocess.run(query([field]), capture_output=True, text=True, check=False, timeout=10).returncode == 0:
+            if subprocess.run(query([field]), capture_output=True, text=True, check=False, timeout=10, env=environment()).returncode == 0:
                 return field
     return None
 
@@ -50,14 +52,16 @@ class Sampler:
 
     def __init__(self, file: Path | None) -> None:
         self.samples: list[tuple[datetime.datetime, list[float | None], int]] = []
-        self.file, self.process, self.thread = file, None, None
+        self.file, self.process, self.thread, self.complaint = file, None, None, ""
 
     def __enter__(self) -> Sampler:
         field = reason_field() if self.file else None
+        if self.file and not field:
+            self.complaint = "clocks, power and temperature are not sampled, as nvidia-smi does not answer"
         if field:
             command = query(["timestamp", *SAMPLED, field], "-lms", str(INTERVAL))
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-                                            text=True, errors="replace", start_new_session=True)
+                                            text=True, errors="replace", start_new_session=True, env=environment())
             self.thread = threading.Thread(target=self.read, daemon=True)
             self.thread.start()
         return self

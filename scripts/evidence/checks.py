@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evidence.card import CARD, query
 from evidence.programs import Failed, OutOfTime, Skipped, last_line
-from evidence.run import HEALTH, Step
+from evidence.run import HEALTH, Step, say
 
 NEEDS_GPU = {"OLRANK_REQUIRE_GPU": "1"}
 NEEDS_TWO_CARDS = "*EveryDeviceHasTheSameBits*"  # skipped on one
@@ -31,6 +31,9 @@ def machine(step: Step) -> None:
     else:
         status, output = step.command(query(CARD))
         step.numbers["card"] = dict(zip(CARD, [value.strip() for value in output.strip().splitlines()[0].split(",")])) if status == 0 else last_line(output)
+    if step.run.sampler.complaint:
+        step.numbers["samples"] = step.run.sampler.complaint
+        say(step.run.sampler.complaint)
     step.run.health_limit = step.limit  # the first process reads its libraries from the disk
     seconds = step.run.seconds_of_small_kernel()
     step.run.health_limit = max(HEALTH, 3.0 * (seconds or 0.0))

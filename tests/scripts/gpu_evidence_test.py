@@ -42,10 +42,10 @@ if plan.get("kills_device") == name and "--list" not in words:
     (root / "dead").touch()
     os.kill(os.getpid(), signal.SIGSEGV)
 if name == "olrank" and words[0] == "info":
-    devices = [{"index": 0, "name": "A card", "capability": "9.0", "memory_bytes": 2**37}] if plan.get("gpu", True) else []
+    devices = [{"index": 0, "name": "A card", "capability": "9.0", "memory_bytes": 2**37}] * plan.get("cards", 1) if plan.get("gpu", True) else []
     print(json.dumps({"version": "1", "revision": plan.get("revision", "abc"), "compiler": "c", "libtorch": {"version": "2"}, "threads": 1,
                       "cuda": {"runtime": "13.0", "driver": "13.0", "devices": devices,
-                               "no_device_because": None if devices else "the driver reports no device"}}))
+                               "no_device_because": plan.get("refusal") if devices else "the driver reports no device"}}))
 elif name == "olrank" and words[:2] == ["data", "synth"]:
     with open(root / "made", "a") as made:
         made.write(words[2] + "\n")
@@ -133,6 +133,8 @@ elif name == "nsys":
     database.commit()
     pathlib.Path(after("--json")).write_text(json.dumps({"measurements": [{"name": "round/full/elapsed", "seconds": {"median": 0.04 / 101}}]}))
 elif name == "nvidia-smi":
+    if os.environ.get("LD_LIBRARY_PATH") != plan.get("libraries", os.environ.get("LD_LIBRARY_PATH")):
+        sys.exit(3)
     if "clocks_event_reasons.active" in flag_value("--query-gpu=") and plan.get("old_driver"):
         sys.exit(2)
     samples = 0
@@ -465,6 +467,23 @@ class FakeProgramsTest(Evidence):
         with mock.patch("evidence.card.shutil.which", return_value=None), mock.patch("evidence.checks.shutil.which", return_value=None):
             self.assertEqual(self.prove("--only", "machine")[0], 0)
         self.assertNotIn("card", self.steps()["machine"])
+        self.assertIn("are not sampled", self.steps()["machine"]["numbers"]["samples"])
+
+    def test_nvidia_smi_has_the_libraries_of_the_programs(self) -> None:
+        self.plan(libraries="/libraries")
+        for libraries, answers in (("/libraries", True), ("/others", False)):
+            with mock.patch.dict(os.environ, OLRANK_LIBRARY_PATH=libraries):
+                self.prove("--only", "machine")
+            self.assertEqual("samples" in self.steps()["machine"]["numbers"], not answers)
+            self.assertEqual(isinstance(self.steps()["machine"]["numbers"]["card"], dict), answers)
+
+    def test_one_card_need_not_pass_the_test_of_two(self) -> None:
+        for cards in (1, 2):
+            self.plan(cards=cards)
+            self.prove("--only", "machine", "--only", "parity")
+            self.assertEqual("-*EveryDeviceHasTheSameBits*" in (self.folder / "log.txt").read_text(encoding="utf-8"), cards == 1)
+            for left in self.folder.iterdir():
+                left.unlink()
 
     def test_skips_steps_when_the_time_budget_is_used_up(self) -> None:
         self.assertEqual(self.prove("--only", "trials", "--budget", "1")[0], 0)
@@ -476,6 +495,8 @@ class FakeProgramsTest(Evidence):
         self.assertEqual(status, 2)
         self.assertEqual(len(said.strip().splitlines()), 1)
         self.assertIn("the driver reports no device", said)
+        self.plan(refusal="The loaded cuSOLVER is version 12.1.0.")
+        self.assertIn("cuSOLVER is version 12.1.0. --rehearse", self.prove()[1])
         self.assertFalse(self.folder.exists())
 
     def test_a_driver_that_does_not_answer_is_no_gpu(self) -> None:

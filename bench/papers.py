@@ -18,7 +18,7 @@ import typing
 
 FILES = pathlib.Path("docs/evidence/papers")
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
-        "mslr-like-long": "mslr-like, long lists"}
+        "mslr-like-long": "mslr-like, long lists", "realisable": "realisable"}
 USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
 # Of so many trials: the 97.5 % point of Student's t. Numbers between take that of fewer, which is wider.
 T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262, 20: 2.093}
@@ -26,7 +26,7 @@ T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365,
 WWW21, WWW22, SIGIR22 = "PairRank, WWW 2021", "olRankNet, WWW 2022", "P², SIGIR 2022"
 BETTER, SAME, REACHES, BELOW, CHEAPER = "better", "same", "reaches", "below", "cheaper"
 SAME_WITHIN = {"offline": 0.01, "cndcg": 10.0, "cndcg_early": 2.0, "size_1": 0.5}  # differences that count as none
-DIGITS = {"offline": 4, "cndcg": 1, "cndcg_early": 1, "certain": 3, "cosine": 3, "slope": 2, "size_1": 2, "size_10": 2, "ms": 2}
+DIGITS = {"offline": 4, "cndcg": 1, "cndcg_early": 1, "certain": 3, "cosine": 3, "slope": 2, "size_1": 2, "size_10": 2, "blocks_first": 2, "ms": 2}
 
 
 class Claim(typing.NamedTuple):
@@ -71,8 +71,7 @@ CLAIMS = [
     Claim(WWW21, f"§3.2.3; {P22}", "Orders that keep all certain ones (PairRank_C) show better lists than shuffled blocks (PairRank_R)",
           "linear", "cndcg", BETTER, "pairrank", "pairrank-blocks"),
     Claim(SIGIR22, "§5.2.1, Figure 3; that the diagonal does as well is **not printed**",
-          "PairRank-Diag shows worse lists than PairRank (ours: the inverse's diagonal)", "linear", "cndcg", BETTER, "pairrank",
-          "pairrank-diagonal"),
+          "PairRank-Diag shows worse lists than PairRank", "linear", "cndcg", BETTER, "pairrank", "pairrank-diag"),
     Claim(WWW21, "§4.2.3, Figure 5", "PairRank ends closer to the model of all labels than PDGD (cosine)", "linear", "cosine", BETTER,
           "pairrank", "pdgd"),
     Claim(WWW21, "**not printed**; nearest are Lemma 7 and the number of blocks, Figure 7(b)",
@@ -151,10 +150,10 @@ CLAIMS = [
           "networks", "slope", BELOW, "olranknet-full", limit(4, 100)),
     Claim(WWW22, "§5.2, Figure 6", "Orders become certain slowest with navigational users (ours: against each other user)", "networks",
           "certain", "navigational", "olranknet-diagonal", users=("perfect", "informational")),
-    Claim(SIGIR22, "§5.2.1, Figure 2", "PairRank-Diag learns a worse ranker than PairRank (ours: the inverse's diagonal)", "linear",
-          "offline", BETTER, "pairrank", "pairrank-diagonal"),
-    Claim(SIGIR22, "§5.2.1, Figure 3, MSLR-WEB10K, perfect and informational users", "PairRank-Diag shows worse lists than PDGD (ours: the inverse's diagonal)",
-          "linear", "cndcg", BETTER, "pdgd", "pairrank-diagonal", ("perfect", "informational")),
+    Claim(SIGIR22, "§5.2.1, Figure 2", "PairRank-Diag learns a worse ranker than PairRank", "linear", "offline", BETTER, "pairrank",
+          "pairrank-diag"),
+    Claim(SIGIR22, "§5.2.1, Figure 3, MSLR-WEB10K, perfect and informational users", "PairRank-Diag shows worse lists than PDGD", "linear", "cndcg",
+          BETTER, "pdgd", "pairrank-diag", ("perfect", "informational")),
     Claim(SIGIR22, "§5.2.1, Figure 2: “basically” the worst", "ε-greedy RankNet learns a worse ranker than DBGD", "linear", "offline",
           BETTER, "dbgd", "ranknet-epsilon"),
     Claim(SIGIR22, "§5.2.1, Figure 3", "ε-greedy RankNet shows worse lists than DBGD", "linear", "cndcg", BETTER, "dbgd", "ranknet-epsilon"),
@@ -182,6 +181,8 @@ CLAIMS = [
           "p2neurrank-2", "pdgd-network"),
     Claim(SIGIR22, "§5.2.1, Figure 5", "P²NeurRank shows better lists on the way than PDGD with a network", "networks", "cndcg",
           BETTER, "p2neurrank-2", "pdgd-network"),
+    Claim(WWW21, "§4.2.4, Figure 7(b)", "Navigational users have fewest blocks at first (ours: first 500 rounds, against each other user)",
+          "linear", "blocks_first", "navigational", "pairrank", users=("perfect", "informational")),
 ]
 # What the papers leave open, or we chose: the same comparisons without a claim.
 QUESTIONS = [
@@ -204,7 +205,8 @@ QUESTIONS = [
     ("exploration", "ε-greedy against greedy RankNet, linear, offline", "linear", "offline", "ranknet-epsilon", "ranknet-greedy"),
 ]
 FIGURES = {
-    "linear": ("offline-ndcg", "cosine", "certain-share", "block-size-by-rank-5000", "regret"),
+    "theory": ("regret", "certain-share"), "theory-networks": ("regret", "certain-share"),
+    "linear": ("offline-ndcg", "cosine", "certain-share", "blocks", "block-size-by-rank-5000", "regret", "examined-regret"),
     "networks": ("offline-ndcg", "certain-share", "regret"),
     "ensembles": ("offline-ndcg",), "sizes": ("offline-ndcg",), "observe-at": ("offline-ndcg",), "restart": ("offline-ndcg",),
     "restart-reference": ("offline-ndcg",), "steps": ("offline-ndcg",), "confidence": ("online-ndcg",),
@@ -221,6 +223,12 @@ def half_width(values):
     return point * statistics.stdev(values) / len(values) ** 0.5
 
 
+def estimate(values, digits):
+    """The mean, with its interval where there is more than one."""
+    mean = number(statistics.fmean(values), digits)
+    return f"{mean} ± {number(half_width(values), digits)}" if len(values) > 1 else mean
+
+
 def read(study):
     """The files of a study, by data."""
     found = {data: FILES / f"{study}-{data}.json" for data in DATA}
@@ -235,7 +243,7 @@ def trials_by(found):
 
 
 def figure_of(trial, figure):
-    return trial["sizes"][figure.removeprefix("size_")] if figure.startswith("size_") else trial[figure]
+    return trial["sizes"][figure.removeprefix("size_")] if figure.startswith("size_") else trial.get(figure)
 
 
 def paired(first, second, figure):
@@ -268,7 +276,7 @@ def values_of(trials, user, claim):
         return [trial["sizes"]["10"] - trial["sizes"]["1"] for trial in own.values() if trial["sizes"]["10"] is not None]
     if claim.how == "one":
         return [trial["sizes"]["1"] - 1 for trial in own.values()]
-    if claim.how == "navigational":  # larger blocks, a smaller share of certain orders
+    if claim.how == "navigational":  # larger and fewer blocks, a smaller share of certain orders
         sign = 1 if claim.figure.startswith("size_") else -1
         return [sign * value for value in paired(trials.get(("navigational", claim.ranker), {}), own, claim.figure)]
     if claim.how == BELOW:
@@ -352,13 +360,12 @@ def results_table(study):
     for data, found in read(study).items():
         for (user, ranker), trials in trials_by(found).items():
             fields = []
-            for figure in ("offline", "cndcg", "certain", "slope"):
-                values = [trial[figure] for trial in trials.values()]
-                fields.append("–" if None in values else
-                              number(statistics.fmean(values), DIGITS[figure]) +
-                              (f" ± {number(half_width(values), DIGITS[figure])}" if len(values) > 1 else ""))
+            for figure in ("offline", "cndcg", "certain", "slope", "slope_examined"):
+                values = [trial.get(figure) for trial in trials.values()]
+                fields.append("–" if None in values else estimate(values, DIGITS[figure.removesuffix("_examined")]))
             rows.append([DATA[data], user, f"`{ranker}`", str(len(trials)), *fields])
-    return markdown(["data", "user", "ranker", "trials", "offline NDCG@10", "online cNDCG@10", "certain", "slope of regret"], rows)
+    return markdown(["data", "user", "ranker", "trials", "offline NDCG@10", "online cNDCG@10", "certain", "slope of regret", "on examined documents"],
+                    rows)
 
 
 def against_table(study, reference_of):
@@ -388,7 +395,8 @@ def time_table(study):
 
 CAPTIONS = {"offline-ndcg": "offline NDCG@10 by rounds", "online-ndcg": "mean NDCG@10 of the lists shown so far",
             "cosine": "cosine to the model of all labels", "certain-share": "share of certain orders",
-            "block-size-by-rank-5000": "size of the block at a rank, after 5,000 rounds", "regret": "pairs in the wrong order, summed"}
+            "blocks": "number of blocks", "block-size-by-rank-5000": "size of the block at a rank, after 5,000 rounds", "regret": "pairs in the wrong order, summed",
+            "examined-regret": "pairs of examined documents in the wrong order, summed"}
 
 
 def figures_table():
@@ -416,7 +424,132 @@ def sources_table():
     return markdown(["file", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
 
 
+# What configs/papers/theory.toml and theory-networks.toml set, and what holds of synth:realisable.
+DOCS, FEATURES, GAP, Q, LONGEST, LAMBDA, NOISE, DELTA = 4, 3, 0.6, 1.0, 2.0, 1.0, 0.5, 0.1
+PAIRS = DOCS * (DOCS - 1) // 2
+K_MU = 0.25
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def c_mu():
+    """The smallest slope of σ over all θ with ‖θ‖ ≤ Q and all pairs, whose differences are at most LONGEST."""
+    return sigmoid(Q * LONGEST) * (1 - sigmoid(Q * LONGEST))
+
+
+def smallest_gap():
+    return sigmoid(GAP) - 0.5
+
+
+def lemma_7():
+    """a, and t' of δ₂ = 1/T without its unnamed constants. β is just below ½ and Σ has no smaller eigenvalue than another."""
+    a = 4 * K_MU ** 2 * LONGEST ** 2 / (0.5 ** 2 * c_mu() ** 2 * smallest_gap() ** 2)
+    b = NOISE ** 2 + 4 * math.sqrt(LAMBDA) * Q * NOISE
+    eigenvalue = LONGEST ** 2 / FEATURES
+    first = a * b * FEATURES * math.sqrt(DOCS * LONGEST ** 2 / (FEATURES * LAMBDA)) / eigenvalue
+
+    def t_prime(rounds):
+        return first ** 2 + (4 * a * b * math.log(rounds) + 8 * a * LAMBDA * Q ** 2 - LAMBDA) / eigenvalue
+
+    return a, t_prime
+
+
+def theorem_8(rounds):
+    """PairRank's bound as printed, with δ₁ = δ₂ = 1/T, p* = 1 and w = 0."""
+    a, t_prime = lemma_7()
+    delta = 1 / rounds
+    early = min(rounds, t_prime(rounds))
+    lost = early * DOCS ** 2 + (rounds - early) * (delta - (1 - delta) * delta) * DOCS ** 2
+    logarithm = math.log(1 + DOCS * rounds * LONGEST ** 2 / (2 * FEATURES * LAMBDA))
+    return lost + (1 - delta) ** 2 * (2 * a * FEATURES * DOCS * logarithm) ** 2
+
+
+def first_useful_round():
+    """From which T on Theorem 8 promises less than all pairs of all rounds."""
+    low, high = 1.0, 1e30
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if theorem_8(middle) >= PAIRS * middle else (low, middle)
+    return high
+
+
+def theorem_44(rounds, log_det):
+    """The term of Theorem 4.4 that counts pairs, as its proof in the thesis has it, with C_u of Lemma 4.2 and the measured log det
+    in place of d̃ log(1 + TV²/λ); w, t', ε(m) and δ₂ are 0."""
+    c_u = 8 * NOISE ** 2 * K_MU ** 2 / c_mu() ** 2
+    return c_u * math.log(rounds) * DOCS * (log_det + 1) / smallest_gap() ** 2
+
+
+def members_exponent(alpha, variance):
+    """log₁₀ of the members that P²'s Lemma 4.4 asks for, with δ = DELTA."""
+    beta = K_MU ** 2 * alpha ** 2 / (c_mu() ** 2 * variance)
+    # −log(1 − x) is x for so small an x.
+    return math.log10(-math.log(DELTA)) + beta ** 2 / math.log(10) + math.log10(4 * math.sqrt(math.pi) * beta)
+
+
+def power(value):
+    exponent = math.floor(math.log10(value))
+    return f"{value / 10 ** exponent:.1f} · 10{str(exponent).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def theory_trials():
+    for study in ("theory", "theory-networks"):
+        for found in read(study).values():
+            for (_, ranker), trials in trials_by(found).items():
+                yield study, ranker, [trial["curve"] for trial in trials.values()]
+
+
+def theory_table():
+    """Regret as it grew, and what became of the certain orders."""
+    rows = []
+    for study, ranker, curves in theory_trials():
+        fields = []
+        for rounds in (10_000, 100_000, 400_000):
+            values = [point["regret"] for curve in curves for point in curve if point["round"] == rounds]
+            fields.append(estimate(values, 0))
+        wrong = [sum(point["wrong"] for point in curve) for curve in curves]
+        of = sum(point["of"] for curve in curves for point in curve)
+        all_certain = [next((point["round"] for point in curve if point["certain"] is not None and point["certain"] >= 0.999), None)
+                       for curve in curves]
+        last = [curve[-1] for curve in curves]
+        theory = last[0]["alpha"] is not None
+        rows.append(["network" if "networks" in study else "linear", f"`{ranker}`", str(len(curves)), *fields,
+                     *([f"{max(all_certain):,}" if None not in all_certain else "–", f"{sum(wrong):,} of {of:,}",
+                        f"{sum(count > 0 for count in wrong)} of {len(wrong)}"] if ranker != "greedy" else ["–"] * 3),
+                     *([number(statistics.fmean(point["alpha"] for point in last), 2),
+                        number(statistics.fmean(point["log_det"] for point in last), 1)] if theory else ["–"] * 2)])
+    return markdown(["", "ranker", "trials", "regret after 10,000 rounds", "100,000", "400,000", "all orders certain from round",
+                     "wrong certain orders", "trials with one", "α", "log det A"], rows)
+
+
+def bounds_table():
+    """The theorems' numbers, and beside them what was measured."""
+    measured = {study: [curve[-1] for curve in curves] for study, ranker, curves in theory_trials() if ranker == "theory"}
+    rounds = measured["theory"][0]["round"]
+    a, t_prime = lemma_7()
+    alphas = {study: statistics.fmean(point["alpha"] for point in points) for study, points in measured.items()}
+    rows = [["Δ_min = σ(0.6) − ½", number(smallest_gap(), 4)],
+            ["c_μ = σ'(2), and 2 k_μ/c_μ", f"{number(c_mu(), 4)}, {number(2 * K_MU / c_mu(), 2)}"],
+            ["a of Lemma 7 (β = ½)", power(a)],
+            ["t' of Lemma 7, the rounds that the bound gives up", power(t_prime(rounds))],
+            [f"Theorem 8 at T = {rounds:,}; all pairs of all rounds", f"{power(theorem_8(rounds))}; {power(PAIRS * rounds)}"],
+            ["T from which Theorem 8 promises less than all pairs", power(first_useful_round())]]
+    for study, points in measured.items():
+        kind = "network" if "networks" in study else "linear"
+        log_det = statistics.fmean(point["log_det"] for point in points)
+        rows.append([f"the term of Theorem 4.4 that counts pairs at T = {rounds:,}, {kind}; measured regret",
+                     f"{power(theorem_44(rounds, log_det))}; {power(statistics.fmean(point['regret'] for point in points))}"])
+    rows.append([f"units that olRankNet's Lemma 3.3 asks for at T = {rounds:,}, without its constant (T⁷ L²¹ log³ m)",
+                 power(float(rounds) ** 7 * 2 ** 21)])
+    rows.append(["members that P²'s Lemma 4.4 asks for at ν² = 0.1, linear",
+                 f"10^({power(members_exponent(alphas['theory'], 0.1))})"])
+    return markdown(["quantity", "value"], rows)
+
+
 TABLES = {
+    "theory": theory_table, "bounds": bounds_table,
     "pairrank": lambda: claims_table(WWW21), "olranknet": lambda: claims_table(WWW22), "p2": lambda: claims_table(SIGIR22),
     "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
     "linear": lambda: results_table("linear"), "networks": lambda: results_table("networks"),
@@ -429,34 +562,57 @@ TABLES = {
 def slope_of(curve, key):
     """The exponent b of y ∝ t^b over the last nine tenths of the rounds, by least squares on log axes."""
     points = [(math.log(point["round"]), math.log(point["online"][key])) for point in curve
-              if point["round"] >= curve[-1]["round"] / 10 and point["online"][key] > 0]
+              if point["round"] >= curve[-1]["round"] / 10 and point["online"].get(key, 0) > 0]
     if len(points) < 3:
         return None
     x_mean, y_mean = (statistics.fmean(values) for values in zip(*points))
     return sum((x - x_mean) * (y - y_mean) for x, y in points) / sum((x - x_mean) ** 2 for x, _ in points)
 
 
-def trial_of(file):
+def trial_of(file, with_curve=False):
     summary = json.loads(file.read_text())
     curve = [json.loads(line) for line in (file.parent / "curve.jsonl").read_text().splitlines()]
     curve = [point for point in curve if point["round"] > 0]
     last, rounds = curve[-1], summary["rounds"]
     stages = {stage: round(1e3 * seconds / rounds, 3) for stage, seconds in summary["seconds_by_stage"].items() if stage != "eval"}
-    slope = slope_of(curve, "regret")
-    return {"user": summary["clicks"], "ranker": summary["ranker"], "fold": summary["fold"], "seed": summary["seed"],
+    slope, slope_examined = slope_of(curve, "regret"), slope_of(curve, "examined_regret")
+    found = {"user": summary["clicks"], "ranker": summary["ranker"], "fold": summary["fold"], "seed": summary["seed"],
             "offline": round(last["offline"]["ndcg@10"], 5), "cndcg": round(last["online"]["cndcg@10"], 3),
             "cndcg_early": round(curve[0]["online"]["cndcg@10"], 3), "regret": last["online"]["regret"],
-            "slope": None if slope is None else round(slope, 4), "certain": last["certain_share"],
+            "slope": None if slope is None else round(slope, 4),
+            "slope_examined": None if slope_examined is None else round(slope_examined, 4), "certain": last["certain_share"],
+            "blocks_first": curve[0]["blocks"],
             "certain_first": curve[0]["certain_share"], "sizes": last["block_size"], "cosine": last["cosine"],
             "ms": round(sum(stages.values()), 3), "stages": stages}
+    return found | ({"curve": theory_curve(curve)} if with_curve else {})
+
+
+def theory_curve(curve):
+    """What the theorems speak of after 10,000, 20,000, 50,000, … rounds, at the end, and where all orders were certain first.
+    `wrong` and `of` count the certain orders since the point before."""
+    kept, wrong, of, certain = [], 0, 0, False
+    for point in curve:
+        share = point.get("false_certain", {"share": 0, "of": 0})
+        wrong, of = wrong + round(share["share"] * share["of"]), of + share["of"]
+        becomes_certain = not certain and (point["certain_share"] or 0) >= 0.999
+        certain = certain or becomes_certain
+        if str(point["round"]).rstrip("0") not in ("1", "2", "5") and not becomes_certain and point is not curve[-1]:
+            continue
+        online = point["online"]
+        kept.append({"round": point["round"], "pairs": point["pairs"], "regret": online["regret"], "examined": online["examined_regret"],
+                     "random": point["random"]["online"]["regret"], "wrong": wrong, "of": of}
+                    | {name: None if point.get(key) is None else round(point[key], 4)
+                       for name, key in (("certain", "certain_share"), ("log_det", "log_det"), ("alpha", "alpha"))})
+        wrong, of = 0, 0
+    return kept
 
 
 def add(study, data, out, program):
     manifest = json.loads((out / "manifest.json").read_text())
     config = manifest["config"]
-    trials = [trial_of(file) for file in sorted(out.glob("trials/*/*/fold*/seed*/summary.json"))]
+    trials = [trial_of(file, study.startswith("theory")) for file in sorted(out.glob("trials/*/*/fold*/seed*/summary.json"))]
     rankers = [ranker["name"] for ranker in config["ranker"]]
-    users = list(USERS)
+    users = config["clicks"]["models"]
     trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
     machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "date": manifest["started"][:10]}
@@ -477,7 +633,7 @@ def add(study, data, out, program):
                        stdout=subprocess.DEVNULL)
         for name in FIGURES.get(study, ()):
             for ground in ("", "-dark"):
-                figure = figures / f"informational-{name}{ground}.svg"
+                figure = figures / f"{users[-1]}-{name}{ground}.svg"
                 if figure.exists():
                     (FILES / f"{study}-{data}-{name}{ground}.svg").write_text(figure.read_text())
 

@@ -116,7 +116,7 @@ RankedList CertainOrderRanker::rank_controlled(ExecutionContext& context, const 
 }
 
 LearnReport CertainOrderRanker::learn(RoundContext& context, const Feedback& feedback) {
-  preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
+  preference_pairs(settings_.feedback, feedback.shown, feedback.clicks,
                    RngStream(batch_key_, feedback.round), pairs_);
   loss_pairs(settings_.feedback, feedback, batch_key_, pairs_, loss_);
   if (loss_.pairs.empty()) pairs_.clear();  // nothing is known of what is not learned
@@ -170,6 +170,11 @@ std::int64_t CertainOrderRanker::parameters() const {
 
 std::vector<RankerFigure> CertainOrderRanker::figures(ExecutionContext& context) const {
   std::vector<RankerFigure> figures = belief_->figures(context);
+  if (policy_.theory) {
+    const double log_det = belief_->log_det();
+    figures.push_back({"log_det", log_det});
+    figures.push_back({"alpha", policy_.theory->at(log_det)});
+  }
   for (RankerFigure& figure : learner_->figures()) figures.push_back(std::move(figure));
   return figures;
 }

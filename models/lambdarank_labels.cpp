@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -33,7 +34,9 @@ LambdaRankLabels::LambdaRankLabels(std::unique_ptr<ScoreModel> model, const Rank
       position_(theta().begin(), theta().end()),
       first_(position_.size()),
       second_(position_.size()),
-      gradient_(position_.size()) {}
+      gradient_(position_.size()) {
+  if (settings.trainer.restart == Restart::kFirst) first_theta_.assign(theta().begin(), theta().end());
+}
 
 RankedList LambdaRankLabels::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
   const auto scores = scores_of(context, query, round);
@@ -47,6 +50,13 @@ LearnReport LambdaRankLabels::learn(RoundContext& context, const Feedback& feedb
   const auto measured = context.clock.measure("train");
   asked_.push_back(feedback.query.query);
   std::vector<float> theta(this->theta().begin(), this->theta().end());
+  if (!first_theta_.empty()) {
+    theta = first_theta_;
+    position_.assign(theta.begin(), theta.end());
+    std::fill(first_.begin(), first_.end(), 0.0);
+    std::fill(second_.begin(), second_.end(), 0.0);
+    steps_ = 0;
+  }
   // Without the user, whose clicks change nothing.
   const PhiloxKey key = make_key({.seed = keys().seed, .purpose = Purpose::kBatch, .fold = keys().fold});
   for (std::int64_t step = 0; step < steps_a_round_; ++step) {

@@ -13,7 +13,8 @@ namespace olrank {
 
 /// LambdaRank fitted to the true grades of all queries asked so far: the skyline of rankers that learn from
 /// clicks. After each round it takes `steps` steps of Adam, each on the mean loss of `batch` rounds drawn
-/// from those so far, regardless of the clicks, and shows lists by score. There is no regulariser.
+/// from those so far, regardless of the clicks, and shows lists by score. There is no regulariser. With
+/// restart = "first" each round trains a new model: the skyline of Jia and Wang (WWW 2022, section 5.1).
 class LambdaRankLabels : public ScoreModelRanker {
  public:
   /// `labels` has to outlive the ranker.
@@ -31,6 +32,7 @@ class LambdaRankLabels : public ScoreModelRanker {
   LabelObjective objective_;
   std::int64_t steps_a_round_;
   std::int64_t batch_;
+  std::vector<float> first_theta_;  // where each round starts; empty: at the model of the round before
 
   std::vector<std::int64_t> asked_;  // the query of each round
   std::int64_t steps_ = 0;

@@ -58,8 +58,8 @@ std::shared_ptr<const FrozenRanker> PdgdRanker::freeze() const {
 
 LearnReport PdgdRanker::learn(RoundContext& context, const Feedback& feedback) {
   check(feedback, context.execution.scratch());
-  preference_pairs(PairRule::kAll, feedback.shown, feedback.clicks, RngStream(list_key_, feedback.round),
-                   pairs_);
+  preference_pairs({.pairs = PairRule::kAll, .debias = {}}, feedback.shown, feedback.clicks,
+                   RngStream(list_key_, feedback.round), pairs_);
   if (!pairs_.empty()) {
     const auto scores = scores_of(context, feedback.query, feedback.round);
     const auto measured = context.clock.measure("train");

@@ -118,6 +118,15 @@ void check_pairs(const RankerKindRow& row, const RankerSettings& settings) {
       kinds_where([](const RankerKindRow& other) { return other.pairs == PairUse::kWeighted; })));
 }
 
+/// Of parameters that are not the first ones, only networks with a history know how to draw them.
+void check_restart(const RankerKindRow& row, const RankerSettings& settings) {
+  if (row.training != Training::kAskedLabels || settings.trainer.restart != Restart::kFresh) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' has restart = \"fresh\", but '{}' starts at its first parameters or goes on: "
+      "use \"first\" or \"warm\".",
+      settings.name, row.name));
+}
+
 /// Lists that follow the posterior need widths, and keep no certain order that a fair list could give up.
 void check_list(const RankerKindRow& row, const RankerSettings& settings) {
   const bool has_rule = row.evidence == OrderEvidence::kWidths || row.evidence == OrderEvidence::kVotes;
@@ -208,6 +217,7 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
   check_step(row_of(settings.kind), settings);
   check_schedule(settings);
   check_list_loss(row_of(settings.kind), settings);
+  check_restart(row_of(settings.kind), settings);
   // A network may be too large even to be tried.
   const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
   const std::int64_t memory = available_memory();

@@ -72,7 +72,7 @@ std::shared_ptr<const FrozenRanker> RankNetRanker::freeze() const {
 
 LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback) {
   check(feedback, context.execution.scratch());
-  preference_pairs(feedback_.pairs, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
+  preference_pairs(feedback_, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
                    pairs_);
   loss_pairs(feedback_, feedback, batch_key_, pairs_, loss_);
   if (loss_.pairs.empty()) {

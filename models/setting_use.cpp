@@ -186,6 +186,7 @@ constexpr std::array kUses = {
                [](const RankerSettings& settings) { return !follows_posterior(settings.explore.list); },
                "another list than sample or ucb"},
     SettingUse{"pairs", with_pair_rule},
+    SettingUse{"examined_after", with_pair_rule},
     SettingUse{"debias", with_pair_rule,
                [](const RankerSettings& settings) { return !list_loss_of(settings).has_value(); },
                "loss_kind = \"pairs\""},
@@ -194,7 +195,10 @@ constexpr std::array kUses = {
     SettingUse{"loss_kind",
                [](const RankerKindRow& row) { return with_history(row) && !row.weighs_by_ndcg; },
                has_full_batches, kSumLoss},
-    SettingUse{"restart", with_history},
+    SettingUse{"restart",
+               [](const RankerKindRow& row) {
+                 return with_history(row) || row.training == Training::kAskedLabels;
+               }},
     SettingUse{"learning_rate", with_steps_of_a_size, takes_steps, kNetwork},
     SettingUse{"learning_rate_decay", with_steps_of_a_size, steps_in_full_batches, kSumLossOrNetwork},
     SettingUse{"steps", with_steps, steps_in_full_batches, kSumLossOrNetwork},

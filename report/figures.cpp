@@ -22,26 +22,29 @@ struct LineMeasure {
   FigureGroup group;
   bool is_share = false;
   bool has_differences = false;  // a figure of its own for differences from the baseline
+  bool is_sum = false;           // on logarithmic axes, where its slope says how it grows
 };
 
-constexpr LineMeasure kLineMeasures[] = {{Measure::kOfflineNdcg, FigureGroup::kMain, true, true},
-                                         {Measure::kDiscountedNdcg, FigureGroup::kMain, false, true},
-                                         {Measure::kUnfairness, FigureGroup::kMain},
-                                         {Measure::kFairShare, FigureGroup::kMain, true},
-                                         {Measure::kViolations, FigureGroup::kMain},
-                                         {Measure::kUnrealisable, FigureGroup::kMain},
-                                         {Measure::kOnlineNdcg, FigureGroup::kQuality, true},
-                                         {Measure::kCertainShare, FigureGroup::kCertainty, true},
-                                         {Measure::kBlocks, FigureGroup::kCertainty},
-                                         {Measure::kBlockSize1, FigureGroup::kCertainty},
-                                         {Measure::kBlockSize5, FigureGroup::kCertainty},
-                                         {Measure::kBlockSize10, FigureGroup::kCertainty},
-                                         {Measure::kRegret, FigureGroup::kQuality, false, true},
-                                         {Measure::kCosine, FigureGroup::kQuality},
-                                         {Measure::kWidthRatio, FigureGroup::kCertainty},
-                                         {Measure::kFalseCertain, FigureGroup::kCertainty, true},
-                                         {Measure::kDecisionsDiffer, FigureGroup::kCertainty, true},
-                                         {Measure::kMilliseconds, FigureGroup::kTime}};
+constexpr LineMeasure kLineMeasures[] = {
+    {Measure::kOfflineNdcg, FigureGroup::kMain, true, true},
+    {Measure::kDiscountedNdcg, FigureGroup::kMain, false, true},
+    {Measure::kUnfairness, FigureGroup::kMain},
+    {Measure::kFairShare, FigureGroup::kMain, true},
+    {Measure::kViolations, FigureGroup::kMain},
+    {Measure::kUnrealisable, FigureGroup::kMain},
+    {Measure::kOnlineNdcg, FigureGroup::kQuality, true},
+    {Measure::kCertainShare, FigureGroup::kCertainty, true},
+    {Measure::kBlocks, FigureGroup::kCertainty},
+    {Measure::kBlockSize1, FigureGroup::kCertainty},
+    {Measure::kBlockSize5, FigureGroup::kCertainty},
+    {Measure::kBlockSize10, FigureGroup::kCertainty},
+    {Measure::kRegret, FigureGroup::kQuality, false, true, true},
+    {Measure::kExaminedRegret, FigureGroup::kQuality, false, false, true},
+    {Measure::kCosine, FigureGroup::kQuality},
+    {Measure::kWidthRatio, FigureGroup::kCertainty},
+    {Measure::kFalseCertain, FigureGroup::kCertainty, true},
+    {Measure::kDecisionsDiffer, FigureGroup::kCertainty, true},
+    {Measure::kMilliseconds, FigureGroup::kTime}};
 
 constexpr double kWidestBaseline = 125.0;
 
@@ -56,6 +59,16 @@ void add_parts(const std::vector<Curve>& units, PlotSeries& line) {
   for (const Curve& unit : units) {
     line.parts.emplace_back();
     for (const auto& [round, value] : unit) line.parts.back().emplace_back(round, value);
+  }
+}
+
+/// Without what logarithmic axes cannot show.
+void keep_positive(PlotSeries& line) {
+  std::erase_if(line.points, [](const PlotPoint& point) { return !(point.x > 0.0 && point.y > 0.0); });
+  for (auto& part : line.parts)
+    std::erase_if(part, [](const auto& at) { return !(at.first > 0.0 && at.second > 0.0); });
+  for (PlotPoint& point : line.points) {
+    if (point.low <= 0.0) point.low = 0.1 * point.y;  // the band ends at the frame
   }
 }
 
@@ -105,7 +118,8 @@ class UserFigures {
     figure.subtitle = subtitle_;
     figure.whole_intervals = measure == Measure::kWidthRatio;
     if (of.is_share) figure.highest = 1.0;
-    if (measure != Measure::kCosine) figure.lowest = 0.0;
+    if (measure != Measure::kCosine && !of.is_sum) figure.lowest = 0.0;
+    figure.logarithmic_x = figure.logarithmic_y = of.is_sum;
     std::size_t units = 0;
     for (const RankerTrials* ranker : shown_) units = std::max(units, most_units(ranker->curve(measure)));
     const bool percentiles = measure == Measure::kWidthRatio;
@@ -117,11 +131,16 @@ class UserFigures {
       add_points(curve, line);
       if (percentiles) spread_by_percentiles(*ranker, line);
       if (!percentiles && units < kFewUnits) add_parts(unit_curves(ranker->trials, measure), line);
-      figure.series.push_back(std::move(line));
+      if (of.is_sum) keep_positive(line);
+      if (!line.points.empty()) figure.series.push_back(std::move(line));
     }
     if (!spans_x(figure)) return;
     std::string caption = explanation_of(measure, data_.cutoff);
     figure.baseline = baseline(measure);
+    if (of.is_sum) {
+      keep_positive(figure.baseline);
+      caption += " On these axes a sum that grows with the rounds has slope 1.";
+    }
     if (!figure.baseline.points.empty())
       caption += " Dashed: what random orders of the same documents have on average.";
     if (percentiles) caption += " Bands: 10th to 90th percentile of the pairs.";

@@ -19,6 +19,8 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
     {"online-cndcg", "Online discounted NDCG@{}",
      "Discounted sum of the NDCG@{} of all lists shown so far."},
     {"regret", "Regret", "Misordered pairs in the full lists, summed over rounds."},
+    {"examined-regret", "Regret on examined documents",
+     "Misordered pairs among the documents that the user examined, summed over rounds."},
     {"certain-share", "Certain share of the top {}",
      "Share of shown pairs whose order was certain, since the previous evaluation."},
     {"blocks", "Blocks per list", "Mean number of blocks since the previous evaluation."},

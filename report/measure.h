@@ -20,6 +20,7 @@ enum class Measure : std::size_t {
   kOnlineNdcg,
   kDiscountedNdcg,
   kRegret,
+  kExaminedRegret,
   kCertainShare,
   kBlocks,
   kBlockSize1,
@@ -43,7 +44,7 @@ enum class Measure : std::size_t {
   kViolations,
   kUnrealisable,
 };
-inline constexpr std::size_t kMeasures = 24;
+inline constexpr std::size_t kMeasures = 25;
 
 /// An offline metric of protocol.metrics, or what random orders have of it.
 Measure measure_of(const NamedMetric& metric);

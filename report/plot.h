@@ -25,7 +25,7 @@ struct PlotSeries {
   std::string name;
   std::size_t style = 0;
   std::vector<PlotPoint> points;  // see PlotKind
-  /// Thin lines behind a line, such as the seeds of a mean: x and y.
+  /// Thin lines behind a line, such as the seeds of a mean, and dots behind a point: x and y.
   std::vector<std::vector<std::pair<double, double>>> parts = {};
   std::string variant = {};  // tells differences of one name apart; may be empty
   bool significant = false;  // a difference with a full mark instead of a hollow one

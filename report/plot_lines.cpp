@@ -101,6 +101,9 @@ Range range_of_points(const Plot& plot) {
       range.take(point.low);
       range.take(point.high);
     }
+    for (const auto& part : series.parts) {
+      for (const auto& [x, y] : part) range.take(y);
+    }
   }
   return widened(range, plot.whole_intervals ? 0.1 : 0.25, 0.1);
 }
@@ -139,6 +142,10 @@ class LinesOrPoints {
     Range range;
     for (const PlotSeries* series : series_) {
       for (const PlotPoint& point : series->points) range.take(point.x);
+      if (are_lines_) continue;
+      for (const auto& part : series->parts) {
+        for (const auto& [x, y] : part) range.take(x);
+      }
     }
     bool logarithmic = plot_.logarithmic_x;
     if (!are_lines_) {
@@ -289,7 +296,17 @@ class LinesOrPoints {
     description_ += ". ";
   }
 
+  void dots(const PlotSeries& series) {
+    std::string path;
+    for (const auto& part : series.parts) {
+      for (const auto& [x, y] : part)
+        path += fmt::format("M{:.1f} {:.1f}h2v2h-2z", x_(x) - 1.0, y_(y) - 1.0);
+    }
+    if (!path.empty()) add_path(fmt::format("{}\" opacity=\"0.4\"", fill_class(series.style)), path);
+  }
+
   void points() {
+    for (const PlotSeries* series : series_) dots(*series);
     std::vector<LabelledPoint> wanted;
     std::string markers;
     for (std::size_t i = 0; i < series_.size(); ++i) {

@@ -25,9 +25,10 @@ struct ClickSettings {
   ClickKind kind = ClickKind::kDependent;
   StopDraw stop = StopDraw::kAfterClick;
   double noise = 0.0;
-  double position_bias = 1.0;  // η
-  double perseverance = 0.9;   // γ
-  std::int64_t grades = 0;     // of the built-in tables; 0: follow the data
+  double position_bias = 1.0;           // η
+  double perseverance = 0.9;            // γ
+  std::int64_t grades = 0;              // of the built-in tables; 0: follow the data
+  std::vector<std::int64_t> grade_map;  // of each grade of the data, that of the built-in tables
 
   static const Schema& schema();
   static ClickSettings defaults(ProtocolName protocol);

@@ -104,10 +104,13 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
   std::string line = fmt::format(
       "{{\"round\":{},\"pairs\":{},\"offline\":{{\"ndcg@{}\":{}}},\"online\":{{\"ndcg@{}\":{},\"cndcg@{}\":"
       "{},"
-      "\"regret\":{}}}",
+      "\"regret\":{}{}}}",
       point.round, point.pairs, point.cutoff, json_number(point.offline_ndcg), point.cutoff,
       json_number(point.online_ndcg), point.cutoff, json_number(point.discounted_ndcg),
-      point.regret ? fmt::format("{}", *point.regret) : "null");
+      point.regret ? fmt::format("{}", *point.regret) : "null",
+      clock != nullptr && point.examined_regret
+          ? fmt::format(",\"examined_regret\":{}", *point.examined_regret)
+          : "");
   line += fmt::format(",\"certain_share\":{},\"blocks\":{}", json_number(point.certain_share),
                       json_number(point.blocks));
   line += ",\"block_size\":{";

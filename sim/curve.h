@@ -52,6 +52,7 @@ struct CurvePoint {
   double online_ndcg = 0.0;            // mean of all shown lists so far
   double discounted_ndcg = 0.0;        // Σ γ^{t−1} NDCG@k
   std::optional<std::int64_t> regret;  // none with recorded lists, of which only the first ranks are known
+  std::optional<std::int64_t> examined_regret;  // of the documents that the user examined
   RandomPoint random;
   std::vector<CurveMetric> metrics;  // offline, those of protocol.metrics
   // Means over the rounds since the previous evaluation; none for rankers without certain orders.
@@ -70,8 +71,8 @@ struct CurvePoint {
 };
 
 /// The line, with '\n'. Without a `clock` it is what fingerprints cover: seconds are left out, which differ
-/// between runs, the figures of random lists, which do not depend on the ranker, and the added metrics, so
-/// that a trial has one fingerprint whatever is measured.
+/// between runs, the figures of random lists, which do not depend on the ranker, the regret of examined
+/// documents and the added metrics, so that a trial has one fingerprint whatever is measured.
 std::string curve_line(const CurvePoint& point, const StageClock* clock);
 
 /// A number as JSON: the shortest text that reads back exactly; null for NaN and infinities.

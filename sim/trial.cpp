@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/metrics/list_metrics.h"
 #include "core/metrics/per_query_csv.h"
 #include "sim/cosine.h"
 
@@ -92,6 +93,7 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     const auto measured = context.clock.measure("click");
     users_.clicks->click(grades, shown_, click_key_, played_.round, log_);
     played_.ndcg = online_.observe(grades.of_doc, list.docs);
+    count_examined(grades);
     if (list.certainty) count_certainty(*list.certainty);
     count_contradicted(list, grades);
     certainty_.turned_decisions.count += list.turned_decisions.count;
@@ -158,6 +160,14 @@ FairnessPoint Trial::fairness_point() const {
   return point;
 }
 
+void Trial::count_examined(const QueryGrades& grades) {
+  examined_grades_.clear();
+  for (std::size_t rank = 0; rank < shown_.size(); ++rank) {
+    if (log_.examined[rank] != 0) examined_grades_.push_back(grades.of_doc[shown_[rank]]);
+  }
+  examined_regret_ += misordered_pairs(examined_grades_, data_.max_grade);
+}
+
 void Trial::count_certainty(const ListCertainty& certainty) {
   if (certainty.shown_pairs > 0) {
     certainty_.share_sum +=
@@ -201,7 +211,10 @@ void Trial::begin_evaluation() {
   point_.cutoff = settings_.cutoff;
   point_.online_ndcg = online_.mean_ndcg();
   point_.discounted_ndcg = online_.discounted_ndcg();
-  if (users_.recorded == nullptr) point_.regret = online_.regret();
+  if (users_.recorded == nullptr) {
+    point_.regret = online_.regret();
+    point_.examined_regret = examined_regret_;
+  }
   point_.random.online_ndcg = random_.mean_ndcg();
   point_.random.discounted_ndcg = random_.discounted_ndcg();
   if (users_.recorded == nullptr) point_.random.regret = random_.regret();
@@ -271,6 +284,7 @@ std::string Trial::queries_csv() {
 
 void Trial::save_beside(StateWriter& state) const {
   state.put("trial.last_lists", last_lists_.values());
+  state.put("trial.examined_regret", examined_regret_);
   state.put("interval.evaluated_round", interval_.evaluated_round);
   save(interval_.certainty, state);
   state.put("interval.width_ratios", interval_.width_ratios);
@@ -279,6 +293,7 @@ void Trial::save_beside(StateWriter& state) const {
 
 void Trial::load_beside(StateReader& state) {
   last_lists_.restore(state.get<double>("trial.last_lists"));
+  examined_regret_ = state.get_one<std::int64_t>("trial.examined_regret");
   interval_.evaluated_round = state.get_one<std::int64_t>("interval.evaluated_round");
   interval_.certainty = load_certainty(state);
   interval_.width_ratios = state.get<double>("interval.width_ratios");

@@ -137,6 +137,7 @@ class Trial {
   std::int64_t query_of(std::int64_t round) const;
   void count_fairness(const RankedList& list);
   FairnessPoint fairness_point() const;
+  void count_examined(const QueryGrades& grades);
   void count_certainty(const ListCertainty& certainty);
   void count_contradicted(const RankedList& list, const QueryGrades& grades);
 
@@ -152,6 +153,7 @@ class Trial {
   std::int64_t evaluated_round_ = -1;
   bool evaluated_ = false;  // in this process: the evaluator has this trial's results
   std::int64_t pairs_ = 0;
+  std::int64_t examined_regret_ = 0;
   OnlineMetrics online_;
   RandomOnline random_;  // of the rounds' queries; loading counts them again
   LastLists last_lists_;
@@ -171,6 +173,7 @@ class Trial {
   std::vector<std::int32_t> shown_;
   std::vector<double> propensity_;
   std::vector<std::int32_t> whole_list_;
+  std::vector<std::uint8_t> examined_grades_;
   PlayedRound played_;
   CurvePoint point_;
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -159,9 +160,30 @@ void check_intents(const UserSettings& user, std::span<const UserSettings> users
   }
 }
 
+/// The grade of a built-in table for each grade of the data, or of the table.
+std::vector<std::int64_t> mapped_grades(const std::string& user, const ClickSettings& clicks,
+                                        int max_grade) {
+  if (!clicks.grade_map.empty()) {
+    if (max_grade < std::ssize(clicks.grade_map)) return clicks.grade_map;
+    throw InvalidArgument(fmt::format(
+        "The data has grade {}, but clicks.grade_map ends at grade {}. Give it {} grades of the tables.",
+        max_grade, clicks.grade_map.size() - 1, max_grade + 1));
+  }
+  std::vector<std::int64_t> grades(table_grades(user, max_grade, clicks.grades));
+  std::iota(grades.begin(), grades.end(), 0);
+  return grades;
+}
+
 /// A built-in user: the defaults of [clicks] and its table.
 UserSettings built_in_user(const std::string& name, const ClickSettings& clicks, int max_grade) {
-  ClickTable table = built_in_table(name, table_grades(name, max_grade, clicks.grades));
+  const std::vector<std::int64_t> grades = mapped_grades(name, clicks, max_grade);
+  const auto largest = static_cast<int>(*std::max_element(grades.begin(), grades.end()));
+  const ClickTable own = built_in_table(name, table_grades(name, largest, clicks.grades));
+  ClickTable table;
+  for (const std::int64_t grade : grades) {
+    table.click.push_back(own.click[grade]);
+    table.stop.push_back(own.stop[grade]);
+  }
   UserSettings user = UserSettings::defaults(clicks);
   user.name = name;
   user.click = std::move(table.click);

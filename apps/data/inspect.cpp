@@ -16,6 +16,10 @@
 #include "core/data/inspection.h"
 #include "core/error.h"
 #include "core/fair/dataset_groups.h"
+#include "core/io/atomic_file.h"
+#include "report/discriminant.h"
+#include "report/discriminant_figure.h"
+#include "report/drawing.h"
 
 namespace olrank {
 namespace {
@@ -228,13 +232,18 @@ class InspectCommand : public Command {
                    "two groups of documents, as key=value,… of [groups]: feature=128,quantile=0.65 or "
                    "file=groups.csv; shows their sizes, mean grades and β")
         ->type_name("SETTINGS");
-    app.add_option("--fold", fold_, "the fold whose groups are shown [default: 1]")->type_name("N");
+    app.add_option("--discriminant", discriminant_,
+                   "draw the training part's documents in the plane in which a linear function separates "
+                   "their grades best; of one PATH")
+        ->type_name("FILE.svg");
+    app.add_option("--fold", fold_, "the fold of --groups and --discriminant [default: 1]")->type_name("N");
     flags_.declare(app);
   }
 
   int run(const OutputFlags& output) override {
     ExecutionContext context(flags_.threads);
     if (!groups_.empty()) return show_groups(output, context);
+    if (!discriminant_.empty()) return draw_discriminant(output, context);
     const LetorOptions options = flags_.options();
     std::vector<Inspected> all;
     bool failed = false;
@@ -289,15 +298,41 @@ class InspectCommand : public Command {
   }
 
  private:
+  Dataset training_part(const std::string& path, ExecutionContext& context) const {
+    DataSettings data;
+    data.source = path;
+    data.max_memory = flags_.max_memory;
+    return load_part(data, fold_, DataPart::kTrain, context);
+  }
+
+  int draw_discriminant(const OutputFlags& output, ExecutionContext& context) {
+    if (paths_.size() != 1)
+      throw InvalidArgument(
+          fmt::format("--discriminant draws one data set, not {}. Name one PATH.", paths_.size()));
+    const Dataset train = training_part(paths_.front(), context);
+    const Discriminant found = linear_discriminant(train, context);
+    const Plot plot = discriminant_figure(found, train.all_grades(), paths_.front());
+    write_file_atomically(discriminant_, standalone_svg(draw(plot), Theme::kLight));
+    if (output.json) {
+      fmt::print("{}\n", ordered_json{{"source", paths_.front()},
+                                      {"docs", train.docs()},
+                                      {"separation", found.separation},
+                                      {"file", discriminant_}}
+                             .dump(2));
+    } else {
+      fmt::print(
+          "{}: {} documents, variance between grades {:.3f} and {:.3f} of that within, drawn in {}\n",
+          paths_.front(), train.docs(), found.separation[0], found.separation[1], discriminant_);
+    }
+    return 0;
+  }
+
   /// The groups of each path's training part; a single file is one.
   int show_groups(const OutputFlags& output, ExecutionContext& context) {
     const GroupSettings settings = parse_group_settings(groups_, "--groups");
     ordered_json all = ordered_json::array();
     for (const std::string& path : paths_) {
-      DataSettings data;
-      data.source = path;
-      data.max_memory = flags_.max_memory;
-      const Dataset train = load_part(data, fold_, DataPart::kTrain, context);
+      const Dataset train = training_part(path, context);
       const GroupRule rule(settings, train);
       if (output.json) {
         all.push_back(groups_json(path, settings, rule));
@@ -311,6 +346,7 @@ class InspectCommand : public Command {
 
   std::vector<std::string> paths_;
   std::string groups_;
+  std::string discriminant_;
   std::int64_t fold_ = 1;
   ReadingFlags flags_;
 };

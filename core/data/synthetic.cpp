@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 
 #include "core/data/doc_table.h"
+#include "core/data/realisable_target.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
@@ -49,15 +51,70 @@ struct GroupInQuery {
 /// Writes the documents of one part, query by query.
 class Generator {
  public:
-  Generator(const SyntheticPlan& plan, SyntheticPart part)
-      : plan_(plan), key_(plan.key_of_part(static_cast<std::uint64_t>(part))) {}
+  Generator() = default;
+  virtual ~Generator() = default;
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
 
-  std::int64_t docs_of(std::int64_t query) const {
+  virtual std::int64_t docs_of(std::int64_t query) const = 0;
+  virtual void write_query(std::int64_t query, std::int64_t docs, float* values,
+                           std::uint8_t* grades) const = 0;
+  virtual void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const = 0;
+};
+
+/// Documents whose scores under a known function are known: one of each grade a query.
+class RealisableGenerator : public Generator {
+ public:
+  RealisableGenerator(const SyntheticSource& source, SyntheticPart part)
+      : docs_(source.docs),
+        features_(source.features),
+        target_(source),
+        key_(key_of_part(source, static_cast<std::uint64_t>(part))) {}
+
+  std::int64_t docs_of(std::int64_t) const override { return docs_; }
+
+  void write_query(std::int64_t query, std::int64_t docs, float* values,
+                   std::uint8_t* grades) const override {
+    shuffled_grades(query, std::span(grades, docs));
+    std::vector<double> x(features_);
+    for (std::int64_t doc = 0; doc < docs; ++doc) {
+      RngStream stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
+      target_.draw(stream, grades[doc], x);
+      std::copy(x.begin(), x.end(), values + doc * features_);
+    }
+  }
+
+  void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const override {
+    std::vector<std::uint8_t> grades(docs);
+    shuffled_grades(query, grades);
+    for (std::int64_t doc = 0; doc < docs; ++doc) relevance[doc] = target_.level(grades[doc]);
+  }
+
+ private:
+  void shuffled_grades(std::int64_t query, std::span<std::uint8_t> grades) const {
+    std::iota(grades.begin(), grades.end(), 0);
+    RngStream(key_, static_cast<std::uint32_t>(query), kQueryPlace).shuffle(grades);
+  }
+
+  std::int64_t docs_;
+  std::int64_t features_;
+  RealisableTarget target_;
+  PhiloxKey key_;
+};
+
+/// Documents like those of public data sets.
+class LikenessGenerator : public Generator {
+ public:
+  LikenessGenerator(const SyntheticSource& source, SyntheticPart part)
+      : plan_(make_synthetic_plan(source)), key_(key_of_part(source, static_cast<std::uint64_t>(part))) {}
+
+  std::int64_t docs_of(std::int64_t query) const override {
     RngStream stream = query_stream(query);
     return draw_docs(stream, plan_.source.docs);
   }
 
-  void write_query(std::int64_t query, std::int64_t docs, float* values, std::uint8_t* grades) const {
+  void write_query(std::int64_t query, std::int64_t docs, float* values,
+                   std::uint8_t* grades) const override {
     RngStream stream = query_stream(query);
     (void)draw_docs(stream, plan_.source.docs);
     const double query_effect = SyntheticPlan::kQueryEffect * stream.normal();
@@ -80,7 +137,7 @@ class Generator {
     }
   }
 
-  void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const {
+  void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const override {
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       RngStream stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
       relevance[doc] = plan_.relevance.at(plan_.relevance.draw(stream));
@@ -207,9 +264,14 @@ class Generator {
     }
   }
 
-  const SyntheticPlan& plan_;
+  SyntheticPlan plan_;
   PhiloxKey key_;
 };
+
+std::unique_ptr<Generator> make_generator(const SyntheticSource& source, SyntheticPart part) {
+  if (source.is_realisable()) return std::make_unique<RealisableGenerator>(source, part);
+  return std::make_unique<LikenessGenerator>(source, part);
+}
 
 struct Buffers {
   std::unique_ptr<float[]> values;
@@ -230,14 +292,14 @@ std::vector<std::int64_t> make_offsets(const Generator& generator, std::int64_t 
   return offsets;
 }
 
-Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContext& context) {
+Dataset make_part(const SyntheticSource& source, SyntheticPart part, ExecutionContext& context) {
   // Numbers that no two parts share, however many queries there are.
   constexpr std::int64_t kQidStride = 20'000'000;
-  const Generator generator(plan, part);
-  const std::int64_t queries = queries_of(plan.source, part);
-  const std::int64_t features = plan.source.columns();
+  const auto generator = make_generator(source, part);
+  const std::int64_t queries = queries_of(source, part);
+  const std::int64_t features = source.columns();
   const auto buffers = std::make_shared<Buffers>();
-  buffers->offsets = make_offsets(generator, queries);
+  buffers->offsets = make_offsets(*generator, queries);
   const std::int64_t docs = buffers->offsets.back();
   const auto size = static_cast<std::size_t>(docs * features);
   buffers->values = std::make_unique_for_overwrite<float[]>(size);
@@ -245,8 +307,8 @@ Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContex
   context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t query = begin; query < end; ++query) {
       const std::int64_t first = buffers->offsets[query];
-      generator.write_query(query, buffers->offsets[static_cast<std::size_t>(query) + 1] - first,
-                            buffers->values.get() + first * features, buffers->grades.data() + first);
+      generator->write_query(query, buffers->offsets[static_cast<std::size_t>(query) + 1] - first,
+                             buffers->values.get() + first * features, buffers->grades.data() + first);
     }
   });
 
@@ -282,24 +344,23 @@ SyntheticParts make_synthetic(std::string_view text, ExecutionContext& context,
                               std::optional<std::int64_t> max_bytes) {
   const SyntheticSource source = parse_synthetic_source(text);
   check_memory(source, max_bytes.value_or(available_memory() / 2));
-  const SyntheticPlan plan = make_synthetic_plan(source);
-  return {make_part(plan, SyntheticPart::kTrain, context), make_part(plan, SyntheticPart::kVali, context),
-          make_part(plan, SyntheticPart::kTest, context)};
+  return {make_part(source, SyntheticPart::kTrain, context),
+          make_part(source, SyntheticPart::kVali, context),
+          make_part(source, SyntheticPart::kTest, context)};
 }
 
 std::vector<double> synthetic_relevance(std::string_view text, SyntheticPart part,
                                         ExecutionContext& context) {
   const SyntheticSource source = parse_synthetic_source(text);
-  const SyntheticPlan plan = make_synthetic_plan(source);
-  const Generator generator(plan, part);
+  const auto generator = make_generator(source, part);
   const std::int64_t queries = queries_of(source, part);
-  const std::vector<std::int64_t> offsets = make_offsets(generator, queries);
+  const std::vector<std::int64_t> offsets = make_offsets(*generator, queries);
   std::vector<double> relevance(offsets.back());
   context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t query = begin; query < end; ++query) {
       const std::int64_t first = offsets[query];
-      generator.write_relevance(query, offsets[static_cast<std::size_t>(query) + 1] - first,
-                                relevance.data() + first);
+      generator->write_relevance(query, offsets[static_cast<std::size_t>(query) + 1] - first,
+                                 relevance.data() + first);
     }
   });
   return relevance;

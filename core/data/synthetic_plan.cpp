@@ -12,8 +12,7 @@
 namespace olrank {
 namespace {
 
-// Parts 0, 1 and 2 are training, validation and test; these hold what all parts share.
-constexpr std::uint64_t kPlanPart = 100;
+// Beside those of synthetic_plan.h.
 constexpr std::uint64_t kCalibrationPart = 101;
 constexpr std::uint64_t kGroupPart = 102;
 
@@ -137,7 +136,7 @@ std::array<double, 4> shares_below(SyntheticFamily family) {
 /// Quantiles of relevance + query effect + noise over a sample that depends on the seed alone.
 void calibrate(SyntheticPlan& plan) {
   constexpr std::uint32_t kSample = 32768;
-  const PhiloxKey key = plan.key_of_part(kCalibrationPart);
+  const PhiloxKey key = key_of_part(plan.source, kCalibrationPart);
   std::vector<double> sample(kSample);
   for (std::uint32_t i = 0; i < kSample; ++i) {
     RngStream stream(key, 0, i);
@@ -157,7 +156,7 @@ void calibrate(SyntheticPlan& plan) {
 void plant_groups(SyntheticPlan& plan) {
   constexpr std::uint32_t kSample = 32768;
   constexpr double kMostCorrelation = 0.999;
-  const PhiloxKey key = plan.key_of_part(kGroupPart);
+  const PhiloxKey key = key_of_part(plan.source, kGroupPart);
   std::vector<double> y(kSample);
   std::vector<double> e(kSample);
   for (std::uint32_t i = 0; i < kSample; ++i) {
@@ -231,7 +230,7 @@ double SyntheticRelevance::at(const SyntheticSignals& signals) const {
   return sum;
 }
 
-PhiloxKey SyntheticPlan::key_of_part(std::uint64_t part) const {
+PhiloxKey key_of_part(const SyntheticSource& source, std::uint64_t part) {
   const std::string_view name = name_of(source.family);
   return make_key({.seed = source.seed,
                    .purpose = Purpose::kSynthetic,
@@ -242,7 +241,7 @@ PhiloxKey SyntheticPlan::key_of_part(std::uint64_t part) const {
 SyntheticPlan make_synthetic_plan(const SyntheticSource& source) {
   SyntheticPlan plan;
   plan.source = source;
-  RngStream stream(plan.key_of_part(kPlanPart), 0);
+  RngStream stream(key_of_part(source, kSyntheticPlanPart), 0);
   plan.relevance = make_relevance(source.nonlinearity, stream);
 
   const std::int64_t singles = std::min<std::int64_t>(11, source.features / 12);

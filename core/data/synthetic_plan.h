@@ -64,10 +64,12 @@ struct SyntheticGroup {
   double present = 1.0;  // probability that a document has it
 };
 
+/// Parts 0, 1 and 2 are training, validation and test; this one holds what they share.
+inline constexpr std::uint64_t kSyntheticPlanPart = 100;
+PhiloxKey key_of_part(const SyntheticSource& source, std::uint64_t part);
+
 struct SyntheticPlan {
   SyntheticSource source;
-  PhiloxKey key_of_part(std::uint64_t part) const;
-
   SyntheticRelevance relevance;
   std::vector<SyntheticGroup> groups;
   int streams = 1;                       // columns of a group

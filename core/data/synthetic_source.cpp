@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/math/dcg.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -37,13 +38,19 @@ SyntheticSource defaults_of(SyntheticFamily family) {
       source.docs = 10;
       source.features = 10;
       break;
+    case SyntheticFamily::kRealisable:
+      source.queries = 20;
+      source.docs = 4;
+      source.features = 3;
+      break;
   }
   return source;
 }
 
 /// A fifth of the training queries, but enough for a mean over them to say something.
 std::int64_t default_test_queries(const SyntheticSource& source) {
-  const std::int64_t least = source.family == SyntheticFamily::kSmall ? 20 : 250;
+  const bool small = source.family == SyntheticFamily::kSmall || source.is_realisable();
+  const std::int64_t least = small ? 20 : 250;
   return std::max(source.queries / 5, least);
 }
 
@@ -65,30 +72,42 @@ void set(SyntheticSource& source, std::string_view key, std::string_view value) 
   constexpr std::int64_t kMostQueries = 10'000'000;
   constexpr std::int64_t kMostDocs = 100'000;
   constexpr std::int64_t kMostFeatures = 100'000;
+  constexpr std::int64_t kMostUnits = 1'000;
+  const bool realisable = source.is_realisable();
   if (key == "queries") {
     source.queries = number<std::int64_t>(key, value, 1, kMostQueries);
   } else if (key == "test_queries") {
     source.test_queries = number<std::int64_t>(key, value, 1, kMostQueries);
   } else if (key == "docs") {
-    source.docs = number<std::int64_t>(key, value, 1, kMostDocs);
+    source.docs = realisable ? number<std::int64_t>(key, value, 2, kHighestGrade + 1)
+                             : number<std::int64_t>(key, value, 1, kMostDocs);
   } else if (key == "features") {
-    source.features = number<std::int64_t>(key, value, 10, kMostFeatures);
-  } else if (key == "noise") {
+    source.features = number<std::int64_t>(key, value, realisable ? 2 : 10, kMostFeatures);
+  } else if (realisable && key == "units") {
+    source.units = number<std::int64_t>(key, value, 0, kMostUnits);
+    // One unit has no negative values.
+    if (source.units == 1)
+      throw InvalidArgument("The key 'units' of synth:realisable must be 0 or at least 2, not 1.");
+  } else if (realisable && key == "gap") {
+    source.gap = number<double>(key, value, 0.001, 10.0);
+  } else if (!realisable && key == "noise") {
     source.noise = number<double>(key, value, 0.0, 100.0);
-  } else if (key == "nonlinearity") {
+  } else if (!realisable && key == "nonlinearity") {
     source.nonlinearity = number<double>(key, value, 0.0, 1.0);
   } else if (key == "seed") {
     source.seed = number<std::uint64_t>(key, value, 0, UINT64_MAX);
-  } else if (key == "group_share") {
+  } else if (!realisable && key == "group_share") {
     source.group_share = number<double>(key, value, 0.01, 0.99);
-  } else if (key == "group_gap") {
+  } else if (!realisable && key == "group_gap") {
     source.group_gap = number<double>(key, value, -4.0, 4.0);
   } else {
-    const std::vector<std::string> known = {"queries",  "test_queries", "docs",
-                                            "features", "noise",        "nonlinearity",
-                                            "seed",     "group_share",  "group_gap"};
-    throw InvalidArgument(fmt::format("Unknown key '{}' of a synthetic source. {} The keys are {}.", key,
-                                      did_you_mean(key, known), joined(known)));
+    std::vector<std::string> known = {"queries", "test_queries", "docs", "features", "seed"};
+    const auto own = realisable
+                         ? std::vector<std::string>{"units", "gap"}
+                         : std::vector<std::string>{"noise", "nonlinearity", "group_share", "group_gap"};
+    known.insert(known.end(), own.begin(), own.end());
+    throw InvalidArgument(fmt::format("Unknown key '{}' of synth:{}. {} The keys are {}.", key,
+                                      name_of(source.family), did_you_mean(key, known), joined(known)));
   }
 }
 

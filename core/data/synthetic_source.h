@@ -9,21 +9,24 @@
 
 namespace olrank {
 
-enum class SyntheticFamily { kMslrLike, kYahooLike, kSmall };
+enum class SyntheticFamily { kMslrLike, kYahooLike, kSmall, kRealisable };
 
 /// What "synth:NAME?key=value&…" asks for. The family sets every default.
 struct SyntheticSource {
   SyntheticFamily family = SyntheticFamily::kMslrLike;
   std::int64_t queries = 0;       // of the training part, 1 … 10,000,000
   std::int64_t test_queries = 0;  // of the test part and of the validation part, 1 … 10,000,000
-  std::int64_t docs = 0;          // mean a query, 1 … 100,000
-  std::int64_t features = 0;      // 10 … 100,000
+  std::int64_t docs = 0;          // mean a query, 1 … 100,000; realisable: of each query, 2 … 32
+  std::int64_t features = 0;      // 10 … 100,000; realisable: 2 … 100,000
   double noise = 0.0;             // standard deviations of the noise-free relevance, 0 … 100
   double nonlinearity = 0.0;      // share of its variance that is bumps and products, 0 … 1
   std::uint64_t seed = 1;
   double group_share = 0.0;  // of group A; 0: no groups
   double group_gap = 0.0;    // mean grade of group A minus that of group B
+  std::int64_t units = 0;    // realisable: hidden units of the target, 0 … 1,000; 0: linear
+  double gap = 0.6;          // realisable: between the target's values at neighbouring grades, 0.001 … 10
 
+  bool is_realisable() const { return family == SyntheticFamily::kRealisable; }
   bool has_groups() const { return group_share > 0.0; }
   /// With the column that shows the group, behind the features.
   std::int64_t columns() const { return features + (has_groups() ? 1 : 0); }
@@ -40,7 +43,8 @@ struct EnumNames<SyntheticFamily> {
   static constexpr std::array values = {
       std::pair{SyntheticFamily::kMslrLike, std::string_view("mslr-like")},
       std::pair{SyntheticFamily::kYahooLike, std::string_view("yahoo-like")},
-      std::pair{SyntheticFamily::kSmall, std::string_view("small")}};
+      std::pair{SyntheticFamily::kSmall, std::string_view("small")},
+      std::pair{SyntheticFamily::kRealisable, std::string_view("realisable")}};
 };
 
 }  // namespace olrank

@@ -10,6 +10,10 @@ const Schema& PairSettings::schema() {
                  "which clicked and unclicked documents form pairs; `expected` (olranknet, p2neurrank) "
                  "uses a random matching for the covariance and, for the loss, all pairs weighted by their "
                  "probability of being matched")
+          .field("examined_after", &PairSettings::examined_after,
+                 "how many unclicked documents behind the last click count as examined")
+          .symbol("l")
+          .at_least(0)
           .field(
               "debias", &PairSettings::debias,
               "probabilities with which users examine the ranks from the first, the last one for all ranks "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ enum class PairRule { kAdjacent, kMatched, kExpected, kAll };
 struct PairSettings {
   PairRule pairs = PairRule::kAdjacent;
   std::vector<double> debias;  // P(examined) of the ranks from the first; empty: clicks count as they are
+  std::int64_t examined_after = 1;  // l: unclicked documents behind the last click
 
   static const Schema& schema();
 };

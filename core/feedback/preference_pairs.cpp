@@ -44,23 +44,23 @@ void matched_pairs(std::span<const std::int32_t> shown, std::span<const std::uin
 
 }  // namespace
 
-std::int64_t examined_documents(std::span<const std::uint8_t> clicks) {
+std::int64_t examined_documents(std::span<const std::uint8_t> clicks, std::int64_t after) {
   const auto shown = std::ssize(clicks);
   for (std::int64_t rank = shown; rank > 0; --rank) {
-    if (clicks[rank - 1] != 0) return std::min(rank + 1, shown);
+    if (clicks[rank - 1] != 0) return rank + std::min(after, shown - rank);
   }
   return 0;
 }
 
-void preference_pairs(PairRule rule, std::span<const std::int32_t> shown,
+void preference_pairs(const PairSettings& settings, std::span<const std::int32_t> shown,
                       std::span<const std::uint8_t> clicks, RngStream coins,
                       std::vector<PreferencePair>& pairs) {
   assert(shown.size() == clicks.size());
   pairs.clear();
-  const auto examined = static_cast<std::size_t>(examined_documents(clicks));
+  const auto examined = static_cast<std::size_t>(examined_documents(clicks, settings.examined_after));
   const auto list = shown.first(examined);
   const auto on_list = clicks.first(examined);
-  switch (rule) {
+  switch (settings.pairs) {
     case PairRule::kAdjacent:
       return adjacent_pairs(list, on_list, pairs);
     case PairRule::kMatched:
@@ -105,7 +105,9 @@ void loss_pairs(const PairSettings& settings, const Feedback& feedback, PhiloxKe
   if (settings.pairs != PairRule::kExpected) {
     loss.pairs.assign(drawn.begin(), drawn.end());
   } else {
-    preference_pairs(PairRule::kAll, feedback.shown, feedback.clicks, RngStream({}, 0), loss.pairs);
+    const PairSettings all{
+        .pairs = PairRule::kAll, .debias = {}, .examined_after = settings.examined_after};
+    preference_pairs(all, feedback.shown, feedback.clicks, RngStream({}, 0), loss.pairs);
     if (loss.pairs.empty()) return;
     // A matching has min(c, u) of the c · u pairs.
     loss.weight = static_cast<double>(drawn.size()) / static_cast<double>(loss.pairs.size());

@@ -11,14 +11,15 @@
 
 namespace olrank {
 
-/// The number of shown documents that count as examined: up to and including the first unclicked document
-/// after the last click; none without a click.
-std::int64_t examined_documents(std::span<const std::uint8_t> clicks);
+/// The number of shown documents that count as examined: up to the last click and the `after` documents
+/// behind it, which were not clicked; none without a click. Jia and Wang, SIGIR 2022, section 3.1, leave
+/// their number open; PairRank and olRankNet have one.
+std::int64_t examined_documents(std::span<const std::uint8_t> clicks, std::int64_t after = 1);
 
 /// The preference pairs of a list's clicks. PairRule::kMatched and kExpected draw a matching from `coins`;
 /// the other rules draw nothing. Pairs are in the order of ranks (kAdjacent, kAll: by winner, then loser)
 /// or of the draw.
-void preference_pairs(PairRule rule, std::span<const std::int32_t> shown,
+void preference_pairs(const PairSettings& settings, std::span<const std::int32_t> shown,
                       std::span<const std::uint8_t> clicks, RngStream coins,
                       std::vector<PreferencePair>& pairs);
 

@@ -265,7 +265,7 @@ void DeviceRanker::order_batches(std::uint32_t round) {
 
 LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback) {
   require_whole();
-  preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
+  preference_pairs(settings_.feedback, feedback.shown, feedback.clicks,
                    RngStream(batch_key_, feedback.round), pairs_);
   loss_pairs(settings_.feedback, feedback, batch_key_, pairs_, loss_);
   if (loss_.pairs.empty()) pairs_.clear();  // as CertainOrderRanker

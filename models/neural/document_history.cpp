@@ -100,7 +100,8 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
     forget(std::max<std::int64_t>(0, observed_ + std::ssize(pairs) - content_.limit));
   }
   const std::int64_t known_docs = docs();
-  const auto examined = static_cast<std::size_t>(examined_documents(feedback.clicks));
+  const auto examined =
+      static_cast<std::size_t>(examined_documents(feedback.clicks, content_.examined_after));
   const ExaminedList list{std::ssize(list_rows_), std::ssize(observations_),
                           static_cast<std::int32_t>(examined), static_cast<std::int32_t>(pairs.size())};
   const auto place_of = [&](std::int32_t doc) {

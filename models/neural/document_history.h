@@ -20,10 +20,11 @@ namespace olrank {
 
 /// What a history keeps beside its documents and the folded pairs between them.
 struct HistoryContent {
-  bool lists = false;      // the examined list that each pair came from: LambdaRank, losses of lists
-  bool pairs = true;       // every observed pair, in order
-  bool counts = false;     // how often each pair was observed, so that one can be drawn
-  std::int64_t limit = 0;  // observed pairs that it keeps, the newest ones; 0: all
+  bool lists = false;   // the examined list that each pair came from: LambdaRank, losses of lists
+  bool pairs = true;    // every observed pair, in order
+  bool counts = false;  // how often each pair was observed, so that one can be drawn
+  std::int64_t examined_after = 1;  // as PairSettings
+  std::int64_t limit = 0;           // observed pairs that it keeps, the newest ones; 0: all
   // Whole lists, for models whose scores depend on the other documents.
   bool whole_lists = false;
 };

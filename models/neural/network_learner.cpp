@@ -22,8 +22,12 @@ RetrainingRule retraining_rule(const TrainerSettings& trainer) {
 HistoryContent history_content(const RankerSettings& settings, bool reads_lists) {
   const bool samples = retraining_rule(settings.trainer).retrain == Retrain::kGrowth;
   const bool lists = row_of(settings.kind).weighs_by_ndcg || list_loss_of(settings);
-  return {lists, !samples, samples,
-          settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0, reads_lists};
+  return {.lists = lists,
+          .pairs = !samples,
+          .counts = samples,
+          .examined_after = settings.feedback.examined_after,
+          .limit = settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0,
+          .whole_lists = reads_lists};
 }
 
 void save_schedule(StateWriter& state, const RetrainingSchedule& schedule, std::uint32_t noise_round) {

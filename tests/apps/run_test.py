@@ -67,7 +67,7 @@ class Experiment(Folder):
         point = curve(trial)[-1]
         self.assertEqual({"round", "pairs", "offline", "online", "certain_share", "blocks", "block_size", "cosine",
                           "width_ratio", "drift"} - set(point), set())
-        self.assertEqual(set(point["online"]), {"ndcg@10", "cndcg@10", "regret"})
+        self.assertEqual(set(point["online"]), {"ndcg@10", "cndcg@10", "regret", "examined_regret"})
         self.assertEqual(set(point["block_size"]), {"1", "5", "10"})
         line = json.loads((trial / "curve.jsonl").read_text().splitlines()[-1])
         self.assertEqual({"score", "width", "rank", "click", "observe", "train", "eval"}, set(line["seconds"]))

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "core/error.h"
@@ -67,11 +68,62 @@ TEST(LambdaRankLabelsTest, TheFirstStepIsAdamsOnTheAskedQuery) {
   }
 }
 
-TEST(LambdaRankLabelsTest, ContinuesToTheSameBits) {
+TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
+  const LabelledWorld world(4, 15, 12, 5);
+  const LabelledQueries labels = world.labels();
+  RankerSettings settings = skyline_settings();
+  settings.trainer.steps = 3;
+  settings.trainer.restart = Restart::kFirst;
+  const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
+  play(*ranker, labels, 1, 2);
+  // The first round asked query 1, the second query 2: three Adam steps on them from 0 follow from these
+  // rounds alone.
+  const auto batch_key = make_key({.seed = 1, .purpose = Purpose::kBatch, .fold = 1});
+  std::vector<float> theta(5, 0.0F);
+  std::vector<double> first(5, 0.0);
+  std::vector<double> second(5, 0.0);
+  Scratch scratch;
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    RngStream draws(batch_key, 2, step);
+    std::vector<double> gradient(5, 0.0);
+    for (int drawn = 0; drawn < 2; ++drawn) {
+      const std::int64_t query = 1 + draws.index_of(2);
+      const QueryDocs docs = labels.docs_of(query);
+      std::vector<double> scores(12);
+      std::vector<double> slopes(12);
+      for (std::int32_t doc = 0; doc < 12; ++doc) {
+        for (std::size_t k = 0; k < 5; ++k) scores[doc] += double{theta[k]} * docs.features.doc(doc)[k];
+      }
+      list_loss({.loss = ListLoss::kLambdaRank}, scores, labels.grades_of(query).of_doc, scratch, slopes);
+      for (std::int32_t doc = 0; doc < 12; ++doc) {
+        for (std::size_t k = 0; k < 5; ++k) gradient[k] += 0.5 * slopes[doc] * docs.features.doc(doc)[k];
+      }
+    }
+    for (std::size_t k = 0; k < 5; ++k) {
+      first[k] = 0.9 * first[k] + 0.1 * gradient[k];
+      second[k] = 0.999 * second[k] + 0.001 * gradient[k] * gradient[k];
+      const double mean = first[k] / (1.0 - std::pow(0.9, step + 1));
+      const double square = second[k] / (1.0 - std::pow(0.999, step + 1));
+      theta[k] = static_cast<float>(double{theta[k]} - 0.05 * mean / (std::sqrt(square) + 1e-8));
+    }
+  }
+  for (std::size_t k = 0; k < 5; ++k) EXPECT_NEAR(theta_of(*ranker)[k], theta[k], 1e-5) << k;
+  settings.trainer.restart = Restart::kFresh;
+  EXPECT_THROW(make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels}),
+               InvalidArgument);
+}
+
+class SkylineStateTest : public testing::TestWithParam<Restart> {};
+INSTANTIATE_TEST_SUITE_P(LambdaRankLabels, SkylineStateTest,
+                         testing::Values(Restart::kWarm, Restart::kFirst));
+
+TEST_P(SkylineStateTest, ContinuesToTheSameBits) {
   const LabelledWorld world(4, 15, 12, 5);
   const LabelledQueries labels = world.labels();
   const auto make = [&] {
-    return make_ranker(skyline_settings(), 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
+    RankerSettings settings = skyline_settings();
+    settings.trainer.restart = GetParam();
+    return make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
   };
   const auto whole = make();
   play(*whole, labels, 1, 30);

@@ -162,6 +162,15 @@ TEST(ScatterPlot, DrawsEveryPointWithItsInterval) {
   EXPECT_EQ(plot_csv(figure), "ranker,ms,NDCG,low,high\na,0.01,0.3,0.25,0.35\nb,1,0.4,,\n");
 }
 
+TEST(ScatterPlot, DrawsDotsBehindItsPoints) {
+  const PlotSeries one{"a", 3, {{0.0, 0.0}}, {{{-2.0, 1.0}, {2.0, -1.0}, {0.5, 0.0}}}};
+  const Drawing drawing = draw({PlotKind::kScatter, "Cloud", "", "x", "y", {}, {one}});
+  EXPECT_EQ(count(drawing.body, "h2v2h-2z"), 3U);
+  EXPECT_EQ(count(drawing.body, "class=\"mark"), 1U);
+  EXPECT_EQ(count(drawing.body, ">-2</text>") + count(drawing.body, ">−2</text>"),
+            1U);  // the axis has room for them
+}
+
 Plot three_differences() {
   Plot figure;
   figure.kind = PlotKind::kDifferences;

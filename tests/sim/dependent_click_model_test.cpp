@@ -80,6 +80,35 @@ TEST(DependentClickModelTest, ClicksAndStopsOfEveryTableFollowItsProbabilities) 
   }
 }
 
+/// Independent clicks with P(click) = σ(h) give comparisons with P(i is clicked and j is not | one of them
+/// is) = σ(h_i − h_j): the pairs of PairRank's Proposition 1. Six pairs, each a false alarm in 1e-10 of all
+/// keys.
+TEST(DependentClickModelTest, LogisticClicksCompareDocumentsAsPairRankAssumes) {
+  const auto sigmoid = [](double x) { return 1.0 / (1.0 + std::exp(-x)); };
+  const double scores[] = {-0.9, -0.3, 0.3, 0.9};
+  ClickTable table;
+  for (const double score : scores) table.click.push_back(sigmoid(score));
+  std::int64_t wins[4][4] = {};
+  play(DependentClickModel(table, StopDraw::kAfterClick, 0.0), {2, 0, 3, 1}, 40'000,
+       [&](const ClickLog& log) {
+         for (std::size_t i = 0; i < 4; ++i) {
+           ASSERT_EQ(log.examined[i], 1);
+           for (std::size_t j = 0; j < 4; ++j)
+             wins[i][j] += log.clicks[i] != 0 && log.clicks[j] == 0 ? 1 : 0;
+         }
+       });
+  const double at_rank[] = {scores[2], scores[0], scores[3], scores[1]};
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (std::size_t j = i + 1; j < 4; ++j) {
+      const double better = sigmoid(at_rank[i] - at_rank[j]);
+      const std::int64_t counts[] = {wins[i][j], wins[j][i]};
+      const double probabilities[] = {better, 1.0 - better};
+      const ChiSquare found = chi_square(counts, probabilities);
+      EXPECT_LE(found.statistic, found.bound(kTail)) << i << " and " << j;
+    }
+  }
+}
+
 /// P(pattern) of a three-document list, by going through every outcome of every coin.
 std::vector<double> pattern_probabilities(const ClickTable& table, StopDraw rule, double noise,
                                           const std::vector<std::uint8_t>& grades) {

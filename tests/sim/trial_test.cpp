@@ -184,6 +184,8 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
     double discounted = 0.0;
     double weight = 1.0;
     std::int64_t regret = 0;
+    std::int64_t examined_regret = 0;
+    ClickLog log;
     std::int64_t pairs = 0;
     double shares = 0.0;
     std::int64_t share_rounds = 0;
@@ -211,6 +213,14 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
           regret += in_order[above] < in_order[below] ? 1 : 0;
         }
       }
+      // The user's coins are the same again.
+      stage.clicks->click({grades}, round.shown, stage.keys.key(Purpose::kClick), number, log);
+      for (std::size_t above = 0; above < log.examined.size(); ++above) {
+        for (std::size_t below = above + 1; below < log.examined.size(); ++below) {
+          const bool both = log.examined[above] != 0 && log.examined[below] != 0;
+          examined_regret += both && in_order[above] < in_order[below] ? 1 : 0;
+        }
+      }
       pairs += std::ssize(round.learned.pairs);
       const ListCertainty certainty = StubRanker::certainty_of(number, std::ssize(list));
       if (certainty.shown_pairs > 0) {
@@ -228,6 +238,9 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
       ASSERT_TRUE(std::fabs(point.online_ndcg - ndcg_sum / number) <= 1e-13);
       ASSERT_TRUE(std::fabs(point.discounted_ndcg - discounted) <= 1e-12);
       ASSERT_EQ(point.regret, regret);
+      ASSERT_EQ(point.examined_regret, examined_regret);
+      ASSERT_EQ(cutoff > 1, examined_regret > 0);
+      ASSERT_LT(examined_regret, regret);
       ASSERT_EQ(point.pairs, pairs);
       ASSERT_TRUE(std::fabs(*point.certain_share - shares / static_cast<double>(share_rounds)) <= 1e-13);
       ASSERT_TRUE(std::fabs(*point.blocks - static_cast<double>(blocks) / 40.0) <= 1e-13);
@@ -353,6 +366,7 @@ TEST(TrialTest, ReplayedTraceTrainsTheSameModel) {
   EXPECT_EQ(point.online_ndcg, traced.last.online_ndcg);
   EXPECT_EQ(point.discounted_ndcg, traced.last.discounted_ndcg);
   EXPECT_FALSE(point.regret.has_value());  // what stood below the recorded ranks is not known
+  EXPECT_FALSE(point.examined_regret.has_value());
   EXPECT_FALSE(point.certain_share.has_value());
 }
 
@@ -375,9 +389,11 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
                                                      "blocks", "block_size", "cosine", "width_ratio",
                                                      "drift", "optimality_gap", "random", "seconds"}));
   EXPECT_EQ(keys_of(json.at("offline")), std::vector<std::string>{"ndcg@10"});
-  EXPECT_EQ(keys_of(json.at("online")), (std::vector<std::string>{"ndcg@10", "cndcg@10", "regret"}));
+  EXPECT_EQ(keys_of(json.at("online")),
+            (std::vector<std::string>{"ndcg@10", "cndcg@10", "regret", "examined_regret"}));
   EXPECT_EQ(keys_of(json.at("random").at("offline")), keys_of(json.at("offline")));
-  EXPECT_EQ(keys_of(json.at("random").at("online")), keys_of(json.at("online")));
+  EXPECT_EQ(keys_of(json.at("random").at("online")),
+            (std::vector<std::string>{"ndcg@10", "cndcg@10", "regret"}));
   EXPECT_EQ(keys_of(json.at("block_size")), (std::vector<std::string>{"1", "5", "10"}));
   EXPECT_EQ(keys_of(json.at("seconds")),
             (std::vector<std::string>{"score", "width", "rank", "click", "observe", "train", "eval"}));
@@ -388,6 +404,7 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
   EXPECT_EQ(json.at("online").at("ndcg@10").get<double>(), point.online_ndcg);
   EXPECT_EQ(json.at("online").at("cndcg@10").get<double>(), point.discounted_ndcg);
   EXPECT_EQ(json.at("online").at("regret"), *point.regret);
+  EXPECT_EQ(json.at("online").at("examined_regret"), *point.examined_regret);
   EXPECT_EQ(json.at("certain_share").get<double>(), *point.certain_share);
   EXPECT_EQ(json.at("blocks").get<double>(), *point.blocks);
   EXPECT_EQ(json.at("block_size").at("1").get<double>(), *point.block_size[0]);
@@ -402,6 +419,7 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
   auto without = json;
   without.erase("seconds");
   without.erase("random");
+  without["online"].erase("examined_regret");
   EXPECT_EQ(nlohmann::ordered_json::parse(curve_line(point, nullptr)).dump(), without.dump());
 }
 

@@ -73,6 +73,27 @@ TEST(UsersTest, BuiltInUsersFollowTheClickSettings) {
               DynamicBayesianClickModel({table.click, table.stop, 0.7}, 0.2), 4);
 }
 
+TEST(UsersTest, GradesAreMappedToThoseOfASmallerTable) {
+  ClickSettings clicks;
+  clicks.grade_map = {0, 0, 1, 1, 2};
+  const ClickTable three = built_in_table("navigational", 3);
+  const ClickTable mapped = {
+      {three.click[0], three.click[0], three.click[1], three.click[1], three.click[2]},
+      {three.stop[0], three.stop[0], three.stop[1], three.stop[1], three.stop[2]}};
+  expect_same(*make_user("navigational", clicks, {}, 4),
+              DependentClickModel(mapped, StopDraw::kAfterClick, 0.0), 4);
+  clicks.grades = 3;
+  expect_same(*make_user("navigational", clicks, {}, 3),
+              DependentClickModel(mapped, StopDraw::kAfterClick, 0.0), 3);
+  clicks.grades = 2;
+  EXPECT_EQ(message_of<InvalidArgument>([&] {
+              make_user("navigational", clicks, {}, 4);
+            }).find("The data has grade 2, but with clicks.grades = 2"),
+            0U);
+  EXPECT_EQ(message_of<InvalidArgument>([&] { make_user("navigational", clicks, {}, 5); }),
+            "The data has grade 5, but clicks.grade_map ends at grade 4. Give it 6 grades of the tables.");
+}
+
 TEST(UsersTest, GradesSelectTableUnlessStated) {
   ClickSettings clicks;
   const auto informational = [](int grades) {

@@ -6,6 +6,7 @@ import math
 import pathlib
 import sys
 import tempfile
+import tomllib
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -29,11 +30,12 @@ def write_experiment(out, offline):
             folder.mkdir(parents=True)
             gain = offline + 0.001 * seed if ranker == "a" else 0.0
             lines = [{"round": number, "offline": {"ndcg@10": ndcg + gain},
-                      "online": {"ndcg@10": 0.3, "cndcg@10": cndcg, "regret": regret},
+                      "online": {"ndcg@10": 0.3, "cndcg@10": cndcg, "regret": regret, "examined_regret": math.sqrt(regret)},
                       "random": {"offline": {"ndcg@10": 0.35}, "online": {"cndcg@10": cndcg / 2}},
                       "false_certain": {"share": 0.25, "of": 8},
                       "stated": [{"from": 0.5, "wrong": 0.5, "of": 10}, {"from": 0.9, "wrong": None, "of": 0}],
-                      "certain_share": number / 1000, "block_size": {"1": 1.5, "5": 2.0, "10": 3.0}, "cosine": None}
+                      "certain_share": number / 1000, "block_size": {"1": 1.5, "5": 2.0, "10": 3.0}, "blocks": 7.0,
+                      "cosine": None}
                      for number, ndcg, cndcg, regret in POINTS]
             (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
             (folder / "summary.json").write_text(json.dumps({
@@ -52,6 +54,7 @@ class Papers(unittest.TestCase):
         self.assertEqual((trial["certain_first"], trial["certain"]), (0.1, 0.4))
         self.assertEqual((trial["ms"], trial["stages"]), (3.0, {"train": 2.0, "width": 1.0}))  # evaluation is not a round's
         self.assertAlmostEqual(trial["slope"], 1.0)  # regret is proportional to the rounds
+        self.assertEqual((trial["slope_examined"], trial["blocks_first"]), (0.5, 7.0))
 
     def test_counts_what_was_wrong(self):
         write_experiment(self.folder / "out", 0.0)
@@ -65,6 +68,50 @@ class Papers(unittest.TestCase):
     def test_slope_is_that_of_a_power(self):
         curve = [{"round": at, "online": {"regret": 7.0 * math.sqrt(at)}} for at in range(100, 1001, 100)]
         self.assertAlmostEqual(papers.slope_of(curve, "regret"), 0.5)
+
+    def test_keeps_what_the_theorems_speak_of(self):
+        def point(number, certain, regret, false=None):
+            found = {"round": number, "pairs": 2 * number, "certain_share": certain,
+                     "online": {"regret": regret, "examined_regret": regret - 1}, "random": {"online": {"regret": 3.0 * number}},
+                     "log_det": 1.23456, "alpha": 7.0}
+            return found | ({} if false is None else {"false_certain": {"share": false[0] / false[1], "of": false[1]}})
+
+        curve = [point(5000, 0.5, 9, (1, 10)), point(10000, 0.6, 11), point(15000, 1.0, 12, (2, 30)), point(20000, 1.0, 12, (3, 40)),
+                 point(25000, 1.0, 12, (0, 50)), point(30000, 1.0, 13, (4, 60))]
+        kept = papers.theory_curve(curve)
+        self.assertEqual([one["round"] for one in kept], [5000, 10000, 15000, 20000, 30000])
+        self.assertEqual([(one["wrong"], one["of"]) for one in kept], [(1, 10), (0, 0), (2, 30), (3, 40), (4, 110)])
+        self.assertEqual(kept[1], {"round": 10000, "pairs": 20000, "regret": 11, "examined": 10, "random": 30000.0, "wrong": 0, "of": 0,
+                                   "certain": 0.6, "log_det": 1.2346, "alpha": 7.0})
+
+    def test_constants_of_the_theorems_are_those_of_the_configurations(self):
+        levels = [(grade - (papers.DOCS - 1) / 2) * papers.GAP for grade in range(papers.DOCS)]
+        for name in ("theory", "theory-networks"):
+            config = tomllib.loads((ROOT / f"configs/papers/{name}.toml").read_text())
+            self.assertEqual(len(config["user"][0]["click"]), papers.DOCS)
+            for click, level in zip(config["user"][0]["click"], levels):
+                self.assertAlmostEqual(click, papers.sigmoid(level), places=8)
+            for ranker in config["ranker"]:
+                if "c1" in ranker:
+                    parts = {"theory-4th": 4, "theory-16th": 16, "theory-64th": 64}.get(ranker["name"], 1)
+                    self.assertAlmostEqual(ranker["c1"], 2 * papers.K_MU / papers.c_mu() / parts, places=5)
+                    self.assertEqual((ranker["lambda"], ranker["c2"], ranker["delta"]), (papers.LAMBDA, papers.Q, papers.DELTA))
+        self.assertAlmostEqual(papers.smallest_gap(), min(abs(papers.sigmoid(a - b) - 0.5) for a in levels for b in levels if a != b))
+        # σ' at all differences of points of the unit sphere and all θ in the ball of radius Q, which lie in [−2Q, 2Q].
+        steps = [2 * papers.Q * step / 1000 for step in range(-1000, 1001)]
+        self.assertAlmostEqual(papers.c_mu(), min(papers.sigmoid(x) * (1 - papers.sigmoid(x)) for x in steps))
+        a, t_prime = papers.lemma_7()
+        self.assertAlmostEqual(a * 0.25 * (papers.c_mu() * papers.smallest_gap()) ** 2, 1.0)  # 4 k_μ² u² = 1
+        self.assertGreater(t_prime(1e6), t_prime(1e5))
+        useful = papers.first_useful_round()
+        self.assertGreaterEqual(papers.theorem_8(0.999 * useful), papers.PAIRS * 0.999 * useful)
+        self.assertLess(papers.theorem_8(1.001 * useful), papers.PAIRS * 1.001 * useful)
+        # N ≥ log δ/log(1 − x) with x = exp(−β²)/(4√π β), where that is no large number: β = 2.
+        beta, variance = 2.0, 0.1
+        alpha = papers.c_mu() / papers.K_MU * math.sqrt(beta * variance)
+        members = math.log(papers.DELTA) / math.log(1 - math.exp(-beta ** 2) / (4 * math.sqrt(math.pi) * beta))
+        self.assertAlmostEqual(papers.members_exponent(alpha, variance), math.log10(members), places=3)
+        self.assertEqual(papers.power(24000.0), "2.4 · 10⁴")
 
     def test_pairs_trials_and_judges_them(self):
         write_experiment(self.folder / "out", 0.05)
@@ -86,7 +133,7 @@ class Papers(unittest.TestCase):
 
     def test_compares_users_and_sizes_of_blocks(self):
         def trial(size_1, size_10, certain):
-            return {"sizes": {"1": size_1, "10": size_10}, "certain": certain, "certain_first": 0.1}
+            return {"sizes": {"1": size_1, "10": size_10}, "certain": certain, "certain_first": 0.1, "blocks_first": 20 - size_10}
 
         trials = {("navigational", "a"): {(1, 1): trial(1.4, 9.0, 0.5), (1, 2): trial(2.0, 9.0, 0.5)},
                   ("perfect", "a"): {(1, 1): trial(1.25, 3.0, 0.7)}}
@@ -96,6 +143,7 @@ class Papers(unittest.TestCase):
 
         self.assertEqual(values("size_10", "navigational"), [6.0])
         self.assertAlmostEqual(values("certain", "navigational")[0], 0.2)
+        self.assertEqual(values("blocks_first", "navigational"), [6.0])  # fewer blocks of navigational users
         self.assertEqual((values("size_1", "one"), values("size_10", "top")), ([0.25], [1.75]))
         self.assertEqual(papers.judged("one", [0.25, 0.26], "size_1")[1], True)
         self.assertEqual(papers.judged("one", [0.75, 0.76], "size_1")[1], False)

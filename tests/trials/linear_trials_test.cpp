@@ -103,6 +103,38 @@ TEST_P(LinearTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
   }
 }
 
+/// log det A/det λI and α_t as they follow from the pairs, for two features.
+TEST(LinearTheoryTest, CurveHasAlphaAndDeterminantOfTheLearnedPairs) {
+  const TrialData two = small_trial_data("synth:realisable?features=2");
+  RankerSettings made = ranker_settings("pairrank_theory");
+  made.explore = {.alpha_schedule = AlphaSchedule::kTheory, .c1 = 2.0, .c2 = 3.0, .delta = 0.2};
+  made.posterior.lambda = 0.5;
+  const auto ranker = make(made, TrialKeys::of(1, 1, "informational"), two);
+  TrialStage stage(settings(40, 40), two, *ranker, 1, "informational");
+  double a = 0.5;
+  double b = 0.0;
+  double d = 0.5;
+  while (!stage.trial.finished()) {
+    const PlayedRound& round = stage.trial.play_round();
+    const FeatureMatrix docs = two.train.features_of(round.query);
+    for (const auto& [winner, loser] : round.learned.pairs) {
+      const double x = double{docs.doc(winner)[0]} - double{docs.doc(loser)[0]};
+      const double y = double{docs.doc(winner)[1]} - double{docs.doc(loser)[1]};
+      a += x * x;
+      b += x * y;
+      d += y * y;
+    }
+  }
+  const double log_det = std::log((a * d - b * b) / 0.25);
+  EXPECT_GT(log_det, 1.0);
+  std::map<std::string, double> figures;
+  for (const RankerFigure& figure : stage.trial.evaluate().figures) figures[figure.name] = figure.value;
+  EXPECT_NEAR(figures.at("log_det"), log_det, 1e-9 * log_det);
+  const double alpha = 2.0 * (made.explore.noise_subgaussian * std::sqrt(log_det - 2.0 * std::log(0.2)) +
+                              3.0 * std::sqrt(0.5));
+  EXPECT_NEAR(figures.at("alpha"), alpha, 1e-9 * alpha);
+}
+
 TEST(LabelTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
   const LabelledQueries labels(data().train);
   for (const RankerKind kind : {RankerKind::kLambdaRankLabels, RankerKind::kRankNetOffline}) {

@@ -71,6 +71,18 @@ TEST(DataConvert, RoundTripsAreExact) {
   EXPECT_LT(sparse.text.size(), read_file(folder / "b.txt").size());
 }
 
+TEST(DataInspect, DrawsTheDiscriminantOfTheGrades) {
+  const TemporaryFolder folder;
+  const std::string picture = (folder / "plane.svg").string();
+  const json seen = json::parse(run({"inspect", "synth:small", "--discriminant", picture}, true).text);
+  EXPECT_GT(seen["separation"][0], seen["separation"][1]);
+  const std::string drawn = read_file(picture);
+  EXPECT_EQ(drawn.rfind("<svg", 0), 0U);
+  for (const char* grade : {">0: ", ">4: "}) EXPECT_NE(drawn.find(grade), std::string::npos) << grade;
+  EXPECT_EQ(refusal_of({"inspect", "synth:small", "synth:small", "--discriminant", picture}),
+            "--discriminant draws one data set, not 2. Name one PATH.");
+}
+
 TEST(DataConvert, KeepsTheOutputIfTheInputIsInvalid) {
   const TemporaryFolder folder;
   write_file(folder / "in.txt", "1 qid:1 0:1\n");

@@ -28,7 +28,8 @@ void expect_prefix(const Dataset& small, const Dataset& large) {
 }
 
 const std::vector<std::string> kSources = {"synth:mslr-like?queries=30&test_queries=10",
-                                           "synth:yahoo-like?queries=30&test_queries=10", "synth:small"};
+                                           "synth:yahoo-like?queries=30&test_queries=10", "synth:small",
+                                           "synth:realisable?units=4"};
 
 TEST(SyntheticRepeat, SameBitsOnAnyThreads) {
   for (const std::string& source : kSources) {
@@ -44,7 +45,7 @@ TEST(SyntheticRepeat, SameBitsOnAnyThreads) {
 }
 
 TEST(SyntheticRepeat, LargerSetStartsWithSmallerSet) {
-  for (const std::string family : {"mslr-like", "yahoo-like", "small"}) {
+  for (const std::string family : {"mslr-like", "yahoo-like", "small", "realisable"}) {
     const SyntheticParts few = made_of("synth:" + family + "?queries=7&test_queries=3");
     const SyntheticParts many = made_of("synth:" + family + "?queries=23&test_queries=11");
     expect_prefix(few.train, many.train);

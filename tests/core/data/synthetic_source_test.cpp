@@ -45,6 +45,21 @@ TEST(SyntheticSource, ReadsEveryKey) {
   EXPECT_EQ(source.seed, UINT64_MAX);
 }
 
+TEST(SyntheticSource, RealisableDataHasKeysOfItsOwn) {
+  const SyntheticSource source =
+      parse_synthetic_source("synth:realisable?docs=2&features=2&units=5&gap=0.25");
+  EXPECT_EQ(source.docs, 2);
+  EXPECT_EQ(source.features, 2);
+  EXPECT_EQ(source.units, 5);
+  EXPECT_EQ(source.gap, 0.25);
+  EXPECT_EQ(source.queries, 20);
+  EXPECT_EQ(source.test_queries, 20);
+  expect_message("synth:realisable?noise=1", "Unknown key 'noise' of synth:realisable.");
+  expect_message("synth:small?gap=1", "Unknown key 'gap' of synth:small.");
+  expect_message("synth:realisable?units=1", "must be 0 or at least 2, not 1");
+  expect_message("synth:realisable?docs=33", "from 2 to 32, not '33'");
+}
+
 TEST(SyntheticSource, TestQueriesAreAFifthOfManyQueries) {
   EXPECT_EQ(parse_synthetic_source("synth:mslr-like?queries=5000").test_queries, 1000);
   EXPECT_EQ(parse_synthetic_source("synth:mslr-like?queries=10").test_queries, 250);
@@ -54,9 +69,8 @@ TEST(SyntheticSource, TestQueriesAreAFifthOfManyQueries) {
 TEST(SyntheticSource, UnknownNamesGetSuggestions) {
   expect_message("synth:mslrlike", "Did you mean 'mslr-like'?");
   expect_message("synth:smal?queries=3", "Did you mean 'small'?");
-  expect_message("synth:", "The data sets are mslr-like, yahoo-like and small.");
-  expect_message("synth:small?querys=3",
-                 "Unknown key 'querys' of a synthetic source. Did you mean 'queries'?");
+  expect_message("synth:", "The data sets are mslr-like, yahoo-like, small and realisable.");
+  expect_message("synth:small?querys=3", "Unknown key 'querys' of synth:small. Did you mean 'queries'?");
   expect_message("synth:small?test-queries=3", "Did you mean 'test_queries'?");
   expect_message("synth:small?=3", "Unknown key ''");
   expect_message("syn:small", "must have the form synth:NAME?key=value&key=value, not 'syn:small'");

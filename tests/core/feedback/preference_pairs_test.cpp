@@ -20,7 +20,7 @@ LossPairs loss_of(const PairSettings& settings, const Docs& shown, const Clicks&
                   std::span<const double> rewards = {}, std::uint32_t round = 1) {
   const Feedback feedback{round, {}, shown, clicks, rewards};
   Pairs drawn;
-  preference_pairs(settings.pairs, shown, clicks, RngStream(kBatchKey, round), drawn);
+  preference_pairs(settings, shown, clicks, RngStream(kBatchKey, round), drawn);
   LossPairs loss{{{7, 7}}, 7.0};  // what was there before goes
   loss_pairs(settings, feedback, kBatchKey, drawn, loss);
   return loss;
@@ -28,7 +28,7 @@ LossPairs loss_of(const PairSettings& settings, const Docs& shown, const Clicks&
 
 Pairs pairs_of(PairRule rule, const Docs& shown, const Clicks& clicks, std::uint32_t round = 1) {
   Pairs pairs = {{7, 7}};  // what was there before goes
-  preference_pairs(rule, shown, clicks, RngStream(kBatchKey, round), pairs);
+  preference_pairs({.pairs = rule, .debias = {}}, shown, clicks, RngStream(kBatchKey, round), pairs);
   return pairs;
 }
 
@@ -42,6 +42,32 @@ TEST(ExaminedDocumentsTest, EndOnePastTheLastClick) {
   EXPECT_EQ(examined_documents(Clicks{1, 0, 1, 0, 0}), 4);
   EXPECT_EQ(examined_documents(Clicks{0, 0, 1}), 3);
   EXPECT_EQ(examined_documents(Clicks{1, 1, 1}), 3);
+}
+
+TEST(ExaminedDocumentsTest, EndSoManyPastTheLastClick) {
+  EXPECT_EQ(examined_documents(Clicks{0, 0, 0}, 3), 0);
+  EXPECT_EQ(examined_documents(Clicks{0, 1, 0, 0, 0}, 0), 2);
+  EXPECT_EQ(examined_documents(Clicks{0, 1, 0, 0, 0}, 2), 4);
+  EXPECT_EQ(examined_documents(Clicks{0, 1, 0, 0, 0}, 9), 5);
+  EXPECT_EQ(examined_documents(Clicks{0, 1}, 2), 2);
+}
+
+TEST(PreferencePairsTest, LosersAreThoseBehindTheLastClickThatCountAsExamined) {
+  const auto losers = [](PairRule rule, std::int64_t after) {
+    PairSettings settings{.pairs = rule, .debias = {}, .examined_after = after};
+    Docs found;
+    for (const auto& [winner, loser] : loss_of(settings, {4, 2, 9, 7}, {1, 0, 0, 0}).pairs)
+      found.push_back(loser);
+    return found;
+  };
+  for (const PairRule rule : {PairRule::kAll, PairRule::kExpected}) {
+    EXPECT_EQ(losers(rule, 0), Docs{});
+    EXPECT_EQ(losers(rule, 1), Docs{2});
+    EXPECT_EQ(losers(rule, 2), (Docs{2, 9}));
+    EXPECT_EQ(losers(rule, 5), (Docs{2, 9, 7}));
+  }
+  EXPECT_EQ(losers(PairRule::kAdjacent, 0), Docs{});
+  EXPECT_EQ(losers(PairRule::kAdjacent, 3), Docs{2});
 }
 
 TEST(PreferencePairsTest, NoPairsWithoutBothClickedAndUnclicked) {

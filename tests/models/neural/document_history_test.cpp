@@ -45,8 +45,8 @@ std::vector<Impression> random_impressions(std::size_t count, std::uint64_t seed
     one.shown.resize(2 + draws.index(kDocs - 1));
     for (std::size_t rank = 0; rank < one.shown.size(); ++rank)
       one.clicks.push_back(draws.uniform() < 0.4 ? 1 : 0);
-    preference_pairs(made.size() % 2 == 0 ? PairRule::kAll : PairRule::kAdjacent, one.shown, one.clicks,
-                     draws, one.pairs);
+    preference_pairs({.pairs = made.size() % 2 == 0 ? PairRule::kAll : PairRule::kAdjacent, .debias = {}},
+                     one.shown, one.clicks, draws, one.pairs);
     if (!one.pairs.empty()) made.push_back(one);
   }
   return made;

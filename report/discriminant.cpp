@@ -1,0 +1,190 @@
+#include "report/discriminant.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "core/error.h"
+#include "core/metrics/list_metrics.h"
+#include "core/ops/blas.h"
+
+namespace olrank {
+namespace {
+
+/// Added to the variance within grades of each standardised feature, because features may be sums of
+/// others.
+constexpr double kRidge = 1e-6;
+constexpr std::int64_t kBlock = 1024;
+
+/// Standardised features, of which only those that vary are left.
+class Standardised {
+ public:
+  explicit Standardised(FeatureMatrix docs) : docs_(docs) {
+    const auto count = static_cast<double>(docs.docs);
+    std::vector<double> mean(docs.features);
+    std::vector<double> square(docs.features);
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      for (std::int64_t k = 0; k < docs.features; ++k) mean[k] += double{docs.doc(doc)[k]} / count;
+    }
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      for (std::int64_t k = 0; k < docs.features; ++k) {
+        const double off = double{docs.doc(doc)[k]} - mean[k];
+        square[k] += off * off / count;
+      }
+    }
+    for (std::int64_t k = 0; k < docs.features; ++k) {
+      // A constant's mean is off by rounding.
+      if (!(square[k] > 1e-20 * mean[k] * mean[k]) || !(square[k] > 0.0)) continue;
+      kept_.push_back(k);
+      mean_.push_back(mean[k]);
+      scale_.push_back(1.0 / std::sqrt(square[k]));
+    }
+  }
+
+  std::int64_t features() const { return std::ssize(kept_); }
+  void write(std::int64_t doc, double* row) const {
+    const auto values = docs_.doc(doc);
+    for (std::size_t k = 0; k < kept_.size(); ++k)
+      row[k] = (double{values[kept_[k]]} - mean_[k]) * scale_[k];
+  }
+
+ private:
+  FeatureMatrix docs_;
+  std::vector<std::int64_t> kept_;
+  std::vector<double> mean_;
+  std::vector<double> scale_;
+};
+
+/// The two largest eigenvalues of a small symmetric matrix and their vectors, by Jacobi's rotations.
+struct Leading {
+  std::array<double, 2> values{};
+  std::array<std::vector<double>, 2> vectors;
+};
+
+Leading leading_eigenvectors(std::vector<double> a, std::size_t n) {
+  std::vector<double> v(n * n);
+  for (std::size_t i = 0; i < n; ++i) v[i * n + i] = 1.0;
+  constexpr int kSweeps = 30;
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (std::size_t p = 0; p < n; ++p) {
+      for (std::size_t q = p + 1; q < n; ++q) {
+        if (a[p * n + q] == 0.0) continue;
+        const double half = (a[q * n + q] - a[p * n + p]) / (2.0 * a[p * n + q]);
+        const double t = std::copysign(1.0, half) / (std::abs(half) + std::sqrt(half * half + 1.0));
+        const double c = 1.0 / std::sqrt(t * t + 1.0);
+        const double s = t * c;
+        const auto rotate = [&](double& x, double& y) {
+          const double before = x;
+          x = c * before - s * y;
+          y = s * before + c * y;
+        };
+        for (std::size_t k = 0; k < n; ++k) rotate(a[k * n + p], a[k * n + q]);
+        for (std::size_t k = 0; k < n; ++k) rotate(a[p * n + k], a[q * n + k]);
+        for (std::size_t k = 0; k < n; ++k) rotate(v[k * n + p], v[k * n + q]);
+      }
+    }
+  }
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t i, std::size_t j) { return a[i * n + i] > a[j * n + j]; });
+  Leading leading;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    leading.values[axis] = a[order[axis] * n + order[axis]];
+    for (std::size_t k = 0; k < n; ++k) leading.vectors[axis].push_back(v[k * n + order[axis]]);
+  }
+  return leading;
+}
+
+}  // namespace
+
+Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context) {
+  const GradeCounts counts = count_grades(data.all_grades());
+  std::vector<std::size_t> class_of(counts.size());
+  std::vector<double> docs_of;
+  for (std::size_t grade = 0; grade < counts.size(); ++grade) {
+    class_of[grade] = docs_of.size();
+    if (counts[grade] > 0) docs_of.push_back(static_cast<double>(counts[grade]));
+  }
+  const auto classes = std::ssize(docs_of);
+  const Standardised features(data.all_features());
+  const std::int64_t d = features.features();
+  if (classes < 3 || d < 2) {
+    throw InvalidArgument(
+        fmt::format("A discriminant plane needs three grades and two features that vary, but these data "
+                    "have {} and {}.",
+                    classes, d));
+  }
+  const auto count = static_cast<double>(data.docs());
+  const auto class_at = [&](std::int64_t doc) { return class_of[data.all_grades()[doc]]; };
+
+  std::vector<double> means(classes * d);
+  std::vector<double> row(d);
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+    features.write(doc, row.data());
+    double* mean = means.data() + static_cast<std::int64_t>(class_at(doc)) * d;
+    for (std::int64_t k = 0; k < d; ++k) mean[k] += row[k] / docs_of[class_at(doc)];
+  }
+  std::vector<double> within(d * d);
+  for (std::int64_t k = 0; k < d; ++k) within[k * (d + 1)] = kRidge;
+  std::vector<double> block(kBlock * d);
+  for (std::int64_t first = 0; first < data.docs(); first += kBlock) {
+    const std::int64_t rows = std::min(kBlock, data.docs() - first);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      features.write(first + i, block.data() + i * d);
+      const double* mean = means.data() + static_cast<std::int64_t>(class_at(first + i)) * d;
+      for (std::int64_t k = 0; k < d; ++k) block[i * d + k] -= mean[k];
+    }
+    context.for_blocks(d, 64, [&](std::int64_t begin, std::int64_t end, int) {
+      blas::add_gram(begin, end, rows, 1.0 / count, block.data(), block.data(), d, within.data(), d);
+    });
+  }
+  blas::cholesky(d, within.data(), d);
+
+  // Between grades, seen where the covariance within them is the identity: B Bᵀ, B [d × classes].
+  std::vector<double> between(d * classes);
+  for (std::int64_t c = 0; c < classes; ++c) {
+    for (std::int64_t k = 0; k < d; ++k)
+      between[k * classes + c] = std::sqrt(docs_of[c] / count) * means[c * d + k];
+  }
+  blas::solve_lower(blas::Transpose::kNo, d, classes, within.data(), d, between.data(), classes);
+  std::vector<double> gram(classes * classes);
+  blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, classes, classes, d, 1.0, between.data(), classes,
+             between.data(), classes, 0.0, gram.data(), classes);
+  const Leading leading = leading_eigenvectors(gram, static_cast<std::size_t>(classes));
+
+  std::vector<double> axes(d * 2);
+  for (std::int64_t k = 0; k < d; ++k) {
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      for (std::int64_t c = 0; c < classes; ++c)
+        axes[k * 2 + axis] += between[k * classes + c] * leading.vectors[axis][c];
+      axes[k * 2 + axis] /= std::sqrt(std::max(leading.values[axis], 1e-300));
+    }
+  }
+  blas::solve_lower(blas::Transpose::kYes, d, 2, within.data(), d, axes.data(), 2);
+
+  Discriminant found;
+  found.separation = leading.values;
+  found.docs.resize(data.docs());
+  double mean_grade = 0.0;
+  for (const std::uint8_t grade : data.all_grades()) mean_grade += grade / count;
+  std::array<double, 2> trend{};
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+    features.write(doc, row.data());
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      double at = 0.0;
+      for (std::int64_t k = 0; k < d; ++k) at += row[k] * axes[k * 2 + axis];
+      found.docs[doc][axis] = at;
+      trend[axis] += at * (data.all_grades()[doc] - mean_grade);
+    }
+  }
+  for (auto& at : found.docs) {
+    for (std::size_t axis = 0; axis < 2; ++axis) at[axis] = trend[axis] < 0.0 ? -at[axis] : at[axis];
+  }
+  return found;
+}
+
+}  // namespace olrank

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// The plane in which a linear function of the features separates grades best: Fisher's discriminant, with
+/// a variance of 1 within grades along both axes.
+struct Discriminant {
+  std::vector<std::array<double, 2>> docs;  // coordinates; higher grades tend to larger ones
+  std::array<double, 2> separation{};       // variance between the means of grades, relative to that within
+};
+
+/// Of all documents. Features that never vary have no part in it. Throws InvalidArgument for fewer than
+/// three grades, whose means span no plane.
+Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context);
+
+}  // namespace olrank

@@ -334,8 +334,9 @@ def fairness_table(name):
             fields.append("–" if None in values else interval(values, digits))
         rows.append([user, f"`{ranker}`", *fields])
     groups = "; ".join(f"{letter}: {one['docs']:,} documents, mean grade {one['mean_grade']:.3f}" for letter, one in found["groups"].items())
+    beta = found["beta"]
     return f"{source(name, found['machine'])}; {found['source']}, {found['rounds']:,} rounds, {len(found['seeds'])} seeds; {groups}; " \
-        f"β = {found['beta']:.4f}, ε = {found['epsilon']:g}\n\n" + markdown(header, rows)
+        f"β = {', '.join(f'{one:.4f}' for one in (beta if isinstance(beta, list) else [beta]))}, ε = {found['epsilon']:g}\n\n" + markdown(header, rows)
 
 
 FAIR_PAIRS = (("fairexp", "pairrank"), ("fairexp-blocks", "pairrank-blocks"), ("fairexp", "pairrank-fairco"), ("fairexp", "fairco"),

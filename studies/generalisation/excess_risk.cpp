@@ -66,6 +66,7 @@ std::vector<CellRow> excess_risk_rows(const GeneralisationSizes& sizes, const st
       row.values = {{"n", queries},
                     {"excess", mean_loss(loss.form, population, theta) - least},
                     {"bound", slopes_in_w * kStudyRadius * std::sqrt(2.0 / queries)},
+                    {"regularised_bound", regularised_bound(slopes_in_w, kStudyRadius, n)},
                     {"least", least}};
       rows.push_back(std::move(row));
     };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/math/dcg.h"
 #include "core/online/labelled_queries.h"
 #include "core/ops/list_loss.h"
 #include "models/labels/label_solver.h"
@@ -26,6 +27,47 @@ double theorem_penalty(double slopes_in_w, double radius, std::int64_t queries) 
   const auto n = static_cast<double>(queries);
   return std::sqrt(4.0 * slopes_in_w * slopes_in_w / n) /
          std::sqrt(0.5 * radius * radius + 4.0 * radius * radius / n);
+}
+
+double regularised_bound(double slopes_in_w, double radius, std::int64_t queries) {
+  const auto n = static_cast<double>(queries);
+  return 2.0 * slopes_in_w * radius * (8.0 / n + std::sqrt(2.0 / n));
+}
+
+double most_loss(const ListLossForm& form, std::int64_t docs, double slopes_in_w, double radius) {
+  const auto m = static_cast<double>(docs);
+  const auto pairs = form.pair_mean ? 1.0 : static_cast<double>(most_pairs(docs, form.most_grade));
+  double at_zero = 0.0;
+  switch (form.loss) {
+    case ListLoss::kListNet:
+      at_zero = std::log(m);
+      break;
+    case ListLoss::kSmoothDcg:
+      at_zero = dcg_gain(form.most_grade, Gain::kExponential);
+      break;
+    case ListLoss::kRankSvm:
+      at_zero = pairs;
+      break;
+    case ListLoss::kRankNet:
+    case ListLoss::kLambdaRank:
+      at_zero = std::log(2.0) * pairs;
+      break;
+    case ListLoss::kListMle:
+      at_zero = std::lgamma(m + 1.0);  // one of m! orders
+      break;
+    case ListLoss::kRankCosine:
+      at_zero = 0.5;
+      break;
+  }
+  return at_zero + slopes_in_w * radius;
+}
+
+double uniform_bound(const ListLossForm& form, std::int64_t docs, double slopes_in_w, double radius,
+                     std::int64_t queries) {
+  const auto n = static_cast<double>(queries);
+  const double size = slopes_in_w * radius * std::sqrt(std::log2(3.0 * static_cast<double>(docs) * n));
+  const double most = most_loss(form, docs, slopes_in_w, radius);
+  return 2.0 * 10.0 * size / std::sqrt(n) * std::log(6.0 * most * std::sqrt(n) / (5.0 * size));
 }
 
 double smooth_step(double curvature_in_w, double radius, double best_risk, std::int64_t queries) {

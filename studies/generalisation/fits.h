@@ -21,6 +21,18 @@ double theorem_slopes(const ListLossForm& form, std::int64_t docs);
 /// document lists matter?", ICML 2015, on regularised risk minimisation.
 double theorem_penalty(double slopes_in_w, double radius, std::int64_t queries);
 
+/// Theorem 6 of the same paper: 2 G_w W (8/n + √(2/n)) bounds the excess risk of fits with that penalty.
+double regularised_bound(double slopes_in_w, double radius, std::int64_t queries);
+
+/// What a loss can be for ‖w‖ ≤ W: B of the same paper, as its value at w = 0 and the slopes from there.
+double most_loss(const ListLossForm& form, std::int64_t docs, double slopes_in_w, double radius);
+
+/// Twice the Rademacher complexity that Corollary 8 of the same paper bounds, 10 G_w W √(log₂(3mn)/n) times
+/// log(6 B √n/(5 G_w W √log₂(3mn))): by symmetrisation a bound on the mean gap of any fit in the ball,
+/// convex or not.
+double uniform_bound(const ListLossForm& form, std::int64_t docs, double slopes_in_w, double radius,
+                     std::int64_t queries);
+
 /// η of one pass over n queries of a loss with H_w-Lipschitz gradient, W/(4 H W + 2 √(4 H² W² + 2 H L* n)).
 /// The same paper, on smooth losses.
 double smooth_step(double curvature_in_w, double radius, double best_risk, std::int64_t queries);

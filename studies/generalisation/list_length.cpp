@@ -71,15 +71,18 @@ CellRow row_of(const TwinFits& fits, std::int64_t docs) {
   const auto n = static_cast<double>(fits.queries);
   CellRow row;
   row.labels["loss"] = fits.loss.name;
-  row.values = {{"m", static_cast<double>(docs)},
-                {"n", n},
-                {"gap", fits.losses.gap()},
-                {"slopes", fits.slopes},
-                {"bound", fits.slopes * kStudyRadius * std::sqrt(2.0 / n)},
-                // G_2 ≤ G/√2, as the slopes of a query add up to 0.
-                {"length_bound", 3.0 * fits.slopes * std::sqrt(0.5) * kStudyRadius *
-                                     std::sqrt(static_cast<double>(docs) / n)},
-                {"radius_share", std::max(length_of(fits.a), length_of(fits.b)) / kStudyRadius}};
+  row.values = {
+      {"m", static_cast<double>(docs)},
+      {"n", n},
+      {"gap", fits.losses.gap()},
+      {"slopes", fits.slopes},
+      {"bound", fits.slopes * kStudyRadius * std::sqrt(2.0 / n)},
+      {"regularised_bound", regularised_bound(fits.slopes, kStudyRadius, fits.queries)},
+      {"uniform_bound", uniform_bound(fits.loss.form, docs, fits.slopes, kStudyRadius, fits.queries)},
+      // G_2 ≤ G/√2, as the slopes of a query add up to 0.
+      {"length_bound",
+       3.0 * fits.slopes * std::sqrt(0.5) * kStudyRadius * std::sqrt(static_cast<double>(docs) / n)},
+      {"radius_share", std::max(length_of(fits.a), length_of(fits.b)) / kStudyRadius}};
   return row;
 }
 

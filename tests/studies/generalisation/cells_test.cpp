@@ -43,6 +43,44 @@ TEST(GeneralisationTheory, PenaltyMinimisesTheBoundItComesFrom) {
   EXPECT_LT(bound(best), bound(1.01 * best));
 }
 
+TEST(GeneralisationTheory, RegularisedBoundIsAboveTheLeastThatThePenaltyGives) {
+  for (const std::int64_t n : {1, 10, 1000}) {
+    const auto count = static_cast<double>(n);
+    const double lambda = theorem_penalty(2.0, 5.0, n);
+    const double least =
+        0.5 * lambda * 25.0 + 4.0 * (5.0 * lambda + 2.0) * (5.0 * lambda + 2.0) / (lambda * count);
+    EXPECT_GE(regularised_bound(2.0, 5.0, n), least);
+    EXPECT_LE(regularised_bound(2.0, 5.0, n), 2.0 * least);
+  }
+}
+
+TEST(GeneralisationTheory, UniformBoundIsThatOfThePaper) {
+  const double b = std::log(30.0) + 2.0 * 5.0;
+  const double log_2 = std::log(3.0 * 30 * 400) / std::log(2.0);
+  EXPECT_NEAR(uniform_bound(study_loss("listnet", 4).form, 30, 2.0, 5.0, 400),
+              20.0 * 2.0 * 5.0 * std::sqrt(log_2 / 400.0) *
+                  std::log(6.0 * b * 20.0 / (5.0 * 2.0 * 5.0 * std::sqrt(log_2))),
+              1e-9);
+}
+
+TEST(GeneralisationTheory, LossesInTheBallStayBelowTheirMost) {
+  RngStream random(study_key(3, StudyDraw::kSample), 0);
+  Scratch scratch;
+  for (const char* name : {"listnet", "smooth-dcg", "ranksvm", "ranksvm-mean", "ranknet", "listmle"}) {
+    const ListLossForm form = study_loss(name, 4).form;
+    for (int draw = 0; draw < 200; ++draw) {
+      std::vector<double> scores(12);
+      std::vector<std::uint8_t> grades(12);
+      for (double& score : scores) score = random.uniform() < 0.5 ? -2.0 : 2.0;
+      for (std::uint8_t& grade : grades) grade = static_cast<std::uint8_t>(random.index(5));
+      std::vector<double> slopes(12);
+      EXPECT_LE(list_loss(form, scores, grades, scratch, slopes),
+                most_loss(form, 12, theorem_slopes(form, 12), 2.0))
+          << name;
+    }
+  }
+}
+
 TEST(GeneralisationTheory, SmoothStepIsThatOfThePaper) {
   const double h = 1.5;
   const double w = 2.5;

@@ -14,8 +14,16 @@ StudiedRow planted(std::int64_t seed, double m, double n, double b, double c) {
   one.seed = seed;
   one.row.labels = {{"noise", "query"}, {"loss", "listnet"}};
   const double gap = std::exp(0.3 * static_cast<double>(seed)) * std::pow(m, b) * std::pow(n, c);
-  one.row.values = {{"m", m},       {"n", n},      {"gap", gap},          {"plain_gap", gap},
-                    {"bound", 1e6}, {"slopes", 2}, {"length_bound", 1e6}, {"radius_share", 0.5}};
+  one.row.values = {{"m", m},
+                    {"n", n},
+                    {"gap", gap},
+                    {"plain_gap", gap},
+                    {"bound", 1e6},
+                    {"regularised_bound", 1e6},
+                    {"uniform_bound", 1e6},
+                    {"slopes", 2},
+                    {"length_bound", 1e6},
+                    {"radius_share", 0.5}};
   return one;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/version.h"
+#include "jobs/device_choice.h"
 #include "jobs/recommending/recommend_configuration.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/settings/train_configuration.h"
@@ -55,6 +57,7 @@ ordered_json describe_machine() {
   for (const GpuDescription& gpu : survey.gpus) devices.push_back(describe_gpu(gpu));
   ordered_json libraries = ordered_json::object();
   for (const DeviceLibrary& library : survey.libraries) libraries[library.name] = library.version;
+  const std::optional<std::string> refusal = why_no_gpu(survey);
   ordered_json cuda = {
       {"built", survey.built_with_cuda},
       {"runtime",
@@ -63,7 +66,7 @@ ordered_json describe_machine() {
                                            : ordered_json(nullptr)},
       {"libraries", libraries},
       {"devices", devices},
-      {"no_device_because", survey.gpus.empty() ? ordered_json(survey.absence) : ordered_json(nullptr)}};
+      {"no_device_because", refusal ? ordered_json(*refusal) : ordered_json(nullptr)}};
   return {{"version", version()},
           {"revision", revision()},
           {"compiler", compiler()},

@@ -138,6 +138,16 @@ std::vector<GpuDescription> gpus_for(const std::string& asked, const GpuSurvey& 
   return gpus;
 }
 
+std::optional<std::string> why_no_gpu(const GpuSurvey& survey) {
+  if (survey.gpus.empty()) return survey.absence;
+  try {
+    gpus_for("cuda", survey);
+  } catch (const InvalidArgument& refusal) {
+    return refusal.what();
+  }
+  return std::nullopt;
+}
+
 std::optional<GpuDescription> gpu_for(const std::string& asked) {
   const std::vector<GpuDescription> gpus = gpus_for(asked);
   if (gpus.empty()) return std::nullopt;

@@ -30,7 +30,10 @@ struct DeviceChoice {
 std::vector<GpuDescription> gpus_for(const std::string& asked);
 std::vector<GpuDescription> gpus_for(const std::string& asked, const GpuSurvey& survey);
 
-/// The same for commands that use one GPU; throws if --device names several.
+/// Why this machine has no GPU that `--device cuda` takes; none if it has one.
+std::optional<std::string> why_no_gpu(const GpuSurvey& survey);
+
+/// The same as gpus_for() for commands that use one GPU; throws if --device names several.
 std::optional<GpuDescription> gpu_for(const std::string& asked);
 
 /// The devices that the configuration asks for. `auto` means the CPU, as no measurement says yet from which

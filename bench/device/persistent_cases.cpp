@@ -109,7 +109,7 @@ std::vector<DeviceCase> persistent_cases(const DeviceSizes& sizes) {
   const std::int64_t p = shape_of(sizes).parameters();
   for (const std::int64_t n : sizes.pairs) {
     for (const std::int64_t members : sizes.members) {
-      if (device::training_parts(shape_of(sizes), members, 2 * n).shared_bytes == 0) continue;
+      if (!device::trains_persistently(shape_of(sizes), members)) continue;
       // A pass forward and one back a step, and one forward for the loss at the end; documents are read
       // once.
       const double pass = 2.0 * real(members * 2 * n) * real(p);

@@ -58,6 +58,17 @@ class DictionaryPolicy {
   /// ascending order.
   std::vector<std::int64_t> choose(std::span<const double> priorities) const;
 
+  /// Whether a covariance may have a factor of `settled` members and so many appended rows.
+  static bool rows_fit(std::int64_t members, std::int64_t settled, std::int64_t appended) {
+    return settled >= 0 && settled <= members && members - settled <= appended && appended <= kRows;
+  }
+
+  /// Shares of 1/λ that are added to I/λ − B⁻¹ where rounding has taken it below zero, one after another.
+  /// The widths lose as much of the prior's, which is nothing next to what they keep while B has this many
+  /// digits.
+  static double next_shift(double shift) { return std::max(1e-15, 10.0 * shift); }
+  static constexpr double kMostShift = 1e-11;
+
   /// Whether a full dictionary is chosen again, `waiting` pairs being chosen and not in it.
   bool replaces(std::int64_t waiting) const { return waiting * kReplacedAtOnce >= budget_; }
 

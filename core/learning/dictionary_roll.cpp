@@ -72,6 +72,11 @@ void DictionaryRoll::end_choice() {
   waiting_ = -1;
 }
 
+DictionaryRoll::Place DictionaryRoll::place_of(std::int64_t number) const {
+  if (number >= first_of_window()) return {true, number - first_of_window()};
+  return {false, std::lower_bound(members_.begin(), members_.end(), number) - members_.begin()};
+}
+
 std::vector<std::int64_t> DictionaryRoll::be_stricter() {
   policy_.be_stricter();
   std::vector<std::int64_t> candidates = members_;

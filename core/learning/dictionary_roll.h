@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -39,10 +41,33 @@ class DictionaryRoll {
   /// What the latest pairs make necessary. For kChoose, chosen() is what becomes the dictionary.
   DictionaryUpkeep upkeep();
   std::span<const std::int64_t> chosen() const { return chosen_; }
-  /// The dictionary has been chosen again, by blocks of chosen(), of which these have entered.
-  void begin_choice() { next_.clear(); }
-  void add_choice(std::span<const std::int64_t> block, const Admission& admission);
-  void end_choice();
+  /// Does what upkeep() finds, by the steps of a covariance: `settle` is for one that needs nothing.
+  template <class Choose, class Trim, class Project, class Settle>
+  void keep_up(const Choose& choose_again, const Trim& trim_window, const Project& project_again,
+               const Settle& settle) {
+    const DictionaryUpkeep found = upkeep();
+    if (found == DictionaryUpkeep::kChoose) choose_again(chosen());
+    trim_window();
+    found == DictionaryUpkeep::kNothing ? settle() : project_again();
+  }
+  /// Makes pairs the dictionary: of those of a block of `numbers`, in ascending order, the ones that
+  /// admit(block) lets in.
+  template <class Admit>
+  void choose_again(std::span<const std::int64_t> numbers, const Admit& admit) {
+    next_.clear();
+    while (!numbers.empty()) {
+      const auto block = numbers.first(std::min(numbers.size(), std::size_t{DictionaryPolicy::kRows}));
+      add_choice(block, admit(block));
+      numbers = numbers.subspan(block.size());
+    }
+    end_choice();
+  }
+  /// Where an observed pair is kept: which one it is of the window or else of the dictionary.
+  struct Place {
+    bool in_window;
+    std::int64_t at;
+  };
+  Place place_of(std::int64_t number) const;
   /// After rounding has spoiled the dictionary: makes the policy stricter, and returns what the dictionary
   /// is to be chosen from, ascending. These are its own pairs, and while there is room those of the
   /// window that seemed to add nothing, as rounding may have decided that.
@@ -60,6 +85,8 @@ class DictionaryRoll {
   /// Fills chosen_. Returns whether the dictionary is replaced: because so many of them are not in it, or
   /// because one of these is about to leave the window, after which it could not enter.
   bool choose();
+  void add_choice(std::span<const std::int64_t> block, const Admission& admission);
+  void end_choice();
   bool is_leaving(std::int64_t number) const { return number < first_of_window() + leaving(); }
 
   DictionaryPolicy policy_;

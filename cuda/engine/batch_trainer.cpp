@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/math/step_size.h"
+#include "cuda/engine/filled_array.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -21,7 +22,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Products
       stream_(products.stream()),
       parameters_(spec.shape.parameters()),
       before_(spec.members * parameters_),
-      outcome_(std::span<const double>(std::vector<double>(kOutcomes * spec.members))),
+      outcome_(filled_array(kOutcomes * spec.members, 0.0)),
       host_steps_(spec.members, spec.training.learning_rate),
       steps_(std::span<const double>(host_steps_)),
       gradient_(spec.members * parameters_),

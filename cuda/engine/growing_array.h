@@ -12,7 +12,8 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Device memory that at least doubles when it grows, so that graphs that point into it are rarely recorded
-/// again.
+/// again. What it has moved from, no more than it has, is freed with the array: freeing waits for the whole
+/// device, also for what other trials do there.
 template <class T>
 class GrowingArray {
  public:
@@ -26,7 +27,8 @@ class GrowingArray {
     fill_bytes(stream, larger.data() + kept, filling,
                static_cast<std::size_t>(larger.size() - kept) * sizeof(T));
     std::swap(array_, larger);
-    return true;  // freeing the old memory waits for the copy
+    if (larger.size() > 0) left_.push_back(std::move(larger));
+    return true;
   }
 
   /// Replaces the contents by values of the host. Waits for the stream, which may still read the old ones.
@@ -43,13 +45,24 @@ class GrowingArray {
     return values;
   }
 
+  /// Sets every byte that there is room for.
+  void fill(Stream stream, int byte) {
+    fill_bytes(stream, array_.data(), byte, static_cast<std::size_t>(array_.size()) * sizeof(T));
+  }
+
   std::int64_t capacity() const { return array_.size(); }
-  std::int64_t bytes() const { return array_.size() * static_cast<std::int64_t>(sizeof(T)); }
+  /// With those of the memory that it has left.
+  std::int64_t bytes() const {
+    std::int64_t numbers = array_.size();
+    for (const DeviceArray<T>& one : left_) numbers += one.size();
+    return numbers * static_cast<std::int64_t>(sizeof(T));
+  }
   T* data() { return array_.data(); }
   const T* data() const { return array_.data(); }
 
  private:
   DeviceArray<T> array_;
+  std::vector<DeviceArray<T>> left_;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

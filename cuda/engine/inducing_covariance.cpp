@@ -216,9 +216,6 @@ bool InducingCovariance::renew_root(InducingDictionary& dictionary) {
 }
 
 bool InducingCovariance::find_root(InducingDictionary& dictionary) {
-  // Shares of 1/λ that are added to I/λ − B⁻¹ where rounding has taken it below zero.
-  constexpr double kLeastShift = 1e-15;
-  constexpr double kMostShift = 1e-11;
   const std::int64_t n = settled_;
   r_.reserve(stream(), n + kRows, n);
   r_.clear(stream());
@@ -240,8 +237,8 @@ bool InducingCovariance::find_root(InducingDictionary& dictionary) {
   multiply_placed(*products_, n, n, n, {factor.data(), n, true}, {factor.data(), n}, information_.data(), n,
                   {-1.0, 1.0});
   for (double shift = 0.0; !factor.factorise({information_.data(), n}, shift / lambda_);
-       shift = std::max(kLeastShift, 10.0 * shift)) {
-    if (shift >= kMostShift) return false;
+       shift = DictionaryPolicy::next_shift(shift)) {
+    if (shift >= DictionaryPolicy::kMostShift) return false;
   }
   multiply_placed(*products_, n, n, n, {factor.data(), n, true},
                   {dictionary.inverse().data(), dictionary.inverse().stride()}, r_.data(), r_.stride());
@@ -279,7 +276,7 @@ void InducingCovariance::save(StateWriter& state, std::int64_t members) const {
 void InducingCovariance::load(StateReader& state, std::int64_t members) {
   settled_ = state.get_one<std::int64_t>("device.inducing_settled");
   appended_ = state.get_one<std::int64_t>("device.inducing_appended");
-  if (settled_ < 0 || settled_ > members || members - settled_ > appended_ || appended_ > kRows)
+  if (!DictionaryPolicy::rows_fit(members, settled_, appended_))
     state.fail("The rows of the covariance do not fit its dictionary.");
   log_det_ = state.get_one<double>("device.log_det");
   t_.load(stream(), state, "device.inducing_information", settled_, settled_);

@@ -1,10 +1,13 @@
 #include "cuda/engine/query_view.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "core/math/certainty.h"
+#include "cuda/engine/filled_array.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -39,12 +42,15 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
       scores_(spec.member_share().members() * spec.data.most_docs),
       magnitudes_(scores_.size()),
       mean_(spec.certainty.by_vote ? spec.data.most_docs : 0),
-      m_(spec.certainty.by_vote ? 0 : spec.data.most_docs * spec.data.most_docs),
+      // NaN where a number would be a mistake to use.
+      m_(filled_array(spec.certainty.by_vote ? 0 : spec.data.most_docs * spec.data.most_docs,
+                      std::numeric_limits<double>::quiet_NaN())),
       outcome_at_(room_for<Figures>(1)),
       order_at_(outcome_at_ + room_for<double>(outcomes(spec))),
       bits_at_(order_at_ + room_for<std::int32_t>(spec.data.most_docs)),
-      device_answer_(bits_at_ +
-                     room_for<std::uint64_t>(spec.data.most_docs * OrderBits::words(spec.data.most_docs))),
+      device_answer_(filled_array(
+          bits_at_ + room_for<std::uint64_t>(spec.data.most_docs * OrderBits::words(spec.data.most_docs)),
+          std::byte{0})),
       host_answer_(device_answer_.size()) {
   const Figures fresh;
   copy_to_device(std::span(&fresh, 1), on_device<Figures>(0));

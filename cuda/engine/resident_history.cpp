@@ -126,10 +126,8 @@ void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
   }
   counts_ = {};
   make_room(stream, counts);
-  const auto forget = [&](auto& array) {
-    fill_bytes(stream, array.data(), kPaddingByte, static_cast<std::size_t>(array.bytes()));
-  };
-  fill_bytes(stream, pairs_.values.data(), 0, static_cast<std::size_t>(pairs_.values.bytes()));
+  const auto forget = [&](auto& array) { array.fill(stream, kPaddingByte); };
+  pairs_.values.fill(stream, 0);
   forget(pairs_.terms);
   forget(observations_);
   forget(first_doc_);

@@ -138,19 +138,11 @@ class ResidentInducing : public ResidentPosterior {
   }
 
   void keep_up(Stream stream) {
-    switch (roll_.upkeep()) {
-      case DictionaryUpkeep::kChoose:
-        choose_again(stream, roll_.chosen());
-        [[fallthrough]];
-      case DictionaryUpkeep::kProject:
-        trim_window(stream);
-        project_again(stream);
-        return;
-      case DictionaryUpkeep::kNothing:
-        break;
-    }
-    trim_window(stream);
-    if (covariance_.room() == 0) factorise();
+    roll_.keep_up([&](std::span<const std::int64_t> chosen) { choose_again(stream, chosen); },
+                  [&] { trim_window(stream); }, [&] { project_again(stream); },
+                  [&] {
+                    if (covariance_.room() == 0) factorise();
+                  });
   }
 
   /// Copies pairs of `from` to place `at` of block_.
@@ -163,34 +155,26 @@ class ResidentInducing : public ResidentPosterior {
 
   /// Makes these pairs the dictionary, in ascending order, as far as they are new.
   void choose_again(Stream stream, std::span<const std::int64_t> chosen) {
-    const std::int64_t first = roll_.first_of_window();
-    const std::int64_t numbers = 2 * spec_.shape.factors();
-    const std::span<const std::int64_t> members = roll_.members();
     if (!other_dictionary_) other_dictionary_ = made_dictionary();
     InducingDictionary& next = *other_dictionary_;
     next.clear();
-    block_.reserve(stream, kRows * numbers);
-    roll_.begin_choice();
-    while (!chosen.empty()) {
-      const auto block = chosen.first(std::min(chosen.size(), static_cast<std::size_t>(kRows)));
-      chosen = chosen.subspan(block.size());
+    block_.reserve(stream, kRows * 2 * spec_.shape.factors());
+    roll_.choose_again(chosen, [&](std::span<const std::int64_t> block) {
       std::vector<PreferencePair> of_dictionary;
       std::vector<PreferencePair> of_window;
       for (const std::int64_t number : block) {
-        const bool in_window = number >= first;
-        const auto at = std::lower_bound(members.begin(), members.end(), number) - members.begin();
-        const auto row = static_cast<std::int32_t>(2 * (in_window ? number - first : at));
+        const auto [in_window, at] = roll_.place_of(number);
+        const auto row = static_cast<std::int32_t>(2 * at);
         (in_window ? of_window : of_dictionary).push_back({row, row + 1});
       }
       // Numbers ascend, so that those of the window come last.
       gather(stream, dictionary_->pairs().all(), of_dictionary, 0);
       gather(stream, window_->all(), of_window, std::ssize(of_dictionary));
       const FactorRows rows{block_.data(), 2 * std::ssize(block), spec_.shape.factors()};
-      roll_.add_choice(block, next.add(roll_.policy(), next.project_pairs(rows)).admission);
-    }
+      return next.add(roll_.policy(), next.project_pairs(rows)).admission;
+    });
     move_left(stream, next);
     std::swap(dictionary_, other_dictionary_);
-    roll_.end_choice();
   }
 
   /// What has left becomes P S Pᵀ, with the projection P from the present dictionary's span to that of

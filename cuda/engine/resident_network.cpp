@@ -11,6 +11,7 @@
 #include "core/learning/numeric_errors.h"
 #include "core/ops/pair_width.h"
 #include "cuda/engine/batch_trainer.h"
+#include "cuda/engine/filled_array.h"
 #include "cuda/engine/stacked_trainer.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/theory_alpha.h"
@@ -83,7 +84,7 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
                spec.training.retraining.replays() ? spec.training.retraining.replay : 0),
       posterior_(spec.posterior, products_),
       trainer_(make_trainer(spec, theta_.data(), products_)),
-      outcome_(spec.share ? ResidentTrainer::kOutcomes * spec.share->members() : 0),
+      outcome_(filled_array(spec.share ? ResidentTrainer::kOutcomes * spec.share->members() : 0, 0.0)),
       eval_products_(plans_, eval_stream_.get()),
       theta_copy_(theta_.size()) {
   if (spec.share) gather_.emplace(*spec.share);

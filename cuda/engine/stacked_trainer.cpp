@@ -5,6 +5,7 @@
 
 #include "core/math/step_size.h"
 #include "core/random/rng_stream.h"
+#include "cuda/engine/filled_array.h"
 #include "cuda/engine/training_kernel_choice.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/replay.h"
@@ -46,7 +47,7 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       in_one_kernel_(trains_in_one_kernel(spec)),
       centre_(spec.first),
       before_(spec.members * parameters_),
-      outcome_(std::span<const double>(std::vector<double>(kOutcomes * spec.members))),
+      outcome_(filled_array(kOutcomes * spec.members, 0.0)),
       steps_(if_wanted(stops(), spec.members)),
       gradient_(if_wanted(keeps_gradient(), spec.members * parameters_)),
       position_(

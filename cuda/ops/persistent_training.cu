@@ -13,7 +13,6 @@ namespace {
 // On an H200 a part takes (3 + docs_of_thread) · 3.3 µs of a step.
 constexpr std::int64_t kTimeOfAnyPart = 3;
 constexpr std::int64_t kMostWidth = 255;  // wider layers are left to products of whole matrices
-constexpr std::size_t kMostSharedBytes = 227 * 1024;
 
 // A block owns a run of items, (part, member), and keeps the documents of a part in shared memory until it
 // needs those of another one: one part is read once for all J steps. A step has three phases, with a
@@ -105,7 +104,7 @@ PersistentKernel kernel_of(const TrainingParts& parts) {
 }
 
 TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                            int docs_of_thread) {
+                            int docs_of_thread, std::size_t most_shared_bytes) {
   TrainingParts made;
   made.docs_of_thread = docs_of_thread;
   made.unit_shares = static_cast<int>(ratio_up(shape.width, kUnits));
@@ -116,7 +115,7 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
   made.docs = std::int64_t{docs_of_thread} * made.doc_shares;
   made.parts = ratio_up(docs, made.docs);
   made.shared_bytes = RoomSizes(made, members).all();
-  if (made.shared_bytes > kMostSharedBytes) made.shared_bytes = 0;
+  if (made.shared_bytes > most_shared_bytes) made.shared_bytes = 0;
   return made;
 }
 
@@ -124,12 +123,13 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
 }  // namespace persistent
 
 TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                             std::int64_t blocks) {
+                             std::size_t most_shared_bytes, std::int64_t blocks) {
   TrainingParts best;
   if (shape.depth != 2 || shape.width > persistent::kMostWidth) return best;
   std::int64_t least_time = 0;
   for (int docs_of_thread = 1; docs_of_thread <= persistent::kMostDocsOfThread; ++docs_of_thread) {
-    const TrainingParts made = persistent::parts_of_size(shape, members, docs, docs_of_thread);
+    const TrainingParts made =
+        persistent::parts_of_size(shape, members, docs, docs_of_thread, most_shared_bytes);
     if (made.shared_bytes == 0) break;
     const std::int64_t waves = persistent::ratio_up(made.parts * members, blocks > 0 ? blocks : kAllBlocks);
     const std::int64_t time = waves * (persistent::kTimeOfAnyPart + docs_of_thread);
@@ -141,10 +141,11 @@ TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, st
 }
 
 bool trains_persistently(const NetworkShape& shape, std::int64_t members) {
-  const TrainingParts least = training_parts(shape, members, 1);
+  const std::size_t most_bytes = most_shared_bytes();
+  const TrainingParts least = training_parts(shape, members, 1, most_bytes);
   if (least.shared_bytes == 0) return false;
   // The largest parts that may be chosen need the most.
-  const TrainingParts most = training_parts(shape, members, std::int64_t{1} << 40);
+  const TrainingParts most = training_parts(shape, members, std::int64_t{1} << 40, most_bytes);
   const dim3 block{persistent::kThreads};
   return blocks_at_once(persistent::kernel_of(least), block, least.shared_bytes) > 0 &&
          blocks_at_once(persistent::kernel_of(most), block, most.shared_bytes) > 0;
@@ -152,7 +153,7 @@ bool trains_persistently(const NetworkShape& shape, std::int64_t members) {
 
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                                  std::int64_t terms, std::int64_t blocks) {
-  const TrainingParts parts = training_parts(shape, members, docs, blocks);
+  const TrainingParts parts = training_parts(shape, members, docs, most_shared_bytes(), blocks);
   const std::int64_t row = persistent::ratio_up(parts.columns, 4) * 4;
   const std::int64_t items = members * parts.parts;
   return {members * docs,
@@ -166,7 +167,7 @@ PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members
 void train_persistently(Stream stream, const PersistentTraining& training) {
   const NetworkStack& stack = training.stack;
   const TrainingParts parts =
-      training_parts(stack.shape, stack.all(), training.history.docs, training.blocks);
+      training_parts(stack.shape, stack.all(), training.history.docs, most_shared_bytes(), training.blocks);
   const persistent::Task task{
       training, parts, OutputLayer(stack.shape), stack.shape.layer(0),
       LossBlocks(training.history.count, stack.shape.parameters(), training.objective)};

@@ -11,9 +11,10 @@
 // are those of forward_history(), pair_losses(), pair_gradients() and the optimizer's steps, to rounding.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// How documents are split into parts, and a part over the threads of a block. Functions of the sizes
-/// alone, so that sums have the same order on any device. Of the possible sizes of a part the one is taken
-/// whose largest share of a block takes the least time on `blocks` of them.
+/// How documents are split into parts, and a part over the threads of a block. Functions of the sizes and
+/// of the shared memory that a block can have, so that sums have the same order on all devices with as
+/// much. Of the possible sizes of a part the one is taken whose largest share of a block takes the least
+/// time on `blocks` of them.
 struct TrainingParts {
   std::int64_t docs = 0;   // in a part
   std::int64_t parts = 0;  // of the history
@@ -28,10 +29,10 @@ struct TrainingParts {
 /// The multiprocessors of an H100 or H200: 0 blocks stand for as many.
 inline constexpr std::int64_t kAllBlocks = 132;
 
-/// For `docs` > 0 documents of `members` networks in all stacks together. No part fits into a block's
-/// shared memory if shared_bytes is 0.
+/// For `docs` > 0 documents of `members` networks in all stacks together, on a device whose blocks can have
+/// so much shared memory. No part fits into it if shared_bytes is 0.
 TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                             std::int64_t blocks = 0);
+                             std::size_t most_shared_bytes, std::int64_t blocks = 0);
 
 /// Whether networks of this shape can be trained so, on the calling thread's device.
 bool trains_persistently(const NetworkShape& shape, std::int64_t members);

@@ -15,19 +15,28 @@
 // so that kernels use only what both provide.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
+/// Of the calling thread's device.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0;
+  int value = 0;
+  OLRANK_CUDA_CHECK(cudaGetDevice(&device));
+  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
+/// How much shared memory a block of the calling thread's device can have.
+inline std::size_t most_shared_bytes() {
+  return static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+}
+
 /// Lets a kernel use as much shared memory as a block of this device can have. The limit is per kernel and
 /// device, so that every thread sets the same value.
 inline cudaError_t allow_shared_memory(const void* kernel, std::size_t bytes) {
   constexpr std::size_t kWithoutAsking = 48 * 1024;
   if (bytes <= kWithoutAsking) return cudaSuccess;
-  int device = 0;
-  int most = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess)
-    status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  if (status != cudaSuccess) return status;
-  if (bytes > static_cast<std::size_t>(most)) return cudaErrorInvalidValue;
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+  const std::size_t most = most_shared_bytes();
+  if (bytes > most) return cudaErrorInvalidValue;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most));
 }
 
 /// Starts a kernel; shared memory is dynamic_shared(). Blocks are whole warps, and callers return early
@@ -50,20 +59,12 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
 template <class... Parameters>
 std::int64_t blocks_at_once(void (*kernel)(Parameters...), dim3 block, std::size_t shared_bytes) {
   const auto* function = reinterpret_cast<const void*>(kernel);
-  int device = 0;
-  int cooperates = 0;
-  int most_bytes = 0;
-  int multiprocessors = 0;
+  if (device_attribute(cudaDevAttrCooperativeLaunch) == 0 || shared_bytes > most_shared_bytes()) return 0;
   int blocks = 0;
-  OLRANK_CUDA_CHECK(cudaGetDevice(&device));
-  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&cooperates, cudaDevAttrCooperativeLaunch, device));
-  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&most_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  if (cooperates == 0 || shared_bytes > static_cast<std::size_t>(most_bytes)) return 0;
   OLRANK_CUDA_CHECK(allow_shared_memory(function, shared_bytes));
   OLRANK_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &blocks, function, static_cast<int>(block.x * block.y * block.z), shared_bytes));
-  return std::int64_t{blocks} * multiprocessors;
+  return std::int64_t{blocks} * device_attribute(cudaDevAttrMultiProcessorCount);
 }
 
 /// Starts a kernel whose blocks all run at once and meet at grid_barrier(): at most blocks_at_once().

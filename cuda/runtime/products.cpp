@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/runtime/log.h"
 #include "cuda/runtime/check.h"
 
 namespace olrank::cuda {
@@ -171,6 +172,8 @@ std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arith
                                            const ProductShape& shape) {
   if (arithmetic.compute == CUBLAS_COMPUTE_32F_FAST_TF32) {
     if (const auto rounded = choose(library, arithmetic, shape, true)) return rounded;
+    log_info("cuBLASLt multiplies {} × {} by {} × {} numbers in float32: it has no algorithm in TF32.",
+             shape.rows, shape.inner, shape.inner, shape.columns);
   }
   return choose(library, arithmetic, shape, false);
 }

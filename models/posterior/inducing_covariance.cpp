@@ -15,10 +15,6 @@ using blas::Transpose;
 constexpr std::int64_t kRowsPerProduct = 128;
 /// Documents of a product with the appended rows on one thread.
 constexpr std::int64_t kDocsPerProduct = 128;
-/// Shares of 1/λ that are added to I/λ − B⁻¹ where rounding has taken it below zero. The widths lose as
-/// much of the prior's, which is nothing next to what they keep while B has this many digits.
-constexpr double kLeastShift = 1e-15;
-constexpr double kMostShift = 1e-11;
 
 /// A copy of I/λ − B⁻¹ in reverse order of rows and columns, lower triangle, with B⁻¹ in that of `inverse`.
 LowerTriangle reversed_information(const LowerTriangle& inverse, double diagonal) {
@@ -34,13 +30,13 @@ LowerTriangle reversed_information(const LowerTriangle& inverse, double diagonal
 
 /// G with G Gᵀ = the reverse of I/λ − B⁻¹.
 LowerTriangle reversed_root(const LowerTriangle& inverse, double lambda) {
-  for (double shift = 0.0;; shift = std::max(kLeastShift, 10.0 * shift)) {
+  for (double shift = 0.0;; shift = DictionaryPolicy::next_shift(shift)) {
     LowerTriangle root = reversed_information(inverse, (1.0 + shift) / lambda);
     try {
       blas::cholesky(root.size(), root.data(), root.stride());
       return root;
     } catch (const NumericError&) {
-      if (shift >= kMostShift) throw;
+      if (shift >= DictionaryPolicy::kMostShift) throw;
     }
   }
 }
@@ -218,10 +214,8 @@ void InducingCovariance::save(StateWriter& state) const {
 void InducingCovariance::load(StateReader& state, std::int64_t members) {
   const auto settled = state.get_one<std::int64_t>("inducing_members");
   const auto appended = state.get_one<std::int64_t>("inducing_appended");
-  if (settled < 0 || settled > members || members - settled > appended || appended < 0 ||
-      appended > DictionaryPolicy::kRows) {
+  if (!DictionaryPolicy::rows_fit(members, settled, appended))
     state.fail("The rows of the covariance do not fit its dictionary.");
-  }
   log_det_ = state.get_one<double>("inducing_log_det");
   t_.load(state, "inducing_information", settled);
   triangle_.clear();

@@ -278,43 +278,27 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
 }
 
 void InducingPosterior::keep_up(ExecutionContext& context) {
-  switch (state_.roll.upkeep()) {
-    case DictionaryUpkeep::kChoose:
-      choose_again(context, state_.roll.chosen());
-      return;
-    case DictionaryUpkeep::kProject:
-      project_again(context);
-      return;
-    case DictionaryUpkeep::kNothing:
-      trim_window(context);
-      if (state_.covariance.room() == 0) state_.covariance.factorise(context, state_.dictionary);
-  }
+  state_.roll.keep_up([&](std::span<const std::int64_t> chosen) { choose_again(context, chosen); },
+                      [&] { trim_window(context); }, [&] { project_again(context); },
+                      [&] {
+                        if (state_.covariance.room() == 0)
+                          state_.covariance.factorise(context, state_.dictionary);
+                      });
 }
 
 void InducingPosterior::choose_again(ExecutionContext& context, std::span<const std::int64_t> chosen) {
   state_.covariance.clear();
-  const std::int64_t first = state_.roll.first_of_window();
-  const std::span<const std::int64_t> present = state_.roll.members();
   InducingDictionary next(spec_.shape, spec_.scale);
-  state_.roll.begin_choice();
-  for (std::size_t begin = 0; begin < chosen.size(); begin += DictionaryPolicy::kRows) {
-    const auto block =
-        chosen.subspan(begin, std::min(chosen.size() - begin, std::size_t{DictionaryPolicy::kRows}));
+  state_.roll.choose_again(chosen, [&](std::span<const std::int64_t> block) {
     ObservedPairs pairs(spec_.shape);
     for (const std::int64_t number : block) {
-      if (number >= first) {
-        pairs.append(state_.window.all(), pairs_of_rows(number - first, 1));
-      } else {
-        const auto at = std::lower_bound(present.begin(), present.end(), number);
-        pairs.append(state_.dictionary.factors(), pairs_of_rows(at - present.begin(), 1));
-      }
+      const auto [in_window, at] = state_.roll.place_of(number);
+      pairs.append(in_window ? state_.window.all() : state_.dictionary.factors(), pairs_of_rows(at, 1));
     }
-    state_.roll.add_choice(block, next.add(context, state_.roll.policy(), pairs.all()));
-  }
-  state_.roll.end_choice();
+    return next.add(context, state_.roll.policy(), pairs.all());
+  });
   state_.left = moved(context, next);
   state_.dictionary = std::move(next);
-  project_again(context);
 }
 
 LowerTriangle InducingPosterior::moved(ExecutionContext& context, const InducingDictionary& next) const {
@@ -353,7 +337,6 @@ LowerTriangle InducingPosterior::moved(ExecutionContext& context, const Inducing
 }
 
 void InducingPosterior::project_again(ExecutionContext& context) {
-  trim_window(context);
   LowerTriangle t = state_.left.extended(members());
   add_projections(context, 0, state_.window.pairs(), t);
   state_.covariance.factorise(context, state_.dictionary, std::move(t));
@@ -389,6 +372,8 @@ void InducingPosterior::rebuild(ExecutionContext& context, std::string_view why)
   log_detail("The dictionary of {} pairs is chosen again: {}.", state_.roll.pairs(), why);
   try {
     choose_again(context, state_.roll.be_stricter());
+    trim_window(context);
+    project_again(context);
   } catch (const NumericError&) {
     throw_lost_precision(name(), kIndefinite);
   }

@@ -103,6 +103,16 @@ class Cards(unittest.TestCase):
         # A covariance for each trial of olranknet; members of an ensemble need none.
         self.assertEqual(log.read_text().split(), ["cuda:1", "cuda:1"])
 
+    def test_threads_sleep_while_they_wait_where_trials_take_every_core(self):
+        cores = json.loads(self.olrank("info", "--json").stdout)["threads"]
+        for jobs in {cores, max(1, cores - 1)}:
+            log = self.root / f"sleeps-{jobs}"
+            done = self.olrank("run", "--quiet", "--data", DATA, "--device", "cuda:0", "--out", self.root / str(jobs), "--ranker", "olranknet",
+                               "--width", 2, "--steps", 1, "--rounds", 1, "--clicks", "perfect", "--seeds", f"1-{cores}", "--jobs", jobs,
+                               OLRANK_EMULATED_SLEEPS=str(log))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(log.exists(), jobs == cores)
+
     def test_trials_in_tf32_run_on_a_card_alone(self):
         flags = ["--data", DATA, "--ranker", "olranknet", "--precision", "tf32", "--width", 4, "--steps", 2, "--rounds", 6, "--clicks", "perfect"]
         done = self.olrank("run", "--quiet", *flags, "--device", "cuda:0", "--out", self.root / "tf32")

@@ -91,6 +91,8 @@ TEST(DeviceChoiceTest, ALibraryOfAnotherVersionIsRefused) {
   EXPECT_EQ(device_refusal(neural, survey),
             "--device cuda: The loaded cuSOLVER is version 12.1.0, but this program was built with 12.0.4: "
             "use the CUDA libraries that belong to its LibTorch, or build it again.");
+  EXPECT_EQ(why_no_gpu(survey), device_refusal(neural, survey)) << "what olrank info says";
+  EXPECT_EQ(why_no_gpu(one_gpu()), std::nullopt);
   EXPECT_EQ(device_refusal(with("cpu", {RankerKind::kOlRankNet}), survey), kNoError);
 }
 

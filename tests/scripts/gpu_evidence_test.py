@@ -531,6 +531,13 @@ class RehearsalTest(Evidence):
         self.assertEqual(set(outcomes), set(self.script.STEPS))
         self.assertEqual(set(outcomes.values()), {"passed"}, done.stderr)
         self.assertEqual(self.steps()["counters"]["numbers"]["missing"], [])
+        # The test that one card leaves out exists, and initcheck's processes share the tests.
+        tests = subprocess.run([Path(PROGRAM).parent / "tests/emulated_kernels_test", "--gtest_list_tests",
+                                f"--gtest_filter={self.script.checks.NEEDS_TWO_CARDS}"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("EveryDeviceHasTheSameBits", tests)
+        kernels = self.steps()["initcheck"]["numbers"]["kernels"]
+        self.assertEqual((kernels["processes"], kernels["processes that did not finish"]), (2, 0))
+        self.assertGreater(kernels["tests passed"], 2)
         self.assertIn("nothing here is a measurement", (self.folder / "evidence.md").read_text(encoding="utf-8"))
 
 

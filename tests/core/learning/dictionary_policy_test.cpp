@@ -87,9 +87,7 @@ TEST(DictionaryRollTest, DropsPairsThatAddNothing) {
       ASSERT_EQ(roll.chosen().size(), 40U);
       Admission all;
       for (std::int64_t pair = 0; pair < 40; ++pair) all.entered.push_back(pair);
-      roll.begin_choice();
-      roll.add_choice(roll.chosen(), all);
-      roll.end_choice();
+      roll.choose_again(roll.chosen(), [&](std::span<const std::int64_t>) { return all; });
     }
     roll.trim(roll.leaving());
     EXPECT_LE(std::ssize(roll.priorities()), policy.window() + policy.slack());

@@ -28,18 +28,17 @@ class RollDriver {
   /// Does what upkeep() has asked for.
   void keep_up(DictionaryUpkeep upkeep) {
     if (upkeep == DictionaryUpkeep::kChoose) {
-      const std::vector<std::int64_t> chosen(roll_.chosen().begin(), roll_.chosen().end());
-      roll_.begin_choice();
-      Admission admission;
       std::vector<std::int64_t> taken;
-      for (std::int64_t at = 0; at < std::ssize(chosen); ++at) {
-        const std::int64_t direction = chosen[at] % directions_;
-        if (std::find(taken.begin(), taken.end(), direction) != taken.end()) continue;
-        taken.push_back(direction);
-        admission.entered.push_back(at);
-      }
-      roll_.add_choice(chosen, admission);
-      roll_.end_choice();
+      roll_.choose_again(roll_.chosen(), [&](std::span<const std::int64_t> block) {
+        Admission admission;
+        for (std::int64_t at = 0; at < std::ssize(block); ++at) {
+          const std::int64_t direction = block[at] % directions_;
+          if (std::find(taken.begin(), taken.end(), direction) != taken.end()) continue;
+          taken.push_back(direction);
+          admission.entered.push_back(at);
+        }
+        return admission;
+      });
     }
     if (const std::int64_t leaving = roll_.leaving(); leaving > 0) roll_.trim(leaving);
     if (upkeep != DictionaryUpkeep::kNothing) roll_.set_projected();

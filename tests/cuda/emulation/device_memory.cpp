@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -27,10 +28,26 @@ namespace {
 constexpr std::size_t kReserved = std::size_t{1} << 38;  // of addresses, most of them never used
 constexpr std::size_t kAlignment = 256;                  // cudaMalloc's
 constexpr std::size_t kFence = 256;                      // before and after every array
-constexpr int kPoison = 0xFF;                            // NaN, so that reading it shows
+// NaN in float and in double, so that reading it shows: arithmetic passes the bits on, and nothing else
+// makes them. The lowest byte first.
+constexpr std::uint32_t kPoison = 0xFFF5A3C7U;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
+}
+
+std::byte poison_at(const std::byte* place) {
+  return static_cast<std::byte>(kPoison >> 8 * (std::bit_cast<std::uintptr_t>(place) % sizeof kPoison));
+}
+
+void poison(std::byte* first, std::size_t bytes) {
+  const std::byte* end = first + bytes;
+  for (; first != end && std::bit_cast<std::uintptr_t>(first) % sizeof kPoison != 0; ++first)
+    *first = poison_at(first);
+  auto* words = reinterpret_cast<std::uint32_t*>(first);
+  const auto count = static_cast<std::size_t>(end - first) / sizeof kPoison;
+  std::fill_n(words, count, kPoison);
+  for (first += count * sizeof kPoison; first != end; ++first) *first = poison_at(first);
 }
 
 using Ranges = std::map<const std::byte*, std::size_t>;  // first byte and size
@@ -194,7 +211,7 @@ void* Arena::allocate(std::size_t bytes) {
   const OnDevice here;
   protect(PROT_READ | PROT_WRITE);  // new pages too
   allow(first - kFence, taken);
-  std::memset(first - kFence, kPoison, taken);
+  poison(first - kFence, taken);
   forbid(first - kFence, taken);
   allow(first, bytes);
   arrays_.emplace(first, bytes);
@@ -218,10 +235,10 @@ bool Arena::give_back(std::byte* first, std::size_t bytes) {
   const std::size_t behind = round_up(bytes, kAlignment) - bytes + kFence;
   allow(first - kFence, kFence + bytes + behind);
   const auto untouched = [](const std::byte* fence, std::size_t size) {
-    return std::all_of(fence, fence + size, [](std::byte byte) { return byte == std::byte{kPoison}; });
+    return std::all_of(fence, fence + size, [](const std::byte& byte) { return byte == poison_at(&byte); });
   };
   const bool good = untouched(first - kFence, kFence) && untouched(first + bytes, behind);
-  std::memset(first, kPoison, bytes);
+  poison(first, bytes);
   forbid(first - kFence, kFence + bytes + behind);
 
   // Whole pages of large arrays are returned to the system.
@@ -339,7 +356,7 @@ void map_on_device(std::byte* first, std::size_t bytes) {
   arena().space().map(first, bytes);
   const OnDevice here;
   set_protection(first, bytes, PROT_READ | PROT_WRITE);  // if the device was already open
-  std::memset(first, kPoison, bytes);
+  poison(first, bytes);
 }
 
 void unmap_on_device(std::byte* reserved) {
@@ -359,6 +376,18 @@ bool lies_on_device(const void* first, std::size_t bytes) {
   const std::lock_guard turn(emulator_mutex());
   if (belongs_to_another_device(first)) throw std::logic_error("A copy uses memory of another device.");
   return shared || arena().holds(first, bytes);
+}
+
+void copy_to_host(void* to, const void* from, std::size_t bytes) {
+  const auto* first = static_cast<const std::byte*>(from);
+  const auto* place = first + (sizeof kPoison - std::bit_cast<std::uintptr_t>(first)) % sizeof kPoison;
+  for (; place + sizeof kPoison <= first + bytes; place += sizeof kPoison) {
+    if (*reinterpret_cast<const std::uint32_t*>(place) != kPoison) continue;
+    throw std::logic_error(
+        fmt::format("A copy of {} bytes to the host reads memory that was never written, at byte {}.",
+                    bytes, place - first));
+  }
+  std::memcpy(to, from, bytes);
 }
 
 OnDevice::OnDevice() {

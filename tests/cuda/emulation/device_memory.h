@@ -21,7 +21,7 @@ void set_device_count(int count);
 /// The bytes of a device that are allocated now.
 std::size_t bytes_allocated_on(int index);
 
-/// Bytes of the selected device that are all 0xFF: NaN in float and double.
+/// Bytes of the selected device that are NaN in float and double.
 void* allocate_on_device(std::size_t bytes);
 /// Throws std::logic_error if something was written outside the array's bounds.
 void free_on_device(void* array);
@@ -34,7 +34,7 @@ void set_maps_memory(bool can);
 constexpr std::size_t kReservedAtOnce = std::size_t{1} << 29;
 /// kReservedAtOnce addresses; access to what is not mapped ends the program with a message.
 std::byte* reserve_on_device();
-/// Makes these bytes, whole pages, accessible to the device; all are 0xFF.
+/// Makes these bytes, whole pages, accessible to the device, with the same contents.
 void map_on_device(std::byte* first, std::size_t bytes);
 /// Gives the addresses up that reserve_on_device() returned.
 void unmap_on_device(std::byte* reserved);
@@ -45,6 +45,10 @@ void share_host_memory();
 /// Whether these bytes belong to one allocated array, or are mapped. Throws std::logic_error if they are of
 /// another device than the selected one.
 bool lies_on_device(const void* first, std::size_t bytes);
+
+/// Copies from the device. Throws std::logic_error for memory that nothing was written to, or a number that
+/// was computed from such memory.
+void copy_to_host(void* to, const void* from, std::size_t bytes);
 
 /// Device memory is accessible while one of these exists.
 class OnDevice {

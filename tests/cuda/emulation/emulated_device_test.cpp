@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/engine/growing_array.h"
 #include "cuda/engine/mapped_array.h"
 #include "cuda/engine/recorded_work.h"
 #include "cuda/runtime/device_array.h"
@@ -30,6 +31,16 @@ void store_kernel(int value, int* place) {
 /// place[1] = 10 place[0] + digit.
 void append_kernel(int digit, int* place) {
   if (threadIdx.x == 0) *place = 10 * *place + digit;
+}
+
+void count_nan_kernel(const float* three, const double* one, int* count) {
+  if (threadIdx.x != 0) return;
+  *count = std::isnan(*one) ? 1 : 0;
+  for (int i = 0; i < 3; ++i) *count += std::isnan(three[i]) ? 1 : 0;
+}
+
+void increment_kernel(float* place) {
+  if (threadIdx.x == 0) *place += 1.0F;
 }
 
 class EmulatedDeviceTest : public testing::TestWithParam<Schedule> {
@@ -166,7 +177,7 @@ TEST_P(EmulatedDeviceTest, StreamsTakePartInARecordingUntilTheyRejoin) {
   };
   const Graph graph(a_.get(), [&] { work(true); });
   b_.wait();
-  EXPECT_NE(other.to_host()[0], 5);
+  EXPECT_THROW(other.to_host(), std::logic_error) << "nothing was written yet";
   graph.start(a_.get());
   a_.wait();
   EXPECT_EQ(other.to_host()[0], 5);
@@ -231,8 +242,8 @@ TEST_P(EmulatedDeviceTest, CopiesRunInTheirStream) {
 }
 
 TEST_P(EmulatedDeviceTest, CopiesRequireArrayBoundsAndPinnedMemory) {
-  const DeviceArray<int> two(2);
   std::vector<int> plain(2);
+  const DeviceArray<int> two{std::span<const int>(plain)};
   PinnedBytes here(2 * sizeof(int));
   EXPECT_NO_THROW(copy_bytes(a_.get(), here.data(), two.data(), 2 * sizeof(int)));
   EXPECT_THROW(copy_bytes(a_.get(), plain.data(), two.data(), 2 * sizeof(int)), std::logic_error);
@@ -266,8 +277,48 @@ TEST_P(EmulatedDeviceTest, KernelsRejectHostPointers) {
 }
 
 TEST_P(EmulatedDeviceTest, UnwrittenMemoryIsNan) {
-  EXPECT_TRUE(std::isnan(DeviceArray<float>(3).to_host()[2]));
-  EXPECT_TRUE(std::isnan(DeviceArray<double>(3).to_host()[0]));
+  DeviceArray<double> narrow(1);
+  DeviceArray<float> wide(3);
+  DeviceArray<int> both(1);
+  launch(count_nan_kernel, {1}, {32}, 0, a_.get(), wide.data(), narrow.data(), both.data());
+  a_.wait();
+  EXPECT_EQ(both.to_host()[0], 4);
+}
+
+TEST_P(EmulatedDeviceTest, OnlyWhatWasWrittenIsCopiedToTheHost) {
+  DeviceArray<float> numbers(4);
+  PinnedBytes here(4 * sizeof(float));
+  const auto copy = [&](std::int64_t first, std::int64_t count) {
+    copy_bytes(a_.get(), here.data(), numbers.data() + first,
+               static_cast<std::size_t>(count) * sizeof(float));
+    a_.wait();
+  };
+  fill_bytes(a_.get(), numbers.data(), 0, 2 * sizeof(float));
+  EXPECT_NO_THROW(copy(0, 2));
+  EXPECT_THROW(copy(1, 2), std::logic_error);
+  EXPECT_THROW(numbers.to_host(), std::logic_error);
+  std::vector<float> found(1);
+  EXPECT_NO_THROW(copy_to_host(numbers.data() + 1, std::span(found)));
+  EXPECT_THROW(copy_to_host(numbers.data() + 2, std::span(found)), std::logic_error);
+  launch(increment_kernel, {1}, {32}, 0, a_.get(), numbers.data() + 3);  // computed from such a number
+  EXPECT_THROW(copy(3, 1), std::logic_error);
+  DeviceArray<float> other(4);
+  EXPECT_NO_THROW(copy_bytes(a_.get(), other.data(), numbers.data(), 4 * sizeof(float)));
+  a_.wait();
+}
+
+TEST(EmulatedCardTest, RunsAsManyBlocksAsItsRegistersThreadsAndSharedMemoryAllow) {
+  using emulation::kAda;
+  using emulation::kAmpere;
+  using emulation::kHopper;
+  EXPECT_EQ(kHopper.blocks_at_once(32, 256, 0), 132 * 8) << "threads";
+  EXPECT_EQ(kAda.blocks_at_once(32, 256, 0), 142 * 6);
+  EXPECT_EQ(kHopper.blocks_at_once(128, 256, 0), 132 * 2) << "registers";
+  EXPECT_EQ(kHopper.blocks_at_once(129, 256, 0), 132);
+  EXPECT_EQ(kHopper.blocks_at_once(32, 256, 113 * 1024), 132 * 2) << "shared memory";
+  EXPECT_EQ(kHopper.blocks_at_once(32, 256, 113 * 1024 + 1), 132);
+  EXPECT_EQ(kHopper.blocks_at_once(255, 256, 227 * 1024), 132);
+  EXPECT_EQ(kAmpere.blocks_at_once(255, 256, 163 * 1024 + 1), 0);
 }
 
 TEST_P(EmulatedDeviceTest, RejectsSizesBeyondGpuLimits) {
@@ -372,6 +423,20 @@ MappedArray<double> grown(Stream stream, const std::vector<std::int64_t>& sizes)
     kept = size;
   }
   return array;
+}
+
+// Freeing memory waits for the whole device, for which other trials work.
+TEST_P(EmulatedDeviceTest, GrowingWaitsForNothing) {
+  GrowingArray<int> array;
+  array.reserve(a_.get(), 4);
+  store(b_.get(), 7);
+  array.reserve(a_.get(), 8, 4);
+  EXPECT_EQ(array.bytes(), (4 + 8) * std::int64_t{sizeof(int)});
+  if (late()) {
+    EXPECT_FALSE(emulation::passed(emulation::latest(b_.get())));
+  }
+  b_.wait();
+  EXPECT_EQ(found(), 7);
 }
 
 TEST_P(EmulatedDeviceTest, MappedArraysGrowInPlaceAndByWhatIsUsed) {

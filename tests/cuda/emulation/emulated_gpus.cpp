@@ -3,7 +3,8 @@
 // of no size, such as "Card A=busy", cannot be used.
 // OLRANK_EMULATED_FAILURE="cuda:1" lets that one fail in its fourth query.
 // OLRANK_EMULATED_SCHEDULE is forward (the default), backward or random. OLRANK_EMULATED_LOG names a file
-// that gets a line for each network: the GPU on which it was made.
+// that gets a line for each network: the GPU on which it was made; OLRANK_EMULATED_SLEEPS one for each GPU
+// for which threads wait asleep.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,10 +89,11 @@ class FailingNetwork : public emulated::ResidentNetwork {
   int queries_ = 0;
 };
 
-void write_to_log(const std::string& gpu) {
+/// Appends a line to the file that the variable names, if it names one.
+void write_to(const char* file_variable, const std::string& gpu) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  const std::string log = variable("OLRANK_EMULATED_LOG");
+  const std::string log = variable(file_variable);
   if (!log.empty()) std::ofstream(log, std::ios::app) << gpu << '\n';
 }
 
@@ -109,7 +111,9 @@ std::int64_t free_bytes_of(const GpuDescription& gpu) {
   return bytes;
 }
 
-void sleep_while_waiting(const GpuDescription&) {}
+void sleep_while_waiting(const GpuDescription& gpu) {
+  write_to("OLRANK_EMULATED_SLEEPS", fmt::format("cuda:{}", gpu.index));
+}
 
 std::optional<int> libtorch_number_of(int) {
   return std::nullopt;
@@ -118,14 +122,14 @@ std::optional<int> libtorch_number_of(int) {
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec) {
   survey_of_emulator();
   const std::string gpu = device_name(std::span(&spec.device, 1));
-  write_to_log(gpu);
+  write_to("OLRANK_EMULATED_LOG", gpu);
   if (gpu == variable("OLRANK_EMULATED_FAILURE")) return std::make_unique<FailingNetwork>(spec);
   return emulated::make_network(spec);
 }
 
 std::unique_ptr<DevicePosterior> make_device_posterior(int device, const PosteriorSpec& spec) {
   survey_of_emulator();
-  write_to_log(device_name(std::span(&device, 1)));
+  write_to("OLRANK_EMULATED_LOG", device_name(std::span(&device, 1)));
   return emulated::make_posterior(device, spec);
 }
 

@@ -29,7 +29,6 @@ constexpr std::size_t kStackBytes = 256 * 1024;
 constexpr unsigned kMostThreads = 1024;
 constexpr unsigned kMostBlocksAcross = 65'535;  // in y and z
 constexpr unsigned kMostBlocks = 0x7FFFFFFF;    // in x
-constexpr std::size_t kMostSharedBytes = 227 * 1024;
 
 // After its first start, fibers switch by the compiler's jumps, at a fraction of the cost of a context
 // switch, which makes a system call for signals. Sanitizers support only the latter.
@@ -134,6 +133,7 @@ std::vector<std::unique_ptr<Block>> team;  // grows; its first block runs ordina
 Block* now = nullptr;                      // the block whose thread is running
 bool together = false;                     // whether the blocks of the running grid may wait for each other
 unsigned blocks_at_once = 3;
+Card card_now = kHopper;
 Schedule schedule_now = Schedule::kForward;
 std::int64_t blocks = 0;
 
@@ -328,7 +328,7 @@ std::pair<std::size_t, std::size_t> check_sizes(Extent grid, Extent extent, std:
   if (count == 0) throw std::logic_error("A grid has no blocks.");
   if (grid.x > kMostBlocks || grid.y > kMostBlocksAcross || grid.z > kMostBlocksAcross)
     throw std::logic_error("A grid has more blocks than a GPU supports.");
-  if (shared_bytes > kMostSharedBytes)
+  if (shared_bytes > card_now.shared_bytes)
     throw std::logic_error(std::to_string(shared_bytes) +
                            " bytes of shared memory are more than a GPU has.");
   return {count, threads};
@@ -413,6 +413,27 @@ void set_blocks_at_once(unsigned count) {
 
 unsigned most_blocks_at_once() {
   return blocks_at_once;
+}
+
+std::int64_t Card::blocks_at_once(std::size_t registers, std::size_t threads_of_block,
+                                  std::size_t shared_bytes_of_block) const {
+  constexpr std::size_t kRegisters = 65'536;
+  constexpr std::size_t kUnit = 8;           // of a thread's registers
+  constexpr std::size_t kTakenByAny = 1024;  // shared memory of a block, of which it sees nothing
+  if (shared_bytes_of_block > shared_bytes) return 0;
+  const std::size_t of_thread = (registers + kUnit - 1) / kUnit * kUnit;
+  const std::size_t blocks =
+      std::min({kRegisters / (of_thread * threads_of_block), threads / threads_of_block,
+                (shared_bytes + kTakenByAny) / (shared_bytes_of_block + kTakenByAny)});
+  return multiprocessors * static_cast<std::int64_t>(blocks);
+}
+
+void set_card(const Card& card) {
+  card_now = card;
+}
+
+const Card& card() {
+  return card_now;
 }
 
 std::int64_t blocks_run() {

@@ -38,6 +38,23 @@ void run_grid_together(Extent grid, Extent block, std::size_t shared_bytes,
 void set_blocks_at_once(unsigned count);
 unsigned most_blocks_at_once();
 
+/// A kind of card, by what its blocks share.
+struct Card {
+  std::int64_t multiprocessors = 0;
+  std::size_t shared_bytes = 0;  // that a block can have; a multiprocessor has 1 KB more
+  std::size_t threads = 0;       // of a multiprocessor
+
+  /// Blocks of a kernel with so many registers a thread that the card runs at once.
+  std::int64_t blocks_at_once(std::size_t registers, std::size_t threads_of_block,
+                              std::size_t shared_bytes_of_block) const;
+};
+constexpr Card kHopper{132, 227 * 1024, 2048};  // H100 and H200
+constexpr Card kAmpere{108, 163 * 1024, 2048};  // A100
+constexpr Card kAda{142, 99 * 1024, 1536};
+/// kHopper at first.
+void set_card(const Card& card);
+const Card& card();
+
 /// Blocks run so far.
 std::int64_t blocks_run();
 

@@ -12,6 +12,7 @@
 #include "core/ops/blas.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/device_work.h"
+#include "tests/cuda/emulation/tf32.h"
 
 // The twin of cuBLASLt: a product is a task on the emulated stream, computed by the CPU's BLAS.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -20,11 +21,14 @@ namespace {
 constexpr std::int64_t kWorkspaceBytes = 256;
 constexpr int kPoison = 0xFF;  // NaN in float and double
 
-/// Rounded to TF32, to nearest with ties away from zero; NaN stays NaN.
+emulation::Tf32 mode_of_tf32 = emulation::Tf32::kRounds;
+
+/// In TF32: rounded to nearest with ties away from zero, or cut off; NaN stays NaN.
 float to_tf32(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (!std::isfinite(value) || mode_of_tf32 == emulation::Tf32::kIgnores) return value;
   constexpr std::uint32_t kDropped = (1U << 13) - 1;
-  return std::isfinite(value) ? std::bit_cast<float>((bits + (kDropped + 1) / 2) & ~kDropped) : value;
+  const std::uint32_t half = mode_of_tf32 == emulation::Tf32::kRounds ? (kDropped + 1) / 2 : 0;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + half) & ~kDropped);
 }
 
 /// Numbers from a matrix's first to its last, or of all matrices of a batch.
@@ -104,6 +108,21 @@ void multiply_one(const ProductShape& shape, const Number* a, const Number* b, c
 }
 
 }  // namespace
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
+
+namespace olrank::emulation {
+
+void set_tf32(Tf32 mode) {
+  OLRANK_DEVICE_NAMESPACE::mode_of_tf32 = mode;
+}
+
+Tf32 tf32() {
+  return OLRANK_DEVICE_NAMESPACE::mode_of_tf32;
+}
+
+}  // namespace olrank::emulation
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 struct ProductPlans::State {
   std::set<std::pair<std::size_t, ProductShape>> planned;  // with the bytes of a number

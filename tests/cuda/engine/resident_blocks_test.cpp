@@ -88,7 +88,7 @@ class BlockQuery {
   DeviceArray<float> rows_;
   std::vector<PreferencePair> chosen_;
   DeviceArray<PreferencePair> pairs_;
-  DeviceArray<double> m_{kBlockDocs * kBlockDocs};
+  DeviceArray<double> m_ = unset_on_device<double>(kBlockDocs * kBlockDocs);
   std::int64_t count_;
 };
 

@@ -91,7 +91,7 @@ class Round {
   std::vector<PreferencePair> pairs_;
   DeviceArray<float> rows_;
   DeviceArray<PreferencePair> there_;
-  DeviceArray<double> m_{kInducingDocs * kInducingDocs};
+  DeviceArray<double> m_ = unset_on_device<double>(kInducingDocs * kInducingDocs);
 };
 
 class ResidentInducingTest : public KernelTest {
@@ -233,7 +233,7 @@ void observe_near_dependent(device::ResidentPosterior& posterior) {
     const NearDependentPairs query(chain);
     DeviceArray<float> rows = on_device(query.factors);
     const auto pairs = on_device(query.pairs);
-    DeviceArray<double> m(query.kDocs * query.kDocs);
+    DeviceArray<double> m = unset_on_device<double>(query.kDocs * query.kDocs);
     const device::FactorRows docs{rows.data(), query.kDocs, query.shape().factors()};
     posterior.gram(nullptr, docs, m.data());
     posterior.observe(nullptr, docs, m.data(), pairs.data(), std::ssize(query.pairs));
@@ -342,7 +342,7 @@ TEST_P(ResidentInducingTest, PairsThatAreNotFiniteAreReported) {
   Round query(5);
   DeviceArray<float> broken(std::span<const float>(
       std::vector<float>(kInducingDocs * inducing_shape().factors(), std::nanf(""))));
-  DeviceArray<double> m(kInducingDocs * kInducingDocs);
+  DeviceArray<double> m = unset_on_device<double>(kInducingDocs * kInducingDocs);
   const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
   const device::FactorRows rows{broken.data(), kInducingDocs, inducing_shape().factors()};
   posterior->gram(nullptr, rows, m.data());

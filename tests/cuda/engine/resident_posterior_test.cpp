@@ -105,7 +105,7 @@ class Query {
  private:
   DeviceArray<float> rows_;
   DeviceArray<PreferencePair> pairs_;
-  DeviceArray<double> m_{kPosteriorDocs * kPosteriorDocs};
+  DeviceArray<double> m_ = unset_on_device<double>(kPosteriorDocs * kPosteriorDocs);
 };
 
 std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::after_rounds(const PosteriorSpec& spec,
@@ -300,7 +300,7 @@ TEST_P(ResidentPosteriorTest, OneOfFourChecksFactorisesAfresh) {
   PosteriorSpec often = kDual;
   often.checks.every = kRoundPairs;
   device::WatchedPosterior watched(often, *products_);
-  DeviceArray<double> m(kPosteriorDocs * kPosteriorDocs);
+  DeviceArray<double> m = unset_on_device<double>(kPosteriorDocs * kPosteriorDocs);
   const int before = emulation::factorisations();
   for (std::uint64_t round = 0; round < 7; ++round) {
     Query query(100 + round);

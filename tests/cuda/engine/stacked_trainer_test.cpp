@@ -75,7 +75,7 @@ TEST_P(StackedTrainerTest, LossesAreFloat32WhenTrainingInTf32) {
   for (float& number : first) number *= 0.1F;
   const Trained plain = train(first, first, Precision::kFloat32);
   const Trained rounded = train(first, first, Precision::kTf32);
-  EXPECT_NE(rounded.theta, plain.theta);
+  EXPECT_TRUE(!tf32_rounds() || rounded.theta != plain.theta);
   EXPECT_EQ(rounded.began, plain.began);
   EXPECT_EQ(rounded.ended, train(first, rounded.theta, Precision::kFloat32).began);
   EXPECT_LT(rounded.ended, rounded.began);

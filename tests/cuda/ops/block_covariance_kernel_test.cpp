@@ -85,7 +85,7 @@ struct BlockRounds {
     const auto count = std::ssize(pairs);
     const device::FactorRows view{rows.data(), docs, shape.factors()};
     DeviceArray<double> w(docs * blocks.parameters);
-    DeviceArray<double> m(docs * docs);
+    DeviceArray<double> m = unset_on_device<double>(docs * docs);
     DeviceArray<double> gram_work(device::block_gram_workspace(blocks, docs));
     DeviceArray<double> work(device::update_block_roots_workspace(blocks, count));
     device::block_rows(nullptr, blocks, view, roots.data(), w.data());

@@ -50,7 +50,7 @@ TEST_P(CovarianceMatrixKernelTest, FormsBothMatrices) {
       const Eigen::MatrixXd g = slow_pair_gradients(shape, view_of(shape, factors));
       const double largest = kMatrixScale * g.rowwise().squaredNorm().maxCoeff();
 
-      DeviceArray<double> b(n * n);
+      DeviceArray<double> b = unset_on_device<double>(n * n);
       DeviceArray<double> work(device::pair_kernel_workspace(n));
       device::pair_kernel(nullptr, shape, pairs, kMatrixScale, kMatrixLambda, work.data(), b.data());
       // Differences of sums of at most 40 terms in double.
@@ -63,7 +63,7 @@ TEST_P(CovarianceMatrixKernelTest, FormsBothMatrices) {
       DeviceArray<std::int32_t> input(p);
       const device::ParameterTable table{delta.data(), input.data()};
       device::fill_parameter_table(nullptr, shape, table);
-      DeviceArray<double> a(p * p);
+      DeviceArray<double> a = unset_on_device<double>(p * p);
       DeviceArray<double> more_work(device::pair_covariance_workspace(p));
       device::pair_covariance(nullptr, shape, table, pairs, kMatrixScale, kMatrixLambda, more_work.data(),
                               a.data());
@@ -141,7 +141,7 @@ TEST_P(CovarianceMatrixKernelTest, TheLibraryFactorisesSolvesAndInverts) {
     library.invert_factor(nullptr, there.data());
     const Eigen::MatrixXd of_factor = l.inverse();
     expect_lower(there.to_host(), of_factor, 1e-12);
-    DeviceArray<double> packed(device::factor_numbers(n));
+    DeviceArray<double> packed = unset_on_device<double>(device::factor_numbers(n));
     device::pack_factor(nullptr, n, there.data(), packed.data());
     const auto blocks = packed.to_host();
     for (std::int64_t i = 0; i < n; ++i) {

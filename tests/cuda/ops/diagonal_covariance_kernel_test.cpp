@@ -83,7 +83,7 @@ void expect_equal_grams(const Shape& shape, std::int64_t docs) {
   auto rows = on_device(factors);
   const auto root_there = on_device(root);
   DeviceArray<double> workspace(device::diagonal_gram_workspace(shape, docs));
-  DeviceArray<double> m(docs * docs);
+  DeviceArray<double> m = unset_on_device<double>(docs * docs);
   device::diagonal_gram(nullptr, shape, {rows.data(), docs, shape.factors()}, root_there.data(),
                         workspace.data(), m.data());
   const std::vector<double> found = m.to_host();

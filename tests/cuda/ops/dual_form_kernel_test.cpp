@@ -33,8 +33,8 @@ void expect_equal_kernels(const Shape& shape, std::int64_t docs, std::int64_t pa
   auto rows = on_device(factors);
   auto pair_rows = on_device(pair_factors);
   const device::FactorRows view{rows.data(), docs, shape.factors()};
-  DeviceArray<double> of_docs(docs * docs);
-  DeviceArray<double> of_pairs(pairs * stride);
+  DeviceArray<double> of_docs = unset_on_device<double>(docs * docs);
+  DeviceArray<double> of_pairs = unset_on_device<double>(pairs * stride);
   device::query_kernels(nullptr, shape, view, {pair_rows.data(), 2 * pairs, shape.factors()}, kScale,
                         of_docs.data(), of_pairs.data(), stride);
   std::vector<double> expected(docs * docs);
@@ -94,7 +94,7 @@ struct Rounds {
     const device::FactorRows view{rows.data(), docs, shape.factors()};
     DeviceArray<double> kernel(n * stride);
     DeviceArray<double> s(n * stride);
-    DeviceArray<double> gram(docs * docs);
+    DeviceArray<double> gram = unset_on_device<double>(docs * docs);
     DeviceArray<double> gram_work(device::dual_gram_workspace(n, docs));
     DeviceArray<double> append_work(device::append_workspace(n, count));
     device::query_kernels(nullptr, shape, view, {history_there.data(), 2 * n, shape.factors()}, kScale,
@@ -152,7 +152,7 @@ TEST_P(DualFormKernelTest, AppliesTheTransposedFactor) {
 
 TEST_P(DualFormKernelTest, MatchesTheWholeHistoryInEachRound) {
   const NetworkShape shape = ntk_shape(5, 8, 2);
-  Rounds rounds{shape, {}, 0, DeviceArray<double>(device::factor_numbers(300)), {}, {}};
+  Rounds rounds{shape, {}, 0, unset_on_device<double>(device::factor_numbers(300)), {}, {}};
   rounds.status = on_device(std::vector<device::CovarianceStatus>(1));
   std::uint64_t seed = 70;
   // Appends of one, of several passes' pairs, and over the edge of a row block.
@@ -198,7 +198,7 @@ TEST_P(DualFormKernelTest, AppliesTheFactor) {
       for (double& value : x) value = draws.normal();
       const auto packed_there = on_device(packed);
       const auto x_there = on_device(x);
-      DeviceArray<double> y(n * stride);
+      auto y = unset_on_device<double>(n * stride);
       DeviceArray<double> work(device::apply_factor_workspace(n, columns));
       device::apply_factor(nullptr, n, packed_there.data(), columns, x_there.data(), work.data(), y.data(),
                            stride);
@@ -216,7 +216,7 @@ TEST_P(DualFormKernelTest, AppliesTheFactor) {
 
 // A covariance that is none: nothing but the status changes, then or later.
 TEST_P(DualFormKernelTest, ReportsAnIndefiniteCornerAndWritesNothing) {
-  DeviceArray<double> factor(device::factor_numbers(4));
+  DeviceArray<double> factor = unset_on_device<double>(device::factor_numbers(4));
   const auto m = on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0});
   const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
   DeviceArray<double> work(device::append_workspace(0, 1));

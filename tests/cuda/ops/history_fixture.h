@@ -41,7 +41,7 @@ struct TestHistory {
         features_there(on_device(features)),
         terms_there(on_device(terms)),
         offsets(docs + 1),
-        ends(2 * count()) {
+        ends(unset_on_device<std::int32_t>(2 * count())) {
     DeviceArray<std::int32_t> workspace(device::incidence_workspace(docs, count()));
     device::find_incidence(nullptr, terms_there.data(), count(), docs, workspace.data(),
                            {offsets.data(), ends.data()});

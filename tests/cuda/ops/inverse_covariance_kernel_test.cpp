@@ -46,7 +46,7 @@ struct PrimalRounds {
     DeviceArray<double> work(device::inverse_gram_workspace(shape, docs));
     DeviceArray<double> update_work(device::inverse_update_workspace(p, count));
     DeviceArray<double> w(docs * p);
-    DeviceArray<double> m(docs * docs);
+    DeviceArray<double> m = unset_on_device<double>(docs * docs);
     device::inverse_covariance_gram(products, shape, {delta.data(), input.data()}, view, kPrimalScale,
                                     inverse.data(), work.data(), w.data(), m.data());
     device::update_inverse_covariance(nullptr, p, docs, w.data(), m.data(), kPrimalScale,

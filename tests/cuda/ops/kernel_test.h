@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "tests/core/ops/network_fixture.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/device_work.h"
+#include "tests/cuda/emulation/tf32.h"
 #else
 #include "tests/support/gpu.h"
 #endif
@@ -43,6 +45,11 @@ inline constexpr emulation::Schedule kSchedules[] = {
 
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(Emulated, name, testing::ValuesIn(kSchedules))
 
+/// Whether products in TF32 are certainly less exact than in float32; a library may multiply in float32.
+inline bool tf32_rounds() {
+  return emulation::tf32() != emulation::Tf32::kIgnores;
+}
+
 #else
 
 class KernelTest : public testing::TestWithParam<int> {
@@ -51,6 +58,10 @@ class KernelTest : public testing::TestWithParam<int> {
 };
 
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(OnDevice, name, testing::Values(0))
+
+inline bool tf32_rounds() {
+  return false;
+}
 
 #endif
 
@@ -63,6 +74,14 @@ struct DefaultProducts {
 template <class T>
 DeviceArray<T> on_device(const std::vector<T>& values) {
   return DeviceArray<T>(std::span<const T>(values));
+}
+
+/// For an output that has places which nothing reads and no kernel writes: copies of unwritten memory to
+/// the host are errors to sanitizers. NaN, or −1.
+template <class T>
+DeviceArray<T> unset_on_device(std::int64_t size) {
+  constexpr T kUnset = std::numeric_limits<T>::has_quiet_NaN ? std::numeric_limits<T>::quiet_NaN() : T(-1);
+  return on_device(std::vector<T>(static_cast<std::size_t>(size), kUnset));
 }
 
 /// |a − b| ≤ absolute + relative · |b| for every number; false for NaN.

@@ -228,55 +228,98 @@ class PersistentTrainingKernelTest : public KernelTest {
 #if defined(OLRANK_KERNELS_EMULATED)
   void TearDown() override {
     emulation::set_blocks_at_once(3);
+    emulation::set_card(emulation::kHopper);
   }
 #endif
 };
 
+// Shared memory that a block can have: of an H100 or H200, of an A100, and of cards for workstations.
+constexpr std::size_t kOfHopper = 227 * 1024;
+constexpr std::size_t kOfAmpere = 163 * 1024;
+constexpr std::size_t kOfAda = 99 * 1024;
+
+device::TrainingParts parts_at(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
+                               std::size_t most = kOfHopper) {
+  return device::training_parts(shape, members, docs, most);
+}
+
 // The arithmetic rests on these numbers.
 TEST(TrainingPartsTest, AMultiprocessorKeepsItsDocumentsAtThePapersSize) {
-  const device::TrainingParts parts = device::training_parts(ntk_shape(136, 100, 2), 1, 20'000);
+  const device::TrainingParts parts = parts_at(ntk_shape(136, 100, 2), 1, 20'000);
   EXPECT_EQ(parts.docs, 152);
   EXPECT_EQ(parts.parts, 132);
   EXPECT_EQ(parts.docs_of_thread, 8);
   EXPECT_LE(parts.shared_bytes, 164 * 1024U);
   // 19 documents a block use the whole card for a short history.
-  EXPECT_EQ(device::training_parts(ntk_shape(136, 100, 2), 1, 2'000).docs, 19);
+  EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 2'000).docs, 19);
+  EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 10'000).docs, 76);
+  EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 10'000).parts, 132);
 }
 
 // Eight blocks keep larger parts: 16 of 133 documents in two turns, where the whole card takes 106 of 19.
 TEST(TrainingPartsTest, FewBlocksHaveLargerParts) {
-  const device::TrainingParts parts = device::training_parts(ntk_shape(136, 100, 2), 1, 2'000, 8);
+  const device::TrainingParts parts =
+      device::training_parts(ntk_shape(136, 100, 2), 1, 2'000, kOfHopper, 8);
   EXPECT_EQ(parts.docs, 133);
   EXPECT_EQ(parts.parts, 16);
 }
 
-// Whole parts in whole waves leave some multiprocessors without work; these are few once a history is long.
-TEST(TrainingPartsTest, LongHistoriesOccupyTheCard) {
-  for (std::int64_t docs = 10'000; docs <= 50'000; docs += 97) {
-    const device::TrainingParts parts = device::training_parts(ntk_shape(136, 100, 2), 1, docs);
-    const std::int64_t waves = (parts.parts + 131) / 132;
-    EXPECT_GT(static_cast<double>(docs), 0.75 * static_cast<double>(waves * 132 * parts.docs)) << docs;
+// Whole parts in whole waves leave multiprocessors without work. On average over n these are at most a
+// tenth where parts may have seven documents a thread or more; a short history has parts of the least size.
+TEST(TrainingPartsTest, HistoriesOccupyTheCardAndFitItsSharedMemory) {
+  const NetworkShape shape = ntk_shape(136, 100, 2);
+  struct Kind {
+    std::size_t most;
+    int docs_of_thread;  // at most
+    double least;
+    double average;
+  };
+  constexpr std::int64_t kMultiprocessors = 132;
+  for (const Kind& kind :
+       {Kind{kOfHopper, 8, 0.8, 0.9}, Kind{kOfAmpere, 7, 0.8, 0.9}, Kind{kOfAda, 3, 0.65, 0.85}}) {
+    double least = 1.0;
+    double sum = 0.0;
+    int most_of_thread = 0;
+    std::int64_t counted = 0;
+    for (std::int64_t n = 1; n <= 25'000; ++n) {
+      const device::TrainingParts parts = parts_at(shape, 1, 2 * n, kind.most);
+      ASSERT_GT(parts.shared_bytes, 0U) << n;
+      ASSERT_LE(parts.shared_bytes, kind.most) << n;
+      ASSERT_GE(parts.parts * parts.docs, 2 * n);
+      most_of_thread = std::max(most_of_thread, parts.docs_of_thread);
+      const std::int64_t waves = (parts.parts + kMultiprocessors - 1) / kMultiprocessors;
+      const double share = static_cast<double>(parts.parts) / static_cast<double>(waves * kMultiprocessors);
+      if (2 * n <= kMultiprocessors * 19) {
+        EXPECT_EQ(parts.docs_of_thread, 1) << n;
+      }
+      if (n < 5'000) continue;
+      least = std::min(least, share);
+      sum += share;
+      ++counted;
+    }
+    EXPECT_GE(least, kind.least) << kind.most;
+    EXPECT_GE(sum / static_cast<double>(counted), kind.average) << kind.most;
+    EXPECT_EQ(most_of_thread, kind.docs_of_thread);
   }
 }
 
 TEST(TrainingPartsTest, PartsFitSharedMemoryOrThereAreNone) {
   for (const std::int64_t inputs : {1, 46, 136, 220, 519, 700, 5'000}) {
     for (const std::int64_t width : {2, 64, 100, 128, 200, 254, 256}) {
-      const device::TrainingParts parts =
-          device::training_parts(standard_shape(inputs, width, 2), 10, 1'000'000);
-      EXPECT_LE(parts.shared_bytes, 227 * 1024U);
+      const device::TrainingParts parts = parts_at(standard_shape(inputs, width, 2), 10, 1'000'000);
+      EXPECT_LE(parts.shared_bytes, kOfHopper);
       const bool must_fit = width <= 100 && inputs <= 220;
       const bool cannot_fit = width == 256 || inputs == 5'000;
       EXPECT_FALSE(must_fit && parts.shared_bytes == 0) << inputs << " " << width;
       EXPECT_FALSE(cannot_fit && parts.shared_bytes > 0) << inputs << " " << width;
     }
   }
-  EXPECT_EQ(device::training_parts(ntk_shape(136, 100, 3), 1, 100).shared_bytes, 0U);
+  EXPECT_EQ(parts_at(ntk_shape(136, 100, 3), 1, 100).shared_bytes, 0U);
   // The limits that docs/GPU.md states.
-  EXPECT_GT(device::training_parts(ntk_shape(460, 100, 2), 10, 100'000).shared_bytes, 0U);
-  EXPECT_EQ(device::training_parts(ntk_shape(461, 100, 2), 10, 100'000).shared_bytes, 0U);
-  EXPECT_GT(device::training_parts(ntk_shape(268, 200, 2), 10, 100'000).shared_bytes, 0U);
-  EXPECT_EQ(device::training_parts(ntk_shape(269, 200, 2), 10, 100'000).shared_bytes, 0U);
+  EXPECT_GT(parts_at(ntk_shape(460, 100, 2), 10, 100'000).shared_bytes, 0U);
+  EXPECT_EQ(parts_at(ntk_shape(461, 100, 2), 10, 100'000).shared_bytes, 0U);
+  EXPECT_GT(parts_at(ntk_shape(268, 200, 2), 10, 100'000).shared_bytes, 0U);
+  EXPECT_EQ(parts_at(ntk_shape(269, 200, 2), 10, 100'000).shared_bytes, 0U);
 }
 
 TEST_P(PersistentTrainingKernelTest, TrainsAsTheCpuDoes) {
@@ -293,7 +336,7 @@ TEST_P(PersistentTrainingKernelTest, EveryTileTrainsAsTheCpuDoes) {
   for (const int of_thread : is_first_order ? std::vector{2, 3, 4, 5, 6, 7, 8} : std::vector{3, 8}) {
     PersistentCase what{standard_shape(3, 4, 2), std::int64_t{4 * 32} * of_thread - 1, 600, 33};
     what.rate = 1e-5;
-    EXPECT_EQ(device::training_parts(what.shape, what.members, what.docs).docs_of_thread, of_thread);
+    EXPECT_EQ(parts_at(what.shape, what.members, what.docs).docs_of_thread, of_thread);
     expect_same_training(what);
   }
 }
@@ -361,6 +404,18 @@ TEST_P(PersistentTrainingKernelTest, AnyNumberOfBlocksGivesTheSameBits) {
       EXPECT_TRUE(world.on_device_for_all() == expected) << blocks;
     }
   }
+}
+
+// Of the papers' network an A100 holds parts of seven documents a thread, a card for workstations of three.
+TEST_P(PersistentTrainingKernelTest, PartsAreAsLargeAsTheCardAllows) {
+  for (const emulation::Card& card : {emulation::kAmpere, emulation::kAda}) {
+    emulation::set_card(card);
+    EXPECT_TRUE(device::trains_persistently(ntk_shape(136, 100, 2), 1));
+    EXPECT_FALSE(device::trains_persistently(ntk_shape(460, 100, 2), 1));
+    expect_same_training({standard_shape(3, 4, 2), 200, 70});
+  }
+  emulation::set_card(emulation::kHopper);
+  EXPECT_TRUE(device::trains_persistently(ntk_shape(460, 100, 2), 1));
 }
 
 TEST_P(PersistentTrainingKernelTest, ADeviceWithoutCooperativeGridsCannot) {

@@ -37,7 +37,7 @@ TEST_P(TangentFactorsKernelTest, MatchCpu) {
     const std::vector<float> theta = stacked_theta(shape, one.members, 7);
     const DeviceArray<float> features_there = on_device(features);
     const DeviceArray<float> theta_there = on_device(theta);
-    DeviceArray<float> rows(one.members * one.docs * stride);
+    DeviceArray<float> rows = unset_on_device<float>(one.members * one.docs * stride);
     DeviceArray<float> scores(one.members * one.docs);
     DeviceArray<float> magnitudes(one.members * one.docs);
     DefaultProducts on;

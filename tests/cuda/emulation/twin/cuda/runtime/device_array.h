@@ -24,7 +24,10 @@ class DeviceArray {
     data_ = emulation::allocate_on_device(size_ * sizeof(T));
   }
   explicit DeviceArray(std::span<const T> values) : DeviceArray(std::ssize(values)) {
-    if (size_ > 0) copy(data_, values.data());
+    if (size_ == 0) return;
+    emulation::start(nullptr,
+                     [to = data_, values] { std::memcpy(to, values.data(), values.size_bytes()); });
+    emulation::wait(emulation::latest(nullptr));
   }
   /// Waits for the device.
   ~DeviceArray() {
@@ -47,16 +50,14 @@ class DeviceArray {
   const T* data() const { return static_cast<const T*>(data_); }
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
-    if (size_ > 0) copy(values.data(), data_);
+    if (size_ == 0) return values;
+    emulation::start(
+        nullptr, [&, from = data_] { emulation::copy_to_host(values.data(), from, size_ * sizeof(T)); });
+    emulation::wait(emulation::latest(nullptr));
     return values;
   }
 
  private:
-  void copy(void* to, const void* from) const {
-    emulation::start(nullptr, [=, bytes = size_ * sizeof(T)] { std::memcpy(to, from, bytes); });
-    emulation::wait(emulation::latest(nullptr));
-  }
-
   std::size_t size_ = 0;
   void* data_ = nullptr;
 };

@@ -18,10 +18,18 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
       stream, [=] { emulation::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, values); }); });
 }
 
-/// An emulated device runs as many blocks of any kernel.
+inline std::size_t most_shared_bytes() {
+  return emulation::card().shared_bytes;
+}
+
+/// As many as the card runs, but not more than are emulated at once. Cooperative kernels may use all the
+/// registers of a thread that there are.
 template <class... Parameters>
-std::int64_t blocks_at_once(void (*)(Parameters...), dim3, std::size_t) {
-  return emulation::most_blocks_at_once();
+std::int64_t blocks_at_once(void (*)(Parameters...), dim3 block, std::size_t shared_bytes) {
+  constexpr std::size_t kMostRegisters = 255;
+  return std::min<std::int64_t>(
+      emulation::card().blocks_at_once(kMostRegisters, block.x * block.y * block.z, shared_bytes),
+      emulation::most_blocks_at_once());
 }
 
 template <class... Parameters, class... Arguments>
@@ -65,13 +73,21 @@ inline void multiply_add_16x8x16(const double (&a)[8], const double (&b)[4], dou
     const auto number = [&](std::size_t lane, std::size_t word) {
       return std::bit_cast<double>(shown[lane].word[word]);
     };
+#if defined(OLRANK_OTHER_TENSOR_SUMS)
+    double sums[4] = {};
+#else
+    auto& sums = c;
+#endif
     for (std::size_t t = 0; t < 4; ++t) {
       for (std::size_t half = 0; half < 2; ++half) {
         const double left = number(4 * row + t, half);
-        c[2 * half] += left * number(4 * column + t, 2);
-        c[2 * half + 1] += left * number(4 * (column + 1) + t, 2);
+        sums[2 * half] += left * number(4 * column + t, 2);
+        sums[2 * half + 1] += left * number(4 * (column + 1) + t, 2);
       }
     }
+#if defined(OLRANK_OTHER_TENSOR_SUMS)
+    for (std::size_t e = 0; e < 4; ++e) c[e] += sums[e];
+#endif
   }
 }
 

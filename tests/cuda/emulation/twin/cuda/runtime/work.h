@@ -123,23 +123,30 @@ inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t by
       throw std::logic_error("A copy goes beyond one array, or to host memory that is not pinned.");
     of_host = {static_cast<const std::byte*>(place), bytes};
   }
+  const bool to_host = of_host.data() == to;
   emulation::start(
-      stream, [=] { std::memcpy(to, from, bytes); }, of_host);
+      stream,
+      [=] {
+        to_host ? emulation::copy_to_host(to, from, bytes)
+                : static_cast<void>(std::memcpy(to, from, bytes));
+      },
+      of_host);
 }
 
-inline void copy_and_wait(const void* there, void* to, const void* from, std::size_t bytes) {
+template <class Copy>
+void copy_and_wait(const void* there, std::size_t bytes, const Copy& copy) {
   if (bytes == 0) return;
   if (!emulation::lies_on_device(there, bytes)) throw std::logic_error("A copy goes beyond one array.");
-  emulation::start(nullptr, [=] { std::memcpy(to, from, bytes); });
+  emulation::start(nullptr, copy);
   emulation::wait(emulation::latest(nullptr));
 }
 template <class T>
 void copy_to_host(const T* from, std::span<T> to) {
-  copy_and_wait(from, to.data(), from, to.size_bytes());
+  copy_and_wait(from, to.size_bytes(), [=] { emulation::copy_to_host(to.data(), from, to.size_bytes()); });
 }
 template <class T>
 void copy_to_device(std::span<const T> from, T* to) {
-  copy_and_wait(to, to, from.data(), from.size_bytes());
+  copy_and_wait(to, from.size_bytes(), [=] { std::memcpy(to, from.data(), from.size_bytes()); });
 }
 
 inline void fill_bytes(Stream stream, void* to, int value, std::size_t bytes) {

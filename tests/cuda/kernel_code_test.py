@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""What nvcc and ptxas make of two kernels, for the card that this build is for: registers, and the instructions that matter.
+
+That no kernel spills is checked where all of them are compiled. A cooperative kernel reads what others have written, which a read of
+constants (ld.global.nc, LDG.CONSTANT) may not see; of products in double there is one instruction on tensor cores, of a fixed shape.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+COMMANDS = Path(os.environ.get("OLRANK_BUILD", ".")) / "compile_commands.json"
+MOST_REGISTERS = 255  # with 256 threads, all that a multiprocessor has
+
+
+def commands_of(kernel: str) -> list[list[str]]:
+    """By nvcc: the tests' emulation compiles the same file as C++."""
+    found = [one for one in json.loads(COMMANDS.read_text(encoding="utf-8")) if one["file"].endswith(f"cuda/ops/{kernel}.cu")]
+    return [shlex.split(one["command"]) for one in found if " -x cu " in one["command"]]
+
+
+class KernelCodeTest(unittest.TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = Path(scratch.name)
+
+    def ptx_of(self, kernel: str) -> tuple[str, str]:
+        """The file of the kernel's intermediate code, and its text."""
+        (words,) = commands_of(kernel)
+        begin = next(place for place, word in enumerate(words) if Path(word).name == "nvcc")
+        end = words.index("-o")
+        kept = [word for word in [*words[begin:end], *words[end + 2:]] if word != "-c" and not word.startswith(("--generate-code", "-Xptxas"))]
+        self.nvcc, file = kept[0], self.scratch / f"{kernel}.ptx"
+        subprocess.run([*kept, "-ptx", "-arch=compute_90", "-o", file], check=True, cwd=COMMANDS.parent)
+        return str(file), file.read_text(encoding="utf-8")
+
+    def test_cooperative_training_keeps_its_registers_and_reads_no_constants(self) -> None:
+        file, text = self.ptx_of("persistent_training")
+        self.assertIn("ld.global.f32", text)
+        self.assertNotIn("ld.global.nc", text)
+        done = subprocess.run([Path(self.nvcc).with_name("ptxas"), "-v", "-arch=sm_90", file, "-o", self.scratch / "code"],
+                              capture_output=True, text=True, check=True)
+        registers = [int(number) for number in re.findall(r"Used (\d+) registers", done.stderr)]
+        self.assertEqual(len(registers), 8, done.stderr)
+        self.assertLessEqual(max(registers), MOST_REGISTERS)
+        self.assertEqual(re.findall(r"[1-9]\d* bytes spill", done.stderr), [])
+        page = Path("docs/GPU.md").read_text(encoding="utf-8")
+        self.assertIn(f"{max(registers)} registers of {MOST_REGISTERS}", " ".join(page.split()))
+
+    def test_products_in_double_are_one_instruction_on_tensor_cores(self) -> None:
+        _, text = self.ptx_of("inverse_factor")
+        self.assertEqual(set(re.findall(r"mma\.sync\.aligned\.(m\d+n\d+k\d+)[.\w]*f64", text)), {"m16n8k16"})
+        self.assertNotIn("wmma", text)
+
+
+if __name__ == "__main__":
+    if not COMMANDS.exists() or not commands_of("persistent_training"):
+        print("this build has no kernels for a GPU")
+        sys.exit(77)
+    unittest.main()

@@ -44,8 +44,10 @@ void add_models(nb::module_& module) {
                              std::map<std::string, std::string> settings, std::string normalise,
                              std::uint64_t seed, int threads, std::string device) {
     const auto stopped = std::make_shared<std::atomic<bool>>(false);
-    FitOptions options = {std::move(settings), std::move(normalise), seed, threads, std::move(device),
-                          [stopped] { return stopped->load(); }};
+    FitOptions options = {
+        std::move(settings), std::move(normalise), seed, threads, std::move(device), [stopped] {
+          return stopped->load();
+        }};
     Background<Model> training(
         [train, validation, options] { return fit_model(train, validation, options); });
     while (!training.wait()) {

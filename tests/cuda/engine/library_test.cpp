@@ -80,7 +80,8 @@ TEST_F(LibraryOnCardTest, AnyQueryHasTheListOfTheCpu) {
         open_on_cpu = expected;
         continue;
       }
-      EXPECT_EQ(on_card.learn(list, clicks_on(list, docs)), on_cpu.learn(expected, clicks_on(expected, docs)));
+      EXPECT_EQ(on_card.learn(list, clicks_on(list, docs)),
+                on_cpu.learn(expected, clicks_on(expected, docs)));
       if (round != 9) continue;
       const std::vector<std::uint8_t> clicks = clicks_on(open, docs_of(5));
       EXPECT_EQ(on_card.learn(open, clicks), on_cpu.learn(open_on_cpu, clicks));

@@ -6,6 +6,7 @@
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -79,7 +80,9 @@ TEST(DataInspect, DrawsTheDiscriminantOfTheGrades) {
   const std::string drawn = read_file(picture);
   EXPECT_EQ(drawn.rfind("<svg", 0), 0U);
   for (const char* grade : {">0: ", ">4: "}) EXPECT_NE(drawn.find(grade), std::string::npos) << grade;
-  EXPECT_EQ(refusal_of({"inspect", "synth:small", "synth:small", "--discriminant", picture}),
+  EXPECT_EQ(message_of<InvalidArgument>([&] {
+              run({"inspect", "synth:small", "synth:small", "--discriminant", picture});
+            }),
             "--discriminant draws one data set, not 2. Name one PATH.");
 }
 

@@ -135,7 +135,7 @@ std::unique_ptr<DevicePosterior> make_device_posterior(int device, const Posteri
 
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {
   survey_of_emulator();
-  write_to_log(device_name(std::span(&spec.device, 1)));
+  write_to("OLRANK_EMULATED_LOG", device_name(std::span(&spec.device, 1)));
   return emulated::make_lists(spec);
 }
 

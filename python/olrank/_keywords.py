@@ -38,6 +38,7 @@ class RankerSettings(TypedDict, total=False):
     list: Literal["certain", "blocks", "blocks-certain", "greedy", "sample", "ucb"]
     refine: bool
     pairs: Literal["adjacent", "matched", "expected", "all"]
+    examined_after: int
     debias: Sequence[float]
     optimizer: Literal["gd", "nesterov", "adam"]
     loss: Literal["sum", "mean"]

@@ -15,8 +15,9 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string_view kind_name(SettingKind kind) {
-  constexpr std::array<std::string_view, 9> kNames = {
-      "switch", "integer", "real", "text", "integers", "reals", "texts", "switches", "real-or-auto"};
+  constexpr std::array<std::string_view, 10> kNames = {"switch",       "integer",      "real",  "text",
+                                                       "integers",     "reals",        "texts", "switches",
+                                                       "real-or-auto", "reals-or-auto"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

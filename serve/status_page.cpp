@@ -286,7 +286,7 @@ refresh();
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-wkXgkkyyOsZEqBFq7WqmzhYJzRIh7g9QlaIxwLVY5CU='; "
+    "script-src 'sha256-VroceWcKfaKWYklSJKOgJcYREP7xVsEqrupNjvFtMFI='; "
     "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -19,6 +19,7 @@ TYPES = {
     "integer": "int",
     "real": "float",
     "real-or-auto": 'float | Literal["auto"]',
+    "reals-or-auto": 'float | Sequence[float] | Literal["auto"]',
     "integers": "Sequence[int]",
     "reals": "Sequence[float]",
     "texts": "Sequence[str]",

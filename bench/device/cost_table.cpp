@@ -103,6 +103,7 @@ constexpr Decision kDecisions[] = {
      "Where a training does not fit one kernel; what is large is a product like any other."},
     {"pair_training/pair_losses", kKernel, "Reads the terms once, in order."},
     {"pair_training/pair_gradients", kTraining, "As above."},
+    {"pair_training/score_gradient", kTraining, "The same from derivatives that are known."},
     {"largest_curvature/begin_curvature", kKernel, "Once per power iteration."},
     {"largest_curvature/iterate_curvature", kKernel,
      "In double, from factors in float32: G is never written. Runs when many documents are new."},

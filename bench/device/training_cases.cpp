@@ -192,6 +192,24 @@ class TrainingCases {
                           training->gradients(on, training->docs->stack(), training->moves());
                         });
                       }});
+    if (members == 1) {
+      cases_.push_back({.name = "pair_training/score_gradient",
+                        .parameters = of_members(n, members),
+                        .operations = passes,
+                        .bytes = features + hidden + 3.0 * theta,
+                        .arithmetic = Arithmetic::kFloat,
+                        .prepare = [sizes = sizes_, n](Stream stream) {
+                          const auto training = std::make_shared<Training>(sizes, stream, n, 1);
+                          training->forward(stream, training->docs->stack());
+                          const at::Tensor slopes =
+                              at::ones({training->history().docs}, options_of(sizes, at::kDouble));
+                          return alone([=](Stream on) {
+                            device::score_gradient(training->docs->products(on), training->docs->stack(),
+                                                   training->history(), data<double>(slopes), 1.0,
+                                                   training->work(), data<double>(training->gradient));
+                          });
+                        }});
+    }
     cases_.push_back({.name = "training/step",
                       .parameters = of_members(n, members),
                       .operations = 2.0 * passes,

@@ -33,7 +33,7 @@ ResidentHistory::ResidentHistory(std::int64_t features, Keeps keeps, std::int64_
       sample_(features, replay),
       discounts_(std::span<const double>(discounts_of(keeps_lists_ ? most_docs : 0))) {}
 
-void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
+void ResidentHistory::make_room(Stream stream, const Counts& wanted, std::int64_t most_examined) {
   bucket_ = {padded_size(wanted.docs), padded_size(wanted.terms), padded_size(wanted.observations),
              padded_size(wanted.impressions)};
   bool moved = pairs_.reserve(stream, features_, padded_pairs(), {counts_.docs, counts_.terms},
@@ -41,6 +41,11 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
   if (keeps_observations_)
     moved |= observations_.reserve(stream, bucket_.observations, counts_.observations, kPaddingByte);
   if (keeps_lists_) {
+    if (most_examined > discounts_.size()) {
+      OwnedStream::wait_for(stream);
+      discounts_ = DeviceArray<double>(std::span<const double>(discounts_of(2 * most_examined)));
+      moved = true;
+    }
     moved |= doc_numbers_.reserve(stream, bucket_.docs, counts_.docs);
     moved |= group_offsets_.reserve(stream, bucket_.terms + 1);
     moved |= group_items_.reserve(stream, bucket_.observations);
@@ -70,7 +75,7 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
     wanted.examined += std::ssize(update.examined);
     wanted.impressions += 1;
   }
-  make_room(stream, wanted);
+  make_room(stream, wanted, std::ssize(update.examined));
   const std::array ends = {static_cast<std::int32_t>(wanted.examined),
                            static_cast<std::int32_t>(wanted.observations)};
   latest_ = packet_.send(stream, update, ends);
@@ -125,7 +130,11 @@ void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
     counts.examined = size(history.examined);
   }
   counts_ = {};
-  make_room(stream, counts);
+  std::int64_t most_examined = 0;
+  for (std::size_t list = 1; list < history.first_doc.size(); ++list)
+    most_examined =
+        std::max<std::int64_t>(most_examined, history.first_doc[list] - history.first_doc[list - 1]);
+  make_room(stream, counts, most_examined);
   const auto forget = [&](auto& array) { array.fill(stream, kPaddingByte); };
   pairs_.values.fill(stream, 0);
   forget(pairs_.terms);

@@ -70,7 +70,8 @@ class ResidentHistory {
     std::int64_t examined = 0;
   };
 
-  void make_room(Stream stream, const Counts& wanted);
+  /// `most_examined`: documents of a list.
+  void make_room(Stream stream, const Counts& wanted, std::int64_t most_examined);
   void index_terms(Stream stream);
   IndexedPairs::Sizes padded_pairs() const { return {bucket_.docs, bucket_.terms}; }
 

@@ -109,8 +109,7 @@ TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
   }
   for (std::size_t k = 0; k < 5; ++k) EXPECT_NEAR(theta_of(*ranker)[k], theta[k], 1e-5) << k;
   settings.trainer.restart = Restart::kFresh;
-  EXPECT_THROW(make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels}),
-               InvalidArgument);
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 
 class SkylineStateTest : public testing::TestWithParam<Restart> {};

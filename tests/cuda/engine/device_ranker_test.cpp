@@ -1033,8 +1033,9 @@ TEST_P(DeviceRankerTest, QueriesMayBeLongerThanThoseBefore) {
       EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, query, round).docs, list));
       std::vector<std::uint8_t> clicks(list.size());
       for (std::size_t rank = 0; rank < list.size(); rank += 3) clicks[rank] = 1;
-      on_cpu->learn(context.round, {round, query, list, clicks});
-      handed->learn(context.round, {round, query, list, clicks});
+      const Feedback feedback{round, query, list, clicks};
+      ASSERT_NO_THROW(on_cpu->learn(context.round, feedback)) << round;
+      ASSERT_NO_THROW(handed->learn(context.round, feedback)) << round;
     }
     std::vector<float> found(all_features().docs);
     std::vector<float> expected(found.size());

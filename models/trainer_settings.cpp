@@ -17,7 +17,7 @@ const Schema& TrainerSettings::schema() {
           .field(
               "restart", &S::restart,
               "where a training on the whole history starts: `warm` at the current parameters, `first` "
-              "at the first ones, θ₀, `fresh` at parameters drawn anew in each round; `lambdarank-labels` "
+              "at the first ones, θ₀, `fresh` at new parameters in each round; `lambdarank-labels` "
               "has the first two")
           .field("learning_rate", &S::learning_rate,
                  "step size; for networks with `gd` or `nesterov`, a fraction (at most 1) of the largest "

@@ -14,11 +14,10 @@ const Schema& TrainerSettings::schema() {
               "loss_kind", &S::loss_kind,
               "what a network's training descends on: `pairs`, the cross-entropy of the collected pairs; "
               "or the loss of each shown list, its examined documents' clicks being the grades")
-          .field(
-              "restart", &S::restart,
-              "where a training on the whole history starts: `warm` at the current parameters, `first` "
-              "at the first ones, θ₀, `fresh` at new parameters in each round; `lambdarank-labels` "
-              "has the first two")
+          .field("restart", &S::restart,
+                 "where a training on the whole history starts: `warm` at the current parameters, `first` "
+                 "at the first ones, θ₀, `fresh` at new parameters in each round; `lambdarank-labels` "
+                 "has the first two")
           .field("learning_rate", &S::learning_rate,
                  "step size; for networks with `gd` or `nesterov`, a fraction (at most 1) of the largest "
                  "stable step")

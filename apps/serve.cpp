@@ -37,6 +37,10 @@ class ServeCommand : public Command {
     app.add_option("--cutoff", request_.cutoff,
                    "documents to show if a request does not specify k [default: 10]")
         ->type_name("K");
+    app.add_option("--device", device_,
+                   "cpu, cuda or cuda:N: where the ranker learns and makes its lists [default: cpu, or as "
+                   "at the first start]")
+        ->type_name("DEVICE");
     app.add_option("--groups", groups_,
                    "groups of documents, A, B and on, that come with each request and share exposure, as "
                    "key=value,… of [groups]: beta=1.2,epsilon=0.5,examination=[1,0.6,…]")
@@ -313,6 +317,7 @@ class ServeCommand : public Command {
         request.ranker.begin(), request.ranker.end(),
         [](const SettingOverride& setting) { return setting.table == "ranker" && setting.key == "kind"; });
     request.groups = groups_;
+    request.device = device_;
     for (const SettingOverride& setting : request.ranker) {
       if (setting.table == GroupSettings::schema().table)
         throw InvalidArgument(
@@ -326,6 +331,7 @@ class ServeCommand : public Command {
 
   ServiceOptions options_;
   ServiceRequest request_;
+  std::optional<std::string> device_;
   std::optional<std::string> groups_;
   CLI::Option* protocol_ = nullptr;
   std::string protocol_text_;

@@ -148,6 +148,21 @@ std::optional<std::string> why_no_gpu(const GpuSurvey& survey) {
   return std::nullopt;
 }
 
+std::optional<RankerDevice> ranker_device_for(std::string_view subject, const std::string& asked,
+                                              const RankerSettings& settings) {
+  const std::optional<GpuDescription> gpu = gpu_for(asked);
+  if (!gpu) return std::nullopt;
+  if (const auto reason = why_not_on_device(settings)) {
+    throw InvalidArgument(fmt::format("{}: A '{}' cannot run on a GPU, as {}: use {}.", subject,
+                                      name_of(settings.kind), *reason,
+                                      subject.starts_with("--") ? "--device cpu" : "device = \"cpu\""));
+  }
+  RankerDevice place;
+  place.gpu = gpu->index;
+  place.memory = std::max<std::int64_t>(1, gpu->free_bytes);
+  return place;
+}
+
 std::optional<GpuDescription> gpu_for(const std::string& asked) {
   const std::vector<GpuDescription> gpus = gpus_for(asked);
   if (gpus.empty()) return std::nullopt;

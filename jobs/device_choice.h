@@ -8,6 +8,7 @@
 
 #include "core/device/visible_gpus.h"
 #include "jobs/settings/configuration.h"
+#include "models/neural/ranker_device.h"
 
 namespace olrank {
 
@@ -35,6 +36,11 @@ std::optional<std::string> why_no_gpu(const GpuSurvey& survey);
 
 /// The same as gpus_for() for commands that use one GPU; throws if --device names several.
 std::optional<GpuDescription> gpu_for(const std::string& asked);
+
+/// Where a ranker of these settings runs that takes any query, with the whole memory of its GPU; nothing
+/// for the CPU. `subject` begins the message for a ranker that cannot run there.
+std::optional<RankerDevice> ranker_device_for(std::string_view subject, const std::string& asked,
+                                              const RankerSettings& settings);
 
 /// The devices that the configuration asks for. `auto` means the CPU, as no measurement says yet from which
 /// size a GPU pays. Throws for a GPU that is not available, or that no ranker of the configuration can use.

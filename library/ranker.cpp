@@ -92,20 +92,6 @@ std::uint64_t next_number() {
   return ++latest;
 }
 
-/// The GPU of this name for a ranker of these settings; nothing for the CPU.
-std::optional<RankerDevice> place_on(std::string_view device, const RankerSettings& settings) {
-  const std::optional<GpuDescription> gpu = gpu_for(std::string(device));
-  if (!gpu) return std::nullopt;
-  if (const auto reason = why_not_on_device(settings)) {
-    throw InvalidArgument(fmt::format("device: A '{}' cannot run on a GPU, as {}: use device = \"cpu\".",
-                                      name_of(settings.kind), *reason));
-  }
-  RankerDevice place;
-  place.gpu = gpu->index;
-  place.memory = std::max<std::int64_t>(1, gpu->free_bytes);
-  return place;
-}
-
 std::vector<double> widths_of(const RoundDetail& detail) {
   std::vector<double> widths(detail.width_sq.size());
   std::transform(detail.width_sq.begin(), detail.width_sq.end(), widths.begin(),
@@ -229,7 +215,7 @@ struct Ranker::State {
     if (start && parse_device(options.device).on_gpus())
       throw InvalidArgument(
           "device: Rankers that start from a model run on the CPU: use device = \"cpu\".");
-    state->place = place_on(options.device, state->settings);
+    state->place = ranker_device_for("device", std::string(options.device), state->settings);
     state->make(dependencies);
     return state;
   }
@@ -348,7 +334,7 @@ struct Ranker::State {
     }
     require_at_least_one("threads", threads);
     auto state = std::make_unique<State>(std::move(settings), normaliser, keys, cutoff, threads);
-    state->place = place_on(device, state->settings);
+    state->place = ranker_device_for("device", std::string(device), state->settings);
     state->make();
     state->round = reader.get_one<std::uint32_t>("library.round");
     state->ranker->load(reader);

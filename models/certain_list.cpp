@@ -14,6 +14,21 @@ CertainList::CertainList(const ExplorationSettings& settings, const FairSettings
     posterior_order_.emplace(settings.list, keys.key(Purpose::kScores), keys.key(Purpose::kList));
 }
 
+CertainList CertainList::of(const RankingTask& task, ExplorationSettings settings, const FairSettings& fair,
+                            const TrialKeys& keys) {
+  if (!task.explore) settings.list = ListRule::kGreedy;
+  return {settings, fair, keys, task.cutoff};
+}
+
+void CertainList::hand_over(const RankedList& made, Ranking& ranking) {
+  ranking.list.assign(made.docs.begin(), made.docs.end());
+  ranking.knows_orders = true;
+  ranking.certainty = made.certainty;
+  ranking.fairness = made.fairness;
+  ranking.propensity.assign(made.propensity.begin(), made.propensity.end());
+  std::swap(ranking.orders, orders_);
+}
+
 RankedList CertainList::make(std::span<const std::int32_t> by_score, std::uint32_t round,
                              const FairRound* fair) {
   list_.arrange(by_score, orders_, round);

@@ -13,6 +13,7 @@
 #include "core/fair/fair_list.h"
 #include "core/fair/fair_settings.h"
 #include "core/fair/violated_orders.h"
+#include "core/online/frozen_ranker.h"
 #include "core/online/trial_keys.h"
 #include "core/random/rng_stream.h"
 
@@ -24,6 +25,12 @@ class CertainList {
  public:
   CertainList(const ExplorationSettings& settings, const FairSettings& fair, const TrialKeys& keys,
               std::int64_t cutoff);
+
+  /// For a list that is made ahead of its round.
+  static CertainList of(const RankingTask& task, ExplorationSettings settings, const FairSettings& fair,
+                        const TrialKeys& keys);
+  /// Such a list with its orders, which move.
+  void hand_over(const RankedList& made, Ranking& ranking);
 
   /// By place in the order by score; set before make().
   OrderBits& orders() { return orders_; }

@@ -2,60 +2,62 @@
 
 #include <utility>
 
+#include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "models/score_order.h"
 
 namespace olrank {
 namespace {
 
-/// Makes lists as a CertainOrderRanker did when it was frozen.
-class FrozenCertainOrderRanker : public FrozenRanker {
- public:
-  FrozenCertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys,
-                           std::shared_ptr<const Belief> belief, MemberThetas thetas)
-      : explore_(settings.explore),
-        fair_(settings.fair),
-        policy_(certainty_policy(settings)),
-        keys_(keys),
-        belief_(std::move(belief)),
-        thetas_(thetas.begin(), thetas.end()) {}
+/// Makes lists ahead of their rounds.
+struct ListMaker {
+  ListMaker(const RankerSettings& settings, const TrialKeys& of)
+      : explore(settings.explore), fair(settings.fair), policy(certainty_policy(settings)), keys(of) {}
 
-  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+  void make(ExecutionContext& context, const Belief& belief, MemberThetas thetas, const RankingTask& task,
+            Ranking& ranking) const {
     Scratch& scratch = context.scratch();
     const Scratch::Frame frame(scratch);
-    Evidence evidence = belief_->take_evidence(scratch, std::ssize(thetas_), task.docs.docs);
-    belief_->score(context, thetas_, task.docs, evidence);
+    Evidence evidence = belief.take_evidence(scratch, std::ssize(thetas), task.docs.docs);
+    belief.score(context, thetas, task.docs, evidence);
     ranking.scores.assign(evidence.scores.begin(), evidence.scores.end());
     order_by_score(context, evidence.scores, ranking.by_score);
-    if (belief_->has_widths()) belief_->measure_widths(context, task.docs, evidence);
-    ExplorationSettings explore = explore_;
-    if (!task.explore) explore.list = ListRule::kGreedy;
-    CertainList list(explore, fair_, keys_, task.cutoff);
+    if (belief.has_widths()) belief.measure_widths(context, task.docs, evidence);
+    CertainList list = CertainList::of(task, explore, fair, keys);
     const CertaintyRule rule =
-        find_certain_orders(context, policy_, *belief_, evidence, ranking.by_score, list.orders());
+        find_certain_orders(context, policy, belief, evidence, ranking.by_score, list.orders());
     RankedList made;
-    if (task.fair != nullptr && fair_.fair == Fairness::kFairCo) {
+    if (task.fair != nullptr && fair.fair == Fairness::kFairCo) {
       ControlledOrders controlled;
-      controlled.find(context, policy_, *belief_, evidence, *task.fair, fair_.fair_gain);
+      controlled.find(context, policy, belief, evidence, *task.fair, fair.fair_gain);
       made = list.make_controlled(ranking.by_score, controlled.by_score(), controlled.orders(), task.round);
     } else {
       made = list.make_explored(ranking.by_score, {evidence.scores, evidence.width_sq, rule.alpha},
                                 task.round, task.fair);
     }
-    ranking.list.assign(made.docs.begin(), made.docs.end());
-    ranking.knows_orders = true;
-    ranking.certainty = made.certainty;
-    ranking.fairness = made.fairness;
-    ranking.propensity.assign(made.propensity.begin(), made.propensity.end());
-    std::swap(ranking.orders, list.orders());
+    list.hand_over(made, ranking);
+  }
+
+  ExplorationSettings explore;
+  FairSettings fair;
+  CertaintyPolicy policy;
+  TrialKeys keys;
+};
+
+/// Makes lists as a CertainOrderRanker did when it was frozen.
+class FrozenCertainOrderRanker : public FrozenRanker {
+ public:
+  FrozenCertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys,
+                           std::shared_ptr<const Belief> belief, MemberThetas thetas)
+      : maker_(settings, keys), belief_(std::move(belief)), thetas_(thetas.begin(), thetas.end()) {}
+
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    maker_.make(context, *belief_, thetas_, task, ranking);
   }
   ModelTensors model() const override { return belief_->model(thetas_); }
 
  private:
-  ExplorationSettings explore_;
-  FairSettings fair_;
-  CertaintyPolicy policy_;
-  TrialKeys keys_;
+  ListMaker maker_;
   std::shared_ptr<const Belief> belief_;
   std::vector<std::vector<float>> thetas_;
 };
@@ -184,6 +186,17 @@ std::shared_ptr<const FrozenRanker> CertainOrderRanker::freeze() const {
   if (!belief) return nullptr;
   return std::make_shared<FrozenCertainOrderRanker>(settings_, keys_, std::move(belief),
                                                     learner_->thetas());
+}
+
+void CertainOrderRanker::make_lists(ExecutionContext& context, std::span<ListRequest> requests) {
+  const ListMaker maker(settings_, keys_);
+  for (ListRequest& request : requests) {
+    try {
+      maker.make(context, *belief_, learner_->thetas(), *request.task, *request.ranking);
+    } catch (const NumericError&) {
+      request.failure = std::current_exception();
+    }
+  }
 }
 
 // The order is part of a result's fingerprint, which digests the archive.

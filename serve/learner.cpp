@@ -7,6 +7,7 @@
 #include <exception>
 #include <iterator>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -29,6 +30,7 @@ constexpr std::chrono::milliseconds kPublishInterval{50};
 constexpr int kRestPerWork = 9;
 /// Figures are for people, who look at them now and then: a fiftieth.
 constexpr int kRestPerFigures = 49;
+constexpr std::string_view kStopping = "The service is stopping.";
 
 /// A record's documents begin with those shown, best first.
 std::vector<std::int32_t> shown_docs(const FeedbackRecord& record) {
@@ -39,11 +41,24 @@ std::vector<std::int32_t> shown_docs(const FeedbackRecord& record) {
 
 }  // namespace
 
+class Learner::OwnLists : public FrozenRanker {
+ public:
+  explicit OwnLists(Learner& learner) : learner_(learner) {}
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    learner_.rank(context, task, ranking);
+  }
+  ModelTensors model() const override { return learner_.model().tensors; }
+
+ private:
+  Learner& learner_;
+};
+
 Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSettings settings)
     : ranker_(std::move(ranker)),
       log_(log),
       settings_(std::move(settings)),
-      learns_from_unshown_(ranker_->learns_from_unshown()) {
+      learns_from_unshown_(ranker_->learns_from_unshown()),
+      makes_lists_(ranker_->makes_lists()) {
   require_lists_ahead_of_rounds(*ranker_);
   if (settings_.arms) arms_.emplace(*settings_.arms);
   restore();
@@ -53,7 +68,7 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSett
 }
 
 void Learner::require_lists_ahead_of_rounds(const OnlineRanker& ranker) {
-  if (ranker.freeze()) return;
+  if (ranker.makes_lists() || ranker.freeze()) return;
   throw InvalidArgument(
       "This kind of ranker ties each list to the round that learns from it, which a service does not know "
       "when it ranks. Choose another kind.");
@@ -173,9 +188,11 @@ void Learner::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     std::vector<Request> requests = take_due_requests();
+    const std::vector<WaitingList*> lists = std::exchange(lists_, {});
     const bool expired = stopping_ && SteadyClock::now() >= deadline_;
     const bool failed = failure_.has_value();
     lock.unlock();
+    if (!lists.empty()) make_lists(lists);
     for (Request& request : requests) answer(request);
     bool more = false;
     try {
@@ -189,7 +206,7 @@ void Learner::run() {
       failure_ = message;
     }
     lock.lock();
-    if (more || !requests_.empty()) continue;
+    if (more || !requests_.empty() || !lists_.empty()) continue;
     // Feedback may have arrived since we reached the end of the log.
     const bool idle = failure_ || position_ >= log_.bytes();
     if (stopping_ && (idle || expired)) break;
@@ -201,8 +218,62 @@ void Learner::run() {
     }
   }
   const bool failed = failure_.has_value();
+  ended_ = true;
+  fail_lists();
   lock.unlock();
   if (!failed) finish();  // otherwise the state may be mid-round
+}
+
+/// What the ranker knows after the latest round; a failure concerns all lists.
+void Learner::make_lists(std::span<WaitingList* const> lists) {
+  std::vector<ListRequest> requests;
+  std::exception_ptr failed;
+  for (const WaitingList* list : lists) requests.push_back(list->request);
+  try {
+    if (!failure()) publish();
+    ranker_->make_lists(context_, requests);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  const std::shared_ptr<const PublishedRanker> made_by = latest();
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    lists[i]->request.failure = failed ? failed : requests[i].failure;
+    lists[i]->published = made_by;
+  }
+  listed_.notify_all();
+}
+
+void Learner::fail_lists() {
+  for (WaitingList* list : std::exchange(lists_, {})) {
+    list->request.failure = std::make_exception_ptr(Error(std::string(kStopping)));
+    list->published = latest_;
+  }
+  listed_.notify_all();
+}
+
+std::shared_ptr<const PublishedRanker> Learner::rank(ExecutionContext& context, const RankingTask& task,
+                                                     Ranking& ranking) {
+  if (!makes_lists_) return RankerSource::rank(context, task, ranking);
+  WaitingList list{{&task, &ranking}};
+  std::unique_lock lock(mutex_);
+  if (ended_) throw Error(std::string(kStopping));
+  if (!thread_.joinable()) {
+    lock.unlock();
+    WaitingList* const only = &list;
+    make_lists(std::span(&only, 1));
+  } else {
+    lists_.push_back(&list);
+    wake_.notify_one();
+    listed_.wait(lock, [&list] { return list.published != nullptr; });
+  }
+  if (list.request.failure) std::rethrow_exception(list.request.failure);
+  return std::move(list.published);
+}
+
+RankerSource::Model Learner::model() {
+  if (!makes_lists_) return RankerSource::model();
+  return request(Wanted::kModel).model;
 }
 
 /// Those for a checkpoint or a snapshot at once. While there is feedback to learn, the others wait until a
@@ -364,7 +435,7 @@ void Learner::publish() {
   if (published_ && !refreshed) return;
   const auto begin = SteadyClock::now();
   auto next = std::make_shared<PublishedRanker>();
-  next->ranker = ranker_->freeze();
+  next->ranker = makes_lists_ ? std::make_shared<const OwnLists>(*this) : ranker_->freeze();
   next->round = round_;
   next->pairs = pairs_;
   next->skipped = skipped_;
@@ -447,6 +518,10 @@ void Learner::answer(Request& request) {
       request.answer.set_value({{}, std::move(snapshot)});
       return;
     }
+    if (request.wanted == Wanted::kModel) {
+      request.answer.set_value({{}, {}, {round_, ranker_->model()}});
+      return;
+    }
     const auto begin = SteadyClock::now();
     if (!summary_) {
       summary_ = present_state();
@@ -465,11 +540,12 @@ Learner::Answer Learner::request(Wanted wanted) {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable()) {
       if (wanted == Wanted::kSnapshot) return {{}, {round_, snapshot_bytes(*ranker_, *latest_, arms_)}};
+      if (wanted == Wanted::kModel) return {{}, {}, {round_, ranker_->model()}};
       if (wanted == Wanted::kCheckpoint) save_checkpoint();
       return {present_state()};
     }
-    if (stopping_) throw Error("The service is stopping.");
-    if (failure_ && wanted != Wanted::kSummary) throw Error(*failure_);
+    if (stopping_) throw Error(std::string(kStopping));
+    if (failure_ && wanted != Wanted::kSummary && wanted != Wanted::kModel) throw Error(*failure_);
     requests_.push_back({wanted, {}});
     answer = requests_.back().answer.get_future();
     wake_.notify_one();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,6 +57,11 @@ class Learner : public RankerSource {
   void learn_all();
 
   std::shared_ptr<const PublishedRanker> latest() const override;
+  /// Lists of a ranker that has no snapshots are made by the learning thread, between rounds: all that
+  /// wait at once.
+  std::shared_ptr<const PublishedRanker> rank(ExecutionContext& context, const RankingTask& task,
+                                              Ranking& ranking) override;
+  Model model() override;
   bool learns_from_unshown() const override { return learns_from_unshown_; }
 
   /// The learning thread takes a summary, a checkpoint or a snapshot between rounds. Those who ask for
@@ -70,16 +76,27 @@ class Learner : public RankerSource {
   const ExposureLedger& logged_exposure() const { return logged_exposure_; }
 
  private:
-  enum class Wanted { kSummary, kCheckpoint, kSnapshot };
+  enum class Wanted { kSummary, kCheckpoint, kSnapshot, kModel };
   struct Answer {
     State state{};
     Snapshot snapshot{};
+    Model model{};
   };
   struct Request {
     Wanted wanted = Wanted::kSummary;
     std::promise<Answer> answer;
   };
 
+  /// A list that a request waits for.
+  struct WaitingList {
+    ListRequest request;
+    std::shared_ptr<const PublishedRanker> published{};  // that made it; null while it waits
+  };
+  /// What is published of a ranker that has no snapshots.
+  class OwnLists;
+
+  void make_lists(std::span<WaitingList* const> lists);
+  void fail_lists();
   void restore();
   /// The arms' figures of the records that are learned already, for a plan that the checkpoint does not
   /// have.
@@ -117,6 +134,7 @@ class Learner : public RankerSource {
   FileLog& log_;
   LearnerSettings settings_;
   bool learns_from_unshown_;
+  bool makes_lists_;
   std::uint64_t restored_round_ = 0;
   ExposureLedger logged_exposure_;
 
@@ -149,6 +167,9 @@ class Learner : public RankerSource {
   std::condition_variable wake_;
   std::shared_ptr<const PublishedRanker> latest_;
   std::vector<Request> requests_;
+  std::vector<WaitingList*> lists_;
+  std::condition_variable listed_;
+  bool ended_ = false;  // the learning thread
   std::optional<std::string> failure_;
   bool stopping_ = false;
   std::chrono::steady_clock::time_point deadline_;

@@ -34,6 +34,22 @@ class RankerSource {
 
   /// Never null.
   virtual std::shared_ptr<const PublishedRanker> latest() const = 0;
+  /// Makes a list by the latest ranker, which it returns. Throws like FrozenRanker::rank().
+  virtual std::shared_ptr<const PublishedRanker> rank(ExecutionContext& context, const RankingTask& task,
+                                                      Ranking& ranking) {
+    std::shared_ptr<const PublishedRanker> published = latest();
+    published->ranker->rank(context, task, ranking);
+    return published;
+  }
+  /// The latest model and its rounds.
+  struct Model {
+    std::uint64_t round = 0;
+    ModelTensors tensors{};
+  };
+  virtual Model model() {
+    const std::shared_ptr<const PublishedRanker> published = latest();
+    return {published->round, published->ranker->model()};
+  }
   /// Why learning has stopped, if it has.
   virtual std::optional<std::string> failure() const = 0;
   virtual bool learns_from_unshown() const = 0;

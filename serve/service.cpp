@@ -154,9 +154,9 @@ std::size_t Service::Workspace::bytes() {
          docs * docs / 8 + context.scratch().capacity();
 }
 
-std::string published_model(const PublishedRanker& published, ModelMetadata about) {
-  about.emplace_back("rounds", fmt::format("{}", published.round));
-  return model_bytes(published.ranker->model(), about);
+std::string published_model(const RankerSource::Model& model, ModelMetadata about) {
+  about.emplace_back("rounds", fmt::format("{}", model.round));
+  return model_bytes(model.tensors, about);
 }
 
 Service::Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner)
@@ -234,16 +234,21 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   return record;
 }
 
-void Service::make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const {
+std::shared_ptr<const PublishedRanker> Service::make_list(const RankingTask& task,
+                                                          Workspace& workspace) const {
+  std::shared_ptr<const PublishedRanker> published;
   try {
-    ranker.rank(workspace.context, task, workspace.ranking);
+    published = learner_.rank(workspace.context, task, workspace.ranking);
   } catch (const NumericError& error) {
     throw ApiError(422, "docs", error.what());
+  } catch (const Error& error) {
+    throw ApiError(503, "", error.what());
   }
   if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
                    [](float score) { return std::isfinite(score); })) {
     throw ApiError(422, "docs", "The scores of these documents overflow a 32-bit float.");
   }
+  return published;
 }
 
 std::vector<std::int32_t> Service::list_of(std::string_view arm, Workspace& workspace) const {
@@ -302,7 +307,7 @@ void Service::choose_arm(const ArmReport& report, std::uint32_t list, std::int64
 
 std::string Service::rank(std::string_view body) {
   require_duty("/v1/rank");
-  const std::shared_ptr<const PublishedRanker> published = required_ranker();
+  required_ranker();
   const Lease lease(*this);
   Workspace& workspace = *lease;
   RankRequest& request = workspace.request;
@@ -326,6 +331,7 @@ std::string Service::rank(std::string_view body) {
   std::vector<std::int64_t> names(docs);
   for (std::int64_t doc = 0; doc < docs; ++doc) names[doc] = name_number(request.docs[doc].text);
   task.identity = {name_number(request.query), names};
+  std::shared_ptr<const PublishedRanker> published;
   std::string impression;
   std::string more;  // of the answer
   workspace.arm.clear();
@@ -335,7 +341,7 @@ std::string Service::rank(std::string_view body) {
     ExposureBalance::Turn turn(*balance_);
     const FairRound fair = turn.round(request.groups);
     task.fair = &fair;
-    make_list(*published->ranker, task, workspace);
+    published = make_list(task, workspace);
     // Only what will be shown counts: it may find no room in memory.
     impression = open_impression(record_of(workspace, shown, published->round), shown);
     const auto list = std::span<const std::int32_t>(workspace.ranking.list).first(shown);
@@ -343,7 +349,7 @@ std::string Service::rank(std::string_view body) {
     more = fmt::format(",\"unfairness\":{},\"fair\":{}", unfairness,
                        std::abs(unfairness) <= balance_->rule().epsilon);
   } else {
-    make_list(*published->ranker, task, workspace);
+    published = make_list(task, workspace);
     if (parts_.arms) {
       choose_arm(*published->arms, list_number, shown, workspace);
       more = fmt::format(",\"arm\":\"{}\"", workspace.arm);
@@ -488,7 +494,12 @@ std::string Service::arms() const {
 }
 
 std::string Service::model() const {
-  return published_model(*required_ranker(), parts_.metadata);
+  required_ranker();
+  try {
+    return published_model(learner_.model(), parts_.metadata);
+  } catch (const Error& error) {
+    throw ApiError(503, "", error.what());
+  }
 }
 
 std::string Service::snapshot() {

@@ -27,7 +27,7 @@
 namespace olrank {
 
 /// The bytes of a safetensors file; `about` is added to what the architecture says.
-std::string published_model(const PublishedRanker& published, ModelMetadata about);
+std::string published_model(const RankerSource::Model& model, ModelMetadata about);
 
 /// Answers requests, from request body to response body, independent of the transport. Rejects with
 /// ApiError. Thread-safe.
@@ -95,7 +95,8 @@ class Service {
   class Lease;
 
   FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown, std::uint64_t snapshot) const;
-  void make_list(const FrozenRanker& ranker, const RankingTask& task, Workspace& workspace) const;
+  /// Returns the ranker that made the list.
+  std::shared_ptr<const PublishedRanker> make_list(const RankingTask& task, Workspace& workspace) const;
   /// Puts the list of an arm in place of the learner's.
   void choose_arm(const ArmReport& report, std::uint32_t list, std::int64_t shown,
                   Workspace& workspace) const;

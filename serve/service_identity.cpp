@@ -33,6 +33,7 @@ const Schema& ServiceIdentity::schema() {
           .at_least(1)
           .field("seed", &S::seed, "seed for initialisation, exploration and noise")
           .field("model", &S::model, "fingerprint of the initial model")
+          .field("device", &S::device, "cpu or cuda")
           .build();
   return schema;
 }
@@ -48,7 +49,11 @@ ModelMetadata model_metadata(const ServiceIdentity& identity) {
 }
 
 std::string print_identity(const ServiceIdentity& identity) {
-  std::string text = print_settings(ServiceIdentity::schema(), &identity) + "\n" +
+  // Services of earlier versions have no device.
+  const auto is_said = [&](const Setting& setting) {
+    return setting.key != "device" || identity.device != "cpu";
+  };
+  std::string text = print_settings(ServiceIdentity::schema(), &identity, is_said) + "\n" +
                      print_settings(RankerSettings::schema(), &identity.ranker);
   if (identity.groups)
     text += "\n" + print_settings(GroupSettings::schema(), &*identity.groups, is_service_group_setting);

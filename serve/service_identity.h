@@ -20,7 +20,8 @@ struct ServiceIdentity {
   std::string normalisation;  // in the model files' format
   std::int64_t cutoff = 10;   // default k
   std::int64_t seed = 1;
-  std::string model;  // fingerprint of the initial model file; empty without one
+  std::string model;           // fingerprint of the initial model file; empty without one
+  std::string device = "cpu";  // or "cuda": their states differ
   RankerSettings ranker;
   std::optional<GroupSettings> groups;  // of a service with groups; only is_service_group_setting()
 

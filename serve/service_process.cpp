@@ -202,6 +202,21 @@ void reach(const ServiceOptions& options, RedisClient& client, const RedisLog& s
   stream.require_durable();
 }
 
+/// Lists of a ranker on a GPU come from the process that learns.
+void check_device(const ServiceIdentity& identity, const ServiceOptions& options) {
+  if (identity.device == "cpu") return;
+  if (options.shared || !options.follow.empty()) {
+    throw InvalidArgument(
+        fmt::format("A service on a GPU is one process, which learns and ranks: run it without {}, or with "
+                    "--device cpu.",
+                    options.shared ? "--log" : "--follow"));
+  }
+  constexpr std::int64_t kMostDocs = 65'535;  // along a grid's second dimension
+  if (options.most_docs <= kMostDocs) return;
+  throw InvalidArgument(
+      fmt::format("--max-docs must be at most {} on a GPU, not {}.", kMostDocs, options.most_docs));
+}
+
 /// The learner of a state folder, alone or with a shared log.
 class LearnerProcess {
  public:
@@ -221,6 +236,7 @@ class LearnerProcess {
       throw InvalidArgument(
           "--groups: The exposure of groups is kept in balance within one process: run the service without "
           "--log.");
+    check_device(identity, options);
     resolve_arms_and_share();
     auto ranker = make_served_ranker(resolved_);
     std::optional<ImportedLog> imported;
@@ -439,6 +455,7 @@ void follow(const ServiceOptions& options, Listener& listener) {
   ResolvedService resolved =
       resolve_stored(parse_identity(first.identity, file.url()), options.request, file.url());
   resolved.model = first.model;
+  check_device(resolved.identity, options);
   const auto fetch = [&file, first]() mutable -> std::optional<std::string> {
     if (!first.snapshot.empty()) return std::exchange(first.snapshot, {});
     std::optional<std::string> bytes = file.fetch();

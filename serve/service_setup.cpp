@@ -15,9 +15,11 @@
 #include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
 #include "core/online/model_bytes.h"
+#include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/text/counted.h"
+#include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "jobs/start_model.h"
 #include "logs/feedback_record.h"
@@ -113,6 +115,11 @@ void refuse_other_network(const ServiceRequest& request, const ServiceIdentity& 
                   difference));
 }
 
+/// A state on a GPU is the same on any GPU of its type.
+std::string place_of(const std::string& device) {
+  return parse_device(device).on_gpus() ? "cuda" : "cpu";
+}
+
 /// The model that the service started from, whose code was trusted then; nothing without one.
 std::optional<LoadedModel> start_model(const ResolvedService& service) {
   if (service.identity.model.empty()) return std::nullopt;
@@ -178,6 +185,8 @@ ResolvedService new_service(const ServiceRequest& request) {
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
   identity.seed = request.seed.value_or(identity.seed);
+  described.device = request.device.value_or(described.device);
+  identity.device = place_of(described.device);
   if (request.groups) identity.groups = parse_service_groups(*request.groups, identity.cutoff);
   check_service_fairness(identity.ranker, identity.groups, identity.cutoff);
   described.is_new = true;
@@ -195,6 +204,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   }
   requested.cutoff = request.cutoff.value_or(stored.cutoff);
   requested.seed = request.seed.value_or(stored.seed);
+  if (request.device) requested.device = place_of(*request.device);
   if (request.groups) requested.groups = parse_service_groups(*request.groups, requested.cutoff);
   const auto of_protocol = [](const SettingOverride& setting) { return setting.table == "protocol"; };
   if (std::any_of(request.ranker.begin(), request.ranker.end(), of_protocol)) {
@@ -311,6 +321,7 @@ ResolvedService resolve_stored(const ServiceIdentity& stored, const ServiceReque
   check_service_fairness(stored.ranker, stored.groups, stored.cutoff);
   ResolvedService service;
   service.identity = stored;
+  service.device = request.device.value_or(stored.device);
   return service;
 }
 
@@ -410,8 +421,12 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
     thetas = std::move(start->members);
   }
   const auto keys = TrialKeys::of(static_cast<std::uint64_t>(identity.seed), 1, "service");
-  auto ranker =
-      make_ranker(settings, normaliser.inputs(), keys, identity.cutoff, {nullptr, memory, thetas});
+  const std::optional<RankerDevice> place = ranker_device_for("--device", service.device, settings);
+  if (place && !thetas.empty())
+    throw InvalidArgument(
+        "--device: Rankers that start from a model run on the CPU: remove --device or --model.");
+  auto ranker = make_ranker(settings, normaliser.inputs(), keys, identity.cutoff,
+                            {nullptr, memory, thetas, place ? &*place : nullptr});
   check_ranker(settings, identity.cutoff);
   Learner::require_lists_ahead_of_rounds(*ranker);
   return ranker;
@@ -433,7 +448,7 @@ std::string stopped_service_model(const std::filesystem::path& state) {
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
     log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
   learner.learn_all();
-  return published_model(*learner.latest(), model_metadata(*identity));
+  return published_model(learner.model(), model_metadata(*identity));
 }
 
 ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,

@@ -26,6 +26,7 @@ struct ServiceRequest {
   std::string normalise;      // empty: not given
   std::optional<std::int64_t> cutoff;
   std::optional<std::int64_t> seed;
+  std::optional<std::string> device;
   std::vector<SettingOverride> ranker;  // settings of ranker and protocol
   std::optional<std::string> groups;    // as given
 
@@ -39,6 +40,7 @@ struct ResolvedService {
   bool is_new = false;               // the folder contains no service yet
   std::filesystem::path model_file;  // the model to start from; empty without one
   std::string model;                 // its bytes; empty: they are to be read from the file
+  std::string device = "cpu";        // as asked for, or as the service began
 };
 /// The service of a stored identity. Throws InvalidArgument if the request contradicts it; `place` is where
 /// it is stored.

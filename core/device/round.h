@@ -29,6 +29,13 @@ struct DeviceOrders {
   std::span<const std::uint64_t> certain;  // rows of an OrderBits
 };
 
+/// What a list is made from, of a query among several; valid until the next call.
+struct DeviceScores {
+  DeviceOrders orders;
+  std::span<const float> scores;  // [docs], of an ensemble their means
+  std::int32_t bad = -1;          // document whose score is not a number
+};
+
 /// The scores and widths that decided about the shown documents, and their exact widths by the shadow;
 /// valid until the next call.
 struct DeviceComparison {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -58,6 +59,15 @@ struct RankerFigure {
 };
 
 class FrozenRanker;
+struct Ranking;
+struct RankingTask;
+
+/// A list that is asked for ahead of its round, and why it could not be made.
+struct ListRequest {
+  const RankingTask* task = nullptr;
+  Ranking* ranking = nullptr;
+  std::exception_ptr failure{};
+};
 
 /// A ranking function that learns from the lists it shows. Its whole state is parameters, posterior and
 /// history; random draws depend on keys and the round's number alone, so that a loaded ranker continues to
@@ -97,6 +107,11 @@ class OnlineRanker {
   /// A snapshot that makes lists as this ranker would now, while the ranker keeps learning; cheap enough
   /// for every round. Null for rankers that learn from a list only in the round that made it.
   virtual std::shared_ptr<const FrozenRanker> freeze() const { return nullptr; }
+  /// Whether lists ahead of their rounds come from make_lists(): a device holds one copy of a state.
+  virtual bool makes_lists() const { return false; }
+  /// The lists that a snapshot of this moment would make. Those that cannot be made say why; throws what
+  /// concerns them all.
+  virtual void make_lists(ExecutionContext&, std::span<ListRequest>) {}
   /// Whether learn() reads documents that were not shown.
   virtual bool learns_from_unshown() const { return false; }
 

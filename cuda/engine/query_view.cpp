@@ -50,11 +50,17 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
       bits_at_(order_at_ + room_for<std::int32_t>(spec.data.most_docs)),
       device_answer_(filled_array(
           bits_at_ + room_for<std::uint64_t>(spec.data.most_docs * OrderBits::words(spec.data.most_docs)),
-          std::byte{0})),
-      host_answer_(device_answer_.size()) {
+          std::byte{0})) {
   const Figures fresh;
   copy_to_device(std::span(&fresh, 1), on_device<Figures>(0));
-  std::memcpy(host_answer_.data(), &fresh, sizeof fresh);
+  use_slot(0);
+  std::memcpy(host().answer.data(), &fresh, sizeof fresh);
+}
+
+void QueryView::use_slot(std::size_t slot) {
+  while (host_.size() <= slot)
+    host_.emplace_back().answer = PinnedBytes(static_cast<std::size_t>(device_answer_.size()));
+  slot_ = slot;
 }
 
 void QueryView::make_room(Stream stream, std::int64_t docs) {
@@ -67,7 +73,7 @@ void QueryView::make_room(Stream stream, std::int64_t docs) {
   // What is counted since construction goes on.
   copy_bytes(stream, larger.device_answer_.data(), device_answer_.data(), sizeof(Figures));
   OwnedStream::wait_for(stream);
-  std::memcpy(larger.host_answer_.data(), host_answer_.data(), sizeof(Figures));
+  std::memcpy(larger.host().answer.data(), host().answer.data(), sizeof(Figures));
   *this = std::move(larger);
 }
 
@@ -76,12 +82,13 @@ void QueryView::bring(Stream stream, DeviceQuery query) {
   if (query.handed == nullptr) return;
   const std::int64_t numbers = query.docs * spec_.shape.inputs;
   const auto bytes = static_cast<std::size_t>(numbers) * sizeof(float);
-  handed_over_.wait();  // of an earlier query
-  host_handed_.reserve(bytes);
-  std::memcpy(host_handed_.data(), query.handed, bytes);
+  HostSide& side = host();
+  side.handed_over.wait();  // of an earlier query
+  side.handed.reserve(bytes);
+  std::memcpy(side.handed.data(), query.handed, bytes);
   handed_.reserve(stream, numbers);
-  copy_bytes(stream, handed_.data(), host_handed_.data(), bytes);
-  handed_over_.record(stream);
+  copy_bytes(stream, handed_.data(), side.handed.data(), bytes);
+  side.handed_over.record(stream);
 }
 
 void QueryView::score(Products& products, DeviceQuery query, const NetworkStack& networks) {
@@ -133,23 +140,43 @@ void QueryView::fetch_figures(Stream stream, const CovarianceStatus* status, con
   copy_bytes(stream, &on_device<Figures>(0)->status, status, sizeof *status);
   copy_bytes(stream, on_device<double>(outcome_at_), outcome,
              static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
-  copy_bytes(stream, host_answer_.data(), device_answer_.data(), static_cast<std::size_t>(order_at_));
+  copy_bytes(stream, host().answer.data(), device_answer_.data(), static_cast<std::size_t>(order_at_));
 }
 
 void QueryView::fetch(Stream stream) {
   const std::int64_t bytes = bits_at_ + query_.docs * OrderBits::words(query_.docs) *
                                             static_cast<std::int64_t>(sizeof(std::uint64_t));
-  copy_bytes(stream, host_answer_.data(), device_answer_.data(), static_cast<std::size_t>(bytes));
+  copy_bytes(stream, host().answer.data(), device_answer_.data(), static_cast<std::size_t>(bytes));
+  host().docs = query_.docs;
+}
+
+void QueryView::fetch_with_scores(Stream stream) {
+  fetch(stream);
+  const std::size_t bytes = static_cast<std::size_t>(query_.docs) * sizeof(float);
+  host().scores.reserve(bytes);
+  copy_bytes(stream, host().scores.data(), scores(), bytes);
 }
 
 std::span<const double> QueryView::outcome() const {
   return {on_host<double>(outcome_at_), static_cast<std::size_t>(outcomes(spec_))};
 }
 
+DeviceOrders QueryView::orders_in(const HostSide& side) const {
+  const std::byte* answer = side.answer.data();
+  return {{reinterpret_cast<const std::int32_t*>(answer + order_at_), static_cast<std::size_t>(side.docs)},
+          {reinterpret_cast<const std::uint64_t*>(answer + bits_at_),
+           static_cast<std::size_t>(side.docs * OrderBits::words(side.docs))}};
+}
+
 DeviceOrders QueryView::orders() const {
-  return {{on_host<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
-          {on_host<std::uint64_t>(bits_at_),
-           static_cast<std::size_t>(query_.docs * OrderBits::words(query_.docs))}};
+  return orders_in(host());
+}
+
+DeviceScores QueryView::scores_of(std::size_t slot) const {
+  const HostSide& side = host_[slot];
+  return {orders_in(side),
+          {reinterpret_cast<const float*>(side.scores.data()), static_cast<std::size_t>(side.docs)},
+          reinterpret_cast<const Figures*>(side.answer.data())->first_bad};
 }
 
 void QueryView::fetch_decision(Stream stream, const CertaintyRule* rule) {

@@ -22,6 +22,9 @@ class QueryView {
  public:
   QueryView(const DeviceNetworkSpec& spec, const float* train);
 
+  /// The answers of several queries may be on the way to the host, each in a slot of its own. What is on
+  /// the host is that of the latest slot, unless another is named.
+  void use_slot(std::size_t slot);
   /// Makes room for a query of so many documents; waits where there is too little.
   void make_room(Stream stream, std::int64_t docs);
   /// Takes the documents of a query to the device if they are handed over.
@@ -40,6 +43,8 @@ class QueryView {
   void find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome);
   /// Starts copying the answer to the host.
   void fetch(Stream stream);
+  /// The same with the scores.
+  void fetch_with_scores(Stream stream);
   /// The same without orders, and with this status and outcome.
   void fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome);
 
@@ -61,6 +66,7 @@ class QueryView {
   const Figures& figures() const { return *on_host<Figures>(0); }
   std::span<const double> outcome() const;  // [kOutcomes × members]
   DeviceOrders orders() const;
+  DeviceScores scores_of(std::size_t slot) const;
   // On the host after fetch_decision():
   struct Decision {
     CertaintyRule rule;
@@ -74,10 +80,22 @@ class QueryView {
   T* on_device(std::int64_t at) {
     return reinterpret_cast<T*>(device_answer_.data() + at);
   }
+  /// What goes to the device and comes back for one query at a time.
+  struct HostSide {
+    PinnedBytes handed;  // the documents that are handed over
+    Event handed_over;   // to the device
+    PinnedBytes answer;
+    PinnedBytes scores;  // where they were asked for
+    std::int64_t docs = 0;
+  };
+
+  HostSide& host() { return host_[slot_]; }
+  const HostSide& host() const { return host_[slot_]; }
   template <class T>
   const T* on_host(std::int64_t at) const {
-    return reinterpret_cast<const T*>(host_answer_.data() + at);
+    return reinterpret_cast<const T*>(host().answer.data() + at);
   }
+  DeviceOrders orders_in(const HostSide& side) const;
   bool by_vote() const { return spec_.certainty.by_vote; }
   const float* scores() const { return by_vote() ? mean_.data() : scores_.data(); }
   WidthedDocs widthed();
@@ -90,9 +108,7 @@ class QueryView {
   DeviceNetworkSpec spec_;
   const float* train_;
   DeviceQuery query_;
-  PinnedBytes host_handed_;  // the documents that are handed over
   GrowingArray<float> handed_;
-  Event handed_over_;                  // to the device
   DeviceArray<std::int64_t> offsets_;  // 0, docs for every number of docs
   DeviceArray<float> rows_;
   DeviceArray<float> scores_;
@@ -104,7 +120,8 @@ class QueryView {
   std::int64_t order_at_;
   std::int64_t bits_at_;
   DeviceArray<std::byte> device_answer_;
-  PinnedBytes host_answer_;
+  std::vector<HostSide> host_;
+  std::size_t slot_ = 0;
   // The decision: M, rule, scores, magnitudes.
   PinnedBytes host_decision_;
 };

@@ -159,6 +159,28 @@ DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
   return view_.orders();
 }
 
+std::span<const DeviceScores> ResidentNetwork::score_queries(std::span<const DeviceQuery> queries) {
+  use_device(spec_.device);
+  const Stream stream = stream_.get();
+  std::int64_t most_docs = 0;
+  for (const DeviceQuery& query : queries) most_docs = std::max(most_docs, query.docs);
+  check_docs(most_docs);
+  view_.make_room(stream, most_docs);  // before there are answers, which it would drop
+  do {
+    for (std::size_t slot = 0; slot < queries.size(); ++slot) {
+      view_.use_slot(slot);
+      start_scoring(queries[slot]);
+      view_.fetch_with_scores(stream);
+    }
+    stream_.wait();
+    timeline_.collect(waited_);
+  } while (validate_or_retry());
+  scored_queries_.clear();
+  for (std::size_t slot = 0; slot < queries.size(); ++slot)
+    scored_queries_.push_back(view_.scores_of(slot));
+  return scored_queries_;
+}
+
 void ResidentNetwork::finish_training() {
   use_device(spec_.device);
   if (!update_unchecked_) return;

@@ -24,6 +24,7 @@ class ResidentNetwork : public DeviceNetwork {
   ~ResidentNetwork() override;
 
   DeviceOrders score_query(DeviceQuery query) override;
+  std::span<const DeviceScores> score_queries(std::span<const DeviceQuery> queries) override;
   void describe(std::span<float> scores, std::span<double> width_sq) override;
   DeviceComparison compare(ExecutionContext& context, std::span<const std::int32_t> shown) override;
   void settle() override { finish_training(); }
@@ -93,6 +94,8 @@ class ResidentNetwork : public DeviceNetwork {
 
   Timeline timeline_;
   StageClock waited_;  // seconds of what has been waited for
+
+  std::vector<DeviceScores> scored_queries_;
 
   // The latest comparison: scores and own widths of the shown documents.
   std::vector<double> shown_scores_;

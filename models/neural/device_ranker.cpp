@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/learning/numeric_errors.h"
+#include "core/online/frozen_ranker.h"
 #include "models/ensemble_model.h"
 #include "models/neural/list_objective.h"
 #include "models/neural/mini_batch_trainer.h"
@@ -73,6 +75,9 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
   return spec;
 }
 
+/// Lists that are made with one wait; their answers lie side by side on the host.
+constexpr std::size_t kListsAtOnce = 16;
+
 /// Documents of a query that a ranker has room for before it meets a longer one.
 constexpr std::int64_t kUsualDocs = 128;
 
@@ -103,6 +108,7 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
                            std::int64_t cutoff, const RankerDevice& device, const MakeNetwork& make_network)
     : settings_(settings),
       device_(device),
+      keys_(keys),
       batch_key_(keys.key(Purpose::kBatch)),
       shape_(network_shape(settings.network, features)),
       share_(is_ensemble(settings) ? MemberShare(settings.posterior.members, device.ranks)
@@ -179,6 +185,43 @@ RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std
     network_->add_seconds(context.clock);
   }
   return list;
+}
+
+void DeviceRanker::make_lists(ExecutionContext&, std::span<ListRequest> requests) {
+  require_whole();
+  described_ = false;
+  for (; !requests.empty(); requests = requests.subspan(std::min(requests.size(), kListsAtOnce)))
+    make_some_lists(requests.first(std::min(requests.size(), kListsAtOnce)));
+}
+
+void DeviceRanker::make_some_lists(std::span<ListRequest> requests) {
+  asked_.clear();
+  for (const ListRequest& one : requests) asked_.push_back({0, one.task->docs.docs, one.task->docs.values});
+  try {
+    const auto found = validating([&] { return network_->score_queries(asked_); });
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      try {
+        if (found[i].bad >= 0) throw_bad_score(found[i].bad);
+        make_list(found[i], *requests[i].task, *requests[i].ranking);
+      } catch (const NumericError&) {
+        requests[i].failure = std::current_exception();
+      }
+    }
+  } catch (const NumericError&) {
+    if (requests.size() == 1) {
+      requests.front().failure = std::current_exception();
+      return;
+    }
+    for (ListRequest& one : requests) make_some_lists({&one, 1});  // whichever it was, the others are made
+  }
+}
+
+void DeviceRanker::make_list(const DeviceScores& found, const RankingTask& task, Ranking& ranking) const {
+  ranking.scores.assign(found.scores.begin(), found.scores.end());
+  ranking.by_score.assign(found.orders.by_score.begin(), found.orders.by_score.end());
+  CertainList list = CertainList::of(task, settings_.explore, settings_.fair, keys_);
+  list.orders().assign(task.docs.docs, found.orders.certain);
+  list.hand_over(list.make(ranking.by_score, task.round, task.fair), ranking);
 }
 
 DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t known_docs) {
@@ -352,6 +395,10 @@ void DeviceRanker::save(StateWriter& state) const {
   state.put("device.excess", policy_.excess());
   save_schedule(state, schedule_, noise_round_);
   network_->save(state);
+}
+
+void DeviceRanker::save_for_lists(StateWriter&) const {
+  throw Error("A ranker on a GPU makes its lists itself: no other process can rank for it.");
 }
 
 void DeviceRanker::load(StateReader& state) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,16 @@ class DeviceRanker : public OnlineRanker {
   std::int64_t parameters() const override;
   ModelTensors model() const override;
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  bool makes_lists() const override { return true; }
+  void make_lists(ExecutionContext& context, std::span<ListRequest> requests) override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
+  /// Throws an Error: no other process makes its lists.
+  void save_for_lists(StateWriter& state) const override;
 
  private:
+  void make_some_lists(std::span<ListRequest> requests);
+  void make_list(const DeviceScores& found, const RankingTask& task, Ranking& ranking) const;
   DeviceQuery place_of(const QueryDocs& query) const;
   std::span<const std::int64_t> places_of(const QueryDocs& query, std::span<const std::int64_t> numbers);
   DeviceUpdate update_of(const Feedback& feedback, std::int64_t known_docs);
@@ -66,6 +73,7 @@ class DeviceRanker : public OnlineRanker {
 
   RankerSettings settings_;
   RankerDevice device_;
+  TrialKeys keys_;
   PhiloxKey batch_key_;
   std::vector<PhiloxKey> batch_keys_;    // of members, where training goes by mini-batches
   std::vector<PhiloxKey> restart_keys_;  // of members
@@ -85,6 +93,7 @@ class DeviceRanker : public OnlineRanker {
   CertainList list_;
   std::vector<PreferencePair> pairs_;
   LossPairs loss_;
+  std::vector<DeviceQuery> asked_;
   std::vector<DeviceUpdate::Term> terms_;
   std::vector<std::int64_t> new_docs_;      // places in a query that was handed over
   std::vector<std::int64_t> sampled_rows_;  // of the history

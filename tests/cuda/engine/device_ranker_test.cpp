@@ -15,6 +15,7 @@
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/emulator.h"
 #endif
+#include "tests/cuda/engine/small_device_rankers.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/expected_warnings.h"
@@ -23,110 +24,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kFeatures = 5;
-constexpr std::int64_t kDocs = 12;
-constexpr std::uint32_t kRounds = 8;
-constexpr double kStopNorm = 0.1;  // a pair: some trainings end early, some do not
-
-const SmallWorld& world() {
-  static const SmallWorld made(81, 6, kDocs, kFeatures);
-  return made;
-}
-
-RankerSettings settings_of(const std::string& name) {
-  if (name.ends_with("_tf32")) {
-    RankerSettings settings = settings_of(name.substr(0, name.size() - 5));
-    settings.trainer.precision = Precision::kTf32;
-    return settings;
-  }
-  if (name.ends_with("_recorded")) {
-    RankerSettings settings = settings_of(name.substr(0, name.size() - 9));
-    settings.trainer.training_kernel = TrainingKernel::kRecorded;
-    return settings;
-  }
-  RankerSettings settings = neural_settings(name);
-  settings.trainer.steps = 3;
-  settings.network.width = 4;
-  // The last batch is smaller, and steps are small enough to keep the precision that θ is compared with.
-  settings.trainer.epochs = 2;
-  settings.trainer.batch = 7;
-  if (settings.trainer.loss == LossForm::kMean) settings.trainer.learning_rate = 0.01;
-  if (name == "reference_gd") {
-    settings.trainer.optimizer = Optimizer::kGradientDescent;
-    settings.trainer.learning_rate = 0.3;
-  }
-  if (name == "inducing") {
-    settings.posterior.covariance = Covariance::kInducing;
-    settings.posterior.budget = 6;
-  }
-  if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
-  if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
-  if (name == "adam") {
-    settings.trainer.optimizer = Optimizer::kAdam;
-    settings.trainer.learning_rate = 0.01;
-    settings.trainer.learning_rate_decay = 0.9;
-  }
-  if (name.starts_with("stops")) {
-    settings.trainer.steps = 8;
-    settings.trainer.stop_gradient_norm = kStopNorm;
-  }
-  if (name == "stops_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
-  if (name.starts_with("shadow")) {
-    settings.posterior.covariance =
-        name.ends_with("inverse") ? Covariance::kDiagonalOfInverse : Covariance::kDiagonal;
-    if (name.ends_with("unit_blocks")) settings.posterior.covariance = Covariance::kUnitBlocks;
-    settings.posterior.shadow = ShadowCovariance::kFull;
-    settings.explore.alpha = 0.3;
-    if (name.starts_with("shadow_dual")) settings.posterior.form = CovarianceForm::kDual;
-    if (name.starts_with("shadow_primal")) settings.posterior.form = CovarianceForm::kPrimal;
-  }
-  if (name.find("growth") != std::string::npos) {
-    settings.trainer.retrain_growth = 0.2;
-    settings.trainer.replay = 24;
-    settings.trainer.replay_steps = std::min<std::int64_t>(settings.trainer.replay_steps, 4);
-    if (name == "growth_three_layers") settings.network.depth = 3;
-    if (name == "growth_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
-  }
-  if (name == "growth_adam") {
-    settings.trainer.optimizer = Optimizer::kAdam;
-    settings.trainer.learning_rate = 0.01;
-    settings.trainer.replay_steps = 5;  // more than in other rounds
-  }
-  if (name == "few_blocks") settings.trainer.training_blocks = 2;
-  if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
-  if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
-  return settings;
-}
-
-FeatureMatrix all_features() {
-  return {world().query(0).features.values, world().queries() * kDocs, kFeatures};
-}
-
-std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings, std::int64_t cutoff = 10,
-                                             int device = 0) {
-  RankerDevice place;
-  place.gpu = device;
-  place.train = all_features();
-  place.most_docs = kDocs;
-  place.eval_docs = all_features();
-  return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), cutoff, place,
-                                        device::make_network);
-}
-
-/// A list of a query with the numbers behind it.
-struct Detail {
-  RoundDetail round;
-  std::vector<std::int32_t> list;
-};
-
-Detail detail_of(OnlineRanker& ranker, std::int64_t query, std::uint32_t round) {
-  TestContext context;
-  Detail detail;
-  const auto docs = ranker.rank(context.round, world().query(query), round).docs;
-  detail.list.assign(docs.begin(), docs.end());
-  ranker.describe(world().query(query), true, detail.round);
-  return detail;
-}
+using namespace small_device_rankers;
 
 void expect_equal_details(const Detail& found, const Detail& expected) {
   // Scores are sums of float32 products in another order.
@@ -184,11 +82,6 @@ const std::vector<std::string> kNames = {"dual",
                                          "waiting_growth",
                                          "debiased_growth",
                                          "debiased_lambdarank"};
-
-/// Samples begin once a history has 200 pairs.
-std::uint32_t rounds_of(const std::string& name) {
-  return name.find("growth") == std::string::npos ? kRounds : 24;
-}
 
 /// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
@@ -400,6 +293,7 @@ class NotingNetwork : public DeviceNetwork {
   explicit NotingNetwork(Notes& notes) : notes_(&notes) {}
 
   DeviceOrders score_query(DeviceQuery) override { return {}; }
+  std::span<const DeviceScores> score_queries(std::span<const DeviceQuery>) override { return {}; }
   void describe(std::span<float>, std::span<double>) override {}
   DeviceComparison compare(ExecutionContext&, std::span<const std::int32_t>) override { return {}; }
   void settle() override {
@@ -955,96 +849,6 @@ TEST_P(DeviceRankerTest, DropsScoresThatWereNotFinished) {
   std::vector<float> found(alone.size());
   ranker->score(context.execution, more, found);
   EXPECT_EQ(found, alone);
-}
-
-/// A query at another address, under names of its own.
-struct HandedQuery {
-  explicit HandedQuery(const QueryDocs& query)
-      : values(query.features.values, query.features.values + query.docs() * kFeatures), docs(query) {
-    for (std::int32_t doc = 0; doc < query.docs(); ++doc) numbers.push_back(query.number(doc));
-    docs.first_doc = 0;
-    docs.features.values = values.data();
-    docs.numbers = numbers;
-  }
-  std::vector<float> values;
-  std::vector<std::int64_t> numbers;
-  QueryDocs docs;
-};
-
-TEST_P(DeviceRankerTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere) {
-  std::vector<std::string> names = {"dual", "lambdarank", "stops_ensemble"};
-  if (static_cast<int>(GetParam()) == 0)
-    names.insert(names.end(), {"inducing", "reference_ensemble", "growth"});
-  for (const std::string& name : names) {
-    SCOPED_TRACE(name);
-    const auto resident = make_on_device(settings_of(name));
-    const auto make_handed = [&] {
-      return std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10, RankerDevice{},
-                                            device::make_network);
-    };
-    auto handed = make_handed();
-    TestContext context;
-    const std::uint32_t rounds = rounds_of(name);
-    for (std::uint32_t round = 1; round <= rounds; ++round) {
-      const QueryDocs query = world().query_of(round);
-      const auto docs = resident->rank(context.round, query, round).docs;
-      const std::vector<std::int32_t> list(docs.begin(), docs.end());
-      const std::vector<std::uint8_t> clicks = world().perfect_clicks(query.query, list);
-      resident->learn(context.round, {round, query, list, clicks});
-      HandedQuery copy(query);
-      EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, copy.docs, round).docs, list));
-      // What was ranked at this address may be gone.
-      HandedQuery other(copy.docs);
-      std::fill(copy.values.begin(), copy.values.end(), -1.0F);
-      handed->learn(context.round, {round, other.docs, list, clicks});
-      if (round != rounds - 2) continue;
-      StateWriter state;
-      handed->save(state);
-      handed = make_handed();
-      StateReader reader(state.bytes(), "test");
-      handed->load(reader);
-    }
-    EXPECT_EQ(handed->model().tensors.front().values, resident->model().tensors.front().values);
-    const Detail expected = detail_of(*resident, 2, rounds + 1);
-    HandedQuery query(world().query(2));
-    Detail found;
-    const auto docs = handed->rank(context.round, query.docs, rounds + 1).docs;
-    found.list.assign(docs.begin(), docs.end());
-    handed->describe(query.docs, true, found.round);
-    EXPECT_EQ(found.list, expected.list);
-    EXPECT_EQ(found.round.scores, expected.round.scores);
-    EXPECT_EQ(found.round.width_sq, expected.round.width_sq);
-    EXPECT_EQ(found.round.certain, expected.round.certain);
-  }
-}
-
-TEST_P(DeviceRankerTest, QueriesMayBeLongerThanThoseBefore) {
-  constexpr std::int64_t kMany = 150;
-  const SmallWorld large(7, 1, kMany, kFeatures);
-  for (const std::string name : {"dual", "inducing", "unit_blocks", "lambdarank", "stops_ensemble"}) {
-    SCOPED_TRACE(name);
-    const auto on_cpu = make_neural(settings_of(name), kFeatures);
-    const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,
-                                                       RankerDevice{}, device::make_network);
-    TestContext context;
-    for (std::uint32_t round = 1; round <= 4; ++round) {
-      QueryDocs query = round == 2 ? large.query(0) : world().query_of(round);
-      if (round == 2) query.first_doc = world().queries() * kDocs;
-      const auto docs = on_cpu->rank(context.round, query, round).docs;
-      const std::vector<std::int32_t> list(docs.begin(), docs.end());
-      EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, query, round).docs, list));
-      std::vector<std::uint8_t> clicks(list.size());
-      for (std::size_t rank = 0; rank < list.size(); rank += 3) clicks[rank] = 1;
-      const Feedback feedback{round, query, list, clicks};
-      ASSERT_NO_THROW(on_cpu->learn(context.round, feedback)) << round;
-      ASSERT_NO_THROW(handed->learn(context.round, feedback)) << round;
-    }
-    std::vector<float> found(all_features().docs);
-    std::vector<float> expected(found.size());
-    handed->score(context.execution, all_features(), found);
-    on_cpu->score(context.execution, all_features(), expected);
-    EXPECT_TRUE(all_near(found, expected, 2e-4, 0.0));
-  }
 }
 
 TEST_P(DeviceRankerTest, RefusesMoreDocumentsThanAGridHasRows) {

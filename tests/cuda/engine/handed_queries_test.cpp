@@ -1,0 +1,241 @@
+// Rankers on a device with queries that are handed over, and lists that are made ahead of their rounds.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/online/frozen_ranker.h"
+#include "cuda/engine/resident_network.h"
+#include "models/neural/device_ranker.h"
+#include "tests/cuda/engine/small_device_rankers.h"
+#include "tests/cuda/ops/kernel_test.h"
+
+namespace olrank {
+namespace {
+
+using namespace small_device_rankers;
+
+class HandedQueriesTest : public KernelTest {};
+
+/// A query at another address, under names of its own.
+struct HandedQuery {
+  explicit HandedQuery(const QueryDocs& query)
+      : values(query.features.values, query.features.values + query.docs() * kFeatures), docs(query) {
+    for (std::int32_t doc = 0; doc < query.docs(); ++doc) numbers.push_back(query.number(doc));
+    docs.first_doc = 0;
+    docs.features.values = values.data();
+    docs.numbers = numbers;
+  }
+  std::vector<float> values;
+  std::vector<std::int64_t> numbers;
+  QueryDocs docs;
+};
+
+TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere) {
+  std::vector<std::string> names = {"dual", "lambdarank", "stops_ensemble"};
+  if (static_cast<int>(GetParam()) == 0)
+    names.insert(names.end(), {"inducing", "reference_ensemble", "growth"});
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const auto resident = make_on_device(settings_of(name));
+    const auto make_handed = [&] {
+      return std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10, RankerDevice{},
+                                            device::make_network);
+    };
+    auto handed = make_handed();
+    TestContext context;
+    const std::uint32_t rounds = rounds_of(name);
+    for (std::uint32_t round = 1; round <= rounds; ++round) {
+      const QueryDocs query = world().query_of(round);
+      const auto docs = resident->rank(context.round, query, round).docs;
+      const std::vector<std::int32_t> list(docs.begin(), docs.end());
+      const std::vector<std::uint8_t> clicks = world().perfect_clicks(query.query, list);
+      resident->learn(context.round, {round, query, list, clicks});
+      HandedQuery copy(query);
+      EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, copy.docs, round).docs, list));
+      // What was ranked at this address may be gone.
+      HandedQuery other(copy.docs);
+      std::fill(copy.values.begin(), copy.values.end(), -1.0F);
+      handed->learn(context.round, {round, other.docs, list, clicks});
+      if (round != rounds - 2) continue;
+      StateWriter state;
+      handed->save(state);
+      handed = make_handed();
+      StateReader reader(state.bytes(), "test");
+      handed->load(reader);
+    }
+    EXPECT_EQ(handed->model().tensors.front().values, resident->model().tensors.front().values);
+    const Detail expected = detail_of(*resident, 2, rounds + 1);
+    HandedQuery query(world().query(2));
+    Detail found;
+    const auto docs = handed->rank(context.round, query.docs, rounds + 1).docs;
+    found.list.assign(docs.begin(), docs.end());
+    handed->describe(query.docs, true, found.round);
+    EXPECT_EQ(found.list, expected.list);
+    EXPECT_EQ(found.round.scores, expected.round.scores);
+    EXPECT_EQ(found.round.width_sq, expected.round.width_sq);
+    EXPECT_EQ(found.round.certain, expected.round.certain);
+  }
+}
+
+TEST_P(HandedQueriesTest, QueriesMayBeLongerThanThoseBefore) {
+  constexpr std::int64_t kMany = 150;
+  const SmallWorld large(7, 1, kMany, kFeatures);
+  for (const std::string name : {"dual", "inducing", "unit_blocks", "lambdarank", "stops_ensemble"}) {
+    SCOPED_TRACE(name);
+    const auto on_cpu = make_neural(settings_of(name), kFeatures);
+    const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,
+                                                       RankerDevice{}, device::make_network);
+    TestContext context;
+    for (std::uint32_t round = 1; round <= 4; ++round) {
+      QueryDocs query = round == 2 ? large.query(0) : world().query_of(round);
+      if (round == 2) query.first_doc = world().queries() * kDocs;
+      const auto docs = on_cpu->rank(context.round, query, round).docs;
+      const std::vector<std::int32_t> list(docs.begin(), docs.end());
+      EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, query, round).docs, list));
+      std::vector<std::uint8_t> clicks(list.size());
+      for (std::size_t rank = 0; rank < list.size(); rank += 3) clicks[rank] = 1;
+      const Feedback feedback{round, query, list, clicks};
+      ASSERT_NO_THROW(on_cpu->learn(context.round, feedback)) << round;
+      ASSERT_NO_THROW(handed->learn(context.round, feedback)) << round;
+    }
+    std::vector<float> found(all_features().docs);
+    std::vector<float> expected(found.size());
+    handed->score(context.execution, all_features(), found);
+    on_cpu->score(context.execution, all_features(), expected);
+    EXPECT_TRUE(all_near(found, expected, 2e-4, 0.0));
+  }
+}
+
+std::unique_ptr<DeviceRanker> make_for_any_query(const std::string& name) {
+  return std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10, RankerDevice{},
+                                        device::make_network);
+}
+
+/// Plays rounds on both, and shows the lists of the first.
+void learn_the_same(OnlineRanker& first, OnlineRanker& second, std::uint32_t rounds) {
+  TestContext context;
+  for (std::uint32_t round = 1; round <= rounds; ++round) {
+    const RecordedRound played = play_round(first, context.round, world(), round);
+    second.learn(context.round, played.feedback(world(), round));
+  }
+}
+
+/// Tasks over the queries of the world and a query that is longer than any before.
+std::vector<RankingTask> some_tasks(const SmallWorld& large) {
+  std::vector<RankingTask> tasks;
+  for (std::uint32_t number = 0; number < 20; ++number) {
+    RankingTask task;
+    task.docs = (number == 7 ? large.query(0) : world().query(number % world().queries())).features;
+    task.round = 900 + number;
+    task.cutoff = 4 + number % 5;
+    task.explore = number % 3 != 0;
+    tasks.push_back(task);
+  }
+  return tasks;
+}
+
+std::vector<ListRequest> requests_of(const std::vector<RankingTask>& tasks,
+                                     std::vector<Ranking>& rankings) {
+  rankings.resize(tasks.size());
+  std::vector<ListRequest> requests;
+  for (std::size_t i = 0; i < tasks.size(); ++i) requests.push_back({&tasks[i], &rankings[i], {}});
+  return requests;
+}
+
+TEST_P(HandedQueriesTest, ListsAheadOfRoundsAreThoseOfASnapshotOnTheCpu) {
+  const SmallWorld large(7, 1, 150, kFeatures);
+  const std::vector<RankingTask> tasks = some_tasks(large);
+  for (const std::string name : {"dual", "diagonal", "lambdarank", "expected_ensemble"}) {
+    SCOPED_TRACE(name);
+    const auto on_cpu = make_neural(settings_of(name), kFeatures);
+    const auto on_device = make_for_any_query(name);
+    learn_the_same(*on_cpu, *on_device, 4);
+    std::vector<Ranking> found;
+    std::vector<ListRequest> requests = requests_of(tasks, found);
+    TestContext context;
+    on_device->make_lists(context.execution, requests);
+    const auto frozen = on_cpu->freeze();
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      Ranking expected;
+      frozen->rank(context.execution, tasks[i], expected);
+      ASSERT_EQ(requests[i].failure, nullptr);
+      EXPECT_TRUE(all_near(found[i].scores, expected.scores, 2e-4, 1e-5));
+      EXPECT_EQ(found[i].by_score, expected.by_score);
+      EXPECT_EQ(found[i].list, expected.list);
+      EXPECT_EQ(found[i].propensity, expected.propensity);
+      ASSERT_TRUE(found[i].certainty && expected.certainty);
+      EXPECT_EQ(found[i].certainty->certain_pairs, expected.certainty->certain_pairs);
+      EXPECT_EQ(found[i].certainty->shown_pairs, expected.certainty->shown_pairs);
+    }
+  }
+}
+
+// Of a ranker that was asked for many lists at once the state is that of one that was asked for none.
+TEST_P(HandedQueriesTest, ManyListsAtOnceHaveTheBitsOfEachAlone) {
+  const SmallWorld large(7, 1, 150, kFeatures);
+  const std::vector<RankingTask> tasks = some_tasks(large);
+  for (const std::string name : {"dual", "inducing", "stops_ensemble"}) {
+    SCOPED_TRACE(name);
+    const auto asked = make_for_any_query(name);
+    const auto other = make_for_any_query(name);
+    learn_the_same(*asked, *other, 3);
+    TestContext context;
+    std::vector<Ranking> together;
+    std::vector<ListRequest> requests = requests_of(tasks, together);
+    asked->make_lists(context.execution, requests);
+    for (std::size_t i = 0; i < tasks.size(); i += 6) {
+      Ranking alone;
+      ListRequest request{&tasks[i], &alone, {}};
+      other->make_lists(context.execution, std::span(&request, 1));
+      EXPECT_EQ(together[i].scores, alone.scores);
+      EXPECT_EQ(together[i].list, alone.list);
+    }
+    const auto quiet = make_for_any_query(name);
+    learn_the_same(*make_for_any_query(name), *quiet, 3);
+    const RecordedRound played = play_round(*asked, context.round, world(), 4);
+    quiet->learn(context.round, played.feedback(world(), 4));
+    StateWriter after_lists;
+    asked->save(after_lists);
+    StateWriter without;
+    quiet->save(without);
+    EXPECT_TRUE(after_lists.bytes() == without.bytes());
+  }
+}
+
+// Some document has infinite activations of both signs, whose sum is not a number; nor are its widths,
+// which concern the whole answer.
+TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
+  std::vector<float> broken(10 * kFeatures);
+  for (std::size_t doc = 0; doc < 10; ++doc) {
+    broken[doc * kFeatures + doc / 2] =
+        (doc % 2 == 0 ? 1.0F : -1.0F) * std::numeric_limits<float>::infinity();
+  }
+  for (const std::string name : {"stops_ensemble", "diagonal"}) {
+    SCOPED_TRACE(name);
+    const auto ranker = make_for_any_query(name);
+    std::vector<RankingTask> tasks(3);
+    for (RankingTask& task : tasks) task.docs = world().query(1).features;
+    tasks[1].docs = {broken.data(), 10, kFeatures};
+    std::vector<Ranking> rankings;
+    std::vector<ListRequest> requests = requests_of(tasks, rankings);
+    TestContext context;
+    ranker->make_lists(context.execution, requests);
+    EXPECT_EQ(requests[0].failure, nullptr);
+    ASSERT_NE(requests[1].failure, nullptr);
+    EXPECT_THROW(std::rethrow_exception(requests[1].failure), NumericError);
+    EXPECT_EQ(requests[2].failure, nullptr);
+    EXPECT_EQ(rankings[0].by_score.size(), static_cast<std::size_t>(kDocs));
+    EXPECT_EQ(rankings[0].by_score, rankings[2].by_score);
+    StateWriter state;
+    EXPECT_THROW(ranker->save_for_lists(state), Error);
+  }
+}
+
+OLRANK_KERNEL_TESTS(HandedQueriesTest);
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/neural/device_ranker.h"
+#include "tests/cuda/ops/kernel_test.h"
+#include "tests/models/neural/recorded_rounds.h"
+
+// Rankers on a device in all their forms, played in a small world.
+namespace olrank::small_device_rankers {
+
+inline constexpr std::int64_t kFeatures = 5;
+inline constexpr std::int64_t kDocs = 12;
+inline constexpr std::uint32_t kRounds = 8;
+inline constexpr double kStopNorm = 0.1;  // a pair: some trainings end early, some do not
+
+inline const SmallWorld& world() {
+  static const SmallWorld made(81, 6, kDocs, kFeatures);
+  return made;
+}
+
+inline RankerSettings settings_of(const std::string& name) {
+  if (name.ends_with("_tf32")) {
+    RankerSettings settings = settings_of(name.substr(0, name.size() - 5));
+    settings.trainer.precision = Precision::kTf32;
+    return settings;
+  }
+  if (name.ends_with("_recorded")) {
+    RankerSettings settings = settings_of(name.substr(0, name.size() - 9));
+    settings.trainer.training_kernel = TrainingKernel::kRecorded;
+    return settings;
+  }
+  RankerSettings settings = neural_settings(name);
+  settings.trainer.steps = 3;
+  settings.network.width = 4;
+  // The last batch is smaller, and steps are small enough to keep the precision that θ is compared with.
+  settings.trainer.epochs = 2;
+  settings.trainer.batch = 7;
+  if (settings.trainer.loss == LossForm::kMean) settings.trainer.learning_rate = 0.01;
+  if (name == "reference_gd") {
+    settings.trainer.optimizer = Optimizer::kGradientDescent;
+    settings.trainer.learning_rate = 0.3;
+  }
+  if (name == "inducing") {
+    settings.posterior.covariance = Covariance::kInducing;
+    settings.posterior.budget = 6;
+  }
+  if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
+  if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
+  if (name == "adam") {
+    settings.trainer.optimizer = Optimizer::kAdam;
+    settings.trainer.learning_rate = 0.01;
+    settings.trainer.learning_rate_decay = 0.9;
+  }
+  if (name.starts_with("stops")) {
+    settings.trainer.steps = 8;
+    settings.trainer.stop_gradient_norm = kStopNorm;
+  }
+  if (name == "stops_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
+  if (name.starts_with("shadow")) {
+    settings.posterior.covariance =
+        name.ends_with("inverse") ? Covariance::kDiagonalOfInverse : Covariance::kDiagonal;
+    if (name.ends_with("unit_blocks")) settings.posterior.covariance = Covariance::kUnitBlocks;
+    settings.posterior.shadow = ShadowCovariance::kFull;
+    settings.explore.alpha = 0.3;
+    if (name.starts_with("shadow_dual")) settings.posterior.form = CovarianceForm::kDual;
+    if (name.starts_with("shadow_primal")) settings.posterior.form = CovarianceForm::kPrimal;
+  }
+  if (name.find("growth") != std::string::npos) {
+    settings.trainer.retrain_growth = 0.2;
+    settings.trainer.replay = 24;
+    settings.trainer.replay_steps = std::min<std::int64_t>(settings.trainer.replay_steps, 4);
+    if (name == "growth_three_layers") settings.network.depth = 3;
+    if (name == "growth_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
+  }
+  if (name == "growth_adam") {
+    settings.trainer.optimizer = Optimizer::kAdam;
+    settings.trainer.learning_rate = 0.01;
+    settings.trainer.replay_steps = 5;  // more than in other rounds
+  }
+  if (name == "few_blocks") settings.trainer.training_blocks = 2;
+  if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
+  if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
+  return settings;
+}
+
+inline FeatureMatrix all_features() {
+  return {world().query(0).features.values, world().queries() * kDocs, kFeatures};
+}
+
+inline std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings,
+                                                    std::int64_t cutoff = 10, int device = 0) {
+  RankerDevice place;
+  place.gpu = device;
+  place.train = all_features();
+  place.most_docs = kDocs;
+  place.eval_docs = all_features();
+  return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), cutoff, place,
+                                        device::make_network);
+}
+
+/// A list of a query with the numbers behind it.
+struct Detail {
+  RoundDetail round;
+  std::vector<std::int32_t> list;
+};
+
+inline Detail detail_of(OnlineRanker& ranker, std::int64_t query, std::uint32_t round) {
+  TestContext context;
+  Detail detail;
+  const auto docs = ranker.rank(context.round, world().query(query), round).docs;
+  detail.list.assign(docs.begin(), docs.end());
+  ranker.describe(world().query(query), true, detail.round);
+  return detail;
+}
+
+/// Samples begin once a history has 200 pairs.
+inline std::uint32_t rounds_of(const std::string& name) {
+  return name.find("growth") == std::string::npos ? kRounds : 24;
+}
+
+}  // namespace olrank::small_device_rankers

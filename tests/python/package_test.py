@@ -54,6 +54,7 @@ def main():
     environment |= {
         "OLRANK_CUDA": "ON" if BUILD.name == "cuda" else "OFF",
         "OLRANK_TORCH_DIR": torch_folder(),
+        "OLRANK_EMULATED_LIBRARY": str(BUILD / "bin/tests/emulated"),
         "PATH": f"{ENVIRONMENT / 'bin'}:{environment['PATH']}",
     }
     install = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "-v", "."]

@@ -29,6 +29,8 @@ class QueryView {
   void make_room(Stream stream, std::int64_t docs);
   /// Takes the documents of a query to the device if they are handed over.
   void bring(Stream stream, DeviceQuery query);
+  /// Whether the latest query was handed over with these documents.
+  bool holds(DeviceQuery query) const;
   /// Where the documents are from which those of the latest query that was brought are counted.
   const float* documents() const { return query_.handed == nullptr ? train_ : handed_.data(); }
   /// Scores, and factors for widths. Of an ensemble the scores of this device's members.
@@ -43,7 +45,7 @@ class QueryView {
   void find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome);
   /// Starts copying the answer to the host.
   void fetch(Stream stream);
-  /// The same with the scores.
+  /// The same with the scores, for which write_scores() then need not wait.
   void fetch_with_scores(Stream stream);
   /// The same without orders, and with this status and outcome.
   void fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome);
@@ -87,6 +89,7 @@ class QueryView {
     PinnedBytes answer;
     PinnedBytes scores;  // where they were asked for
     std::int64_t docs = 0;
+    bool has_scores = false;
   };
 
   HostSide& host() { return host_[slot_]; }

@@ -151,7 +151,11 @@ DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
   use_device(spec_.device);
   do {
     start_scoring(query);
-    view_.fetch(stream_.get());
+    if (query.handed == nullptr) {
+      view_.fetch(stream_.get());
+    } else {
+      view_.fetch_with_scores(stream_.get());
+    }
     stream_.wait();
     timeline_.collect(waited_);
   } while (validate_or_retry());
@@ -296,10 +300,11 @@ DeviceComparison ResidentNetwork::compare(ExecutionContext& context, std::span<c
 void ResidentNetwork::learn(const DeviceUpdate& update) {
   finish_training();
   const Stream stream = stream_.get();
-  // What was handed over may have changed since. Votes leave no trace in what follows.
+  // What was handed over may have changed since, or another query has come. Votes leave no trace in what
+  // follows.
   const bool handed = update.query.handed != nullptr;
   if (handed) {
-    bring_for_learning(update.query);
+    if (!scored_ || !view_.holds(update.query)) bring_for_learning(update.query);
   } else if (!by_vote() && (!scored_ || view_.query() != update.query)) {
     start_scoring(update.query);
   }

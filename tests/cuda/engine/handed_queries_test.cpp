@@ -9,6 +9,9 @@
 #include "core/online/frozen_ranker.h"
 #include "cuda/engine/resident_network.h"
 #include "models/neural/device_ranker.h"
+#if defined(OLRANK_KERNELS_EMULATED)
+#include "tests/cuda/emulation/emulator.h"
+#endif
 #include "tests/cuda/engine/small_device_rankers.h"
 #include "tests/cuda/ops/kernel_test.h"
 
@@ -234,6 +237,31 @@ TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {
     EXPECT_THROW(ranker->save_for_lists(state), Error);
   }
 }
+
+#if defined(OLRANK_KERNELS_EMULATED)
+// Of documents that have just been ranked, scores and widths are there.
+TEST_P(HandedQueriesTest, WhatWasJustRankedIsNotScoredAgain) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
+  std::vector<std::int64_t> blocks;
+  std::vector<std::vector<float>> learned;
+  for (const bool ranked : {true, false}) {
+    const auto ranker = make_for_any_query("dual");
+    TestContext context;
+    const HandedQuery query(world().query(0));
+    const HandedQuery other(world().query(1));
+    const auto docs = ranker->rank(context.round, query.docs, 1).docs;
+    const std::vector<std::int32_t> list(docs.begin(), docs.end());
+    if (!ranked) ranker->rank(context.round, other.docs, 1);
+    const std::vector<std::uint8_t> clicks = world().perfect_clicks(0, list);
+    const std::int64_t before = emulation::blocks_run();
+    ranker->learn(context.round, {1, query.docs, list, clicks});
+    blocks.push_back(emulation::blocks_run() - before);
+    learned.push_back(flat_theta(*ranker));
+  }
+  EXPECT_LT(blocks[0], blocks[1]);
+  EXPECT_EQ(learned[0], learned[1]);
+}
+#endif
 
 OLRANK_KERNEL_TESTS(HandedQueriesTest);
 

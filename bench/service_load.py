@@ -5,7 +5,7 @@
   eight clients without pauses  requests per second × (parse + scores + widths) / cores   target: at least 0.8
 
 Usage: service_load.py BIN [--ranker olranknet] [--covariance full] [--width 100] [--docs 100] [--features 136] [--seconds 10]
-[--json FILE]
+[--device cuda] [--json FILE]
 BIN is the folder of olrank and service_bench. --covariance and --width are for olranknet. The clients run on the same
 machine and compete for its cores. The last line therefore also gives the CPU time per request of the service itself.
 """
@@ -32,6 +32,7 @@ parser.add_argument("--width", type=int, default=100)
 parser.add_argument("--docs", type=int, default=100)
 parser.add_argument("--features", type=int, default=136)
 parser.add_argument("--seconds", type=float, default=10.0)
+parser.add_argument("--device", default="cpu")
 parser.add_argument("--json", type=pathlib.Path)
 options = parser.parse_args()
 NETWORK = ["--width", str(options.width), "--covariance", options.covariance] if options.ranker == "olranknet" else []
@@ -119,7 +120,7 @@ class Service:
         self.messages = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [options.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", options.ranker, "--features",
-             str(options.features), *NETWORK],
+             str(options.features), "--device", options.device, *NETWORK],
             stdout=subprocess.PIPE, stderr=self.messages, text=True)
         parts = urllib.parse.urlsplit(self.process.stdout.readline().strip())
         self.address = (parts.hostname, parts.port)
@@ -178,7 +179,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 p50, p99 = half[len(half) // 2], half[int(len(half) * 0.99)]
 health_p50, health_p99 = health[len(health) // 2], health[int(len(health) * 0.99)]
-results = {"cores": CORES, "ranker": options.ranker, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
+results = {"cores": CORES, "device": options.device, "ranker": options.ranker, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
            "rounds": parts["rounds"], "pairs": parts["pairs"], "body_bytes": parts["body_bytes"],
            "parse_ms": parts["parse_ms"], "scores_and_widths_ms": parts["rank_ms"],
            "one_client": {"requests": len(times), "median_ms": one, "over_parts": one / cost},

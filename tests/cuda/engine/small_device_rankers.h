@@ -119,7 +119,7 @@ inline Detail detail_of(OnlineRanker& ranker, std::int64_t query, std::uint32_t 
 
 /// Samples begin once a history has 200 pairs.
 inline std::uint32_t rounds_of(const std::string& name) {
-  return name.find("growth") == std::string::npos ? kRounds : 24;
+  return name.find("growth") == std::string::npos ? kRounds : 17;
 }
 
 }  // namespace olrank::small_device_rankers

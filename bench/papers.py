@@ -208,7 +208,7 @@ FIGURES = {
     "theory": ("regret", "certain-share"), "theory-networks": ("regret", "certain-share"),
     "linear": ("offline-ndcg", "cosine", "certain-share", "blocks", "block-size-by-rank-5000", "regret", "examined-regret"),
     "networks": ("offline-ndcg", "certain-share", "regret"),
-    "ensembles": ("offline-ndcg",), "sizes": ("offline-ndcg",), "observe-at": ("offline-ndcg",), "restart": ("offline-ndcg",),
+    "two-layers": ("offline-ndcg",), "ensembles": ("offline-ndcg",), "sizes": ("offline-ndcg",), "observe-at": ("offline-ndcg",), "restart": ("offline-ndcg",),
     "restart-reference": ("offline-ndcg",), "steps": ("offline-ndcg",), "confidence": ("online-ndcg",),
 }
 
@@ -393,6 +393,19 @@ def time_table(study):
     return markdown(["data", "ranker", "a round", "of which"], rows)
 
 
+def two_layers_table():
+    """The row that Figure 2.11 of the thesis lacks, with what a trial takes."""
+    rows = []
+    for data, found in read("two-layers").items():
+        trials = trials_by(found)
+        for (user, ranker), own in trials.items():
+            fields = [estimate([trial[figure] for trial in own.values()], DIGITS[figure]) for figure in ("offline", "cndcg", "certain")]
+            against = judged(BETTER, differences(trials, user, "offline", ranker, "full-100x100"), "offline")[0] if ranker != "full-100x100" else ""
+            minutes = statistics.fmean(trial["ms"] for trial in own.values()) * found["rounds"] / 6e4
+            rows.append([DATA[data], f"`{ranker}`", str(len(own)), *fields, against, f"{minutes:.1f}"])
+    return markdown(["data", "ranker", "trials", "offline NDCG@10", "online cNDCG@10", "certain", "offline, minus `full-100x100`", "minutes a trial"], rows)
+
+
 CAPTIONS = {"offline-ndcg": "offline NDCG@10 by rounds", "online-ndcg": "mean NDCG@10 of the lists shown so far",
             "cosine": "cosine to the model of all labels", "certain-share": "share of certain orders",
             "blocks": "number of blocks", "block-size-by-rank-5000": "size of the block at a rank, after 5,000 rounds", "regret": "pairs in the wrong order, summed",
@@ -553,6 +566,7 @@ TABLES = {
     "pairrank": lambda: claims_table(WWW21), "olranknet": lambda: claims_table(WWW22), "p2": lambda: claims_table(SIGIR22),
     "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
     "linear": lambda: results_table("linear"), "networks": lambda: results_table("networks"),
+    "two-layers": lambda: two_layers_table(),
     "ensembles": lambda: results_table("ensembles"), "sizes": lambda: results_table("sizes"), "time": lambda: time_table("time"),
     "steps": lambda: against_table("steps", lambda ranker: ranker.split("-")[0] + "-20"),
     "confidence": lambda: against_table("confidence", lambda ranker: ranker.split("-")[0] + "-none"),
@@ -607,19 +621,21 @@ def theory_curve(curve):
     return kept
 
 
-def add(study, data, out, program):
-    manifest = json.loads((out / "manifest.json").read_text())
-    config = manifest["config"]
-    trials = [trial_of(file, study.startswith("theory")) for file in sorted(out.glob("trials/*/*/fold*/seed*/summary.json"))]
-    rankers = [ranker["name"] for ranker in config["ranker"]]
+def add(study, data, outs, program):
+    """Of several folders, which share out the rankers and seeds of an experiment, the figures are drawn from the first."""
+    manifests = [json.loads((out / "manifest.json").read_text()) for out in outs]
+    manifest, config = manifests[0], manifests[0]["config"]
+    seeds = sorted({seed for one in manifests for seed in one["seeds"]})
+    trials = [trial_of(file, study.startswith("theory")) for out in outs for file in sorted(out.glob("trials/*/*/fold*/seed*/summary.json"))]
+    rankers = list(dict.fromkeys(ranker["name"] for one in manifests for ranker in one["config"]["ranker"]))
     users = config["clicks"]["models"]
     trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
     machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "date": manifest["started"][:10]}
     origin = config["data"]["source"]
     found = {"machine": machine, "study": study, "source": origin if origin.startswith("synth:") else DATA[data.split("-")[0]],
-             "rounds": config["protocol"]["rounds"], "seeds": manifest["seeds"], "folds": config["data"]["folds"],
-             "planned": len(rankers) * len(config["clicks"]["models"]) * len(config["data"]["folds"]) * len(manifest["seeds"]),
+             "rounds": config["protocol"]["rounds"], "seeds": seeds, "folds": config["data"]["folds"],
+             "planned": len(rankers) * len(config["clicks"]["models"]) * len(config["data"]["folds"]) * len(seeds),
              "trials": []}
     lines = ",\n".join(json.dumps(trial) for trial in trials)
     FILES.mkdir(exist_ok=True)
@@ -629,7 +645,7 @@ def add(study, data, out, program):
         return
     with tempfile.TemporaryDirectory() as folder:
         figures = pathlib.Path(folder) / "figures"
-        subprocess.run([program, "report", str(out), "--figures", str(figures), "--out", f"{folder}/report", "--quiet"], check=True,
+        subprocess.run([program, "report", str(outs[0]), "--figures", str(figures), "--out", f"{folder}/report", "--quiet"], check=True,
                        stdout=subprocess.DEVNULL)
         for name in FIGURES.get(study, ()):
             for ground in ("", "-dark"):
@@ -640,11 +656,11 @@ def add(study, data, out, program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--add", nargs=3, required=True, metavar=("STUDY", "DATA", "OUT"))
+    parser.add_argument("--add", nargs="+", required=True, metavar=("STUDY", "DATA OUT"))
     parser.add_argument("--program")
     arguments = parser.parse_args()
-    study, data, out = arguments.add
-    add(study, data, pathlib.Path(out), arguments.program)
+    study, data, *outs = arguments.add
+    add(study, data, [pathlib.Path(out) for out in outs], arguments.program)
 
 
 if __name__ == "__main__":

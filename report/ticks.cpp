@@ -52,7 +52,7 @@ std::vector<Tick> Scale::ticks(int wanted) const {
         const double value = factor * power;
         if (factor > 1.0 && decades > 3.0) continue;
         if (value >= low_ * (1.0 - 1e-9) && value <= high_ * (1.0 + 1e-9))
-          found.push_back({value, short_number(value)});
+          found.push_back({value, value < 1e4 ? short_number(value) : tick_label(value, value)});
       }
     }
     return found;

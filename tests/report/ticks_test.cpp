@@ -27,7 +27,7 @@ TEST(Ticks, AreRoundValuesWithinTheRange) {
 TEST(Ticks, ArePowersOfTenOnLogarithmicAxes) {
   EXPECT_EQ(labels({0.5, 200.0, 0.0, 1.0, true}),
             (Labels{"0.5", "1", "2", "5", "10", "20", "50", "100", "200"}));
-  EXPECT_EQ(labels({0.5, 2e4, 0.0, 1.0, true}), (Labels{"1", "10", "100", "1,000", "10,000"}));
+  EXPECT_EQ(labels({0.5, 2e4, 0.0, 1.0, true}), (Labels{"1", "10", "100", "1,000", "10k"}));
 }
 
 TEST(Scale, MapsEndsToEnds) {

@@ -101,8 +101,9 @@ Yardstick traffic_yardstick(const MemoryTraffic& traffic, ReadStreams streams, S
 Yardstick best_of(std::vector<Yardstick> tried) {
   std::size_t best = 0;
   double best_rate = 0.0;
-  std::vector<std::int64_t> calls;
-  for (const Yardstick& one : tried) calls.push_back(calls_per_repeat(one.body));
+  std::vector<std::int64_t> calls(tried.size());
+  std::transform(tried.begin(), tried.end(), calls.begin(),
+                 [](const Yardstick& one) { return calls_per_repeat(one.body); });
   for (int turn = 0; turn < kTurns;
        ++turn) {  // interleaved, so that a burst of load does not hit one yardstick only
     for (std::size_t i = 0; i < tried.size(); ++i) {

@@ -39,6 +39,7 @@ std::unique_ptr<Command> make_bench_command();
 std::unique_ptr<Command> make_clicks_command();
 std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_data_command();
+std::unique_ptr<Command> make_demo_command();
 std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_info_command();

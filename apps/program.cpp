@@ -112,8 +112,8 @@ int run_checked(int argc, char** argv) {
   for (auto& make :
        {make_run_command, make_train_command, make_tune_command, make_bench_command, make_report_command,
         make_data_command, make_eval_command, make_ope_command, make_clicks_command, make_rank_command,
-        make_export_command, make_recommend_command, make_serve_command, make_log_command,
-        make_info_command, make_completion_command, make_man_command}) {
+        make_export_command, make_recommend_command, make_serve_command, make_demo_command,
+        make_log_command, make_info_command, make_completion_command, make_man_command}) {
     std::unique_ptr<Command> command = make();
     CLI::App* app = program.add_subcommand(command->name(), command->summary());
     app->fallthrough();

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "serve/http_settings.h"
 #include "serve/listener.h"
@@ -8,11 +10,14 @@
 
 namespace olrank {
 
-/// Serves a Service over HTTP/1.1. One thread reads and writes all connections; a bounded number of others
-/// does what takes time.
+/// Serves one or more Services over HTTP/1.1. One thread reads and writes all connections; a bounded number
+/// of others does what takes time.
 class HttpServer {
  public:
-  HttpServer(Service& service, const HttpSettings& settings, Listener& listener);
+  /// The first service has the paths of docs/SERVICE.md, number N after it the same under kBeside and N.
+  static constexpr std::string_view kBeside = "/beside/";
+
+  HttpServer(std::vector<Service*> services, const HttpSettings& settings, Listener& listener);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -7,10 +7,11 @@
 
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
-#include "serve/status_page.h"
 
 namespace olrank {
 namespace {
+
+constexpr std::string_view kPagePath = "/";
 
 const std::vector<Route>& routes() {
   static constexpr std::string_view kJson = "application/json";
@@ -30,14 +31,8 @@ const std::vector<Route>& routes() {
        [](Service& service, Body) { return service.stats(); }},
       {"GET", "/v1/model", Route::kComputing, "application/octet-stream", Route::kNoBody, true,
        [](Service& service, Body) { return service.model(); }},
-      {"GET",
-       "/v1/snapshot",
-       Route::kWaiting,
-       "application/octet-stream",
-       Route::kNoBody,
-       true,
+      {"GET", "/v1/snapshot", Route::kWaiting, "application/octet-stream", Route::kNoBody, true,
        [](Service& service, Body) { return service.snapshot(); },
-       {},
        [](const Service& service) { return service.snapshot_tag(); }},
       {"GET", "/metrics", Route::kWaiting, "text/plain; version=0.0.4", Route::kNoBody, false,
        [](Service& service, Body) { return service.metrics(); }},
@@ -45,8 +40,8 @@ const std::vector<Route>& routes() {
        [](Service& service, Body) { return service.ready(); }},
       {"GET", "/healthz", Route::kNothing, kJson, Route::kNoBody, false,
        [](Service&, Body) { return "{\"alive\":true}\n"; }},
-      {"GET", "/", Route::kNothing, "text/html; charset=utf-8", Route::kNoBody, false,
-       [](Service&, Body) { return std::string(kStatusPage); }, kStatusPagePolicy},
+      {"GET", kPagePath, Route::kNothing, "text/html; charset=utf-8", Route::kNoBody, false,
+       [](Service& service, Body) { return std::string(service.page().html); }},
   };
   return all;
 }
@@ -97,7 +92,7 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
   try {
     Answer answer;
     answer.type = route.type;
-    answer.policy = route.policy;
+    if (route.path == kPagePath) answer.policy = service.page().policy;
     if (route.tag != nullptr) answer.tag = fmt::format("\"{}\"", route.tag(service));
     if (answer.tag.empty() || !has_tag(head, answer.tag)) answer.body = route.answer(service, body);
     if (!route.is_file) return answer;

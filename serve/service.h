@@ -23,6 +23,7 @@
 #include "serve/ranker_source.h"
 #include "serve/recent_lists.h"
 #include "serve/requests.h"
+#include "serve/service_page.h"
 
 namespace olrank {
 
@@ -50,6 +51,7 @@ class Service {
     std::string identity{};                  // what followers need of the settings, for snapshots
     std::string start_model{};               // likewise
     Duty duty = Duty::kBoth;
+    ServicePage page{};  // at the path /
   };
   /// All three must outlive the service. A service that only ranks has no store.
   Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner);
@@ -75,6 +77,7 @@ class Service {
   /// Throws ApiError 503 until the feedback logged by earlier runs is learned, and after learning failed.
   std::string ready() const;
 
+  const ServicePage& page() const { return parts_.page; }
   Metrics& counters() { return counters_; }
 
  private:

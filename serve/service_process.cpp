@@ -15,6 +15,7 @@
 #include <random>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
@@ -57,7 +58,8 @@ struct Serving {
   std::function<void(bool lost)> end;
 };
 
-void serve(Service& service, const ServiceOptions& options, Listener& listener, const Serving& serving) {
+void serve(const std::vector<Service*>& services, const ServiceOptions& options, Listener& listener,
+           const Serving& serving) {
   std::exception_ptr lost;
   const auto guarded = [&lost](const auto& work) {
     try {
@@ -70,7 +72,7 @@ void serve(Service& service, const ServiceOptions& options, Listener& listener, 
     }
   };
   const InterruptGuard guard;
-  HttpServer server(service, options.http, listener);
+  HttpServer server(services, options.http, listener);
   serving.begin();
   std::atomic<bool> ended = false;
   std::thread thread([&] {
@@ -82,14 +84,16 @@ void serve(Service& service, const ServiceOptions& options, Listener& listener, 
   while (InterruptGuard::requested() == 0 && !ended && !lost) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     guarded(serving.tick);
-    guarded([&service] { service.close_windows(); });
+    for (Service* service : services) guarded([service] { service->close_windows(); });
   }
   const bool interrupted = InterruptGuard::requested() != 0;
   log_info("Stopping: answering open requests, then learning pending feedback.");
   server.stop();
   thread.join();
-  if (!lost) guarded([&service] { service.close_windows(); });
-  if (!lost) guarded([&service] { service.keep_windows(); });
+  for (Service* service : services) {
+    if (!lost) guarded([service] { service->close_windows(); });
+    if (!lost) guarded([service] { service->keep_windows(); });
+  }
   serving.end(lost != nullptr);
   if (lost) std::rethrow_exception(lost);
   if (!interrupted)
@@ -117,6 +121,7 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   parts.models = std::move(arms.models);
   parts.identity = print_identity(identity);
   parts.start_model = std::move(start_model);
+  parts.page = options.page;
   if (identity.groups) {
     parts.requests.groups = *identity.groups->count();
     parts.requests.most_ranks = most_balanced_ranks(identity.ranker, *identity.groups);
@@ -273,11 +278,13 @@ class LearnerProcess {
     return learner_->write_checkpoint();
   }
 
-  void run(Listener& listener) {
+  void run(Listener& listener) { serve({&open()}, options_, listener, serving()); }
+
+  Service& open() {
     const ServiceIdentity& identity = resolved_.identity;
     log_info("{}: {} rounds in the log, learning continues from round {}.", options_.state, log_->rounds(),
              learner_->restored_round());
-    if (log_->rounds() == 0 && identity.model.empty() && !arms_.plan) {
+    if (log_->rounds() == 0 && identity.model.empty() && !arms_.plan && options_.warns_of_first_lists) {
       log_warning(
           "The first lists are in random order, as nothing was learned yet. To spare users, start from "
           "--model FILE "
@@ -286,23 +293,24 @@ class LearnerProcess {
     Service::Parts parts = service_parts(options_, identity, std::move(arms_), start_model());
     parts.exposed = learner_->logged_exposure();
     if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
-    const std::unique_ptr<ImpressionStore> lists = make_lists(parts.start);
+    lists_ = make_lists(parts.start);
     const FeedbackLog* log = &*log_;
     if (stream_) log = &*stream_;
-    Service service(std::move(parts), lists.get(), *log, *learner_);
-    serve(service, options_, listener,
-          {[this] {
-             learner_->start();
-             if (archive_) archive_->start();
-           },
-           [this] {
-             log_->require_writable();
-             if (archive_) archive_->require_running();
-           },
-           [this](bool lost) {
-             if (archive_) archive_->stop();
-             learner_->stop(std::chrono::seconds(lost ? 0 : options_.drain_seconds));
-           }});
+    return service_.emplace(std::move(parts), lists_.get(), *log, *learner_);
+  }
+  Serving serving() {
+    return {[this] {
+              learner_->start();
+              if (archive_) archive_->start();
+            },
+            [this] {
+              log_->require_writable();
+              if (archive_) archive_->require_running();
+            },
+            [this](bool lost) {
+              if (archive_) archive_->stop();
+              learner_->stop(std::chrono::seconds(lost ? 0 : options_.drain_seconds));
+            }};
   }
 
  private:
@@ -384,13 +392,15 @@ class LearnerProcess {
   std::optional<FileLog> log_;
   std::optional<Learner> learner_;
   std::optional<StreamArchive> archive_;
+  std::unique_ptr<ImpressionStore> lists_;
+  std::optional<Service> service_;
 };
 
 /// Ranks with a model that comes from elsewhere.
 void run_replica(Service::Parts parts, const ServiceOptions& options, ImpressionStore* lists,
                  const FeedbackLog& log, ModelFollower& follower, Listener& listener) {
   Service service(std::move(parts), lists, log, follower);
-  serve(service, options, listener,
+  serve({&service}, options, listener,
         {[&follower] { follower.start(); }, [&follower] { follower.require_running(); },
          [&follower](bool) { follower.stop(); }});
 }
@@ -480,6 +490,28 @@ void run_service(const ServiceOptions& options) {
   if (!options.follow.empty()) return follow(options, listener);
   if (options.shared && options.shared->role == ServiceRole::kReplica) return replicate(options, listener);
   LearnerProcess(options).run(listener);
+}
+
+void run_services(std::span<const ServiceOptions> options) {
+  Listener listener(options.front().http);
+  std::vector<std::unique_ptr<LearnerProcess>> processes;
+  std::vector<Service*> services;
+  std::vector<Serving> parts;
+  for (const ServiceOptions& one : options) {
+    processes.push_back(std::make_unique<LearnerProcess>(one));
+    services.push_back(&processes.back()->open());
+    parts.push_back(processes.back()->serving());
+  }
+  serve(services, options.front(), listener,
+        {[&parts] {
+           for (const Serving& part : parts) part.begin();
+         },
+         [&parts] {
+           for (const Serving& part : parts) part.tick();
+         },
+         [&parts](bool lost) {
+           for (const Serving& part : parts) part.end(lost);
+         }});
 }
 
 RankerSource::State learn_only(const ServiceOptions& options) {

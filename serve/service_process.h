@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "serve/event_window.h"
@@ -53,11 +54,17 @@ struct ServiceOptions {
   std::string follow;              // URL of the service whose model is ranked with; empty: none
   std::string follow_token;        // that it wants
   std::int64_t wait_seconds = 60;  // at the start, for the server of the log, and for settings or service
+  ServicePage page;
+  bool warns_of_first_lists = true;  // which are in random order
 };
 
 /// Runs the service until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and
 /// writes a checkpoint. Prints its URL once it listens. Throws StateLost once it must not go on.
 void run_service(const ServiceOptions& options);
+
+/// The same for several services at the address of the first, as HttpServer tells them apart. Each has a
+/// state folder of its own, and none a shared log.
+void run_services(std::span<const ServiceOptions> options);
 
 /// Learns the log without serving, writes a checkpoint, and returns the state.
 RankerSource::State learn_only(const ServiceOptions& options);

@@ -116,7 +116,7 @@ class HttpServerTest : public testing::Test {
   void start(const HttpSettings& settings) {
     Listener listener(settings);
     port_ = listener.port();
-    server_ = std::make_unique<HttpServer>(small_.service, settings, listener);
+    server_ = std::make_unique<HttpServer>(std::vector{&small_.service}, settings, listener);
     thread_ = std::thread([this] { server_->run(); });
     while (status_of(Client(port()).ask(get("/healthz"))) != 200)
       std::this_thread::sleep_for(milliseconds(5));

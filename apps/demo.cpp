@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+#include "apps/demo_catalogue.h"
+#include "apps/demo_page.h"
+#include "core/error.h"
+#include "core/io/scratch_folder.h"
+#include "core/runtime/log.h"
+#include "serve/service_process.h"
+
+namespace olrank {
+namespace {
+
+class DemoCommand : public Command {
+ public:
+  std::string name() const override { return "demo"; }
+  std::string summary() const override {
+    return "serve a page on which one clicks and sees a ranker learn";
+  }
+
+  void declare(CLI::App& app) override {
+    app.add_option("file", file_, "LETOR file whose queries are shown [default: generated products]")
+        ->type_name("FILE");
+    app.add_option("--port", port_, "port of 127.0.0.1; 0 picks a free one [default: 8090]")
+        ->type_name("N");
+    app.add_option("--state", state_,
+                   "folder that keeps what was learned [default: a temporary one, removed at the end]")
+        ->type_name("DIR");
+    app.add_option("--seed", seed_, "random seed of products, simulated people and rankers [default: 1]")
+        ->type_name("N");
+  }
+
+  int run(const OutputFlags& output) override {
+    if (port_ < 0 || port_ > 65535)
+      throw InvalidArgument(fmt::format("--port must be from 0 to 65535, not {}.", port_));
+    if (seed_ < 0) throw InvalidArgument(fmt::format("--seed must be at least 0, not {}.", seed_));
+    const auto seed = static_cast<std::uint64_t>(seed_);
+    const DemoCatalogue catalogue = file_.empty() ? product_catalogue(seed) : letor_catalogue(file_);
+    std::optional<ScratchFolder> scratch;
+    const std::filesystem::path folder =
+        state_.empty() ? scratch.emplace().path() : std::filesystem::path(state_);
+    // Two rankers for each simulated person, and two for the person who looks at the page.
+    std::vector<ServiceOptions> services(2 * (catalogue.tastes + 1));
+    for (std::size_t number = 0; number < services.size(); ++number) {
+      ServiceOptions& one = services[number];
+      one.state = (folder / fmt::format("ranker{}", number)).string();
+      one.request.features = catalogue.features;
+      one.request.seed = seed_;
+      one.http.port = port_;
+      one.warns_of_first_lists = false;
+    }
+    services.front().page = demo_page(catalogue, seed);
+    if (!output.verbose) set_verbosity(Verbosity::kQuiet);
+    run_services(services);
+    return 0;
+  }
+
+ private:
+  std::string file_;
+  int port_ = 8090;
+  std::string state_;
+  std::int64_t seed_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_demo_command() {
+  return std::make_unique<DemoCommand>();
+}
+
+}  // namespace olrank

@@ -1,0 +1,145 @@
+"""`olrank demo`: the command, its page, and, where Chromium is installed, a game that is played to its end."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+import browser
+from running_service import PROGRAM, olrank
+from status_page_test import Tags, sha256
+
+
+@contextlib.contextmanager
+def demo(*arguments, temporary):
+    process = subprocess.Popen([PROGRAM, "demo", "--port", "0", *map(str, arguments)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
+    try:
+        yield process.stdout.readline().strip()
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=60)
+        if process.returncode != 0 or messages:
+            raise AssertionError(f"exit code {process.returncode}: {messages}")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(url, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data, {"Content-Type": "application/json"}), timeout=20) as answer:
+        return json.load(answer)
+
+
+def page_of(url):
+    with urllib.request.urlopen(url + "/", timeout=20) as answer:
+        page = answer.read().decode()
+        return answer.headers, page, json.loads(re.search(r'id="catalogue">(.*?)</script>', page, re.DOTALL)[1])
+
+
+class DemoTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
+
+
+class Command(DemoTest):
+    def test_serves_a_page_and_its_services_and_leaves_nothing(self):
+        with demo(temporary=self.temporary) as url:
+            headers, page, catalogue = page_of(url)
+            policy = headers["Content-Security-Policy"]
+            (style,), (script,) = (re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL) for tag in ("style", "script"))
+            self.assertIn(f"script-src {sha256(script)}; style-src {sha256(style)}; connect-src 'self'", policy)
+            for tag, attributes in Tags(page).tags:
+                self.assertFalse([name for name in attributes if name in ("style", "src") or name.startswith("on")], tag)
+                self.assertTrue(attributes.get("href", "data:").startswith("data:"), attributes)
+            self.assertFalse(re.findall(r"innerHTML|insertAdjacent|document\.write|eval\(|Storage|cookie", script))
+            self.assertEqual(len(list(self.temporary.iterdir())), 1)
+
+            query = catalogue["queries"][1]
+            self.assertEqual((len(catalogue["queries"]), len(query["docs"]), len(catalogue["tastes"])), (3, 40, 3))
+            request = {"query": "q", "docs": [{"id": doc["id"], "features": doc["features"]} for doc in query["docs"]], "k": 6}
+            shown = ask(url + "/beside/7/v1/rank", request)
+            self.assertEqual(len(shown["probability"]), 6)
+            ask(url + "/beside/7/v1/feedback", {"impression": shown["impression"], "clicks": [shown["docs"][0]["id"]]})
+            self.assertEqual([ask(f"{url}{path}/v1/overview")["feedback_accepted"] for path in ("", "/beside/6", "/beside/7")], [0, 0, 1])
+            for path in ("/beside/0/v1/overview", "/beside/8/v1/overview", "/beside/1v1/overview", "/beside//v1/overview"):
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    ask(url + path)
+                self.assertEqual(refused.exception.code, 404, path)
+                refused.exception.close()
+        self.assertEqual(list(self.temporary.iterdir()), [])
+
+    def test_shows_a_letor_file_and_keeps_its_state(self):
+        file = self.folder / "lists.txt"
+        file.write_text("2 qid:a 1:0.5 2:3 # docid = </script>\n0 qid:a 1:0.25 2:0\n1 qid:b 1:1 2:1\n")
+        state = self.folder / "state"
+        with demo(file, "--state", state, temporary=self.temporary) as url:
+            catalogue = page_of(url)[2]
+            (query,) = catalogue["queries"]  # a list of one document has no order
+            self.assertEqual(query["name"], "Query a")
+            self.assertEqual([(doc["features"], doc["grades"]) for doc in query["docs"]], [([0.5, 3], [2]), ([0.25, 0], [0])])
+            self.assertEqual(query["docs"][1]["name"], "Document 2")
+        self.assertEqual(len(list(state.iterdir())), 4)
+
+    def test_refuses_what_it_cannot_show(self):
+        single = self.folder / "single.txt"
+        single.write_text("1 qid:a 1:1\n")
+        for arguments, message in (([single], f"{single}: No query has two documents to order."),
+                                   (["--port", "70000"], "--port must be from 0 to 65535, not 70000."),
+                                   (["--seed", "-1"], "--seed must be at least 0, not -1."),
+                                   ([self.folder / "none.txt"], "none.txt")):
+            refused = olrank("demo", *arguments)
+            self.assertIn(refused.returncode, (1, 2, 3))
+            self.assertEqual(refused.stdout, "")
+            self.assertIn(message, refused.stderr)
+
+
+@unittest.skipUnless(browser.PROGRAM, "Chromium is not installed")
+class InABrowser(DemoTest):
+    def choose(self, tab, name, value):
+        tab.value(f"(list => {{list.value = '{value}'; list.dispatchEvent(new Event('change'))}})(document.getElementById('{name}'))")
+        tab.wait_for("!document.getElementById('taste').disabled")
+
+    def test_is_played_to_its_end(self):
+        with demo(temporary=self.temporary) as url, browser.Browser() as tab:
+            tab.open(url + "/", 390, True)
+            tab.wait_for("document.getElementById('state').textContent.includes('nothing is learned yet')")
+            self.assertLessEqual(tab.value("document.documentElement.scrollWidth"), 390)
+            self.assertEqual(tab.value("getComputedStyle(document.body).backgroundColor"), "rgb(20, 23, 27)")
+            for rounds in (50, 100):
+                tab.value("document.getElementById('many').focus(); document.getElementById('many').click()")
+                tab.wait_for(f"document.getElementById('state').textContent.startsWith('{rounds} rounds learned')")
+            # Exploration draws other lists at each start; lists in chance order have about 0.3.
+            self.assertGreater(float(tab.value("document.getElementById('figure0').textContent")), 0.7)
+            self.assertRegex(tab.value("document.getElementById('figure1').textContent"), r"^[01]\.\d\d$")
+            self.assertGreater(tab.value("document.querySelectorAll('#list0 .block').length"), 1)
+            self.assertEqual(tab.value("document.activeElement.id"), "many")
+            self.assertLessEqual(tab.value("document.documentElement.scrollWidth"), 390)
+
+            tab.open(url + "/", 1280)
+            tab.wait_for("document.getElementById('state').textContent.includes('have learned 100 rounds before')")
+            self.choose(tab, "taste", 3)
+            self.assertTrue(tab.value("document.getElementById('many').hidden"))
+            first = tab.value("document.querySelector('#list0 .doc').dataset.id")
+            for _ in range(8):  # the same product, wherever it is shown
+                tab.value(f"document.querySelector('[data-id=\"{first}\"]')?.click()")
+                tab.value("document.getElementById('once').focus(); document.getElementById('once').click()")
+                tab.wait_for("!document.getElementById('taste').disabled")
+            self.assertEqual(tab.value("document.activeElement.id"), "once")
+            self.assertEqual(tab.value("document.querySelector('#list1 .doc').dataset.id"), first)
+            self.assertEqual(tab.problems, [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

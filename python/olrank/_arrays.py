@@ -19,6 +19,13 @@ class _Tensor(Protocol):
     def numpy(self) -> npt.NDArray[Any]: ...
 
 
+class Frame(Protocol):
+    """A DataFrame of pandas, which this package does not need."""
+
+    columns: Any
+    index: Any
+
+
 ArrayLike = npt.ArrayLike | _Tensor
 Floats = npt.NDArray[np.float32]
 
@@ -70,6 +77,15 @@ def columns_of(table: Any, name: str) -> dict[str, npt.NDArray[Any]]:
     if not table.columns.is_unique:
         raise InvalidArgument(f"{name} has two columns of one name: give each a name of its own.")
     return {str(column): _without_nulls(table[column], f"Column '{column}' of {name}") for column in table.columns}
+
+
+def with_index(X: Any, values: npt.NDArray[Any], name: str) -> Any:
+    """A Series with the index of X where X is a DataFrame of pandas; else the values as they are."""
+    if type(X).__name__ != "DataFrame" or type(X).__module__.partition(".")[0] != "pandas":
+        return values
+    import pandas
+
+    return pandas.Series(values, index=X.index, name=name)
 
 
 def _without_nulls(column: Any, label: str) -> npt.NDArray[Any]:

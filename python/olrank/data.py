@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import os
 import re
 import warnings
@@ -130,6 +131,11 @@ class Dataset:
 
     def __len__(self) -> int:
         return self._engine.queries()
+
+    def _repr_html_(self) -> str:
+        grades, counts = np.unique(self.y, return_counts=True)
+        cells = "".join(f"<tr><td>{grade}</td><td>{count:,}</td></tr>" for grade, count in zip(grades, counts))
+        return f"<p>{html.escape(repr(self))}</p><table><tr><th>grade</th><th>documents</th></tr>{cells}</table>"
 
     def __repr__(self) -> str:
         return f"<olrank.Dataset {len(self)} queries, {self._engine.docs()} documents, {self.features} features>"

@@ -76,7 +76,7 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         if group is None and self.normalise == "query-minmax":
             raise InvalidArgument("predict() needs group: inputs are normalised by query. One query is group=[len(X)].")
-        return self.model_.score(X, group)
+        return np.asarray(self.model_.score(X, group))  # an array, as scikit-learn's models give
 
     def score(self, X: Any, y: Any, group: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
         """NDCG@10 by query: give group or qid, as for fit()."""

@@ -109,3 +109,15 @@ def test_clicks_with_features(tmp_path):
         olrank.click_log(table.assign(position=[3, 1, 1, 2]), tmp_path / "shown.jsonl")
     with pytest.raises(olrank.InvalidArgument, match="other than 0 and 1"):
         olrank.click_log(table.assign(click=[3, 1, 1, 2]), tmp_path / "shown.jsonl")
+
+
+def test_frames_come_out_and_notebooks_show():
+    pd = pytest.importorskip("pandas")
+    data = olrank.synthetic("small", queries=10)
+    model = olrank.fit(data, epochs=1)
+    frame = pd.DataFrame(data.X, index=np.arange(len(data.X)) + 100)
+    scores = model.score(frame, data.group)
+    assert scores.index.equals(frame.index) and np.array_equal(scores, model.score(data.X, data.group))
+    assert "scaled by query" in repr(model)
+    assert "<td>0</td>" in data._repr_html_() and "<olrank" not in data._repr_html_()
+    assert "<td>lambda</td>" in olrank.Ranker("pairrank", features=3)._repr_html_()

@@ -262,6 +262,15 @@ def training_table(name):
         f"{found['features']}, batches of {found['batch']} queries\n\n" + markdown(header, rows)
 
 
+def labels_table(name):
+    """NDCG@10 of models from labels with their defaults."""
+    found = read(name)
+    peers = [peer for peer in found["rows"][0] if peer != "data"]
+    rows = [[one["data"], *(f"{one[peer]:.4f}".removeprefix("0") for peer in peers)] for one in found["rows"]]
+    return f"[{name}.json](evidence/benchmarks/{name}.json); LightGBM {found['lightgbm']}, scikit-learn {found['scikit_learn']}, " \
+        f"{found['seeds']} seeds\n\n" + markdown(["data", *peers], rows)
+
+
 def sizes_of(size):
     return f"{size['docs']} × {size['features']}"
 
@@ -361,7 +370,7 @@ def faircompare_table(name):
 
 
 KINDS = {"fairness": fairness_table, "faircompare": faircompare_table, "ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
-         "ladder": ladder_table, "training": training_table, "vowpal": vowpal_table, "service_parts": service_parts_table, "generalisation": study_of_generalisation,
+         "ladder": ladder_table, "training": training_table, "labels": labels_table, "vowpal": vowpal_table, "service_parts": service_parts_table, "generalisation": study_of_generalisation,
          "lengths": lengths_table,
          **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},
          **{f"gaps_{noise}": gaps_table(f"gap-by-length-{noise}") for noise in ("query", "document")}}

@@ -19,10 +19,10 @@ from olrank import _core  # noqa: E402
 atexit.register(_core.end_interpreter)
 
 from olrank.client import Client, ServiceError  # noqa: E402
-from olrank.data import Dataset, Query, load_letor, synthetic  # noqa: E402
+from olrank.data import Dataset, Query, load_letor, load_lightgbm, load_table, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
 from olrank.experiment import Evaluation, Results, Trial, Tuning, run, tune  # noqa: E402
-from olrank.logs import fit_clicks, ope  # noqa: E402
+from olrank.logs import click_log, fit_clicks, ope  # noqa: E402
 from olrank.metrics import evaluate  # noqa: E402
 from olrank.model import Model, fit, load_model  # noqa: E402
 from olrank.ranker import Ranker, Shown  # noqa: E402
@@ -47,11 +47,14 @@ __all__ = [
     "Shown",
     "Trial",
     "Tuning",
+    "click_log",
     "evaluate",
     "fit",
     "fit_clicks",
     "load_letor",
+    "load_lightgbm",
     "load_model",
+    "load_table",
     "ope",
     "run",
     "settings",

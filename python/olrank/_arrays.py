@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from olrank import _arrow
 from olrank.errors import InvalidArgument
 
 
@@ -16,6 +17,13 @@ class _Tensor(Protocol):
 
     def detach(self) -> _Tensor: ...
     def numpy(self) -> npt.NDArray[Any]: ...
+
+
+class Frame(Protocol):
+    """A DataFrame of pandas, which this package does not need."""
+
+    columns: Any
+    index: Any
 
 
 ArrayLike = npt.ArrayLike | _Tensor
@@ -45,15 +53,60 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
             raise TypeError(f"{name} is sparse: pass {name}.to_dense().")
         tensor: npt.NDArray[Any] = values.detach().numpy()
         return tensor
-    if hasattr(values, "to_numpy"):  # pandas, polars
-        frame: npt.NDArray[Any] = values.to_numpy()
-        return frame
+    if is_table(values):
+        return _of_columns(columns_of(values, name), name)
     if hasattr(values, "toarray"):
         raise TypeError(f"{name} is sparse: pass {name}.toarray().")
     try:
         return np.asarray(values)
     except ValueError as error:
         raise InvalidArgument(f"{name} is not a table of numbers: {error}.") from error
+
+
+def is_table(values: Any) -> bool:
+    """A table or a column of pandas, or of a library with Arrow's interface: polars, pyarrow, DuckDB."""
+    return hasattr(values, "__arrow_c_stream__") or hasattr(values, "to_numpy")
+
+
+def columns_of(table: Any, name: str) -> dict[str, npt.NDArray[Any]]:
+    """The columns by their names; a column alone has one name. Null values are refused."""
+    if type(table).__module__.partition(".")[0] != "pandas" and hasattr(table, "__arrow_c_stream__"):
+        return _arrow.read(table, name)
+    if not hasattr(table, "columns"):
+        return {"": _without_nulls(table, name)}
+    if not table.columns.is_unique:
+        raise InvalidArgument(f"{name} has two columns of one name: give each a name of its own.")
+    return {str(column): _without_nulls(table[column], f"Column '{column}' of {name}") for column in table.columns}
+
+
+def with_index(X: Any, values: npt.NDArray[Any], name: str) -> Any:
+    """A Series with the index of X where X is a DataFrame of pandas; else the values as they are."""
+    if type(X).__name__ != "DataFrame" or type(X).__module__.partition(".")[0] != "pandas":
+        return values
+    import pandas
+
+    return pandas.Series(values, index=X.index, name=name)
+
+
+def _without_nulls(column: Any, label: str) -> npt.NDArray[Any]:
+    """A column of pandas. Its NaN among numbers is left to the engine, which says the row."""
+    if column.dtype.kind not in "fc" or not isinstance(column.dtype, np.dtype):
+        if getattr(column, "hasnans", False):
+            raise InvalidArgument(f"{label} has a null value: fill it, or drop its row.")
+    values: npt.NDArray[Any] = column.to_numpy()
+    if values.dtype == object and all(isinstance(one, str) for one in values):
+        values = values.astype(np.str_)
+    return values
+
+
+def _of_columns(columns: dict[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+    if list(columns) == [""]:
+        return columns[""]
+    for column, values in columns.items():
+        if values.dtype.kind not in "fiub" and len(columns) > 1:
+            raise TypeError(f"Column '{column}' of {name} has the type {values.dtype}: give real numbers, or leave it out.")
+    arrays = list(columns.values())
+    return arrays[0] if len(arrays) == 1 and name in ("y", "qid", "group", "clicks") else np.column_stack(arrays)
 
 
 def as_numbers(values: Any, name: str) -> npt.NDArray[Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import os
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_array, as_features, as_grades, as_offsets, as_path
-from olrank.errors import InvalidArgument
+from olrank._arrays import ArrayLike, as_array, as_features, as_grades, as_offsets, as_path, columns_of
+from olrank.errors import DataError, InvalidArgument
 
 
 class Query(NamedTuple):
@@ -51,6 +54,21 @@ class Dataset:
             table, grades = table[order], grades[order]
         keeper = (table, grades, offsets)
         return cls(_core.RankingData.of(table, grades, offsets, names, keeper))
+
+    @classmethod
+    def from_table(cls, table: Any, y: str = "y", qid: str = "qid", X: Sequence[str] | None = None) -> Dataset:
+        """A table of pandas, polars, pyarrow or DuckDB: its columns `y` and `qid`, and as features `X`, else all others."""
+        columns = table if isinstance(table, dict) else columns_of(table, "the table")
+        for column in (y, qid, *(X or ())):
+            if column not in columns:
+                raise InvalidArgument(f"The table has no column '{column}', but {', '.join(columns)}: say y, qid and X.")
+        features = {one: columns[one] for one in (X if X is not None else columns) if one not in (y, qid) or X is not None}
+        if not features:
+            raise InvalidArgument(f"The table has no column of features next to '{y}' and '{qid}'.")
+        for column, values in features.items():
+            if values.dtype.kind not in "fiub":
+                raise TypeError(f"Column '{column}' of the table has the type {values.dtype}: give real numbers, or name the features by X.")
+        return cls.from_arrays(np.column_stack(list(features.values())), columns[y], columns[qid])
 
     @property
     def X(self) -> npt.NDArray[np.float32]:
@@ -114,6 +132,11 @@ class Dataset:
     def __len__(self) -> int:
         return self._engine.queries()
 
+    def _repr_html_(self) -> str:
+        grades, counts = np.unique(self.y, return_counts=True)
+        cells = "".join(f"<tr><td>{grade}</td><td>{count:,}</td></tr>" for grade, count in zip(grades, counts))
+        return f"<p>{html.escape(repr(self))}</p><table><tr><th>grade</th><th>documents</th></tr>{cells}</table>"
+
     def __repr__(self) -> str:
         return f"<olrank.Dataset {len(self)} queries, {self._engine.docs()} documents, {self.features} features>"
 
@@ -121,6 +144,75 @@ class Dataset:
 def load_letor(path: str | os.PathLike[str], part: str = "train", fold: int = 1, threads: int = 0) -> Dataset:
     """A file of LETOR text, plain, .gz or .zst. Of a folder with Fold1 and so on, the part and fold."""
     return Dataset(_core.RankingData.load(as_path(path), part, fold, threads))
+
+
+def load_table(path: str | os.PathLike[str], y: str = "y", qid: str = "qid", X: Sequence[str] | None = None) -> Dataset:
+    """A file of Parquet or Feather (with pyarrow) or of CSV with a line of names, as Dataset.from_table() takes a table."""
+    name = as_path(path)
+    kind = name.rpartition(".")[2].lower()
+    if kind in ("parquet", "feather", "arrow"):
+        try:
+            if kind == "parquet":
+                from pyarrow.parquet import read_table as read
+            else:
+                from pyarrow.feather import read_table as read
+        except ImportError:
+            raise InvalidArgument(f"{name} needs pyarrow to be read: pip install pyarrow.") from None
+        try:
+            table: Any = read(name)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{name} cannot be read: {error}.") from error
+    elif kind == "csv":
+        table = _csv(name)
+    else:
+        raise InvalidArgument(f"{name} is no .parquet, .feather, .arrow or .csv: load_letor() reads LETOR text.")
+    return Dataset.from_table(table, y, qid, X)
+
+
+def _csv(name: str) -> dict[str, npt.NDArray[Any]]:
+    try:
+        with open(name, newline="", encoding="utf-8-sig") as file:
+            lines = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{name} cannot be read: {error}.") from error
+    if len(lines) < 2:
+        raise DataError(f"{name} has no rows under a line of names.")
+    for number, line in enumerate(lines, 1):
+        if len(line) != len(lines[0]) or "" in line:
+            raise DataError(f"{name}, line {number}, has an empty or missing value: each of the {len(lines[0])} columns needs one.")
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for column, *values in zip(*lines):
+        try:
+            columns[column] = np.array(values, dtype=np.float64)
+        except ValueError:
+            columns[column] = np.array(values, dtype=np.str_)
+    return columns
+
+
+def load_lightgbm(path: str | os.PathLike[str]) -> Dataset:
+    """LightGBM's data file, grade first: LibSVM, or numbers between tabs or commas; its queries' sizes are in PATH.query."""
+    name = as_path(path)
+    for unused in ("weight", "position"):
+        if os.path.exists(f"{name}.{unused}"):
+            warnings.warn(f"{name}.{unused} is not used: a data set has neither weights nor positions.", stacklevel=2)
+    beside = next((f"{name}.{kind}" for kind in ("query", "group") if os.path.exists(f"{name}.{kind}")), None)
+    if beside is None:
+        raise DataError(f"{name}.query is not there: it has the number of documents of each query, one a line.")
+    try:
+        group = np.loadtxt(beside, dtype=np.int64, ndmin=1)
+        with open(name, encoding="utf-8") as file:
+            rows = [re.split(r"[\s,]+", line.strip()) for line in file if line.strip()]
+        if any(":" in word for row in rows for word in row[1:]):
+            pairs = [(row, *word.split(":")) for row, words in enumerate(rows) for word in words[1:]]
+            table = np.zeros((len(rows), 1 + max(int(column) for _, column, _ in pairs)), dtype=np.float32)
+            for row, column, value in pairs:
+                table[row, int(column)] = float(value)
+        else:
+            table = np.array([row[1:] for row in rows], dtype=np.float32)
+        grades = np.array([row[0] for row in rows], dtype=np.float64)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} with {beside} cannot be read: {error}.") from error
+    return Dataset.from_arrays(table, grades, group=group)
 
 
 def synthetic(name: str = "mslr-like", part: str = "train", threads: int = 0, **keys: float) -> Dataset:
@@ -140,6 +232,10 @@ def layout(qid: ArrayLike | Sequence[Any] | None, group: ArrayLike | None, docs:
     if group is not None:
         return None, as_offsets(group, docs), []
     ids = as_array(qid, "qid")
+    if ids.dtype.kind in "fO":
+        missing = next((row for row, one in enumerate(ids.flat) if one is None or one != one), None)
+        if missing is not None:
+            raise InvalidArgument(f"qid has no value in row {missing}: each document needs its query.")
     if ids.ndim != 1 or len(ids) != docs:
         raise InvalidArgument(f"qid has {ids.size} values for {docs} documents: give one for each.")
     if docs == 0:

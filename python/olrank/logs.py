@@ -10,9 +10,12 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from olrank import _core
-from olrank._arrays import as_path
-from olrank.data import Dataset
+from olrank._arrays import as_numbers, as_path, columns_of
+from olrank.data import Dataset, layout
+from olrank.errors import InvalidArgument
 from olrank.model import Model
 
 Path = str | os.PathLike[str]
@@ -65,6 +68,44 @@ def ope(
         if isinstance(model, Model):
             one["name"] = f"model{number}"
     return told
+
+
+def click_log(
+    table: Any,
+    log: Path,
+    *,
+    click: str = "click",
+    qid: str = "qid",
+    position: str = "position",
+    time: str | None = None,
+    X: Sequence[str] | None = None,
+) -> Dataset:
+    """Makes a log of a table of clicks with features, one row for each shown document; the result has its documents.
+
+    `qid` names the shown list, such as a session's query; positions begin at 1, without gaps. Lists are in the order of
+    the column `time`, else of the table. Grades of the data set are the clicks. ope(), fit_clicks() and
+    Ranker.partial_fit() take the log with the data.
+    """
+    columns = dict(columns_of(table, "the table"))
+    for column in (click, qid, position, *([time] if time else ()), *(X or ())):
+        if column not in columns:
+            raise InvalidArgument(f"The table has no column '{column}', but {', '.join(columns)}: name its columns.")
+    clicked, ranks = (as_numbers(columns[one], f"Column '{one}'") for one in (click, position))
+    if not np.isin(clicked, (0, 1)).all():
+        raise InvalidArgument(f"Column '{click}' has values other than 0 and 1: it says whether a document was clicked.")
+    by_time = np.argsort(columns[time], kind="stable") if time else np.arange(len(ranks))
+    features = X if X is not None else [one for one in columns if one not in (click, qid, position, time)]
+    data = Dataset.from_table({one: values[by_time] for one, values in columns.items()}, click, qid, features)
+    order, _, _ = layout(columns[qid][by_time], None, len(ranks))
+    rank = ranks[by_time] if order is None else ranks[by_time][order]
+    names, lines = data.qids, []
+    for query, (begin, end) in enumerate(zip(data.offsets, data.offsets[1:])):
+        order = np.argsort(rank[begin:end], kind="stable")
+        if not np.array_equal(rank[begin:end][order], np.arange(1, end - begin + 1)):
+            raise InvalidArgument(f"List '{names[query]}' has {end - begin} documents and other positions than 1 to {end - begin}.")
+        lines.append({"qid": names[query], "shown": order.tolist(), "clicks": data.y[begin:end][order].tolist()})
+    pathlib.Path(log).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return data
 
 
 def fit_clicks(

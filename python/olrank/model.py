@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_features, as_offsets, as_path
+from olrank._arrays import ArrayLike, Frame, as_features, as_offsets, as_path, with_index
 from olrank.data import Dataset
 from olrank.errors import InvalidArgument
 from olrank.settings import as_texts
@@ -32,8 +32,12 @@ class Model:
     def features(self) -> int:
         return self._engine.features()
 
-    def score(self, X: ArrayLike, group: ArrayLike | None = None) -> npt.NDArray[np.float64]:
-        """A score for each row of X. `group` has the number of rows of each query.
+    @overload
+    def score(self, X: Frame, group: ArrayLike | None = None) -> Any: ...
+    @overload
+    def score(self, X: ArrayLike, group: ArrayLike | None = None) -> npt.NDArray[np.float64]: ...
+    def score(self, X: Any, group: ArrayLike | None = None) -> Any:
+        """A score for each row of X; of a DataFrame of pandas, a Series with its index. `group` has the rows of each query.
 
         A model that normalises its inputs by query needs it; to the other models the rows are independent.
         """
@@ -41,7 +45,8 @@ class Model:
             raise InvalidArgument("score() needs group: inputs are normalised by query. One query is group=[len(X)].")
         table = as_features(X, self.features)
         offsets = as_offsets([len(table)] if group is None else group, len(table))
-        return self._engine.score(table, offsets)
+        scores = self._engine.score(table, offsets)
+        return with_index(X, scores, "score")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file that `olrank rank`, `eval`, `export` and `serve` take."""
@@ -54,7 +59,8 @@ class Model:
         self._engine = _core.Model.from_bytes(state)
 
     def __repr__(self) -> str:
-        return f"<olrank.Model of {self.features} features>"
+        by_query = ", scaled by query" if self._engine.normalises_by_query() else ""
+        return f"<olrank.Model of {self.features} features{by_query}>"
 
 
 def load_model(path: str | os.PathLike[str], *, trust_code: bool = False) -> Model:

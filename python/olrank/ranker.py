@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,11 @@ class Ranker:
 
     def __setstate__(self, state: bytes) -> None:
         self._take(_core.Ranker.from_bytes(state, 1))
+
+    def _repr_html_(self) -> str:
+        lines = (line.partition(" = ") for line in self.settings.splitlines())
+        rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>" for name, _, value in lines)
+        return f"<p>{html.escape(repr(self))}</p><details><summary>settings</summary><table>{rows}</table></details>"
 
     def __repr__(self) -> str:
         return f"<olrank.Ranker {self.kind}, {self._features} features, {self.parameters} parameters, round {self.rounds}>"

@@ -14,20 +14,22 @@ from olrank.metrics import evaluate
 from olrank.model import Model, fit
 from olrank.settings import settings
 
-_OWN = ("normalise", "seed", "threads", "device", "validation")
+# Chosen on two folds of MQ2008 and on generated data; docs/PYTHON.md has what they come to on others. Fewer and smaller
+# steps than those of `olrank train`, which may stop early by a validation part.
+_CHOSEN = {"loss": "lambdarank", "width": 32, "epochs": 20}
 
 
 class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A ranking function: fit(X, y, group) or fit(X, y, qid=…), predict(X).
+    """A ranking function: fit(X, y, group) or fit(X, y, qid=…), predict(X, group).
 
     Its parameters are the settings of `olrank train` (olrank.settings("train")), and `normalise`, `seed`, `threads` and
-    `device` ("cpu", "cuda", "cuda:1").
-    Inputs are normalised by query where the normalisation says so ("query-minmax"): then predict() needs the group too.
+    `device` ("cpu", "cuda", "cuda:1"). Its own defaults are loss="lambdarank", width=32 and epochs=20.
+    Inputs are normalised by query, as by olrank.fit(), so predict() needs the group; with "none" or "zscore" it does not.
     score(X, y, group) is NDCG@10. Cross-validation hands rows to folds, so fit and score need each row's query: see
     docs/PYTHON.md.
     """
 
-    def __init__(self, *, normalise: str = "none", seed: int = 1, threads: int = 1, device: str = "cpu", **settings: Any) -> None:
+    def __init__(self, *, normalise: str = "query-minmax", seed: int = 1, threads: int = 1, device: str = "cpu", **settings: Any) -> None:
         self.normalise = normalise
         self.seed = seed
         self.threads = threads
@@ -37,7 +39,7 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             if name not in known:
                 raise InvalidArgument(f"LTRModel has no parameter '{name}': olrank.settings(\"train\") lists them.")
         for name, default in known.items():
-            setattr(self, name, settings.get(name, default))
+            setattr(self, name, settings.get(name, _CHOSEN.get(name, default)))
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -58,6 +60,8 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             for setting in _settings()
             if getattr(self, setting.name) != setting.default
         }
+        if getattr(self, "network") != "mlp" and given.get("width") == _CHOSEN["width"]:
+            del given["width"]  # no choice of the user's, and only a network has it
         data = Dataset.from_arrays(X, y, qid=qid, group=group)
         self.model_: Model = fit(
             data, validation, normalise=self.normalise, seed=self.seed, threads=self.threads, device=self.device, **given
@@ -72,7 +76,7 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         if group is None and self.normalise == "query-minmax":
             raise InvalidArgument("predict() needs group: inputs are normalised by query. One query is group=[len(X)].")
-        return self.model_.score(X, group)
+        return np.asarray(self.model_.score(X, group))  # an array, as scikit-learn's models give
 
     def score(self, X: Any, y: Any, group: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
         """NDCG@10 by query: give group or qid, as for fit()."""

@@ -85,3 +85,20 @@ def test_the_notebook_runs_and_shows_curves(tmp_path, monkeypatch):
         nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
         shown = notebook.cells[-1].outputs[0]["data"]["image/svg+xml"]
     assert shown.lstrip().startswith("<svg") and all(name in shown for name in ("clickgp", "pairrank", "network", "pdgd"))
+
+
+@pytest.mark.parametrize("name", ["labels", "clicks"])
+def test_the_gallery_runs(name, tmp_path, monkeypatch):
+    pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((ROOT / f"examples/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    names = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), f"{name}.ipynb", "exec"), names)
+    if name == "labels":
+        assert names["card"]["ndcg@10"].idxmax() == "LTRModel()"
+    else:
+        examination = names["reading"]["models"][-1]["examination"]
+        assert examination[0] > 2 * examination[5] and len(names["shown"].certain) > 0

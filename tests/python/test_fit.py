@@ -64,10 +64,14 @@ class TestScikitLearn:
 
         data = olrank.synthetic("small", queries=60)
         test = olrank.synthetic("small", part="test", queries=60)
-        model = LTRModel(loss="listnet", network="linear", epochs=20, normalise="query-minmax")
+        model = LTRModel()
         assert clone(model).get_params() == model.get_params()
         model.fit(data.X, data.y, data.group)
         assert model.score(test.X, test.y, test.group) > olrank.evaluate(test, np.zeros(len(test.y)))["ndcg@10"] + 0.1
+        from sklearn.linear_model import Ridge
+
+        straight = Ridge().fit(data.X, data.y).predict(test.X)
+        assert model.score(test.X, test.y, test.group) > olrank.evaluate(test, straight)["ndcg@10"]
         assert model.fit(data.X, data.y, qid=data.qid).predict(test.X, test.group).shape == test.y.shape
         pickle.loads(pickle.dumps(model))
 
@@ -93,7 +97,7 @@ class TestScikitLearn:
         with pytest.raises(olrank.InvalidArgument, match="no parameter 'los'"):
             LTRModel(los=1)
         data = olrank.synthetic("small", queries=6)
-        model = LTRModel(epochs=1, normalise="query-minmax").fit(data.X, data.y, data.group)
+        model = LTRModel(epochs=1).fit(data.X, data.y, data.group)
         assert model.score(data.X, data.y, data.group) == model.score(data.X, data.y, qid=data.qid)
         with pytest.raises(olrank.InvalidArgument, match="score\\(\\) needs the queries"):
             model.score(data.X, data.y)

@@ -33,7 +33,7 @@ def complaints(html):
         window.wait_for("!!document.querySelector('.md-search__input')")
         window.value("document.querySelector('.md-search__input').focus()")
         window.wait_for("document.querySelector('.md-search-result__meta').innerText === 'Type to start searching'")
-        window.call("Input.insertText", text="Prékopa")
+        window.call("Input.insertText", text="Carlson")
         window.value("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup'))")
         window.wait_for("!!document.querySelector('.md-search-result__link')")
         if "/docs/MATH.html" not in window.value("document.querySelector('.md-search-result__link').href"):

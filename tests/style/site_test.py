@@ -29,7 +29,10 @@ def complaints(html):
             window.wait_for("document.body?.getAttribute('data-md-color-scheme') === 'slate'")
             if window.value("document.documentElement.scrollWidth") > 390:
                 yield f"{page} is wider than a phone"
-        window.open((html / "index.html").as_uri())
+        window.open((html / "index.html").as_uri(), dark=True)
+        window.wait_for("document.querySelector('picture img')?.complete")
+        if not window.value("document.querySelector('picture img').currentSrc").endswith("-dark.svg"):
+            yield "the picture of the first page is light on a dark page"
         window.wait_for("!!document.querySelector('.md-search__input')")
         window.value("document.querySelector('.md-search__input').focus()")
         window.wait_for("document.querySelector('.md-search-result__meta').innerText === 'Type to start searching'")

@@ -1,5 +1,5 @@
-"""The tables of docs/GPU.md and docs/TRAINING.md that hold what a card measured, from docs/evidence/2026-11-26-h200 and
-docs/evidence/2026-11-27-h100."""
+"""The tables of docs/GPU.md, docs/evidence/GPU-RECORD.md and docs/TRAINING.md that hold what a card measured, from
+docs/evidence/2026-11-26-h200 and docs/evidence/2026-11-27-h100."""
 
 import json
 import pathlib

@@ -121,7 +121,7 @@ class Ranker {
   std::unique_ptr<State> state_;
 };
 
-/// The version of the library, such as "0.1.0".
+/// The version of the library, such as "0.2.0".
 std::string library_version();
 
 }  // namespace olrank

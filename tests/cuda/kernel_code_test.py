@@ -53,7 +53,7 @@ class KernelCodeTest(unittest.TestCase):
         self.assertEqual(len(registers), 8, done.stderr)
         self.assertLessEqual(max(registers), MOST_REGISTERS)
         self.assertEqual(re.findall(r"[1-9]\d* bytes spill", done.stderr), [])
-        page = Path("docs/GPU.md").read_text(encoding="utf-8")
+        page = Path("docs/evidence/GPU-RECORD.md").read_text(encoding="utf-8")
         self.assertIn(f"{max(registers)} registers of {MOST_REGISTERS}", " ".join(page.split()))
 
     def test_products_in_double_are_one_instruction_on_tensor_cores(self) -> None:

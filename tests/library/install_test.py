@@ -105,13 +105,6 @@ class InstalledPackageTest(unittest.TestCase):
             first = json.loads((out / "trials/mine" / user / "fold1/seed1/curve.jsonl").read_text().splitlines()[0])["offline"]["ndcg@10"]
             self.assertGreater(last, first + 0.05, user)
 
-    def test_the_page_shows_the_example(self):
-        page = pathlib.Path("docs/LIBRARY.md").read_text()
-        block = re.search(r"```cpp\n(#include <olrank/external_ranker.h>.*?)```", page, re.S)[1]
-        source = (EXAMPLES / "own-ranker/own_ranker.cpp").read_text()
-        self.assertEqual(block, source[source.index("#include"):])
-        self.assertIn((EXAMPLES / "own-ranker/own.toml").read_text(), page)
-
     def test_the_example_builds_and_learns(self):
         program = self.build_example("click-loop")
         output = run(program, cwd=self.folder)

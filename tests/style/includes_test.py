@@ -1,5 +1,5 @@
 """Includes point one way: between folders, apps → jobs ← library, jobs → {sim, models, report, recommend} → core ← cuda, report → sim,
-studies and bench on jobs, and serve and library on logs, which stands on jobs; and between the folders of core, along the edges that docs/ARCHITECTURE.md lists, without a cycle."""
+studies and bench on jobs, and serve and library on logs, which stands on jobs; and between the folders of core, along the edges that docs/evidence/OPERATIONS.md lists, without a cycle."""
 
 import pathlib
 import re
@@ -47,7 +47,7 @@ ALLOWED_IN_CORE = {
     "statistics": {"math", "random", "settings"},
     "text": set(),
 }
-DOCUMENT = pathlib.Path("docs/ARCHITECTURE.md")
+DOCUMENT = pathlib.Path("docs/evidence/OPERATIONS.md")
 PUBLIC_HEADERS = "library"  # holds olrank/, the prefix that installed headers have
 EMULATION = ("tests", "cuda", "emulation")
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')

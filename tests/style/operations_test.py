@@ -1,4 +1,4 @@
-"""The table of operations in docs/ARCHITECTURE.md is the tree's: every file that it names exists, every CPU file of
+"""The table of operations in docs/evidence/OPERATIONS.md is the tree's: every file that it names exists, every CPU file of
 core/ops and every kernel of cuda/ops is in it under its own stem, and every benchmark that it names has a case of the
 operation."""
 
@@ -6,7 +6,7 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path("docs/ARCHITECTURE.md")
+PAGE = pathlib.Path("docs/evidence/OPERATIONS.md")
 COLUMNS = ["operation", "formula", "CPU", "kernel", "tests", "benchmarks"]
 NAMED = re.compile(r"`([^`]+)`")
 

@@ -7,12 +7,12 @@
 #include <iterator>
 #include <string>
 
-// The table of docs/GPU.md follows from the counts of the device bench. With OLRANK_REWRITE_TABLES=1 the
-// test rewrites it.
+// The table of docs/evidence/GPU-RECORD.md follows from the counts of the device bench. With
+// OLRANK_REWRITE_TABLES=1 the test rewrites it.
 namespace olrank {
 namespace {
 
-constexpr const char* kPage = "docs/GPU.md";
+constexpr const char* kPage = "docs/evidence/GPU-RECORD.md";
 const std::string kBegin = "<!-- table of operations -->\n";
 const std::string kEnd = "<!-- end of table -->";
 

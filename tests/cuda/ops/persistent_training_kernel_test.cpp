@@ -315,7 +315,7 @@ TEST(TrainingPartsTest, PartsFitSharedMemoryOrThereAreNone) {
     }
   }
   EXPECT_EQ(parts_at(ntk_shape(136, 100, 3), 1, 100).shared_bytes, 0U);
-  // The limits that docs/GPU.md states.
+  // The limits that docs/evidence/GPU-RECORD.md states.
   EXPECT_GT(parts_at(ntk_shape(460, 100, 2), 10, 100'000).shared_bytes, 0U);
   EXPECT_EQ(parts_at(ntk_shape(461, 100, 2), 10, 100'000).shared_bytes, 0U);
   EXPECT_GT(parts_at(ntk_shape(268, 200, 2), 10, 100'000).shared_bytes, 0U);

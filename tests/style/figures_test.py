@@ -86,7 +86,7 @@ class Notices(unittest.TestCase):
 
     def test_records_that_change(self):
         self.change("docs/evidence/papers/linear-mq2008.json", '"offline": 0.4', '"offline": 0.5')
-        self.refused("PAPERS.md differs")
+        self.refused("PAPERS-CLAIMS.md differs")
 
     def test_a_figure_without_a_record(self):
         self.change("docs/TUNING.md", "\n## ", "\nIt takes 0.5 ms.\n\n## ")

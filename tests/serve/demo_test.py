@@ -131,13 +131,13 @@ class InABrowser(DemoTest):
             tab.wait_for("document.getElementById('state').textContent.includes('have learned 100 rounds before')")
             self.choose(tab, "taste", 3)
             self.assertTrue(tab.value("document.getElementById('many').hidden"))
-            first = tab.value("document.querySelector('#list0 .doc').dataset.id")
-            for _ in range(8):  # the same product, wherever it is shown
-                tab.value(f"document.querySelector('[data-id=\"{first}\"]')?.click()")
+            wanted = tab.value("document.querySelector('#list1 li:last-child .doc').dataset.id")
+            for _ in range(8):
+                tab.value(f"document.querySelector('[data-id=\"{wanted}\"]')?.click()")
                 tab.value("document.getElementById('once').focus(); document.getElementById('once').click()")
                 tab.wait_for("!document.getElementById('taste').disabled")
             self.assertEqual(tab.value("document.activeElement.id"), "once")
-            self.assertEqual(tab.value("document.querySelector('#list1 .doc').dataset.id"), first)
+            self.assertEqual(tab.value("document.querySelector('#list1 .doc').dataset.id"), wanted)
             self.assertEqual(tab.problems, [])
 
 

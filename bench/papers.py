@@ -1,4 +1,4 @@
-"""The tables of docs/PAPERS.md, what became of the papers' claims, from the files in docs/evidence/papers.
+"""The tables of docs/PAPERS.md and its pages of evidence, what became of the papers' claims, from the files in docs/evidence/papers.
 
 bench/papers.py --add STUDY DATA OUT [--program OLRANK]
 

@@ -152,6 +152,8 @@ TEST(CInterfaceTest, RefusesInOneSentence) {
   };
   EXPECT_EQ(sentence(kWrong, olrank_ranker_create(2, nullptr, nullptr)), "ranker is NULL.");
   EXPECT_EQ(created(0, {}), "features must be at least 1, not 0.");
+  EXPECT_EQ(created(kMost, {"kind", "olranknet"}),
+            "features must be at most 10000000, not 9223372036854775807.");
   EXPECT_NE(created(2, {"widht", "5"}).find("Did you mean 'width'?"), std::string::npos);
   EXPECT_EQ(created(2, {"width"}), "The setting 'width' has no value.");
   EXPECT_EQ(created(2, {"seed", "-1"}), "seed must be 0 to 9223372036854775807, not -1.");

@@ -81,6 +81,10 @@ void require_at_least_one(std::string_view option, std::int64_t value) {
 
 const RankerOptions& checked(const RankerOptions& options) {
   require_at_least_one("features", options.features);
+  if (options.features > kMostModelFeatures) {
+    throw InvalidArgument(
+        fmt::format("features must be at most {}, not {}.", kMostModelFeatures, options.features));
+  }
   require_at_least_one("cutoff", options.cutoff);
   require_at_least_one("threads", options.threads);
   return options;

@@ -202,11 +202,9 @@ class Model {
       return none;
     }
     FittedNormaliser normaliser = parse_normaliser(*said, origin_);
-    // The header of a file with more could not hold their names.
-    constexpr std::int64_t kMostFeatures = 10'000'000;
-    if (normaliser.features > kMostFeatures)
+    if (normaliser.features > kMostModelFeatures)
       fail("Its normalisation is for {} features; at most {} are possible.", normaliser.features,
-           kMostFeatures);
+           kMostModelFeatures);
     if (normaliser.inputs() != inputs)
       fail("Its normalisation yields {} inputs, but its first layer takes {}.", normaliser.inputs(),
            inputs);

@@ -25,6 +25,9 @@ inline ModelCode code_if(bool trusted) {
   return trusted ? ModelCode::kTrust : ModelCode::kRefuse;
 }
 
+/// The header of a file with more could not hold their names.
+inline constexpr std::int64_t kMostModelFeatures = 10'000'000;
+
 /// A model as its file describes it.
 struct LoadedModel {
   NetworkSettings settings;                   // of a linear model, only `network` counts

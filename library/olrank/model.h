@@ -33,6 +33,9 @@ class Model {
   /// Scores of documents [docs × features]. Query q has the documents offsets[q] to offsets[q + 1]; without
   /// offsets all are one query.
   std::vector<double> score(std::span<const float> docs, std::span<const std::int64_t> offsets = {}) const;
+  /// The same into memory of yours, one score for each document.
+  void score_into(std::span<const float> docs, std::span<const std::int64_t> offsets,
+                  std::span<double> scores) const;
   /// The bytes of its model file.
   const std::string& bytes() const;
   void save(const std::filesystem::path& file) const;

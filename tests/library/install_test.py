@@ -32,7 +32,7 @@ class InstalledPackageTest(unittest.TestCase):
 
     def test_public_headers_compile_alone(self):
         headers = sorted((self.prefix / "include" / "olrank").glob("*.h"))
-        self.assertEqual([header.name for header in headers], ["data.h", "error.h", "evaluation.h", "experiment.h", "external_ranker.h", "external_user.h", "logs.h", "model.h",
+        self.assertEqual([header.name for header in headers], ["c_api.h", "data.h", "error.h", "evaluation.h", "experiment.h", "external_ranker.h", "external_user.h", "logs.h", "model.h",
                                                              "module.h", "module_request.h", "program.h", "ranker.h", "settings.h"])
         self.assertEqual([path.name for path in (self.prefix / "include").iterdir()], ["olrank"])
         for header in headers:
@@ -47,9 +47,9 @@ class InstalledPackageTest(unittest.TestCase):
         library = next((self.prefix / "lib").rglob("libolrank.so"))
         names = run("nm", "-DC", "--defined-only", library)
         for public in ("olrank::Ranker::rank(", "olrank::register_factory(", "olrank::register_ranker(", "olrank::register_user(",
-                       "olrank::UserCoins::uniform(", "olrank::RankingData::load(", "olrank::play_experiment("):
+                       "olrank::UserCoins::uniform(", "olrank::RankingData::load(", "olrank::play_experiment(", " olrank_ranker_rank\n"):
             self.assertIn(public, names)
-        for hidden in ("nlohmann", "olrank::PairRank", "olrank::registered_", "fmt::"):
+        for hidden in ("nlohmann", "olrank::PairRank", "olrank::registered_", "olrank_note_signal", "fmt::"):
             self.assertNotIn(hidden, names)
         # Neither the command line nor recommenders nor studies are inside, not even hidden.
         everything = run("nm", "-C", library)
@@ -89,6 +89,11 @@ class InstalledPackageTest(unittest.TestCase):
         program = self.folder / "click_loop"
         run("c++", "-std=c++20", "-O2", EXAMPLES / "click-loop/click_loop.cpp", *flags, "-o", program)
         self.assertIn("clicks a list", run(program, cwd=self.folder))
+        # In C, with a compiler and a linker that know no C++.
+        run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2", EXAMPLES / "click-loop/click_loop.c", *flags, "-o", program)
+        clicks = [int(found) for found in re.findall(r"(\d+) clicks in", run(program, cwd=self.folder))]
+        self.assertEqual(len(clicks), 4)
+        self.assertGreater(clicks[3] - clicks[2], 1.2 * clicks[0])
 
     def test_the_manual_and_the_completions_are_installed(self):
         share = self.prefix / "share"

@@ -260,8 +260,9 @@ class ServeCommand : public Command {
           std::pair{"--log-unshown", options_.log_unshown},
           std::pair{"--to-round", options_.to_round.has_value()}}) {
       if (given)
-        throw InvalidArgument(
-            fmt::format("{} and {} contradict each other: that is decided where it learns.", place, flag));
+        throw InvalidArgument(fmt::format(
+            "{0} and {1} contradict each other: the service that learns takes {1}. Remove one of them.",
+            place, flag));
     }
   }
 

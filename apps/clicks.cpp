@@ -25,7 +25,8 @@ class ClicksFitCommand : public Command {
            "feedback.jsonl of a service or its state folder, a trace of a trial, or recorded feedback")
         ->type_name("FILE");
     app.add_option("--model", model_text_,
-                   "what is fitted beside click rates by rank [default: all that the log has the data for]")
+                   "click model to fit in addition to click rates by rank [default: all that the log has "
+                   "the data for]")
         ->type_name("pbm|cascade|dcm|dbn|ubm|two-tower|all");
     app.add_option("--holdout", request_.log.holdout,
                    "share of lists, chosen by hash, that judge the models [default: 0.2]")

@@ -60,10 +60,9 @@ class EvalCommand : public Command {
                  "with --run and --model, are compared");
     add_rankings(app, "--run", runs_, "a TREC run: lines 'qid Q0 docno rank score tag'");
     add_rankings(app, "--model", models_, "a model file or the folder of a finished trial");
-    app.add_option(
-           "--trust-code", request_.trust_code,
-           "whether the model may bring code, that of a TorchScript module, which can read and write your "
-           "files [default: false]")
+    app.add_option("--trust-code", request_.trust_code,
+                   "whether the model may contain a TorchScript module, whose code can read and write your "
+                   "files [default: false]")
         ->type_name("true|false");
     app.add_option("--baseline", baseline_,
                    "compare the others with this ranking only, by the name of its file without extension")

@@ -36,10 +36,9 @@ class ExportCommand : public Command {
     app.add_option("--state", state_,
                    "export the model of a stopped service instead: the folder of 'olrank serve'")
         ->type_name("DIR");
-    app.add_option(
-           "--trust-code", trust_code_,
-           "whether the model may bring code, that of a TorchScript module, which can read and write your "
-           "files [default: false]")
+    app.add_option("--trust-code", trust_code_,
+                   "whether the model may contain a TorchScript module, whose code can read and write your "
+                   "files [default: false]")
         ->type_name("true|false");
     app.add_option("--to", format_, "output format: safetensors, pt, torchscript, onnx, json or c")
         ->type_name("FORMAT");

@@ -176,17 +176,14 @@ class LogImportCommand : public Command {
     app.add_option("--events", events_, "file with the events of ubi")->type_name("FILE");
     app.add_option("--action", actions_, "events of ubi that count as clicks [default: click]")
         ->type_name("NAME");
-    app.add_option(
-           "--features", features_,
-           "features of documents: csv with query, doc and a column for each feature, or JSON lines "
-           "{\"query\", \"doc\", \"features\"}; without a query, of a document for all queries; letor has "
-           "its "
-           "own")
+    app.add_option("--features", features_,
+                   "features of documents: csv with query, doc and a column for each feature, or JSON "
+                   "lines {\"query\", \"doc\", \"features\"}; an entry without a query holds for all "
+                   "queries; letor has features in its lists")
         ->type_name("FILE");
-    app.add_option(
-           "--columns", columns_,
-           "names of columns in csv files, of list, query, doc, rank, clicked and time, as doc=sku,… "
-           "[default: these names]")
+    app.add_option("--columns", columns_,
+                   "names of the columns for list, query, doc, rank, clicked and time in csv files, such "
+                   "as doc=sku,… [default: these names]")
         ->type_name("NAMES");
     app.add_option("--first-rank", first_rank_,
                    "number of the first rank in the file [default: 0 of jsonl, 1 of csv and ubi]")

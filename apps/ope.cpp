@@ -22,7 +22,7 @@ class OpeCommand : public Command {
  public:
   std::string name() const override { return "ope"; }
   std::string summary() const override {
-    return "estimate from a log of shown lists what other rankers would have got";
+    return "estimate the reward of other rankers from a log of shown lists";
   }
 
   void declare(CLI::App& app) override {
@@ -31,20 +31,18 @@ class OpeCommand : public Command {
         ->type_name("FILE");
     app.add_option("--model", request_.models, "model files or folders of finished trials")
         ->type_name("MODEL");
-    app.add_option(
-           "--trust-code", request_.trust_code,
-           "whether the models may bring code, that of a TorchScript module, which can read and write your "
-           "files [default: false]")
+    app.add_option("--trust-code", request_.trust_code,
+                   "whether the models may contain a TorchScript module, whose code can read and write "
+                   "your files [default: false]")
         ->type_name("true|false");
-    app.add_option(
-           "--policy", names_.policy,
-           "lists by the models' scores: greedy, plackett-luce or epsilon=0.1; or incumbent, the order "
-           "that requests brought, or candidate, what the learner would have shown [default: greedy]")
+    app.add_option("--policy", names_.policy,
+                   "how the lists are made: greedy, plackett-luce or epsilon=0.1 by the models' scores, "
+                   "incumbent in the order that requests brought, or candidate as the learner would have "
+                   "shown them [default: greedy]")
         ->type_name("NAME");
     app.add_option("--reward", names_.reward,
-                   "what clicks are worth: clicks, dcg (discounted by rank), first-click, or weight, what "
-                   "their events are "
-                   "worth [default: clicks]")
+                   "the value of a list's clicks: clicks, dcg (discounted by rank), first-click, or weight "
+                   "(by the values of their events) [default: clicks]")
         ->type_name("NAME");
     app.add_option("--estimators", names_.estimators,
                    "which estimates are made, such as direct,cascade-dr [default: all that the log has the "
@@ -52,8 +50,8 @@ class OpeCommand : public Command {
         ->delimiter(',')
         ->type_name("NAMES");
     app.add_option("--click-model", names_.click_model,
-                   "what direct, cascade-dr and intervention-aware go by, fitted to the log: pbm, cascade, "
-                   "dcm, dbn, ubm or two-tower [default: pbm]")
+                   "click model of direct, cascade-dr and intervention-aware, which is fitted to the log: "
+                   "pbm, cascade, dcm, dbn, ubm or two-tower [default: pbm]")
         ->type_name("NAME");
     app.add_option("--page", page_, "file for an HTML page with the estimates side by side")
         ->type_name("FILE");
@@ -73,12 +71,14 @@ class OpeCommand : public Command {
            "largest weight; larger ones count as this, which bounds the estimate and biases it towards 0 "
            "[default: none]")
         ->type_name("W");
-    app.add_option("--confidence", request_.estimates.confidence, "of the intervals [default: 0.95]")
+    app.add_option("--confidence", request_.estimates.confidence,
+                   "confidence of the intervals [default: 0.95]")
         ->type_name("P");
     app.add_option("--replicates", request_.estimates.replicates,
-                   "of the bootstrap over queries [default: 400]")
+                   "replicates of the bootstrap over queries [default: 400]")
         ->type_name("N");
-    app.add_option("--seed", request_.estimates.seed, "of the bootstrap [default: 1]")->type_name("N");
+    app.add_option("--seed", request_.estimates.seed, "random seed of the bootstrap [default: 1]")
+        ->type_name("N");
     app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")->type_name("N");
   }
 

@@ -62,10 +62,9 @@ class RankCommand : public Command {
 
   void declare(CLI::App& app) override {
     app.add_option("--model", model_, "a model file or the folder of a finished trial")->type_name("MODEL");
-    app.add_option(
-           "--trust-code", trust_code_,
-           "whether the model may bring code, that of a TorchScript module, which can read and write your "
-           "files [default: false]")
+    app.add_option("--trust-code", trust_code_,
+                   "whether the model may contain a TorchScript module, whose code can read and write your "
+                   "files [default: false]")
         ->type_name("true|false");
     app.add_option("--data", data_.source,
                    "data to rank: a file, a folder, synth:NAME?key=value&…, or - for standard input")

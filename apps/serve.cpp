@@ -148,17 +148,16 @@ class ServeCommand : public Command {
     app.add_option("--max-impressions", options_.impressions.open,
                    "maximum number of lists waiting for feedback [default: 10000]")
         ->type_name("N");
-    app.add_option(
-           "--max-impression-memory", impression_text_,
-           "maximum memory of these lists and of remembered answers; the oldest go first [default: 256MB]")
+    app.add_option("--max-impression-memory", impression_text_,
+                   "maximum memory of the lists waiting for feedback and of remembered answers; the oldest "
+                   "go first [default: 256MB]")
         ->type_name("SIZE");
     life_ = app.add_option("--impression-seconds", impression_seconds_,
                            "time limit for feedback on a list [default: 3600]")
                 ->type_name("S");
     app.add_option("--window", options_.window_seconds,
-                   "seconds in which a list collects events before it is learned, whether it has any or "
-                   "not; 0: the "
-                   "first feedback is the list's only one [default: 0]")
+                   "seconds in which a list collects events before the service learns from it, with or "
+                   "without events; 0: a list takes one feedback, the first [default: 0]")
         ->type_name("S");
     app.add_option("--events", event_types_,
                    "types of events with what they are worth, such as click=1,cart=3,purchase=10 [default: "
@@ -182,12 +181,13 @@ class ServeCommand : public Command {
     app.add_option("--log-password-file", password_file_,
                    "file with the password of that server; or set OLRANK_LOG_PASSWORD")
         ->type_name("FILE");
-    app.add_option("--log-ca", shared_.server.ca,
-                   "certificates that sign the server's [default: the system's]")
+    app.add_option(
+           "--log-ca", shared_.server.ca,
+           "certificates of the authorities that sign the server's certificate [default: the system's]")
         ->type_name("FILE");
     app.add_option("--log-cert", shared_.server.certificate, "certificate of this process, with --log-key")
         ->type_name("FILE");
-    app.add_option("--log-key", shared_.server.key, "its key")->type_name("FILE");
+    app.add_option("--log-key", shared_.server.key, "private key of --log-cert")->type_name("FILE");
     app.add_option("--log-durability", durability_,
                    "check: refuse a server that may lose what it has acknowledged; assume: do not ask it "
                    "[default: check]")
@@ -260,8 +260,9 @@ class ServeCommand : public Command {
           std::pair{"--log-unshown", options_.log_unshown},
           std::pair{"--to-round", options_.to_round.has_value()}}) {
       if (given)
-        throw InvalidArgument(
-            fmt::format("{} and {} contradict each other: that is decided where it learns.", place, flag));
+        throw InvalidArgument(fmt::format(
+            "{0} and {1} contradict each other: the service that learns takes {1}. Remove one of them.",
+            place, flag));
     }
   }
 

@@ -201,10 +201,10 @@ class Experiment {
     ranks.together([&] {
       const std::string difference = recipe_difference(parse_recipe(first, "rank 0"), recipe);
       if (difference.empty()) return;
-      throw InvalidArgument(fmt::format(
-          "Rank {} does not play the trial of rank 0 (there) but one that differs in {}. Start all "
-          "ranks with the same program, settings and data.",
-          ranks.rank(), difference));
+      throw InvalidArgument(
+          fmt::format("Rank {} plays another trial than rank 0 (there): the trials differ in {}. Start all "
+                      "ranks with the same program, settings and data.",
+                      ranks.rank(), difference));
     });
     Start start = Start::kFirstRound;
     ranks.together([&] {

@@ -308,8 +308,8 @@ struct Ranker::State {
     if (device == "auto") device = on_gpu ? "cuda" : "cpu";
     if (parse_device(device).on_gpus() != on_gpu) {
       throw InvalidArgument(
-          fmt::format("device: The saved ranker computed on {0}, and its state goes on only there: load it "
-                      "with device = \"{1}\".",
+          fmt::format("device: The saved ranker computed on {0}, and its state continues only there: load "
+                      "the ranker with device = \"{1}\".",
                       on_gpu ? "a GPU" : "the CPU", on_gpu ? "cuda" : "cpu"));
     }
     const TomlDocument written = parse_toml(text, "settings");
@@ -318,10 +318,10 @@ struct Ranker::State {
         assign_setting(RankerSettings::schema(), &settings, entry.key, entry.value, entry.origin);
     }
     if (has_module_file(settings.network) && !trust_code) {
-      throw InvalidArgument(fmt::format(
-          "The saved ranker names code, that of the TorchScript module '{}', which can read and write "
-          "your files: if you trust where it comes from, say so by trust_code.",
-          settings.network.module));
+      throw InvalidArgument(
+          fmt::format("The saved ranker uses the TorchScript module '{}', whose code can read and write "
+                      "your files: if you trust its source, set trust_code.",
+                      settings.network.module));
     }
     settings.network = with_module_file(settings.network);
     const FittedNormaliser normaliser = parse_normaliser(reader.get_text("library.normalise"), "ranker");
@@ -527,7 +527,8 @@ Ranker Ranker::load(const std::filesystem::path& file, int threads, bool trust_c
                     std::string_view device) {
   if (std::filesystem::is_directory(file)) {
     if (parse_device(device).on_gpus())
-      throw InvalidArgument("device: The ranker of a trial goes on on the CPU: use device = \"cpu\".");
+      throw InvalidArgument(
+          "device: The ranker of a trial continues on the CPU only: use device = \"cpu\".");
     return Ranker(State::of_trial(file, threads, trust_code));
   }
   StateReader state = read_state_file(file, kRestart);

@@ -24,7 +24,7 @@ void DirectMethod::add(std::span<const std::int32_t> docs, std::span<const std::
 void DirectMethod::fit(ClickDocs docs) {
   if (clicks_ == 0.0) {
     throw InvalidArgument(
-        "The log has no click, from which a click model could follow: choose --estimators that need none, "
+        "The log has no click, so no click model can be fitted: choose --estimators without a click model, "
         "such as ips,rips,snips,snrips.");
   }
   docs_ = std::move(docs);

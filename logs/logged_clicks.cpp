@@ -89,8 +89,9 @@ class LoggedClicksReader {
   void check() const {
     if (log_.lists() == 0) throw InvalidArgument(fmt::format("{} has no lists.", request_.log));
     if (log_.clicks == 0) {
-      throw InvalidArgument(fmt::format("{} has {} without a click, from which nothing follows.",
-                                        request_.log, counted(log_.lists(), "list")));
+      throw InvalidArgument(fmt::format(
+          "{} has {} without a click, from which no click model can be fitted: give a log with clicks.",
+          request_.log, counted(log_.lists(), "list")));
     }
     if (log_.held_out.size() == 0 || log_.fitted.size() == 0) {
       throw InvalidArgument(fmt::format(

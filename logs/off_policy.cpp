@@ -357,11 +357,10 @@ class OffPolicy {
                             "requests.",
                             request_.log)
           : result_.without_propensity > 0
-              ? fmt::format(
-                    "None of the {} lists in {} has probabilities ('propensity'), without which nothing "
-                    "follows for other rankers: lists of posterior samples, of fair and of interleaved "
-                    "rankers have none.",
-                    result_.without_propensity, request_.log)
+              ? fmt::format("None of the {} lists in {} has probabilities ('propensity'), which estimates "
+                            "for other rankers need. Lists of posterior samples, of fair and of "
+                            "interleaved rankers have none.",
+                            result_.without_propensity, request_.log)
           : result_.of_other_arms > 0
               ? fmt::format("The {} lists in {} are all of other arms than the learner.",
                             result_.of_other_arms, request_.log)
@@ -413,7 +412,8 @@ void OffPolicyRequest::check() const {
   if (log.empty()) throw InvalidArgument("--log is required: name a log of shown lists.");
   if (models.empty() && !policy.is_logged())
     throw InvalidArgument(
-        "--model is required: name what might have been shown, or choose --policy incumbent or candidate.");
+        "--model is required: name the model whose lists are estimated, or choose --policy incumbent or "
+        "candidate.");
   if (policy.kind == ListPolicy::Kind::kCandidate && !wants_model()) {
     throw InvalidArgument(
         "--policy candidate has no weights, as its lists were not shown: choose --estimators such as "

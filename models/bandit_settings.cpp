@@ -24,8 +24,8 @@ const Schema& BanditSettings::schema() {
           .above(0)
           .at_most(32)  // lists follow the rankers closely, and no weight underflows yet
           .field("exposure_clip", &S::exposure_clip,
-                 "factor by which the exposure of a document may leave that of the policy that shows lists "
-                 "before it counts no more (prpo)")
+                 "largest factor between a document's exposure by the learned policy and by the policy "
+                 "that shows lists; a document beyond this factor counts no more (prpo)")
           .symbol("c")
           .above(1)
           .field("refresh_rounds", &S::refresh_rounds,

@@ -26,7 +26,7 @@ RankerRegistry& ranker_registry() {
 
 void register_ranker(const std::string& name, const std::string& description,
                      ExternalRankerFactory factory) {
-  if (name.empty()) throw InvalidArgument("A registered ranker needs a name: the empty one is none.");
+  if (name.empty()) throw InvalidArgument("A registered ranker needs a name that is not empty.");
   if (description.empty() || description.find('\n') != std::string::npos) {
     throw InvalidArgument(fmt::format(
         "The description of ranker '{}' must be one line: say which ranker it is, with version and "

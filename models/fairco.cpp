@@ -85,9 +85,10 @@ RankedList FairCo::rank(RoundContext& context, const QueryDocs& query, std::uint
 LearnReport FairCo::learn(RoundContext& context, const Feedback& feedback) {
   check(feedback, context.execution.scratch());
   if (feedback.query.fair == nullptr) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' needs the probabilities that ranks are examined, which come with [groups]: set them.",
-        name()));
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' needs the probabilities with which ranks are examined: describe the "
+                    "groups in [groups].",
+                    name()));
   }
   const auto measured = context.clock.measure("train");
   const std::vector<double>& examination = feedback.query.fair->rule->examination;

@@ -122,9 +122,8 @@ class Model {
     if (is_module_file(settings.module)) {
       if (code_ == ModelCode::kRefuse) {
         throw InvalidArgument(fmt::format(
-            "{} holds code, that of the TorchScript module '{}', which can read and write your files: if "
-            "you "
-            "trust where it comes from, say so by --trust-code true, in Python by trust_code=True.",
+            "{} contains the TorchScript module '{}', whose code can read and write your files: if you "
+            "trust its source, add --trust-code true, or trust_code=True in Python.",
             origin_, settings.module));
       }
       auto file = bytes_of_base64(text(kTorchScriptKey));

@@ -24,9 +24,9 @@ const Schema& PosteriorSettings::schema() {
                  "`full` also maintains an exact full covariance, which decides nothing, and compares its "
                  "widths with the ranker's (olranknet and ollambdarank with another covariance)")
           .field("observe_at", &S::observe_at,
-                 "at which parameters a round's pairs enter the covariance: those `before` its training, "
-                 "which made the list, or those `after` it, which costs another pass over the query's "
-                 "documents")
+                 "parameters at which a round's pairs enter the covariance: those `before` the round's "
+                 "training, which made the list, or those `after` the training, which cost another pass "
+                 "over the query's documents")
           .field("lambda", &S::lambda, "strength of the prior in loss and covariance")
           .symbol("λ")
           .above(0)

@@ -47,12 +47,11 @@ const Schema& RankerSettings::schema() {
                  "file has no `[[ranker]]`")
           .flag("ranker")
           .field("start_from", &S::start_from,
-                 "a model that the ranker starts from: a file or the folder of a trial or a training; its "
-                 "network holds")
+                 "a model that the ranker starts from: a model file, or the folder of a trial or a "
+                 "training; the ranker takes the model's network")
           .field("trust_code", &S::trust_code,
-                 "whether the model that the ranker or the service starts from may bring code, that of a "
-                 "TorchScript "
-                 "module, which can read and write your files")
+                 "whether the model that the ranker or the service starts from may contain a TorchScript "
+                 "module, whose code can read and write your files")
           .include(&S::network, NetworkSettings::schema())
           .include(&S::posterior, PosteriorSettings::schema())
           .include(&S::explore, ExplorationSettings::schema())

@@ -46,9 +46,10 @@ TopRank::Known& TopRank::known_of(const QueryDocs& query) {
     partition(known);
   }
   if (known.docs != query.docs()) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' knows query {} with {} documents and is asked about {}: its documents must stay.",
-        settings_.name, query.query, known.docs, query.docs()));
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' knows query {} with {} documents, and {} are given: keep the documents of "
+                    "a query the same.",
+                    settings_.name, query.query, known.docs, query.docs()));
   }
   return known;
 }

@@ -10,10 +10,10 @@ const Schema& TrainerSettings::schema() {
           .field("loss", &S::loss,
                  "`sum`: cross-entropy summed over pairs, plus mλ/2·‖θ − θ₀‖²; `mean`: mean cross-entropy, "
                  "plus λ‖θ‖²")
-          .field(
-              "loss_kind", &S::loss_kind,
-              "what a network's training descends on: `pairs`, the cross-entropy of the collected pairs; "
-              "or the loss of each shown list, its examined documents' clicks being the grades")
+          .field("loss_kind", &S::loss_kind,
+                 "the loss that a network's training minimises: `pairs` is the cross-entropy of the "
+                 "collected pairs; the others are losses of each shown list, with the clicks on its "
+                 "examined documents as grades")
           .field("restart", &S::restart,
                  "where a training on the whole history starts: `warm` at the current parameters, `first` "
                  "at the first ones, θ₀, `fresh` at new parameters in each round; `lambdarank-labels` "
@@ -46,27 +46,29 @@ const Schema& TrainerSettings::schema() {
                  "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
                  "bits of mantissa for speed")
           .field("training_kernel", &S::training_kernel,
-                 "how a GPU takes the steps of full-batch training: in one kernel that keeps the documents "
-                 "in shared memory, as a recorded graph of kernels, or the former wherever it is possible")
+                 "how a GPU takes the steps of full-batch training: `persistent` in one kernel that keeps "
+                 "the documents in shared memory, `recorded` as a recorded graph of kernels, `auto` as "
+                 "`persistent` wherever that is possible")
           .field("training_blocks", &S::training_blocks,
-                 "multiprocessors that this one kernel takes at most; 0 takes all. Fewer let trials of "
-                 "`run.jobs` train side by side, as 8 do for 16 trials; sums are then split otherwise")
+                 "largest number of multiprocessors for the `persistent` kernel; 0 takes all. A smaller "
+                 "number lets trials of `run.jobs` train side by side, as 8 does for 16 trials; the number "
+                 "changes how sums are split")
           .at_least(0)
           .at_most(1024)
           .field("retrain", &S::retrain,
-                 "when all of the history is trained on: in every round that brings pairs (by an ensemble "
-                 "in every round), or once it has grown by `retrain_growth`, with steps on a sample in the "
-                 "rounds between")
+                 "when the ranker trains on its whole history: in every round that brings pairs (an "
+                 "ensemble in every round), or once the history has grown by `retrain_growth`, with steps "
+                 "on a sample in the rounds between")
           .field("retrain_growth", &S::retrain_growth,
                  "share by which the pairs, or the distinct ones among them, grow between two trainings on "
                  "all")
           .above(0)
           .at_most(1)
           .field("replay_steps", &S::replay_steps,
-                 "steps in a round between two such trainings, on its own pairs and on drawn ones; 0 waits "
-                 "for the next")
+                 "steps in each round between two trainings on the whole history, on the round's own pairs "
+                 "and on pairs drawn from the history; 0 waits for the next training")
           .at_least(0)
-          .field("replay", &S::replay, "pairs that such a round draws from the history")
+          .field("replay", &S::replay, "pairs that each round between two trainings draws from the history")
           .only_flag("replay-pairs")
           .unit("pairs")
           .at_least(1)

@@ -43,7 +43,7 @@ const Schema& RecommendSettings::schema() {
           .field("user_support", &RecommendSettings::user_support, "reviews that a user must have")
           .at_least(0)
           .field("frequent_features", &RecommendSettings::frequent_features,
-                 "only the features that most reviews mention, so many; 0 keeps all")
+                 "number of features to keep, those that most reviews mention; 0 keeps all")
           .at_least(0)
           .field("split", &RecommendSettings::split,
                  "`reviews`: each user's reviews are split; `users`: some users are new in the test")
@@ -60,8 +60,8 @@ const Schema& RecommendSettings::schema() {
           .field("seed", &RecommendSettings::seed, "seed of the split and of the training")
           .at_least(0)
           .field("passes", &RecommendSettings::passes,
-                 "passes of the training: over as many entries as the tensors have, of both sides, or of "
-                 "both trees; 0 is the kind's default")
+                 "passes of the training; depending on the kind, a pass takes as many entries as the "
+                 "tensors have, or fits both sides or both trees; 0 is the kind's default")
           .at_least(0)
           .field("eval_every", &RecommendSettings::eval_every, "passes between validations")
           .at_least(1)

@@ -141,7 +141,7 @@ FeedbackRecord finished_record(const EventTypes& types, FeedbackRecord list,
 void require_late(const EventTypes& types, const std::string& id,
                   std::span<const ImpressionStore::Event> events) {
   if (!is_impression_id(id))
-    throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
+    throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (types.index(events[i].type) < 0)
       throw ApiError(422, fmt::format("events[{}].type", i),

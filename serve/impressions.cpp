@@ -202,7 +202,7 @@ void Impressions::reject_unknown(const std::string& id) const {
                     "needed its place (--max-impressions {}, --max-impression-memory {}).",
                     limits_.age.count(), limits_.open, readable_bytes(static_cast<double>(limits_.bytes))));
   }
-  throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
+  throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
 }
 
 Impressions::Claim Impressions::claim(const std::string& id, std::span<const Click> clicks,

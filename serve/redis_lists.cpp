@@ -249,7 +249,7 @@ bool RedisLists::is_late(const FeedbackRecord& list, std::int64_t now) const {
 ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const Click> clicks,
                                          std::span<const Event> events) {
   if (!is_impression_id(id))
-    throw ApiError(404, "impression", "Unknown impression: its ID is none that this service gives.");
+    throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
   const std::vector<RedisReply> known = look_up(id);
   const bool collects = settings_.window.count() > 0;
   if (known[0].is_null() && known[1].is_null() && waits_here(id)) {

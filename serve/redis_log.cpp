@@ -105,11 +105,11 @@ void RedisLog::require_durable() const {
     if (why.find("NOPERM") == std::string_view::npos &&
         why.find("unknown command") == std::string_view::npos)
       throw;
-    throw IoError(fmt::format(
-        "{} Whether the server keeps what it has acknowledged cannot be asked. If it does (appendonly yes, "
-        "appendfsync always, no eviction of keys without a limit in time), start with --log-durability "
-        "assume.",
-        error.what()));
+    throw IoError(
+        fmt::format("{} The server cannot be asked whether it keeps the feedback that it has acknowledged. "
+                    "If it keeps the feedback (appendonly yes, appendfsync always, no eviction of keys "
+                    "without a limit in time), start with --log-durability assume.",
+                    error.what()));
   }
   const auto value = [](const RedisReply& reply) {
     return reply.items.size() == 2 ? reply.items[1].text : std::string();

@@ -38,9 +38,8 @@ void refuse_settings_of_data(const GroupSettings& groups) {
   }
   if (groups.exposure == ExposureKind::kExamined) {
     throw InvalidArgument(
-        "--groups exposure: Nobody sees which documents real users examine, so a service counts exposure "
-        "by "
-        "position: remove exposure=examined.");
+        "--groups exposure: A service does not see which documents its users examine, so it counts "
+        "exposure by position: remove exposure=examined.");
   }
 }
 
@@ -55,8 +54,8 @@ GroupSettings parse_service_groups(std::string_view text, std::int64_t cutoff) {
   refuse_settings_of_data(groups);
   if (!groups.beta) {
     throw InvalidArgument(
-        "--groups: beta must be a number, as in --groups beta=1, or one for each group behind A, as in "
-        "beta=[1,2], because a service has no grades to find it by.");
+        "--groups: beta must be a number, as in --groups beta=1, or one number for each group behind A, as "
+        "in beta=[1,2]. A service has no grades to compute beta from.");
   }
   groups.check_groups();
   if (cutoff > kMostRanks) {

@@ -21,8 +21,9 @@ const Schema& ClickSettings::schema() {
           .at_least(0)
           .at_most(1)
           .field("position_bias", &S::position_bias,
-                 "exponent of 1/rank in the probability that a `position` user examines the document at a "
-                 "rank (from 1); of a `ubm` user, with the distance to the last click in place of the rank")
+                 "exponent of 1/rank, with ranks from 1, in the probability that a `position` user "
+                 "examines the document at a rank; a `ubm` user has the distance to the last click in "
+                 "place of the rank")
           .symbol("η")
           .at_least(0)
           .field("perseverance", &S::perseverance,

@@ -155,7 +155,8 @@ void check_intents(const UserSettings& user, std::span<const UserSettings> users
     }
     if (intent->kind == ClickKind::kChanging)
       throw InvalidArgument(
-          fmt::format("User '{}' has '{}' in 'intents', which changes itself: list its intents instead.",
+          fmt::format("User '{}' has '{}' in 'intents', a user of kind changing: list the intents of that "
+                      "user instead.",
                       user.name, name));
   }
 }

@@ -52,7 +52,7 @@ class BenchRecommendCommand : public Command {
     app.add_option("--users", users_, "users [default: 10719]")->check(CLI::PositiveNumber);
     app.add_option("--items", items_, "items [default: 10410]")->check(CLI::PositiveNumber);
     app.add_option("--reviews", reviews_, "reviews [default: 285346]")->check(CLI::PositiveNumber);
-    app.add_option("--passes", passes_, "timed passes, after one that is not [default: 3]")
+    app.add_option("--passes", passes_, "timed passes, after one pass that is not timed [default: 3]")
         ->check(CLI::PositiveNumber);
     app.add_option("--threads", threads_, "CPU threads [default: 2]")->check(CLI::Range(1, 4096));
   }

@@ -6,9 +6,9 @@ const Schema& ExplorationSettings::schema() {
   using S = ExplorationSettings;
   static const Schema schema =
       SchemaBuilder<S>("ranker", "When an order counts as certain, and how uncertain orders are explored.")
-          .field(
-              "alpha", &S::alpha,
-              "an order is certain if its margin exceeds alpha × width; scales what `sample` and `ucb` add")
+          .field("alpha", &S::alpha,
+                 "an order is certain if its margin exceeds alpha × width; also the factor of the "
+                 "deviations that `sample` and `ucb` add")
           .symbol("α")
           .at_least(0)
           .field("alpha_schedule", &S::alpha_schedule,

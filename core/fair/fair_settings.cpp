@@ -28,7 +28,7 @@ const Schema& FairSettings::schema() {
               "template_search", &S::template_search,
               "how FairExp finds the list of a template: the paper's greedy `fairswap`, or `exact`, which "
               "violates as few certain orders as any list; of two groups only")
-          .field("fair_gain", &S::fair_gain, "what FairCo adds to a score per unit of unfairness")
+          .field("fair_gain", &S::fair_gain, "increase of a score for each unit of unfairness in FairCo")
           .symbol("λ_c")
           .at_least(0.0)
           .build();

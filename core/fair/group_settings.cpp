@@ -104,12 +104,10 @@ const Schema& GroupSettings::schema() {
           .at_least(0)
           .field("threshold", &S::threshold,
                  "the value that separates the groups A and B, or an increasing list of the values that "
-                 "separate "
-                 "more; `auto`: by `quantile`")
-          .field(
-              "quantile", &S::quantile,
-              "the share of the training part's values up to which the threshold is put, or an increasing "
-              "list of shares; `auto`: by `threshold`")
+                 "separate more groups; `auto` computes it from `quantile`")
+          .field("quantile", &S::quantile,
+                 "the share of the training part's values that are at most the threshold, or an increasing "
+                 "list of shares; `auto` leaves the choice to `threshold`")
           .at_least(0.0)
           .at_most(1.0)
           .field(
@@ -120,12 +118,10 @@ const Schema& GroupSettings::schema() {
               "file", &S::file,
               "a CSV file `qid,doc,group` instead of a feature: `doc` counts the documents of a query from "
               "0, `group` is a letter from A on")
-          .field(
-              "beta", &S::beta,
-              "exposure of A per exposure of B that is fair; of more groups a list, A per B, A per C, and "
-              "on, "
-              "from which the other pairs follow; `auto`: the ratios of their mean grades in the training "
-              "part")
+          .field("beta", &S::beta,
+                 "the fair ratio of A's exposure to B's; for more groups, a list of the ratios of A to B, "
+                 "A to C and so on, from which the ratios of the other pairs follow; `auto`: the ratios of "
+                 "the groups' mean grades in the training part")
           .symbol("β")
           .above(0.0)
           .at_most(1e6)
@@ -142,7 +138,8 @@ const Schema& GroupSettings::schema() {
           .at_least(0.0)
           .at_most(1.0)
           .field("examination_lists", &S::examination_lists,
-                 "random lists that they are estimated by, where no formula gives them")
+                 "random lists that estimate the simulated user's probabilities of examination where no "
+                 "formula gives them")
           .at_least(1)
           .at_most(10'000'000)
           .build();

@@ -6,13 +6,13 @@ const Schema& ClickGpSettings::schema() {
   using S = ClickGpSettings;
   static const Schema schema =
       SchemaBuilder<S>("ranker", "The click model of kind clickgp.")
-          .field(
-              "terms", &S::terms,
-              "the models that clicks are explained by: `linear` alone, or `additive` beside it, weighted "
-              "by how well each predicts clicks; `additive` costs more where there are many features")
+          .field("terms", &S::terms,
+                 "the models that explain clicks: `linear` is a linear model alone; `additive` puts an "
+                 "additive model beside the linear one and weights both by how well they predict clicks, "
+                 "which costs more with many features")
           .field("memory_limit", &S::memory_limit,
-                 "memory for the documents that were shown; queries asked least recently are forgotten "
-                 "beyond it, while what they taught stays in the model; 0 sets no limit")
+                 "memory for the documents that were shown; beyond it, the ranker forgets the queries "
+                 "asked least recently and keeps the model that they taught; 0 sets no limit")
           .unit("MB")
           .at_least(0)
           .field("forget", &S::forget,

@@ -82,7 +82,7 @@ const Schema& LabelSettings::schema() {
         .above(0)
         .flag("smoothing")
         .field("pair_mean", &S::pair_mean,
-               "divide a query's loss of pairs by the number of its pairs, where it is a sum otherwise")
+               "divide the loss of a query's pairs by their number; otherwise the loss is their sum")
         .flag("pair-mean")
         .include(&S::network, NetworkSettings::schema())
         .field(

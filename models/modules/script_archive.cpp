@@ -91,8 +91,8 @@ void check_pickles(PyTorchStreamReader& reader, const std::string& path) {
       continue;
     const auto [pickle, size] = reader.getRecord(name);
     if (has_what_it_says({static_cast<const char*>(pickle.get()), size})) continue;
-    throw InvalidArgument(fmt::format(
-        "module: '{}' is damaged: it says that it has more than the file: save it again.", path));
+    throw InvalidArgument(
+        fmt::format("module: '{}' is damaged, because its data end too early: save it again.", path));
   }
 }
 

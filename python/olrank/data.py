@@ -197,7 +197,7 @@ def load_lightgbm(path: str | os.PathLike[str]) -> Dataset:
             warnings.warn(f"{name}.{unused} is not used: a data set has neither weights nor positions.", stacklevel=2)
     beside = next((f"{name}.{kind}" for kind in ("query", "group") if os.path.exists(f"{name}.{kind}")), None)
     if beside is None:
-        raise DataError(f"{name}.query is not there: it has the number of documents of each query, one a line.")
+        raise DataError(f"{name}.query is missing: write the number of documents of each query into it, one on each line.")
     try:
         group = np.loadtxt(beside, dtype=np.int64, ndmin=1)
         with open(name, encoding="utf-8") as file:

@@ -102,7 +102,7 @@ def click_log(
     for query, (begin, end) in enumerate(zip(data.offsets, data.offsets[1:])):
         order = np.argsort(rank[begin:end], kind="stable")
         if not np.array_equal(rank[begin:end][order], np.arange(1, end - begin + 1)):
-            raise InvalidArgument(f"List '{names[query]}' has {end - begin} documents and other positions than 1 to {end - begin}.")
+            raise InvalidArgument(f"List '{names[query]}' has {end - begin} documents: give them the positions 1 to {end - begin}, each once.")
         lines.append({"qid": names[query], "shown": order.tolist(), "clicks": data.y[begin:end][order].tolist()})
     pathlib.Path(log).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return data

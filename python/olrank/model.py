@@ -67,7 +67,7 @@ def load_model(path: str | os.PathLike[str], *, trust_code: bool = False) -> Mod
     """A model file, or the folder of a finished trial or training that has one.
 
     One with a TorchScript module holds code, which can read and write your files: it is refused unless `trust_code`
-    says that you trust where it comes from.
+    says that you trust the file's source.
     """
     return Model(_core.Model.load(as_path(path), trust_code))
 

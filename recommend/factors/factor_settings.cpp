@@ -57,11 +57,11 @@ const Schema& FactorSettings::schema() {
           .field("penalty", &FactorSettings::penalty, "weight of the squared factors of nmf and efm")
           .at_least(0)
           .field("user_feature_weight", &FactorSettings::user_feature_weight,
-                 "weight of what users mention in efm")
+                 "weight of the features that users mention in efm")
           .symbol("λ_x")
           .at_least(0)
           .field("item_feature_weight", &FactorSettings::item_feature_weight,
-                 "weight of what is said about items in efm")
+                 "weight of the opinions about items in efm")
           .symbol("λ_y")
           .at_least(0)
           .field("hidden_dimension", &FactorSettings::hidden_dimension,
@@ -69,10 +69,10 @@ const Schema& FactorSettings::schema() {
           .at_least(0)
           .at_most(1024)
           .field("matched_features", &FactorSettings::matched_features,
-                 "features of a user's most attention by which efm ranks")
+                 "number of features by which efm ranks, those that get most of a user's attention")
           .at_least(1)
           .field("feature_share", &FactorSettings::feature_share,
-                 "share of these features in efm's score; the rest is the predicted rating")
+                 "share of the `matched_features` in efm's score; the rest is the predicted rating")
           .at_least(0)
           .at_most(1)
           .build();

@@ -270,7 +270,7 @@ TEST(ExternalRankerTest, RefusesNames) {
   }
   EXPECT_EQ(message_of<InvalidArgument>([] { check_ranker(external_settings(), kShownByMine); }), unknown);
   EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("", "of a test", make_perceptron); }),
-            "A registered ranker needs a name: the empty one is none.");
+            "A registered ranker needs a name that is not empty.");
   EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "two\nlines", make_perceptron); }),
             "The description of ranker 'mine' must be one line: say which ranker it is, with version and "
             "parameters.");

@@ -88,7 +88,7 @@ def test_files_of_tables(tmp_path, monkeypatch):
 
 def test_lightgbms_files(tmp_path):
     (tmp_path / "rank.train").write_text("2 0:0.5 1:1 2:1\n0 0:1 1:2\n1 0:0.25 1:3 2:1\n0 0:2 1:4\n")
-    with pytest.raises(olrank.DataError, match="query is not there"):
+    with pytest.raises(olrank.DataError, match="query is missing"):
         olrank.load_lightgbm(tmp_path / "rank.train")
     (tmp_path / "rank.train.query").write_text("2\n1\n1\n")
     data = olrank.load_lightgbm(tmp_path / "rank.train")
@@ -105,7 +105,7 @@ def test_clicks_with_features(tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "shown.jsonl").read_text().splitlines()]
     assert lines == [{"qid": "s2", "shown": [0, 1], "clicks": [1, 0]}, {"qid": "s1", "shown": [1, 0], "clicks": [1, 0]}]
     assert data.qids == ["s2", "s1"] and data.X[:, 0].tolist() == [2, 4, 1, 3]
-    with pytest.raises(olrank.InvalidArgument, match="other positions than 1 to 2"):
+    with pytest.raises(olrank.InvalidArgument, match="give them the positions 1 to 2"):
         olrank.click_log(table.assign(position=[3, 1, 1, 2]), tmp_path / "shown.jsonl")
     with pytest.raises(olrank.InvalidArgument, match="other than 0 and 1"):
         olrank.click_log(table.assign(click=[3, 1, 1, 2]), tmp_path / "shown.jsonl")

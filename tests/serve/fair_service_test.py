@@ -116,7 +116,7 @@ class FairService(unittest.TestCase):
                 (["--ranker", "fairco", "--features", "4"], "Ranker 'fairco' needs the groups of documents: add --groups"),
                 ([*served, "--groups", "epsilon=1"], "--groups: beta must be a number"),
                 ([*served, "--groups", "beta=1,feature=1,quantile=0.5"], "--groups feature: A service gets each document's group"),
-                ([*served, "--groups", "beta=1,exposure=examined"], "Nobody sees which documents real users examine"),
+                ([*served, "--groups", "beta=1,exposure=examined"], "A service does not see which documents its users examine"),
                 ([*served, "--groups", "beta=1,examination=[1,0.5]"], "2 values given, but lists show 10 ranks"),
                 ([*served, "--set", "groups.beta=1"], "write --groups beta=1"),
                 ([*served, "--fair", "fairexp", "--cutoff", "13", "--groups", "beta=1"], "a --cutoff of at most 12"),

@@ -199,7 +199,8 @@ TEST(UsersTest, RefusesContradictoryChanges) {
               changing(user);
               user.intents[1] = "mine";
             }),
-            "User 'mine' has 'mine' in 'intents', which changes itself: list its intents instead.");
+            "User 'mine' has 'mine' in 'intents', a user of kind changing: list the intents of that user "
+            "instead.");
   EXPECT_EQ(complaint_about([&](UserSettings& user) {
               changing(user);
               user.intents[1] = "prefect";

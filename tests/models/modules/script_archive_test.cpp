@@ -75,8 +75,7 @@ TEST(ScriptArchiveTest, RefusesPicklesThatSayThatTheyHaveGigabytes) {
         archive_refusal(rewritten(script_bytes(), [&](const std::string& name, std::string& record) {
           if (name == "data.pkl") record = pickle;
         }));
-    EXPECT_EQ(found,
-              "module: 'scorer.pt' is damaged: it says that it has more than the file: save it again.");
+    EXPECT_EQ(found, "module: 'scorer.pt' is damaged, because its data end too early: save it again.");
   }
 }
 
@@ -88,7 +87,7 @@ TEST(ScriptArchiveTest, LooksIntoPicklesOfAnyCase) {
   for (std::size_t at = bytes.find("data.pkl"); at != std::string::npos; at = bytes.find("data.pkl", at))
     bytes.replace(at, 8, "data.PKL");
   EXPECT_EQ(archive_refusal(bytes),
-            "module: 'scorer.pt' is damaged: it says that it has more than the file: save it again.");
+            "module: 'scorer.pt' is damaged, because its data end too early: save it again.");
 }
 
 TEST(ScriptArchiveTest, RefusesWhatUnpacksToFarMore) {

@@ -72,8 +72,8 @@ class EvalCommand : public Command {
         ->allow_extra_args(false)
         ->type_name("K,...");
     app.add_option("--metrics", metrics_,
-                   "further metrics, such as map@5,mrr@10,err@5; of several rankings, the ones to compare "
-                   "[default: ndcg at the cutoffs, map, mrr, p@10, err@10]")
+                   "further metrics, such as map@5,mrr@10,err@5; for several rankings, the metrics to "
+                   "compare [default: ndcg at the cutoffs, map, mrr, p@10, err@10]")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("NAME,...");
@@ -211,7 +211,7 @@ class EvalCommand : public Command {
   /// Judgements come with neither features nor an order of documents.
   void check_judged() const {
     if (!request_.data.empty())
-      throw InvalidArgument("--data and --qrels both say what is relevant: give one of them.");
+      throw InvalidArgument("--data and --qrels both hold relevance grades: give one of them.");
     if (!scores_.empty() || !models_.empty()) {
       throw InvalidArgument(fmt::format("{} needs --data: --qrels goes with TREC runs (--run).",
                                         models_.empty() ? "--scores" : "--model"));

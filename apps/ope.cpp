@@ -41,12 +41,12 @@ class OpeCommand : public Command {
                    "shown them [default: greedy]")
         ->type_name("NAME");
     app.add_option("--reward", names_.reward,
-                   "the value of a list's clicks: clicks, dcg (discounted by rank), first-click, or weight "
-                   "(by the values of their events) [default: clicks]")
+                   "the value of a list's clicks: clicks, dcg (discounted by rank), "
+                   "first-click, or weight (by the values of their events) [default: clicks]")
         ->type_name("NAME");
-    app.add_option("--estimators", names_.estimators,
-                   "which estimates are made, such as direct,cascade-dr [default: all that the log has the "
-                   "data for]")
+    app.add_option(
+           "--estimators", names_.estimators,
+           "estimators to use, such as direct,cascade-dr [default: all that the log has the data for]")
         ->delimiter(',')
         ->type_name("NAMES");
     app.add_option("--click-model", names_.click_model,
@@ -66,10 +66,9 @@ class OpeCommand : public Command {
     app.add_option("--cache", data_.cache,
                    "folder for binary copies of text files, auto or none [default: auto]")
         ->type_name("DIR");
-    app.add_option(
-           "--clip", request_.estimates.clip,
-           "largest weight; larger ones count as this, which bounds the estimate and biases it towards 0 "
-           "[default: none]")
+    app.add_option("--clip", request_.estimates.clip,
+                   "largest weight; a larger weight counts as W, which bounds the estimate and biases it "
+                   "towards 0 [default: none]")
         ->type_name("W");
     app.add_option("--confidence", request_.estimates.confidence,
                    "confidence of the intervals [default: 0.95]")

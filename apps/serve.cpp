@@ -159,9 +159,9 @@ class ServeCommand : public Command {
                    "seconds in which a list collects events before the service learns from it, with or "
                    "without events; 0: a list takes one feedback, the first [default: 0]")
         ->type_name("S");
-    app.add_option("--events", event_types_,
-                   "types of events with what they are worth, such as click=1,cart=3,purchase=10 [default: "
-                   "click=1]")
+    app.add_option(
+           "--events", event_types_,
+           "types of events with their values, such as click=1,cart=3,purchase=10 [default: click=1]")
         ->type_name("TYPES");
     app.add_option("--checkpoint-every", options_.checkpoint_every,
                    "rounds between checkpoints [default: 1000]")
@@ -173,10 +173,9 @@ class ServeCommand : public Command {
                    "log that several processes share, on a Redis or Valkey server: "
                    "redis://[USER@]HOST[:PORT]/PREFIX, or rediss:// for TLS (docs/REPLICAS.md)")
         ->type_name("URL");
-    app.add_option(
-           "--role", role_text_,
-           "with --log: learner (learns, and does not rank), replica (ranks with what the learner has "
-           "published, and has no --state) or both [default: both]")
+    app.add_option("--role", role_text_,
+                   "with --log: learner (learns, and does not rank), replica (ranks with the learner's "
+                   "latest published model, and has no --state) or both [default: both]")
         ->type_name("ROLE");
     app.add_option("--log-password-file", password_file_,
                    "file with the password of that server; or set OLRANK_LOG_PASSWORD")
@@ -236,19 +235,21 @@ class ServeCommand : public Command {
             fmt::format("--log-replicas must be from 0 to 100, not {}.", shared_.replicas));
       options_.shared = shared_;
     } else if (!role_text_.empty()) {
-      throw InvalidArgument("--role requires --log: without one, a process ranks and learns.");
+      throw InvalidArgument(
+          "--role requires --log: without a shared log, a process both ranks and learns.");
     }
     if (follows && shares)
       throw InvalidArgument(
-          "--follow and --log contradict each other: a process has its model from one place.");
+          "--follow and --log contradict each other: a process gets its model from one place. Remove one "
+          "of them.");
     const bool has_learner = !follows && !(shares && shared_.role == ServiceRole::kReplica);
     if (has_learner) {
       if (options_.state.empty())
         throw InvalidArgument("--state is required: name the folder for the state of the service.");
       if (shares && options_.to_round)
         throw InvalidArgument(
-            "--to-round: A shared log does not go back: begin another prefix with a copy of the "
-            "folder.");
+            "--to-round: A shared log cannot go back to an earlier round. Begin another prefix with a copy "
+            "of the folder.");
       return;
     }
     const std::string place = follows ? "--follow" : "--role replica";
@@ -288,7 +289,8 @@ class ServeCommand : public Command {
     require("--window", options_.window_seconds, 0, 10'000'000);
     require("--wait-seconds", options_.wait_seconds, 0, 86'400);
     if (options_.window_seconds == 0 && !event_types_.empty())
-      throw InvalidArgument("--events requires --window: without one, a list has its clicks at once.");
+      throw InvalidArgument(
+          "--events requires --window: without a window, a list gets all its clicks at once.");
     if (options_.window_seconds > 0 && life_->count() > 0) {
       throw InvalidArgument(
           fmt::format("--window {} and --impression-seconds {} contradict each other: a list lives as long "

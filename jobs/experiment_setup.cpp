@@ -377,8 +377,8 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   if (configuration.groups.are_set()) {
     if (!request.replay.empty()) {
       throw InvalidArgument(
-          "[groups] measures the exposure of lists that rankers show, and --replay takes those of a "
-          "recording: remove one of them.");
+          "[groups] measures the exposure of lists that rankers show, and --replay takes the lists of a "
+          "recording: remove [groups] or --replay.");
     }
     plan.groups = configuration.groups;
     plan.protocol += settings_without(GroupSettings::schema(), &configuration.groups, {"file"});

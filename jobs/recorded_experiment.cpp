@@ -103,11 +103,10 @@ void check_lengths(const Configuration& recorded, const Configuration& run) {
   if (!has_all(run.data.folds, recorded.data.folds)) missing = "all of its folds";
   if (!has_all(run.protocol.seeds, recorded.protocol.seeds)) missing = "all of its seeds";
   if (missing.empty()) return;
-  throw InvalidArgument(
-      fmt::format("{0} has {1} rounds and this run {2}, but not {3}, so trials of both lengths would stand "
-                  "side by side. "
-                  "Extend all of them first: olrank run --resume --out {0} --rounds {2}.",
-                  run.run.out, there, here, missing));
+  throw InvalidArgument(fmt::format(
+      "{0} has {1} rounds. This run has {2} rounds, but not {3}, so trials of both lengths would stand "
+      "side by side. Extend all trials first: olrank run --resume --out {0} --rounds {2}.",
+      run.run.out, there, here, missing));
 }
 
 bool is_general_kind(const SettingOverride& override) {
@@ -138,10 +137,10 @@ std::string data_difference(const Configuration& configuration) {
 Configuration extended_experiment(const Configuration& recorded, const Configuration& run) {
   const std::string difference = experiment_difference(recorded, run);
   if (!difference.empty()) {
-    throw InvalidArgument(fmt::format(
-        "{}: {}. --resume can add rounds, seeds, folds, users and rankers, all else has to stay as "
-        "it was. Use the earlier value, or choose another --out.",
-        run.run.out, difference));
+    throw InvalidArgument(
+        fmt::format("{}: {}. --resume can add rounds, seeds, folds, users and rankers. All other settings "
+                    "and the data must stay the same. Use the earlier value, or choose another --out.",
+                    run.run.out, difference));
   }
   check_lengths(recorded, run);
   Configuration whole = run;

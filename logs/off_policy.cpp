@@ -348,10 +348,9 @@ class OffPolicy {
     if (result_.lists == 0) {
       throw InvalidArgument(
           result_.without_order > 0 && request_.policy.kind == ListPolicy::Kind::kCandidate
-              ? fmt::format(
-                    "None of the lists in {} has what the learner would have shown in place of another "
-                    "arm: a service with arms logs it.",
-                    request_.log)
+              ? fmt::format("None of the lists in {} has the list that the learner would have shown in "
+                            "place of another arm: a service with --arms logs it.",
+                            request_.log)
           : result_.without_order > 0
               ? fmt::format("None of the lists in {} has the order of an incumbent: send 'incumbent' with "
                             "requests.",

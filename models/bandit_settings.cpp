@@ -29,7 +29,7 @@ const Schema& BanditSettings::schema() {
           .symbol("c")
           .above(1)
           .field("refresh_rounds", &S::refresh_rounds,
-                 "rounds after which the policy that has been learned shows the lists (prpo)")
+                 "rounds after which the learned policy replaces the policy that shows the lists (prpo)")
           .unit("rounds")
           .at_least(1)
           .build();

@@ -110,7 +110,8 @@ std::unique_ptr<OnlineRanker> make_external(const RankerRequest& request) {
   auto ranker = registered_ranker(name).factory({name, request.features, request.cutoff, request.keys.seed,
                                                  request.keys.fold, request.keys.click_model});
   if (ranker == nullptr)
-    throw InvalidArgument(fmt::format("The factory of ranker '{}' made none: return an object.", name));
+    throw InvalidArgument(
+        fmt::format("The factory of ranker '{}' made no ranker: return an object.", name));
   return std::make_unique<ExternalAdapter>(name, request.cutoff, std::move(ranker));
 }
 

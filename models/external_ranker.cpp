@@ -29,8 +29,7 @@ void register_ranker(const std::string& name, const std::string& description,
   if (name.empty()) throw InvalidArgument("A registered ranker needs a name that is not empty.");
   if (description.empty() || description.find('\n') != std::string::npos) {
     throw InvalidArgument(fmt::format(
-        "The description of ranker '{}' must be one line: say which ranker it is, with version and "
-        "parameters.",
+        "The description of ranker '{}' must be one line: name the ranker, its version and its parameters.",
         name));
   }
   if (!factory)

@@ -61,7 +61,7 @@ const Schema& TrainerSettings::schema() {
                  "on a sample in the rounds between")
           .field("retrain_growth", &S::retrain_growth,
                  "share by which the pairs, or the distinct ones among them, grow between two trainings on "
-                 "all")
+                 "the whole history")
           .above(0)
           .at_most(1)
           .field("replay_steps", &S::replay_steps,

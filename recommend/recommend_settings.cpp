@@ -66,7 +66,7 @@ const Schema& RecommendSettings::schema() {
           .field("eval_every", &RecommendSettings::eval_every, "passes between validations")
           .at_least(1)
           .field("patience", &RecommendSettings::patience,
-                 "stop after so many validations without a better one; 0 never stops early")
+                 "validations without a better result after which training stops; 0 never stops early")
           .at_least(0)
           .field("keep", &RecommendSettings::keep,
                  "keep the model of the best validation, or of the last pass")

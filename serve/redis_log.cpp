@@ -91,7 +91,8 @@ void RedisLog::require_durable() const {
   const std::string where = client_.address().text();
   if (durability_.assume) {
     log_warning(
-        "{}: --log-durability assume: The server was not asked whether it keeps what it has acknowledged.",
+        "{}: --log-durability assume: The server was not asked whether it keeps the feedback that it has "
+        "acknowledged.",
         where);
     return;
   }

@@ -36,10 +36,10 @@ const Schema& ClickSettings::schema() {
                  "grade in the data")
           .at_least(0)
           .at_most(5)
-          .field("grade_map", &S::grade_map,
-                 "grade of the built-in users' tables for each grade of the data, from grade 0: `[0, 0, 1, "
-                 "1, 2]` "
-                 "gives data of five grades the tables of three; if empty, each grade is itself")
+          .field(
+              "grade_map", &S::grade_map,
+              "grade of the built-in users' tables for each grade of the data, from grade 0: `[0, 0, 1, 1, "
+              "2]` gives data of five grades the tables of three; if empty, every grade stays as it is")
           .at_least(0)
           .at_most(4)
           .build();

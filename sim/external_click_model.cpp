@@ -23,9 +23,9 @@ void ExternalClickModel::click(QueryGrades grades, std::span<const std::int32_t>
   }
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
     if (log.clicks[rank] <= 1) continue;
-    throw InvalidArgument(
-        fmt::format("User '{}' returned {} for document {} in round {}: a click is 1, and none is 0.",
-                    name_, log.clicks[rank], shown[rank], round));
+    throw InvalidArgument(fmt::format(
+        "User '{}' returned {} for document {} in round {}: return 1 for a click and 0 for no click.",
+        name_, log.clicks[rank], shown[rank], round));
   }
 }
 

@@ -48,7 +48,7 @@ void register_user(const std::string& name, const std::string& description,
     throw InvalidArgument(fmt::format("The user '{}' is built in: choose another name.", name));
   if (description.empty() || description.find('\n') != std::string::npos) {
     throw InvalidArgument(fmt::format(
-        "The description of user '{}' must be one line: say which user it is, with version and parameters.",
+        "The description of user '{}' must be one line: name the user, its version and its parameters.",
         name));
   }
   if (user == nullptr)

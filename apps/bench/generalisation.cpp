@@ -92,7 +92,7 @@ class BenchGeneralisationCommand : public Command {
  public:
   std::string name() const override { return "generalisation"; }
   std::string summary() const override {
-    return "study: what list length, norms and noise do to the generalisation of losses of lists";
+    return "study: the effect of list length, norms and noise on the generalisation of losses of lists";
   }
   void declare(CLI::App& app) override {
     app.add_option("--experiments", experiments_,

@@ -44,7 +44,7 @@ class BenchRecommendCommand : public Command {
  public:
   std::string name() const override { return "recommend"; }
   std::string summary() const override {
-    return "entries and pairs a second that a recommender's training takes, on generated reviews";
+    return "benchmark the training of a recommender on generated reviews: entries and pairs a second";
   }
   void declare(CLI::App& app) override {
     app.add_option("--kind", kind_, "mter, mter-s, mter-sa or bprmf [default: mter]")

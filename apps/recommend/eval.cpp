@@ -22,10 +22,11 @@ using nlohmann::ordered_json;
 class RecommendEvalCommand : public Command {
  public:
   std::string name() const override { return "eval"; }
-  std::string summary() const override { return "NDCG and hit rate of trained recommenders, compared"; }
+  std::string summary() const override { return "compare trained recommenders by NDCG and hit rate"; }
   void declare(CLI::App& app) override {
-    app.add_option("--model", models_,
-                   "folder of 'recommend train'; repeated, the others are compared with the first")
+    app.add_option(
+           "--model", models_,
+           "folder of 'recommend train'; if several are given, the others are compared with the first")
         ->type_name("DIR")
         ->required();
     app.add_option("--data", data_, "the reviews, if they are no longer where the training read them")

@@ -24,8 +24,7 @@ const Schema& DataSettings::schema() {
           .flag("cache")
           .field("max_memory", &DataSettings::max_memory,
                  "limit for the dense feature matrix, such as `8GB`; `auto` is half of the machine's "
-                 "memory, and refuses "
-                 "a matrix above 1 GB and above 100 times its text")
+                 "memory, and refuses a matrix that is larger than both 1 GB and 100 times its text")
           .flag("max-memory")
           .build();
   return schema;

@@ -105,12 +105,12 @@ class ParsedBlocks {
   void refuse_sparse() const {
     const double bytes = dense_bytes();
     if (!options_.refuse_sparse || !is_sparse(bytes, static_cast<double>(text_bytes_))) return;
-    throw DataError(name_, widest_.line, widest_.column,
-                    fmt::format("With feature {}, {} documents of {} of text become a dense matrix of {}, "
-                                "nearly all zeros. Renumber "
-                                "the features, or give --max-memory to read the data so.",
-                                largest_feature_, docs_, readable_bytes(static_cast<double>(text_bytes_)),
-                                readable_bytes(bytes)));
+    throw DataError(
+        name_, widest_.line, widest_.column,
+        fmt::format("With feature {}, {} documents of {} of text become a dense matrix of {}, nearly all "
+                    "zeros. Renumber the features, or give --max-memory to read the data as they are.",
+                    largest_feature_, docs_, readable_bytes(static_cast<double>(text_bytes_)),
+                    readable_bytes(bytes)));
   }
 
   void fail(TextPlace place, const std::string& sentence) {

@@ -20,8 +20,8 @@ const Schema& ExplorationSettings::schema() {
           .symbol("c₂")
           .at_least(0)
           .field("delta", &S::delta,
-                 "failure probability of the theoretical α_t; of clickgp: an order is certain at "
-                 "probability 1 − delta")
+                 "failure probability of the theoretical α_t; for clickgp, an order is certain from the "
+                 "probability 1 − delta on")
           .symbol("δ")
           .above(0)
           .at_most(1)

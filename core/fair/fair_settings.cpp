@@ -24,10 +24,9 @@ const Schema& FairSettings::schema() {
                  "`fairexp` chooses, among all lists of groups that keep the unfairness within ε, the one "
                  "that violates the fewest certain orders; `fairco` adds to the scores of a group with too "
                  "little exposure; both need [groups]")
-          .field(
-              "template_search", &S::template_search,
-              "how FairExp finds the list of a template: the paper's greedy `fairswap`, or `exact`, which "
-              "violates as few certain orders as any list; of two groups only")
+          .field("template_search", &S::template_search,
+                 "how FairExp finds the list of a template: the paper's greedy `fairswap`, or `exact`, "
+                 "which violates as few certain orders as any list and is for two groups only")
           .field("fair_gain", &S::fair_gain, "increase of a score for each unit of unfairness in FairCo")
           .symbol("λ_c")
           .at_least(0.0)

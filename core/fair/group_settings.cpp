@@ -20,12 +20,13 @@ void GroupSettings::check(std::int64_t cutoff) const {
   check_groups();
   if (!are_set()) {
     if (threshold || quantile)
-      throw InvalidArgument("[groups] has a threshold but no feature: say which with groups.feature.");
+      throw InvalidArgument(
+          "[groups] has a threshold but no feature: name the feature with groups.feature.");
     return;
   }
   if (feature > 0 && !file.empty()) {
     throw InvalidArgument(fmt::format(
-        "[groups] has both feature = {} and file = \"{}\": groups come from one of them.", feature, file));
+        "[groups] has both feature = {} and file = \"{}\": remove one of them.", feature, file));
   }
   if (feature > 0 && threshold.has_value() == quantile.has_value()) {
     throw InvalidArgument(
@@ -133,8 +134,8 @@ const Schema& GroupSettings::schema() {
                  "a shown document's exposure: its rank's probability of examination (`position`), or 1 if "
                  "the simulated user examined it (`examined`)")
           .field("examination", &S::examination,
-                 "probabilities of examination of the ranks from the first; empty: those of the simulated "
-                 "user")
+                 "probability that each rank is examined, from the first rank on; if empty, the simulated "
+                 "user's probabilities")
           .at_least(0.0)
           .at_most(1.0)
           .field("examination_lists", &S::examination_lists,

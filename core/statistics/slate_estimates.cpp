@@ -63,8 +63,7 @@ void SlateEstimates::add(const ComparedList& list) {
     weight *= list.target[rank] / list.logged[rank];
     constexpr double kLargest = 1e100;
     if (!(weight <= kLargest))
-      throw InvalidArgument(
-          "The probabilities of this list are so small that its weight is beyond all numbers.");
+      throw InvalidArgument("The probabilities of this list are so small that its weight is not finite.");
     const double used = clipped(weight);
     double* at = of_list_.data() + kTotals + kAtRank * rank;
     at[kRankLists] = 1.0;

@@ -91,10 +91,10 @@ RecommenderRun::RecommenderRun(const RecommendSettings& settings, const ReviewPa
       context_(context),
       training_(recommender_kind(settings_.kind).start(settings_, parts.training)) {
   if (settings_.split == SplitBy::kUsers && !training_->model().scores_new_users()) {
-    throw InvalidArgument(fmt::format(
-        "split = users judges new users, of whom a recommender of kind {} knows nothing: use another kind, "
-        "or split = reviews.",
-        name_of(settings_.kind)));
+    throw InvalidArgument(
+        fmt::format("split = users judges new users, which a recommender of kind {} does not know: use "
+                    "another kind, or split = reviews.",
+                    name_of(settings_.kind)));
   }
 }
 

@@ -5,8 +5,8 @@ namespace olrank {
 const Schema& StudySettings::schema() {
   using S = StudySettings;
   static const Schema schema =
-      SchemaBuilder<S>("study",
-                       "What `olrank bench covariance` compares; other commands refuse this table.")
+      SchemaBuilder<S>(
+          "study", "The comparison that `olrank bench covariance` makes; other commands refuse this table.")
           .field("structures", &S::structures,
                  "covariances, `inducing-N` with N as the budget, and `ensemble-N`; each is compared with "
                  "`full`")

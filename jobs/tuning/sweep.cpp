@@ -25,10 +25,10 @@ std::vector<SweepValues> all_values(const std::vector<SweepAxis>& axes, const st
   std::size_t points = 1;
   for (const SweepAxis& axis : axes) {
     if (axis.range) {
-      throw InvalidArgument(fmt::format(
-          "The sweep of ranker '{}' has a range for '{}': say how many points to draw, --draws 20, or list "
-          "its values.",
-          ranker, axis.key));
+      throw InvalidArgument(
+          fmt::format("The sweep of ranker '{}' has a range for '{}': give the number of points to draw, "
+                      "such as --draws 20, or list its values.",
+                      ranker, axis.key));
     }
     points *= axis.values.size();
     if (points > kMostPoints) {
@@ -82,7 +82,7 @@ GridPoint point_of(const RankerSettings& ranker, SweepValues values, std::set<st
   for (const auto& [key, value] : point.values) {
     if (const auto reason = why_ignored(point.settings, key)) {
       throw InvalidArgument(
-          fmt::format("Grid point '{}': '{}' does not apply: {}; or sweep it in a ranker of its own.",
+          fmt::format("Grid point '{}': '{}' does not apply: {}. Or sweep it in a ranker of its own.",
                       point.settings.name, key, *reason));
     }
   }

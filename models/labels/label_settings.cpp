@@ -97,15 +97,16 @@ const Schema& LabelSettings::schema() {
         .field("l1", &S::l1, "weight of the penalty ‖w‖₁")
         .at_least(0)
         .flag("l1")
-        .field("radius", &S::radius, "largest ‖w‖, by projection; without it there is no bound")
+        .field("radius", &S::radius,
+               "largest ‖w‖, which a projection keeps; without `radius`, ‖w‖ has no bound")
         .symbol("W")
         .above(0)
         .flag("radius")
         .field("radius_norm", &S::radius_norm, "the norm that `radius` bounds")
         .flag("radius-norm")
         .field("epochs", &S::epochs,
-               "passes over the queries, or iterations of `lbfgs` and `proximal`, at most; 0 means 50 of "
-               "`adam`, 1 of `ogd-average`, 500 otherwise")
+               "largest number of passes over the queries, or of iterations of `lbfgs` and `proximal`; 0 "
+               "means 50 for `adam`, 1 for `ogd-average` and 500 otherwise")
         .at_least(0)
         .flag("epochs")
         .field("batch", &S::batch, "queries of a step of `adam`")
@@ -113,8 +114,8 @@ const Schema& LabelSettings::schema() {
         .at_least(1)
         .flag("batch")
         .field("learning_rate", &S::learning_rate,
-               "step size; 0 means 0.01 of `adam`, and of `ogd-average` the step of its guarantee for the "
-               "`radius` (1 without one)")
+               "step size; 0 means 0.01 for `adam`, and for `ogd-average` the step of its guarantee for "
+               "the `radius` (1 without a radius)")
         .symbol("η")
         .at_least(0)
         .flag("learning-rate")

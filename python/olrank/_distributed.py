@@ -126,8 +126,8 @@ def play(
         # Its pickled state is part of the result's fingerprint, and has the name of its module.
         if getattr(ranker.func if isinstance(ranker, functools.partial) else ranker, "__module__", "") == "__main__":
             raise InvalidArgument(
-                f"Ranker '{name}' is defined in the script itself, which workers name otherwise: "
-                "move its class into a module that they can import."
+                f"Ranker '{name}' is defined in the script itself, which has another name in workers: "
+                "move its class into a module that the workers can import."
             )
     with own.registered():
         _, trials, _, _ = _core.play(text, origin, str(out), earlier, _CALL, lambda _: None, "", False)

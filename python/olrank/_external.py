@@ -96,7 +96,7 @@ class _RankerInTrial:
     def rank(self, query: _core.RankerQuery, round: int) -> Docs:
         order = as_numbers(self.ranker.rank(query, round), f"What rank() returned in round {round}")
         if order.ndim != 1 or (order != np.floor(order)).any() or (np.abs(order) >= 2**31).any():
-            raise InvalidArgument(f"What rank() returned in round {round} are not rows of the query, one after another.")
+            raise InvalidArgument(f"rank() must return the rows of the query one after another, and in round {round} it did not.")
         return np.ascontiguousarray(order, dtype=np.int32)
 
     def learn(self, query: _core.RankerQuery, shown: Docs, clicks: npt.NDArray[np.uint8], round: int) -> None:

@@ -61,7 +61,7 @@ class Dataset:
         columns = table if isinstance(table, dict) else columns_of(table, "the table")
         for column in (y, qid, *(X or ())):
             if column not in columns:
-                raise InvalidArgument(f"The table has no column '{column}', but {', '.join(columns)}: say y, qid and X.")
+                raise InvalidArgument(f"The table has no column '{column}', but {', '.join(columns)}: name the columns with y, qid and X.")
         features = {one: columns[one] for one in (X if X is not None else columns) if one not in (y, qid) or X is not None}
         if not features:
             raise InvalidArgument(f"The table has no column of features next to '{y}' and '{qid}'.")
@@ -165,7 +165,7 @@ def load_table(path: str | os.PathLike[str], y: str = "y", qid: str = "qid", X: 
     elif kind == "csv":
         table = _csv(name)
     else:
-        raise InvalidArgument(f"{name} is no .parquet, .feather, .arrow or .csv: load_letor() reads LETOR text.")
+        raise InvalidArgument(f"{name} is not a .parquet, .feather, .arrow or .csv file: read LETOR text with load_letor().")
     return Dataset.from_table(table, y, qid, X)
 
 

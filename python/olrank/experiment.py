@@ -303,7 +303,7 @@ def tune(
     if bar is not None:
         bar.end(done=True)
     if not complete:
-        _log.warning("Trials failed: what they said is above.")
+        _log.warning("Trials failed: their messages are above.")
     return Tuning(folder, json.loads(winners)["winners"], temporary)
 
 

@@ -16,10 +16,10 @@ const Schema& TreeSettings::schema() {
                  "users or items that a node must have to ask a question")
           .at_least(2)
           .field("parent_factor", &TreeSettings::parent_factor,
-                 "a node's factor is its parent's plus a term of its own, and only this is penalised")
+                 "a node's factor is its parent's plus a term of its own, and only this term is penalised")
           .field("personal", &TreeSettings::personal,
                  "when each user and item gets a term of its own: after the last pass of fact, or in every "
-                 "one")
+                 "pass")
           .field("user_penalty", &TreeSettings::user_penalty,
                  "weight of the squared factors in the users' tree")
           .symbol("λ_u")
@@ -44,7 +44,8 @@ const Schema& TreeSettings::schema() {
                  "steps of AdaGrad that fit factors to pairs")
           .at_least(1)
           .at_most(100000)
-          .field("descent_step_size", &TreeSettings::descent_step_size, "step of AdaGrad in these fits")
+          .field("descent_step_size", &TreeSettings::descent_step_size,
+                 "step of AdaGrad in the fits of factors to pairs")
           .above(0)
           .at_most(10)
           .field("start_passes", &TreeSettings::start_passes,

@@ -153,7 +153,7 @@ TEST(EvalUsage, ExplainsWrongUsage) {
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "a.run", "--run", "a.run"}),
             "The ranking 'a.run' is given twice. Remove one of them.");
   EXPECT_EQ(complaint_about({"--data", "d", "--qrels", "q", "--run", "y"}),
-            "--data and --qrels both say what is relevant: give one of them.");
+            "--data and --qrels both hold relevance grades: give one of them.");
   EXPECT_EQ(complaint_about({"--qrels", "q", "--model", "y"}),
             "--model needs --data: --qrels goes with TREC runs (--run).");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--metrics", "ndgc@5"}).substr(0, 53),

@@ -289,7 +289,7 @@ class OffPolicy(unittest.TestCase):
             (["--log", self.trace, *model, "--policy", "certain"], 2, "--policy must be greedy, plackett-luce"),
             (["--log", self.trace, *model, "--policy", "epsilon=2"], 2, "must be a number from 0 to 1"),
             (["--log", self.trace, *model, "--policy", "incumbent"], 2, "has the order of an incumbent"),
-            (["--log", self.trace, *model, "--policy", "candidate"], 2, "has what the learner would have shown"),
+            (["--log", self.trace, *model, "--policy", "candidate"], 2, "has the list that the learner would have shown"),
             (["--log", self.trace, *model, "--reward", "money"], 2, "--reward"),
             (["--log", self.trace, *model, "--clip", -1], 2, "--clip"),
             (["--log", self.trace, *model, "--at", 7], 2, "--at 7 is beyond the lists of"),

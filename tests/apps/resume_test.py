@@ -120,7 +120,7 @@ class Rounds(Folder):
         before = (self.out / "config.toml").read_bytes()
         self.assertIn("has 50 rounds, more than the 40 of this run: an experiment can be extended, not shortened",
                       self.run_into(self.out, *SHORT[:3], 40, *SHORT[4:], "--resume", code=2))
-        self.assertIn("but not all of its seeds, so trials of both lengths would stand side by side. Extend all of them "
+        self.assertIn("but not all of its seeds, so trials of both lengths would stand side by side. Extend all trials "
                       f"first: olrank run --resume --out {self.out} --rounds 80.",
                       self.run_into(self.out, *SHORT[:3], 80, *SHORT[4:], "--resume", code=2))
         self.assertIn("but not ranker 'pdgd'", self.run_into(

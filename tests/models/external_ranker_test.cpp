@@ -264,7 +264,7 @@ TEST(ExternalRankerTest, RefusesNames) {
         [](const ExternalRankerRequest&) -> std::unique_ptr<ExternalRanker> { return nullptr; });
     check_ranker(external_settings(), kShownByMine);  // makes none
     EXPECT_EQ(message_of<InvalidArgument>([] { make_mine(); }),
-              "The factory of ranker 'mine' made none: return an object.");
+              "The factory of ranker 'mine' made no ranker: return an object.");
     EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "of a test", make_perceptron); }),
               "There is a registered ranker 'mine' already: choose another name, or unregister it.");
   }
@@ -272,7 +272,7 @@ TEST(ExternalRankerTest, RefusesNames) {
   EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("", "of a test", make_perceptron); }),
             "A registered ranker needs a name that is not empty.");
   EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "two\nlines", make_perceptron); }),
-            "The description of ranker 'mine' must be one line: say which ranker it is, with version and "
+            "The description of ranker 'mine' must be one line: name the ranker, its version and its "
             "parameters.");
   EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "of a test", nullptr); }),
             "The factory of ranker 'mine' is empty: register a function.");

@@ -232,7 +232,7 @@ class Wrong(ByFirstFeature):
     [
         ("rank", [0, 0, 1], olrank.InvalidArgument, "document 0"),
         ("rank", [99], olrank.InvalidArgument, "document 99"),
-        ("rank", [0.5], olrank.InvalidArgument, "not rows of the query"),
+        ("rank", [0.5], olrank.InvalidArgument, "must return the rows of the query"),
         ("rank", "abc", TypeError, "rank"),
         ("score", [1.0], olrank.InvalidArgument, "one score for each"),
         ("score", np.nan, olrank.InvalidArgument, "score"),

@@ -186,7 +186,7 @@ TEST(ExternalUserTest, RefusesWhatIsNoClick) {
   EXPECT_EQ(refused_clicks({0, 1}),
             "User 'mine' returned 2 clicks in round 9, but was shown 3 documents: return 0 or 1 for each.");
   EXPECT_EQ(refused_clicks({0, 2, 1}),
-            "User 'mine' returned 2 for document 1 in round 9: a click is 1, and none is 0.");
+            "User 'mine' returned 2 for document 1 in round 9: return 1 for a click and 0 for no click.");
 }
 
 TEST(ExternalUserTest, RefusesNames) {
@@ -202,9 +202,9 @@ TEST(ExternalUserTest, RefusesNames) {
       refused("../x"),
       "A user cannot be named '../x': its trials have a folder of that name, so use letters, digits and "
       "- _ . + =, without a leading dot.");
-  EXPECT_EQ(refused("yours", ""),
-            "The description of user 'yours' must be one line: say which user it is, with version and "
-            "parameters.");
+  EXPECT_EQ(
+      refused("yours", ""),
+      "The description of user 'yours' must be one line: name the user, its version and its parameters.");
   EXPECT_NE(refused("yours", "two\nlines"), kNoError);
   EXPECT_EQ(message_of<InvalidArgument>([] { register_user("yours", "of a test", nullptr); }),
             "The user 'yours' is a null pointer: register an object.");

@@ -132,8 +132,8 @@ TEST(LetorReader, RefusesSparseDataUnlessAsked) {
     EXPECT_EQ(
         message_of<DataError>([&] { read_text(compressed(text, compression), {.refuse_sparse = true}); }),
         "data.txt:21:9: With feature 100000000, 24 documents of 310 bytes of text become a dense matrix of "
-        "9.6 GB, "
-        "nearly all zeros. Renumber the features, or give --max-memory to read the data so.");
+        "9.6 GB, nearly all zeros. Renumber the features, or give --max-memory to read the data as they "
+        "are.");
   }
   EXPECT_EQ(read_text("0 qid:1 1000000:1\n", {.refuse_sparse = true}).features(), 1'000'000);  // 4 MB
   EXPECT_TRUE(is_sparse(1.1e9, 1e7));

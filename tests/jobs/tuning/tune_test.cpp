@@ -188,10 +188,9 @@ TEST(RandomSearch, RangesReadBackAndAreChecked) {
       << printed;
   EXPECT_NE(printed.find("[search]\ndraws = 3\nseed = 7\n"), std::string::npos) << printed;
   EXPECT_EQ(print_configuration(from_text(printed)), printed);
-  EXPECT_EQ(
-      message_of<InvalidArgument>([] { grid_of(from_text(kRanges)); }),
-      "The sweep of ranker 'full' has a range for 'alpha': say how many points to draw, --draws 20, or "
-      "list its values.");
+  EXPECT_EQ(message_of<InvalidArgument>([] { grid_of(from_text(kRanges)); }),
+            "The sweep of ranker 'full' has a range for 'alpha': give the number of points to draw, such "
+            "as --draws 20, or list its values.");
   EXPECT_EQ(
       refusal_of("[sweep]\nalpha = { from = 1, to = 0.5 }\n"),
       "c.toml:2:9: The range of 'alpha' needs 'from' and a larger 'to', such as { from = 0.01, to = 10 }.");
@@ -212,7 +211,7 @@ TEST(SweepTest, RefusesPointsThatIgnoreAValue) {
   EXPECT_EQ(
       message_of<InvalidArgument>([&] { grid_of(configuration); }),
       "Grid point 'olranknet+covariance=diagonal+form=dual': 'form' does not apply: it counts only with "
-      "covariance = \"full\". Remove it, or change that; or sweep it in a ranker of its own.");
+      "covariance = \"full\". Remove it, or change that. Or sweep it in a ranker of its own.");
 }
 
 TEST(SweepTest, RankersWithoutASweepHaveNoGridPoint) {

@@ -16,6 +16,7 @@ class _Tensor(Protocol):
     """A tensor of torch, which this package does not import."""
 
     def detach(self) -> _Tensor: ...
+    def cpu(self) -> _Tensor: ...
     def numpy(self) -> npt.NDArray[Any]: ...
 
 
@@ -47,11 +48,10 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     if isinstance(values, np.ndarray):
         return values
     if type(values).__module__.partition(".")[0] == "torch":
-        if values.device.type != "cpu":
-            raise TypeError(f"{name} is on {values.device}: pass {name}.cpu().")
         if values.is_sparse:
             raise TypeError(f"{name} is sparse: pass {name}.to_dense().")
-        tensor: npt.NDArray[Any] = values.detach().numpy()
+        # Names, histories and normalisation are the host's, so tensors of a GPU come here once.
+        tensor: npt.NDArray[Any] = values.detach().cpu().numpy()
         return tensor
     if is_table(values):
         return _of_columns(columns_of(values, name), name)

@@ -5,7 +5,10 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import olrank
 
 PLAY = """
 import sys, threading
@@ -59,3 +62,30 @@ def test_package_on_an_emulated_gpu(tmp_path):
         [sys.executable, "-c", PLAY, str(tmp_path / "ranker")], env=environment, capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stdout) == (0, "played\n"), done.stderr
+
+
+class TensorOnGpu:
+    """What the package uses of a tensor, whose numbers numpy() gives only once it is on the host."""
+
+    __module__ = "torch"
+    is_sparse = False
+
+    def __init__(self, values, on_host=False):
+        self.values, self.on_host = values, on_host
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return TensorOnGpu(self.values, True)
+
+    def numpy(self):
+        assert self.on_host
+        return self.values
+
+
+def test_tensors_of_a_gpu_come_to_the_host(queries):
+    ranker = olrank.Ranker("pairrank", features=6)
+    shown = olrank.Ranker("pairrank", features=6).rank(queries(1))
+    assert np.array_equal(ranker.rank(TensorOnGpu(queries(1))).docs, shown.docs)
+    assert np.array_equal(ranker.score(TensorOnGpu(queries(2))), ranker.score(queries(2)))

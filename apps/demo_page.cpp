@@ -189,6 +189,7 @@ function likeAsThePerson() {
 }
 
 async function round() {
+  if (!lists.length) return rank();
   const game = games[taste];
   const depth = taste === own ? shown : likeAsThePerson();
   lists.forEach((list, column) => game.quality[column].push(quality(list)));
@@ -334,6 +335,7 @@ for (const [id, choose] of [['taste', value => { taste = value; }], ['query', va
   at(id).addEventListener('change', async () => {
     choose(Number(at(id).value));
     liked = new Set();
+    lists = [];
     await run(rank);
     at(id).focus();
   });
@@ -355,7 +357,7 @@ run(rank);
 
 constexpr std::string_view kPolicy =
     "default-src 'none'; "
-    "script-src 'sha256-i2hGwg8KYX/3KSGwCtY3jnEsxGmhfQGxyv+cd9QZVZY='; "
+    "script-src 'sha256-2GjzY5Qpj/5rmrvxL6yMnr4tf6adSzKGfOThev9dRKA='; "
     "style-src 'sha256-bGNx02cOdbLPcRhu8WgTdEAGGPyplyHhQcBgBMs8i+I='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -193,7 +193,7 @@ void CertainOrderRanker::make_lists(ExecutionContext& context, std::span<ListReq
   for (ListRequest& request : requests) {
     try {
       maker.make(context, *belief_, learner_->thetas(), *request.task, *request.ranking);
-    } catch (const NumericError&) {
+    } catch (const Error&) {
       request.failure = std::current_exception();
     }
   }

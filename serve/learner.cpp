@@ -15,6 +15,7 @@
 #include "core/io/state_archive.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
+#include "serve/api_error.h"
 #include "serve/own_file.h"
 #include "serve/snapshot.h"
 
@@ -219,7 +220,6 @@ void Learner::run() {
   }
   const bool failed = failure_.has_value();
   ended_ = true;
-  fail_lists();
   lock.unlock();
   if (!failed) finish();  // otherwise the state may be mid-round
 }
@@ -228,8 +228,8 @@ void Learner::run() {
 void Learner::make_lists(std::span<WaitingList* const> lists) {
   std::vector<ListRequest> requests;
   std::exception_ptr failed;
-  for (const WaitingList* list : lists) requests.push_back(list->request);
   try {
+    for (const WaitingList* list : lists) requests.push_back(list->request);
     if (!failure()) publish();
     ranker_->make_lists(context_, requests);
   } catch (...) {
@@ -238,16 +238,8 @@ void Learner::make_lists(std::span<WaitingList* const> lists) {
   const std::shared_ptr<const PublishedRanker> made_by = latest();
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < lists.size(); ++i) {
-    lists[i]->request.failure = failed ? failed : requests[i].failure;
+    lists[i]->request.failure = failed ? failed : requests.at(i).failure;
     lists[i]->published = made_by;
-  }
-  listed_.notify_all();
-}
-
-void Learner::fail_lists() {
-  for (WaitingList* list : std::exchange(lists_, {})) {
-    list->request.failure = std::make_exception_ptr(Error(std::string(kStopping)));
-    list->published = latest_;
   }
   listed_.notify_all();
 }
@@ -257,7 +249,7 @@ std::shared_ptr<const PublishedRanker> Learner::rank(ExecutionContext& context, 
   if (!makes_lists_) return RankerSource::rank(context, task, ranking);
   WaitingList list{{&task, &ranking}};
   std::unique_lock lock(mutex_);
-  if (ended_) throw Error(std::string(kStopping));
+  if (ended_) throw ApiError(503, "", std::string(kStopping));
   if (!thread_.joinable()) {
     lock.unlock();
     WaitingList* const only = &list;

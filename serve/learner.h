@@ -96,7 +96,6 @@ class Learner : public RankerSource {
   class OwnLists;
 
   void make_lists(std::span<WaitingList* const> lists);
-  void fail_lists();
   void restore();
   /// The arms' figures of the records that are learned already, for a plan that the checkpoint does not
   /// have.

@@ -241,8 +241,6 @@ std::shared_ptr<const PublishedRanker> Service::make_list(const RankingTask& tas
     published = learner_.rank(workspace.context, task, workspace.ranking);
   } catch (const NumericError& error) {
     throw ApiError(422, "docs", error.what());
-  } catch (const Error& error) {
-    throw ApiError(503, "", error.what());
   }
   if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
                    [](float score) { return std::isfinite(score); })) {

@@ -34,6 +34,7 @@ struct DeviceScores {
   DeviceOrders orders;
   std::span<const float> scores;  // [docs], of an ensemble their means
   std::int32_t bad = -1;          // document whose score is not a number
+  std::int64_t lost = 0;          // squared widths that rounding destroyed
 };
 
 /// The scores and widths that decided about the shown documents, and their exact widths by the shadow;

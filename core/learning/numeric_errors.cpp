@@ -38,6 +38,13 @@ void throw_lost_precision(const CovarianceName& covariance, std::string_view wha
                   text_of(covariance), covariance.lambda, what));
 }
 
+void throw_lost_list_widths(std::int64_t lost, std::int64_t docs) {
+  throw NumericError(
+      fmt::format("Rounding has destroyed {} squared widths of {} documents: normalise the features, or "
+                  "choose a larger lambda.",
+                  lost, docs));
+}
+
 void throw_lost_widths(std::string_view covariance) {
   throw NumericError(fmt::format(
       "The squared widths of the {} covariance are not finite: the network's gradients exceed the "

@@ -31,6 +31,8 @@ std::string text_of(const CovarianceName& covariance);
 
 /// Squared widths of a covariance that cannot be computed afresh are not finite.
 [[noreturn]] void throw_lost_widths(std::string_view covariance);
+/// Of the widths of a query's documents, for which no list can be made then.
+[[noreturn]] void throw_lost_list_widths(std::int64_t lost, std::int64_t docs);
 
 /// The score of a query's document `doc` is NaN.
 [[noreturn]] void throw_bad_score(std::int64_t doc);

@@ -184,7 +184,7 @@ DeviceScores QueryView::scores_of(std::size_t slot) const {
   const HostSide& side = host_[slot];
   return {orders_in(side),
           {reinterpret_cast<const float*>(side.scores.data()), static_cast<std::size_t>(side.docs)},
-          reinterpret_cast<const Figures*>(side.answer.data())->first_bad};
+          figures_of(slot).first_bad};
 }
 
 void QueryView::fetch_decision(Stream stream, const CertaintyRule* rule) {

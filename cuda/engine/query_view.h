@@ -66,6 +66,9 @@ class QueryView {
     std::int32_t first_bad = -1;  // document whose score is not a number
   };
   const Figures& figures() const { return *on_host<Figures>(0); }
+  const Figures& figures_of(std::size_t slot) const {
+    return *reinterpret_cast<const Figures*>(host_[slot].answer.data());
+  }
   std::span<const double> outcome() const;  // [kOutcomes × members]
   DeviceOrders orders() const;
   DeviceScores scores_of(std::size_t slot) const;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 #include "core/learning/numeric_errors.h"
@@ -103,6 +104,7 @@ ResidentNetwork::~ResidentNetwork() {
 
 void ResidentNetwork::start_scoring(DeviceQuery query) {
   const Stream stream = stream_.get();
+  scored_ = false;  // until all of it has been started
   check_docs(query.docs);
   view_.make_room(stream, query.docs);
   timeline_.mark(stream, "score");
@@ -178,10 +180,15 @@ std::span<const DeviceScores> ResidentNetwork::score_queries(std::span<const Dev
     }
     stream_.wait();
     timeline_.collect(waited_);
+    // The state follows from what was learned: widths of lists neither repair a covariance nor count.
+    scored_queries_.clear();
+    for (std::size_t slot = 0; slot < queries.size(); ++slot) {
+      scored_queries_.push_back(view_.scores_of(slot));
+      const std::uint64_t lost = view_.figures_of(slot).health.lost;
+      scored_queries_.back().lost = static_cast<std::int64_t>(lost - std::exchange(lost_widths_, lost));
+    }
+    discard_negative_widths();
   } while (validate_or_retry());
-  scored_queries_.clear();
-  for (std::size_t slot = 0; slot < queries.size(); ++slot)
-    scored_queries_.push_back(view_.scores_of(slot));
   return scored_queries_;
 }
 

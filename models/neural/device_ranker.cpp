@@ -202,12 +202,13 @@ void DeviceRanker::make_some_lists(std::span<ListRequest> requests) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       try {
         if (found[i].bad >= 0) throw_bad_score(found[i].bad);
+        if (found[i].lost > 0) throw_lost_list_widths(found[i].lost, requests[i].task->docs.docs);
         make_list(found[i], *requests[i].task, *requests[i].ranking);
       } catch (const NumericError&) {
         requests[i].failure = std::current_exception();
       }
     }
-  } catch (const NumericError&) {
+  } catch (const OutOfDeviceMemory&) {
     if (requests.size() == 1) {
       requests.front().failure = std::current_exception();
       return;
@@ -327,6 +328,8 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
     teach(update);
     if (to_primal) network_->switch_to_primal();
     broken_ = false;
+    // Nothing that is asked between rounds may find that the training failed: lists leave no trace.
+    if (update.query.handed != nullptr) network_->settle();
     if (described_ && update.extent != TrainingExtent::kNothing) steps_ = network_->steps();
   });
   network_->add_seconds(context.clock);

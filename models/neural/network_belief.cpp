@@ -1,11 +1,10 @@
 #include "models/neural/network_belief.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
+#include "core/learning/numeric_errors.h"
 #include "core/math/certainty.h"
 #include "models/ensemble_model.h"
 
@@ -68,12 +67,7 @@ void NetworkWidths::measure_widths(ExecutionContext& context, FeatureMatrix docs
                                    Evidence& evidence) const {
   const WidthHealth health =
       posterior_->widths(context, {evidence.factors.data(), docs.docs}, evidence.width_sq);
-  if (health.lost > 0) {
-    throw NumericError(
-        fmt::format("Rounding has destroyed {} squared widths of {} documents: normalise the features, or "
-                    "choose a larger lambda.",
-                    health.lost, docs.docs));
-  }
+  if (health.lost > 0) throw_lost_list_widths(health.lost, docs.docs);
 }
 
 void NetworkWidths::measure_and_repair_widths(ExecutionContext& context, FeatureMatrix docs,

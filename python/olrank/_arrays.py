@@ -89,7 +89,12 @@ def with_index(X: Any, values: npt.NDArray[Any], name: str) -> Any:
 
 
 def _without_nulls(column: Any, label: str) -> npt.NDArray[Any]:
-    """A column of pandas. Its NaN among numbers is left to the engine, which says the row."""
+    """A column of pandas, whose NaN among numbers is left to the engine, which says the row; or an array of Arrow."""
+    if not hasattr(column, "dtype"):
+        if getattr(column, "null_count", 0):
+            raise InvalidArgument(f"{label} has a null value: fill it, or drop its row.")
+        plain: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return plain
     if column.dtype.kind not in "fc" or not isinstance(column.dtype, np.dtype):
         if getattr(column, "hasnans", False):
             raise InvalidArgument(f"{label} has a null value: fill it, or drop its row.")

@@ -50,8 +50,8 @@ _NUMBERS = {
     "tdD": "i4", "tdm": "i8",
 }  # fmt: skip
 _TEXTS = {"u": "i4", "z": "i4", "U": "i8", "Z": "i8"}
-_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+# An object of this module alone: the types of ctypes.pythonapi's are shared by the whole process.
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 def read(table: Any, name: str) -> dict[str, npt.NDArray[Any]]:
@@ -69,6 +69,9 @@ def read(table: Any, name: str) -> dict[str, npt.NDArray[Any]]:
             raise InvalidArgument(f"{name} has two columns '{twice}': give each a name of its own.")
         chunks: list[list[npt.NDArray[Any]]] = [[] for _ in fields]
         for batch in _batches(stream):
+            if whole and batch.null_count != 0 and batch.n_buffers and batch.buffers[0]:
+                if not _bits(batch.buffers[0], batch.offset, batch.length).all():
+                    raise InvalidArgument(f"{name} has a null row: drop it.")
             for column, field in enumerate(fields):
                 array = batch.children[column].contents if whole else batch
                 begin = batch.offset if whole else 0
@@ -135,8 +138,11 @@ def _column(array: _Array, field: _Schema, begin: int, length: int, label: str) 
         return _buffer(array.buffers[1], _NUMBERS.get(kind, "i8"), begin, length).copy()
     if kind.startswith("d:") and kind.split(",")[2:] in ([], ["128"]):
         low, high = _buffer(array.buffers[1], "u8", 2 * begin, 2 * length).reshape(-1, 2).T
-        whole: npt.NDArray[Any] = high.astype("i8") * 2.0**64 + low
+        # In whole numbers: a small negative one has a low word of almost 2⁶⁴.
+        whole = np.array([(int(upper) << 64) + int(lower) for upper, lower in zip(high.astype("i8"), low)], dtype=np.float64)
         return np.asarray(whole / 10.0 ** int(kind.split(",")[1]))
+    if kind in _TEXTS and length == 0:  # then the buffer of its ends may be empty
+        return np.zeros(0, dtype=np.str_)
     if kind in _TEXTS:
         ends = _buffer(array.buffers[1], _TEXTS[kind], begin, length + 1)
         text = _buffer(array.buffers[2], "u1", 0, int(ends[-1])).tobytes()

@@ -1,5 +1,6 @@
 """Tables as users have them: pandas, and by Arrow's interface polars, pyarrow and DuckDB; files; and what is refused."""
 
+import decimal
 import json
 import sys
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import olrank
+from olrank import _arrow
 
 COLUMNS = {"a": [0.5, 1.0, 0.25, 2.0], "b": [1, 2, 3, 4], "c": [True, False, True, False], "y": [2, 0, 1, 0], "qid": ["x", "x", "a longer name", "y"]}
 
@@ -121,3 +123,17 @@ def test_frames_come_out_and_notebooks_show():
     assert "scaled by query" in repr(model)
     assert "<td>0</td>" in data._repr_html_() and "<olrank" not in data._repr_html_()
     assert "<td>lambda</td>" in olrank.Ranker("pairrank", features=3)._repr_html_()
+
+
+def test_decimals_below_zero_keep_their_values():
+    pyarrow = pytest.importorskip("pyarrow")
+    values = [decimal.Decimal(text) for text in ("-1.25", "-0.01", "123.45", "0.00", "-11805916207174113034.24")]
+    found = _arrow.read(pyarrow.table({"x": values}), "t")["x"]
+    assert np.allclose(found, [float(value) for value in values], rtol=1e-15, atol=0.0)
+
+
+def test_null_rows_of_a_table_are_refused():
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = pyarrow.StructArray.from_arrays([pyarrow.array([1.0, 2.0, 3.0])], ["x"], mask=pyarrow.array([False, True, False]))
+    with pytest.raises(olrank.InvalidArgument, match="null row"):
+        _arrow.read(pyarrow.chunked_array([rows]), "t")

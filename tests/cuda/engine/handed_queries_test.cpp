@@ -217,16 +217,22 @@ TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {
     broken[doc * kFeatures + doc / 2] =
         (doc % 2 == 0 ? 1.0F : -1.0F) * std::numeric_limits<float>::infinity();
   }
-  for (const std::string name : {"stops_ensemble", "diagonal"}) {
+  for (const std::string name : {"stops_ensemble", "diagonal", "dual"}) {
     SCOPED_TRACE(name);
     const auto ranker = make_for_any_query(name);
+    learn_the_same(*make_for_any_query(name), *ranker, 3);
     std::vector<RankingTask> tasks(3);
     for (RankingTask& task : tasks) task.docs = world().query(1).features;
     tasks[1].docs = {broken.data(), 10, kFeatures};
     std::vector<Ranking> rankings;
     std::vector<ListRequest> requests = requests_of(tasks, rankings);
     TestContext context;
+    StateWriter before;
+    ranker->save(before);
     ranker->make_lists(context.execution, requests);
+    StateWriter after;
+    ranker->save(after);
+    EXPECT_TRUE(after.bytes() == before.bytes());
     EXPECT_EQ(requests[0].failure, nullptr);
     ASSERT_NE(requests[1].failure, nullptr);
     EXPECT_THROW(std::rethrow_exception(requests[1].failure), NumericError);

@@ -105,7 +105,7 @@ TEST_F(LibraryOnCardTest, SavesAndLoadsToTheSameBits) {
   EXPECT_EQ(loaded.fingerprint(), whole.fingerprint());
   EXPECT_NE(message_of<InvalidArgument>([&] {
               Ranker::load(folder.path() / "state", 1, false, "cpu");
-            }).find("load it with device = \"cuda\""),
+            }).find("load the ranker with device = \"cuda\""),
             std::string::npos);
   Ranker on_cpu(options_on("cpu", "olranknet"));
   on_cpu.save(folder.path() / "cpu");

@@ -75,8 +75,10 @@ class ReplicasTest(unittest.TestCase):
 
     def refused(self, *arguments, code=1, env=None):
         done = olrank("serve", "--port", "0", *arguments, env={**os.environ, **(env or {})})
-        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
-        return done.stderr
+        # A server on a busy machine may answer late: the process says that it waits, and asks again.
+        said = [line for line in done.stderr.splitlines(True) if not line.startswith("Waiting:")]
+        self.assertEqual((done.returncode, done.stdout, len(said)), (code, "", 1), done.stderr)
+        return said[0]
 
     def test_what_replicas_collect_is_what_one_process_would_learn(self):
         log = ["--log", self.start_redis().url + "/shop"]
@@ -95,8 +97,8 @@ class ReplicasTest(unittest.TestCase):
                     for turn in range(60):
                         one, other = (first, second) if turn % 2 == 0 else (second, first)
                         impression, clicks = users.ask(one, draw)
-                        acknowledged[impression] = other.feedback(impression, clicks)["round"]
-                        self.assertTrue(first.feedback(impression, clicks)["duplicate"])
+                        acknowledged[impression] = other.feedback(impression, clicks, attempts=5)["round"]
+                        self.assertTrue(first.feedback(impression, clicks, attempts=5)["duplicate"])
             except Exception as error:
                 problems.append(error)
         threads = [threading.Thread(target=use, args=[seed]) for seed in range(3)]
@@ -150,7 +152,7 @@ class ReplicasTest(unittest.TestCase):
         users, draw = Users(4, 4, docs=6, queries=5), random.Random(1)
         with both.client() as first, replica.client() as second:
             second.wait_until_ready()
-            first.feedback(*users.ask(second, draw))
+            first.feedback(*users.ask(second, draw), attempts=5)
             server.kill()
             kept = [users.ask(client, draw) for client in (first, second) for _ in range(20)]
             with self.assertRaises(ServiceError) as refusal:
@@ -181,7 +183,8 @@ class ReplicasTest(unittest.TestCase):
                     arms.setdefault(f"u{user}", set()).add(answer["arm"])
                     other = second if client is first else first
                     if user % 2 == 0:
-                        other.events(answer["impression"], [{"id": answer["docs"][0]["id"], "type": "cart"}])
+                        other.events(answer["impression"], [{"id": answer["docs"][0]["id"], "type": "cart"}],
+                                     attempts=5)
             self.assertEqual({len(shown) for shown in arms.values()}, {1})  # sticky
             self.assertEqual(set.union(*arms.values()), {"learner", "incumbent"})
             with learner.client() as client:
@@ -227,14 +230,14 @@ class ReplicasTest(unittest.TestCase):
         users, draw = Users(6, 4, docs=6), random.Random(2)
         with learner.client() as client:
             for _ in range(30):
-                client.feedback(*users.ask(client, draw))
+                client.feedback(*users.ask(client, draw), attempts=5)
             client.wait_until_learned()
         learner.stop()
         # Events that a folder has acknowledged stay with it.
         window = self.start("w", *SETTINGS, "--window", 600)
         with window.client() as client:
             impression, _ = users.ask(client, draw)
-            client.events(impression, [{"rank": 0}])
+            client.events(impression, [{"rank": 0}], attempts=5)
         window.kill()
         refusal = olrank("serve", "--port", "0", "--log", server.url + "/w", "--state", self.folder / "w", "--window", 600)
         self.assertEqual(refusal.returncode, 2)
@@ -276,7 +279,7 @@ class ReplicasTest(unittest.TestCase):
         users, draw = Users(6, 4, docs=6), random.Random(2)
         with service.client() as client:
             for _ in range(5):
-                client.feedback(*users.ask(client, draw))
+                client.feedback(*users.ask(client, draw), attempts=5)
             client.wait_until_learned()
         self.assertEqual(service.stop(), 0)
         self.assertEqual(len(logged(self.folder / "a")), 5)

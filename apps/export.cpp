@@ -1,6 +1,7 @@
 #include <cctype>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "apps/command.h"
 #include "core/error.h"
@@ -40,10 +41,23 @@ class ExportCommand : public Command {
                    "whether the model may contain a TorchScript module, whose code can read and write your "
                    "files [default: false]")
         ->type_name("true|false");
-    app.add_option("--to", format_, "output format: safetensors, pt, torchscript, onnx, json or c")
+    app.add_option(
+           "--to", format_,
+           "output format: safetensors, pt, torchscript, onnx, json, c, ltr (OpenSearch, Elasticsearch) or "
+           "solr")
         ->type_name("FORMAT");
-    app.add_option("--out", out_, "output file; with --to c, its name is the prefix of the function names")
+    app.add_option(
+           "--out", out_,
+           "output file; with --to c, its name is the prefix of the function names, and with --to ltr and "
+           "solr the model's name")
         ->type_name("FILE");
+    app.add_option(
+           "--feature-names", names_,
+           "names of the features in their order, such as those of the engine's feature set [default: "
+           "the model's]")
+        ->type_name("A,B,…")
+        ->delimiter(',')
+        ->allow_extra_args(false);
   }
 
   int run(const OutputFlags&) override {
@@ -52,12 +66,14 @@ class ExportCommand : public Command {
     if (!model_.empty() && !state_.empty())
       throw InvalidArgument("A model and --state exclude each other: name one of them.");
     if (format_.empty())
-      throw InvalidArgument("--to is required: choose safetensors, pt, torchscript, onnx, json or c.");
+      throw InvalidArgument(
+          "--to is required: choose safetensors, pt, torchscript, onnx, json, c, ltr or solr.");
     if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
     const auto format = parse_choice<ExportFormat>("--to", format_);
-    const LoadedModel model = state_.empty()
-                                  ? load_model(model_file_of(model_), code_if(trust_code_))
-                                  : parse_model(stopped_service_model(state_), state_, ModelCode::kTrust);
+    LoadedModel model = state_.empty()
+                            ? load_model(model_file_of(model_), code_if(trust_code_))
+                            : parse_model(stopped_service_model(state_), state_, ModelCode::kTrust);
+    if (!names_.empty()) name_features(model);
     write_file_atomically(out_, format == ExportFormat::kTorchScript
                                     ? torch_script_of(model)
                                     : exported(model, format, identifier_of(out_)));
@@ -66,11 +82,19 @@ class ExportCommand : public Command {
   }
 
  private:
+  void name_features(LoadedModel& model) const {
+    require_feature_names(names_, model.normaliser.features, "--feature-names");
+    model.feature_names = names_;
+    std::erase_if(model.metadata, [](const auto& entry) { return entry.first == "feature_names"; });
+    model.metadata.emplace_back("feature_names", feature_names_text(names_));
+  }
+
   std::string model_;
   bool trust_code_ = false;
   std::string state_;
   std::string format_;
   std::string out_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace

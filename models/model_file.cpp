@@ -17,6 +17,7 @@
 #include "core/math/cosine.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/base64.h"
+#include "core/text/counted.h"
 #include "core/text/nearest.h"
 #include "models/external_adapter.h"
 #include "models/linear/linear_model.h"
@@ -211,17 +212,10 @@ class Model {
   }
 
   std::vector<std::string> feature_names(std::int64_t features) const {
-    std::vector<std::string> names;
     const std::string* said = find_text("feature_names");
-    if (said == nullptr) return names;
-    const auto json = try_parse_json(*said);
-    if (json.is_array()) {
-      for (const auto& name : json) {
-        if (name.is_string()) names.push_back(name.get<std::string>());
-      }
-    }
-    if (!json.is_array() || names.size() != json.size() || std::ssize(names) != features)
-      fail("Its feature_names is not a list of {} names.", features);
+    if (said == nullptr) return {};
+    std::vector<std::string> names = parse_feature_names(*said);
+    if (std::ssize(names) != features) fail("Its feature_names is not a list of {} names.", features);
     return names;
   }
 
@@ -334,6 +328,30 @@ std::vector<std::string> plain_feature_names(std::int64_t features) {
 
 std::string feature_names_text(const std::vector<std::string>& names) {
   return nlohmann::ordered_json(names).dump();
+}
+
+std::vector<std::string> parse_feature_names(const std::string& text) {
+  std::vector<std::string> names;
+  const auto json = try_parse_json(text);
+  if (!json.is_array()) return names;
+  for (const auto& name : json) {
+    if (!name.is_string()) return {};
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+void require_feature_names(const std::vector<std::string>& names, std::int64_t features,
+                           const std::string& origin) {
+  if (std::ssize(names) != features)
+    throw InvalidArgument(fmt::format("{}: {} for the {} of the model.", origin,
+                                      counted(std::ssize(names), "name"), counted(features, "feature")));
+  std::set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (name.empty()) throw InvalidArgument(fmt::format("{}: A name of a feature is empty.", origin));
+    if (!seen.insert(name).second)
+      throw InvalidArgument(fmt::format("{}: Two features have the name '{}'.", origin, name));
+  }
 }
 
 void require_shape(const LoadedModel& model, const NetworkShape& shape, const std::string& origin) {

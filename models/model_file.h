@@ -62,6 +62,12 @@ ModelTensors additive_tensors(std::span<const float> theta);
 /// Default names of features, f1, f2, …, and names as the text in a model file.
 std::vector<std::string> plain_feature_names(std::int64_t features);
 std::string feature_names_text(const std::vector<std::string>& names);
+/// The names in such a text; none if it is no list of names.
+std::vector<std::string> parse_feature_names(const std::string& text);
+/// Throws InvalidArgument unless each feature has a name of its own; `origin` says where the names are
+/// from.
+void require_feature_names(const std::vector<std::string>& names, std::int64_t features,
+                           const std::string& origin);
 
 /// Throws InvalidArgument when the model is not of this shape; `origin` names its file.
 void require_shape(const LoadedModel& model, const NetworkShape& shape, const std::string& origin);

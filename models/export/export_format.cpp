@@ -41,7 +41,9 @@ std::string safetensors_of(const LoadedModel& model) {
 
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name) {
   const bool layered = format == ExportFormat::kOnnx || format == ExportFormat::kC;
-  if (layered ? !has_exported_layers(model) : format == ExportFormat::kJson && !model.has_closed_form()) {
+  const bool closed =
+      format == ExportFormat::kJson || format == ExportFormat::kLtr || format == ExportFormat::kSolr;
+  if (layered ? !has_exported_layers(model) : closed && !model.has_closed_form()) {
     throw InvalidArgument(fmt::format(
         "Module '{}' cannot be written as {}, which holds linear models, networks and the module{}: choose "
         "--to torchscript, or --to pt for its tensors alone.",
@@ -59,6 +61,10 @@ std::string exported(const LoadedModel& model, ExportFormat format, const std::s
       return json_of(model);
     case ExportFormat::kC:
       return c_source_of(model, name);
+    case ExportFormat::kLtr:
+      return ltr_model_of(model, name);
+    case ExportFormat::kSolr:
+      return solr_model_of(model, name);
     case ExportFormat::kSafetensors:
       break;
   }

@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-enum class ExportFormat { kSafetensors, kPt, kTorchScript, kOnnx, kJson, kC };
+enum class ExportFormat { kSafetensors, kPt, kTorchScript, kOnnx, kJson, kC, kLtr, kSolr };
 
 template <>
 struct EnumNames<ExportFormat> {
@@ -20,12 +20,15 @@ struct EnumNames<ExportFormat> {
       std::pair{ExportFormat::kTorchScript, std::string_view("torchscript")},
       std::pair{ExportFormat::kOnnx, std::string_view("onnx")},
       std::pair{ExportFormat::kJson, std::string_view("json")},
-      std::pair{ExportFormat::kC, std::string_view("c")}};
+      std::pair{ExportFormat::kC, std::string_view("c")},
+      std::pair{ExportFormat::kLtr, std::string_view("ltr")},
+      std::pair{ExportFormat::kSolr, std::string_view("solr")}};
 };
 
-/// The bytes of the model's file in a format. `name` is the prefix of the functions of a C source; other
-/// formats ignore it. Everything comes from the model alone. TorchScript is written with LibTorch, by
-/// torch_script_of() in models/modules, and refused here with InvalidArgument.
+/// The bytes of the model's file in a format. `name` is the prefix of the functions of a C source, and the
+/// model's name in a search engine; other formats ignore it. Everything comes from the model alone.
+/// TorchScript is written with LibTorch, by torch_script_of() in models/modules, and refused here with
+/// InvalidArgument.
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name);
 
 /// The metadata of the model's file, with the normalisation and feature names added if missing, but without
@@ -42,5 +45,9 @@ std::string onnx_of(const LoadedModel& model);
 std::string json_of(const LoadedModel& model);
 /// C99 that needs only the C library.
 std::string c_source_of(const LoadedModel& model, const std::string& name);
+/// The body of _ltr/_featureset/SET/_createmodel in OpenSearch and Elasticsearch.
+std::string ltr_model_of(const LoadedModel& model, const std::string& name);
+/// What Solr's model-store takes.
+std::string solr_model_of(const LoadedModel& model, const std::string& name);
 
 }  // namespace olrank

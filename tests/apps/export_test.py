@@ -36,6 +36,14 @@ MODULES = {
     "module-residual": ["--ranker", "p2neurrank", "--network", "module", "--module", "residual", "--width", "5", "--depth", "3",
                         "--parameterisation", "standard", "--members", "2"],
 }
+# Models that search engines can score, one document at a time. The features have names, one of them with a quotation mark.
+ENGINES = {
+    "engine-linear": ["--ranker", "pairrank", "--data-normalise", "none"],
+    "engine-network": ["--ranker", "olranknet", "--width", "6", "--depth", "3", "--data-normalise", "zscore"],
+    "engine-ensemble": ["--ranker", "p2neurrank", "--width", "4", "--members", "3", "--parameterisation", "standard",
+                        "--network", "mlp", "--data-normalise", "zscore"],
+    "engine-linear-ensemble": ["--ranker", "p2linrank", "--members", "2", "--data-normalise", "zscore"],
+}
 # Additive models, each with the normalisation of another model.
 ADDITIVE = {f"additive-{name}": name for name in ("linear", "ntk", "deep", "standard")}
 
@@ -55,7 +63,7 @@ class Forms(unittest.TestCase):
         cls.folder = pathlib.Path(cls.temporary.name)
         cls.data = cls.make_data()
         cls.models = {}
-        for name, flags in (RANKERS | MODULES).items():
+        for name, flags in (RANKERS | MODULES | ENGINES).items():
             out = cls.folder / name
             done = olrank("run", "--data-train", cls.data / "train.txt", "--data-test", cls.data / "test.txt", *flags, "--rounds",
                           "40", "--protocol-eval-every", "40", "--seeds", "3", "--clicks", "perfect", "--data-cache", "none",
@@ -103,9 +111,9 @@ class Forms(unittest.TestCase):
 
     @classmethod
     @functools.cache
-    def exported(cls, name, form, file=None):
+    def exported(cls, name, form, file=None, *flags):
         out = cls.folder / (file or f"{name}.{form}")
-        done = olrank("export", cls.models[name], "--to", form, "--out", out)
+        done = olrank("export", cls.models[name], "--to", form, "--out", out, *flags)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", f"Wrote {out}: the model in the format {form}\n"), done
         return out
 
@@ -303,6 +311,84 @@ class Forms(unittest.TestCase):
                 for doc in range(len(docs)):
                     scores.append(score(ctypes.byref(inputs, 4 * columns * doc)))
             self.expect_scores(scores, name)
+
+    def test_search_engines_get_the_scores(self):
+        """As the engines document it, but in double: features without a log entry are 0, then the normaliser, then the model."""
+        def scores_of(model, named):
+            scores = []
+            for docs in self.queries(metadata):
+                for doc in docs:
+                    scores.append(model(dict(zip(names, doc))))
+            self.expect_scores(scores, named)
+
+        for name in ["linear", *ENGINES]:
+            metadata = read_safetensors(self.models[name])[1]
+            names = [f'the "{n}"' for n in range(json.loads(metadata["normalisation"])["features"])]
+            flags = ("--feature-names", ",".join(names))
+            solr = json.loads(self.exported(name, "solr", f"{name}-solr.json", *flags).read_text())
+            is_linear = metadata["architecture"] == "linear"
+            self.assertEqual(solr["name"], f"{name}-solr".replace("-", "_"))
+            self.assertEqual(solr["class"], f"org.apache.solr.ltr.model.{'LinearModel' if is_linear else 'NeuralNetworkModel'}")
+
+            def of_solr(doc):
+                x = []
+                for feature in solr["features"]:
+                    norm = feature.get("norm", {"class": "org.apache.solr.ltr.norm.StandardNormalizer",
+                                                "params": {"avg": "0", "std": "1"}})
+                    self.assertEqual(norm["class"], "org.apache.solr.ltr.norm.StandardNormalizer")
+                    x.append((doc[feature["name"]] - float(norm["params"]["avg"])) / float(norm["params"]["std"]))
+                if is_linear:
+                    self.assertEqual(set(solr["params"]["weights"]), {feature["name"] for feature in solr["features"]})
+                    return sum(solr["params"]["weights"][feature["name"]] * v for feature, v in zip(solr["features"], x))
+                for layer in solr["params"]["layers"]:
+                    # Solr casts them to Double, which an integer is not.
+                    self.assertTrue(all(isinstance(w, float) for row in [*layer["matrix"], layer["bias"]] for w in row))
+                    x = [b + sum(w * v for w, v in zip(row, x, strict=True))
+                         for row, b in zip(layer["matrix"], layer["bias"], strict=True)]
+                    x = {"relu": [max(0.0, v) for v in x], "identity": x}[layer["activation"]]
+                self.assertEqual(len(x), 1)
+                return x[0]
+
+            scores_of(of_solr, name)
+            if not is_linear:
+                done = olrank("export", self.models[name], "--to", "ltr", "--out", self.folder / "none")
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+                self.assertIn("A network cannot be written as ltr", done.stderr)
+                continue
+            ltr = json.loads(self.exported(name, "ltr", f"{name}-ltr.json", *flags).read_text())["model"]
+            self.assertEqual((ltr["name"], ltr["model"]["type"]), (f"{name}-ltr".replace("-", "_"), "model/linear"))
+            weights, norms = json.loads(ltr["model"]["definition"]), ltr["model"].get("feature_normalizers", {})
+
+            def of_ltr(doc):
+                standard = {feature: norms.get(feature, {"standard": {"mean": 0.0, "standard_deviation": 1.0}})["standard"]
+                            for feature in weights}
+                return sum(weight * (doc[feature] - standard[feature]["mean"]) / standard[feature]["standard_deviation"]
+                           for feature, weight in weights.items())
+
+            scores_of(of_ltr, name)
+
+    def test_search_engines_take_no_scaling_within_a_query(self):
+        for name, sentence in (("ntk", "it scales features within their query"), ("deep", "search engines take no logarithms"),
+                               ("additive-linear", "it scales features within their query"),
+                               ("module-residual", "Module 'residual' cannot be written as solr")):
+            done = olrank("export", self.models[name], "--to", "solr", "--out", self.folder / "none")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertIn(sentence, done.stderr)
+        self.assertFalse((self.folder / "none").exists())
+
+    def test_feature_names_are_those_of_the_model_or_given(self):
+        features = json.loads(read_safetensors(self.models["engine-linear"])[1]["normalisation"])["features"]
+        plain = json.loads(self.exported("engine-linear", "ltr").read_text())["model"]["model"]["definition"]
+        self.assertIn("f2", json.loads(plain))
+        named = self.exported("engine-linear", "safetensors", "named.safetensors", "--feature-names",
+                              ",".join(f"g{n}" for n in range(features)))
+        self.assertEqual(json.loads(read_safetensors(named)[1]["feature_names"])[0], "g0")
+        for given, sentence in (("a,b", f"--feature-names: 2 names for the {features} features of the model."),
+                                (",".join(["a"] * features), "--feature-names: Two features have the name 'a'.")):
+            done = olrank("export", self.models["engine-linear"], "--to", "ltr", "--out", self.folder / "none",
+                          "--feature-names", given)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertIn(sentence, done.stderr)
 
     def test_accepts_a_trial_folder_as_the_model(self):
         out = self.folder / "from-folder"

@@ -30,6 +30,12 @@ class ServeCommand : public Command {
         ->type_name("FILE");
     app.add_option("--features", request_.features, "features per document; required without --model")
         ->type_name("D");
+    app.add_option("--feature-names", request_.feature_names,
+                   "names of the features in their order, by which requests may give them [default: the "
+                   "model's, if it has names]")
+        ->type_name("A,B,…")
+        ->delimiter(',')
+        ->allow_extra_args(false);
     app.add_option(
            "--normalise", request_.normalise,
            "query-minmax or none; other kinds come with a model [default: the model's, or query-minmax]")

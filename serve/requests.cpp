@@ -2,95 +2,41 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/io/json_stream.h"
-#include "core/text/nearest.h"
 #include "serve/api_error.h"
+#include "serve/request_reader.h"
+#include "serve/search_response.h"
 
 namespace olrank {
 namespace {
 
-constexpr const char* kMissing = "The field is missing.";
-
-/// SAX handler shared by both requests: passes values to text(), number() and flag(), and rejects with an
-/// error that names the current field. Only expected values are ever stored.
-class RequestReader : public JsonHandler {
- public:
-  bool null() override { reject("null is not allowed; omit the field or give it a value."); }
-  bool boolean(bool value) override { return flag(value); }
-  bool number_integer(std::int64_t value) override { return number(static_cast<double>(value), value); }
-  bool number_unsigned(std::uint64_t value) override {
-    constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    if (value > kLargest) return number(static_cast<double>(value), std::nullopt);
-    return number(static_cast<double>(value), static_cast<std::int64_t>(value));
-  }
-  bool number_float(double value, const std::string&) override { return number(value, std::nullopt); }
-  bool string(std::string& value) override { return text(value); }
-
-  void invalid(std::size_t byte, Fault fault) override {
-    if (fault == Fault::kNumberOutOfRange) reject("The number is out of range.");
-    reject(fmt::format("Invalid JSON at byte {}.", byte), 400);
-  }
-
-  [[noreturn]] void reject(const std::string& message, int status = 422) const {
-    throw ApiError(status, field_or_body(), message);
-  }
-  [[noreturn]] void reject_type(std::string_view type) const {
-    reject(fmt::format("Unexpected {} here.", type));
-  }
-
- protected:
-  std::string field_or_body() const {
-    std::string place = field();
-    return place.empty() ? "body" : place;
-  }
-  virtual std::string field() const = 0;
-  virtual bool text(std::string& value) = 0;
-  virtual bool number(double value, std::optional<std::int64_t> whole) = 0;
-  virtual bool flag(bool value) = 0;
-
-  /// Index of the key in `names`; rejects unknown and repeated keys. `parent` is the path of the key's
-  /// object, empty or ending in a dot.
-  static int known_key(const std::string& parent, const std::string& name,
-                       std::span<const std::string> names, unsigned& seen) {
-    const std::string place = parent + excerpt(name);
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      const std::string near = nearest_name(name, std::vector<std::string>(names.begin(), names.end()));
-      throw ApiError(422, place.empty() ? "body" : place,
-                     fmt::format("Unknown field. Did you mean '{}'?", near));
-    }
-    const auto index = static_cast<int>(found - names.begin());
-    if ((seen >> index & 1U) != 0) throw ApiError(422, place, "The field appears twice.");
-    seen |= 1U << index;
-    return index;
-  }
-
-  static std::string excerpt(const std::string& name) {
-    constexpr std::size_t kShown = 40;
-    return name.size() <= kShown ? name : name.substr(0, kShown) + "...";
-  }
-
-  void check_text(const std::string& value, std::size_t limit) const {
-    if (value.empty()) reject("The value must not be empty.");
-    if (value.size() > limit)
-      reject(fmt::format("The value has {} bytes; the limit is {}.", value.size(), limit));
-  }
+/// The names of a ranking request's fields: POST /v1/rerank brings the documents in a search response.
+struct RankFieldNames {
+  std::vector<std::string> top;
+  std::array<std::string, 3> doc;
+  std::string list;  // the path of the documents
+  bool in_order;     // whether they come in the caller's own order
 };
+const RankFieldNames kRankNames = {
+    {"query", "docs", "k", "explore", "user", "incumbent"}, {"id", "features", "group"}, "docs", false};
+const RankFieldNames kRerankNames = {{"query", "response", "k", "explore", "user"},
+                                     {SearchResponseReader::kId, SearchResponseReader::kFeatures, "group"},
+                                     "response.hits.hits",
+                                     true};
 
 class RankReader final : public RequestReader {
  public:
-  RankReader(const RequestLimits& limits, RankRequest& request) : limits_(limits), request_(request) {
+  RankReader(const RequestLimits& limits, RankRequest& request, const RankFieldNames& names)
+      : limits_(limits), request_(request), names_(names) {
     request.query.clear();
     request.docs.clear();
     request.values.clear();
@@ -100,18 +46,25 @@ class RankReader final : public RequestReader {
     request.incumbent.clear();
     request.incumbent_docs.clear();
     request.user.clear();
+    request.list = names.list;
   }
 
   void finish() const {
     if ((seen_ >> kQuery & 1U) == 0) throw ApiError(422, "query", kMissing);
-    if ((seen_ >> kDocs & 1U) == 0) throw ApiError(422, "docs", kMissing);
-    if (request_.docs.empty()) throw ApiError(422, "docs", "At least one document is required.");
+    if ((seen_ >> kDocs & 1U) == 0) throw ApiError(422, names_.top[kDocs], kMissing);
+    if (request_.docs.empty()) throw ApiError(422, names_.list, "At least one document is required.");
     std::unordered_map<std::string_view, std::int32_t> ids;
     for (std::size_t doc = 0; doc < request_.docs.size(); ++doc) {
       if (!ids.emplace(request_.docs[doc].text, static_cast<std::int32_t>(doc)).second) {
-        throw ApiError(422, fmt::format("docs[{}].id", doc),
+        throw ApiError(422, fmt::format("{}[{}].{}", names_.list, doc, names_.doc[kId]),
                        fmt::format("Document '{}' appears twice.", request_.docs[doc].text));
       }
+    }
+    if (names_.in_order) {
+      request_.incumbent = request_.docs;
+      request_.incumbent_docs.resize(request_.docs.size());
+      std::iota(request_.incumbent_docs.begin(), request_.incumbent_docs.end(), 0);
+      return;
     }
     if ((seen_ >> kIncumbent & 1U) != 0) return check_incumbent(ids);
     if (limits_.incumbent)
@@ -145,12 +98,12 @@ class RankReader final : public RequestReader {
   }
   bool key(std::string& name) override {
     if (place_ == kTop) {
-      field_ = known_key("", name, kTopNames, seen_);
+      field_ = known_key("", name, names_.top, seen_);
     } else if (place_ == kDoc) {
-      const std::string parent = fmt::format("docs[{}].", request_.docs.size() - 1);
-      if (name == kDocNames[kGroup] && limits_.groups == 0)
+      const std::string parent = last_doc() + ".";
+      if (name == names_.doc[kGroup] && limits_.groups == 0)
         throw ApiError(422, parent + name, "This service has no groups; it was started without --groups.");
-      const auto names = std::span(kDocNames).first(limits_.groups > 0 ? kGroup + 1 : kGroup);
+      const auto names = std::span(names_.doc).first(limits_.groups > 0 ? kGroup + 1 : kGroup);
       doc_field_ = known_key(parent, name, names, doc_seen_);
     } else {
       feature_ = feature_of(name);
@@ -161,9 +114,9 @@ class RankReader final : public RequestReader {
     if (place_ == kFeatureObject) {
       place_ = kDoc;
     } else if (place_ == kDoc) {
-      if ((doc_seen_ >> kId & 1U) == 0) missing("id");
-      if ((doc_seen_ >> kFeatures & 1U) == 0) missing("features");
-      if (limits_.groups > 0 && (doc_seen_ >> kGroup & 1U) == 0) missing("group");
+      if ((doc_seen_ >> kId & 1U) == 0) missing(kId);
+      if ((doc_seen_ >> kFeatures & 1U) == 0) missing(kFeatures);
+      if (limits_.groups > 0 && (doc_seen_ >> kGroup & 1U) == 0) missing(kGroup);
       place_ = kDocList;
     } else {
       place_ = kBody;
@@ -195,27 +148,23 @@ class RankReader final : public RequestReader {
 
  private:
   enum Place { kBody, kTop, kDocList, kDoc, kFeatureList, kFeatureObject, kIncumbentList };
-  enum TopField { kQuery, kDocs, kCutoff, kExplore, kIncumbent, kUser };
+  enum TopField { kQuery, kDocs, kCutoff, kExplore, kUser, kIncumbent };  // as in RankFieldNames
   enum DocField { kId, kFeatures, kGroup };
-  static inline const std::array<std::string, 6> kTopNames = {"query",   "docs",      "k",
-                                                              "explore", "incumbent", "user"};
-  static inline const std::array<std::string, 3> kDocNames = {"id", "features", "group"};
-
   std::string field() const override {
     switch (place_) {
       case kBody:
         return "body";
       case kTop:
-        return field_ < 0 ? "body" : kTopNames[field_];
+        return field_ < 0 ? "body" : names_.top[field_];
       case kDocList:
-        return fmt::format("docs[{}]", request_.docs.size());
+        return fmt::format("{}[{}]", names_.list, request_.docs.size());
       case kDoc:
-        if (doc_field_ < 0) return fmt::format("docs[{}]", request_.docs.size() - 1);
-        return fmt::format("docs[{}].{}", request_.docs.size() - 1, kDocNames[doc_field_]);
+        if (doc_field_ < 0) return last_doc();
+        return fmt::format("{}.{}", last_doc(), names_.doc[doc_field_]);
       case kFeatureList:
-        return fmt::format("docs[{}].features[{}]", request_.docs.size() - 1, feature_);
+        return fmt::format("{}.{}[{}]", last_doc(), names_.doc[kFeatures], feature_);
       case kFeatureObject:
-        return fmt::format("docs[{}].features.{}", request_.docs.size() - 1, feature_ + 1);
+        return fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], feature_ + 1);
       case kIncumbentList:
         return fmt::format("incumbent[{}]", request_.incumbent.size());
     }
@@ -324,31 +273,38 @@ class RankReader final : public RequestReader {
     if (!std::isfinite(narrow)) reject("The number is out of range for a 32-bit float.");
     return narrow;
   }
-  /// Index of a feature given by its number, from 1.
+  /// Index of a feature given by its name or by its number, from 1.
   std::int64_t feature_of(const std::string& name) {
-    std::int64_t number = 0;
-    const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    const std::string place = fmt::format("docs[{}].features.{}", request_.docs.size() - 1, excerpt(name));
-    if (error != std::errc{} || rest != name.data() + name.size() || number < 1 ||
-        number > limits_.features) {
-      throw ApiError(422, place, fmt::format("Feature numbers go from 1 to {}.", limits_.features));
+    const std::string place = fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], excerpt(name));
+    std::int64_t index = 0;
+    if (const auto named = limits_.names.find(name); named != limits_.names.end()) {
+      index = named->second;
+    } else {
+      const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+      if (error != std::errc{} || rest != name.data() + name.size() || index < 1 ||
+          index > limits_.features) {
+        throw ApiError(422, place, fmt::format("Feature numbers go from 1 to {}.", limits_.features));
+      }
+      --index;
     }
-    if (given_[number - 1]) throw ApiError(422, place, "The feature appears twice.");
-    given_[number - 1] = true;
-    return number - 1;
+    if (given_[index]) throw ApiError(422, place, "The feature appears twice.");
+    given_[index] = true;
+    return index;
   }
   [[noreturn]] void reject_count(std::int64_t count) const {
     const std::string more = count > limits_.features ? "at least " : "";
-    throw ApiError(422, fmt::format("docs[{}].features", request_.docs.size() - 1),
+    throw ApiError(422, fmt::format("{}.{}", last_doc(), names_.doc[kFeatures]),
                    fmt::format("The document has {}{} features, but the model expects {}.", more, count,
                                limits_.features));
   }
-  [[noreturn]] void missing(std::string_view name) const {
-    throw ApiError(422, fmt::format("docs[{}].{}", request_.docs.size() - 1, name), kMissing);
+  [[noreturn]] void missing(DocField field) const {
+    throw ApiError(422, fmt::format("{}.{}", last_doc(), names_.doc[field]), kMissing);
   }
+  std::string last_doc() const { return fmt::format("{}[{}]", names_.list, request_.docs.size() - 1); }
 
   const RequestLimits& limits_;
   RankRequest& request_;
+  const RankFieldNames& names_;
   Place place_ = kBody;
   int field_ = -1;  // before the first key
   int doc_field_ = -1;
@@ -371,6 +327,7 @@ class FeedbackReader final : public RequestReader {
       throw ApiError(422, "clicks", "The field is missing; send [] if nothing was clicked.");
     if (limits_.window) {
       for (ImpressionStore::Click& click : request_.clicks) request_.events.push_back({std::move(click)});
+      request_.clicks.clear();
     }
     return std::move(request_);
   }
@@ -495,9 +452,20 @@ class FeedbackReader final : public RequestReader {
 }  // namespace
 
 void parse_rank_request(std::string_view body, const RequestLimits& limits, RankRequest& request) {
-  RankReader reader(limits, request);
+  RankReader reader(limits, request, kRankNames);
   parse_json_events(body, reader);
   reader.finish();
+}
+
+void parse_rerank_request(std::string_view body, const RequestLimits& limits, RankRequest& request) {
+  if (limits.groups > 0)
+    throw ApiError(422, "response",
+                   "This service has groups, which search responses do not name: send the documents to "
+                   "/v1/rank.");
+  RankReader rank(limits, request, kRerankNames);
+  SearchResponseReader reader(limits, rank);
+  parse_json_events(body, reader);
+  rank.finish();
 }
 
 FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/fair/doc_group.h"
@@ -23,9 +24,11 @@ struct RequestLimits {
   std::int64_t most_ranks = 0;  // largest k; 0: any
   bool incumbent = false;       // each request has the caller's own order
   bool window = false;          // feedback may have events
+  std::unordered_map<std::string, std::int64_t>
+      names{};  // of the features, with their indices; may be empty
 };
 
-/// POST /v1/rank. Reused between requests to keep its memory.
+/// POST /v1/rank and /v1/rerank. Reused between requests to keep its memory.
 struct RankRequest {
   std::string query;
   std::vector<DocId> docs;
@@ -35,6 +38,7 @@ struct RankRequest {
   bool explore = true;
   std::vector<DocId> incumbent;              // the caller's own order of all documents; empty: not given
   std::vector<std::int32_t> incumbent_docs;  // the same as indices of `docs`
+  std::string list;                          // the path of the documents in the request, for messages
   std::string user;                          // whose lists are of one arm; empty: not given
 };
 
@@ -45,8 +49,10 @@ struct FeedbackRequest {
   std::vector<ImpressionStore::Event> events;  // in a service with a window, clicks among them
 };
 
-/// Both throw an ApiError that names the invalid field.
+/// They throw an ApiError that names the invalid field.
 void parse_rank_request(std::string_view body, const RequestLimits& limits, RankRequest& request);
+/// The documents and their features come from a search response, whose order is that of the incumbent.
+void parse_rerank_request(std::string_view body, const RequestLimits& limits, RankRequest& request);
 FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits);
 
 }  // namespace olrank

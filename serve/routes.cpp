@@ -19,6 +19,8 @@ const std::vector<Route>& routes() {
   static const std::vector<Route> all = {
       {"POST", "/v1/rank", Route::kComputing, kJson, Route::kNeedsBody, false,
        [](Service& service, Body body) { return service.rank(body); }},
+      {"POST", "/v1/rerank", Route::kComputing, kJson, Route::kNeedsBody, false,
+       [](Service& service, Body body) { return service.rerank(body); }},
       {"POST", "/v1/feedback", Route::kWaiting, kJson, Route::kNeedsBody, false,
        [](Service& service, Body body) { return service.feedback(body); }},
       {"POST", "/v1/checkpoint", Route::kWaiting, kJson, Route::kNoBody, false,

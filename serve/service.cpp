@@ -240,11 +240,11 @@ std::shared_ptr<const PublishedRanker> Service::make_list(const RankingTask& tas
   try {
     published = learner_.rank(workspace.context, task, workspace.ranking);
   } catch (const NumericError& error) {
-    throw ApiError(422, "docs", error.what());
+    throw ApiError(422, workspace.request.list, error.what());
   }
   if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
                    [](float score) { return std::isfinite(score); })) {
-    throw ApiError(422, "docs", "The scores of these documents overflow a 32-bit float.");
+    throw ApiError(422, workspace.request.list, "The scores of these documents overflow a 32-bit float.");
   }
   return published;
 }
@@ -303,20 +303,22 @@ void Service::choose_arm(const ArmReport& report, std::uint32_t list, std::int64
   ranking.certainty.reset();
 }
 
-std::string Service::rank(std::string_view body) {
-  require_duty("/v1/rank");
+std::string Service::ranked(std::string_view path,
+                            void (*parse)(std::string_view, const RequestLimits&, RankRequest&),
+                            std::string_view body) {
+  require_duty(path);
   required_ranker();
   const Lease lease(*this);
   Workspace& workspace = *lease;
   RankRequest& request = workspace.request;
-  parse_rank_request(body, parts_.requests, request);
+  parse(body, parts_.requests, request);
   const std::int64_t docs = std::ssize(request.docs);
   const std::int64_t columns = parts_.normaliser.inputs();
   workspace.inputs.resize(docs * columns);
   parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},
                           workspace.inputs.data());
   if (const auto bad = parts_.normaliser.find_bad_input(workspace.inputs.data(), docs)) {
-    throw ApiError(422, fmt::format("docs[{}].features[{}]", bad->doc, bad->feature),
+    throw ApiError(422, fmt::format("{}[{}].features[{}]", request.list, bad->doc, bad->feature),
                    fmt::format("This feature gives the input {:g}, beyond the limit of ±{:g}.", bad->value,
                                FittedNormaliser::kLargestInput));
   }

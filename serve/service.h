@@ -56,7 +56,8 @@ class Service {
   /// All three must outlive the service. A service that only ranks has no store.
   Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner);
 
-  std::string rank(std::string_view body);
+  std::string rank(std::string_view body) { return ranked("/v1/rank", parse_rank_request, body); }
+  std::string rerank(std::string_view body) { return ranked("/v1/rerank", parse_rerank_request, body); }
   std::string feedback(std::string_view body);
   std::string checkpoint();
   std::string stats();
@@ -97,6 +98,9 @@ class Service {
   };
   class Lease;
 
+  std::string ranked(std::string_view path,
+                     void (*parse)(std::string_view, const RequestLimits&, RankRequest&),
+                     std::string_view body);
   FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown, std::uint64_t snapshot) const;
   /// Returns the ranker that made the list.
   std::shared_ptr<const PublishedRanker> make_list(const RankingTask& task, Workspace& workspace) const;

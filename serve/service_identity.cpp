@@ -28,6 +28,7 @@ const Schema& ServiceIdentity::schema() {
       SchemaBuilder<S>("service", "The settings that a service's state depends on.")
           .field("features", &S::features, "number of raw features per document")
           .at_least(1)
+          .field("feature_names", &S::feature_names, "their names")
           .field("normalisation", &S::normalisation, "how raw features become model inputs")
           .field("cutoff", &S::cutoff, "default number of documents to show")
           .at_least(1)
@@ -44,14 +45,18 @@ std::optional<ExposureRule> ServiceIdentity::exposure() const {
 }
 
 ModelMetadata model_metadata(const ServiceIdentity& identity) {
-  return {{"normalisation", identity.normalisation},
-          {"ranker", std::string(name_of(identity.ranker.kind))}};
+  ModelMetadata metadata = {{"normalisation", identity.normalisation},
+                            {"ranker", std::string(name_of(identity.ranker.kind))}};
+  if (!identity.feature_names.empty()) metadata.emplace_back("feature_names", identity.feature_names);
+  return metadata;
 }
 
 std::string print_identity(const ServiceIdentity& identity) {
-  // Services of earlier versions have no device.
+  // Services of earlier versions have neither a device nor names.
   const auto is_said = [&](const Setting& setting) {
-    return setting.key != "device" || identity.device != "cpu";
+    return setting.key == "device"          ? identity.device != "cpu"
+           : setting.key == "feature_names" ? !identity.feature_names.empty()
+                                            : true;
   };
   std::string text = print_settings(ServiceIdentity::schema(), &identity, is_said) + "\n" +
                      print_settings(RankerSettings::schema(), &identity.ranker);

@@ -17,6 +17,7 @@ namespace olrank {
 /// Everything except the feedback that determines what a state folder's learner becomes.
 struct ServiceIdentity {
   std::int64_t features = 0;  // of raw documents
+  std::string feature_names;  // in the model files' format; empty where they are unknown
   std::string normalisation;  // in the model files' format
   std::int64_t cutoff = 10;   // default k
   std::int64_t seed = 1;

@@ -23,6 +23,7 @@
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
+#include "models/model_file.h"
 #include "serve/access_log.h"
 #include "serve/file_log.h"
 #include "serve/http_client.h"
@@ -109,6 +110,11 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   parts.metadata = model_metadata(identity);
   parts.requests.docs = options.most_docs;
   parts.requests.features = parts.normaliser.features;
+  if (!identity.feature_names.empty()) {
+    const std::vector<std::string> names = parse_feature_names(identity.feature_names);
+    require_feature_names(names, identity.features, "feature_names");
+    for (const std::string& name : names) parts.requests.names.emplace(name, parts.requests.names.size());
+  }
   parts.requests.cutoff = identity.cutoff;
   // As many as a body can list: two bytes each.
   parts.requests.values = options.http.body_bytes / 2;

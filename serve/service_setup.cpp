@@ -19,6 +19,7 @@
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/text/counted.h"
+#include "core/text/nearest.h"
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "jobs/start_model.h"
@@ -96,6 +97,22 @@ RankerSettings resolve_ranker(std::span<const SettingOverride> given) {
   throw InvalidArgument(fmt::format("A service has one ranker, not {}: choose one kind.", rankers.size()));
 }
 
+/// The names of the features that were given, or the model's; empty without any, or if the model's are
+/// plain.
+std::string feature_names_of(const ServiceRequest& request, const LoadedModel* model,
+                             std::int64_t features) {
+  const std::vector<std::string> plain = plain_feature_names(features);
+  const auto own =
+      model != nullptr && model->feature_names != plain ? model->feature_names : std::vector<std::string>();
+  const auto& names = request.feature_names.empty() ? own : request.feature_names;
+  if (names.empty()) return "";
+  require_feature_names(names, features, request.feature_names.empty() ? "--model" : "--feature-names");
+  if (!own.empty() && names != own)
+    throw InvalidArgument(
+        fmt::format("--feature-names contradicts the model, whose features are {}.", joined(own)));
+  return feature_names_text(names);
+}
+
 /// The given settings of the ranker on top of `ranker`.
 void assign_overrides(std::span<const SettingOverride> overrides, RankerSettings& ranker) {
   for (const SettingOverride& setting : overrides) {
@@ -160,7 +177,7 @@ ResolvedService new_service(const ServiceRequest& request) {
     identity.model = fingerprint_of(described.model).hex();
     if (!request.names_kind)
       overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});
-  } else if (request.features < 1) {
+  } else if (request.features < 1 && request.feature_names.empty()) {
     throw InvalidArgument("Without --model, --features D is required.");
   }
   identity.ranker = resolve_ranker(overrides);
@@ -170,7 +187,8 @@ ResolvedService new_service(const ServiceRequest& request) {
     refuse_other_network(request, identity);
     normaliser = normaliser_of(request, *model);
   } else {
-    normaliser = unfitted_normaliser(request.normalise, request.features);
+    normaliser = unfitted_normaliser(
+        request.normalise, request.features > 0 ? request.features : std::ssize(request.feature_names));
     if (has_module_file(identity.ranker.network)) {
       described.model_file = identity.ranker.network.module;
       described.model = model_of_file(identity.ranker, normaliser);
@@ -182,6 +200,7 @@ ResolvedService new_service(const ServiceRequest& request) {
         fmt::format("--features is {}, but the model expects {}.", request.features, normaliser.features));
   }
   identity.features = normaliser.features;
+  identity.feature_names = feature_names_of(request, model ? &*model : nullptr, normaliser.features);
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
   identity.seed = request.seed.value_or(identity.seed);
@@ -198,6 +217,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   ServiceIdentity requested = stored;
   if (!request.model.empty()) requested.model = fingerprint_of(read_file(request.model)).hex();
   if (request.features > 0) requested.features = request.features;
+  if (!request.feature_names.empty()) requested.feature_names = feature_names_text(request.feature_names);
   if (!request.normalise.empty() &&
       parse_normaliser(stored.normalisation, "service").kind != parse_normalisation(request.normalise)) {
     requested.normalisation = request.normalise;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/data/normaliser.h"
 #include "core/io/atomic_file.h"
@@ -20,10 +21,11 @@ namespace olrank {
 
 /// The command line's description of a service.
 struct ServiceRequest {
-  std::string model;          // a file to start from
-  bool names_kind = false;    // --ranker was given
-  std::int64_t features = 0;  // 0: not given
-  std::string normalise;      // empty: not given
+  std::string model;                       // a file to start from
+  bool names_kind = false;                 // --ranker was given
+  std::int64_t features = 0;               // 0: not given
+  std::vector<std::string> feature_names;  // empty: not given
+  std::string normalise;                   // empty: not given
   std::optional<std::int64_t> cutoff;
   std::optional<std::int64_t> seed;
   std::optional<std::string> device;
@@ -31,7 +33,7 @@ struct ServiceRequest {
   std::optional<std::string> groups;    // as given
 
   /// Whether the request suffices to create a service.
-  bool suffices() const { return !model.empty() || names_kind || features > 0; }
+  bool suffices() const { return !model.empty() || names_kind || features > 0 || !feature_names.empty(); }
 };
 
 /// A service to run; nothing is written yet.

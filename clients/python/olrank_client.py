@@ -83,6 +83,18 @@ class Client:
             request["user"] = user
         return self._json("POST", "/v1/rank", request)
 
+    def rerank(
+        self,
+        query: str,
+        response: dict[str, Any],
+        k: int | None = None,
+        explore: bool | None = None,
+        user: str | int | None = None,
+    ) -> dict[str, Any]:
+        """Ranks the hits of `response`, the answer of OpenSearch or Elasticsearch with a feature log. Returns what rank() does."""
+        request = {"query": query, "response": response, "k": k, "explore": explore, "user": user}
+        return self._json("POST", "/v1/rerank", {key: value for key, value in request.items() if value is not None})
+
     def feedback(
         self, impression: str, clicks: list[str] | list[int], attempts: int = 1, pause: float = 0.2
     ) -> dict[str, Any]:

@@ -89,9 +89,9 @@ inline void check_request_head(std::string_view bytes) {
     promise(range.size >= 1 && range.begin < 1000 && range.size <= 1000 - range.begin);
 }
 
-inline void check_rank_request(std::string_view bytes, const RequestLimits& limits) {
+inline void check_rank_request(std::string_view bytes, const RequestLimits& limits, bool is_search) {
   RankRequest request;
-  parse_rank_request(bytes, limits, request);
+  (is_search ? parse_rerank_request : parse_rank_request)(bytes, limits, request);
   const std::int64_t docs = std::ssize(request.docs);
   promise(docs >= 1 && docs <= limits.docs && !request.query.empty() && request.cutoff >= 1);
   promise(request.query.size() <= limits.text_bytes && request.values.size() <= limits.values);
@@ -145,8 +145,10 @@ inline void check_request(std::string_view bytes) {
   limits.groups = (choice & 2U) != 0;
   limits.most_ranks = (choice & 4U) != 0 ? 5 : 0;
   limits.window = (choice & 8U) != 0;
+  if ((choice & 16U) == 0) limits.names = {{"a", 0}, {"b", 1}, {"c", 2}};
   try {
-    (choice & 1U) != 0 ? check_feedback_request(bytes, limits) : check_rank_request(bytes, limits);
+    (choice & 1U) != 0 ? check_feedback_request(bytes, limits)
+                       : check_rank_request(bytes, limits, (choice & 64U) != 0);
   } catch (const ApiError& error) {
     check_api_error(error);
   }

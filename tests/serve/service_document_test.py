@@ -49,7 +49,8 @@ with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     (folder / "bin").mkdir()
     (folder / "bin" / "olrank").symlink_to(PROGRAM)
-    (folder / "clients").symlink_to(pathlib.Path("clients").resolve())
+    for used in ("clients", "examples"):
+        (folder / used).symlink_to(pathlib.Path(used).resolve())
     # Without it, curl succeeds whatever the status.
     (folder / "strict").write_text('curl() { command curl --fail-with-body "$@"; }\n')
     environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "BASH_ENV": str(folder / "strict"),

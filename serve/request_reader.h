@@ -1,0 +1,88 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/io/json_stream.h"
+#include "core/text/nearest.h"
+#include "serve/api_error.h"
+
+namespace olrank {
+
+/// SAX handler shared by all requests: passes values to text(), number() and flag(), and rejects with an
+/// error that names the current field. Only expected values are ever stored.
+class RequestReader : public JsonHandler {
+ public:
+  bool null() override { reject("null is not allowed; omit the field or give it a value."); }
+  bool boolean(bool value) override { return flag(value); }
+  bool number_integer(std::int64_t value) override { return number(static_cast<double>(value), value); }
+  bool number_unsigned(std::uint64_t value) override {
+    constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (value > kLargest) return number(static_cast<double>(value), std::nullopt);
+    return number(static_cast<double>(value), static_cast<std::int64_t>(value));
+  }
+  bool number_float(double value, const std::string&) override { return number(value, std::nullopt); }
+  bool string(std::string& value) override { return text(value); }
+
+  void invalid(std::size_t byte, Fault fault) override {
+    if (fault == Fault::kNumberOutOfRange) reject("The number is out of range.");
+    reject(fmt::format("Invalid JSON at byte {}.", byte), 400);
+  }
+
+  [[noreturn]] void reject(const std::string& message, int status = 422) const {
+    throw ApiError(status, field_or_body(), message);
+  }
+  [[noreturn]] void reject_type(std::string_view type) const {
+    reject(fmt::format("Unexpected {} here.", type));
+  }
+
+ protected:
+  static constexpr const char* kMissing = "The field is missing.";
+
+  std::string field_or_body() const {
+    std::string place = field();
+    return place.empty() ? "body" : place;
+  }
+  virtual std::string field() const = 0;
+  virtual bool text(std::string& value) = 0;
+  virtual bool number(double value, std::optional<std::int64_t> whole) = 0;
+  virtual bool flag(bool value) = 0;
+
+  /// Index of the key in `names`; rejects unknown and repeated keys. `parent` is the path of the key's
+  /// object, empty or ending in a dot.
+  static int known_key(const std::string& parent, const std::string& name,
+                       std::span<const std::string> names, unsigned& seen) {
+    const std::string place = parent + excerpt(name);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      const std::string near = nearest_name(name, std::vector<std::string>(names.begin(), names.end()));
+      throw ApiError(422, place.empty() ? "body" : place,
+                     fmt::format("Unknown field. Did you mean '{}'?", near));
+    }
+    const auto index = static_cast<int>(found - names.begin());
+    if ((seen >> index & 1U) != 0) throw ApiError(422, place, "The field appears twice.");
+    seen |= 1U << index;
+    return index;
+  }
+
+  static std::string excerpt(const std::string& name) {
+    constexpr std::size_t kShown = 40;
+    return name.size() <= kShown ? name : name.substr(0, kShown) + "...";
+  }
+
+  void check_text(const std::string& value, std::size_t limit) const {
+    if (value.empty()) reject("The value must not be empty.");
+    if (value.size() > limit)
+      reject(fmt::format("The value has {} bytes; the limit is {}.", value.size(), limit));
+  }
+};
+
+}  // namespace olrank

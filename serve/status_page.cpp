@@ -128,7 +128,8 @@ function showState(now) {
 }
 
 function showCards(now) {
-  const rank = now.latencies.find(one => one.path === '/v1/rank');
+  const rank = now.latencies.filter(one => one.path === '/v1/rank' || one.path === '/v1/rerank')
+    .sort((a, b) => b.requests - a.requests)[0];
   const cards = [
     ['rounds learned', count(now.rounds)],
     ['pairs learned', count(now.pairs)],
@@ -286,7 +287,7 @@ refresh();
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-VroceWcKfaKWYklSJKOgJcYREP7xVsEqrupNjvFtMFI='; "
+    "script-src 'sha256-5Q2q2/mZISBxB+A/3VWO9mAXd4XUHARWW4/Ve+theoI='; "
     "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -27,8 +27,8 @@ RANKERS = {
     "deep": ["--ranker", "olranknet", "--width", "6", "--depth", "3", "--data-normalise", "log1p-zscore"],
     "standard": ["--ranker", "ranknet", "--width", "7", "--parameterisation", "standard", "--network", "mlp",
                  "--data-normalise", "none"],
-    "ensemble": ["--ranker", "p2neurrank", "--width", "4", "--members", "3"],
-    "linear-ensemble": ["--ranker", "p2linrank", "--members", "2"],
+    "ensemble": ["--ranker", "p2neurrank", "--width", "4", "--depth", "3", "--members", "3", "--data-normalise", "zscore"],
+    "linear-ensemble": ["--ranker", "p2linrank", "--members", "2", "--data-normalise", "zscore"],
 }
 # Modules with layers that every format but json has.
 MODULES = {
@@ -36,14 +36,8 @@ MODULES = {
     "module-residual": ["--ranker", "p2neurrank", "--network", "module", "--module", "residual", "--width", "5", "--depth", "3",
                         "--parameterisation", "standard", "--members", "2"],
 }
-# Models that search engines can score, one document at a time. The features have names, one of them with a quotation mark.
-ENGINES = {
-    "engine-linear": ["--ranker", "pairrank", "--data-normalise", "none"],
-    "engine-network": ["--ranker", "olranknet", "--width", "6", "--depth", "3", "--data-normalise", "zscore"],
-    "engine-ensemble": ["--ranker", "p2neurrank", "--width", "4", "--members", "3", "--parameterisation", "standard",
-                        "--network", "mlp", "--data-normalise", "zscore"],
-    "engine-linear-ensemble": ["--ranker", "p2linrank", "--members", "2", "--data-normalise", "zscore"],
-}
+# Those that search engines can score, one document at a time.
+ENGINES = ("linear", "standard", "ensemble", "linear-ensemble")
 # Additive models, each with the normalisation of another model.
 ADDITIVE = {f"additive-{name}": name for name in ("linear", "ntk", "deep", "standard")}
 
@@ -63,7 +57,7 @@ class Forms(unittest.TestCase):
         cls.folder = pathlib.Path(cls.temporary.name)
         cls.data = cls.make_data()
         cls.models = {}
-        for name, flags in (RANKERS | MODULES | ENGINES).items():
+        for name, flags in (RANKERS | MODULES).items():
             out = cls.folder / name
             done = olrank("run", "--data-train", cls.data / "train.txt", "--data-test", cls.data / "test.txt", *flags, "--rounds",
                           "40", "--protocol-eval-every", "40", "--seeds", "3", "--clicks", "perfect", "--data-cache", "none",
@@ -321,7 +315,7 @@ class Forms(unittest.TestCase):
                     scores.append(model(dict(zip(names, doc))))
             self.expect_scores(scores, named)
 
-        for name in ["linear", *ENGINES]:
+        for name in ENGINES:
             metadata = read_safetensors(self.models[name])[1]
             names = [f'the "{n}"' for n in range(json.loads(metadata["normalisation"])["features"])]
             flags = ("--feature-names", ",".join(names))
@@ -377,15 +371,15 @@ class Forms(unittest.TestCase):
         self.assertFalse((self.folder / "none").exists())
 
     def test_feature_names_are_those_of_the_model_or_given(self):
-        features = json.loads(read_safetensors(self.models["engine-linear"])[1]["normalisation"])["features"]
-        plain = json.loads(self.exported("engine-linear", "ltr").read_text())["model"]["model"]["definition"]
+        features = json.loads(read_safetensors(self.models["linear"])[1]["normalisation"])["features"]
+        plain = json.loads(self.exported("linear", "ltr").read_text())["model"]["model"]["definition"]
         self.assertIn("f2", json.loads(plain))
-        named = self.exported("engine-linear", "safetensors", "named.safetensors", "--feature-names",
+        named = self.exported("linear", "safetensors", "named.safetensors", "--feature-names",
                               ",".join(f"g{n}" for n in range(features)))
         self.assertEqual(json.loads(read_safetensors(named)[1]["feature_names"])[0], "g0")
         for given, sentence in (("a,b", f"--feature-names: 2 names for the {features} features of the model."),
                                 (",".join(["a"] * features), "--feature-names: Two features have the name 'a'.")):
-            done = olrank("export", self.models["engine-linear"], "--to", "ltr", "--out", self.folder / "none",
+            done = olrank("export", self.models["linear"], "--to", "ltr", "--out", self.folder / "none",
                           "--feature-names", given)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
             self.assertIn(sentence, done.stderr)

@@ -5,8 +5,9 @@
 # /out and /state must be writable by user 10001; or run with --user "$(id -u):$(id -g)".
 
 # Both programs are built on the older base image, so that they also run on the newer one. Where Docker Hub is out of
-# reach, another image of Debian 12: --build-arg BASE=NAME.
+# reach, another image of Debian 12: --build-arg BASE=NAME, and for the target cuda CUDA_BASE=NAME.
 ARG BASE=debian:bookworm-slim
+ARG CUDA_BASE=nvidia/cuda:13.0.2-base-ubuntu24.04
 FROM ${BASE} AS sources
 WORKDIR /src
 COPY . .
@@ -33,7 +34,7 @@ STOPSIGNAL SIGTERM
 ENTRYPOINT ["olrank"]
 CMD ["--help"]
 
-FROM nvidia/cuda:13.0.2-base-ubuntu24.04 AS cuda
+FROM ${CUDA_BASE} AS cuda
 ARG OLRANK_VERSION=unknown
 ARG OLRANK_REVISION=unknown
 LABEL org.opencontainers.image.title="olrank" \
@@ -42,7 +43,7 @@ LABEL org.opencontainers.image.title="olrank" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cuda /image/ /
 RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out /state && install -d -m 700 -o 10001 -g 10001 /token
-ENV OLRANK_TORCH_DIR=/opt/libtorch XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8
+ENV OLRANK_TORCH_DIR=/opt/libtorch XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8 NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 10001:10001
 WORKDIR /out
 STOPSIGNAL SIGTERM

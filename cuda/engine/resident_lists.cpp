@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/math/dcg.h"
 #include "cuda/ops/optimizer_step.h"
+#include "cuda/runtime/profiled_range.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -105,6 +106,7 @@ void ResidentLists::plan(std::span<const std::int64_t> queries) {
 }
 
 const float* ResidentLists::bring_documents(const Batch& batch, std::span<const std::int64_t> queries) {
+  const ProfiledRange range("copy");
   const std::int64_t columns = spec_.shape.inputs;
   const auto bytes = static_cast<std::size_t>(batch.docs * columns) * sizeof(float);
   Place& place = places_[place_];
@@ -164,6 +166,7 @@ double ResidentLists::sum_of_losses(std::int64_t queries) {
 
 double ResidentLists::losses(std::span<const float> theta, std::span<const std::int64_t> queries,
                              std::span<double> gradient) {
+  const ProfiledRange range("train");
   use_device(spec_.device);
   copy_to_device(theta, theta_.data());
   batches_.clear();
@@ -206,6 +209,7 @@ void ResidentLists::take_step(const AdamPass& pass, std::span<const Batch> batch
 }
 
 double ResidentLists::adam_pass(const AdamPass& pass, const AdamState& state) {
+  const ProfiledRange range("train");
   use_device(spec_.device);
   copy_to_device(std::span<const float>(state.theta), theta_.data());
   copy_to_device(std::span<const double>(state.position), position_.data());
@@ -237,6 +241,7 @@ double ResidentLists::adam_pass(const AdamPass& pass, const AdamState& state) {
 }
 
 double ResidentLists::score(std::span<const float> theta, std::span<float> scores) {
+  const ProfiledRange range("eval");
   use_device(spec_.device);
   copy_to_device(theta, theta_.data());
   batches_.clear();

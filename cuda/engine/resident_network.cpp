@@ -153,6 +153,7 @@ DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
   use_device(spec_.device);
   do {
     start_scoring(query);
+    const ProfiledRange range("fetch");
     if (query.handed == nullptr) {
       view_.fetch(stream_.get());
     } else {
@@ -272,6 +273,7 @@ bool ResidentNetwork::validate_posterior() {
     posterior_.trust();
     return false;
   }
+  const ProfiledRange range("rebuild");
   posterior_.repair(stream_.get());
   scored_ = false;
   return true;
@@ -367,6 +369,7 @@ bool ResidentNetwork::grows_in_place() const {
 
 void ResidentNetwork::switch_to_primal() {
   finish_training();
+  const ProfiledRange range("rebuild");
   (shadow_ ? shadow_->posterior() : posterior_).switch_to_primal();
   scored_ = false;
 }
@@ -388,6 +391,7 @@ DeviceHealth ResidentNetwork::health() {
 
 void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   finish_training();
+  const ProfiledRange range("eval");
   eval_stream_.wait();  // an earlier evaluation that was not finished
   copy_bytes(stream_.get(), theta_copy_.data(), theta_.data(),
              static_cast<std::size_t>(theta_.size()) * sizeof(float));
@@ -429,6 +433,7 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
 
 void ResidentNetwork::finish_scores(std::span<float> scores) {
   use_device(spec_.device);
+  const ProfiledRange range("eval");
   eval_stream_.wait();
   std::memcpy(scores.data(), eval_answer_.data(), scores.size_bytes());
 }

@@ -9,11 +9,12 @@
 
 namespace olrank {
 
-/// Names the stage that the host is starting work for in profilers, in builds with -DOLRANK_NVTX=ON; else
-/// does nothing.
+/// Names the stage that the host is starting work for in profilers, in builds with -DOLRANK_NVTX=ON, as
+/// those of the preset profile are; else does nothing. docs/CONTRIBUTING.md, "Measure", lists the names.
 class ProfiledRange {
  public:
   ProfiledRange() = default;
+  explicit ProfiledRange(std::string_view name) { begin(name); }
   ~ProfiledRange() { end(); }
   ProfiledRange(const ProfiledRange&) = delete;
   ProfiledRange& operator=(const ProfiledRange&) = delete;

@@ -28,7 +28,8 @@ class InstalledPackageTest(unittest.TestCase):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="olrank-install-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.prefix = cls.folder / "prefix"
-        run("cmake", "--install", BUILD, "--prefix", cls.prefix)
+        done = subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.prefix], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
 
     def test_public_headers_compile_alone(self):
         headers = sorted((self.prefix / "include" / "olrank").glob("*.h"))

@@ -64,6 +64,19 @@ def test_bad_tables_have_one_sentence(change, sentence):
         assert "\n" not in str(told.value)
 
 
+def test_sparse_tables_are_refused_with_the_size_of_the_dense_one():
+    class Sparse:
+        """As those of SciPy."""
+
+        shape = (2000, 100_000)
+
+        def toarray(self):
+            raise AssertionError("The table must not be made.")
+
+    with pytest.raises(TypeError, match=r"X is sparse, .* dense features: pass X.toarray\(\), 0.8 GB here"):
+        olrank.Dataset.from_arrays(Sparse(), [0] * 2000, [1] * 2000)
+
+
 def test_files_of_tables(tmp_path, monkeypatch):
     names = {"a": "first", "b": "second", "c": "third", "y": "grade", "qid": "query"}
     lines = [",".join(names.values())] + [",".join(str(float(v)) if isinstance(v, bool) else str(v) for v in row) for row in zip(*COLUMNS.values())]

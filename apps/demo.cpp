@@ -45,8 +45,8 @@ class DemoCommand : public Command {
     std::optional<ScratchFolder> scratch;
     const std::filesystem::path folder =
         state_.empty() ? scratch.emplace().path() : std::filesystem::path(state_);
-    // Two rankers for each simulated person, and two for the person who looks at the page.
-    std::vector<ServiceOptions> services(2 * (catalogue.tastes + 1));
+    // Two rankers for each simulated person and for the person who looks at the page, for every start.
+    std::vector<ServiceOptions> services(2 * (catalogue.tastes + 1) * kDemoStarts);
     for (std::size_t number = 0; number < services.size(); ++number) {
       ServiceOptions& one = services[number];
       one.state = (folder / fmt::format("ranker{}", number)).string();

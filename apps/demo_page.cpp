@@ -76,6 +76,7 @@ button.doc{border-color:var(--soft)}
 <label>What is ranked <select id="query"></select></label>
 <button id="once">1 round</button>
 <button id="many" class="first">Play 50 rounds</button>
+<button id="again" disabled>Start over</button>
 </div>
 <p id="about"></p>
 <p id="state" role="status" class="soft">Loading.</p>
@@ -127,7 +128,8 @@ function random() {  // mulberry32
 }
 
 const own = catalogue.tastes.length;
-const games = [...catalogue.tastes, {}].map(() => ({quality: [[], []], rounds: 0}));
+const fresh = () => ({quality: [[], []], rounds: 0});
+const games = [...catalogue.tastes, {}].map(() => ({...fresh(), start: 0}));
 let taste = 0;
 let query = 0;
 let lists = [];
@@ -146,7 +148,7 @@ function say(text, warns) {
 }
 
 async function ask(column, path, body) {
-  const service = 2 * taste + column;
+  const service = 2 * (taste + games.length * games[taste].start) + column;
   const place = (service === 0 ? '' : 'beside/' + service + '/') + path;
   const answer = await fetch(place, body === undefined ? {cache: 'no-store'} :
     {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)});
@@ -161,6 +163,25 @@ async function rank() {
   const {name} = catalogue.queries[query];
   lists = await both(column => ask(column, 'v1/rank', {query: name, k: shown, explore: column === 0,
     docs: docs().map(({id, features}) => ({id, features}))}));
+}
+
+/// Each start of a game has rankers of its own: the latest that have learned something go on.
+async function resume() {
+  const game = games[taste];
+  while (game.start + 1 < catalogue.starts) {
+    game.start += 1;
+    if ((await ask(0, 'v1/overview')).rounds > 0) continue;
+    game.start -= 1;
+    break;
+  }
+  await rank();
+}
+
+async function again() {
+  Object.assign(games[taste], fresh());
+  games[taste].start += 1;
+  liked = new Set();
+  await rank();
 }
 
 /// Sends the clicks, and waits until they are learned.
@@ -290,17 +311,18 @@ function show() {
 function summary() {
   const {rounds, quality: [left, right]} = games[taste];
   if (!rounds && !lists[0].round) return 'The first lists are in chance order: nothing is learned yet.';
-  if (!rounds) return 'The rankers have learned ' + lists[0].round + ' rounds before.';
+  if (!rounds) return 'The rankers have learned ' + lists[0].round + (lists[0].round === 1 ? ' round before.' : ' rounds before.');
   const parts = blocks(lists[0]).length;
   return rounds + (rounds === 1 ? ' round' : ' rounds') + ' learned. Left ' + latest(left).toFixed(2) + ', right ' + latest(right).toFixed(2) +
-    '; the left list has ' + parts + (parts === 1 ? ' block.' : ' blocks.');
+    '; the left list has ' + parts + (parts === 1 ? ' block.' : ' blocks.') +
+    (games[taste].start + 1 < catalogue.starts ? '' : ' To start over once more, start olrank demo again.');
 }
 
 /// Everything that talks to the service: one at a time, with its error told.
 async function run(work) {
   if (busy) return;
   busy = true;
-  for (const id of ['taste', 'query']) at(id).disabled = true;
+  for (const id of ['taste', 'query', 'again']) at(id).disabled = true;
   try {
     await work();
     show();
@@ -310,6 +332,7 @@ async function run(work) {
   }
   busy = false;
   for (const id of ['taste', 'query']) at(id).disabled = false;
+  at('again').disabled = !lists.length || lists[0].round === 0 || games[taste].start + 1 >= catalogue.starts;
 }
 
 async function many() {
@@ -331,12 +354,16 @@ at('many').addEventListener('click', async () => {
   await run(many);
   at('many').textContent = 'Play 50 rounds';
 });
+at('again').addEventListener('click', async () => {
+  await run(again);
+  at(taste === own ? 'once' : 'many').focus();
+});
 for (const [id, choose] of [['taste', value => { taste = value; }], ['query', value => { query = value; }]]) {
   at(id).addEventListener('change', async () => {
     choose(Number(at(id).value));
     liked = new Set();
     lists = [];
-    await run(rank);
+    await run(id === 'taste' ? resume : rank);
     at(id).focus();
   });
 }
@@ -348,7 +375,7 @@ const option = (text, value) => {
 at('taste').append(...catalogue.tastes.map((one, i) => option(one.name, i)), option('Your own', own));
 at('query').append(...catalogue.queries.map((one, i) => option(one.name, i)));
 at('catalogue-note').textContent = catalogue.about;
-run(rank);
+run(resume);
 )js"
                                    R"html(</script>
 </body>
@@ -357,7 +384,7 @@ run(rank);
 
 constexpr std::string_view kPolicy =
     "default-src 'none'; "
-    "script-src 'sha256-2GjzY5Qpj/5rmrvxL6yMnr4tf6adSzKGfOThev9dRKA='; "
+    "script-src 'sha256-UXlXGdK6BJDqERYjV39L7aTVNyx1HE+O8BOjB9gOy30='; "
     "style-src 'sha256-bGNx02cOdbLPcRhu8WgTdEAGGPyplyHhQcBgBMs8i+I='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -374,6 +401,7 @@ std::string inside_an_element(const nlohmann::json& json) {
 ServicePage demo_page(const DemoCatalogue& catalogue, std::uint64_t seed) {
   nlohmann::json json = catalogue.json;
   json["seed"] = static_cast<std::uint32_t>(seed);
+  json["starts"] = kDemoStarts;
   return {fmt::format("{}{}{}", kHead, inside_an_element(json), kTail), kPolicy};
 }
 

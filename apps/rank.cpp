@@ -53,6 +53,26 @@ class Output {
 /// Writes the lists of one block of the data; blocks come in order.
 using PrintLists = std::function<void(const Dataset& data, const TextSink& sink)>;
 
+/// The lists and, where they are asked for, the judgements.
+class Outputs {
+ public:
+  Outputs(const std::string& out, const std::string& qrels) : lists_(out) {
+    if (!qrels.empty()) judgements_.emplace(qrels);
+  }
+  void write(const Dataset& data, const PrintLists& rank) {
+    rank(data, [&](std::string_view text) { lists_.write(text); });
+    if (judgements_) write_judgements(data, [&](std::string_view text) { judgements_->write(text); });
+  }
+  void commit() {
+    if (judgements_) judgements_->commit();
+    lists_.commit();
+  }
+
+ private:
+  Output lists_;
+  std::optional<Output> judgements_;
+};
+
 class RankCommand : public Command {
  public:
   std::string name() const override { return "rank"; }
@@ -73,6 +93,9 @@ class RankCommand : public Command {
     app.add_option("--format", format_text_,
                    "trec (a TREC run) or scores (one score per document) [default: trec]")
         ->type_name("FORMAT");
+    app.add_option("--qrels", qrels_,
+                   "also write the grades of the data as TREC judgements: lines 'qid 0 docno grade'")
+        ->type_name("FILE");
     app.add_flag("--explore", explore_,
                  "write the lists that the trial's ranker would show next, including random exploration");
     app.add_option("--fold", fold_, "fold of a data folder [default: 1]")->type_name("N");
@@ -120,6 +143,9 @@ class RankCommand : public Command {
     if (data_.source.empty()) throw InvalidArgument("--data is required: name the data to rank.");
     if (out_.empty())
       throw InvalidArgument("--out is required: name the file to write, or - for standard output.");
+    if (qrels_ == out_)
+      throw InvalidArgument(
+          fmt::format("--out and --qrels both name '{}': give each a file of its own.", out_));
     if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
     if (fold_ < 1) throw InvalidArgument(fmt::format("--fold must be at least 1, not {}.", fold_));
   }
@@ -159,29 +185,30 @@ class RankCommand : public Command {
   void rank_whole(const Dataset& data, const ModelScorer& scorer, ExecutionContext& context,
                   const PrintLists& rank) const {
     refuse_reordered(data);
-    Output output(out_);
-    rank(fitted_to_model(data, scorer.model(), data_.source, context),
-         [&](std::string_view text) { output.write(text); });
-    output.commit();
+    Outputs outputs(out_, qrels_);
+    outputs.write(fitted_to_model(data, scorer.model(), data_.source, context), rank);
+    outputs.commit();
     say_what_was_written(data.queries(), data.docs());
   }
 
   void rank_stream(const ModelScorer& scorer, const LetorOptions& options, ExecutionContext& context,
                    const PrintLists& rank) const {
-    Output output(out_);
+    Outputs outputs(out_, qrels_);
     LetorStream stream(data_.source, scorer.features(), options, context.pool());
     std::int64_t queries = 0;
     std::int64_t docs = 0;
     while (const auto data = stream.next()) {
-      rank(*data, [&](std::string_view text) { output.write(text); });
+      outputs.write(*data, rank);
       queries += data->queries();
       docs += data->docs();
     }
-    output.commit();
+    outputs.commit();
     say_what_was_written(queries, docs);
   }
 
   void say_what_was_written(std::int64_t queries, std::int64_t docs) const {
+    if (!qrels_.empty() && qrels_ != "-")
+      log_info("Wrote {}: judgements of {}", qrels_, counted(docs, "document"));
     if (out_ == "-") return;
     log_info("Wrote {}: {} of {} in {}", out_,
              format_text_ == name_of(ListFormat::kScores) ? "scores" : "a TREC run",
@@ -192,6 +219,7 @@ class RankCommand : public Command {
   bool trust_code_ = false;
   DataSettings data_;
   std::string out_;
+  std::string qrels_;
   std::string format_text_ = "trec";
   bool explore_ = false;
   std::int64_t fold_ = 1;

@@ -92,6 +92,23 @@ void append_run_line(std::string& text, std::string_view qid, std::string_view d
   text += " olrank\n";
 }
 
+void write_judgements(const Dataset& data, const TextSink& sink) {
+  std::string text;
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    text.clear();
+    std::int64_t doc = 0;
+    for (const std::uint8_t grade : data.grades_of(query)) {
+      text += data.qid(query);
+      text += " 0 ";
+      text += DocLabel(data, query, doc++).view();
+      text += ' ';
+      append_number(text, static_cast<int>(grade));
+      text += '\n';
+    }
+    sink(text);
+  }
+}
+
 void write_ranked(const ModelScorer& scorer, ListFormat format, const Dataset& data,
                   ExecutionContext& context, const TextSink& sink) {
   const std::vector<QueryRange> ranges = query_ranges(data, kDocsPerTask);

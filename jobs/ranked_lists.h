@@ -28,6 +28,9 @@ struct EnumNames<ListFormat> {
 void write_ranked(const ModelScorer& scorer, ListFormat format, const Dataset& data,
                   ExecutionContext& context, const TextSink& sink);
 
+/// Writes the grades of all documents as TREC judgements, which `eval --qrels` and trec_eval read.
+void write_judgements(const Dataset& data, const TextSink& sink);
+
 /// One line of a TREC run.
 void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
                      double score);

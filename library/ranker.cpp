@@ -267,6 +267,40 @@ struct Ranker::State {
     return {inputs.data(), std::ssize(inputs) / normaliser.inputs(), normaliser.inputs()};
   }
 
+  /// A round of the ranker for the query.
+  std::shared_ptr<ShownList::Query> next_round(std::span<const float> docs, std::string_view name) {
+    auto asked = std::make_shared<ShownList::Query>();
+    asked->owner = number;
+    asked->recipe = recipe;
+    asked->name = name;
+    asked->inputs = inputs_of(docs);
+    asked->round = ++round;
+    const FeatureMatrix rows = matrix(asked->inputs);
+    asked->docs = rows.docs;
+    asked->give_names(rows);
+    return asked;
+  }
+
+  void check_shown(std::span<const std::int32_t> shown, std::int64_t docs) const {
+    if (shown.empty()) throw InvalidArgument("The list is empty: a list shows one document at least.");
+    if (std::ssize(shown) > cutoff) {
+      throw InvalidArgument(
+          fmt::format("The list shows {0} documents, but this ranker's lists have at most {1}: create the "
+                      "ranker with cutoff = {0}.",
+                      shown.size(), cutoff));
+    }
+    std::vector<bool> seen(docs);
+    for (const std::int32_t doc : shown) {
+      if (doc < 0 || doc >= docs)
+        throw InvalidArgument(
+            fmt::format("The list shows document {}, but the query has {}: documents are "
+                        "numbered from 0.",
+                        doc, docs));
+      if (seen[doc]) throw InvalidArgument(fmt::format("The list shows document {} twice.", doc));
+      seen[doc] = true;
+    }
+  }
+
   void check_rewards(std::span<const double> rewards, std::size_t shown) const {
     if (!kind_has(settings.kind, "debias"))
       throw InvalidArgument(fmt::format("A '{}' learns from clicks alone: leave rewards out.", kind()));
@@ -387,16 +421,8 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
         fmt::format("This ranker makes lists of {} ranks, not {}: create it with cutoff = {}.",
                     state_->cutoff, ranks, std::max<std::int64_t>(ranks, 1)));
   }
-  auto asked = std::make_shared<ShownList::Query>();
-  asked->owner = state_->number;
-  asked->recipe = state_->recipe;
-  asked->name = query;
-  asked->inputs = state_->inputs_of(docs);
-  asked->round = ++state_->round;
-  const FeatureMatrix matrix = state_->matrix(asked->inputs);
-  asked->give_names(matrix);
-  const QueryDocs query_docs = asked->query_docs(matrix);
-  asked->docs = query_docs.docs();
+  auto asked = state_->next_round(docs, query);
+  const QueryDocs query_docs = asked->query_docs(state_->matrix(asked->inputs));
 
   RoundContext context{state_->execution, state_->clock};
   const RankedList ranked = state_->ranker->rank(context, query_docs, asked->round);
@@ -419,6 +445,18 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
   list.scores.assign(detail.scores.begin(), detail.scores.end());
   if (with_widths) list.widths = widths_of(detail);
   list.query = std::move(asked);
+  return list;
+}
+
+ShownList Ranker::shown_list(std::span<const float> docs, std::span<const std::int32_t> shown,
+                             std::string_view query) {
+  state_->check_shown(shown, std::ssize(docs) / state_->normaliser.features);
+  ShownList list;
+  list.query = state_->next_round(docs, query);
+  const FeatureMatrix matrix = state_->matrix(list.query->inputs);
+  list.docs.assign(shown.begin(), shown.end());
+  list.scores.resize(matrix.docs);
+  state_->ranker->score(state_->execution, matrix, list.scores);
   return list;
 }
 

@@ -73,6 +73,12 @@ class Ranker {
   ShownList rank(std::span<const float> docs, std::string_view query = {}, bool with_widths = false,
                  std::int64_t ranks = 0);
 
+  /// A list that users saw without this ranker, such as one of a log, as a round of its own: `shown` are
+  /// rows of `docs`, best first, at most `cutoff`. learn() takes it as a list of rank(). Of what the ranker
+  /// knows, it has the scores alone.
+  ShownList shown_list(std::span<const float> docs, std::span<const std::int32_t> shown,
+                       std::string_view query = {});
+
   /// Learns from what a user did with a list of this ranker: clicks[r] is 1 where the document at rank r
   /// was clicked. Lists may be answered in any order or not at all, each once. dbgd and mgd learn from
   /// their latest list only. Returns the number of preference pairs that the clicks gave. `rewards` say

@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include <exception>
+#include <new>
 
 #include "gil.h"
 #include "olrank/error.h"
@@ -33,6 +34,10 @@ void add_errors() {
       raise("NumericError", wrong.what());
     } catch (const Error& wrong) {
       raise("Error", wrong.what());
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError,
+                      "The memory of this machine is not enough: take fewer features or documents, or a "
+                      "smaller network.");
     }
   });
 }

@@ -147,6 +147,14 @@ void add_rankers(nb::module_& module) {
           },
           nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
       .def(
+          "shown_list",
+          [](SharedRanker& self, const Floats& docs, const Values<std::int32_t>& shown,
+             std::string_view query) {
+            return self.with(
+                [&](Ranker& ranker) { return ranker.shown_list(span_of(docs), span_of(shown), query); });
+          },
+          nb::arg("docs"), nb::arg("shown"), nb::arg("query"))
+      .def(
           "learn",
           [](SharedRanker& self, const ShownList& list, const Values<std::uint8_t>& clicks,
              const Values<double>& rewards) {

@@ -19,7 +19,7 @@ from olrank import _core  # noqa: E402
 atexit.register(_core.end_interpreter)
 
 from olrank.client import Client, ServiceError  # noqa: E402
-from olrank.data import Dataset, Query, load_letor, load_lightgbm, load_table, synthetic  # noqa: E402
+from olrank.data import Dataset, Query, load_ir_dataset, load_letor, load_lightgbm, load_table, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
 from olrank.experiment import Evaluation, Results, Trial, Tuning, run, tune  # noqa: E402
 from olrank.logs import click_log, fit_clicks, ope  # noqa: E402
@@ -51,6 +51,7 @@ __all__ = [
     "evaluate",
     "fit",
     "fit_clicks",
+    "load_ir_dataset",
     "load_letor",
     "load_lightgbm",
     "load_model",

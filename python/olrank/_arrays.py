@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,7 +58,8 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     if is_table(values):
         return _of_columns(columns_of(values, name), name)
     if hasattr(values, "toarray"):
-        raise TypeError(f"{name} is sparse: pass {name}.toarray().")
+        size = 4e-9 * values.shape[0] * values.shape[-1]
+        raise TypeError(f"{name} is sparse, and olrank computes with dense features: pass {name}.toarray(), {size:.2g} GB here.")
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -68,24 +71,30 @@ def is_table(values: Any) -> bool:
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "to_numpy")
 
 
-def columns_of(table: Any, name: str) -> dict[str, npt.NDArray[Any]]:
-    """The columns by their names; a column alone has one name. Null values are refused."""
+def columns_of(table: Any, name: str, needed: Sequence[str] = (), others: bool = True) -> dict[str, npt.NDArray[Any]]:
+    """The columns by their names, without `others` the needed ones alone; a column alone has one name. Null values are refused."""
+    if isinstance(table, dict):
+        return {one: table[one] for one in _arrow.chosen(list(table), needed, others, name)}
     if type(table).__module__.partition(".")[0] != "pandas" and hasattr(table, "__arrow_c_stream__"):
-        return _arrow.read(table, name)
+        return _arrow.read(table, name, needed, others)
     if not hasattr(table, "columns"):
         return {"": _without_nulls(table, name)}
     if not table.columns.is_unique:
         raise InvalidArgument(f"{name} has two columns of one name: give each a name of its own.")
-    return {str(column): _without_nulls(table[column], f"Column '{column}' of {name}") for column in table.columns}
+    columns = {str(column): column for column in table.columns}
+    return {
+        one: _without_nulls(table[columns[one]], f"Column '{one}' of {name}")
+        for one in _arrow.chosen(list(columns), needed, others, name)
+    }
 
 
 def with_index(X: Any, values: npt.NDArray[Any], name: str) -> Any:
-    """A Series with the index of X where X is a DataFrame of pandas; else the values as they are."""
-    if type(X).__name__ != "DataFrame" or type(X).__module__.partition(".")[0] != "pandas":
+    """A Series where X is a DataFrame of pandas, with its index, or of polars; else the values as they are."""
+    library = type(X).__module__.partition(".")[0]
+    if type(X).__name__ != "DataFrame" or library not in ("pandas", "polars"):
         return values
-    import pandas
-
-    return pandas.Series(values, index=X.index, name=name)
+    made: Any = import_module(library).Series
+    return made(values, index=X.index, name=name) if library == "pandas" else made(name, values)
 
 
 def _without_nulls(column: Any, label: str) -> npt.NDArray[Any]:
@@ -101,6 +110,10 @@ def _without_nulls(column: Any, label: str) -> npt.NDArray[Any]:
     values: npt.NDArray[Any] = column.to_numpy()
     if values.dtype == object and all(isinstance(one, str) for one in values):
         values = values.astype(np.str_)
+    elif values.dtype == object and all(isinstance(one, (list, np.ndarray)) for one in values):
+        if len({len(one) for one in values}) > 1:
+            raise InvalidArgument(f"{label} has lists of different lengths: leave the column out by X, or fill the lists.")
+        values = np.array(values.tolist())
     return values
 
 

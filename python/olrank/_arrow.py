@@ -6,7 +6,7 @@ The structures are those of https://arrow.apache.org/docs/format/CDataInterface.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,13 +49,30 @@ _NUMBERS = {
     "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8", "e": "f2", "f": "f4", "g": "f8",
     "tdD": "i4", "tdm": "i8",
 }  # fmt: skip
+_RAGGED = "{} has lists of different lengths: leave the column out by X, or fill the lists."
 _TEXTS = {"u": "i4", "z": "i4", "U": "i8", "Z": "i8"}
 # An object of this module alone: the types of ctypes.pythonapi's are shared by the whole process.
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
-def read(table: Any, name: str) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a table by their names, copied; a single column has the name it was given, mostly ''."""
+def _begin(name: str) -> str:
+    """The name as a sentence begins with it."""
+    return name[:1].upper() + name[1:]
+
+
+def chosen(names: list[str], needed: Sequence[str], others: bool, table: str) -> list[str]:
+    """The columns to read, in the table's order."""
+    for column in needed:
+        if column not in names:
+            raise InvalidArgument(f"{_begin(table)} has no column '{column}', but {', '.join(names)}: name its columns.")
+    return [one for one in names if others or one in needed]
+
+
+def read(table: Any, name: str, needed: Sequence[str] = (), others: bool = True) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a table by their names, copied; a single column has the name it was given, mostly ''.
+
+    Without `others`, the needed ones alone. A column of lists of one length has two dimensions.
+    """
     capsule = table.__arrow_c_stream__()
     stream = _Stream.from_address(_pointer_of(capsule, b"arrow_array_stream"))
     schema = _Schema()
@@ -66,20 +83,23 @@ def read(table: Any, name: str) -> dict[str, npt.NDArray[Any]]:
         names = [(field.name or b"").decode() for field in fields]
         twice = next((one for one in names if names.count(one) > 1), None)
         if twice is not None:
-            raise InvalidArgument(f"{name} has two columns '{twice}': give each a name of its own.")
-        chunks: list[list[npt.NDArray[Any]]] = [[] for _ in fields]
+            raise InvalidArgument(f"{_begin(name)} has two columns '{twice}': give each a name of its own.")
+        taken = [names.index(one) for one in chosen(names, needed, others, name)]
+        chunks: dict[int, list[npt.NDArray[Any]]] = {column: [] for column in taken}
         for batch in _batches(stream):
             if whole and batch.null_count != 0 and batch.n_buffers and batch.buffers[0]:
                 if not _bits(batch.buffers[0], batch.offset, batch.length).all():
-                    raise InvalidArgument(f"{name} has a null row: drop it.")
-            for column, field in enumerate(fields):
+                    raise InvalidArgument(f"{_begin(name)} has a null row: drop it.")
+            for column in taken if batch.length else ():
                 array = batch.children[column].contents if whole else batch
                 begin = batch.offset if whole else 0
                 label = f"Column '{names[column]}' of {name}" if names[column] else name
-                chunks[column].append(_column(array, field, begin, batch.length, label))
-        if not any(chunks):
-            raise InvalidArgument(f"{name} has no rows: give one document at least.")
-        return {one: np.concatenate(parts) for one, parts in zip(names, chunks)}
+                chunks[column].append(_column(array, fields[column], begin, batch.length, label))
+                if chunks[column][0].shape[1:] != chunks[column][-1].shape[1:]:
+                    raise InvalidArgument(_RAGGED.format(label))
+        if not any(chunks.values()):
+            raise InvalidArgument(f"{_begin(name)} has no rows: give one document at least.")
+        return {names[column]: np.concatenate(parts) for column, parts in chunks.items()}
     finally:
         schema.release(schema)
         stream.release(stream)  # at once: an error would hold the capsule, and a DuckDB connection has one open result
@@ -147,6 +167,19 @@ def _column(array: _Array, field: _Schema, begin: int, length: int, label: str) 
         ends = _buffer(array.buffers[1], _TEXTS[kind], begin, length + 1)
         text = _buffer(array.buffers[2], "u1", 0, int(ends[-1])).tobytes()
         return np.array([text[a:b].decode() for a, b in zip(ends, ends[1:])], dtype=np.str_)
+    if kind in ("+l", "+L") or kind.startswith("+w:"):
+        if kind.startswith("+w:"):
+            width = int(kind[3:])
+            first = begin * width
+        else:
+            ends = _buffer(array.buffers[1], "i4" if kind == "+l" else "i8", begin, length + 1)
+            if len(set(np.diff(ends).tolist())) > 1:
+                raise InvalidArgument(_RAGGED.format(label))
+            first, width = int(ends[0]), int(ends[1] - ends[0])
+        values = _column(array.children[0].contents, field.children[0].contents, first, length * width, label)
+        if values.ndim > 1:
+            raise TypeError(f"{label} has lists of lists: give lists of numbers.")
+        return values.reshape(length, width)
     if kind == "vu":
         return np.array(_views(array, begin, length), dtype=np.str_)
     raise TypeError(f"{label} has Arrow's type '{kind}': give numbers, truth values or text.")

@@ -7,7 +7,7 @@ import html
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,11 +57,11 @@ class Dataset:
 
     @classmethod
     def from_table(cls, table: Any, y: str = "y", qid: str = "qid", X: Sequence[str] | None = None) -> Dataset:
-        """A table of pandas, polars, pyarrow or DuckDB: its columns `y` and `qid`, and as features `X`, else all others."""
-        columns = table if isinstance(table, dict) else columns_of(table, "the table")
-        for column in (y, qid, *(X or ())):
-            if column not in columns:
-                raise InvalidArgument(f"The table has no column '{column}', but {', '.join(columns)}: name the columns with y, qid and X.")
+        """A table of pandas, polars, pyarrow or DuckDB: its columns `y` and `qid`, and as features `X`, else all others.
+
+        A column of lists of one length, such as embeddings, is as many features.
+        """
+        columns = columns_of(table, "the table", (y, qid, *(X or ())), X is None)
         features = {one: columns[one] for one in (X if X is not None else columns) if one not in (y, qid) or X is not None}
         if not features:
             raise InvalidArgument(f"The table has no column of features next to '{y}' and '{qid}'.")
@@ -189,17 +189,23 @@ def _csv(name: str) -> dict[str, npt.NDArray[Any]]:
     return columns
 
 
-def load_lightgbm(path: str | os.PathLike[str]) -> Dataset:
-    """LightGBM's data file, grade first: LibSVM, or numbers between tabs or commas; its queries' sizes are in PATH.query."""
+def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | None = None) -> Dataset:
+    """LightGBM's data file, grade first: LibSVM, or numbers between tabs or commas; its queries' sizes are in PATH.query.
+
+    With `log`, the grades are clicks, PATH.position says where each document was shown, from 1, and `log` becomes the log
+    of the shown lists, as by click_log(). No loss here takes the weights of PATH.weight, which a warning says.
+    """
     name = as_path(path)
-    for unused in ("weight", "position"):
-        if os.path.exists(f"{name}.{unused}"):
-            warnings.warn(f"{name}.{unused} is not used: a data set has neither weights nor positions.", stacklevel=2)
+    if os.path.exists(f"{name}.weight"):
+        warnings.warn(f"{name}.weight is not used: no loss of olrank takes weights, so all rows count alike.", stacklevel=2)
+    if log is None and os.path.exists(f"{name}.position"):
+        warnings.warn(f"{name}.position is not used: where grades are clicks, log=… makes a log of the shown lists.", stacklevel=2)
     beside = next((f"{name}.{kind}" for kind in ("query", "group") if os.path.exists(f"{name}.{kind}")), None)
     if beside is None:
         raise DataError(f"{name}.query is missing: write the number of documents of each query into it, one on each line.")
     try:
         group = np.loadtxt(beside, dtype=np.int64, ndmin=1)
+        position = None if log is None else np.loadtxt(f"{name}.position", dtype=np.int64, ndmin=1)
         with open(name, encoding="utf-8") as file:
             rows = [re.split(r"[\s,]+", line.strip()) for line in file if line.strip()]
         if any(":" in word for row in rows for word in row[1:]):
@@ -212,7 +218,59 @@ def load_lightgbm(path: str | os.PathLike[str]) -> Dataset:
         grades = np.array([row[0] for row in rows], dtype=np.float64)
     except (OSError, ValueError) as error:
         raise DataError(f"{name} with {beside} cannot be read: {error}.") from error
-    return Dataset.from_arrays(table, grades, group=group)
+    data = Dataset.from_arrays(table, grades, group=group)
+    if log is not None:
+        from olrank.logs import click_log  # which needs this module
+
+        click_log(data, log, position=position)
+    return data
+
+
+def load_ir_dataset(dataset: Any, features: Callable[[Any, Any], Any], *, scoreddocs: bool = False) -> tuple[Dataset, list[str]]:
+    """The judged queries of a data set of `ir_datasets`, its name or itself, with features of yours; and each row's document.
+
+    `features(query, doc)` gives the numbers of one document. The documents of a query are the judged ones, or with
+    `scoreddocs` those that the data set retrieved for it, which have grade 0 without a judgement. Negative judgements are 0.
+    """
+    if isinstance(dataset, str):
+        try:
+            import ir_datasets
+        except ImportError:
+            raise InvalidArgument(f"'{dataset}' needs ir_datasets to be read: pip install ir_datasets.") from None
+        try:
+            dataset = ir_datasets.load(dataset)
+        except KeyError:
+            raise InvalidArgument(f"ir_datasets has no data set '{dataset}'.") from None
+    for part in ("docs", "queries", "qrels", *(["scoreddocs"] if scoreddocs else [])):
+        if not hasattr(dataset, f"{part}_iter"):
+            raise InvalidArgument(f"{dataset} has no {part}: choose a data set of ir_datasets with documents, queries and judgements.")
+    grades: dict[str, dict[str, int]] = {}
+    for one in dataset.qrels_iter():
+        known = grades.setdefault(one.query_id, {})
+        known[one.doc_id] = max(one.relevance, known.get(one.doc_id, 0))
+    lists = {query: list(docs) for query, docs in grades.items()}
+    if scoreddocs:
+        lists = {}
+        for one in dataset.scoreddocs_iter():
+            if one.query_id in grades:
+                lists.setdefault(one.query_id, []).append(one.doc_id)
+    queries = {one.query_id: one for one in dataset.queries_iter()}
+    store = dataset.docs_store()
+    rows: list[Any] = []
+    y, qid, names = [], [], []
+    for query, ids in lists.items():
+        there = store.get_many(ids)
+        for doc in ids:
+            if query not in queries or doc not in there:
+                missing = f"document '{doc}'" if query in queries else f"query '{query}'"
+                raise DataError(f"The data set has no {missing}, which its judgements or retrieved documents name.")
+            rows.append(features(queries[query], there[doc]))
+            y.append(grades[query].get(doc, 0))
+            qid.append(query)
+            names.append(doc)
+    if not rows:
+        raise DataError(f"{dataset} has no judged query with a document.")
+    return Dataset.from_arrays(rows, y, qid), names
 
 
 def synthetic(name: str = "mslr-like", part: str = "train", threads: int = 0, **keys: float) -> Dataset:

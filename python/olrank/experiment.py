@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import logging
 import os
@@ -66,7 +67,7 @@ class Trial:
         return str(self.summary["result_fingerprint"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """The figures of one trial after one round.
 
@@ -85,6 +86,16 @@ class Evaluation:
     @property
     def online(self) -> dict[str, Any]:
         return dict(self.figures["online"])
+
+    def _repr_html_(self) -> str:
+        figures = _flat({"offline": self.offline, "online": self.online}).items()
+        rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{value:.4g}</td></tr>" for name, value in figures if value is not None)
+        return f"<p>{html.escape(repr(self))}</p><table>{rows}</table>"
+
+    def __repr__(self) -> str:
+        trial = f"{self.trial.ranker}, {self.trial.user}, fold {self.trial.fold}, seed {self.trial.seed}"
+        offline = ", ".join(f"{name} {value:.4f}" for name, value in self.offline.items() if value is not None)
+        return f"<olrank.Evaluation {trial}, round {self.round}: {offline}>"
 
 
 class Results:

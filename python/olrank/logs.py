@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import as_numbers, as_path, columns_of
+from olrank._arrays import ArrayLike, as_array, as_numbers, as_path, columns_of
 from olrank.data import Dataset, layout
 from olrank.errors import InvalidArgument
 from olrank.model import Model
@@ -76,36 +77,51 @@ def click_log(
     *,
     click: str = "click",
     qid: str = "qid",
-    position: str = "position",
-    time: str | None = None,
+    position: str | ArrayLike | None = "position",
+    time: str | ArrayLike | None = None,
     X: Sequence[str] | None = None,
 ) -> Dataset:
     """Makes a log of a table of clicks with features, one row for each shown document; the result has its documents.
 
-    `qid` names the shown list, such as a session's query; positions begin at 1, without gaps. Lists are in the order of
-    the column `time`, else of the table. Grades of the data set are the clicks. ope(), fit_clicks() and
-    Ranker.partial_fit() take the log with the data.
+    `qid` names the shown list, such as a session's query; positions begin at 1, without gaps, and are those of the rows
+    where `position` is None. Lists are in the order of the column `time`, else of the table. Grades of the data set are
+    the clicks. A Dataset is taken, too, with an array of positions by document and of times by query. ope(),
+    fit_clicks() and Ranker.partial_fit() take the log with the data.
     """
-    columns = dict(columns_of(table, "the table"))
-    for column in (click, qid, position, *([time] if time else ()), *(X or ())):
-        if column not in columns:
-            raise InvalidArgument(f"The table has no column '{column}', but {', '.join(columns)}: name its columns.")
-    clicked, ranks = (as_numbers(columns[one], f"Column '{one}'") for one in (click, position))
-    if not np.isin(clicked, (0, 1)).all():
-        raise InvalidArgument(f"Column '{click}' has values other than 0 and 1: it says whether a document was clicked.")
-    by_time = np.argsort(columns[time], kind="stable") if time else np.arange(len(ranks))
-    features = X if X is not None else [one for one in columns if one not in (click, qid, position, time)]
-    data = Dataset.from_table({one: values[by_time] for one, values in columns.items()}, click, qid, features)
-    order, _, _ = layout(columns[qid][by_time], None, len(ranks))
-    rank = ranks[by_time] if order is None else ranks[by_time][order]
+    for name, value in (("position", position), ("time", time)):
+        if value is not None and isinstance(value, str) == isinstance(table, Dataset):
+            ways = "an array or None for a data set, which has no columns" if isinstance(value, str) else "the name of a column of the table"
+            raise InvalidArgument(f"{name} must be {ways}.")
+    if isinstance(table, Dataset):
+        data = table
+        _require_clicks(data.y, "y")
+        rank, when = (None if one is None else as_array(one, name) for one, name in ((position, "position"), (time, "time")))
+    else:
+        named = [one for one in (click, qid, position, time) if isinstance(one, str)]
+        columns = columns_of(table, "the table", (*named, *(X or ())), X is None)
+        _require_clicks(as_numbers(columns[click], f"Column '{click}'"), f"Column '{click}'")
+        data = Dataset.from_table(columns, click, qid, [one for one in columns if one not in named] if X is None else X)
+        order, _, _ = layout(columns[qid], None, len(data.y))
+        rows = np.arange(len(data.y)) if order is None else order
+        rank, when = (columns[one][rows] if isinstance(one, str) else None for one in (position, time))
+        when = None if when is None else when[data.offsets[:-1]]
+    for values, expected, name in ((rank, len(data.y), "position"), (when, len(data), "time")):
+        if values is not None and values.shape != (expected,):
+            raise InvalidArgument(f"{name} has {values.size} values: give one for each of {expected} {'documents' if name == 'position' else 'queries'}.")
     names, lines = data.qids, []
-    for query, (begin, end) in enumerate(zip(data.offsets, data.offsets[1:])):
-        order = np.argsort(rank[begin:end], kind="stable")
-        if not np.array_equal(rank[begin:end][order], np.arange(1, end - begin + 1)):
+    for query in range(len(data)) if when is None else np.argsort(when, kind="stable"):
+        begin, end = data.offsets[query : query + 2]
+        order = np.arange(end - begin) if rank is None else np.argsort(rank[begin:end], kind="stable")
+        if rank is not None and not np.array_equal(rank[begin:end][order], np.arange(1, end - begin + 1)):
             raise InvalidArgument(f"List '{names[query]}' has {end - begin} documents: give them the positions 1 to {end - begin}, each once.")
         lines.append({"qid": names[query], "shown": order.tolist(), "clicks": data.y[begin:end][order].tolist()})
     pathlib.Path(log).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return data
+
+
+def _require_clicks(values: npt.NDArray[Any], what: str) -> None:
+    if not np.isin(values, (0, 1)).all():
+        raise InvalidArgument(f"{what} has values other than 0 and 1: it says whether a document was clicked.")
 
 
 def fit_clicks(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,8 @@ import numpy.typing as npt
 
 from olrank import _core
 from olrank._arrays import ArrayLike, as_clicks, as_features, as_numbers, as_path
-from olrank.errors import InvalidArgument
+from olrank.data import Dataset
+from olrank.errors import DataError, InvalidArgument
 from olrank.settings import as_texts
 
 if TYPE_CHECKING:
@@ -102,6 +105,35 @@ class Ranker:
         worth = _NONE if rewards is None else np.ascontiguousarray(as_numbers(rewards, "rewards"), dtype=np.float64).ravel()
         return self._engine.learn(shown, as_clicks(clicks, len(shown)), worth)
 
+    def partial_fit(self, log: str | os.PathLike[str] | Iterable[Mapping[str, Any]], data: Dataset) -> Ranker:
+        """Learns from the lists and clicks of a log, one after another, each as a round of its own; returns itself.
+
+        `log` is a file as click_log() writes it, or a trace; or its records: {"qid": …, "shown": rows of the query, best
+        first, "clicks": 0 or 1 for each}, with "rewards" where each click has a worth. `data` has the documents. The state
+        is that of a ranker that showed these lists itself. Lists before one that is refused are learned.
+        """
+        if data.features != self._features:
+            raise InvalidArgument(f"The data have {data.features} features, and documents here have {self._features}.")
+        place = {name: query for query, name in enumerate(data.qids)}
+        X, offsets = data.X, data.offsets
+        for where, record in _records(log):
+            try:
+                missing = next((key for key in ("qid", "shown", "clicks") if not isinstance(record, Mapping) or key not in record), None)
+                if missing is not None:
+                    raise InvalidArgument(f"There is no '{missing}': each list needs qid, shown and clicks.")
+                name = str(record["qid"])
+                if name not in place:
+                    raise InvalidArgument(f"The data have no query '{name}'.")
+                shown = as_numbers(record["shown"], "shown")
+                if shown.ndim != 1 or not np.array_equal(shown, shown.astype(np.int32)):
+                    raise InvalidArgument("shown must be rows of the query, whole numbers from 0.")
+                clicks = as_clicks(record["clicks"], len(shown))
+                begin, end = offsets[place[name] : place[name] + 2]
+                self.learn(self._engine.shown_list(X[begin:end], shown.astype(np.int32), name), clicks, record.get("rewards"))
+            except (InvalidArgument, TypeError) as error:
+                raise type(error)(f"{where}: {error}") from None
+        return self
+
     def score(self, X: ArrayLike) -> npt.NDArray[np.float32]:
         """The score of each document of one query, without a list and without exploration."""
         return self._engine.score(as_features(X, self._features))
@@ -174,6 +206,23 @@ class Ranker:
 
     def __repr__(self) -> str:
         return f"<olrank.Ranker {self.kind}, {self._features} features, {self.parameters} parameters, round {self.rounds}>"
+
+
+def _records(log: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The lists of a log and where each stands, without the first line of a trace, which has its configuration."""
+    if not isinstance(log, (str, os.PathLike)):
+        yield from ((f"Record {number} of the log", record) for number, record in enumerate(log, 1))
+        return
+    try:
+        with open(as_path(log), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                record = json.loads(line) if line.strip() else {"config": None}
+                if not isinstance(record, dict) or "config" not in record or "qid" in record:
+                    yield f"{as_path(log)}, line {number}", record
+    except OSError as error:
+        raise DataError(f"{as_path(log)} cannot be read: {error}.") from error
+    except ValueError as error:
+        raise DataError(f"{as_path(log)} is no file of JSON lines: {error}.") from error
 
 
 def _require_whole(name: str, value: Any) -> None:

@@ -110,6 +110,18 @@ class Rank(unittest.TestCase):
         self.assertEqual(metrics("--scores", scores), by_model)
         self.assertGreater(by_model["pairs"], 0)
 
+    def test_writes_judgements_beside_a_run(self):
+        data = self.file("d.txt", "1 qid:b 1:4 2:10 # docid = x\n0 qid:b 1:2 2:30\n2 qid:a 1:7 2:7\n")
+        large = self.file("large.txt", "\n".join(self.lines()) + "\n")
+        run, qrels = self.folder / "run", self.folder / "qrels"
+        for source in (large, data):
+            done = olrank("rank", "--model", self.model, "--data", source, "--out", run, "--qrels", qrels, "--cache", "none")
+            self.assertIn(f"Wrote {qrels}: judgements of ", done.stderr)
+            judged, graded = (json.loads(olrank("eval", *given, "--run", run, "--convention", "trec_eval", "--json", "--cache", "none").stdout)
+                              for given in (("--qrels", qrels), ("--data", source)))
+            self.assertEqual(judged["metrics"], graded["metrics"])
+        self.assertEqual(qrels.read_text(), "b 0 x 1\nb 0 1 0\na 0 0 2\n")
+
     def test_pads_data_with_fewer_features(self):
         narrow = self.file("narrow.txt", "0 qid:1 1:1\n1 qid:1 1:2\n")
         self.assertEqual(self.ranked(narrow, "--format", "scores"), "0\n1\n")
@@ -127,6 +139,7 @@ class Rank(unittest.TestCase):
             (["--data", data, "--out", out], 2, "--model is required"),
             (["--model", self.model, "--out", out], 2, "--data is required"),
             (["--model", self.model, "--data", data], 2, "--out is required"),
+            (["--model", self.model, "--data", data, "--out", out, "--qrels", out], 2, "--out and --qrels both name"),
             (["--model", self.model, "--data", data, "--out", out, "--format", "treck"], 2, "Did you mean 'trec'?"),
             (["--model", self.model, "--data", wide, "--out", out], 1, "wide.txt:3:9: Feature 3 exceeds the limit of 2 features"),
             (["--model", self.model, "--data", torn, "--out", out], 1, "torn.txt:2:11:"),

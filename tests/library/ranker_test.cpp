@@ -77,6 +77,20 @@ TEST_P(LibraryRankerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(one.fingerprint(), two.fingerprint());
 }
 
+TEST_P(LibraryRankerTest, LearnsTheListsOfALogAsItsOwn) {
+  Ranker shows(options_of(GetParam()));
+  Ranker learns(options_of(GetParam()));
+  for (std::uint32_t round = 1; round <= 8; ++round) {
+    const std::vector<float> docs = docs_of(round);
+    const ShownList list = shows.rank(docs, "query");
+    shows.learn(list, clicks_on(list, docs));
+    const ShownList same = learns.shown_list(docs, list.docs, "query");
+    EXPECT_EQ(same.scores.size(), list.scores.size());
+    learns.learn(same, clicks_on(list, docs));
+    EXPECT_EQ(learns.fingerprint(), shows.fingerprint()) << "round " << round;
+  }
+}
+
 TEST_P(LibraryRankerTest, LearnsWhatUsersClick) {
   Ranker ranker(options_of(GetParam()));
   play(ranker, 1, 150);
@@ -230,6 +244,23 @@ TEST(LibraryRankerTest, RewardsCountPairsAsOften) {
   EXPECT_EQ(
       message_of<InvalidArgument>([&] { remembers.learn(other, clicks, std::vector<double>(10, 1.0)); }),
       "A 'clickgp' learns from clicks alone: leave rewards out.");
+}
+
+TEST(LibraryRankerTest, RefusesListsThatNoUserSaw) {
+  Ranker ranker(options_of("pairrank"));
+  const auto refused = [&](std::vector<std::int32_t> shown) {
+    return message_of<InvalidArgument>([&] { ranker.shown_list(docs_of(1), shown); });
+  };
+  EXPECT_EQ(refused({}), "The list is empty: a list shows one document at least.");
+  EXPECT_EQ(refused({0, 15}),
+            "The list shows document 15, but the query has 15: documents are numbered from 0.");
+  EXPECT_EQ(refused({-1}),
+            "The list shows document -1, but the query has 15: documents are numbered from 0.");
+  EXPECT_EQ(refused({3, 1, 3}), "The list shows document 3 twice.");
+  EXPECT_EQ(refused({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}),
+            "The list shows 11 documents, but this ranker's lists have at most 10: create the ranker with "
+            "cutoff = 11.");
+  EXPECT_EQ(ranker.rounds(), 0U);
 }
 
 TEST(LibraryRankerTest, BanditsLearnFromTheirLatestListOnly) {

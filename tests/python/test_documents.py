@@ -20,7 +20,7 @@ QUICK = f"X = __import__('numpy').ones((3, 136), 'f')\nclicks = [1, 0, 0]\n{EXAM
 
 
 def test_the_page_runs(tmp_path):
-    assert sum(1 for skipped, _ in EXAMPLES if skipped) == 2
+    assert sum(1 for skipped, _ in EXAMPLES if skipped) == 3
     try:
         import sklearn  # noqa: F401
     except ImportError:

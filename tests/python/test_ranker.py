@@ -1,6 +1,7 @@
 """Rankers: lists, learning, states, threads."""
 
 import copy
+import json
 import pickle
 import threading
 
@@ -47,6 +48,64 @@ def test_saves_loads_pickles_and_copies_to_the_same_bits(kind, queries, tmp_path
     for other in others:
         play(other, queries, 8, 12)
         assert other.fingerprint == whole.fingerprint
+
+
+@pytest.fixture
+def four_lists(queries):
+    return olrank.Dataset.from_arrays(np.concatenate([queries(number) for number in range(4)]), np.zeros(80), np.repeat(list("abcd"), 20))
+
+
+@pytest.mark.parametrize("kind", ["clickgp", "pairrank", "olranknet", "pdgd", "dbgd"])
+def test_partial_fit_learns_as_the_ranker_that_showed_the_lists(kind, four_lists, tmp_path):
+    shows, records = make(kind), [{"config": {}}]
+    rewarded = {"rewards": [2.5] * 10} if kind == "pairrank" else {}
+    for query in [*four_lists.queries()] * 2:
+        shown = shows.rank(query.X, qid=query.qid)
+        clicks = (query.X[shown.docs, 0] > 0.6).astype(int).tolist()
+        shows.learn(shown, clicks, **rewarded)
+        records.append({"qid": query.qid, "shown": shown.docs.tolist(), "clicks": clicks, **rewarded})
+    (tmp_path / "log.jsonl").write_text("\n\n".join(json.dumps(record) for record in records))
+    for log in (records[1:], tmp_path / "log.jsonl"):
+        ranker = make(kind)
+        assert ranker.partial_fit(log, four_lists) is ranker
+        assert (ranker.fingerprint, ranker.rounds) == (shows.fingerprint, 8)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "sentence"),
+    [
+        ({"shown": [0, 20]}, olrank.InvalidArgument, "The list shows document 20, but the query has 20"),
+        ({"shown": [3, 3]}, olrank.InvalidArgument, "The list shows document 3 twice"),
+        ({"shown": [0.5, 1]}, olrank.InvalidArgument, "shown must be rows of the query"),
+        ({"shown": ["x", "y"]}, TypeError, "shown has the type"),
+        ({"shown": list(range(11)), "clicks": [0] * 11}, olrank.InvalidArgument, "create the ranker with cutoff = 11"),
+        ({"clicks": [1]}, olrank.InvalidArgument, "clicks has 1 values for 2 shown documents"),
+        ({"clicks": [2, 0]}, olrank.InvalidArgument, "it must be 0 or 1"),
+        ({"qid": "z"}, olrank.InvalidArgument, "The data have no query 'z'"),
+        (None, olrank.InvalidArgument, "There is no 'qid'"),
+    ],
+)
+def test_partial_fit_says_which_record_is_wrong(change, error, sentence, four_lists):
+    good = {"qid": "a", "shown": [1, 0], "clicks": [1, 0]}
+    ranker = make("pairrank")
+    with pytest.raises(error, match=f"^Record 2 of the log: .*{sentence}") as told:
+        ranker.partial_fit([good, change and good | change], four_lists)
+    assert ranker.rounds == 1 and "\n" not in str(told.value)
+
+
+def test_partial_fit_refuses_other_files_and_data(four_lists, tmp_path):
+    (tmp_path / "log.jsonl").write_text("{\n")
+    with pytest.raises(olrank.DataError, match="log.jsonl is no file of JSON lines"):
+        make("pairrank").partial_fit(tmp_path / "log.jsonl", four_lists)
+    with pytest.raises(olrank.DataError, match="none.jsonl cannot be read"):
+        make("pairrank").partial_fit(tmp_path / "none.jsonl", four_lists)
+    with pytest.raises(olrank.InvalidArgument, match="The data have 6 features, and documents here have 3"):
+        olrank.Ranker("pairrank", features=3).partial_fit([], four_lists)
+
+
+def test_a_ranker_without_memory_for_its_features_says_so():
+    with pytest.raises(MemoryError, match="take fewer features"):
+        olrank.Ranker("pairrank", features=10_000_000)
 
 
 def test_learns_what_users_click(queries):

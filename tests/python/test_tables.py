@@ -64,6 +64,19 @@ def test_bad_tables_have_one_sentence(change, sentence):
         assert "\n" not in str(told.value)
 
 
+def test_sparse_tables_are_refused_with_the_size_of_the_dense_one():
+    class Sparse:
+        """As those of SciPy."""
+
+        shape = (2000, 100_000)
+
+        def toarray(self):
+            raise AssertionError("The table must not be made.")
+
+    with pytest.raises(TypeError, match=r"X is sparse, .* dense features: pass X.toarray\(\), 0.8 GB here"):
+        olrank.Dataset.from_arrays(Sparse(), [0] * 2000, [1] * 2000)
+
+
 def test_files_of_tables(tmp_path, monkeypatch):
     names = {"a": "first", "b": "second", "c": "third", "y": "grade", "qid": "query"}
     lines = [",".join(names.values())] + [",".join(str(float(v)) if isinstance(v, bool) else str(v) for v in row) for row in zip(*COLUMNS.values())]
@@ -96,8 +109,29 @@ def test_lightgbms_files(tmp_path):
     data = olrank.load_lightgbm(tmp_path / "rank.train")
     assert np.array_equal(data.X, expected().X) and data.group.tolist() == [2, 1, 1]
     (tmp_path / "rank.train.weight").write_text("1\n" * 4)
-    with pytest.warns(UserWarning, match="weight is not used"):
+    with pytest.warns(UserWarning, match="weight is not used: no loss"):
         olrank.load_lightgbm(tmp_path / "rank.train")
+
+
+def test_lightgbms_positions_make_a_log(tmp_path):
+    file, log = tmp_path / "rank.train", tmp_path / "shown.jsonl"
+    file.write_text("1 0:0.5\n0 0:1\n0 0:0.25\n1 0:2\n")
+    (tmp_path / "rank.train.query").write_text("3\n1\n")
+    with pytest.raises(olrank.DataError, match="rank.train.position"):
+        olrank.load_lightgbm(file, log)
+    (tmp_path / "rank.train.position").write_text("3\n1\n2\n1\n")
+    with pytest.warns(UserWarning, match="position is not used"):
+        plain = olrank.load_lightgbm(file)
+    assert olrank.load_lightgbm(file, log).fingerprint == plain.fingerprint
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["shown"], line["clicks"]) for line in lines] == [([1, 2, 0], [0, 0, 1]), ([0], [1])]
+    for positions, sentence in (("4\n1\n2\n1\n", "has 3 documents: give them the positions 1 to 3"), ("1\n2\n", "position has 2 values: give one for each of 4")):
+        (tmp_path / "rank.train.position").write_text(positions)
+        with pytest.raises(olrank.InvalidArgument, match=sentence):
+            olrank.load_lightgbm(file, log)
+    file.write_text("2 0:0.5\n0 0:1\n0 0:0.25\n1 0:2\n")
+    with pytest.raises(olrank.InvalidArgument, match="y has values other than 0 and 1"):
+        olrank.load_lightgbm(file, log)
 
 
 def test_clicks_with_features(tmp_path):
@@ -106,11 +140,80 @@ def test_clicks_with_features(tmp_path):
     data = olrank.click_log(table, tmp_path / "shown.jsonl", time="when")
     lines = [json.loads(line) for line in (tmp_path / "shown.jsonl").read_text().splitlines()]
     assert lines == [{"qid": "s2", "shown": [0, 1], "clicks": [1, 0]}, {"qid": "s1", "shown": [1, 0], "clicks": [1, 0]}]
-    assert data.qids == ["s2", "s1"] and data.X[:, 0].tolist() == [2, 4, 1, 3]
+    assert data.qids == ["s1", "s2"] and data.X[:, 0].tolist() == [1, 3, 2, 4]
     with pytest.raises(olrank.InvalidArgument, match="give them the positions 1 to 2"):
         olrank.click_log(table.assign(position=[3, 1, 1, 2]), tmp_path / "shown.jsonl")
     with pytest.raises(olrank.InvalidArgument, match="other than 0 and 1"):
         olrank.click_log(table.assign(click=[3, 1, 1, 2]), tmp_path / "shown.jsonl")
+
+
+def test_baidu_ultrs_feather_files(tmp_path):
+    """A row for each document; `query_no` tells lists apart, and embeddings are lists of float16."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather
+
+    embedding = np.arange(12, dtype=np.float16).reshape(4, 3)
+    columns = {"query_no": [7, 7, 9, 9], "query_id": ["u", "u", "u", "u"], "query": [[1, 2], [1, 2], [3], [3]], "position": [2, 1, 1, 2],
+               "click": [0, 1, 0, 0], "media_type": [0, 3, 1, 1], "bm25": [0.5, 2.0, 1.0, 1.5], "query_document_embedding": list(embedding)}  # fmt: skip
+    feather.write_feather(pyarrow.table(columns), tmp_path / "part.feather")
+    whole = feather.read_table(tmp_path / "part.feather")
+    for table in (whole, whole.slice(2), whole.to_pandas()):
+        names = {"qid": "query_no", "X": ["bm25", "query_document_embedding"]}
+        data = olrank.click_log(table, tmp_path / "shown.jsonl", **names)
+        rows = slice(-len(table), None)
+        assert np.array_equal(data.X, np.column_stack([columns["bm25"], embedding])[rows])
+        assert data.qids == ["7", "9"][-len(table) // 2 :]
+    lines = [json.loads(line) for line in (tmp_path / "shown.jsonl").read_text().splitlines()]
+    assert lines == [{"qid": "7", "shown": [1, 0], "clicks": [1, 0]}, {"qid": "9", "shown": [0, 1], "clicks": [0, 0]}]
+    for table in (whole, whole.to_pandas()):
+        with pytest.raises(olrank.InvalidArgument, match="Column 'query' of the table has lists of different lengths"):
+            olrank.click_log(table, tmp_path / "shown.jsonl", qid="query_no")
+
+
+def test_aol4foltrs_files(tmp_path):
+    """LETOR text with a click as the grade, and metadata.csv with the user and the time of each query."""
+    pd = pytest.importorskip("pandas")
+    (tmp_path / "letor.txt").write_text("0 qid:8 1:0.5\n1 qid:8 1:2\n1 qid:3 1:1\n0 qid:3 1:4\n")
+    (tmp_path / "metadata.csv").write_text("qid,user_id,timestamp,query,target_doc_id,candidate_doc_ids\n3,u,2006-03-01 10:00:00,a,d,\"{'d', 'e'}\"\n8,v,2006-03-02 09:00:00,b,f,\"{'f', 'g'}\"\n")
+    data = olrank.load_letor(tmp_path / "letor.txt")
+    context = pd.read_csv(tmp_path / "metadata.csv", parse_dates=["timestamp"], dtype={"qid": str}).set_index("qid").loc[data.qids]
+    assert olrank.click_log(data, tmp_path / "shown.jsonl", position=None, time=context["timestamp"]) is data
+    lines = [json.loads(line) for line in (tmp_path / "shown.jsonl").read_text().splitlines()]
+    assert lines == [{"qid": "3", "shown": [0, 1], "clicks": [1, 0]}, {"qid": "8", "shown": [0, 1], "clicks": [0, 1]}]
+    with pytest.raises(olrank.InvalidArgument, match="position must be an array or None for a data set"):
+        olrank.click_log(data, tmp_path / "shown.jsonl")
+    with pytest.raises(olrank.InvalidArgument, match="time has 4 values: give one for each of 2 queries"):
+        olrank.click_log(data, tmp_path / "shown.jsonl", position=None, time=[1, 2, 3, 4])
+
+
+def test_ir_datasets(tmp_path, monkeypatch):
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "home"))  # which importing makes
+    ir_datasets = pytest.importorskip("ir_datasets")
+    for name, lines in (("docs", "d1\tred jacket\nd2\tblue\nd3\tjacket\n"), ("queries", "q1\tjacket\nq2\tblue jacket\n"),
+                        ("qrels", "q1 0 d3 2\nq2 0 d2 -1\nq1 0 d2 0\nq2 0 d1 1\n")):  # fmt: skip
+        (tmp_path / name).write_text(lines)
+    judged = ir_datasets.create_dataset(tmp_path / "docs", tmp_path / "queries", tmp_path / "qrels")
+
+    def features(query, doc):
+        return [len(set(query.text.split()) & set(doc.text.split())), len(doc.text)]
+
+    data, docs = olrank.load_ir_dataset(judged, features)
+    assert (data.qid.tolist(), docs, data.y.tolist()) == (["q1", "q1", "q2", "q2"], ["d3", "d2", "d2", "d1"], [2, 0, 0, 1])
+    assert data.X.tolist() == [[1, 6], [0, 4], [1, 4], [1, 10]]
+    retrieved = tmp_path / "run"
+    retrieved.write_text("q1 Q0 d1 1 0.5 bm25\nq1 Q0 d3 2 0.25 bm25\nq9 Q0 d1 1 0.5 bm25\n")
+    scored = ir_datasets.formats.TrecScoredDocs(ir_datasets.util.LocalDownload(retrieved))
+    data, docs = olrank.load_ir_dataset(ir_datasets.datasets.base.Dataset(judged, scored), features, scoreddocs=True)
+    assert (docs, data.y.tolist()) == (["d1", "d3"], [0, 2])
+    with pytest.raises(olrank.InvalidArgument, match="has no scoreddocs"):
+        olrank.load_ir_dataset(judged, features, scoreddocs=True)
+    with pytest.raises(olrank.InvalidArgument, match="ir_datasets has no data set 'none'"):
+        olrank.load_ir_dataset("none", features)
+    with pytest.raises(olrank.InvalidArgument, match="X is not a table of numbers"):
+        olrank.load_ir_dataset(judged, lambda query, doc: [1] * len(doc.text))
+    (tmp_path / "qrels").write_text("q1 0 d7 2\n")
+    with pytest.raises(olrank.DataError, match="The data set has no document 'd7', which its judgements"):
+        olrank.load_ir_dataset(ir_datasets.create_dataset(tmp_path / "docs", tmp_path / "queries", tmp_path / "qrels"), features)
 
 
 def test_frames_come_out_and_notebooks_show():
@@ -120,9 +223,16 @@ def test_frames_come_out_and_notebooks_show():
     frame = pd.DataFrame(data.X, index=np.arange(len(data.X)) + 100)
     scores = model.score(frame, data.group)
     assert scores.index.equals(frame.index) and np.array_equal(scores, model.score(data.X, data.group))
+    polars = pytest.importorskip("polars")
+    scores = model.score(polars.DataFrame(data.X), data.group)
+    assert isinstance(scores, polars.Series) and scores.name == "score" and np.array_equal(scores, model.score(data.X, data.group))
     assert "scaled by query" in repr(model)
     assert "<td>0</td>" in data._repr_html_() and "<olrank" not in data._repr_html_()
     assert "<td>lambda</td>" in olrank.Ranker("pairrank", features=3)._repr_html_()
+    trial = olrank.Trial("pairrank", "navigational", 1, 2, None)
+    evaluation = olrank.Evaluation(trial, 30, {"offline": {"ndcg@10": 0.51236}, "online": {"ndcg@10": 0.5, "regret": None}})
+    assert repr(evaluation) == "<olrank.Evaluation pairrank, navigational, fold 1, seed 2, round 30: ndcg@10 0.5124>"
+    assert "<td>online.ndcg@10</td><td>0.5</td>" in evaluation._repr_html_() and "regret" not in evaluation._repr_html_()
 
 
 def test_decimals_below_zero_keep_their_values():

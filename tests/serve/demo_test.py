@@ -73,7 +73,7 @@ class Command(DemoTest):
             self.assertEqual(len(shown["probability"]), 6)
             ask(url + "/beside/7/v1/feedback", {"impression": shown["impression"], "clicks": [shown["docs"][0]["id"]]})
             self.assertEqual([ask(f"{url}{path}/v1/overview")["feedback_accepted"] for path in ("", "/beside/6", "/beside/7")], [0, 0, 1])
-            for path in ("/beside/0/v1/overview", "/beside/8/v1/overview", "/beside/1v1/overview", "/beside//v1/overview"):
+            for path in ("/beside/0/v1/overview", "/beside/32/v1/overview", "/beside/1v1/overview", "/beside//v1/overview"):
                 with self.assertRaises(urllib.error.HTTPError) as refused:
                     ask(url + path)
                 self.assertEqual(refused.exception.code, 404, path)
@@ -90,7 +90,7 @@ class Command(DemoTest):
             self.assertEqual(query["name"], "Query a")
             self.assertEqual([(doc["features"], doc["grades"]) for doc in query["docs"]], [([0.5, 3], [2]), ([0.25, 0], [0])])
             self.assertEqual(query["docs"][1]["name"], "Document 2")
-        self.assertEqual(len(list(state.iterdir())), 4)
+        self.assertEqual(len(list(state.iterdir())), 16)  # two rankers for the file's taste and one's own, for four starts
 
     def test_refuses_what_it_cannot_show(self):
         single = self.folder / "single.txt"
@@ -129,6 +129,14 @@ class InABrowser(DemoTest):
 
             tab.open(url + "/", 1280)
             tab.wait_for("document.getElementById('state').textContent.includes('have learned 100 rounds before')")
+            tab.value("document.getElementById('again').click()")
+            tab.wait_for("document.getElementById('state').textContent.includes('nothing is learned yet')")
+            self.assertEqual(tab.value("document.getElementById('figure0').textContent"), "–")
+            self.assertEqual(tab.value("[document.getElementById('again').disabled, document.activeElement.id]"), [True, "many"])
+            tab.value("document.getElementById('once').click()")
+            tab.wait_for("document.getElementById('state').textContent.startsWith('1 round learned')")
+            tab.open(url + "/", 1280)
+            tab.wait_for("document.getElementById('state').textContent.includes('have learned 1 round before')")
             self.choose(tab, "taste", 3)
             self.assertTrue(tab.value("document.getElementById('many').hidden"))
             wanted = tab.value("document.querySelector('#list1 li:last-child .doc').dataset.id")

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/progress.h"
@@ -92,7 +93,9 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
   const std::int64_t data = fold_bytes(*fold);
   const std::int64_t memory = available_memory();
-  const std::int64_t left = std::max<std::int64_t>(0, memory - data);
+  // Features beyond the limit are in files.
+  const std::int64_t in_memory = std::min(data, allowed_bytes(configuration.data));
+  const std::int64_t left = std::max<std::int64_t>(0, memory - in_memory);
   const std::int64_t jobs = std::clamp<std::int64_t>(std::ssize(trials_of(plan)), 1, plan.jobs);
   const DeviceChoice device = choose_device(configuration);
   const GpuSlots slots = GpuSlots::of(configuration, device);
@@ -110,7 +113,8 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
         "Ranker '{}' may need {} of memory per trial with {} trials in parallel, plus {} of data, but this "
         "machine has {} available: {}.",
         ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
-        readable_bytes(static_cast<double>(data)), readable_bytes(static_cast<double>(memory)), advice));
+        readable_bytes(static_cast<double>(in_memory)), readable_bytes(static_cast<double>(memory)),
+        advice));
   }
 }
 

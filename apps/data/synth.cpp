@@ -45,7 +45,8 @@ class SynthCommand : public Command {
     }
     ExecutionContext context(threads_);
     const std::string source = is_synthetic(source_) ? source_ : "synth:" + source_;
-    const SyntheticParts parts = make_synthetic(source, context, allowed_bytes(limits_));
+    const LetorOptions limits = letor_options(limits_);
+    const SyntheticParts parts = make_synthetic(source, context, limits.max_bytes, limits.store);
     make_folder(out_);
     nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
     for (const auto& [part, data] : {std::pair<const char*, const Dataset&>("train", parts.train),

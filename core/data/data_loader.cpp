@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -12,6 +13,7 @@
 
 #include "core/data/data_folder.h"
 #include "core/data/dataset_cache.h"
+#include "core/data/feature_store.h"
 #include "core/data/join.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
@@ -59,14 +61,6 @@ PartFiles files_of(const DataSettings& settings, std::int64_t fold) {
 
 constexpr std::string_view kAutomatic = "auto";
 
-/// The size of text that is known without reading it; compressed text counts as ten times its size.
-double text_bytes_of(const std::string& file) {
-  std::error_code unknown;
-  const auto bytes = static_cast<double>(std::filesystem::file_size(file, unknown));
-  if (unknown) return 0.0;
-  return compression_of_name(file) == Compression::kNone ? bytes : 10.0 * bytes;
-}
-
 class PartLoader {
  public:
   PartLoader(const DataSettings& settings, ExecutionContext& context)
@@ -82,7 +76,7 @@ class PartLoader {
     for (const std::string& file : files) {
       parts.push_back(cache_.read(file, options_, context_.pool()));
       const std::int64_t bytes = parts.back().docs() * parts.back().features() * kValue;
-      options_.max_bytes -= bytes;
+      options_.max_bytes = std::max<std::int64_t>(0, options_.max_bytes - bytes);
       own += bytes;
       docs += parts.back().docs();
       if (parts.back().features() > parts[widest].features()) widest = parts.size() - 1;
@@ -111,7 +105,8 @@ class PartLoader {
     double text = 0.0;
     for (const std::string& file : files) text += text_bytes_of(file);
     const bool sparse = options_.refuse_sparse && is_sparse(bytes, text);
-    if (sparse || more > static_cast<double>(options_.max_bytes)) {
+    const bool stored = options_.store != nullptr && bytes <= options_.store->most_bytes_of(text);
+    if (sparse || (more > static_cast<double>(options_.max_bytes) && !stored)) {
       throw DataError(
           joined(files), 0, 0,
           fmt::format("With feature {} of {}, {} documents become a dense matrix of {}, {}. Renumber the "
@@ -120,7 +115,7 @@ class PartLoader {
                       sparse ? "nearly all zeros" : "more than --max-memory allows",
                       sparse ? "give" : "raise"));
     }
-    options_.max_bytes -= static_cast<std::int64_t>(more);
+    options_.max_bytes = std::max<std::int64_t>(0, options_.max_bytes - static_cast<std::int64_t>(more));
   }
 
   DatasetCache cache_;
@@ -156,7 +151,8 @@ DataParts generated_parts(const DataSettings& settings, std::int64_t fold, Execu
   if (fold != 1) {
     throw InvalidArgument(fmt::format("--fold must be 1, not {}: generated data has only one fold.", fold));
   }
-  SyntheticParts parts = make_synthetic(settings.source, context, allowed_bytes(settings));
+  const LetorOptions options = letor_options(settings);
+  SyntheticParts parts = make_synthetic(settings.source, context, options.max_bytes, options.store);
   return {std::move(parts.train), std::move(parts.vali), std::move(parts.test)};
 }
 
@@ -183,7 +179,14 @@ std::int64_t allowed_bytes(const DataSettings& settings) {
 }
 
 LetorOptions letor_options(const DataSettings& settings) {
-  return {.max_bytes = allowed_bytes(settings), .refuse_sparse = settings.max_memory == kAutomatic};
+  LetorOptions options;
+  options.max_bytes = allowed_bytes(settings);
+  options.refuse_sparse = settings.max_memory == kAutomatic;
+  if (options.refuse_sparse) return options;
+  const std::filesystem::path cache = DatasetCache::of_setting(settings.cache).folder();
+  options.store = std::make_shared<FeatureStore>(
+      options.max_bytes, cache.empty() ? std::filesystem::temp_directory_path() : cache);
+  return options;
 }
 
 DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {

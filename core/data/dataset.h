@@ -12,6 +12,8 @@
 
 namespace olrank {
 
+class FeatureStore;
+
 /// Strings stored back to back in one block of memory: each costs its characters and eight bytes. A
 /// non-owning view.
 struct PackedTexts {
@@ -33,6 +35,7 @@ class Dataset {
  public:
   struct Contents {
     std::shared_ptr<const void> memory;     // owns the memory of the spans below
+    std::shared_ptr<FeatureStore> store;    // of features made of these; null: the process's own memory
     std::span<const float> values;          // [docs × features]
     std::span<const std::uint8_t> grades;   // [docs]
     std::span<const std::int64_t> offsets;  // [queries + 1], documents before each query

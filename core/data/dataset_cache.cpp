@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "core/data/dataset_file.h"
 #include "core/error.h"
@@ -48,6 +49,10 @@ std::int64_t matrix_bytes(const Dataset& data) {
   return data.docs() * data.features() * static_cast<std::int64_t>(sizeof(float));
 }
 
+bool exceeds(const Dataset& data, const LetorOptions& options, const std::string& path) {
+  return static_cast<double>(matrix_bytes(data)) > options.most_bytes_of(text_bytes_of(path));
+}
+
 std::optional<Dataset> read_copy(const std::filesystem::path& copy, const Fingerprint& state,
                                  const std::string& path, const LetorOptions& options, ThreadPool& pool) {
   try {
@@ -56,13 +61,13 @@ std::optional<Dataset> read_copy(const std::filesystem::path& copy, const Finger
     if (!notes || !(notes->source == state)) return std::nullopt;
     Dataset data = read_dataset_memory(std::move(memory), copy.string(), pool);
     // Over the limit, the text's reader finds the line to blame.
-    if (matrix_bytes(data) > options.max_bytes) return std::nullopt;
+    if (exceeds(data, options, path)) return std::nullopt;
     std::error_code unknown;
     const auto text_bytes = static_cast<double>(std::filesystem::file_size(path, unknown));
     if (options.refuse_sparse && is_sparse(static_cast<double>(matrix_bytes(data)), text_bytes))
       return std::nullopt;
     warn_of_missing(path, notes->missing);
-    return data;
+    return stored_by(options.store, std::move(data), path);
   } catch (const Error& error) {
     log_detail("The binary copy of {} cannot be used: {}", path, error.what());
     return std::nullopt;
@@ -89,13 +94,13 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
   if (!state) return std::nullopt;
   if (is_dataset_file(first_bytes(path))) {
     Dataset data = read_dataset_file(path, pool);
-    if (matrix_bytes(data) > options.max_bytes) {
+    if (exceeds(data, options, path)) {
       throw DataError(path, 0, 0,
                       fmt::format("The dense matrix of {} documents and {} features needs {} bytes, but "
                                   "--max-memory allows {}. Raise --max-memory.",
                                   data.docs(), data.features(), matrix_bytes(data), options.max_bytes));
     }
-    return data;
+    return stored_by(options.store, std::move(data), path);
   }
   const std::filesystem::path copy = copy_of(path);
   if (copy.empty()) return std::nullopt;

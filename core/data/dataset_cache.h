@@ -31,6 +31,8 @@ class DatasetCache {
   /// nothing.
   std::optional<Dataset> find(const std::string& path, const LetorOptions& options, ThreadPool& pool) const;
 
+  /// Empty if it stores nothing.
+  const std::filesystem::path& folder() const { return folder_; }
   /// Path of a text's copy, whether it exists or not; empty without a folder.
   std::filesystem::path copy_of(const std::string& path) const;
 

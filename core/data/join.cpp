@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "core/data/doc_table.h"
+#include "core/data/feature_store.h"
 
 namespace olrank {
 namespace {
@@ -38,10 +40,6 @@ void copy_rows(const Dataset& data, std::int64_t from, std::int64_t count, float
   }
 }
 
-MappedMemory make_matrix(std::int64_t docs, std::int64_t features) {
-  return MappedMemory::anonymous(static_cast<std::size_t>(docs * features) * sizeof(float));
-}
-
 }  // namespace
 
 Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
@@ -57,7 +55,8 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
     table.features = std::max(table.features, part.features());
     named |= part.has_doc_names();
   }
-  table.values = make_matrix(docs, table.features);
+  const std::shared_ptr<FeatureStore> store = parts.front().contents().store;
+  table.values = feature_memory(store.get(), docs, table.features);
   float* to = table.values.as<float>().data();
   while (!parts.empty()) {
     {
@@ -75,12 +74,13 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
   table.qids = queries.take_names();
   Dataset::Contents contents = gathered(std::move(table), context.pool()).contents();
   contents.reordered |= reordered;
+  contents.store = store;
   return Dataset(std::move(contents));
 }
 
 Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& context) {
   if (features == data.features()) return data;
-  MappedMemory matrix = make_matrix(data.docs(), features);
+  MappedMemory matrix = feature_memory(data.contents().store.get(), data.docs(), features);
   float* const values = matrix.as<float>().data();
   context.for_blocks(data.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
     copy_rows(data, begin, end - begin, values + begin * features, features);
@@ -98,7 +98,7 @@ Dataset select_queries(const Dataset& data, const std::vector<std::int64_t>& que
   }
   // What is left without a single name is a data set without names.
   if (table.name_text.empty()) table.name_ends.clear();
-  table.values = make_matrix(table.docs(), table.features);
+  table.values = feature_memory(data.contents().store.get(), table.docs(), table.features);
   float* to = table.values.as<float>().data();
   for (const std::int64_t query : queries) {
     copy_rows(data, data.offset(query), data.docs_of(query), to, table.features);

@@ -43,7 +43,8 @@ LetorBlock parsed_block(TextBlock& block) {
 }
 
 void write_rows(const LetorBlock& block, std::int64_t features, float* rows) {
-  const std::uint32_t* word = reinterpret_cast<const std::uint32_t*>(block.runs.data());
+  const std::byte* const runs = block.moved.empty() ? block.runs.data() : block.moved.data();
+  const std::uint32_t* word = reinterpret_cast<const std::uint32_t*>(runs);
   float* row = rows;
   for (std::int64_t doc = 0; doc < block.docs(); ++doc, row += features) {
     std::uint32_t runs = *word++;

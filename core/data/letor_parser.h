@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -42,6 +43,7 @@ struct LetorBlock {
   std::int64_t text_bytes = 0;
   std::vector<std::uint8_t> grades;  // [docs]
   MappedMemory runs;                 // 32-bit words as above
+  std::span<const std::byte> moved;  // the runs, if a reader moved them to memory of its own
   std::int64_t largest_feature = 0;
   TextPlace largest_feature_place;
   std::int64_t null_values = 0;

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,7 +43,9 @@ std::int64_t side_bytes_of(const LetorBlock& block) {
 /// the first mistake of the file whichever thread met one first.
 class ParsedBlocks {
  public:
-  ParsedBlocks(std::string name, const LetorOptions& options) : name_(std::move(name)), options_(options) {}
+  /// `text_bytes` of the source, 0 if they are unknown.
+  ParsedBlocks(std::string name, const LetorOptions& options, double text_bytes)
+      : name_(std::move(name)), options_(options), most_bytes_(options.most_bytes_of(text_bytes)) {}
 
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
@@ -49,6 +53,7 @@ class ParsedBlocks {
     const std::lock_guard lock(mutex_);
     const auto at = static_cast<std::size_t>(number);
     if (at >= blocks_.size()) blocks_.resize(at + 1);
+    store(block);
     blocks_[at] = std::move(block);
     while (!failure_ && seen_ < blocks_.size() && blocks_[seen_]) look_at(*blocks_[seen_++]);
   }
@@ -88,13 +93,29 @@ class ParsedBlocks {
            fmt::format("The names of the first {} documents and their queries need {} bytes, but "
                        "--max-memory allows {}. Raise --max-memory.",
                        docs_, side_bytes_, options_.max_bytes));
-    } else if (bytes > static_cast<double>(options_.max_bytes)) {
+    } else if (bytes > most_bytes_) {
       fail(
           widest_,
           fmt::format("With feature {}, the dense matrix of the first {} documents needs {:.0f} bytes, but "
                       "--max-memory allows {}. Raise --max-memory, or remove or renumber features.",
                       largest_feature_, docs_, bytes, options_.max_bytes));
     }
+  }
+
+  /// Moves the values to a file if they and those of earlier blocks exceed the limit.
+  void store(LetorBlock& block) {
+    const std::size_t bytes = block.runs.size();
+    stored_bytes_ += static_cast<std::int64_t>(bytes);
+    if (options_.store == nullptr || stored_bytes_ <= options_.store->left() || stopped_) return;
+    constexpr std::size_t kPiece = std::size_t{16} << 20;
+    if (room_.size() < bytes) {
+      pieces_.push_back(options_.store->take_in_file(std::max(kPiece, bytes)));
+      room_ = pieces_.back().as<std::byte>();
+    }
+    std::memcpy(room_.data(), block.runs.data(), bytes);
+    block.moved = room_.first(bytes);
+    room_ = room_.subspan(bytes);
+    block.runs.release();
   }
 
   /// Both factors are below 2^40, so only the product with the size of a value needs care.
@@ -124,7 +145,7 @@ class ParsedBlocks {
     DocTable table;
     table.features = largest_feature_;
     const auto features = static_cast<std::size_t>(largest_feature_);
-    table.values = MappedMemory::anonymous(static_cast<std::size_t>(docs_) * features * sizeof(float));
+    table.values = feature_memory(options_.store.get(), docs_, largest_feature_);
     table.grades.reserve(docs_);
     if (named_) table.name_ends.reserve(docs_);
     std::size_t name_bytes = 0;
@@ -174,10 +195,14 @@ class ParsedBlocks {
 
   std::string name_;
   LetorOptions options_;
+  double most_bytes_;
   std::mutex mutex_;
   std::atomic<bool> stopped_{false};
   std::vector<std::optional<LetorBlock>> blocks_;
   std::size_t seen_ = 0;
+  std::int64_t stored_bytes_ = 0;
+  std::vector<MappedMemory> pieces_;  // of files, for values beyond the limit
+  std::span<std::byte> room_;         // what is left of the last one
   // Of the blocks seen:
   std::int64_t lines_ = 0;
   std::int64_t docs_ = 0;
@@ -190,9 +215,9 @@ class ParsedBlocks {
   std::optional<LetorBlock::Failure> failure_;
 };
 
-Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOptions& options,
-                    ThreadPool& pool, MissingValues* missing) {
-  ParsedBlocks blocks(name, options);
+Dataset read_blocks(TextBlocks& source, double text_bytes, const std::string& name,
+                    const LetorOptions& options, ThreadPool& pool, MissingValues* missing) {
+  ParsedBlocks blocks(name, options, text_bytes);
   std::mutex source_mutex;
   std::atomic<bool> source_failed{false};
   pool.run(pool.threads(), [&](std::int64_t, int) {
@@ -213,16 +238,31 @@ Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOpti
   });
   DocTable table = blocks.table(pool);
   if (missing != nullptr) *missing = blocks.missing();
-  return gathered(std::move(table), pool);
+  return stored_by(options.store, gathered(std::move(table), pool), name);
 }
 
 Dataset read_descriptor(int descriptor, const std::string& name, const LetorOptions& options,
                         ThreadPool& pool, MissingValues* missing) {
   const auto blocks = letor_text_blocks(descriptor_stream(descriptor, name), options);
-  return read_blocks(*blocks, name, options, pool, missing);
+  return read_blocks(*blocks, 0.0, name, options, pool, missing);
+}
+
+double as_text(double bytes, Compression compression) {
+  return compression == Compression::kNone ? bytes : 10.0 * bytes;
 }
 
 }  // namespace
+
+double LetorOptions::most_bytes_of(double text_bytes) const {
+  const auto limit = static_cast<double>(max_bytes);
+  return store == nullptr ? limit : std::max(limit, FeatureStore::most_bytes_of(text_bytes));
+}
+
+double text_bytes_of(const std::string& path) {
+  std::error_code unknown;
+  const auto bytes = static_cast<double>(std::filesystem::file_size(path, unknown));
+  return unknown ? 0.0 : as_text(bytes, compression_of_name(path));
+}
 
 bool is_sparse(double dense_bytes, double text_bytes) {
   constexpr double kSmall = 1e9;
@@ -243,7 +283,8 @@ Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const 
                          ThreadPool& pool, MissingValues* missing) {
   require_compression_of_name(name, bytes);
   const auto blocks = letor_text_blocks(bytes, options);
-  return read_blocks(*blocks, name, options, pool, missing);
+  const double text_bytes = as_text(static_cast<double>(bytes.size()), compression_of(bytes.substr(0, 4)));
+  return read_blocks(*blocks, text_bytes, name, options, pool, missing);
 }
 
 Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,

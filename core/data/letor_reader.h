@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "core/data/dataset.h"
+#include "core/data/feature_store.h"
 #include "core/runtime/thread_pool.h"
 
 namespace olrank {
@@ -14,11 +16,20 @@ namespace olrank {
 struct LetorOptions {
   /// Limit for the dense matrix in bytes; checked before it is allocated.
   std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max();
+  /// Takes a larger matrix, too, if there is enough text for it.
+  std::shared_ptr<FeatureStore> store;
   /// Bytes of text that a thread parses at a time. Does not affect results.
   std::size_t block_bytes = std::size_t{512} << 10;
   /// Refuse data that is_sparse().
   bool refuse_sparse = false;
+
+  /// Limit for the matrix of so much text.
+  double most_bytes_of(double text_bytes) const;
 };
+
+/// The size of a file's text that is known without reading it: compressed text counts as ten times its
+/// size, a pipe as nothing.
+double text_bytes_of(const std::string& path);
 
 /// Whether a dense matrix is large and much larger than its text: hardly anybody wants that.
 bool is_sparse(double dense_bytes, double text_bytes);

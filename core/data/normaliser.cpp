@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/data/doc_table.h"
+#include "core/data/feature_store.h"
 #include "core/error.h"
 #include "core/math/cosine.h"
 #include "core/runtime/log.h"
@@ -253,8 +254,7 @@ Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) c
     return raw;
   }
   const std::int64_t columns = inputs();
-  MappedMemory matrix =
-      MappedMemory::anonymous(static_cast<std::size_t>(raw.docs() * columns) * sizeof(float));
+  MappedMemory matrix = feature_memory(raw.contents().store.get(), raw.docs(), columns);
   float* const values = matrix.as<float>().data();
   context.for_blocks(raw.queries(), 8, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t query = begin; query < end; ++query) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/data/doc_table.h"
+#include "core/data/feature_store.h"
 #include "core/data/realisable_target.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
@@ -274,7 +275,7 @@ std::unique_ptr<Generator> make_generator(const SyntheticSource& source, Synthet
 }
 
 struct Buffers {
-  std::unique_ptr<float[]> values;
+  MappedMemory values;
   std::vector<std::uint8_t> grades;
   std::vector<std::int64_t> offsets;
 };
@@ -292,7 +293,8 @@ std::vector<std::int64_t> make_offsets(const Generator& generator, std::int64_t 
   return offsets;
 }
 
-Dataset make_part(const SyntheticSource& source, SyntheticPart part, ExecutionContext& context) {
+Dataset make_part(const SyntheticSource& source, SyntheticPart part, ExecutionContext& context,
+                  const std::shared_ptr<FeatureStore>& store) {
   // Numbers that no two parts share, however many queries there are.
   constexpr std::int64_t kQidStride = 20'000'000;
   const auto generator = make_generator(source, part);
@@ -301,20 +303,20 @@ Dataset make_part(const SyntheticSource& source, SyntheticPart part, ExecutionCo
   const auto buffers = std::make_shared<Buffers>();
   buffers->offsets = make_offsets(*generator, queries);
   const std::int64_t docs = buffers->offsets.back();
-  const auto size = static_cast<std::size_t>(docs * features);
-  buffers->values = std::make_unique_for_overwrite<float[]>(size);
+  buffers->values = feature_memory(store.get(), docs, features);
+  const auto values = buffers->values.as<float>();
   buffers->grades.resize(docs);
   context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t query = begin; query < end; ++query) {
       const std::int64_t first = buffers->offsets[query];
       generator->write_query(query, buffers->offsets[static_cast<std::size_t>(query) + 1] - first,
-                             buffers->values.get() + first * features, buffers->grades.data() + first);
+                             values.data() + first * features, buffers->grades.data() + first);
     }
   });
 
   Dataset::Contents contents;
   contents.memory = buffers;
-  contents.values = {buffers->values.get(), size};
+  contents.values = values;
   contents.grades = buffers->grades;
   contents.offsets = buffers->offsets;
   contents.features = features;
@@ -323,7 +325,7 @@ Dataset make_part(const SyntheticSource& source, SyntheticPart part, ExecutionCo
     contents.qids.push_back(std::to_string(static_cast<std::int64_t>(part) * kQidStride + query + 1));
   }
   contents.fingerprint = content_fingerprint(contents, context.pool());
-  return Dataset(std::move(contents));
+  return stored_by(store, Dataset(std::move(contents)), "The synthetic data");
 }
 
 void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
@@ -341,12 +343,12 @@ void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
 }  // namespace
 
 SyntheticParts make_synthetic(std::string_view text, ExecutionContext& context,
-                              std::optional<std::int64_t> max_bytes) {
+                              std::optional<std::int64_t> max_bytes, std::shared_ptr<FeatureStore> store) {
   const SyntheticSource source = parse_synthetic_source(text);
-  check_memory(source, max_bytes.value_or(available_memory() / 2));
-  return {make_part(source, SyntheticPart::kTrain, context),
-          make_part(source, SyntheticPart::kVali, context),
-          make_part(source, SyntheticPart::kTest, context)};
+  if (store == nullptr) check_memory(source, max_bytes.value_or(available_memory() / 2));
+  return {make_part(source, SyntheticPart::kTrain, context, store),
+          make_part(source, SyntheticPart::kVali, context, store),
+          make_part(source, SyntheticPart::kTest, context, store)};
 }
 
 std::vector<double> synthetic_relevance(std::string_view text, SyntheticPart part,

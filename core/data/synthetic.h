@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -20,10 +21,11 @@ enum class SyntheticPart { kTrain, kVali, kTest };
 
 /// Generated data: "synth:NAME?key=value&…", described in docs/SYNTHETIC.md. The same source gives the same
 /// bits on any machine and number of threads, and the first queries of a larger set are those of a smaller
-/// one. Throws InvalidArgument for a name, key or value that cannot be used, or a set that takes more than
-/// `max_bytes`, half of the memory unless said.
+/// one. Throws InvalidArgument for a name, key or value that cannot be used, or without a
+/// store for a set that takes more than `max_bytes`, half of the memory unless said.
 SyntheticParts make_synthetic(std::string_view source, ExecutionContext& context,
-                              std::optional<std::int64_t> max_bytes = std::nullopt);
+                              std::optional<std::int64_t> max_bytes = std::nullopt,
+                              std::shared_ptr<FeatureStore> store = nullptr);
 
 /// What the grades of a part's documents come from, before query effects and noise: ranking by it is the
 /// best that a ranker can do.

@@ -7,9 +7,12 @@
 
 #include <cassert>
 #include <cerrno>
+#include <cstdlib>
 #include <new>
+#include <string>
 
 #include "core/error.h"
+#include "core/io/descriptor.h"
 
 namespace olrank {
 namespace {
@@ -26,6 +29,20 @@ MappedMemory MappedMemory::anonymous(std::size_t bytes) {
   void* memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<std::byte*>(memory), bytes};
+}
+
+MappedMemory MappedMemory::of_unnamed_file(const std::filesystem::path& folder, std::size_t bytes) {
+  if (bytes == 0) return {};
+  std::string name = (folder / "features-XXXXXX").string();
+  const Descriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (!file.is_open()) throw IoError("create a file in", folder.string(), errno);
+  if (::unlink(name.c_str()) != 0) throw IoError("remove", name, errno);
+  // A page without space on the disk would end the process when it is first written.
+  if (const int failed = ::posix_fallocate(file.number(), 0, static_cast<off_t>(bytes)); failed != 0)
+    throw IoError("write", folder.string(), failed);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
+  if (memory == MAP_FAILED) throw IoError("map a file of", folder.string(), errno);
   return {static_cast<std::byte*>(memory), bytes};
 }
 

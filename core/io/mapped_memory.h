@@ -24,6 +24,10 @@ class MappedMemory {
 
   /// Zeroed pages. Throws std::bad_alloc.
   static MappedMemory anonymous(std::size_t bytes);
+  /// Zeroed pages of a file of the folder that has no name: the kernel writes them there as memory gets
+  /// scarce, and the disk gets its space back when the memory is freed or the process ends, however it
+  /// does. The space is taken at once. Throws IoError.
+  static MappedMemory of_unnamed_file(const std::filesystem::path& folder, std::size_t bytes);
   /// Maps a regular file read-only; an empty file gives an empty mapping.
   static MappedMemory of_file(const std::filesystem::path& path);
   /// The same for an open descriptor, which may be closed afterwards. `path` is for messages.

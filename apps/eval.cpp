@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/data/data_files.h"
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -47,10 +48,7 @@ class EvalCommand : public Command {
     app.add_option("--cache", data_.cache,
                    "folder for binary copies of text files, auto or none [default: auto]")
         ->type_name("DIR");
-    app.add_option("--max-memory", data_.max_memory,
-                   "limit for the feature matrix, such as 8GB; auto is half of the machine's memory "
-                   "[default: auto]")
-        ->type_name("SIZE");
+    app.add_option("--max-memory", data_.max_memory, kMaxMemoryHelp)->type_name("SIZE");
     app.add_option("--qrels", request_.qrels,
                    "TREC judgements instead of a data set: lines 'qid 0 docno grade'; conventions are then "
                    "those of trec_eval")

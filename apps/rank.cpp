@@ -7,6 +7,7 @@
 #include <string>
 
 #include "apps/command.h"
+#include "apps/data/data_files.h"
 #include "core/data/data_loader.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/letor_stream.h"
@@ -104,10 +105,7 @@ class RankCommand : public Command {
     app.add_option("--cache", data_.cache,
                    "folder for binary copies of text files, auto or none [default: auto]")
         ->type_name("DIR");
-    app.add_option("--max-memory", data_.max_memory,
-                   "limit for the feature matrix, such as 8GB; auto is half of the machine's memory "
-                   "[default: auto]")
-        ->type_name("SIZE");
+    app.add_option("--max-memory", data_.max_memory, kMaxMemoryHelp)->type_name("SIZE");
     app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")->type_name("N");
   }
 

@@ -15,10 +15,7 @@ using nlohmann::ordered_json;
 
 void ReadingFlags::declare(CLI::App& app) {
   app.add_option("--threads", threads, "CPU threads [default: every core]")->type_name("N");
-  app.add_option(
-         "--max-memory", max_memory,
-         "limit for the feature matrix, such as 8GB; auto is half of the machine's memory [default: auto]")
-      ->type_name("SIZE");
+  app.add_option("--max-memory", max_memory, kMaxMemoryHelp)->type_name("SIZE");
 }
 
 LetorOptions ReadingFlags::options() const {

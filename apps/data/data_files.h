@@ -11,6 +11,10 @@
 
 namespace olrank {
 
+inline constexpr const char* kMaxMemoryHelp =
+    "limit for features in memory, such as 8GB, beyond which they go to files; auto is half of the "
+    "machine's memory, beyond which they are refused [default: auto]";
+
 /// Flags of the commands that read single files.
 struct ReadingFlags {
   int threads = available_threads();

@@ -30,10 +30,7 @@ class SynthCommand : public Command {
     app.add_option("--ending", ending_, "file format [default: .txt]")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
     app.add_flag("--force", force_, "overwrite train, vali and test of this format in the output folder");
-    app.add_option("--max-memory", limits_.max_memory,
-                   "limit for the feature matrix, such as 8GB; auto is half of the machine's memory "
-                   "[default: auto]")
-        ->type_name("SIZE");
+    app.add_option("--max-memory", limits_.max_memory, kMaxMemoryHelp)->type_name("SIZE");
     app.add_option("--threads", threads_, "CPU threads [default: every core]")->type_name("N");
   }
 

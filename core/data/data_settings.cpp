@@ -23,8 +23,9 @@ const Schema& DataSettings::schema() {
                  "disables the cache")
           .flag("cache")
           .field("max_memory", &DataSettings::max_memory,
-                 "limit for the dense feature matrix, such as `8GB`; `auto` is half of the machine's "
-                 "memory, and refuses a matrix that is larger than both 1 GB and 100 times its text")
+                 "limit for dense features in memory, such as `8GB`, beyond which they go to files in the "
+                 "cache folder; `auto` is half of the machine's memory, beyond which they are refused, and "
+                 "refuses a matrix that is larger than both 1 GB and 100 times its text")
           .flag("max-memory")
           .build();
   return schema;

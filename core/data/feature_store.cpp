@@ -27,7 +27,17 @@ MappedMemory FeatureStore::take(std::size_t bytes) {
   const auto size = static_cast<std::int64_t>(bytes);
   if (left_.fetch_sub(size) >= size) return MappedMemory::anonymous(bytes);
   left_ += size;
-  return take_in_file(bytes);
+  MappedMemory memory = take_in_file(bytes);
+  const std::string sentence = fmt::format(
+      "Features of {} go beyond --max-memory {}, to a file in '{}' that ends with this process.",
+      readable(size), readable(max_bytes_), folder_.string());
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) {
+    log_detail("{}", sentence);
+  } else {
+    log_info("{} So do further ones; results do not change.", sentence);
+  }
+  return memory;
 }
 
 MappedMemory FeatureStore::take_in_file(std::size_t bytes) const {
@@ -48,17 +58,7 @@ MappedMemory FeatureStore::take_in_file(std::size_t bytes) const {
         readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string(),
         readable(static_cast<std::int64_t>(space.available))));
   }
-  MappedMemory memory = MappedMemory::of_unnamed_file(folder_, bytes);
-  if (!told_.exchange(true)) {
-    log_info(
-        "Features beyond --max-memory {} go to files in '{}' that end with this process; the first takes "
-        "{}. Results do not change.",
-        readable(max_bytes_), folder_.string(), readable(static_cast<std::int64_t>(bytes)));
-  } else {
-    log_detail("Further features of {} go to a file in '{}'.", readable(static_cast<std::int64_t>(bytes)),
-               folder_.string());
-  }
-  return memory;
+  return MappedMemory::of_unnamed_file(folder_, bytes);
 }
 
 MappedMemory feature_memory(FeatureStore* store, std::int64_t docs, std::int64_t features) {

@@ -24,7 +24,8 @@ class FeatureStore {
   std::int64_t max_bytes() const { return max_bytes_; }
   /// Bytes of the process's own memory that the limit still allows. They do not come back.
   std::int64_t left() const { return left_; }
-  /// Zeroed memory. Throws IoError if it must be in a file and the folder's disk has no room for it.
+  /// Zeroed memory. Throws IoError if it must be in a file and the folder's disk has no room for it. The
+  /// first file of a process is told in the log.
   MappedMemory take(std::size_t bytes);
   MappedMemory take_in_file(std::size_t bytes) const;
 
@@ -36,7 +37,6 @@ class FeatureStore {
   std::int64_t max_bytes_;
   std::atomic<std::int64_t> left_;
   std::filesystem::path folder_;
-  mutable std::atomic<bool> told_{false};
 };
 
 /// Memory for features [docs × features] from the store, or the process's own without one.

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <regex>
+
 #include "core/data/data_folder.h"
 #include "core/data/join.h"
+#include "core/data/normaliser.h"
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/core/data/real_data.h"
@@ -152,6 +157,52 @@ TEST(DataLoader, RefusesPartsThatAreTooLargeAtTheWidthOfAnother) {
   EXPECT_NE(joined.find("With feature 1000 of "), std::string::npos) << joined;
   EXPECT_NE(joined.find("S2.txt, 10 documents become a dense matrix of 40.0 kB"), std::string::npos)
       << joined;
+}
+
+/// Files without a name whose pages this process has as memory.
+std::ptrdiff_t unnamed_files() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string text(std::istreambuf_iterator<char>(maps), {});
+  const std::regex pattern("/features-.* \\(deleted\\)\n");
+  return std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), std::sregex_iterator());
+}
+
+TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
+  const TemporaryFolder folder;
+  ExecutionContext context(2);
+  for (int part = 1; part <= 5; ++part) {
+    std::string text;
+    for (int doc = 0; doc < 300; ++doc) {  // queries are scattered
+      text += fmt::format("{} qid:{}", doc % 3, doc * 7 % 40);
+      for (int feature = 1; feature <= 15 + part % 2; ++feature)
+        text += fmt::format(" {}:{}.5", feature, doc * feature % 11);
+      text += fmt::format(" # docid = d{}\n", doc);
+    }
+    write_file(folder / fmt::format("S{}.txt", part), text);
+  }
+  DataSettings settings = settings_of(folder.path());
+  const auto fingerprints = [&](std::ptrdiff_t files) {
+    std::vector<std::string> all;
+    const DataParts raw = load_parts(settings, 1, context);
+    const FittedNormaliser fitted = fit_normaliser(Normalisation::kZscore, raw.train, false, context);
+    const Dataset train = fitted.apply(raw.train, context);
+    EXPECT_EQ(unnamed_files(), files);
+    for (const Dataset* data : {&raw.train, &*raw.vali, &raw.test, &train})
+      all.push_back(data->fingerprint().hex());
+    all.push_back(select_queries(raw.train, {3, 1}, context).fingerprint().hex());
+    return all;
+  };
+  const std::vector<std::string> dense = fingerprints(0);
+  settings.max_memory = "3kB";
+  EXPECT_EQ(fingerprints(4), dense);
+  settings.cache = (folder / "copies").string();
+  EXPECT_EQ(fingerprints(4), dense);
+  EXPECT_EQ(fingerprints(3), dense);  // the copy of the test part is memory of its own file
+  settings.source = "synth:small";
+  settings.max_memory = "auto";
+  const std::vector<std::string> generated = fingerprints(0);
+  settings.max_memory = "3kB";
+  EXPECT_EQ(fingerprints(4), generated);
 }
 
 TEST(DataLoader, GeneratesSyntheticData) {

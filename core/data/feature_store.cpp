@@ -46,7 +46,7 @@ MappedMemory FeatureStore::take_in_file(std::size_t bytes) const {
   if (::statfs(folder_.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC) {
     throw IoError(fmt::format(
         "Features of {} exceed --max-memory {}, and '{}', where they would go, is memory itself "
-        "(tmpfs): name a --cache folder on a disk, or raise --max-memory.",
+        "(tmpfs): choose a cache folder (--cache or XDG_CACHE_HOME) on a disk, or raise --max-memory.",
         readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string()));
   }
   std::error_code unknown;
@@ -54,7 +54,8 @@ MappedMemory FeatureStore::take_in_file(std::size_t bytes) const {
   if (!unknown && static_cast<double>(bytes) > kShareOfDisk * static_cast<double>(space.available)) {
     throw IoError(fmt::format(
         "Features of {} exceed --max-memory {} and would go to a file in '{}', but its disk has only {} "
-        "free: free some space, name a --cache folder on another disk, or raise --max-memory.",
+        "free: free some space, choose a cache folder (--cache or XDG_CACHE_HOME) on another disk, or "
+        "raise --max-memory.",
         readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string(),
         readable(static_cast<std::int64_t>(space.available))));
   }

@@ -17,7 +17,7 @@ struct LetorOptions {
   /// Limit for the dense matrix in bytes; checked before it is allocated.
   std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max();
   /// Takes a larger matrix, too, if there is enough text for it.
-  std::shared_ptr<FeatureStore> store;
+  std::shared_ptr<FeatureStore> store = nullptr;
   /// Bytes of text that a thread parses at a time. Does not affect results.
   std::size_t block_bytes = std::size_t{512} << 10;
   /// Refuse data that is_sparse().

@@ -173,7 +173,7 @@ TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
   for (int part = 1; part <= 5; ++part) {
     std::string text;
     for (int doc = 0; doc < 300; ++doc) {  // queries are scattered
-      text += fmt::format("{} qid:{}", doc % 3, doc * 7 % 40);
+      text += fmt::format("{} qid:{}", doc % 3, doc * 7 % 40 + (part == 5 ? 100 : 0));
       for (int feature = 1; feature <= 15 + part % 2; ++feature)
         text += fmt::format(" {}:{}.5", feature, doc * feature % 11);
       text += fmt::format(" # docid = d{}\n", doc);

@@ -18,7 +18,6 @@
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
-#include "core/io/byte_stream.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/nearest.h"

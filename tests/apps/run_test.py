@@ -409,7 +409,7 @@ class BadInput(Folder):
             (2, "every 'olranknet' is a network", [*base, "--ranker", "olranknet", "--network", "linear"]),
             (2, "largest stable step: at most 1", [*base, "--ranker", "olranknet", "--learning-rate", "5"]),
             (2, "'banana'", [*base, "--max-memory", "banana"]),
-            (2, "--max-memory allows 1.0 kB", [*base, "--max-memory", "1kB"]),
+            (1, "--max-memory allows 100 bytes", [*base, "--max-memory", "100"]),
             (2, "data.source cannot be combined with data.train", [*base, "--data-train", "x.txt"]),
         ):
             with self.subTest(sentence=sentence):

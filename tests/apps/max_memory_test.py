@@ -17,7 +17,7 @@ TINY = "synth:small?queries=200"
 
 class MaxMemory(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
+        temporary = tempfile.TemporaryDirectory(dir=os.environ.get("OLRANK_BUILD"))  # not on a tmpfs
         self.addCleanup(temporary.cleanup)
         self.root = pathlib.Path(temporary.name)
 

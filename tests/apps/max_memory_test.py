@@ -20,6 +20,9 @@ class MaxMemory(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory(dir=os.environ.get("OLRANK_BUILD"))  # not on a tmpfs
         self.addCleanup(temporary.cleanup)
         self.root = pathlib.Path(temporary.name)
+        before = os.environ.get("TMPDIR")
+        os.environ["TMPDIR"] = temporary.name
+        self.addCleanup(lambda: os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before))
 
     def test_four_times_the_limit(self):
         _, _, base = larger_than_memory.measured([PROGRAM, "data", "inspect", self.text()])

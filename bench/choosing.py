@@ -1,6 +1,6 @@
 """The tables of docs/CHOOSING.md from docs/evidence/choosing, and its files from experiments.
 
-bench/choosing.py --add NAME OUT     takes the trials of an experiment of configs/choosing/NAME.toml
+bench/choosing.py --add NAME OUT     takes the trials of an experiment of configs/choosing/NAME.toml; those of other rankers stay
 
 bench/pages.py writes the tables into the page. Differences are of trials with the same fold and seed, ± half the width of their
 95 % t interval."""
@@ -53,10 +53,13 @@ def add(name, out):
     config = manifest["config"]
     trials = [trial_of(file) for file in out.glob("trials/*/*/fold*/seed*/summary.json")]
     users, rankers = config["clicks"]["models"], [ranker["name"] for ranker in config["ranker"]]
+    others = [trial for trial in (read(name) or {"trials": []})["trials"] if trial["ranker"] not in rankers]
+    rankers += dict.fromkeys(trial["ranker"] for trial in others)
     trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
     if name != "changing":
         for trial in trials:
             del trial["lists"]
+    trials = sorted(trials + others, key=lambda trial: users.index(trial["user"]))
     source = config["data"]["source"]
     found = {"machine": tables.machine_of(manifest), "source": source if source.startswith("synth:") else DATA[name],
              "rounds": config["protocol"]["rounds"], "trials": []}

@@ -5,6 +5,22 @@
 #include <string>
 
 namespace olrank {
+namespace {
+
+constexpr double kLeast = 1e-9;  // probability of what was seen
+
+/// log(eᵃ + eᵇ), of which one may be 0.
+double log_of_sum(double a, double b) {
+  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+}  // namespace
+
+Examination::Counts Examination::first_look_by_rank(std::size_t rank) {
+  constexpr double kWeight = 8.0;
+  const double share = 1.0 / static_cast<double>(rank + 1);
+  return {kWeight * share, kWeight * (1.0 - share)};
+}
 
 double Examination::goes_on(bool clicked) const {
   return (clicked ? after_click_ : after_skip_).share();
@@ -15,8 +31,47 @@ double Examination::looks(std::size_t rank) const {
   return (rank < looks_.size() ? looks_[rank] : kLook).share();
 }
 
+double Examination::looks_by_rank(std::size_t rank) const {
+  return (rank < looks_by_rank_.size() ? looks_by_rank_[rank] : first_look_by_rank(rank)).share();
+}
+
+double Examination::by_rank_share() const {
+  return 1.0 / (1.0 + std::exp(-by_rank_lead_));
+}
+
 void Examination::learn(std::span<const double> attraction, std::span<const std::uint8_t> clicks,
                         Reading& reading) {
+  learn_by_steps(attraction, clicks, reading);
+  learn_by_ranks(attraction, clicks, by_rank_);
+  const double steps = reading.log_likelihood;
+  const double ranks = by_rank_.log_likelihood;
+  reading.log_likelihood =
+      log_of_sum(steps - std::log1p(std::exp(by_rank_lead_)), ranks - std::log1p(std::exp(-by_rank_lead_)));
+  by_rank_lead_ += ranks - steps;
+  const double share = by_rank_share();
+  for (std::size_t rank = 0; rank < clicks.size(); ++rank)
+    reading.examined[rank] += share * (by_rank_.examined[rank] - reading.examined[rank]);
+}
+
+void Examination::learn_by_ranks(std::span<const double> attraction, std::span<const std::uint8_t> clicks,
+                                 Reading& reading) {
+  const std::size_t shown = clicks.size();
+  reading.examined.assign(shown, 0.0);
+  reading.log_likelihood = 0.0;
+  while (looks_by_rank_.size() < shown) looks_by_rank_.push_back(first_look_by_rank(looks_by_rank_.size()));
+  for (std::size_t rank = 0; rank < shown; ++rank) {
+    const double look = looks_by_rank(rank);
+    const double click = look * attraction[rank];
+    reading.log_likelihood += std::log(std::max(clicks[rank] != 0 ? click : 1.0 - click, kLeast));
+    const double examined = clicks[rank] != 0 ? 1.0 : (look - click) / std::max(1.0 - click, kLeast);
+    reading.examined[rank] = examined;
+    looks_by_rank_[rank].yes += examined;
+    looks_by_rank_[rank].no += 1.0 - examined;
+  }
+}
+
+void Examination::learn_by_steps(std::span<const double> attraction, std::span<const std::uint8_t> clicks,
+                                 Reading& reading) {
   const std::size_t shown = clicks.size();
   reading.examined.assign(shown, 0.0);
   reading.log_likelihood = 0.0;
@@ -24,7 +79,6 @@ void Examination::learn(std::span<const double> attraction, std::span<const std:
   if (looks_.size() < shown) looks_.resize(shown, kLook);
   const double after_click = goes_on(true);
   const double after_skip = goes_on(false);
-  constexpr double kLeast = 1e-9;
 
   // Down to the last click, which is where the user can have stopped first.
   std::size_t last = shown;
@@ -89,12 +143,18 @@ void Examination::forget(double share) {
   fade(after_click_, kAfterClick);
   fade(after_skip_, kAfterSkip);
   for (Counts& counts : looks_) fade(counts, kLook);
+  for (std::size_t rank = 0; rank < looks_by_rank_.size(); ++rank)
+    fade(looks_by_rank_[rank], first_look_by_rank(rank));
+  by_rank_lead_ *= 1.0 - share;
 }
 
 void Examination::save(StateWriter& state, std::string_view prefix) const {
   std::vector<double> counts = {after_click_.yes, after_click_.no, after_skip_.yes, after_skip_.no};
   for (const Counts& of_rank : looks_) counts.insert(counts.end(), {of_rank.yes, of_rank.no});
   state.put(std::string(prefix) + "examination", counts);
+  counts = {by_rank_lead_};
+  for (const Counts& of_rank : looks_by_rank_) counts.insert(counts.end(), {of_rank.yes, of_rank.no});
+  state.put(std::string(prefix) + "examination_by_rank", counts);
 }
 
 void Examination::load(StateReader& state, std::string_view prefix) {
@@ -104,6 +164,12 @@ void Examination::load(StateReader& state, std::string_view prefix) {
   after_skip_ = {counts[2], counts[3]};
   looks_.clear();
   for (std::size_t i = 4; i < counts.size(); i += 2) looks_.push_back({counts[i], counts[i + 1]});
+  const auto by_rank = state.get<double>(std::string(prefix) + "examination_by_rank");
+  if (by_rank.size() % 2 == 0) state.fail("Its counts of examination by rank are not pairs.");
+  by_rank_lead_ = by_rank[0];
+  looks_by_rank_.clear();
+  for (std::size_t i = 1; i < by_rank.size(); i += 2)
+    looks_by_rank_.push_back({by_rank[i], by_rank[i + 1]});
 }
 
 }  // namespace olrank

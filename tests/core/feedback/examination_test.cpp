@@ -5,13 +5,14 @@
 #include <cmath>
 #include <vector>
 
+#include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
 namespace {
 
-/// All that a list tells, by going through every rank at which the user can have stopped and every subset
-/// of the reached documents that were looked at.
+/// All that a list tells if users read by steps, by going through every rank at which the user can have
+/// stopped and every subset of the reached documents that were looked at.
 struct Enumerated {
   double likelihood = 0.0;
   std::vector<double> examined;
@@ -49,8 +50,31 @@ Enumerated enumerate(const Examination& habits, const std::vector<double>& attra
   return sum;
 }
 
+/// The same if they look at each rank with a probability of its own.
+Enumerated enumerate_by_ranks(const Examination& habits, const std::vector<double>& attraction,
+                              const std::vector<std::uint8_t>& clicks) {
+  const std::size_t shown = clicks.size();
+  Enumerated sum{0.0, std::vector<double>(shown), {}, {}};
+  for (std::size_t looks = 0; looks < std::size_t{1} << shown; ++looks) {
+    double p = 1.0;
+    for (std::size_t rank = 0; rank < shown; ++rank) {
+      const bool looked = (looks >> rank & 1U) != 0;
+      p *= looked ? habits.looks_by_rank(rank) : 1.0 - habits.looks_by_rank(rank);
+      const double click = looked ? attraction[rank] : 0.0;
+      p *= clicks[rank] != 0 ? click : 1.0 - click;
+    }
+    sum.likelihood += p;
+    for (std::size_t rank = 0; rank < shown; ++rank)
+      if ((looks >> rank & 1U) != 0) sum.examined[rank] += p;
+  }
+  for (double& value : sum.examined) value /= sum.likelihood;
+  return sum;
+}
+
 TEST(ExaminationTest, IsWhatAllStopPointsSay) {
   Examination habits;
+  double odds = 1.0;  // of reading by ranks
+  std::vector<std::vector<double>> looks_by_rank;
   RngStream draws(make_key({.seed = 3, .purpose = Purpose::kProbe}), 0);
   double after_click[2] = {1.0, 1.0};
   double after_skip[2] = {4.0, 1.0};
@@ -63,11 +87,22 @@ TEST(ExaminationTest, IsWhatAllStopPointsSay) {
       clicks.push_back(draws.uniform() < 0.4 ? 1 : 0);
     }
     const Enumerated expected = enumerate(habits, attraction, clicks);
+    const Enumerated by_rank = enumerate_by_ranks(habits, attraction, clicks);
     Examination::Reading reading;
     habits.learn(attraction, clicks, reading);
-    EXPECT_NEAR(reading.log_likelihood, std::log(expected.likelihood), 1e-12);
+    const double likelihood = (expected.likelihood + odds * by_rank.likelihood) / (1.0 + odds);
+    EXPECT_NEAR(reading.log_likelihood, std::log(likelihood), 1e-12);
+    odds *= by_rank.likelihood / expected.likelihood;
+    const double share = odds / (1.0 + odds);
+    EXPECT_NEAR(habits.by_rank_share(), share, 1e-12);
     for (std::size_t rank = 0; rank < shown; ++rank) {
-      EXPECT_NEAR(reading.examined[rank], expected.examined[rank], 1e-12) << list << ' ' << rank;
+      EXPECT_NEAR(reading.examined[rank],
+                  (1.0 - share) * expected.examined[rank] + share * by_rank.examined[rank], 1e-12)
+          << list << ' ' << rank;
+      if (looks_by_rank.size() == rank) looks_by_rank.push_back({8.0 / static_cast<double>(rank + 1), 8.0});
+      looks_by_rank[rank][0] += by_rank.examined[rank];
+      looks_by_rank[rank][1] += 1.0;
+      EXPECT_NEAR(habits.looks_by_rank(rank), looks_by_rank[rank][0] / looks_by_rank[rank][1], 1e-12);
       if (rank + 1 == shown) continue;
       double* counts = clicks[rank] != 0 ? after_click : after_skip;
       counts[0] += expected.went_on[rank];
@@ -103,6 +138,45 @@ TEST(ExaminationTest, FindsHowUsersRead) {
   EXPECT_GT(habits.looks(1), 0.9);
 }
 
+TEST(ExaminationTest, FindsWhetherUsersReadByRanks) {
+  const std::vector<double> attraction = {0.4, 0.6, 0.5, 0.7};
+  for (const bool by_ranks : {false, true}) {
+    Examination habits;
+    Examination::Reading reading;
+    RngStream draws(make_key({.seed = 5, .purpose = Purpose::kProbe}), 0);
+    for (int list = 0; list < 500; ++list) {
+      std::vector<std::uint8_t> clicks(4, 0);
+      for (std::size_t rank = 0; rank < 4; ++rank) {
+        if (by_ranks && draws.uniform() >= 1.0 / static_cast<double>(rank + 1)) continue;
+        clicks[rank] = draws.uniform() < attraction[rank] ? 1 : 0;
+        if (!by_ranks && clicks[rank] != 0) break;
+      }
+      habits.learn(attraction, clicks, reading);
+    }
+    if (by_ranks) {
+      EXPECT_GT(habits.by_rank_share(), 0.999);
+      EXPECT_NEAR(habits.looks_by_rank(3), 0.25, 0.05);
+    } else {
+      EXPECT_LT(habits.by_rank_share(), 0.001);
+    }
+  }
+}
+
+TEST(ExaminationTest, IsSavedWhole) {
+  Examination habits;
+  Examination::Reading reading;
+  habits.learn(std::vector{0.5, 0.5, 0.2}, std::vector<std::uint8_t>{1, 0, 1}, reading);
+  StateWriter saved;
+  habits.save(saved, "a.");
+  StateReader state(saved.bytes(), "test");
+  Examination loaded;
+  loaded.load(state, "a.");
+  StateWriter again;
+  loaded.save(again, "a.");
+  EXPECT_EQ(again.bytes(), saved.bytes());
+  EXPECT_NE(loaded.by_rank_share(), 0.5);
+}
+
 TEST(ExaminationTest, ForgetsWhatItLearned) {
   Examination habits;
   Examination::Reading reading;
@@ -112,6 +186,19 @@ TEST(ExaminationTest, ForgetsWhatItLearned) {
   habits.forget(1.0);
   EXPECT_EQ(habits.goes_on(true), Examination().goes_on(true));
   EXPECT_EQ(habits.looks(1), Examination().looks(1));
+  EXPECT_EQ(habits.looks_by_rank(1), Examination().looks_by_rank(1));
+  EXPECT_EQ(habits.by_rank_share(), 0.5);
+}
+
+TEST(ExaminationTest, StaysFiniteWithLongLists) {
+  Examination habits;
+  Examination::Reading reading;
+  const std::vector<double> attraction(2000, 0.999);
+  for (const std::uint8_t click : {0, 1, 1, 1, 0, 0}) {
+    habits.learn(attraction, std::vector<std::uint8_t>(2000, click), reading);
+    EXPECT_TRUE(std::isfinite(reading.log_likelihood));
+    for (const double examined : reading.examined) ASSERT_TRUE(examined >= 0.0 && examined <= 1.0);
+  }
 }
 
 TEST(ExaminationTest, TakesEmptyLists) {

@@ -17,7 +17,7 @@ double log_of_sum(double a, double b) {
 }  // namespace
 
 Examination::Counts Examination::first_look_by_rank(std::size_t rank) {
-  constexpr double kWeight = 8.0;
+  constexpr double kWeight = 16.0;
   const double share = 1.0 / static_cast<double>(rank + 1);
   return {kWeight * share, kWeight * (1.0 - share)};
 }
@@ -41,6 +41,7 @@ double Examination::by_rank_share() const {
 
 void Examination::learn(std::span<const double> attraction, std::span<const std::uint8_t> clicks,
                         Reading& reading) {
+  predict(attraction, reading.predicted);
   learn_by_steps(attraction, clicks, reading);
   learn_by_ranks(attraction, clicks, by_rank_);
   const double steps = reading.log_likelihood;
@@ -51,6 +52,17 @@ void Examination::learn(std::span<const double> attraction, std::span<const std:
   const double share = by_rank_share();
   for (std::size_t rank = 0; rank < clicks.size(); ++rank)
     reading.examined[rank] += share * (by_rank_.examined[rank] - reading.examined[rank]);
+}
+
+void Examination::predict(std::span<const double> attraction, std::vector<double>& predicted) const {
+  predicted.assign(attraction.size(), 0.0);
+  const double share = by_rank_share();
+  double reached = 1.0;
+  for (std::size_t rank = 0; rank < attraction.size(); ++rank) {
+    const double click = looks(rank) * attraction[rank];
+    predicted[rank] = (1.0 - share) * reached * click + share * looks_by_rank(rank) * attraction[rank];
+    reached *= click * goes_on(true) + (1.0 - click) * goes_on(false);
+  }
 }
 
 void Examination::learn_by_ranks(std::span<const double> attraction, std::span<const std::uint8_t> clicks,

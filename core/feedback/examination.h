@@ -15,12 +15,14 @@ namespace olrank {
 /// each rank with a probability of its own (1 at the first), wherever the clicks are. The laws count by how
 /// well each has predicted the clicks so far. Clicks alone hardly tell how often low ranks are looked at,
 /// so that the second law starts from what is usual, 1/rank. The counts behind these probabilities start as
-/// those of Beta(1, 1) after a click, Beta(4, 1) without one, Beta(4, ½) for a look and 8 looks or none by
+/// those of Beta(1, 1) after a click, Beta(4, 1) without one, Beta(4, ½) for a look and 16 looks or none by
 /// rank, and grow by their expected values.
 class Examination {
  public:
   /// What one list tells.
   struct Reading {
+    std::vector<double>
+        predicted;  // [shown] probability of a click at each rank, before the clicks are seen
     std::vector<double> examined;  // [shown] probability that the document was looked at, given the clicks
     double log_likelihood = 0.0;   // of the clicks, before they are learned
   };
@@ -58,6 +60,7 @@ class Examination {
   static constexpr Counts kLook{4.0, 0.5};
   static Counts first_look_by_rank(std::size_t rank);
 
+  void predict(std::span<const double> attraction, std::vector<double>& predicted) const;
   void learn_by_steps(std::span<const double> attraction, std::span<const std::uint8_t> clicks,
                       Reading& reading);
   void learn_by_ranks(std::span<const double> attraction, std::span<const std::uint8_t> clicks,

@@ -70,7 +70,10 @@ double KnownQuery::faded(std::uint64_t learned, double half_life) const {
 void KnownQuery::fade_to(std::uint64_t learned, double half_life) {
   const double factor = faded(learned, half_life);
   if (half_life > 0.0) learned_at = learned;
-  if (factor == 1.0) return;
+  if (factor != 1.0) fade(factor);
+}
+
+void KnownQuery::fade(double factor) {
   for (double& count : clicks) count *= factor;
   for (Site& site : sites) {
     for (double& count : site.examined) count *= factor;

@@ -35,6 +35,7 @@ struct KnownQuery {
   std::int32_t add(std::int64_t doc, std::int64_t inputs);
   /// The factor of what was seen, after `learned` lists, of which `half_life` halve it (0: it stays).
   double faded(std::uint64_t learned, double half_life) const;
+  void fade(double factor);
   void fade_to(std::uint64_t learned, double half_life);
   /// Of this entry in memory.
   std::int64_t bytes() const;

@@ -209,6 +209,13 @@ void ClickRegression::forget(double share) {
   examination_.forget(share);
 }
 
+void ClickRegression::fade(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
+                           double half_life, double factor) {
+  for (double& value : retired_precision_) value *= factor;
+  for (double& value : retired_evidence_) value *= factor;
+  refresh(context, memory, learned, half_life);
+}
+
 void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
                               double half_life) {
   const std::vector<ClickMemory::Entry> queries = memory.edit_all();

@@ -62,6 +62,9 @@ class ClickRegression {
 
   /// After the part of a list has been replaced, as list number `learned`.
   void follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
+  /// After all evidence in the memory has faded: finds every site again, and fades what was retired, too.
+  void fade(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life,
+            double factor);
   /// Brings what was learned of examination a step back to its start.
   void forget(double share);
 

@@ -335,6 +335,7 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
     models_[model].read_list(ranking_.views()[model], feedback.shown, feedback.clicks, readings_[model]);
     log_likelihoods_[model] += readings_[model].log_likelihood;
   }
+  if (has_changed(feedback.clicks)) forget_most(context.execution);
   ++state_.learned;
 
   KnownQuery once;  // of a query without a name
@@ -374,6 +375,27 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
   }
   update_weights();
   return {};
+}
+
+bool ClickGp::has_changed(std::span<const std::uint8_t> clicks) {
+  std::vector<double> predicted(clicks.size());
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    for (std::size_t rank = 0; rank < clicks.size(); ++rank)
+      predicted[rank] += state_.weights[model] * readings_[model].predicted[rank];
+  }
+  return alarm_.learn(predicted, clicks);
+}
+
+void ClickGp::forget_most(ExecutionContext& context) {
+  constexpr double kKept = 0.05;
+  ++changes_;
+  for (const ClickMemory::Entry& entry : state_.memory.edit_all()) entry.known->fade(kKept);
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    models_[model].forget(1.0 - kKept);
+    models_[model].fade(context, state_.memory, state_.learned, state_.half_life, kKept);
+    log_likelihoods_[model] *= kKept;
+    publish(model);
+  }
 }
 
 void ClickGp::keep_within_limit(ExecutionContext& context) {
@@ -471,6 +493,7 @@ std::vector<RankerFigure> ClickGp::figures(ExecutionContext& /*context*/) const 
   if (linear == 1) figures.push_back({"start_weight", state_.weights.front()});
   if (widest.used() == ClickInputs::kAdditive)
     figures.push_back({"additive_weight", state_.weights.back()});
+  figures.push_back({"changes", changes_});
   figures.push_back({"known_queries", static_cast<double>(state_.memory.queries())});
   return figures;
 }
@@ -484,6 +507,8 @@ void ClickGp::save(StateWriter& state) const {
   if (const std::vector<float>* start = state_.beliefs.back().features().start())
     state.put(kStart, std::span<const float>(*start));
   state.put("clickgp.log_likelihoods", log_likelihoods_);
+  alarm_.save(state, "clickgp.alarm");
+  state.put("clickgp.changes", changes_);
   for (const ClickRegression& model : models_) model.save(state);
   state_.memory.save(state);
 }
@@ -494,6 +519,8 @@ void ClickGp::load(StateReader& state) {
   if (state.is_next(kStart))
     start_models(std::make_shared<const std::vector<float>>(state.get<float>(kStart)));
   state.get_into("clickgp.log_likelihoods", std::span(log_likelihoods_));
+  alarm_.load(state, "clickgp.alarm");
+  changes_ = state.get_one<double>("clickgp.changes");
   for (std::size_t model = 0; model < models_.size(); ++model) {
     models_[model].load(state);
     publish(model);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/fair/fair_settings.h"
+#include "core/feedback/change_alarm.h"
 #include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
@@ -115,6 +116,9 @@ class ClickGp : public OnlineRanker {
  private:
   void start_models(const std::shared_ptr<const std::vector<float>>& start);
   void remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback);
+  /// Whether users have changed, so that most of what was learned is out of date.
+  bool has_changed(std::span<const std::uint8_t> clicks);
+  void forget_most(ExecutionContext& context);
   void keep_within_limit(ExecutionContext& context);
   void update_weights();
   void publish(std::size_t model) { state_.beliefs[model] = models_[model].belief(); }
@@ -129,6 +133,8 @@ class ClickGp : public OnlineRanker {
   std::int64_t memory_bytes_ = 0;
   ClickRanking ranking_;
   std::vector<Examination::Reading> readings_;
+  ChangeAlarm alarm_;
+  double changes_ = 0.0;  // of users that the alarm has noticed
 };
 
 /// The features of the models that run side by side; those of the last one begin with those of the others.

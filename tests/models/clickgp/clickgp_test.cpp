@@ -251,21 +251,48 @@ TEST(ClickGpTest, LearnsFromQueriesWithoutNames) {
   EXPECT_GT(click_world().ndcg(*ranker, kClickShown), 0.85);
 }
 
-TEST(ClickGpTest, FollowsUsersWhoChange) {
+/// Plays rounds of users whose judgement is upside down with a probability that goes from 0 to 1 between
+/// two rounds.
+void play_turning(OnlineRanker& ranker, std::uint32_t from, std::uint32_t to, std::uint32_t last) {
+  TestContext context;
+  for (std::uint32_t round = 1; round <= last; ++round) {
+    const QueryDocs query = click_world().query_of(round);
+    const RankedList list = ranker.rank(context.round, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
+    RngStream coins(make_key({.seed = 9, .purpose = Purpose::kProbe}), round);
+    const bool turned = from + coins.uniform() * (to - from) < round;
+    std::vector<std::uint8_t> clicks;
+    for (const std::int32_t doc : shown)
+      clicks.push_back((click_world().grade(query.query, doc) != 0) != turned ? 1 : 0);
+    ranker.learn(context.round, {round, query, shown, clicks});
+  }
+}
+
+double changes_of(const OnlineRanker& ranker) {
+  ExecutionContext context;
+  for (const RankerFigure& figure : ranker.figures(context)) {
+    if (std::string_view(figure.name) == "changes") return figure.value;
+  }
+  return -1.0;
+}
+
+TEST(ClickGpTest, NoticesUsersWhoChange) {
+  const auto ranker = make_clicks(click_settings(ClickTerms::kLinear));
+  play_turning(*ranker, 400, 400, 400);
+  EXPECT_EQ(changes_of(*ranker), 0.0);
+  EXPECT_GT(click_world().ndcg(*ranker, kClickShown), 0.9);
+  const auto turned = make_clicks(click_settings(ClickTerms::kLinear));
+  play_turning(*turned, 400, 400, 500);
+  EXPECT_EQ(changes_of(*turned), 1.0);
+  EXPECT_LT(click_world().ndcg(*turned, kClickShown), 0.3);
+}
+
+TEST(ClickGpTest, ForgetsUsersWhoChangeSlowly) {
   const auto turned = [](double forget) {
     RankerSettings settings = click_settings(ClickTerms::kLinear);
     settings.click.forget = forget;
     const auto ranker = make_clicks(settings);
-    play_clicks(*ranker, 1, 400);
-    TestContext context;
-    for (std::uint32_t round = 401; round <= 600; ++round) {
-      const QueryDocs query = click_world().query_of(round);
-      const RankedList list = ranker->rank(context.round, query, round);
-      const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-      std::vector<std::uint8_t> clicks;
-      for (const std::int32_t doc : shown) clicks.push_back(1 - click_world().grade(query.query, doc));
-      ranker->learn(context.round, {round, query, shown, clicks});
-    }
+    play_turning(*ranker, 0, 600, 500);
     return click_world().ndcg(*ranker, kClickShown);
   };
   EXPECT_LT(turned(50.0), turned(0.0) - 0.1);

@@ -45,6 +45,7 @@ def trial_of(file):
             "wrong": [round(sum(one for one, _ in wrong)), sum(of for _, of in wrong)],
             "stated": [[begin, round(count), of] for begin, count, of in stated],
             "lists": [[point["round"], round(point["online"]["ndcg@10"] * point["round"], 4)] for point in curve],
+            **({"changes": round(last["changes"])} if "changes" in last else {}),
             "ms": round(1e3 * seconds / summary["rounds"], 3)}
 
 
@@ -130,9 +131,10 @@ def certainty_table():
         for at in range(len(classes)):
             wrong, of = (sum(one[at][part] for one in stated) for part in (1, 2))
             fields.append(f"{100 * wrong / of:.1f}" if of >= 50 else "–")
-        rows.append([DATA[data], user, *fields])
+        changes = sum(trial["changes"] for trial in rankers[RECOMMENDED].values())
+        rows.append([DATA[data], user, *fields, f"{changes} in {len(rankers[RECOMMENDED])} trials"])
     ends = [f"{100 * begin:g} to {100 * end:g} %" for begin, end in zip(classes, [*classes[1:], 1.0])]
-    return tables.markdown(["data", "user", "pairrank", RECOMMENDED, *ends], rows)
+    return tables.markdown(["data", "user", "pairrank", RECOMMENDED, *ends, "changes noticed"], rows)
 
 
 def cost_table():
@@ -151,16 +153,18 @@ def changing_table():
     found = read("changing")
     spans = [(900, CHANGE_ROUND), (CHANGE_ROUND, 1100), (1300, CHANGE_ROUND + RECOVERED_BY), (1900, 2000)]
     rows = []
-    by = {}
+    by, changes = {}, {}
     for trial in found["trials"]:
         by.setdefault((trial["user"], trial["ranker"]), []).append(dict(trial["lists"]))
+        changes.setdefault((trial["user"], trial["ranker"]), []).append(trial.get("changes"))
     for (user, ranker), trials in by.items():
         fields = []
         for begin, end in spans:
             values = [(lists[end] - lists[begin]) / (end - begin) for lists in trials]
             fields.append(f"{papers.number(statistics.fmean(values), 3)} ± {papers.number(papers.half_width(values), 3)}")
-        rows.append([user, f"`{ranker}`", *fields])
-    return tables.markdown(["user", "ranker", *(f"rounds {begin + 1:,}–{end:,}" for begin, end in spans)], rows)
+        noticed = changes[user, ranker]
+        rows.append([user, f"`{ranker}`", *fields, "–" if None in noticed else f"{sum(noticed)} in {len(noticed)} trials"])
+    return tables.markdown(["user", "ranker", *(f"rounds {begin + 1:,}–{end:,}" for begin, end in spans), "changes noticed"], rows)
 
 
 TABLES = {"offline": lambda: quality_table("offline", 3), "online": lambda: quality_table("online", 0), "certainty": certainty_table,

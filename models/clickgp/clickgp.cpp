@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/fair/fair_control.h"
+#include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/counted.h"
 #include "models/model_file.h"
@@ -389,6 +390,8 @@ bool ClickGp::has_changed(std::span<const std::uint8_t> clicks) {
 void ClickGp::forget_most(ExecutionContext& context) {
   constexpr double kKept = 0.05;
   ++changes_;
+  log_detail("Users have changed: ranker '{}' keeps {:g} % of the evidence of {} lists.", settings_.name,
+             100.0 * kKept, state_.learned);
   for (const ClickMemory::Entry& entry : state_.memory.edit_all()) entry.known->fade(kKept);
   for (std::size_t model = 0; model < models_.size(); ++model) {
     models_[model].forget(1.0 - kKept);

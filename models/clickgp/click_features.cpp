@@ -41,11 +41,21 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
     if (used_ == ClickInputs::kNone) continue;
     for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};
     if (used_ == ClickInputs::kLinear) continue;
-    for (std::int64_t f = 0; f < inputs_; ++f) {
-      const HigherCosines cosines = higher_cosines(cosine_of_half_turns(x[f]));
+    // Several features at once, which compilers make vector code of.
+    constexpr std::int64_t kLanes = 8;
+    for (std::int64_t first = 0; first < inputs_; first += kLanes) {
+      const std::int64_t count = std::min(kLanes, inputs_ - first);
+      double inputs[kLanes] = {};
+      double cosines[HigherCosines::kTerms][kLanes];
+      std::copy_n(x + first, count, inputs);
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        const HigherCosines higher = higher_cosines(cosine_of_half_turns(inputs[lane]));
+        for (int term = 0; term < HigherCosines::kTerms; ++term) cosines[term][lane] = higher.of[term];
+      }
       for (int term = 0; term < HigherCosines::kTerms; ++term) {
-        const std::int64_t column = (term + 1) * inputs_ + f;
-        row[column] = factor[term] * cosines.of[term] - double{means[column]};
+        const std::int64_t column = (term + 1) * inputs_ + first;
+        for (std::int64_t lane = 0; lane < count; ++lane)
+          row[column + lane] = factor[term] * cosines[term][lane] - double{means[column + lane]};
       }
     }
   }

@@ -232,7 +232,7 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
     solve();
   }
   set_hyperparameters(sums);
-  find_all_sites(context, queries);
+  if (schedule_.passes > 1) find_all_sites(context, queries);
   solve();
 }
 

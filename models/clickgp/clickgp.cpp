@@ -50,7 +50,7 @@ ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
     // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
     constexpr double kColumns = 1000.0;
     const double size = static_cast<double>(features.columns()) / kColumns;
-    schedule.solve_every = static_cast<std::uint64_t>(std::max(4.0, 4.0 * size * size));
+    schedule.solve_every = static_cast<std::uint64_t>(std::max(8.0, 4.0 * size * size));
     schedule.refresh_growth = 1.5;
     schedule.passes = 1;
   }

@@ -171,7 +171,7 @@ TEST(ClickGpTest, ProbabilitiesOfOrdersAddUp) {
   ranker->describe(query, true, detail);
   ASSERT_EQ(std::ssize(detail.probability), kClickDocs * kClickDocs);
   for (std::int64_t i = 0; i < kClickDocs; ++i) {
-    EXPECT_EQ(detail.probability[i * kClickDocs + i], 0.5);
+    EXPECT_DOUBLE_EQ(detail.probability[i * kClickDocs + i], 0.5);
     for (std::int64_t j = 0; j < kClickDocs; ++j) {
       EXPECT_NEAR(detail.probability[i * kClickDocs + j] + detail.probability[j * kClickDocs + i], 1.0,
                   1e-12);

@@ -190,7 +190,7 @@ void ClickRegression::solve() {
 void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
                              double half_life) {
   if (learned < next_refresh_) {
-    if (learned % schedule_.solve_every != 0) return;
+    if (learned % schedule_.solve_interval(learned) != 0) return;
     try {
       solve();
       return;

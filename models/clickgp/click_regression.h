@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,11 +16,18 @@ namespace olrank {
 
 /// When a click model is solved and recomputed. Counts are of lists learned from.
 struct ClickSchedule {
-  std::uint64_t solve_every = 1;
+  std::uint64_t least_solve_interval = 1;
+  std::uint64_t most_solve_interval = 1;
   double refresh_growth = 1.15;
   int passes = 2;  // over all sites before the hyperparameters
   double least_interval = 10.0;
   double longest_interval = 1e18;
+
+  /// The more lists a solution has, the less the next one changes it.
+  std::uint64_t solve_interval(std::uint64_t learned) const {
+    constexpr std::uint64_t kLists = 64;
+    return std::clamp(std::bit_floor(learned / kLists), least_solve_interval, most_solve_interval);
+  }
 };
 
 /// λ_B by MacKay's rule with an inverse-gamma prior of weight 4 around the first precision λ⁰_B: γ_B known

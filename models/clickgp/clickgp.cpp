@@ -50,7 +50,8 @@ ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
     // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
     constexpr double kColumns = 1000.0;
     const double size = static_cast<double>(features.columns()) / kColumns;
-    schedule.solve_every = static_cast<std::uint64_t>(std::max(8.0, 4.0 * size * size));
+    schedule.least_solve_interval = static_cast<std::uint64_t>(std::max(2.0, 4.0 * size * size));
+    schedule.most_solve_interval = std::max<std::uint64_t>(schedule.least_solve_interval, 8);
     schedule.refresh_growth = 1.5;
     schedule.passes = 1;
   }

@@ -54,7 +54,9 @@ def add(name, out):
     config = manifest["config"]
     trials = [trial_of(file) for file in out.glob("trials/*/*/fold*/seed*/summary.json")]
     users, rankers = config["clicks"]["models"], [ranker["name"] for ranker in config["ranker"]]
-    others = [trial for trial in (read(name) or {"trials": []})["trials"] if trial["ranker"] not in rankers]
+    # Times of another run do not compare.
+    before = [] if name == "cost" else (read(name) or {"trials": []})["trials"]
+    others = [trial for trial in before if trial["ranker"] not in rankers and trial["user"] in users]
     rankers += dict.fromkeys(trial["ranker"] for trial in others)
     trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
     if name != "changing":

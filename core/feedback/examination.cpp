@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kLeast = 1e-9;  // probability of what was seen
 
-/// log(eᵃ + eᵇ), of which one may be 0.
+/// log(eᵃ + eᵇ). One of a and b may be −∞.
 double log_of_sum(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
@@ -48,7 +48,8 @@ void Examination::learn(std::span<const double> attraction, std::span<const std:
   const double ranks = by_rank_.log_likelihood;
   reading.log_likelihood =
       log_of_sum(steps - std::log1p(std::exp(by_rank_lead_)), ranks - std::log1p(std::exp(-by_rank_lead_)));
-  by_rank_lead_ += ranks - steps;
+  constexpr double kMostLead = 50.0;  // users may read in another way one day
+  by_rank_lead_ = std::clamp(by_rank_lead_ + ranks - steps, -kMostLead, kMostLead);
   const double share = by_rank_share();
   for (std::size_t rank = 0; rank < clicks.size(); ++rank)
     reading.examined[rank] += share * (by_rank_.examined[rank] - reading.examined[rank]);

@@ -14,9 +14,9 @@ namespace olrank {
 /// the next rank with a probability that depends on whether there was a click. By ranks: a user looks at
 /// each rank with a probability of its own (1 at the first), wherever the clicks are. The laws count by how
 /// well each has predicted the clicks so far. Clicks alone hardly tell how often low ranks are looked at,
-/// so that the second law starts from what is usual, 1/rank. The counts behind these probabilities start as
-/// those of Beta(1, 1) after a click, Beta(4, 1) without one, Beta(4, ½) for a look and 16 looks or none by
-/// rank, and grow by their expected values.
+/// so that the second law starts from what is usual: 1/r at rank r. The counts behind these probabilities
+/// start as those of Beta(1, 1) after a click, Beta(4, 1) without one, Beta(4, ½) for γ and
+/// Beta(16/r, 16 − 16/r) for a look at rank r, and grow by their expected values.
 class Examination {
  public:
   /// What one list tells.

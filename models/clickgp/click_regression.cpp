@@ -189,8 +189,9 @@ void ClickRegression::solve() {
 
 void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
                              double half_life) {
-  if (learned < next_refresh_) {
-    if (learned % schedule_.solve_interval(learned) != 0) return;
+  const std::uint64_t lists = learned - begun_at_;
+  if (lists < next_refresh_) {
+    if (lists % schedule_.solve_interval(lists) != 0) return;
     try {
       solve();
       return;
@@ -199,7 +200,7 @@ void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std
     }
   }
   refresh(context, memory, learned, half_life);
-  const auto now = static_cast<double>(learned);
+  const auto now = static_cast<double>(lists);
   const double next = std::max(now + schedule_.least_interval,
                                std::min(now * schedule_.refresh_growth, now + schedule_.longest_interval));
   next_refresh_ = static_cast<std::uint64_t>(next);
@@ -213,6 +214,8 @@ void ClickRegression::fade(ExecutionContext& context, ClickMemory& memory, std::
                            double half_life, double factor) {
   for (double& value : retired_precision_) value *= factor;
   for (double& value : retired_evidence_) value *= factor;
+  begun_at_ = learned;
+  next_refresh_ = kFirstRefresh;
   refresh(context, memory, learned, half_life);
 }
 
@@ -298,7 +301,8 @@ void ClickRegression::add_chunk(ExecutionContext& context, std::span<const Click
           out[c] = root * row[c];
           pull[c] += h * row[c];
         }
-        evidence[first[q] + static_cast<std::int64_t>(doc)] = site.evidence[doc] / root;
+        // What has faded altogether says nothing.
+        evidence[first[q] + static_cast<std::int64_t>(doc)] = root > 0.0 ? site.evidence[doc] / root : 0.0;
         sum.document_squares += site.departure[doc] * site.departure[doc];
         sum.document_known += departures.document * (h - site.coupling * h * h);
       }
@@ -348,7 +352,7 @@ void ClickRegression::save(StateWriter& state) const {
   for (const Block& block : blocks_) numbers.insert(numbers.end(), {block.squares, block.precision});
   state.put(prefix + "blocks", numbers);
   state.put(prefix + "schedule",
-            std::vector<std::uint64_t>{next_refresh_, has_evidence_ ? 1U : 0U, retired_at_});
+            std::vector<std::uint64_t>{next_refresh_, has_evidence_ ? 1U : 0U, retired_at_, begun_at_});
   const std::int64_t width = belief_.columns();
   const auto put = [&](const std::string& name, const AlignedVector<double>& matrix,
                        const AlignedVector<double>& vector) {
@@ -372,11 +376,12 @@ void ClickRegression::load(StateReader& state) {
     blocks_[b].squares = numbers[1 + 2 * b];
     blocks_[b].precision = numbers[2 + 2 * b];
   }
-  std::uint64_t schedule[3] = {};
+  std::uint64_t schedule[4] = {};
   state.get_into(prefix + "schedule", std::span<std::uint64_t>(schedule));
   next_refresh_ = schedule[0];
   has_evidence_ = schedule[1] != 0;
   retired_at_ = schedule[2];
+  begun_at_ = schedule[3];
   const std::int64_t width = belief_.columns();
   const auto get = [&](const std::string& name, AlignedVector<double>& matrix,
                        AlignedVector<double>& vector) {

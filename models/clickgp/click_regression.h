@@ -71,7 +71,8 @@ class ClickRegression {
 
   /// After the part of a list has been replaced, as list number `learned`.
   void follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
-  /// After all evidence in the memory has faded: finds every site again, and fades what was retired, too.
+  /// After all evidence in the memory has faded: finds every site again, fades what was retired, too, and
+  /// begins with the schedule again.
   void fade(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life,
             double factor);
   /// Brings what was learned of examination a step back to its start.
@@ -119,7 +120,9 @@ class ClickRegression {
   std::vector<Block> blocks_;
   double documents_ = 0.0;  // seen by see_documents()
   bool has_evidence_ = false;
-  std::uint64_t next_refresh_ = 20;
+  static constexpr std::uint64_t kFirstRefresh = 20;
+  std::uint64_t begun_at_ = 0;                  // lists learned from when most was forgotten last
+  std::uint64_t next_refresh_ = kFirstRefresh;  // lists since then
 
   AlignedVector<double> precision_;          // Λ, lower triangle of [D × D]
   AlignedVector<double> evidence_;           // η

@@ -170,7 +170,8 @@ RankedList ClickRanking::make(ExecutionContext& context, const ClickState& state
     // Insurance against what a greedy list would never find out; it gets cheaper with the lists.
     constexpr double kFullLists = 30.0;
     constexpr double kLeastScale = 0.1;
-    const double scale = std::clamp(kFullLists / static_cast<double>(state.learned + 1), kLeastScale, 1.0);
+    const double scale = std::clamp(kFullLists / static_cast<double>(state.learned - state.changed_at + 1),
+                                    kLeastScale, 1.0);
     std::vector<std::vector<double>> of_models;
     for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
       of_models.push_back(views_[model].scores);
@@ -337,7 +338,7 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
     models_[model].read_list(ranking_.views()[model], feedback.shown, feedback.clicks, readings_[model]);
     log_likelihoods_[model] += readings_[model].log_likelihood;
   }
-  if (has_changed(feedback.clicks)) forget_most(context.execution);
+  if (has_changed(identity, feedback.clicks)) forget_most(context.execution);
   ++state_.learned;
 
   KnownQuery once;  // of a query without a name
@@ -379,7 +380,10 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
   return {};
 }
 
-bool ClickGp::has_changed(std::span<const std::uint8_t> clicks) {
+bool ClickGp::has_changed(const QueryIdentity& identity, std::span<const std::uint8_t> clicks) {
+  // Of a query that comes several times in a row, such as in a session, one list counts.
+  if (identity.is_known() && identity.query == latest_query_) return false;
+  latest_query_ = identity.is_known() ? identity.query : -1;
   std::vector<double> predicted(clicks.size());
   for (std::size_t model = 0; model < models_.size(); ++model) {
     for (std::size_t rank = 0; rank < clicks.size(); ++rank)
@@ -391,8 +395,9 @@ bool ClickGp::has_changed(std::span<const std::uint8_t> clicks) {
 void ClickGp::forget_most(ExecutionContext& context) {
   constexpr double kKept = 0.05;
   ++changes_;
-  log_detail("Users have changed: ranker '{}' keeps {:g} % of the evidence of {} lists.", settings_.name,
-             100.0 * kKept, state_.learned);
+  state_.changed_at = state_.learned;
+  log_info("Users have changed: ranker '{}' keeps {:g} % of the evidence of {} lists.", settings_.name,
+           100.0 * kKept, state_.learned);
   for (const ClickMemory::Entry& entry : state_.memory.edit_all()) entry.known->fade(kKept);
   for (std::size_t model = 0; model < models_.size(); ++model) {
     models_[model].forget(1.0 - kKept);
@@ -513,6 +518,8 @@ void ClickGp::save(StateWriter& state) const {
   state.put("clickgp.log_likelihoods", log_likelihoods_);
   alarm_.save(state, "clickgp.alarm");
   state.put("clickgp.changes", changes_);
+  state.put("clickgp.changed_at", state_.changed_at);
+  state.put("clickgp.latest_query", latest_query_);
   for (const ClickRegression& model : models_) model.save(state);
   state_.memory.save(state);
 }
@@ -525,6 +532,8 @@ void ClickGp::load(StateReader& state) {
   state.get_into("clickgp.log_likelihoods", std::span(log_likelihoods_));
   alarm_.load(state, "clickgp.alarm");
   changes_ = state.get_one<double>("clickgp.changes");
+  state_.changed_at = state.get_one<std::uint64_t>("clickgp.changed_at");
+  latest_query_ = state.get_one<std::int64_t>("clickgp.latest_query");
   for (std::size_t model = 0; model < models_.size(); ++model) {
     models_[model].load(state);
     publish(model);

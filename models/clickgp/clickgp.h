@@ -22,8 +22,9 @@ struct ClickState {
   std::vector<ClickBelief> beliefs;
   std::vector<double> weights;  // of the beliefs, by how well they predicted the clicks so far
   ClickMemory memory;
-  std::uint64_t learned = 0;  // lists
-  double half_life = 0.0;     // lists
+  std::uint64_t learned = 0;     // lists
+  std::uint64_t changed_at = 0;  // lists learned when users were last noticed to have changed
+  double half_life = 0.0;        // lists
 };
 
 /// Scores, orders and list of one query; its memory is reused from query to query.
@@ -117,7 +118,7 @@ class ClickGp : public OnlineRanker {
   void start_models(const std::shared_ptr<const std::vector<float>>& start);
   void remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback);
   /// Whether users have changed, so that most of what was learned is out of date.
-  bool has_changed(std::span<const std::uint8_t> clicks);
+  bool has_changed(const QueryIdentity& identity, std::span<const std::uint8_t> clicks);
   void forget_most(ExecutionContext& context);
   void keep_within_limit(ExecutionContext& context);
   void update_weights();
@@ -134,6 +135,7 @@ class ClickGp : public OnlineRanker {
   ClickRanking ranking_;
   std::vector<Examination::Reading> readings_;
   ChangeAlarm alarm_;
+  std::int64_t latest_query_ = -1;
   double changes_ = 0.0;  // of users that the alarm has noticed
 };
 

@@ -99,7 +99,8 @@ TEST(ExaminationTest, IsWhatAllStopPointsSay) {
       EXPECT_NEAR(reading.examined[rank],
                   (1.0 - share) * expected.examined[rank] + share * by_rank.examined[rank], 1e-12)
           << list << ' ' << rank;
-      if (looks_by_rank.size() == rank) looks_by_rank.push_back({16.0 / static_cast<double>(rank + 1), 16.0});
+      if (looks_by_rank.size() == rank)
+        looks_by_rank.push_back({16.0 / static_cast<double>(rank + 1), 16.0});
       looks_by_rank[rank][0] += by_rank.examined[rank];
       looks_by_rank[rank][1] += 1.0;
       EXPECT_NEAR(habits.looks_by_rank(rank), looks_by_rank[rank][0] / looks_by_rank[rank][1], 1e-12);

@@ -253,9 +253,10 @@ TEST(ClickGpTest, LearnsFromQueriesWithoutNames) {
 
 /// Plays rounds of users whose judgement is upside down with a probability that goes from 0 to 1 between
 /// two rounds.
-void play_turning(OnlineRanker& ranker, std::uint32_t from, std::uint32_t to, std::uint32_t last) {
+void play_turning(OnlineRanker& ranker, std::uint32_t from, std::uint32_t to, std::uint32_t last,
+                  std::uint32_t first = 1) {
   TestContext context;
-  for (std::uint32_t round = 1; round <= last; ++round) {
+  for (std::uint32_t round = first; round <= last; ++round) {
     const QueryDocs query = click_world().query_of(round);
     const RankedList list = ranker.rank(context.round, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
@@ -285,6 +286,43 @@ TEST(ClickGpTest, NoticesUsersWhoChange) {
   play_turning(*turned, 400, 400, 500);
   EXPECT_EQ(changes_of(*turned), 1.0);
   EXPECT_LT(click_world().ndcg(*turned, kClickShown), 0.3);
+}
+
+TEST(ClickGpTest, RestartsChangeNothingWhenUsersChange) {
+  for (const double forget : {0.0, 150.0}) {
+    RankerSettings settings = click_settings();
+    settings.click.forget = forget;
+    settings.click.memory_limit = 0.005;  // of some queries
+    const auto whole = make_clicks(settings);
+    play_turning(*whole, 150, 150, 220);
+    ASSERT_EQ(changes_of(*whole), 1.0);
+    for (const std::uint32_t stop : {149U, 155U, 165U, 200U}) {
+      const auto first = make_clicks(settings);
+      play_turning(*first, 150, 150, stop);
+      const auto frozen = first->freeze();  // shares the memory
+      const auto second = make_clicks(settings);
+      StateReader state(click_state_of(*first), "test");
+      second->load(state);
+      state.require_end();
+      for (OnlineRanker* ranker : {first.get(), second.get()}) {
+        play_turning(*ranker, 150, 150, 220, stop + 1);
+        EXPECT_EQ(click_state_of(*whole), click_state_of(*ranker)) << stop;
+      }
+    }
+  }
+}
+
+TEST(ClickGpTest, EvidenceFadesAltogether) {
+  RankerSettings settings = click_settings(ClickTerms::kLinear);
+  settings.click.forget = 1.0;
+  const auto ranker = make_clicks(settings);
+  TestContext context;
+  for (std::uint32_t round = 1; round <= 1300; ++round) {
+    const QueryDocs query = click_world().query(round == 1 ? 1 : 2);
+    const RankedList list = ranker->rank(context.round, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
+    ranker->learn(context.round, {round, query, shown, noisy_clicks(round, query.query, shown)});
+  }
 }
 
 TEST(ClickGpTest, ForgetsUsersWhoChangeSlowly) {

@@ -107,6 +107,14 @@ std::string feature_names_of(const ServiceRequest& request, const LoadedModel* m
   const auto& names = request.feature_names.empty() ? own : request.feature_names;
   if (names.empty()) return "";
   require_feature_names(names, features, request.feature_names.empty() ? "--model" : "--feature-names");
+  for (const std::string& name : names) {
+    // Requests name features by their numbers, too.
+    if (name.find_first_not_of("0123456789") == std::string::npos)
+      throw InvalidArgument(
+          fmt::format("--feature-names: '{}' is a number, and a name must not be one: a request would mean "
+                      "the feature of that number.",
+                      name));
+  }
   if (!own.empty() && names != own)
     throw InvalidArgument(
         fmt::format("--feature-names contradicts the model, whose features are {}.", joined(own)));

@@ -80,7 +80,7 @@ if(LibTorch_FOUND AND NOT TARGET Torch::cpu)
     set_target_properties(Torch::cuda PROPERTIES
       IMPORTED_LOCATION ${LibTorch_ROOT}/lib/libtorch_cuda.so
       INTERFACE_LINK_LIBRARIES "Torch::cpu;Torch::c10_cuda"
-      # Nobody calls libtorch_cuda by name: it registers itself when loaded, so the linker must not drop it.
+      # No code calls libtorch_cuda by name: it registers itself when loaded, so the linker must not drop it.
       INTERFACE_LINK_OPTIONS LINKER:--no-as-needed)
     # The same CUDA libraries as LibTorch's, so that one process holds one copy of each.
     set(cuda_lib ${site}/nvidia/cu13/lib)

@@ -83,8 +83,8 @@ def click_log(
 ) -> Dataset:
     """Makes a log of a table of clicks with features, one row for each shown document; the result has its documents.
 
-    `qid` names the shown list, such as a session's query; positions begin at 1, without gaps, and are those of the rows
-    where `position` is None. Lists are in the order of the column `time`, else of the table. Grades of the data set are
+    `qid` names the shown list, such as a session's query; positions begin at 1, without gaps; with
+    `position=None` the rows of a list are in the order in which it was shown. Lists are in the order of the column `time`, else of the table. Grades of the data set are
     the clicks. A Dataset is taken, too, with an array of positions by document and of times by query. ope(),
     fit_clicks() and Ranker.partial_fit() take the log with the data.
     """

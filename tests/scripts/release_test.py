@@ -88,6 +88,11 @@ class ReleaseTest(unittest.TestCase):
         self.refused(f'CHANGELOG.md has no section "## {VERSION} (YYYY-MM-DD)"')
 
     def test_refuses_a_folder_of_something_else(self):
+        self.assertEqual(self.release().returncode, 0)
+        (self.root / "more").write_text("")
+        self.commit()
+        self.refused(f"holds parts of another commit of {VERSION}")
+        shutil.rmtree(self.folder / "out")
         (self.folder / "out").mkdir()
         (self.folder / "out" / "olrank-1.0.0.tar.gz").write_text("")
         self.refused("holds olrank-1.0.0.tar.gz, which is not of this release")

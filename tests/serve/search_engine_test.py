@@ -101,6 +101,7 @@ class SearchEngine(unittest.TestCase):
             (["--state", self.folder / "new", "--features", "4", "--feature-names", ",".join(NAMES)],
              "--feature-names: 3 names for the 4 features of the model."),
             (["--state", self.folder / "new", "--feature-names", "a,a"], "--feature-names: Two features have the name 'a'."),
+            (["--state", self.folder / "new", "--feature-names", "2,1"], "--feature-names: '2' is a number"),
             (["--state", self.folder / "new", "--model", other, "--feature-names", "a,b,c"],
              "--feature-names contradicts the model, whose features are title, description and popularity."),
         ):

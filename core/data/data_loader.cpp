@@ -85,7 +85,7 @@ class PartLoader {
   }
 
   /// A part as wide as `features`, those of another file.
-  Dataset widen(Dataset part, std::int64_t features, const std::vector<std::string>& files,
+  Dataset widen(const Dataset& part, std::int64_t features, const std::vector<std::string>& files,
                 const std::string& widest) {
     check_widening(part.docs(), features, part.docs() * part.features() * kValue, files, widest);
     return widened(part, features, context_);
@@ -136,7 +136,7 @@ Dataset fitted(Dataset part, const Dataset& train, std::string_view name, const 
   if (surplus == 0) return part;
   log_info("The {} part has {} features, {} fewer than the training part's {}; the missing ones are 0.",
            name, part.features(), -surplus, train.features());
-  return loader.widen(std::move(part), train.features(), files, joined(all.train));
+  return loader.widen(part, train.features(), files, joined(all.train));
 }
 
 void warn_of_equal_grades(const Dataset& part, std::string_view name) {

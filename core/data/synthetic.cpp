@@ -343,7 +343,8 @@ void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
 }  // namespace
 
 SyntheticParts make_synthetic(std::string_view text, ExecutionContext& context,
-                              std::optional<std::int64_t> max_bytes, std::shared_ptr<FeatureStore> store) {
+                              std::optional<std::int64_t> max_bytes,
+                              const std::shared_ptr<FeatureStore>& store) {
   const SyntheticSource source = parse_synthetic_source(text);
   if (store == nullptr) check_memory(source, max_bytes.value_or(available_memory() / 2));
   return {make_part(source, SyntheticPart::kTrain, context, store),

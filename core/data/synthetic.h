@@ -25,7 +25,7 @@ enum class SyntheticPart { kTrain, kVali, kTest };
 /// store for a set that takes more than `max_bytes`, half of the memory unless said.
 SyntheticParts make_synthetic(std::string_view source, ExecutionContext& context,
                               std::optional<std::int64_t> max_bytes = std::nullopt,
-                              std::shared_ptr<FeatureStore> store = nullptr);
+                              const std::shared_ptr<FeatureStore>& store = nullptr);
 
 /// What the grades of a part's documents come from, before query effects and noise: ranking by it is the
 /// best that a ranker can do.

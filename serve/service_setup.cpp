@@ -97,24 +97,28 @@ RankerSettings resolve_ranker(std::span<const SettingOverride> given) {
   throw InvalidArgument(fmt::format("A service has one ranker, not {}: choose one kind.", rankers.size()));
 }
 
+/// Requests name features by their numbers, too.
+bool is_number(const std::string& name) {
+  return name.find_first_not_of("0123456789") == std::string::npos;
+}
+
 /// The names of the features that were given, or the model's; empty without any, or if the model's are
-/// plain.
+/// plain or have numbers among them, as those of a table without names of columns.
 std::string feature_names_of(const ServiceRequest& request, const LoadedModel* model,
                              std::int64_t features) {
   const std::vector<std::string> plain = plain_feature_names(features);
-  const auto own =
-      model != nullptr && model->feature_names != plain ? model->feature_names : std::vector<std::string>();
+  std::vector<std::string> own;
+  if (model != nullptr && model->feature_names != plain &&
+      std::none_of(model->feature_names.begin(), model->feature_names.end(), is_number))
+    own = model->feature_names;
   const auto& names = request.feature_names.empty() ? own : request.feature_names;
   if (names.empty()) return "";
   require_feature_names(names, features, request.feature_names.empty() ? "--model" : "--feature-names");
-  for (const std::string& name : names) {
-    // Requests name features by their numbers, too.
-    if (name.find_first_not_of("0123456789") == std::string::npos)
-      throw InvalidArgument(
-          fmt::format("--feature-names: '{}' is a number, and a name must not be one: a request would mean "
-                      "the feature of that number.",
-                      name));
-  }
+  if (const auto number = std::find_if(names.begin(), names.end(), is_number); number != names.end())
+    throw InvalidArgument(
+        fmt::format("--feature-names: '{}' is a number, and a name must not be one: a request would mean "
+                    "the feature of that number.",
+                    *number));
   if (!own.empty() && names != own)
     throw InvalidArgument(
         fmt::format("--feature-names contradicts the model, whose features are {}.", joined(own)));

@@ -21,10 +21,9 @@ class Examination {
  public:
   /// What one list tells.
   struct Reading {
-    std::vector<double>
-        predicted;  // [shown] probability of a click at each rank, before the clicks are seen
-    std::vector<double> examined;  // [shown] probability that the document was looked at, given the clicks
-    double log_likelihood = 0.0;   // of the clicks, before they are learned
+    std::vector<double> predicted;  // [shown] probability of a click, before the clicks are seen
+    std::vector<double> examined;   // [shown] probability that the document was looked at, given the clicks
+    double log_likelihood = 0.0;    // of the clicks, before they are learned
   };
 
   /// Learns from a list: `attraction` is the probability of a click on each shown document that is looked

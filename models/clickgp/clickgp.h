@@ -93,9 +93,9 @@ class ClickRanking {
 };
 
 /// A Bayesian click model with a memory of documents: logit P(click | looked at) = φ·θ + u_d + b_q. A
-/// linear and an additive model run side by side, weighted by how well they predicted the clicks so far;
-/// how far users read is learned, too, and all strengths follow from the evidence. No setting is about the
-/// data.
+/// linear and an additive model run side by side, weighted by how well they predicted the clicks so far.
+/// How users read is learned, too, and all strengths follow from the evidence. If users change, most of the
+/// evidence is forgotten. No setting is about the data.
 class ClickGp : public OnlineRanker {
  public:
   ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys, std::int64_t cutoff,

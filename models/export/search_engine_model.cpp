@@ -98,8 +98,7 @@ std::string ltr_model_of(const LoadedModel& model, const std::string& name) {
   if (!model.is_linear())
     throw InvalidArgument(
         "A network cannot be written as ltr: the plugins of OpenSearch and Elasticsearch have linear "
-        "models "
-        "and trees alone. Let olrank serve rank instead, or choose --to solr.");
+        "models and trees alone. Let olrank serve rank instead, or choose --to solr.");
   const EngineModel engine(model, "ltr");
   auto weights = ordered_json::object();
   auto normalisers = ordered_json::object();

@@ -117,6 +117,14 @@ class SearchEngine(unittest.TestCase):
             self.assertEqual(error.exception.field, "docs[0].features.titel")
             self.assertEqual(len(client.rank("q", [{"id": "a", "features": {"title": 1}}])["docs"]), 1)
         self.assertEqual(service.stop(), 0)
+        # Names of a model that are numbers, as of a table without names of columns, are none of a service.
+        numbered = self.folder / "numbered.safetensors"
+        done = olrank("export", other, "--to", "safetensors", "--feature-names", "0,1,2", "--out", numbered)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.state = self.folder / "third"
+        service = self.start("--model", numbered)
+        self.assertNotIn("feature_names", (self.state / "service.toml").read_text())
+        self.assertEqual(service.stop(), 0)
 
     def test_arms_compare_it_with_the_engine(self):
         service = self.start("--ranker", "pairrank", "--feature-names", ",".join(NAMES), "--arms", "learner=0,incumbent=100")

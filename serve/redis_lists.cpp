@@ -79,7 +79,7 @@ const RedisScript& close_script() {
       "redis.call('DEL', KEYS[1], KEYS[2])\n"
       "redis.call('ZREM', KEYS[5], ARGV[3])\n"
       "redis.call('SET', KEYS[6], 'closed', 'PX', ARGV[4])\n"
-      "return 1");
+      "return round");
   return script;
 }
 
@@ -291,6 +291,7 @@ ImpressionStore::Outcome RedisLists::accept(const std::string& id, OpenList list
   const RedisReply& reply = replies.front();
   const std::int64_t outcome = reply.items.at(0).number;
   if (outcome < 0) throw ApiError(410, "impression", "This impression has expired.");
+  if (outcome > 0) log_.know_round(std::stoull(reply.items.at(1).text));
   log_.require_replicas(replies);
   if (outcome == 0) return repeat(id, reply.items.at(1).text, clicks);
   return {false, false, std::stoull(reply.items.at(1).text), std::move(record.clicks)};
@@ -375,7 +376,10 @@ std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id
     const std::string arguments[] = {record_body(record), fmt::format("{}", known[1].items.size()), id,
                                      fmt::format("{}", settings_.window.count() + kSafetyMs)};
     const std::int64_t closed = client_.run(close_script(), keys, arguments).front().number;
-    if (closed == 1) return record.clicks;
+    if (closed > 0) {
+      log_.know_round(static_cast<std::uint64_t>(closed));
+      return record.clicks;
+    }
     if (closed < 0) return std::nullopt;
   }
 }

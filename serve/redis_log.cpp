@@ -179,6 +179,7 @@ void RedisLog::begin(const SharedSettings& settings, bool replace) {
 }
 
 void RedisLog::poll() {
+  std::uint64_t before = rounds_;
   const std::vector<RedisReply> replies =
       client_.call_all({{"GET", client_.key("rounds")},
                         {"HGET", client_.key("service"), "digest"},
@@ -193,7 +194,9 @@ void RedisLog::poll() {
         "again, and it takes the new ones.",
         client_.address().text()));
   }
-  rounds_ = number_or_zero(replies[0]);
+  // Feedback of this process may have been counted after the server answered.
+  const std::uint64_t rounds = number_or_zero(replies[0]);
+  if (!rounds_.compare_exchange_strong(before, rounds)) know_round(rounds);
   const bool has_model = replies[2].items.size() == 2 && replies[2].items[1].text == digest_;
   model_round_ = has_model ? static_cast<std::int64_t>(number_or_zero(replies[2].items[0])) : -1;
 }

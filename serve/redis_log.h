@@ -58,8 +58,12 @@ class RedisLog : public FeedbackLog {
   /// InvalidArgument, with the difference, if it has others.
   void begin(const SharedSettings& settings, bool replace);
 
-  // As poll() found them last.
+  /// The records that this process knows of: as poll() found them last, or as its own feedback was counted.
   std::uint64_t rounds() const override { return rounds_; }
+  void know_round(std::uint64_t round) {
+    for (std::uint64_t known = rounds_; known < round && !rounds_.compare_exchange_weak(known, round);) {
+    }
+  }
   std::int64_t bytes() const override { return 0; }
   bool is_failing() const override { return archive_fails_; }
   bool is_away() const override { return client_.is_away(); }

@@ -147,6 +147,7 @@ TEST_F(RedisTest, FeedbackGoesToAnyProcessAndCountsOnceEverywhere) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(accepted, 1);
+  EXPECT_EQ(log->rounds(), 1U);  // without a poll
   EXPECT_EQ(log->read(0, 10, std::chrono::milliseconds(1)).size(), 1U);
 }
 
@@ -170,6 +171,7 @@ TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_EQ(closed, 2U);
+  EXPECT_EQ(log->rounds(), 2U);
   const std::vector<std::string> bodies = log->read(0, 10, std::chrono::milliseconds(1));
   ASSERT_EQ(bodies.size(), 2U);
   FeedbackRecord record;

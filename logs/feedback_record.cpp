@@ -133,7 +133,7 @@ class RecordReader final : public JsonHandler {
     if (depth_ == 1 && field_ == kQid) return set_text(record_.query, fmt::format("{}", value));
     return scalar();
   }
-  bool number_float(double wide, const std::string& text) override {
+  bool number_float(double wide, std::string_view text) override {
     if (field_ == kPropensity && depth_ == 2) return add_propensity(wide);
     if (field_ == kRewards && depth_ == 2) return add_reward(wide);
     if (field_ != kInputs || depth_ != 3) return scalar();

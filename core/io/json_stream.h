@@ -20,7 +20,7 @@ class JsonHandler {
   virtual bool number_integer(std::int64_t value) = 0;    // negative integers
   virtual bool number_unsigned(std::uint64_t value) = 0;  // all other integers
   /// `digits` is the number as written.
-  virtual bool number_float(double value, const std::string& digits) = 0;
+  virtual bool number_float(double value, std::string_view digits) = 0;
   virtual bool string(std::string& value) = 0;
   virtual bool start_object() = 0;
   virtual bool key(std::string& name) = 0;

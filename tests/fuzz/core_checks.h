@@ -1,8 +1,10 @@
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "core/data/letor_writer.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
+#include "core/io/json_stream.h"
 #include "core/io/safetensors_reader.h"
 #include "core/settings/toml_document.h"
 #include "tests/fuzz/promise.h"
@@ -146,11 +149,74 @@ inline void check_toml(std::string_view bytes) {
   }
 }
 
+/// The events of a JSON text, as a text. The first handler is this project's, the second the library's.
+struct JsonEvents final : JsonHandler {
+  bool null() override { return add("null"); }
+  bool boolean(bool value) override { return add(value ? "true" : "false"); }
+  bool number_integer(std::int64_t value) override { return add(std::to_string(value)); }
+  bool number_unsigned(std::uint64_t value) override { return add("+" + std::to_string(value)); }
+  bool number_float(double value, std::string_view digits) override {
+    return add(std::string(digits) + "=" + std::to_string(std::bit_cast<std::uint64_t>(value)));
+  }
+  bool string(std::string& value) override { return add("\"" + value); }
+  bool start_object() override { return add("{"); }
+  bool key(std::string& name) override { return add(":" + name); }
+  bool end_object() override { return add("}"); }
+  bool start_array() override { return add("["); }
+  bool end_array() override { return add("]"); }
+  void invalid(std::size_t byte, Fault fault) override {
+    add((fault == Fault::kSyntax ? "invalid " : "beyond ") + std::to_string(byte));
+  }
+
+  bool add(const std::string& event) {
+    events += std::to_string(event.size()) + " " + event + "\n";
+    return true;
+  }
+  std::string events;
+};
+
+struct LibraryJsonEvents {
+  bool null() { return into.null(); }
+  bool boolean(bool value) { return into.boolean(value); }
+  bool number_integer(std::int64_t value) { return into.number_integer(value); }
+  bool number_unsigned(std::uint64_t value) { return into.number_unsigned(value); }
+  bool number_float(double value, const std::string& digits) { return into.number_float(value, digits); }
+  bool string(std::string& value) { return into.string(value); }
+  bool binary(nlohmann::json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return into.start_object(); }
+  bool key(std::string& name) { return into.key(name); }
+  bool end_object() { return into.end_object(); }
+  bool start_array(std::size_t) { return into.start_array(); }
+  bool end_array() { return into.end_array(); }
+  bool parse_error(std::size_t byte, const std::string&, const nlohmann::json::exception& error) {
+    into.invalid(byte,
+                 error.id == 406 ? JsonHandler::Fault::kNumberOutOfRange : JsonHandler::Fault::kSyntax);
+    return false;
+  }
+
+  JsonEvents& into;
+};
+
+/// JSON: the events of the library's parser.
+inline void check_json(std::string_view bytes) {
+  JsonEvents ours;
+  const bool is_valid = parse_json_events(bytes, ours);
+  if (const std::size_t zero = bytes.find('\0'); zero != std::string_view::npos) {
+    promise(!is_valid && ours.events.ends_with("invalid " + std::to_string(zero + 1) + "\n"));
+    return;
+  }
+  JsonEvents theirs;
+  LibraryJsonEvents handler{theirs};
+  promise(nlohmann::json::sax_parse(bytes.begin(), bytes.end(), &handler) == is_valid);
+  promise(ours.events == theirs.events);
+}
+
 using std::literals::operator""sv;
 inline constexpr Target kTargets[] = {
     {"letor", check_letor, "0123456789:.-+eE#\n\r\t q\0\xFF"sv},
     {"dataset_file", check_dataset_file, "\0\x01\x7F\xFF"sv},
     {"safetensors", check_safetensors, "0123456789{}[]\":,.-eE\\\n \0\xFF"sv},
+    {"json", check_json, "0123456789{}[]\":,.-+eE\\/bfnrtu \n\0\xFF\xEF\xBB\xBF\xED\xA0"sv},
     {"toml", check_toml, "0123456789{}[]\"'=,.-_#\\\n\t nfu\xFF"sv}};
 
 }  // namespace olrank::fuzz

@@ -133,15 +133,16 @@ class RecordReader final : public JsonHandler {
     if (depth_ == 1 && field_ == kQid) return set_text(record_.query, fmt::format("{}", value));
     return scalar();
   }
-  bool number_float(double wide, std::string_view text) override {
-    if (field_ == kPropensity && depth_ == 2) return add_propensity(wide);
-    if (field_ == kRewards && depth_ == 2) return add_reward(wide);
+  bool number_float(const JsonNumber& number) override {
+    if (field_ == kPropensity && depth_ == 2) return add_propensity(number.value());
+    if (field_ == kRewards && depth_ == 2) return add_reward(number.value());
     if (field_ != kInputs || depth_ != 3) return scalar();
     // From the digits: a detour over double may round twice. Out of range, the double decides: ±infinity or
     // almost zero.
     float value = 0.0F;
+    const std::string_view text = number.digits;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    return add_input(read.ec == std::errc{} ? value : static_cast<float>(wide));
+    return add_input(read.ec == std::errc{} ? value : static_cast<float>(number.value()));
   }
   bool string(std::string& value) override {
     if (is_list_of_ids()) return add_id({value, false});

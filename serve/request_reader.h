@@ -29,7 +29,8 @@ class RequestReader : public JsonHandler {
     if (value > kLargest) return number(static_cast<double>(value), std::nullopt);
     return number(static_cast<double>(value), static_cast<std::int64_t>(value));
   }
-  bool number_float(double value, std::string_view) override { return number(value, std::nullopt); }
+  bool number_float(const JsonNumber& given) override { return real(given.value()); }
+  bool real(double value) { return number(value, std::nullopt); }
   bool string(std::string& value) override { return text(value); }
 
   void invalid(std::size_t byte, Fault fault) override {

@@ -139,7 +139,7 @@ void SearchResponseReader::add_feature() {
   ++logged_;
   std::string known = is_named ? *name_ : fmt::format("{}", found->second + 1);
   rank_.key(known);
-  rank_.number_float(value_, "");
+  rank_.real(value_);
 }
 
 std::string SearchResponseReader::log_place() const {
@@ -186,7 +186,7 @@ bool SearchResponseReader::text(std::string& value) {
 
 bool SearchResponseReader::number(double value, std::optional<std::int64_t> whole) {
   if (skip_ > 0 || !wanted_) return true;
-  if (is_passed()) return whole ? rank_.number_integer(*whole) : rank_.number_float(value, "");
+  if (is_passed()) return whole ? rank_.number_integer(*whole) : rank_.real(value);
   if (place_ != kFeature || key_ != "value") reject_type("number");
   value_ = value;
   return true;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -169,6 +171,7 @@ class EventParser {
       return kInvalid;
     }
     bool is_whole = true;
+    bool may_be_beyond = false;  // the range of doubles
     if (at_ != end_ && *at_ == '.') {
       is_whole = false;
       ++at_;
@@ -178,22 +181,20 @@ class EventParser {
       is_whole = false;
       ++at_;
       if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
+      const char* const exponent = at_;
       if (!skip_digits()) return kInvalid;
+      may_be_beyond = at_ - exponent > 2;
     }
+    may_be_beyond = may_be_beyond || at_ - begin > 200;
     const auto fits = [&](auto& number) { return std::from_chars(begin, at_, number).ec == std::errc{}; };
     if (is_whole && is_negative) {
       if (std::int64_t number = 0; fits(number)) return outcome(handler_.number_integer(number));
     } else if (is_whole) {
       if (std::uint64_t number = 0; fits(number)) return outcome(handler_.number_unsigned(number));
     }
-    const std::string_view digits(begin, at_);
-    double number = 0.0;
-    if (!fits(number)) {  // too large, or too near to zero
-      const json rounded = json::parse(digits, nullptr, false);
-      if (rounded.is_discarded()) return kInvalid;
-      number = rounded.get<double>();
-    }
-    return outcome(handler_.number_float(number, digits));
+    const JsonNumber number{{begin, at_}};
+    if (may_be_beyond && std::isinf(number.value())) return kInvalid;
+    return outcome(handler_.number_float(number));
   }
 
   /// Puts the string at `at_` into `word_`.
@@ -278,6 +279,13 @@ class EventParser {
 };
 
 }  // namespace
+
+double JsonNumber::value() const {
+  double value = 0.0;
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), value).ec == std::errc{}) return value;
+  const json rounded = json::parse(digits, nullptr, false);  // for what is almost zero
+  return rounded.is_discarded() ? std::numeric_limits<double>::infinity() : rounded.get<double>();
+}
 
 bool parse_json_events(std::string_view text, JsonHandler& handler) {
   // The library's parser would stop at a zero byte as at the end.

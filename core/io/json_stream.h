@@ -9,6 +9,13 @@ namespace olrank {
 
 // JSON without values in between, for large or untrusted texts. Light to include.
 
+/// A number with a fraction or an exponent.
+struct JsonNumber {
+  std::string_view digits;  // as written
+  /// The nearest double; infinity for what is beyond the largest.
+  double value() const;
+};
+
 /// Receives the events of a JSON text, so that nothing is built that the receiver does not want. A handler
 /// returns false, or throws, to stop the parser.
 class JsonHandler {
@@ -17,10 +24,9 @@ class JsonHandler {
 
   virtual bool null() = 0;
   virtual bool boolean(bool value) = 0;
-  virtual bool number_integer(std::int64_t value) = 0;    // negative integers
-  virtual bool number_unsigned(std::uint64_t value) = 0;  // all other integers
-  /// `digits` is the number as written.
-  virtual bool number_float(double value, std::string_view digits) = 0;
+  virtual bool number_integer(std::int64_t value) = 0;      // negative integers
+  virtual bool number_unsigned(std::uint64_t value) = 0;    // all other integers
+  virtual bool number_float(const JsonNumber& number) = 0;  // within the range of doubles
   virtual bool string(std::string& value) = 0;
   virtual bool start_object() = 0;
   virtual bool key(std::string& name) = 0;

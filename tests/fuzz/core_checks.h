@@ -155,9 +155,7 @@ struct JsonEvents final : JsonHandler {
   bool boolean(bool value) override { return add(value ? "true" : "false"); }
   bool number_integer(std::int64_t value) override { return add(std::to_string(value)); }
   bool number_unsigned(std::uint64_t value) override { return add("+" + std::to_string(value)); }
-  bool number_float(double value, std::string_view digits) override {
-    return add(std::string(digits) + "=" + std::to_string(std::bit_cast<std::uint64_t>(value)));
-  }
+  bool number_float(const JsonNumber& number) override { return add_float(number.digits, number.value()); }
   bool string(std::string& value) override { return add("\"" + value); }
   bool start_object() override { return add("{"); }
   bool key(std::string& name) override { return add(":" + name); }
@@ -168,6 +166,9 @@ struct JsonEvents final : JsonHandler {
     add((fault == Fault::kSyntax ? "invalid " : "beyond ") + std::to_string(byte));
   }
 
+  bool add_float(std::string_view digits, double value) {
+    return add(std::string(digits) + "=" + std::to_string(std::bit_cast<std::uint64_t>(value)));
+  }
   bool add(const std::string& event) {
     events += std::to_string(event.size()) + " " + event + "\n";
     return true;
@@ -180,7 +181,7 @@ struct LibraryJsonEvents {
   bool boolean(bool value) { return into.boolean(value); }
   bool number_integer(std::int64_t value) { return into.number_integer(value); }
   bool number_unsigned(std::uint64_t value) { return into.number_unsigned(value); }
-  bool number_float(double value, const std::string& digits) { return into.number_float(value, digits); }
+  bool number_float(double value, const std::string& digits) { return into.add_float(digits, value); }
   bool string(std::string& value) { return into.string(value); }
   bool binary(nlohmann::json::binary_t&) { return false; }
   bool start_object(std::size_t) { return into.start_object(); }

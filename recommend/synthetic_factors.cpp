@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
+#include "recommend/planted_reviews.h"
 
 namespace olrank {
 namespace {
@@ -36,14 +37,6 @@ PhiloxKey planted_key(std::int64_t seed, PlantedDraw draw) {
                    .purpose = Purpose::kSynthetic,
                    .fold = 1,
                    .member = static_cast<std::uint64_t>(draw)});
-}
-
-double exponential_draw(RngStream& random) {
-  return -std::log1p(-random.uniform());
-}
-
-double gumbel_draw(RngStream& random) {
-  return -std::log(std::max(exponential_draw(random), 1e-300));
 }
 
 /// Rows of non-negative numbers, most of them small and some large, each row with mean 1.
@@ -188,32 +181,6 @@ class PlantedModel {
 };
 
 /// How many reviews each user writes: at least one, some many, `reviews` in all as nearly as that allows.
-std::vector<std::int64_t> review_counts(const PlantedFactors& settings) {
-  std::vector<double> weights(settings.users);
-  const PhiloxKey key = planted_key(settings.seed, PlantedDraw::kCount);
-  double sum = 0.0;
-  for (std::int64_t user = 0; user < settings.users; ++user) {
-    RngStream random(key, static_cast<std::uint32_t>(user));
-    weights[user] = 0.3 + exponential_draw(random);
-    sum += weights[user];
-  }
-  std::vector<std::int64_t> counts(settings.users);
-  double ahead = 0.0;
-  for (std::int64_t user = 0; user < settings.users; ++user) {
-    ahead += static_cast<double>(settings.reviews) * weights[user] / sum;
-    const auto count = static_cast<std::int64_t>(std::llround(ahead));
-    counts[user] = std::clamp<std::int64_t>(count, 1, settings.items);
-    ahead -= static_cast<double>(counts[user]);
-  }
-  return counts;
-}
-
-struct Written {
-  std::int32_t item;
-  float rating;
-  std::vector<Mention> mentions;
-};
-
 /// What is usual among the reviewed pairs, from a sample of them: users rate and praise against it.
 struct Usual {
   Standard overall;
@@ -255,18 +222,19 @@ class PlantedUser {
     return chosen;
   }
 
-  std::vector<Written> write(std::int64_t user, std::span<const std::int32_t> chosen, const Usual& usual) {
+  std::vector<WrittenReview> write(std::int64_t user, std::span<const std::int32_t> chosen,
+                                   const Usual& usual) {
     model_.contract_user(user, by_item_);
-    std::vector<Written> written;
+    std::vector<WrittenReview> written;
     for (const std::int32_t item : chosen) written.push_back(review(user, item, usual));
     return written;
   }
 
  private:
-  Written review(std::int64_t user, std::int32_t item, const Usual& usual) {
+  WrittenReview review(std::int64_t user, std::int32_t item, const Usual& usual) {
     RngStream random(planted_key(settings_.seed, PlantedDraw::kReview), static_cast<std::uint32_t>(user),
                      static_cast<std::uint32_t>(item));
-    Written written{item, 0.0F, {}};
+    WrittenReview written{item, 0.0F, {}};
     model_.contract_item(by_item_, item, meets_);
     const double liked = usual.overall.of(model_.meet(meets_, settings_.features));
     const double rated = 3.5 + liked + settings_.noise * random.normal();
@@ -302,7 +270,8 @@ class PlantedUser {
       best = key;
       chosen = phrase;
     }
-    return {feature, static_cast<std::int32_t>(chosen), static_cast<std::int8_t>(praised ? 1 : -1)};
+    return {feature, static_cast<std::int32_t>(chosen % settings_.phrases),
+            static_cast<std::int8_t>(praised ? 1 : -1)};
   }
 
   const PlantedFactors& settings_;
@@ -405,7 +374,9 @@ Reviews make_factor_reviews(ExecutionContext& context, const PlantedFactors& set
                     settings.reviews, settings.users, settings.items));
   }
   const PlantedModel model(settings);
-  const std::vector<std::int64_t> counts = review_counts(settings);
+  const std::vector<std::int64_t> counts =
+      planted_review_counts(settings.users, settings.reviews, 0.3, settings.items,
+                            planted_key(settings.seed, PlantedDraw::kCount));
   const std::vector<double> log_popularity = log_popularities(settings);
   std::vector<std::vector<std::int32_t>> chosen(settings.users);
   context.for_blocks(settings.users, kUsersTogether, [&](std::int64_t begin, std::int64_t end, int) {
@@ -414,30 +385,13 @@ Reviews make_factor_reviews(ExecutionContext& context, const PlantedFactors& set
       chosen[user] = planted.choose(user, counts[user], log_popularity);
   });
   const Usual usual = usual_among(settings, model, chosen);
-  std::vector<std::vector<Written>> written(settings.users);
+  std::vector<std::vector<WrittenReview>> written(settings.users);
   context.for_blocks(settings.users, kUsersTogether, [&](std::int64_t begin, std::int64_t end, int) {
     PlantedUser planted(settings, model);
     for (std::int64_t user = begin; user < end; ++user)
       written[user] = planted.write(user, chosen[user], usual);
   });
-  Reviews reviews;
-  std::vector<Mention> said;
-  for (std::int64_t user = 0; user < settings.users; ++user) {
-    const std::int32_t by = reviews.names.users.intern(fmt::format("user{:05}", user));
-    for (const Written& review : written[user]) {
-      said.clear();
-      for (const Mention& mention : review.mentions) {
-        said.push_back({reviews.names.features.intern(fmt::format("feature{:03}", mention.feature)),
-                        reviews.names.phrases.intern(fmt::format("phrase{:03}-{}", mention.feature,
-                                                                 mention.phrase % settings.phrases)),
-                        mention.sentiment});
-      }
-      reviews.add(by, reviews.names.items.intern(fmt::format("item{:05}", review.item)), review.rating,
-                  said);
-    }
-    written[user] = {};
-  }
-  return reviews;
+  return named_reviews(written);
 }
 
 }  // namespace olrank

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "recommend/planted_reviews.h"
 #include "recommend/trees/planted_tree.h"
 
 namespace olrank {
@@ -34,35 +35,11 @@ PhiloxKey tree_key(std::int64_t seed, TreeDraw draw) {
                    .member = static_cast<std::uint64_t>(draw)});
 }
 
-double gumbel_of(RngStream& random) {
-  return -std::log(std::max(-std::log1p(-random.uniform()), 1e-300));
-}
-
 PlantedTree planted_tree(const PlantedTrees& settings, TreeDraw draw) {
   return PlantedTree({.levels = settings.levels,
                       .features = settings.features,
                       .dimension = settings.dimension,
                       .key = tree_key(settings.seed, draw)});
-}
-
-/// At least one review a user; some write many.
-std::vector<std::int64_t> counts_of_users(const PlantedTrees& settings) {
-  std::vector<double> weights(settings.users);
-  double sum = 0.0;
-  for (std::int64_t user = 0; user < settings.users; ++user) {
-    RngStream random(tree_key(settings.seed, TreeDraw::kCount), static_cast<std::uint32_t>(user));
-    weights[user] = 0.1 - std::log1p(-random.uniform());
-    sum += weights[user];
-  }
-  std::vector<std::int64_t> counts(settings.users);
-  double owed = 0.0;
-  for (std::int64_t user = 0; user < settings.users; ++user) {
-    owed += static_cast<double>(settings.reviews) * weights[user] / sum;
-    counts[user] =
-        std::clamp<std::int64_t>(std::llround(owed), 1, std::max<std::int64_t>(settings.items / 2, 1));
-    owed -= static_cast<double>(counts[user]);
-  }
-  return counts;
 }
 
 /// Items by popularity: cumulative shares, to be searched with a uniform draw.
@@ -131,12 +108,6 @@ FeatureHabits habits_of_item(const PlantedTrees& settings, const PlantedTree::Pl
   return habits;
 }
 
-struct WrittenReview {
-  std::int32_t item;
-  float rating;
-  std::vector<Mention> mentions;
-};
-
 class TreeReviewWriter {
  public:
   explicit TreeReviewWriter(const PlantedTrees& settings)
@@ -186,7 +157,7 @@ class TreeReviewWriter {
     double best_key = 0.0;
     for (int look = 0; look < kLooks; ++look) {
       const std::int32_t item = popular_.draw(random);
-      const double key = settings_.taste * preference(user, item) + gumbel_of(random);
+      const double key = settings_.taste * preference(user, item) + gumbel_draw(random);
       if (best >= 0 && key <= best_key) continue;
       const bool reviewed =
           std::ranges::any_of(before, [&](const WrittenReview& review) { return review.item == item; });
@@ -207,7 +178,7 @@ class TreeReviewWriter {
     std::vector<Key> keys;
     for (std::int32_t feature = 0; feature < settings_.features; ++feature) {
       const double weight = user.weights[feature] * item.weights[feature];
-      if (weight > 0.0) keys.push_back({std::log(weight) + gumbel_of(random), feature});
+      if (weight > 0.0) keys.push_back({std::log(weight) + gumbel_draw(random), feature});
     }
     const auto count = std::min<std::ptrdiff_t>(settings_.mentions, std::ssize(keys));
     std::partial_sort(keys.begin(), keys.begin() + count, keys.end(),
@@ -234,10 +205,6 @@ class TreeReviewWriter {
   std::vector<FeatureHabits> items_;
   std::vector<std::vector<double>> item_factors_;
 };
-
-std::string tree_feature_name(std::int64_t feature) {
-  return fmt::format("feature{:03}", feature);
-}
 
 }  // namespace
 
@@ -301,34 +268,18 @@ Reviews make_tree_reviews(ExecutionContext& context, const PlantedTrees& setting
                     settings.reviews, settings.users, settings.items));
   }
   const TreeReviewWriter writer(settings);
-  const std::vector<std::int64_t> counts = counts_of_users(settings);
+  const std::vector<std::int64_t> counts = planted_review_counts(
+      settings.users, settings.reviews, 0.1, std::max<std::int64_t>(settings.items / 2, 1),
+      tree_key(settings.seed, TreeDraw::kCount));
   std::vector<std::vector<WrittenReview>> written(settings.users);
   context.for_blocks(settings.users, 32, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t user = begin; user < end; ++user) written[user] = writer.write(user, counts[user]);
   });
-  Reviews reviews;
-  std::vector<Mention> said;
-  for (std::int64_t user = 0; user < settings.users; ++user) {
-    if (written[user].empty()) continue;
-    const std::int32_t by = reviews.names.users.intern(fmt::format("user{:05}", user));
-    for (const WrittenReview& review : written[user]) {
-      said.clear();
-      for (const Mention& mention : review.mentions) {
-        said.push_back(
-            {reviews.names.features.intern(tree_feature_name(mention.feature)),
-             reviews.names.phrases.intern(fmt::format("phrase{:03}-{}", mention.feature, mention.phrase)),
-             mention.sentiment});
-      }
-      reviews.add(by, reviews.names.items.intern(fmt::format("item{:05}", review.item)), review.rating,
-                  said);
-    }
-    written[user] = {};
-  }
-  return reviews;
+  return named_reviews(written);
 }
 
 std::string planted_root(const PlantedTrees& settings) {
-  return tree_feature_name(planted_tree(settings, TreeDraw::kUserTree).root_feature());
+  return planted_feature_name(planted_tree(settings, TreeDraw::kUserTree).root_feature());
 }
 
 }  // namespace olrank

@@ -52,7 +52,9 @@ class RankReader final : public RequestReader {
   void finish() const {
     if ((seen_ >> kQuery & 1U) == 0) throw ApiError(422, "query", kMissing);
     if ((seen_ >> kDocs & 1U) == 0) throw ApiError(422, names_.top[kDocs], kMissing);
-    if (request_.docs.empty()) throw ApiError(422, names_.list, "At least one document is required.");
+    // A search may find nothing.
+    if (request_.docs.empty() && !names_.in_order)
+      throw ApiError(422, names_.list, "At least one document is required.");
     std::unordered_map<std::string_view, std::int32_t> ids;
     for (std::size_t doc = 0; doc < request_.docs.size(); ++doc) {
       if (!ids.emplace(request_.docs[doc].text, static_cast<std::int32_t>(doc)).second) {

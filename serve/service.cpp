@@ -307,12 +307,13 @@ std::string Service::ranked(std::string_view path,
                             void (*parse)(std::string_view, const RequestLimits&, RankRequest&),
                             std::string_view body) {
   require_duty(path);
-  required_ranker();
+  const std::uint64_t round = required_ranker()->round;
   const Lease lease(*this);
   Workspace& workspace = *lease;
   RankRequest& request = workspace.request;
   parse(body, parts_.requests, request);
   const std::int64_t docs = std::ssize(request.docs);
+  if (docs == 0) return rank_answer("", round, request, {}, 0, "");
   const std::int64_t columns = parts_.normaliser.inputs();
   workspace.inputs.resize(docs * columns);
   parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},

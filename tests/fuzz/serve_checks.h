@@ -93,12 +93,14 @@ inline void check_rank_request(std::string_view bytes, const RequestLimits& limi
   RankRequest request;
   (is_search ? parse_rerank_request : parse_rank_request)(bytes, limits, request);
   const std::int64_t docs = std::ssize(request.docs);
-  promise(docs >= 1 && docs <= limits.docs && !request.query.empty() && request.cutoff >= 1);
+  promise(docs >= (is_search ? 0 : 1) && docs <= limits.docs && !request.query.empty() &&
+          request.cutoff >= 1);
   promise(request.query.size() <= limits.text_bytes && request.values.size() <= limits.values);
   promise(request.user.size() <= limits.text_bytes &&
           request.incumbent.size() == request.incumbent_docs.size());
   promise(std::ssize(request.values) == docs * limits.features);
   promise(std::ssize(request.groups) == (limits.groups ? docs : 0));
+  if (docs == 0) return;
   std::string json = "{\"query\":";
   append_json_string(json, request.query);
   json += fmt::format(",\"k\":{},\"explore\":{},\"docs\":[", request.cutoff, request.explore);

@@ -73,6 +73,9 @@ class SearchEngine(unittest.TestCase):
                      for doc in DOCS]
             self.assertEqual(best["docs"], client.rank("rain jacket", named, explore=False)["docs"])
             self.assertEqual(best["docs"][0]["id"], "33")
+            # A search that finds nothing.
+            nothing = client.rerank("rain jacket", {"hits": {"total": {"value": 0, "relation": "eq"}, "max_score": None, "hits": []}})
+            self.assertEqual((nothing["docs"], nothing["impression"], nothing["round"]), ([], None, 41))
         self.assertEqual(service.stop(), 0)
         self.assertEqual(logged(self.state)[0]["incumbent"], [hit["_id"] for hit in HITS])  # the engine's order
 

@@ -33,7 +33,7 @@ ALLOWED_IN_CORE = {
     "device": {"data", "explore", "io", "learning", "online", "ops", "random", "ranks", "runtime", "settings"},
     "explore": {"math", "random", "runtime", "settings"},
     "feedback": {"io", "online", "random", "settings"},
-    "io": set(),
+    "io": {"text"},
     "learning": {"random", "runtime"},
     "math": set(),
     "metrics": {"data", "io", "math", "runtime", "settings", "text"},

@@ -1,19 +1,20 @@
 """Training, evaluation and rounds on data larger than --max-memory, beside the same with all features in memory, and on features
 kept as float16 or uint8.
 
-bench/larger_than_memory.py PROGRAM [--source SOURCE] [--max-memory SIZE] [--losses DATA] [--record]
+bench/larger_than_memory.py PROGRAM [--source SOURCE] [--max-memory SIZE] [--features-as | --losses DATA] [--record]
 
 The data are written as text once and read without a cache of copies, so that every step parses them. Prints seconds and the
-largest anonymous memory of each step, which is what the system cannot drop, and fails where two results differ by a bit. The
-steps with smaller features read a cache of copies, as a second run on the same data does.
---losses prints instead what smaller features cost in NDCG@10, on the folders mq2008 and mslr-sample of DATA and on generated
-data. --record takes a table into docs/evidence/pages/BENCHMARKS.json."""
+largest anonymous memory of each step, which is what the system cannot drop, and fails where two results differ by a bit.
+--features-as prints the memory and the CPU's seconds of features kept as each type instead; these steps read a cache of
+copies, as a second run on the same data does. --losses prints what smaller features cost in NDCG@10, on the folders mq2008
+and mslr-sample of DATA and on generated data. --record takes the table into docs/evidence/pages/BENCHMARKS.json."""
 
 import argparse
 import datetime
 import json
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -54,6 +55,11 @@ def measured(command, every=0.002):
 TYPES = ("float32", "float16", "uint8")
 
 
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def steps(program, data, out, flags):
     """Commands that read all of the data or of a part, each with the file of its result."""
     parts = ["--data-train", data / "train.txt", "--data-vali", data / "vali.txt", "--data-test", data / "test.txt"]
@@ -84,15 +90,22 @@ def compared(program, source, limit, folder):
 
 
 def kept_smaller(program, source, folder):
-    """For each type of features: its name, and of the steps that keep features the seconds and the anonymous bytes."""
+    """For each type of features: its name, and of the steps that keep features the anonymous bytes and the CPU's seconds."""
     data = written(program, source, folder)
     flags = ["--cache", folder / "cache"]
     for step, _, command in steps(program, data, folder / "first", flags):
         if step == "train":
             measured(command)  # fills the cache
     for kept in TYPES:
-        yield kept, {step: measured(command)[1:] for step, _, command in
-                     steps(program, data, folder / kept, [*flags, "--features-as", kept]) if step != "eval"}
+        found = []
+        for step, _, command in steps(program, data, folder / kept, [*flags, "--features-as", kept]):
+            if step == "eval":
+                continue
+            before = cpu_seconds()
+            most = measured(command)[2]
+            found.append((most, cpu_seconds() - before))
+        yield kept, found
+
 
 
 LEARNERS = {"linear": ("train", ["--network", "linear"], "*/*/"), "network": ("train", ["--network", "mlp"], "*/*/"),
@@ -102,12 +115,14 @@ LEARNERS = {"linear": ("train", ["--network", "linear"], "*/*/"), "network": ("t
 def loss_sources(data):
     """Rows of the table: name, source, folds and seeds."""
     five = range(1, 6)
-    return [("MQ2008, five folds", data / "mq2008", five, [1]), ("MSLR sample, five seeds", data / "mslr-sample", [1], five),
+    return [("MQ2008, means of five folds, three seeds", data / "mq2008", five, range(1, 4)),
+            ("MSLR sample, five seeds", data / "mslr-sample", [1], five),
             ("`synth:mslr-like?queries=300`, five seeds", "synth:mslr-like?queries=300", [1], five)]
 
 
 def losses(program, data, folder):
-    """For each source and learner: NDCG@10 of the models on the test parts in float32, by the type that they learned from."""
+    """For each source and learner: NDCG@10 of the models on the test parts in float32, by the type that they learned from: the
+    means over folds of each seed."""
     for name, source, folds, seeds in loss_sources(data):
         for learner, (step, flags, models) in LEARNERS.items():
             found = {}
@@ -116,8 +131,10 @@ def losses(program, data, folder):
                 listed = [",".join(map(str, one)) for one in (folds, seeds)]
                 subprocess.run([program, step, "--data", source, "--fold", listed[0], "--seeds", listed[1], "--threads", "2",
                                 *flags, "--features-as", kept, "--out", out, "--quiet"], check=True, stdout=subprocess.DEVNULL)
-                found[kept] = [ndcg(program, source, model) for model in sorted(out.glob(f"{models}model.safetensors"))]
-            assert all(len(one) == len(folds) * len(seeds) for one in found.values()), found
+                each = {seed: [ndcg(program, source, model) for model in out.glob(f"{models}model.safetensors") if f"seed{seed}" in model.parts]
+                        for seed in seeds}
+                assert all(len(one) == len(folds) for one in each.values()), each
+                found[kept] = [round(statistics.fmean(one), 6) for one in each.values()]
             yield name, learner, found
 
 
@@ -144,37 +161,43 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--source", default="mslr-like?queries=26000&test_queries=2600")
     parser.add_argument("--max-memory", default="500MB")
+    parser.add_argument("--features-as", action="store_true")
     parser.add_argument("--losses", type=pathlib.Path, metavar="DATA")
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        made = loss_table(arguments, folder) if arguments.losses else memory_tables(arguments, folder)
+        made = loss_table if arguments.losses else type_table if arguments.features_as else limit_table
+        table = made(arguments, folder)
     if arguments.record:
-        for name, table in made.items():
-            take(name, table)
+        take(*table)
 
 
-def memory_tables(arguments, folder):
+def limit_table(arguments, folder):
     rows = []
     for step, ways in compared(arguments.program, arguments.source, arguments.max_memory, folder):
         if ways[0][3] != ways[1][3]:
             sys.exit(f"{step}: the results differ")
         rows.append([f"`olrank {step}`"] + [figure for _, seconds, most, _ in ways for figure in (f"{most / 1e6:,.0f}", f"{seconds:.1f}")])
         print(rows[-1], ways[1][0], flush=True)
-    smaller = []
+    return "larger-than-memory", {
+        "origin": f"`bench/larger_than_memory.py`: `synth:{arguments.source}` as text without a cache, a linear network, 2 passes and "
+                  f"300 rounds, 2 threads; `--max-memory {arguments.max_memory}`, and without it. The results are equal to the bit",
+        "header": ["command", "anonymous memory without a limit (MB)", "time (s)", "anonymous memory with it (MB)", "time (s)"],
+        "rows": rows}
+
+
+def type_table(arguments, folder):
+    rows = []
     for kept, found in kept_smaller(arguments.program, arguments.source, folder):
-        smaller.append([f"`{kept}`"] + [figure for seconds, most in found.values() for figure in (f"{most / 1e6:,.0f}", f"{seconds:.1f}")])
-        print(smaller[-1], flush=True)
-    origin = f"`bench/larger_than_memory.py`: `synth:{arguments.source}` as text, a linear network, 2 passes and 300 rounds, 2 threads"
-    return {"larger-than-memory": {
-                "origin": f"{origin}, without a cache; `--max-memory {arguments.max_memory}`, and without it. The results are equal to the bit",
-                "header": ["command", "anonymous memory without a limit (MB)", "time (s)", "anonymous memory with it (MB)", "time (s)"],
-                "rows": rows},
-            "features-as": {
-                "origin": f"{origin}, with a cache that an earlier run filled",
-                "header": ["features kept as", "`olrank train`: anonymous memory (MB)", "time (s)", "`olrank run`: anonymous memory (MB)", "time (s)"],
-                "rows": smaller}}
+        rows.append([f"`{kept}`"] + [figure for most, seconds in found for figure in (f"{most / 1e6:,.0f}", f"{seconds:.1f}")])
+        print(rows[-1], flush=True)
+    return "features-as", {
+        "origin": f"`bench/larger_than_memory.py --features-as`: `synth:{arguments.source}` from a cache that an earlier run filled, a "
+                  "linear network, 2 passes and 300 rounds, 2 threads",
+        "header": ["features kept as", "`olrank train`: anonymous memory (MB)", "time of the CPU (s)", "`olrank run`: anonymous memory (MB)",
+                   "time of the CPU (s)"],
+        "rows": rows}
 
 
 def loss_table(arguments, folder):
@@ -185,12 +208,12 @@ def loss_table(arguments, folder):
         rows.append([name, learner, f"{statistics.fmean(exact):.4f}".removeprefix("0"), *map(interval, less)])
         each[f"{name}, {learner}"] = found
         print(rows[-1], flush=True)
-    return {"features-as-losses": {
+    return "features-as-losses", {
         "origin": "`bench/larger_than_memory.py --losses`: NDCG@10 of the models on the test parts in float32, by `olrank eval`; "
                   "`olrank train` with its defaults, and `olrank run` over 1,000 rounds of a navigational user; differences are of the "
-                  "same folds and seeds, ± is half of their 95 % t interval",
+                  "same seeds, ± is half of their 95 % t interval",
         "header": ["data", "learner", "`float32`", "`float16` − `float32`", "`uint8` − `float32`"],
-        "rows": rows, "each": each}}
+        "rows": rows, "each": each}
 
 
 if __name__ == "__main__":

@@ -25,10 +25,7 @@ namespace {
 constexpr double kCalibrationSeconds = 2.0;  // of each ranker
 
 std::int64_t fold_bytes(const FoldData& fold) {
-  const auto matrix = [](const Dataset& data) {
-    return data.docs() * data.features() * static_cast<std::int64_t>(sizeof(float));
-  };
-  return matrix(fold.data.train) + matrix(fold.data.eval_set);
+  return fold.data.train.feature_bytes() + fold.data.eval_set.feature_bytes();
 }
 
 RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_device) {

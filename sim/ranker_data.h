@@ -8,7 +8,8 @@
 
 namespace olrank {
 
-/// What a ranker may know about a trial's data when it is created.
+/// What a ranker may know about a trial's data when it is created. Compact documents come query by query,
+/// so that here are none of them.
 struct RankerData {
   FeatureMatrix train;                      // all documents of the part whose queries are drawn
   std::int64_t most_docs = 0;               // of one of its queries

@@ -7,14 +7,17 @@
 #include <cerrno>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 
 #include "core/data/doc_finder.h"
+#include "core/data/letor_reader.h"
 #include "core/data/text_blocks.h"
 #include "core/error.h"
 #include "core/io/byte_stream.h"
 #include "core/io/descriptor.h"
 #include "core/runtime/execution_context.h"
+#include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "sim/feedback_line.h"
 
@@ -23,6 +26,8 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestLine = std::size_t{256} << 20;
+constexpr std::uint64_t kLeastInMemory = std::uint64_t{1} << 20;  // a file is worth so many bytes of rounds
+constexpr std::string_view kRecordedRounds = "Rounds";
 
 /// A short, printable excerpt of the file.
 std::string excerpt(std::string_view word) {
@@ -122,8 +127,12 @@ class LineResolver {
 }  // namespace
 
 RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const Dataset& train,
-                                        std::optional<std::int64_t> max_bytes) {
+                                        std::optional<std::int64_t> max_bytes, const FeatureStore* store) {
   const auto limit = static_cast<std::uint64_t>(max_bytes.value_or(available_memory() / 2));
+  const auto most = std::max(
+      limit, static_cast<std::uint64_t>(
+                 store != nullptr ? FeatureStore::most_bytes_of(text_bytes_of(path.string())) : 0.0));
+  std::uint64_t moved = 0;
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) throw IoError("read", path.string(), errno);
   // Lines of a trace with parameters and widths may be very long, so lines are processed as they arrive.
@@ -155,21 +164,78 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
         recorded.rewards_.insert(recorded.rewards_.end(), line.clicks.begin(), line.clicks.end());
       }
       recorded.offsets_.push_back(std::ssize(recorded.shown_));
-      if (recorded.bytes() > limit) {
+      if (moved + recorded.bytes() > most) {
         resolver.fail(
             number, 1,
             fmt::format("The first {} rounds need {} of memory, but --max-memory allows {}. Raise "
                         "--max-memory, or replay fewer rounds.",
-                        recorded.rounds(), readable_bytes(static_cast<double>(recorded.bytes())),
+                        recorded.rounds(), readable_bytes(static_cast<double>(moved + recorded.bytes())),
                         readable_bytes(static_cast<double>(limit))));
+      }
+      if (store != nullptr && recorded.bytes() > std::max(limit, kLeastInMemory)) {
+        if (moved == 0) {
+          log_info(
+              "The rounds of {} go beyond --max-memory {}, to files in '{}' that end with this "
+              "process; results do not change.",
+              path.string(), readable_bytes(static_cast<double>(limit)), store->folder().string());
+        }
+        moved += recorded.bytes();
+        recorded.move_to_file(*store);
       }
     }
     if (block.failure) {
       resolver.fail(number + 1, static_cast<std::int64_t>(block.cut_off) + 1, *block.failure);
     }
   }
-  if (recorded.queries_.empty()) resolver.fail(1, 1, "The file has no rounds to replay.");
+  if (recorded.rounds() == 0) resolver.fail(1, 1, "The file has no rounds to replay.");
+  if (store != nullptr) recorded.add_missing_rewards(*store);
   return recorded;
+}
+
+void RecordedFeedback::move_to_file(const FeatureStore& store) {
+  PieceInFile made;
+  made.memory = store.take_in_file(bytes() - std::span(rewards_).size_bytes(), kRecordedRounds);
+  std::byte* to = made.memory.data();
+  const auto move = [&to](auto& values) {
+    using Value = typename std::remove_reference_t<decltype(values)>::value_type;
+    auto* const begin = reinterpret_cast<Value*>(to);
+    std::ranges::copy(values, begin);
+    const std::span<const Value> there(begin, values.size());
+    to += there.size_bytes();
+    values.clear();
+    return there;
+  };
+  made.piece.first_round = rounds_in_files();
+  made.piece.queries = move(queries_);
+  made.piece.offsets = move(offsets_);
+  made.piece.shown = move(shown_);
+  made.piece.clicks = move(clicks_);
+  if (!rewards_.empty()) {
+    made.rewards = store.take_in_file(std::span(rewards_).size_bytes(), kRecordedRounds);
+    to = made.rewards.data();
+    made.piece.rewards = move(rewards_);
+  }
+  offsets_ = {0};
+  in_files_.push_back(std::move(made));
+}
+
+/// All rounds have rewards once one has them.
+void RecordedFeedback::add_missing_rewards(const FeatureStore& store) {
+  const auto has_rewards = [](const PieceInFile& one) { return !one.piece.rewards.empty(); };
+  if (rewards_.empty() && std::ranges::none_of(in_files_, has_rewards)) return;
+  if (rewards_.empty()) rewards_.assign(clicks_.begin(), clicks_.end());
+  for (PieceInFile& one : in_files_) {
+    if (has_rewards(one)) continue;
+    one.rewards = store.take_in_file(one.piece.clicks.size() * sizeof(double), kRecordedRounds);
+    std::ranges::copy(one.piece.clicks, one.rewards.as<double>().begin());
+    one.piece.rewards = one.rewards.as<double>();
+  }
+}
+
+template <class Visit>
+void RecordedFeedback::for_pieces(const Visit& visit) const {
+  for (const PieceInFile& one : in_files_) visit(one.piece);
+  visit(in_memory());
 }
 
 std::uint64_t RecordedFeedback::bytes() const {
@@ -179,21 +245,31 @@ std::uint64_t RecordedFeedback::bytes() const {
 }
 
 RecordedFeedback::Record RecordedFeedback::at(std::int64_t index) const {
-  const auto round = static_cast<std::size_t>(index);
-  const auto begin = static_cast<std::size_t>(offsets_[round]);
-  const auto size = static_cast<std::size_t>(offsets_[round + 1]) - begin;
-  const std::span<const double> rewards(rewards_);
-  return {queries_[round], std::span(shown_).subspan(begin, size), std::span(clicks_).subspan(begin, size),
-          rewards.empty() ? rewards : rewards.subspan(begin, size)};
+  const auto found = std::ranges::upper_bound(in_files_, index, {},
+                                              [](const PieceInFile& one) { return one.piece.end_round(); });
+  const Piece piece = found == in_files_.end() ? in_memory() : found->piece;
+  const auto round = static_cast<std::size_t>(index - piece.first_round);
+  const auto begin = static_cast<std::size_t>(piece.offsets[round]);
+  const auto size = static_cast<std::size_t>(piece.offsets[round + 1]) - begin;
+  return {piece.queries[round], piece.shown.subspan(begin, size), piece.clicks.subspan(begin, size),
+          piece.rewards.empty() ? piece.rewards : piece.rewards.subspan(begin, size)};
 }
 
 Fingerprint RecordedFeedback::fingerprint() const {
   Fingerprinter content;
-  content.add(std::span(queries_));
-  content.add(std::span(offsets_));
-  content.add(std::span(shown_));
-  content.add(std::span(clicks_));
-  if (!rewards_.empty()) content.add(std::span(rewards_));
+  for_pieces([&](const Piece& piece) { content.add(piece.queries); });
+  std::int64_t docs = 0;  // of earlier pieces
+  content.add(&docs, sizeof docs);
+  for_pieces([&](const Piece& piece) {
+    for (const std::int64_t end : piece.offsets.subspan(1)) {
+      const std::int64_t offset = docs + end;
+      content.add(&offset, sizeof offset);
+    }
+    docs += std::ssize(piece.shown);
+  });
+  for_pieces([&](const Piece& piece) { content.add(piece.shown); });
+  for_pieces([&](const Piece& piece) { content.add(piece.clicks); });
+  for_pieces([&](const Piece& piece) { content.add(piece.rewards); });
   return content.value();
 }
 

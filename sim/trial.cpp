@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/data/feature_blocks.h"
 #include "core/metrics/list_metrics.h"
 #include "core/metrics/per_query_csv.h"
 #include "sim/cosine.h"
@@ -49,8 +50,14 @@ bool Trial::evaluation_due() const {
   return evaluated_round_ != round_ && (round_ % settings_.eval_every == 0 || finished());
 }
 
-QueryDocs Trial::query_docs(std::int64_t query) const {
-  return {query, data_.train.offset(query), data_.train.features_of(query)};
+QueryDocs Trial::query_docs(std::int64_t query) {
+  return {query, data_.train.offset(query), data_.train.read_features(query, decoded_)};
+}
+
+void Trial::score_eval_set() {
+  for_feature_blocks(data_.eval_set, execution_, [&](FeatureMatrix docs, std::int64_t first) {
+    ranker_.score(execution_, docs, std::span(eval_scores_).subspan(first, docs.docs));
+  });
 }
 
 std::int64_t Trial::query_of(std::int64_t round) const {
@@ -247,8 +254,9 @@ void Trial::begin_evaluation() {
   fairness_ = {0, 0, fairness_.unrealisable};
   evaluated_round_ = round_;
   // The cosine uses the model that gave the scores.
-  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.eval_set.all_features());
-  if (!scores_begun_) ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
+  scores_begun_ =
+      !data_.offline && !data_.eval_set.is_compact() && ranker_.begin_scores(data_.eval_set.all_features());
+  if (!scores_begun_) score_eval_set();
   evaluating_ = true;
   evaluation_clock_ = clock_;
 }
@@ -276,7 +284,7 @@ const CurvePoint& Trial::finish_evaluation() {
 
 std::string Trial::queries_csv() {
   if (!evaluated_) {  // resumed after its last round
-    ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
+    score_eval_set();
     evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
   }
   return query_ndcg_csv(data_.eval_set, evaluator_);

@@ -131,7 +131,8 @@ class Trial {
   static Certainty load_certainty(StateReader& state);
   void save(const Fairness& fairness, StateWriter& state) const;
   Fairness load_fairness(StateReader& state) const;
-  QueryDocs query_docs(std::int64_t query) const;
+  QueryDocs query_docs(std::int64_t query);
+  void score_eval_set();
   void play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail);
   void play_recorded(RoundContext& context);
   std::int64_t query_of(std::int64_t round) const;
@@ -169,6 +170,7 @@ class Trial {
 
   Evaluator evaluator_;
   std::vector<float> eval_scores_;
+  std::vector<float> decoded_;  // compact features of the round's query
   ClickLog log_;
   std::vector<std::int32_t> shown_;
   std::vector<double> propensity_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/data/feature_type.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -27,6 +28,7 @@ struct DataSettings {
   bool drop_constant = false;
   std::string cache = "auto";
   std::string max_memory = "auto";
+  FeatureType features_as = FeatureType::kFloat32;
 
   static const Schema& schema();
 };

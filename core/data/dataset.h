@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -7,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/data/compact_features.h"
 #include "core/data/feature_matrix.h"
 #include "core/io/fingerprint.h"
 
@@ -34,9 +36,10 @@ struct PackedTexts {
 class Dataset {
  public:
   struct Contents {
-    std::shared_ptr<const void> memory;     // owns the memory of the spans below
-    std::shared_ptr<FeatureStore> store;    // of features made of these; null: the process's own memory
-    std::span<const float> values;          // [docs × features]
+    std::shared_ptr<const void> memory;   // owns the memory of the spans below
+    std::shared_ptr<FeatureStore> store;  // of features made of these; null: the process's own memory
+    std::span<const float> values;        // [docs × features], empty if they are compact
+    CompactFeatures compact;
     std::span<const std::uint8_t> grades;   // [docs]
     std::span<const std::int64_t> offsets;  // [queries + 1], documents before each query
     std::vector<std::string> qids;          // [queries]
@@ -65,13 +68,26 @@ class Dataset {
   bool has_doc_names() const { return !contents_.doc_names.empty(); }
   const Contents& contents() const { return contents_; }
 
-  /// With the queries as lists.
+  /// Whether the features are kept as less than float32: they are then read by copy_features() and
+  /// read_features().
+  bool is_compact() const { return contents_.compact.type != FeatureType::kFloat32; }
+  /// Memory or files that the features take.
+  std::int64_t feature_bytes() const {
+    return contents_.compact.bytes() + static_cast<std::int64_t>(contents_.values.size_bytes());
+  }
+  /// With the queries as lists. Not of compact features.
   FeatureMatrix all_features() const {
+    assert(!is_compact());
     return {contents_.values.data(), docs(), features(), contents_.offsets.subspan(1)};
   }
   FeatureMatrix features_of(std::int64_t query) const {
+    assert(!is_compact());
     return {contents_.values.data() + offset(query) * features(), docs_of(query), features()};
   }
+  /// The features of a query in float32, whatever they are kept as, to [docs × features].
+  void copy_features(std::int64_t query, float* to) const;
+  /// The same where they are, or decoded into the buffer.
+  FeatureMatrix read_features(std::int64_t query, std::vector<float>& buffer) const;
   std::span<const std::int64_t> offsets() const { return contents_.offsets; }
   std::span<const std::uint8_t> all_grades() const { return contents_.grades; }
   std::span<const std::uint8_t> grades_of(std::int64_t query) const {

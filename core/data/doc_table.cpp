@@ -14,6 +14,7 @@ namespace {
 /// What a Dataset's spans point into.
 struct OwnedContents {
   MappedMemory values;
+  MappedMemory bounds;
   std::vector<std::uint8_t> grades;
   std::vector<std::int64_t> offsets;
   std::string name_text;
@@ -131,19 +132,26 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
   return Dataset(std::move(contents));
 }
 
-Dataset with_values(const Dataset& data, MappedMemory values, std::int64_t features, ThreadPool& pool) {
+Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& pool) {
   Dataset::Contents contents = data.contents();
   auto owned = std::make_shared<OwnedContents>();
-  owned->values = std::move(values);
+  owned->values = std::move(features.values);
+  owned->bounds = std::move(features.bounds);
   owned->grades.assign(contents.grades.begin(), contents.grades.end());
   owned->offsets.assign(contents.offsets.begin(), contents.offsets.end());
   owned->name_text.assign(contents.doc_names.text.begin(), contents.doc_names.text.end());
   owned->name_ends.assign(contents.doc_names.ends.begin(), contents.doc_names.ends.end());
-  contents.values = owned->values.as<float>();
+  contents.values = {};
+  contents.compact = {};
+  if (features.type == FeatureType::kFloat32) {
+    contents.values = owned->values.as<float>();
+  } else {
+    contents.compact = {features.type, owned->values.as<std::byte>(), owned->bounds.as<float>()};
+  }
   contents.grades = owned->grades;
   contents.offsets = owned->offsets;
   contents.doc_names = {owned->name_text, owned->name_ends};
-  contents.features = features;
+  contents.features = features.features;
   contents.memory = std::move(owned);
   contents.fingerprint = content_fingerprint(contents, pool);
   return Dataset(std::move(contents));
@@ -151,15 +159,18 @@ Dataset with_values(const Dataset& data, MappedMemory values, std::int64_t featu
 
 Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool,
                                 const std::function<void(std::span<const float>)>& look_at) {
-  constexpr std::size_t kBlock = std::size_t{1} << 17;  // values: half a megabyte
-  const std::size_t blocks = (contents.values.size() + kBlock - 1) / kBlock;
+  constexpr std::size_t kBlock = std::size_t{1} << 19;  // bytes
+  const bool is_compact = contents.compact.type != FeatureType::kFloat32;
+  const auto features = is_compact ? contents.compact.codes : std::as_bytes(contents.values);
+  const std::size_t blocks = (features.size() + kBlock - 1) / kBlock;
   std::vector<Fingerprint> of_block(blocks);
   pool.run(static_cast<std::int64_t>(blocks), [&](std::int64_t number, int) {
     const auto block = static_cast<std::size_t>(number);
-    const auto values = contents.values.subspan(block * kBlock)
-                            .first(std::min(kBlock, contents.values.size() - block * kBlock));
-    of_block[block] = fingerprint_of({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
-    if (look_at) look_at(values);
+    const auto part =
+        features.subspan(block * kBlock).first(std::min(kBlock, features.size() - block * kBlock));
+    const auto* const bytes = reinterpret_cast<const char*>(part.data());
+    of_block[block] = fingerprint_of({bytes, part.size()});
+    if (look_at) look_at({reinterpret_cast<const float*>(bytes), part.size() / sizeof(float)});
   });
 
   Fingerprinter all;
@@ -179,6 +190,10 @@ Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& p
   for (const Fingerprint& block : of_block) {
     add_number(block.high);
     add_number(block.low);
+  }
+  if (is_compact) {
+    all.add(name_of(contents.compact.type));
+    all.add(contents.compact.bounds);
   }
   return all.value();
 }

@@ -53,9 +53,16 @@ struct DocTable {
 /// appearance, documents in file order.
 Dataset gathered(DocTable table, ThreadPool& pool);
 
-/// The same queries, grades and names with other features: `values` is [docs × features]. Shares no memory
-/// with `data`.
-Dataset with_values(const Dataset& data, MappedMemory values, std::int64_t features, ThreadPool& pool);
+/// Features of every document: float32 values, or the codes and bounds of CompactFeatures.
+struct OwnedFeatures {
+  std::int64_t features = 0;
+  MappedMemory values;
+  FeatureType type = FeatureType::kFloat32;
+  MappedMemory bounds = {};
+};
+
+/// The same queries, grades and names with other features. Shares no memory with `data`.
+Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& pool);
 
 /// The fingerprint of the contents: equal for equal features, grades, names and order, independent of the
 /// source. Blocks of values are hashed in parallel; `look_at` gets each block while it is in the CPU cache.

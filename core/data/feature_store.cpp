@@ -40,31 +40,35 @@ MappedMemory FeatureStore::take(std::size_t bytes) {
   return memory;
 }
 
-MappedMemory FeatureStore::take_in_file(std::size_t bytes) const {
+MappedMemory FeatureStore::take_in_file(std::size_t bytes, std::string_view what) const {
   make_folder(folder_);
   struct statfs system {};
   if (::statfs(folder_.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC) {
     throw IoError(fmt::format(
-        "Features of {} exceed --max-memory {}, and '{}', where they would go, is memory itself "
+        "{} of {} exceed --max-memory {}, and '{}', where they would go, is memory itself "
         "(tmpfs): choose a cache folder (--cache or XDG_CACHE_HOME) on a disk, or raise --max-memory.",
-        readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string()));
+        what, readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string()));
   }
   std::error_code unknown;
   const std::filesystem::space_info space = std::filesystem::space(folder_, unknown);
   if (!unknown && static_cast<double>(bytes) > kShareOfDisk * static_cast<double>(space.available)) {
     throw IoError(fmt::format(
-        "Features of {} exceed --max-memory {} and would go to a file in '{}', but its disk has only {} "
+        "{} of {} exceed --max-memory {} and would go to a file in '{}', but its disk has only {} "
         "free: free some space, choose a cache folder (--cache or XDG_CACHE_HOME) on another disk, or "
         "raise --max-memory.",
-        readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string(),
+        what, readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string(),
         readable(static_cast<std::int64_t>(space.available))));
   }
   return MappedMemory::of_unnamed_file(folder_, bytes);
 }
 
+MappedMemory stored_bytes(FeatureStore* store, std::int64_t bytes) {
+  const auto size = static_cast<std::size_t>(bytes);
+  return store != nullptr ? store->take(size) : MappedMemory::anonymous(size);
+}
+
 MappedMemory feature_memory(FeatureStore* store, std::int64_t docs, std::int64_t features) {
-  const std::size_t bytes = static_cast<std::size_t>(docs * features) * sizeof(float);
-  return store != nullptr ? store->take(bytes) : MappedMemory::anonymous(bytes);
+  return stored_bytes(store, docs * features * static_cast<std::int64_t>(sizeof(float)));
 }
 
 Dataset stored_by(std::shared_ptr<FeatureStore> store, Dataset data, const std::string& name) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/data/dataset.h"
 #include "core/io/mapped_memory.h"
@@ -27,7 +28,9 @@ class FeatureStore {
   /// Zeroed memory. Throws IoError if it must be in a file and the folder's disk has no room for it. The
   /// first file of a process is told in the log.
   MappedMemory take(std::size_t bytes);
-  MappedMemory take_in_file(std::size_t bytes) const;
+  /// `what` is what errors say the bytes are.
+  MappedMemory take_in_file(std::size_t bytes, std::string_view what = "Features") const;
+  const std::filesystem::path& folder() const { return folder_; }
 
   /// Bytes of features that so much text (or a binary file) may become, in memory or in files: a few lines
   /// must not fill a disk.
@@ -39,7 +42,8 @@ class FeatureStore {
   std::filesystem::path folder_;
 };
 
-/// Memory for features [docs × features] from the store, or the process's own without one.
+/// Memory from the store, or the process's own without one: so many bytes, or for features in float32.
+MappedMemory stored_bytes(FeatureStore* store, std::int64_t bytes);
 MappedMemory feature_memory(FeatureStore* store, std::int64_t docs, std::int64_t features);
 
 /// The data set, which carries the store from now on. Throws DataError with `name` if a query alone exceeds

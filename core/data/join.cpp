@@ -85,7 +85,7 @@ Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& co
   context.for_blocks(data.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
     copy_rows(data, begin, end - begin, values + begin * features, features);
   });
-  return with_values(data, std::move(matrix), features, context.pool());
+  return with_features(data, {features, std::move(matrix)}, context.pool());
 }
 
 Dataset select_queries(const Dataset& data, const std::vector<std::int64_t>& queries,

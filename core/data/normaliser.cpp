@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
+#include "core/data/half.h"
 #include "core/error.h"
 #include "core/math/cosine.h"
 #include "core/runtime/log.h"
@@ -63,20 +65,6 @@ void report_constant(const std::vector<std::int64_t>& constant, std::int64_t fea
   log_info("{} of {} features {} constant over the training part and {} {}: {}.", constant.size(), features,
            constant.size() == 1 ? "is" : "are", constant.size() == 1 ? "is" : "are",
            dropped ? "left out" : "kept", list);
-}
-
-/// The smallest and the largest value of each column.
-OLRANK_VECTOR_CLONES
-void column_bounds(const float* values, std::int64_t docs, std::int64_t columns, float* low, float* high) {
-  std::copy_n(values, columns, low);
-  std::copy_n(values, columns, high);
-  for (std::int64_t doc = 1; doc < docs; ++doc) {
-    const float* row = values + doc * columns;
-    for (std::int64_t c = 0; c < columns; ++c) {
-      low[c] = row[c] < low[c] ? row[c] : low[c];
-      high[c] = high[c] < row[c] ? row[c] : high[c];
-    }
-  }
 }
 
 /// Whether one is beyond ±limit or not a number.
@@ -218,39 +206,49 @@ void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
 }
 
 std::optional<FittedNormaliser::BadInput> FittedNormaliser::find_bad_input(const float* inputs,
-                                                                           std::int64_t docs) const {
+                                                                           std::int64_t docs,
+                                                                           float limit) const {
   const std::int64_t columns = this->inputs();
   if (kind == Normalisation::kQueryMinmax) return std::nullopt;  // inputs are in [0, 1]
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     const float* row = inputs + doc * columns;
-    if (!any_beyond(row, columns, kLargestInput)) continue;
+    if (!any_beyond(row, columns, limit)) continue;
     std::int64_t c = 0;
-    while (std::abs(row[c]) <= kLargestInput) ++c;
+    while (std::abs(row[c]) <= limit) ++c;
     const std::int64_t column = c % this->columns();
     return BadInput{doc, kept.empty() ? column : kept[column], row[c]};
   }
   return std::nullopt;
 }
 
-void FittedNormaliser::require_good_inputs(const Dataset& raw, const float* inputs) const {
-  const auto bad = find_bad_input(inputs, raw.docs());
+void FittedNormaliser::refuse(const Dataset& raw, const std::optional<BadInput>& bad) {
   if (!bad) return;
   std::int64_t query = 0;
   while (raw.offset(query + 1) <= bad->doc) ++query;
-  throw InvalidArgument(fmt::format(
-      "Feature {} of document {} of query {} gives the input {:g}, beyond the limit of ±{:g}: scores would "
-      "overflow. Use normalise = \"query-minmax\", or correct the value.",
-      bad->feature + 1, bad->doc - raw.offset(query) + 1, raw.qid(query), bad->value, kLargestInput));
+  const std::string input =
+      fmt::format("Feature {} of document {} of query {} gives the input {:g}, beyond ", bad->feature + 1,
+                  bad->doc - raw.offset(query) + 1, raw.qid(query), bad->value);
+  if (std::abs(bad->value) <= kLargestInput) {
+    throw InvalidArgument(fmt::format(
+        "{}±{:g}, the largest number of float16. Use normalise = \"query-minmax\", keep features as "
+        "float32 or uint8, or correct the value.",
+        input, kLargestHalf));
+  }
+  throw InvalidArgument(
+      fmt::format("{}the limit of ±{:g}: scores would overflow. Use normalise = \"query-minmax\", or "
+                  "correct the value.",
+                  input, kLargestInput));
 }
 
-Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) const {
+Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context, FeatureType type) const {
   if (raw.features() != features) {
     throw InvalidArgument(fmt::format("The normalisation was fitted to {} features, but the data has {}.",
                                       features, raw.features()));
   }
   if (cosines > 0) without_cosines().apply(raw, context);  // refuses what the scaling would hide
+  if (type != FeatureType::kFloat32) return apply_compactly(raw, context, type);
   if (kind == Normalisation::kNone && kept.empty() && cosines == 0) {
-    require_good_inputs(raw, raw.all_features().values);
+    refuse(raw, find_bad_input(raw.all_features().values, raw.docs()));
     return raw;
   }
   const std::int64_t columns = inputs();
@@ -261,8 +259,45 @@ Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) c
       apply(raw.features_of(query), values + raw.offset(query) * columns);
     }
   });
-  require_good_inputs(raw, values);
-  return with_values(raw, std::move(matrix), columns, context.pool());
+  refuse(raw, find_bad_input(values, raw.docs()));
+  return with_features(raw, {columns, std::move(matrix)}, context.pool());
+}
+
+/// Each query is normalised on its own and only its codes are kept.
+Dataset FittedNormaliser::apply_compactly(const Dataset& raw, ExecutionContext& context,
+                                          FeatureType type) const {
+  const std::int64_t columns = inputs();
+  const bool is_share = kind == Normalisation::kQueryMinmax && cosines == 0;  // from 0 to 1
+  const bool has_bounds = type == FeatureType::kUint8 && !is_share;
+  const float limit = type == FeatureType::kFloat16 ? kLargestHalf : kLargestInput;
+  FeatureStore* const store = raw.contents().store.get();
+  OwnedFeatures made{columns, stored_bytes(store, raw.docs() * columns * bytes_of(type)), type};
+  if (has_bounds) made.bounds = feature_memory(store, raw.queries(), 2 * columns);
+  std::mutex mutex;
+  std::optional<BadInput> bad;  // the first
+  context.for_blocks(raw.queries(), 8, [&](std::int64_t begin, std::int64_t end, int worker) {
+    for (std::int64_t query = begin; query < end; ++query) {
+      const std::int64_t first = raw.offset(query);
+      const std::int64_t docs = raw.docs_of(query);
+      const Scratch::Frame frame(context.scratch(worker));
+      const auto values = context.scratch(worker).take<float>(docs * columns);
+      apply(raw.features_of(query), values.data());
+      if (auto found = find_bad_input(values.data(), docs, limit)) {
+        found->doc += first;
+        const std::lock_guard lock(mutex);
+        if (!bad || found->doc < bad->doc) bad = found;
+        return;
+      }
+      std::span<float> bounds;
+      if (has_bounds) {
+        bounds = made.bounds.as<float>().subspan(query * 2 * columns, 2 * columns);
+        column_bounds(values.data(), docs, columns, bounds.data(), bounds.data() + columns);
+      }
+      encode_features(type, values, bounds, columns, made.values.data() + first * columns * bytes_of(type));
+    }
+  });
+  refuse(raw, bad);
+  return with_features(raw, std::move(made), context.pool());
 }
 
 }  // namespace olrank

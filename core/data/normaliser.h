@@ -44,18 +44,22 @@ struct FittedNormaliser {
     std::int64_t feature = 0;  // raw index
     float value = 0.0F;        // the input, not the raw value
   };
-  /// The first of inputs [docs × inputs()] that is beyond the limit or not a number. Scaling within a query
+  /// The first of inputs [docs × inputs()] that is beyond ±limit or not a number. Scaling within a query
   /// hides large values, so only inputs without cosines show them.
-  std::optional<BadInput> find_bad_input(const float* inputs, std::int64_t docs) const;
+  std::optional<BadInput> find_bad_input(const float* inputs, std::int64_t docs,
+                                         float limit = kLargestInput) const;
 
-  /// A part normalised; its fingerprint is of the normalised content. Does not depend on the threads.
-  /// Throws InvalidArgument for inputs beyond the limit.
-  Dataset apply(const Dataset& raw, ExecutionContext& context) const;
+  /// A part normalised and kept as `type`; its fingerprint is of the normalised content. Does not depend on
+  /// the threads. Throws InvalidArgument for inputs beyond the limit, or beyond the type's.
+  Dataset apply(const Dataset& raw, ExecutionContext& context,
+                FeatureType type = FeatureType::kFloat32) const;
 
  private:
   /// What needs no other document: [docs × columns()], scaled where that does not depend on the query.
   void select(FeatureMatrix raw, float* inputs) const;
-  void require_good_inputs(const Dataset& raw, const float* inputs) const;
+  Dataset apply_compactly(const Dataset& raw, ExecutionContext& context, FeatureType type) const;
+  /// Throws if there is one.
+  static void refuse(const Dataset& raw, const std::optional<BadInput>& bad);
 };
 
 /// Features (from 0) that have one value in all documents.

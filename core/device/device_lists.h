@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "core/data/feature_matrix.h"
+#include "core/data/dataset.h"
 #include "core/ops/list_loss.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/relu_network.h"
@@ -17,11 +17,12 @@ struct DeviceListsSpec {
   int device = 0;  // as CUDA numbers the visible ones
   NetworkShape shape;
   ListLossForm form;
-  FeatureMatrix docs;
+  const Dataset* docs = nullptr;
   std::span<const std::uint8_t> grades;   // of every document
   std::span<const std::int64_t> offsets;  // [queries + 1], of the documents
   /// What the documents may take on the device. Where they take more, each batch of them travels there when
-  /// it is needed, while the one before it is computed; no result depends on it.
+  /// it is needed, while the one before it is computed; no result depends on it. So do those of compact
+  /// documents, each decoded on its way.
   std::int64_t bytes_for_docs = 0;
 };
 

@@ -82,7 +82,7 @@ bool is_block_file(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string text_of(const ModelMetadata& metadata, std::string_view key) {
+std::string metadata_text(const ModelMetadata& metadata, std::string_view key) {
   for (const auto& [known, text] : metadata) {
     if (known == key) return text;
   }
@@ -227,7 +227,7 @@ StateReader::StateReader(std::string bytes, std::string origin, std::string_view
   } catch (const DataError& error) {
     throw IoError(fmt::format("{} To continue, {}.", error.what(), restart));
   }
-  const std::string version = text_of(view.metadata, kVersionKey);
+  const std::string version = metadata_text(view.metadata, kVersionKey);
   if (version.empty()) fail(fmt::format("This is not a checkpoint of olrank. To continue, {}.", restart));
   if (version != kFormatVersion && version != kBlockVersion) refuse_version(version);
   Fingerprinter fingerprinter;
@@ -244,10 +244,10 @@ StateReader::StateReader(std::string bytes, std::string origin, std::string_view
     add_entry(fingerprinter, entry.name, type, item_size, entry.count, tensor.bytes.data());
     entries_.push_back(std::move(entry));
   }
-  const std::string blocks = text_of(view.metadata, kBlocksKey);
-  const bool good = fingerprinter.value().hex() == text_of(view.metadata, kChecksumKey) &&
+  const std::string blocks = metadata_text(view.metadata, kBlocksKey);
+  const bool good = fingerprinter.value().hex() == metadata_text(view.metadata, kChecksumKey) &&
                     (version == kFormatVersion ||
-                     fingerprint_of(blocks).hex() == text_of(view.metadata, kBlocksChecksumKey));
+                     fingerprint_of(blocks).hex() == metadata_text(view.metadata, kBlocksChecksumKey));
   if (!good)
     fail(fmt::format("This checkpoint is damaged: its checksum does not match. To continue, {}.", restart));
   if (version == kBlockVersion) read_blocks(blocks, folder, restart);

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "core/data/dataset.h"
-#include "core/online/query_docs.h"
 #include "core/online/query_grades.h"
 
 namespace olrank {
@@ -18,9 +17,7 @@ class LabelledQueries {
   explicit LabelledQueries(const Dataset& train) : train_(&train) {}
 
   std::int64_t queries() const { return train_ == nullptr ? 0 : train_->queries(); }
-  QueryDocs docs_of(std::int64_t query) const {
-    return {query, train_->offset(query), train_->features_of(query)};
-  }
+  const Dataset& data() const { return *train_; }
   QueryGrades grades_of(std::int64_t query) const { return {train_->grades_of(query)}; }
 
  private:

@@ -1,7 +1,6 @@
 #include "cuda/engine/resident_lists.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "core/error.h"
@@ -47,7 +46,8 @@ ResidentLists::ResidentLists(const DeviceListsSpec& spec)
       step_(1),
       all_(spec.offsets.size() - 1) {
   std::iota(all_.begin(), all_.end(), 0);
-  if (spec.docs.bytes() <= spec.bytes_for_docs) docs_.emplace(spec.device, spec.docs);
+  if (!spec.docs->is_compact() && spec.docs->feature_bytes() <= spec.bytes_for_docs)
+    docs_.emplace(spec.device, spec.docs->all_features());
 }
 
 ResidentLists::~ResidentLists() {
@@ -112,11 +112,10 @@ const float* ResidentLists::bring_documents(const Batch& batch, std::span<const 
   Place& place = places_[place_];
   place_ = 1 - place_;
   place.arrived.wait();  // what it held is on the device
-  std::byte* to = place.on_host.data();
+  auto* to = reinterpret_cast<float*>(place.on_host.data());
   for (const std::int64_t query : queries.subspan(batch.begin, batch.queries())) {
-    const auto of_query = static_cast<std::size_t>(docs_of(query) * columns) * sizeof(float);
-    std::memcpy(to, spec_.docs.values + spec_.offsets[query] * columns, of_query);
-    to += of_query;
+    spec_.docs->copy_features(query, to);
+    to += docs_of(query) * columns;
   }
   place.used.hold(copy_stream_.get());
   copy_bytes(copy_stream_.get(), place.on_device.data(), place.on_host.data(), bytes);

@@ -42,7 +42,7 @@ void LabelObjective::split(std::span<const std::int64_t> queries) {
   blocks_.clear();
   Block block;
   for (std::size_t place = 0; place < queries.size(); ++place) {
-    block.docs += labels_.docs_of(queries[place]).docs();
+    block.docs += labels_.data().docs_of(queries[place]);
     block.end = place + 1;
     if (block.docs < kDocsPerBlock) continue;
     blocks_.push_back(block);
@@ -51,28 +51,30 @@ void LabelObjective::split(std::span<const std::int64_t> queries) {
   if (block.begin < block.end) blocks_.push_back(block);
 }
 
-/// Adjacent queries are read where they are, others are copied next to each other.
+/// Adjacent queries are read where they are, others and compact ones are copied next to each other.
 FeatureMatrix LabelObjective::documents_of(Worker& worker, std::span<const std::int64_t> queries) const {
   worker.list_ends.clear();
   worker.grades.clear();
+  const Dataset& data = labels_.data();
+  const std::int64_t features = data.features();
   std::int64_t docs = 0;
   bool adjacent = true;
   for (std::size_t place = 0; place < queries.size(); ++place) {
-    docs += labels_.docs_of(queries[place]).docs();
+    docs += data.docs_of(queries[place]);
     worker.list_ends.push_back(docs);
     const auto grades = labels_.grades_of(queries[place]).of_doc;
     worker.grades.insert(worker.grades.end(), grades.begin(), grades.end());
     adjacent = adjacent && queries[place] == queries.front() + static_cast<std::int64_t>(place);
   }
-  const FeatureMatrix first = labels_.docs_of(queries.front()).features;
-  if (adjacent) return {first.values, docs, first.features, worker.list_ends};
-  worker.values.resize(docs * first.features);
+  if (adjacent && !data.is_compact())
+    return {data.features_of(queries.front()).values, docs, features, worker.list_ends};
+  worker.values.resize(docs * features);
   float* to = worker.values.data();
   for (const std::int64_t query : queries) {
-    const FeatureMatrix part = labels_.docs_of(query).features;
-    to = std::copy_n(part.values, part.docs * part.features, to);
+    data.copy_features(query, to);
+    to += data.docs_of(query) * features;
   }
-  return {worker.values.data(), docs, first.features, worker.list_ends};
+  return {worker.values.data(), docs, features, worker.list_ends};
 }
 
 double LabelObjective::add_block(Worker& worker, std::span<const float> theta,
@@ -154,8 +156,9 @@ double LabelObjective::sum_of_blocks(std::span<const float> theta, std::span<con
 
 double LabelObjective::longest_row() const {
   double longest_sq = 0.0;
+  std::vector<float> decoded;
   for (const std::int64_t query : all_) {
-    const FeatureMatrix docs = labels_.docs_of(query).features;
+    const FeatureMatrix docs = labels_.data().read_features(query, decoded);
     for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
       double sum = 0.0;
       for (const float value : docs.doc(doc)) sum += double{value} * double{value};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/data/feature_blocks.h"
 #include "core/error.h"
 #include "models/linear/linear_model.h"
 #include "models/neural/ranker_network.h"
@@ -87,12 +88,12 @@ std::unique_ptr<DeviceLists> LabelTraining::make_lists(const Dataset& data) {
   spec.shape = network.network == NetworkForm::kLinear ? linear_shape(data.features())
                                                        : network_shape(network, data.features());
   spec.form = form_;
-  spec.docs = data.all_features();
+  spec.docs = &data;
   spec.grades = data.all_grades();
   spec.offsets = data.offsets();
   spec.bytes_for_docs = device_->bytes_for_docs;
   std::unique_ptr<DeviceLists> lists = device_->make_lists(spec);
-  if (lists->docs_stay()) device_->bytes_for_docs -= spec.docs.bytes();
+  if (lists->docs_stay()) device_->bytes_for_docs -= spec.docs->feature_bytes();
   return lists;
 }
 
@@ -110,7 +111,9 @@ double LabelTraining::score(const Dataset& data, std::span<const float> theta) {
     sum = lists->score(theta, scores_);
   } else {
     slopes_.resize(data.docs());
-    model_->score(context_, theta, data.all_features(), scores_);
+    for_feature_blocks(data, context_, [&](FeatureMatrix docs, std::int64_t first) {
+      model_->score(context_, theta, docs, std::span(scores_).subspan(first, docs.docs));
+    });
     sum = list_losses(context_, form_, scores_, data.all_grades(), data.offsets().subspan(1), slopes_);
   }
   return data.queries() > 0 ? sum / static_cast<double>(data.queries()) : 0.0;

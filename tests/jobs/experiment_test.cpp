@@ -74,8 +74,7 @@ TEST(ExperimentTest, OnlyRankersThatNeedLabelsGetGrades) {
         const Dataset& train = plan.data->get(1)->data.train;
         EXPECT_EQ(labels->queries(), train.queries());
         EXPECT_EQ(labels->grades_of(3).of_doc.data(), train.grades_of(3).data());
-        EXPECT_EQ(labels->docs_of(3).first_doc, train.offset(3));
-        EXPECT_EQ(labels->docs_of(3).features.values, train.features_of(3).values);
+        EXPECT_EQ(&labels->data(), &train);
       }
       return std::make_unique<StubRanker>(data.train.features);
     };

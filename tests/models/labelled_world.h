@@ -47,4 +47,8 @@ class LabelledWorld : public SmallWorld {
   Dataset data_;
 };
 
+inline QueryDocs query_docs(const LabelledQueries& labels, std::int64_t query) {
+  return {query, labels.data().offset(query), labels.data().features_of(query)};
+}
+
 }  // namespace olrank

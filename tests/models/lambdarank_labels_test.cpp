@@ -24,7 +24,7 @@ RankerSettings skyline_settings() {
 void play(OnlineRanker& ranker, const LabelledQueries& labels, std::uint32_t first, std::uint32_t last) {
   TestContext context;
   for (std::uint32_t round = first; round <= last; ++round) {
-    const QueryDocs query = labels.docs_of(round % 15);
+    const QueryDocs query = query_docs(labels, round % 15);
     const RankedList list = ranker.rank(context.round, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 10);
     std::vector<std::uint8_t> clicks(10, 0);
@@ -51,7 +51,7 @@ TEST(LambdaRankLabelsTest, TheFirstStepIsAdamsOnTheAskedQuery) {
   settings.trainer.steps = 1;
   const auto ranker = make_ranker(settings, 4, TrialKeys::of(1, 1, "test"), 9, {.labels = &labels});
   TestContext context;
-  const QueryDocs query = labels.docs_of(1);
+  const QueryDocs query = query_docs(labels, 1);
   const RankedList list = ranker->rank(context.round, query, 1);
   const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 1);
   const std::vector<std::uint8_t> clicks = {0};
@@ -88,7 +88,7 @@ TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
     std::vector<double> gradient(5, 0.0);
     for (int drawn = 0; drawn < 2; ++drawn) {
       const std::int64_t query = 1 + draws.index_of(2);
-      const QueryDocs docs = labels.docs_of(query);
+      const QueryDocs docs = query_docs(labels, query);
       std::vector<double> scores(12);
       std::vector<double> slopes(12);
       for (std::int32_t doc = 0; doc < 12; ++doc) {

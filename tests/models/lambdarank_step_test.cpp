@@ -29,7 +29,7 @@ TEST(LambdaRankStepTest, LearnsFromGradesNotClicks) {
   TestContext context;
   const double before = world.ndcg(*ranker, 5);
   for (std::uint32_t round = 1; round <= 300; ++round) {
-    const QueryDocs query = labels.docs_of(round % labels.queries());
+    const QueryDocs query = query_docs(labels, round % labels.queries());
     const RankedList list = ranker->rank(context.round, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 10);
     // Clicks that prefer the last document: a ranker that learned from them would get worse.
@@ -49,7 +49,7 @@ TEST(LambdaRankStepTest, RefusesAQueryWithoutGrades) {
   const auto ranker =
       make_ranker(linear_settings(), 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
   TestContext context;
-  QueryDocs query = labels.docs_of(1);
+  QueryDocs query = query_docs(labels, 1);
   query.query = 2;
   const std::vector<std::int32_t> shown = {0};
   const std::vector<std::uint8_t> clicks = {1};

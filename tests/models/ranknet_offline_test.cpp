@@ -68,7 +68,7 @@ TEST(RankNetOfflineTest, TrainsBeforeTheFirstRoundOnly) {
     StateWriter before;
     ranker->save(before);
     const std::vector<float> theta = theta_of(*ranker);
-    const QueryDocs query = labels.docs_of(0);
+    const QueryDocs query = query_docs(labels, 0);
     const RankedList list = ranker->rank(context.round, query, 1);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 2);
     const std::vector<std::uint8_t> clicks = {0, 1};

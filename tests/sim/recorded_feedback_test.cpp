@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -279,6 +281,36 @@ TEST(RecordedFeedbackTest, LongRecordingRoundTripsThroughEveryCompression) {
   const std::string whole = compressed(text, Compression::kGzip);
   EXPECT_NE(refusal_of(whole.substr(0, whole.size() / 2)).find("The gzip data is truncated."),
             std::string::npos);
+}
+
+/// Rounds of 10, and one of them with rewards.
+TEST(RecordedFeedbackTest, RoundsBeyondTheLimitAreTheSameInFiles) {
+  constexpr std::int64_t kRounds = 120'000;
+  for (const std::int64_t rewarded : {std::int64_t{-1}, std::int64_t{3}, kRounds / 2, kRounds - 1}) {
+    std::string text;
+    for (std::int64_t round = 0; round < kRounds; ++round) {
+      text +=
+          fmt::format(R"({{"qid":"10","shown":[{},{}],"clicks":[{},{}]{}}})", round % 3, (round + 1) % 3,
+                      round % 2, round % 5 == 0 ? 1 : 0, round == rewarded ? R"(,"rewards":[0.5,3])" : "");
+      text += '\n';
+    }
+    const TemporaryFolder folder;
+    write_file_atomically(folder / "r.jsonl", text);
+    const FeatureStore store(1'000, std::filesystem::current_path());
+    const auto dense = RecordedFeedback::read(folder / "r.jsonl", letor_data());
+    const auto stored = RecordedFeedback::read(folder / "r.jsonl", letor_data(), 1'000, &store);
+    EXPECT_EQ(stored.fingerprint(), dense.fingerprint());
+    ASSERT_EQ(stored.rounds(), kRounds);
+    for (std::int64_t round = 0; round < kRounds; ++round) {
+      const RecordedFeedback::Record wanted = dense.at(round);
+      const RecordedFeedback::Record found = stored.at(round);
+      ASSERT_EQ(found.query, wanted.query);
+      ASSERT_TRUE(std::ranges::equal(found.shown, wanted.shown)) << round;
+      ASSERT_TRUE(std::ranges::equal(found.clicks, wanted.clicks)) << round;
+      ASSERT_TRUE(std::ranges::equal(found.rewards, wanted.rewards)) << round;
+    }
+    ASSERT_EQ(stored.at(kRounds - 1).rewards.empty(), rewarded < 0);
+  }
 }
 
 TEST(RecordedFeedbackTest, FingerprintCoversRounds) {

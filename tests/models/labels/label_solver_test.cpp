@@ -41,7 +41,7 @@ double slow_listnet(std::span<const double> w, double l2) {
   const LabelledQueries labels = label_world().labels();
   double mean = 0.0;
   for (std::int64_t query = 0; query < labels.queries(); ++query) {
-    const FeatureMatrix docs = labels.docs_of(query).features;
+    const FeatureMatrix docs = labels.data().features_of(query);
     const auto grades = labels.grades_of(query).of_doc;
     double of_scores = 0.0;
     double of_grades = 0.0;
@@ -169,7 +169,7 @@ TEST(LabelSolverTest, AveragedDescentIsTheMeanOfItsIterates) {
   std::vector<double> w(kLabelFeatures, 0.0);
   std::vector<double> sum(kLabelFeatures, 0.0);
   for (const std::int64_t query : order) {
-    const FeatureMatrix docs = solved.labels.docs_of(query).features;
+    const FeatureMatrix docs = solved.labels.data().features_of(query);
     const auto grades = solved.labels.grades_of(query).of_doc;
     double of_scores = 0.0;
     double of_grades = 0.0;

@@ -1,6 +1,7 @@
 """The tables of docs/CHOOSING.md from docs/evidence/choosing, and its files from experiments.
 
-bench/choosing.py --add NAME OUT     takes the trials of an experiment of configs/choosing/NAME.toml; those of other rankers stay
+bench/choosing.py --add NAME OUT     takes the trials of an experiment of configs/choosing/NAME.toml; those of other
+                                     rankers and users stay
 
 bench/pages.py writes the tables into the page. Differences are of trials with the same fold and seed, ± half the width of their
 95 % t interval."""
@@ -56,7 +57,8 @@ def add(name, out):
     users, rankers = config["clicks"]["models"], [ranker["name"] for ranker in config["ranker"]]
     # Times of another run do not compare.
     before = [] if name == "cost" else (read(name) or {"trials": []})["trials"]
-    others = [trial for trial in before if trial["ranker"] not in rankers and trial["user"] in users]
+    others = [trial for trial in before if trial["ranker"] not in rankers or trial["user"] not in users]
+    users = list(dict.fromkeys([trial["user"] for trial in before] + users))
     rankers += dict.fromkeys(trial["ranker"] for trial in others)
     trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
     if name != "changing":

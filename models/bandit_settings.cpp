@@ -29,7 +29,8 @@ const Schema& BanditSettings::schema() {
           .symbol("c")
           .above(1)
           .field("refresh_rounds", &S::refresh_rounds,
-                 "rounds after which the learned policy replaces the policy that shows the lists (prpo)")
+                 "rounds after which the learned policy replaces the policy that shows the lists (prpo, "
+                 "intervention-aware)")
           .unit("rounds")
           .at_least(1)
           .build();

@@ -8,6 +8,7 @@
 #include "models/dueling_bandit.h"
 #include "models/external_adapter.h"
 #include "models/fairco.h"
+#include "models/intervention_aware.h"
 #include "models/lambdarank_labels.h"
 #include "models/lambdarank_step.h"
 #include "models/linear/p2linrank.h"
@@ -136,6 +137,13 @@ constexpr std::array kRows = {
                   .set_defaults = set_prpo_defaults,
                   .plan = plan_score_model,
                   .make = make_prpo},
+    RankerKindRow{.kind = RankerKind::kInterventionAware,
+                  .name = "intervention-aware",
+                  .bandit = BanditUse::kInterventions,
+                  .starts_from_model = true,
+                  .set_defaults = set_intervention_aware_defaults,
+                  .plan = plan_intervention_aware,
+                  .make = make_intervention_aware},
     RankerKindRow{.kind = RankerKind::kRankNetOffline,
                   .name = "ranknet-offline",
                   .training = Training::kLabels,

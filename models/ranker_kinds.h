@@ -32,6 +32,7 @@ enum class RankerKind {
   kMgd,
   kPdgd,
   kPrpo,
+  kInterventionAware,
   kRankNetOffline,
   kTopRank,
   kFairCo,
@@ -50,7 +51,7 @@ enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 /// relevance from all shown documents; the posterior given all clicks; no parameters at all.
 enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimates, kPosterior, kNone };
 /// How a kind without certain orders explores, if not in a way of its own.
-enum class BanditUse { kNone, kEpsilon, kDuels, kProximal };
+enum class BanditUse { kNone, kEpsilon, kDuels, kProximal, kInterventions };
 
 /// What a kind's defaults depend on. The candidates of mgd depend on how they share a list.
 struct DefaultsContext {

@@ -265,6 +265,15 @@ RankerPlan plan_clickgp(const RankerSettings& settings, const RankerLoad& load) 
   return plan;
 }
 
+RankerPlan plan_intervention_aware(const RankerSettings& settings, const RankerLoad& load) {
+  RankerPlan plan = plan_score_model(settings, load);
+  const double of_doc = static_cast<double>(load.features) * kFloat +
+                        static_cast<double>(load.cutoff + 2) * kDouble;  // with its name and clicks
+  plan.bytes += whole_bytes(static_cast<double>(load.train_docs) * of_doc +
+                            static_cast<double>(load.rounds) * sizeof(std::int32_t));
+  return plan;
+}
+
 RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load) {
   RankerPlan plan = plan_score_model(settings, load);
   const auto features = static_cast<double>(load.features);

@@ -46,6 +46,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
 RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& load);
 RankerPlan plan_toprank(const RankerSettings& settings, const RankerLoad& load);
 RankerPlan plan_clickgp(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_intervention_aware(const RankerSettings& settings, const RankerLoad& load);
 RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load);
 RankerPlan plan_external(const RankerSettings& settings, const RankerLoad& load);
 RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& load);  // all others

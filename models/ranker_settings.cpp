@@ -76,8 +76,9 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   if (key == "debias") return ranker.feedback.debias.empty();
   if (key == "examined_after") return ranker.feedback.examined_after == 1;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;
-  if (key == "exposure_clip" || key == "refresh_rounds")
-    return row_of(ranker.kind).bandit != BanditUse::kProximal;
+  const BanditUse bandit = row_of(ranker.kind).bandit;
+  if (key == "exposure_clip") return bandit != BanditUse::kProximal;
+  if (key == "refresh_rounds") return bandit != BanditUse::kProximal && bandit != BanditUse::kInterventions;
   if (ClickGpSettings::schema().find(key) != nullptr) return ranker.kind != RankerKind::kClickGp;
   return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;
 }

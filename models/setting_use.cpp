@@ -86,6 +86,10 @@ bool by_proximal_steps(const RankerKindRow& row) {
   return row.bandit == BanditUse::kProximal;
 }
 
+bool by_interventions(const RankerKindRow& row) {
+  return row.bandit == BanditUse::kInterventions;
+}
+
 bool is_network(const RankerSettings& settings) {
   return settings.network.network != NetworkForm::kLinear;
 }
@@ -187,7 +191,8 @@ constexpr std::array kUses = {
                "another list than sample or ucb"},
     SettingUse{"pairs", with_pair_rule},
     SettingUse{"examined_after", with_pair_rule},
-    SettingUse{"debias", with_pair_rule,
+    SettingUse{"debias",
+               [](const RankerKindRow& row) { return with_pair_rule(row) || by_interventions(row); },
                [](const RankerSettings& settings) { return !list_loss_of(settings).has_value(); },
                "loss_kind = \"pairs\""},
     SettingUse{"optimizer", with_passes},
@@ -228,7 +233,8 @@ constexpr std::array kUses = {
                },
                "interleaving = \"probabilistic\""},
     SettingUse{"exposure_clip", by_proximal_steps},
-    SettingUse{"refresh_rounds", by_proximal_steps},
+    SettingUse{"refresh_rounds",
+               [](const RankerKindRow& row) { return by_proximal_steps(row) || by_interventions(row); }},
     SettingUse{"fair", with_fair_lists},
     SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
     SettingUse{

@@ -15,26 +15,12 @@
 #include "core/text/byte_size.h"
 #include "core/text/counted.h"
 #include "models/model_file.h"
+#include "models/named_query.h"
 #include "models/score_model_ranker.h"
 #include "models/score_order.h"
 
 namespace olrank {
 namespace {
-
-/// A query's names, which are its numbers unless it has others.
-struct NamedQuery {
-  explicit NamedQuery(const QueryDocs& query) {
-    if (query.identity != nullptr) {
-      identity = *query.identity;
-      return;
-    }
-    for (std::int32_t doc = 0; doc < query.docs(); ++doc) numbers.push_back(query.number(doc));
-    identity = {query.query, numbers};
-  }
-
-  std::vector<std::int64_t> numbers;
-  QueryIdentity identity;
-};
 
 constexpr std::uint64_t kMostModels = 3;
 constexpr double kStartLead = 5.0;

@@ -29,6 +29,7 @@ RankerSettings settings_of(const std::string& name) {
   if (has("lambda")) kind = RankerKind::kOlLambdaRank;
   if (has("pdgd")) kind = RankerKind::kPdgd;
   if (has("prpo")) kind = RankerKind::kPrpo;
+  if (has("intervention")) kind = RankerKind::kInterventionAware;
   if (has("epsilon")) kind = RankerKind::kRankNet;
   RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = name;
@@ -162,8 +163,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FrozenRankerTest,
                                          "net_dual", "net_primal_theory", "net_auto_blocks_refine",
                                          "net_diagonal", "net_of_inverse", "net_by_unit",
                                          "net_last_layer_theory", "net_none", "lambda", "pdgd", "prpo",
-                                         "epsilon", "pairrank_sample", "net_dual_sample",
-                                         "net_diagonal_sample_theory", "lambda_inducing_ucb"),
+                                         "intervention_aware", "epsilon", "pairrank_sample",
+                                         "net_dual_sample", "net_diagonal_sample_theory",
+                                         "lambda_inducing_ucb"),
                          [](const auto& info) { return info.param; });
 
 TEST(FrozenRanker, IsNullWhenListsBelongToTheirRound) {

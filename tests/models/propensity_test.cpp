@@ -119,6 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"ucb-ties", RankerKind::kPairRank, ListRule::kUcb, 0.0, false},
                     Case{"votes", RankerKind::kP2LinRank, ListRule::kCertain},
                     Case{"pdgd", RankerKind::kPdgd}, Case{"prpo", RankerKind::kPrpo},
+                    Case{"intervention-aware", RankerKind::kInterventionAware},
                     Case{"pdgd-ties", RankerKind::kPdgd, ListRule::kCertain, 0.0, false},
                     Case{"epsilon", RankerKind::kRankNet, ListRule::kCertain, 0.3}),
     [](const auto& info) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/dueling_bandit.h"
+#include "models/intervention_aware.h"
 #include "models/linear/linear_model.h"
 #include "models/pdgd.h"
 #include "models/prpo.h"
@@ -109,7 +110,8 @@ inline const std::vector<std::string>& bandit_names() {
                                                  "mgd_probabilistic",
                                                  "ranknet_greedy",
                                                  "ranknet_epsilon",
-                                                 "prpo"};
+                                                 "prpo",
+                                                 "intervention_aware"};
   return names;
 }
 
@@ -119,6 +121,7 @@ inline RankerSettings bandit_settings(const std::string& name) {
   RankerKind kind = RankerKind::kRankNet;
   if (name.starts_with("pdgd")) kind = RankerKind::kPdgd;
   if (name.starts_with("prpo")) kind = RankerKind::kPrpo;
+  if (name.starts_with("intervention")) kind = RankerKind::kInterventionAware;
   if (name.starts_with("dbgd")) kind = RankerKind::kDbgd;
   if (name.starts_with("mgd")) kind = RankerKind::kMgd;
   RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kReference, interleaving);
@@ -131,6 +134,8 @@ inline RankerSettings bandit_settings(const std::string& name) {
   return settings;
 }
 
+constexpr std::int64_t kSmallCutoff = 5;
+
 inline std::unique_ptr<OnlineRanker> make_bandit(const RankerSettings& settings, std::int64_t features,
                                                  std::vector<float> first_theta = {}) {
   auto model = std::make_unique<LinearModel>(features);
@@ -140,6 +145,9 @@ inline std::unique_ptr<OnlineRanker> make_bandit(const RankerSettings& settings,
       return std::make_unique<PdgdRanker>(std::move(model), settings, keys, std::move(first_theta));
     case RankerKind::kPrpo:
       return std::make_unique<PrpoRanker>(std::move(model), settings, keys, std::move(first_theta));
+    case RankerKind::kInterventionAware:
+      return std::make_unique<InterventionAware>(std::move(model), settings, keys, std::move(first_theta),
+                                                 kSmallCutoff);
     case RankerKind::kRankNet:
       return std::make_unique<RankNetRanker>(std::move(model), settings, keys, std::move(first_theta));
     default:

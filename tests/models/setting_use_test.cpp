@@ -176,10 +176,9 @@ TEST(SettingUse, ClicksAreDebiasedWherePairsAreLearned) {
   network.trainer.loss_kind = TrainingLoss::kListNet;
   EXPECT_EQ(why_ignored(network, "debias"),
             "it counts only with loss_kind = \"pairs\". Remove it, or change that");
-  EXPECT_EQ(
-      why_ignored(small_settings(RankerKind::kPdgd), "debias"),
-      "kind \"pdgd\" has no 'debias', only pairrank, olranknet, ollambdarank, p2linrank, p2neurrank or "
-      "ranknet. Remove it, or choose another kind");
+  EXPECT_EQ(why_ignored(small_settings(RankerKind::kPdgd), "debias"),
+            "kind \"pdgd\" has no 'debias', only pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, "
+            "ranknet or intervention-aware. Remove it, or choose another kind");
 }
 
 TEST(SettingUse, NamesTheConditionOfASetting) {

@@ -59,12 +59,11 @@ def add(name, out):
     before = [] if name == "cost" else (read(name) or {"trials": []})["trials"]
     others = [trial for trial in before if trial["ranker"] not in rankers or trial["user"] not in users]
     users = list(dict.fromkeys([trial["user"] for trial in before] + users))
-    rankers += dict.fromkeys(trial["ranker"] for trial in others)
-    trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
+    rankers = list(dict.fromkeys([trial["ranker"] for trial in before] + rankers))
     if name != "changing":
         for trial in trials:
             del trial["lists"]
-    trials = sorted(trials + others, key=lambda trial: users.index(trial["user"]))
+    trials = sorted(trials + others, key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
     source = config["data"]["source"]
     found = {"machine": tables.machine_of(manifest), "source": source if source.startswith("synth:") else DATA[name],
              "rounds": config["protocol"]["rounds"], "trials": []}

@@ -45,6 +45,9 @@ class InterventionAware : public DeployedPolicyRanker {
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
+  /// Without the log.
+  void save_for_lists(StateWriter& state) const override { DeployedPolicyRanker::save(state); }
+  void load_for_lists(StateReader& state) override { DeployedPolicyRanker::load(state); }
 
  private:
   /// The number of a query's entry, with rows_ for its documents. New ones are added.

@@ -190,6 +190,27 @@ TEST(InterventionAwareTest, CountsDocumentsByTheirNames) {
   EXPECT_EQ(clicks_of(other, {2, 5, 3}), (Values{2.0, 0.0, 0.0, 0.0, 0.0, 0.0}));
 }
 
+TEST(InterventionAwareTest, MakesItsListsWithoutTheLog) {
+  const SmallWorld world(3, 20, 12, 4);
+  const auto ranker = played(world, kLooks, 30);
+  StateWriter state;
+  ranker->save_for_lists(state);
+  EXPECT_LT(state.bytes().size(), 1000U);
+  StateReader reader(state.bytes(), "test");
+  const auto other = make_bandit(bandit_settings("intervention_aware"), 4);
+  other->load_for_lists(reader);
+  reader.require_end();
+  ExecutionContext context;
+  for (std::uint32_t round = 31; round < 40; ++round) {
+    Ranking own;
+    Ranking copied;
+    const RankingTask task{world.query_of(round).features, kSmallCutoff, round};
+    ranker->freeze()->rank(context, task, own);
+    other->freeze()->rank(context, task, copied);
+    EXPECT_EQ(own.list, copied.list) << round;
+  }
+}
+
 TEST(InterventionAwareTest, HasSettingsOfItsOwn) {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kInterventionAware, ProtocolName::kPaper);
   settings.name = "intervention-aware";

@@ -123,7 +123,7 @@ class RankCommand : public Command {
         };
       }
       const auto lists = std::make_shared<ExploringLists>(load_saved_trial(file, scorer.model()),
-                                                          scorer.model().normaliser.without_cosines());
+                                                          scorer.model().normaliser.without_terms());
       return [&, format, lists](const Dataset& data, const TextSink& sink) {
         lists->write(format, data, context, sink);
       };

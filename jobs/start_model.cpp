@@ -51,6 +51,11 @@ std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker) {
   LoadedModel model = parse_model(bytes, file.string(), code_if(ranker.trust_code));
   auto start = std::make_shared<StartModel>();
   start->thetas = std::move(model.members);
+  // The products of an additive model are of these inputs.
+  for (std::vector<float>& theta : start->thetas) {
+    for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.first));
+    for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.second));
+  }
   if (row_of(ranker.kind).is_ensemble() && start->thetas.size() == 1)
     start->thetas.assign(static_cast<std::size_t>(ranker.posterior.members), start->thetas.front());
   for (const auto& [key, text] : model.metadata) {
@@ -63,7 +68,7 @@ std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker) {
 void check_start_inputs(const RankerSettings& ranker, const StartModel& start,
                         const FittedNormaliser& normaliser) {
   if (start.normalisation.empty()) return;
-  const FittedNormaliser there = parse_normaliser(start.normalisation, ranker.start_from).without_cosines();
+  const FittedNormaliser there = parse_normaliser(start.normalisation, ranker.start_from).without_terms();
   if (normaliser_text(there) == normaliser_text(normaliser)) return;
   const bool same_kind = there.kind == normaliser.kind;
   throw InvalidArgument(

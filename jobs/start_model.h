@@ -17,9 +17,11 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
 
 /// A model that a ranker of an experiment starts from.
 struct StartModel {
-  std::vector<std::vector<float>> thetas;  // θ of each member; one model is where all members start
-  std::string normalisation;               // as in model files; empty: unknown
-  std::string fingerprint;                 // of the file
+  /// θ of each member; one model is where all members start. After that of an additive model with
+  /// products, the first and then the second inputs of these.
+  std::vector<std::vector<float>> thetas;
+  std::string normalisation;  // as in model files; empty: unknown
+  std::string fingerprint;    // of the file
 };
 
 /// The model that the ranker's settings name; null if they name none.

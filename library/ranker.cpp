@@ -387,7 +387,7 @@ struct Ranker::State {
     const std::filesystem::path file = model_file_of(folder.string());
     const LoadedModel model = load_model(file, code_if(trust_code));
     SavedTrial trial = load_saved_trial(file, model);
-    auto state = std::make_unique<State>(std::move(trial.settings), model.normaliser.without_cosines(),
+    auto state = std::make_unique<State>(std::move(trial.settings), model.normaliser.without_terms(),
                                          trial.keys, trial.cutoff, threads);
     state->take(std::move(trial.ranker));
     state->round = static_cast<std::uint32_t>(trial.rounds);

@@ -47,6 +47,7 @@ class ComparedPolicy {
     FittedNormaliser none;
     none.features = model.normaliser.columns();
     none.cosines = model.normaliser.cosines;
+    none.products = model.normaliser.products;
     model.normaliser = none;
     scorer_ = std::make_unique<ModelScorer>(std::move(model));
   }

@@ -43,13 +43,16 @@ class Model {
     };
     const std::string& architecture = text("architecture");
     std::int64_t cosines = 0;
+    std::vector<InputPair> products;
     if (architecture == "linear") {
       model.settings.network = NetworkForm::kLinear;
       model.shape = linear_shape(columns_of(prefix(0) + "linear.weight"));
     } else if (architecture == "additive") {
       model.settings.network = NetworkForm::kLinear;
       cosines = HigherCosines::kTerms;
-      model.shape = linear_shape(columns_of(prefix(0) + "linear.weight") * (1 + cosines));
+      const std::int64_t columns = columns_of(prefix(0) + "linear.weight");
+      products = pairs(columns);
+      model.shape = linear_shape(columns * (1 + cosines) + std::ssize(products));
     } else if (architecture == "relu") {
       model.settings = network_settings();
       model.shape = shape_of(model.settings, columns_of(prefix(0) + "layers.0.weight"));
@@ -61,8 +64,9 @@ class Model {
       fail("Its architecture is '{}'; olrank knows 'linear', 'additive', 'relu' and 'module'.",
            architecture);
     }
-    model.normaliser = normaliser_for(model.shape.inputs / (1 + cosines));
+    model.normaliser = normaliser_for((model.shape.inputs - std::ssize(products)) / (1 + cosines));
     model.normaliser.cosines = cosines;
+    model.normaliser.products = std::move(products);
     for (std::int64_t member = 0; member < count; ++member)
       model.members.push_back(theta_of(model, prefix(member)));
     for (const auto& tensor : contents_.tensors) {
@@ -97,6 +101,26 @@ class Model {
     if (error != std::errc{} || rest != said.data() + said.size() || value < lowest || value > highest)
       fail("Its {} is '{}' instead of a number from {} to {}.", key, said, lowest, highest);
     return value;
+  }
+
+  /// Of the inputs whose products an additive model has: [[i, j], …], from 0; none without the text.
+  std::vector<InputPair> pairs(std::int64_t columns) const {
+    const std::string* text = find_text("products");
+    std::vector<InputPair> found;
+    if (text == nullptr) return found;
+    const auto json = try_parse_json(*text);
+    const auto is_input = [&](const auto& number) {
+      return number.is_number_unsigned() &&
+             number.template get<std::uint64_t>() < static_cast<std::uint64_t>(columns);
+    };
+    for (const auto& pair : json) {
+      if (!pair.is_array() || pair.size() != 2 || !is_input(pair[0]) || !is_input(pair[1])) {
+        fail("Its products are '{}' instead of pairs of inputs from 0 to {}.", *text, columns - 1);
+      }
+      found.push_back({pair[0].template get<std::int32_t>(), pair[1].template get<std::int32_t>()});
+    }
+    if (!json.is_array() || found.empty()) fail("Its products are '{}' instead of pairs of inputs.", *text);
+    return found;
   }
 
   NetworkSettings network_settings() const {
@@ -253,6 +277,8 @@ class Model {
       take(prefix + "linear.weight", {1, normaliser.columns()}, theta);
       if (model.is_additive())
         take(prefix + "cosines.weight", {normaliser.cosines, normaliser.columns()}, theta);
+      if (!normaliser.products.empty())
+        take(prefix + "products.weight", {1, std::ssize(normaliser.products)}, theta);
       return theta;
     }
     if (model.module) {
@@ -299,7 +325,7 @@ std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
   for (std::size_t member = 0; member < model.members.size(); ++member) {
     const std::vector<float>& theta = model.members[member];
     ModelTensors of_member = model.module          ? model.module->tensors(theta)
-                             : model.is_additive() ? additive_tensors(theta)
+                             : model.is_additive() ? additive_tensors(theta, model.normaliser.products)
                              : model.is_linear()   ? LinearModel(model.shape.inputs).tensors(theta)
                                                    : network_tensors(model.settings, model.shape, theta);
     for (ModelTensors::Tensor& tensor : of_member.tensors) {
@@ -310,13 +336,24 @@ std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
   return tensors;
 }
 
-ModelTensors additive_tensors(std::span<const float> theta) {
+ModelTensors additive_tensors(std::span<const float> theta, std::span<const InputPair> products) {
   constexpr std::int64_t kTerms = HigherCosines::kTerms;
-  const std::int64_t columns = std::ssize(theta) / (1 + kTerms);
+  const std::int64_t columns = (std::ssize(theta) - std::ssize(products)) / (1 + kTerms);
   const auto cosines = theta.begin() + columns;
-  return {{{"linear.weight", {1, columns}, {theta.begin(), cosines}},
-           {"cosines.weight", {kTerms, columns}, {cosines, theta.end()}}},
-          {{"architecture", "additive"}}};
+  const auto of_products = theta.end() - std::ssize(products);
+  ModelTensors model{{{"linear.weight", {1, columns}, {theta.begin(), cosines}},
+                      {"cosines.weight", {kTerms, columns}, {cosines, of_products}}},
+                     {{"architecture", "additive"}}};
+  if (products.empty()) return model;
+  model.tensors.push_back({"products.weight", {1, std::ssize(products)}, {of_products, theta.end()}});
+  model.architecture.emplace_back("products", pairs_text(products));
+  return model;
+}
+
+std::string pairs_text(std::span<const InputPair> pairs) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const InputPair pair : pairs) json.push_back({pair.first, pair.second});
+  return json.dump();
 }
 
 std::vector<std::string> plain_feature_names(std::int64_t features) {

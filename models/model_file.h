@@ -34,9 +34,9 @@ struct LoadedModel {
   NetworkShape shape;                         // of modules but relu, only its sizes count
   std::shared_ptr<const ModuleModel> module;  // null for linear models and built-in networks
   std::vector<std::vector<float>> members;    // θ of each member of an ensemble; one θ otherwise
-  FittedNormaliser normaliser;                // from raw features to the network's inputs, cosines included
-  std::vector<std::string> feature_names;     // of the raw features; empty where the file has none
-  ModelMetadata metadata;                     // of the whole file, normalisation included
+  FittedNormaliser normaliser;             // from raw features to the network's inputs, all terms included
+  std::vector<std::string> feature_names;  // of the raw features; empty where the file has none
+  ModelMetadata metadata;                  // of the whole file, normalisation included
 
   /// Also of an additive model, which is linear in its inputs.
   bool is_linear() const { return settings.network == NetworkForm::kLinear; }
@@ -55,9 +55,12 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin, Model
 /// The tensors of the file; member n of an ensemble has the prefix members.n. in each name.
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);
 
-/// θ = (w, c₂, c₃, c₄) of f(x) = Σ_j w_j x_j + Σ_k Σ_j c_kj cos(kπx_j), x scaled to [0, 1] within its
-/// query, as the tensors of a model file.
-ModelTensors additive_tensors(std::span<const float> theta);
+/// θ = (w, c₂, c₃, c₄, p) of f(x) = Σ_j w_j x_j + Σ_k Σ_j c_kj cos(kπx_j) + Σ_ij p_ij (2x_i − 1)(2x_j − 1),
+/// x scaled to [0, 1] within its query, as the tensors of a model file. p has the pairs of `products`.
+ModelTensors additive_tensors(std::span<const float> theta, std::span<const InputPair> products = {});
+
+/// Pairs as the text in a model file: [[i, j], …].
+std::string pairs_text(std::span<const InputPair> pairs);
 
 /// Default names of features, f1, f2, …, and names as the text in a model file.
 std::vector<std::string> plain_feature_names(std::int64_t features);

@@ -259,6 +259,8 @@ RankerPlan plan_clickgp(const RankerSettings& settings, const RankerLoad& load) 
     const auto columns = static_cast<double>(of_model.columns());
     plan.parameters += of_model.columns();
     matrices += 4.0 * columns * columns * kDouble;  // Λ, L, the next L, and that of a frozen ranker
+    const auto inputs = static_cast<double>(of_model.inputs());
+    if (of_model.products() != nullptr) matrices += 2.0 * inputs * inputs * kDouble;  // of all pairs
   }
   constexpr double kRefresh = 96e6;  // features of a pass over all sites
   plan.bytes = whole_bytes(memory + matrices + kRefresh);

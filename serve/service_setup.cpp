@@ -80,7 +80,7 @@ FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel&
     throw InvalidArgument(fmt::format("--normalise {} contradicts the model, which was trained with {}.",
                                       request.normalise, name_of(model.normaliser.kind)));
   }
-  return model.normaliser.without_cosines();
+  return model.normaliser.without_terms();
 }
 
 RankerSettings resolve_ranker(std::span<const SettingOverride> given) {

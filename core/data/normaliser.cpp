@@ -105,10 +105,10 @@ void query_minmax(float* values, std::int64_t docs, std::int64_t columns) {
 }
 
 /// Appends cos(kπx), k = 2, …, of its values x to every document: [docs × columns] becomes
-/// [docs × columns (1 + terms)], the terms of one k beside each other.
+/// [docs × columns (1 + terms)], the terms of one k beside each other, and the products of some pairs.
 OLRANK_VECTOR_CLONES
-void append_cosines(const float* values, std::int64_t docs, std::int64_t columns, std::int64_t terms,
-                    float* inputs) {
+void append_terms(const float* values, std::int64_t docs, std::int64_t columns, std::int64_t terms,
+                  std::span<const InputPair> products, float* inputs) {
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     const float* row = values + doc * columns;
     inputs = std::copy_n(row, columns, inputs);
@@ -117,6 +117,8 @@ void append_cosines(const float* values, std::int64_t docs, std::int64_t columns
       for (std::int64_t k = 0; k < terms; ++k) inputs[k * columns + c] = static_cast<float>(higher.of[k]);
     }
     inputs += terms * columns;
+    for (const InputPair pair : products)
+      *inputs++ = static_cast<float>(centred_product(row[pair.first], row[pair.second]));
   }
 }
 
@@ -165,9 +167,10 @@ FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool d
   return fitted;
 }
 
-FittedNormaliser FittedNormaliser::without_cosines() const {
+FittedNormaliser FittedNormaliser::without_terms() const {
   FittedNormaliser of_data = *this;
   of_data.cosines = 0;
+  of_data.products.clear();
   return of_data;
 }
 
@@ -182,7 +185,7 @@ void FittedNormaliser::apply(FeatureMatrix raw, float* inputs) const {
     select(raw, out);
   }
   if (scales_queries()) query_minmax(out, raw.docs, columns);
-  if (cosines > 0) append_cosines(out, raw.docs, columns, cosines, inputs);
+  if (cosines > 0) append_terms(out, raw.docs, columns, cosines, products, inputs);
 }
 
 void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
@@ -245,7 +248,7 @@ Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context, F
     throw InvalidArgument(fmt::format("The normalisation was fitted to {} features, but the data has {}.",
                                       features, raw.features()));
   }
-  if (cosines > 0) without_cosines().apply(raw, context);  // refuses what the scaling would hide
+  if (cosines > 0) without_terms().apply(raw, context);  // refuses what the scaling would hide
   if (type != FeatureType::kFloat32) return apply_compactly(raw, context, type);
   if (kind == Normalisation::kNone && kept.empty() && cosines == 0) {
     refuse(raw, find_bad_input(raw.all_features().values, raw.docs()));

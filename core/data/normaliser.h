@@ -11,6 +11,19 @@
 
 namespace olrank {
 
+/// Two inputs of a model, which their product belongs to.
+struct InputPair {
+  std::int32_t first = 0;
+  std::int32_t second = 0;
+
+  friend bool operator==(const InputPair&, const InputPair&) = default;
+};
+
+/// (2x − 1)(2y − 1) of inputs in [0, 1].
+inline double centred_product(double x, double y) {
+  return (2.0 * x - 1.0) * (2.0 * y - 1.0);
+}
+
 /// How raw feature values become a model's inputs: everything about the training part that this needs, so
 /// that a model which carries it can rank raw values by itself.
 struct FittedNormaliser {
@@ -26,14 +39,16 @@ struct FittedNormaliser {
   /// Of additive models, which add these inputs: cos(kπx), k = 2, …, of every input x. Then the inputs of a
   /// query are first scaled to [0, 1] within it. At most HigherCosines::kTerms.
   std::int64_t cosines = 0;
+  /// And centred_product() of pairs of inputs, which follow the cosines.
+  std::vector<InputPair> products;
 
-  /// Inputs without cosines.
+  /// Inputs without cosines and products.
   std::int64_t columns() const { return kept.empty() ? features : std::ssize(kept); }
-  std::int64_t inputs() const { return columns() * (1 + cosines); }
+  std::int64_t inputs() const { return columns() * (1 + cosines) + std::ssize(products); }
   /// Whether a document's inputs depend on the other documents of its query.
   bool scales_queries() const { return kind == Normalisation::kQueryMinmax || cosines > 0; }
   /// The normaliser of the data that the model was trained with, which gives rankers their inputs.
-  FittedNormaliser without_cosines() const;
+  FittedNormaliser without_terms() const;
 
   /// Normalises one query's raw documents [docs × features] into `inputs` [docs × inputs()], which may
   /// begin where the raw values do.

@@ -15,7 +15,14 @@ constexpr double kFirstConstant = -0.5;
 
 ClickBelief::ClickBelief(const ClickFeatures& features) : features_(features), theta_(features.columns()) {
   theta_.front() = kFirstConstant;
-  if (features.start() != nullptr) theta_.back() = 1.0;  // the start model's order
+  if (features.start() != nullptr) theta_[features.centred()] = 1.0;  // the start model's order
+}
+
+void ClickBelief::set_products(ProductPlaces products) {
+  for (std::size_t p = 0; p < products.size(); ++p) {
+    if (products[p] != (*features_.products())[p]) theta_[features_.products_column() + p] = 0.0;
+  }
+  features_.set_products(std::move(products));
 }
 
 void ClickBelief::solve(std::shared_ptr<AlignedVector<double>> precision,

@@ -15,6 +15,8 @@ double ClickFeatures::cosine_factor(int index) {
 
 double ClickFeatures::start_score(const float* scaled) const {
   const bool has_cosines = std::ssize(*start_) > inputs_;
+  const std::int64_t first = inputs_ * (1 + HigherCosines::kTerms);
+  const std::int64_t products = has_cosines ? (std::ssize(*start_) - first) / 3 : 0;
   double score = 0.0;
   for (std::int64_t f = 0; f < inputs_; ++f) {
     score += double{(*start_)[f]} * double{scaled[f]};
@@ -22,6 +24,11 @@ double ClickFeatures::start_score(const float* scaled) const {
     const HigherCosines cosines = higher_cosines(cosine_of_half_turns(scaled[f]));
     for (int term = 0; term < HigherCosines::kTerms; ++term)
       score += double{(*start_)[(term + 1) * inputs_ + f]} * cosines.of[term];
+  }
+  for (std::int64_t p = first; p < first + products; ++p) {
+    const auto a = static_cast<std::int64_t>((*start_)[p + products]);
+    const auto b = static_cast<std::int64_t>((*start_)[p + 2 * products]);
+    score += double{(*start_)[p]} * centred_product(scaled[a], scaled[b]);
   }
   return score;
 }
@@ -37,6 +44,10 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
     const float* x = scaled.data() + doc * inputs_;
     double* row = rows.data() + doc * width;
     *row++ = 1.0;
+    for (std::int64_t p = 0; products_ && p < std::ssize(*products_); ++p) {
+      const auto [a, b] = (*products_)[p];
+      row[centred() + p] = a < 0 ? 0.0 : centred_product(x[a], x[b]);
+    }
     if (start_) row[centred() - 1] = start_score(x) - double{means.back()};
     if (used_ == ClickInputs::kNone) continue;
     for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};

@@ -7,34 +7,52 @@
 #include <vector>
 
 #include "core/data/feature_matrix.h"
+#include "core/data/normaliser.h"
 #include "core/math/cosine.h"
 
 namespace olrank {
 
 /// What a click model has beside a constant and the score of a start model.
-enum class ClickInputs { kNone, kLinear, kAdditive };
+enum class ClickInputs { kNone, kLinear, kAdditive, kProducts };
+
+/// Of two inputs, in a place of its own; first < 0 in a free place.
+using ProductPlaces = std::vector<InputPair>;
 
 /// How a click model sees the documents of a query: by a constant, their inputs scaled to [0, 1] within the
-/// query, for an additive model √½ (2/k) cos(kπx) of each input, k = 2, 3, 4, and last the score of the
-/// model that the ranker started from, if it did. All but the constant are centred within the query.
+/// query, for an additive model √½ (2/k) cos(kπx) of each input, k = 2, 3, 4, and the score of the model
+/// that the ranker started from, if it did. All but the constant are centred within the query. Last come
+/// products of two inputs, if it has any: (2x − 1)(2y − 1). A place without a pair has zeros.
 class ClickFeatures {
  public:
-  /// `start` are the weights of a model to start from, as in model files: of inputs, then of cosines if it
-  /// has any; null without one.
+  static constexpr std::int64_t kMostProducts = 32;
+
+  /// `start` is a model to start from, null without one: weights of inputs, of cosines if it has any, and
+  /// of products, of which the numbers of the first and then of the second inputs follow.
   ClickFeatures(std::int64_t inputs, ClickInputs used, std::shared_ptr<const std::vector<float>> start = {})
-      : inputs_(inputs), used_(used), start_(std::move(start)) {}
+      : inputs_(inputs), used_(used), start_(std::move(start)) {
+    if (used_ == ClickInputs::kProducts)
+      products_ = std::make_shared<const ProductPlaces>(kMostProducts, InputPair{-1, -1});
+  }
 
   std::int64_t inputs() const { return inputs_; }
   ClickInputs used() const { return used_; }
+  bool is_additive() const { return used_ == ClickInputs::kAdditive || used_ == ClickInputs::kProducts; }
   const std::vector<float>* start() const { return start_.get(); }
   /// Of a row of features, the constant included.
-  std::int64_t columns() const { return 1 + centred(); }
+  std::int64_t columns() const { return products_column() + (products_ ? std::ssize(*products_) : 0); }
+  /// The first one of a product; that of the start model's score is before it.
+  std::int64_t products_column() const { return 1 + centred(); }
   /// Of a row of means.
   std::int64_t centred() const { return terms() + (start_ ? 1 : 0); }
   /// The centred features but the start model's score.
   std::int64_t terms() const {
     if (used_ == ClickInputs::kNone) return 0;
-    return inputs_ * (used_ == ClickInputs::kAdditive ? 1 + HigherCosines::kTerms : 1);
+    return inputs_ * (is_additive() ? 1 + HigherCosines::kTerms : 1);
+  }
+  /// Null without any.
+  const ProductPlaces* products() const { return products_.get(); }
+  void set_products(ProductPlaces products) {
+    products_ = std::make_shared<const ProductPlaces>(std::move(products));
   }
 
   /// The factor of term `index` (from 0), cos((index + 2) π x).
@@ -52,6 +70,7 @@ class ClickFeatures {
   std::int64_t inputs_;
   ClickInputs used_;
   std::shared_ptr<const std::vector<float>> start_;
+  std::shared_ptr<const ProductPlaces> products_;
 };
 
 /// A query's inputs scaled to [0, 1] feature by feature; those that do not differ become 0.

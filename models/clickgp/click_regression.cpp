@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "core/error.h"
+#include "core/math/normal.h"
 #include "core/ops/blas.h"
 
 namespace olrank {
@@ -57,10 +58,11 @@ ClickRegression::ClickRegression(const ClickFeatures& features, const ClickSched
       precision_(features.columns() * features.columns()),
       evidence_(features.columns()) {
   if (features.used() != ClickInputs::kNone) blocks_.push_back({1, 1 + features.inputs(), 1.0});
-  if (features.used() == ClickInputs::kAdditive)
+  if (features.is_additive())
     blocks_.push_back({1 + features.inputs(), 1 + features.terms(), kCosineWidth});
   if (features.start() != nullptr)
-    blocks_.push_back({1 + features.terms(), features.columns(), kStartWidth, true});
+    blocks_.push_back({1 + features.terms(), features.products_column(), kStartWidth, true});
+  if (features.products() != nullptr) blocks_.push_back({features.products_column(), features.columns()});
 }
 
 double ClickRegression::expected(const Block& block) const {
@@ -232,6 +234,7 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
   SiteSums sums;
   for (int pass = 0; pass < schedule_.passes; ++pass) {
     sums = find_all_sites(context, queries);
+    if (choose_products(context, queries)) sums = find_all_sites(context, queries);
     solve();
   }
   set_hyperparameters(sums);
@@ -248,28 +251,151 @@ ClickRegression::SiteSums ClickRegression::find_all_sites(ExecutionContext& cont
     precision_ = retired_precision_;
     evidence_ = retired_evidence_;
   }
-  constexpr std::int64_t kChunkNumbers = 1 << 22;  // 32 MB of features at a time
-  const std::int64_t most_rows = std::max<std::int64_t>(kChunkNumbers / belief_.columns(), 256);
-  std::vector<SiteSums> sums(queries.size());
+  SiteSums total;
+  for_chunks(queries, belief_.columns(), [&](std::span<const ClickMemory::Entry> chunk) {
+    std::vector<SiteSums> of_chunk(chunk.size());
+    add_chunk(context, chunk, of_chunk);
+    for (const SiteSums& one : of_chunk) {
+      total.document_squares += one.document_squares;
+      total.document_known += one.document_known;
+      total.query_squares += one.query_squares;
+      total.query_known += one.query_known;
+    }
+  });
+  return total;
+}
+
+bool ClickRegression::choose_products(ExecutionContext& context,
+                                      std::span<const ClickMemory::Entry> queries) {
+  const ClickFeatures& features = belief_.features();
+  const std::int64_t inputs = features.inputs();
+  if (features.products() == nullptr || inputs < 2) return false;
+  AlignedVector<double> slopes(inputs * inputs);   // Σ v φ of every product φ, lower triangles
+  AlignedVector<double> squares(inputs * inputs);  // Σ h φ²
+  for_chunks(queries, 4 * inputs, [&](std::span<const ClickMemory::Entry> chunk) {
+    std::vector<std::int64_t> first(chunk.size() + 1);
+    for (std::size_t q = 0; q < chunk.size(); ++q)
+      first[q + 1] = first[q] + std::ssize(chunk[q].known->docs);
+    AlignedVector<double> x(first.back() * inputs);  // 2x − 1
+    AlignedVector<double> vx(x.size());
+    AlignedVector<double> xx(x.size());
+    AlignedVector<double> hxx(x.size());
+    context.for_blocks(std::ssize(chunk), 8, [&](std::int64_t begin, std::int64_t end, int) {
+      AlignedVector<double> rows;
+      for (std::int64_t q = begin; q < end; ++q) {
+        const KnownQuery& known = *chunk[q].known;
+        const KnownQuery::Site& site = known.sites[number_];
+        const auto docs = std::ssize(known.docs);
+        // The model without products, so that those there are judged as the others are.
+        std::vector<double> model(docs);
+        rows.resize(docs * belief_.columns());
+        features.expand(known.scaled, known.means, rows);
+        double pull = 0.0;  // h·m
+        for (std::int64_t doc = 0; doc < docs; ++doc) {
+          const double* row = rows.data() + doc * belief_.columns();
+          for (std::int64_t c = 0; c < features.products_column(); ++c)
+            model[doc] += row[c] * belief_.theta()[c];
+          pull += site.curvature[doc] * model[doc];
+        }
+        for (std::int64_t doc = 0; doc < docs; ++doc) {
+          const double h = site.curvature[doc];
+          const double v = site.evidence[doc] - h * (model[doc] - site.coupling * pull);
+          const std::int64_t out = (first[q] + doc) * inputs;
+          for (std::int64_t f = 0; f < inputs; ++f) {
+            const double centred = 2.0 * double{known.scaled[doc * inputs + f]} - 1.0;
+            x[out + f] = centred;
+            vx[out + f] = v * centred;
+            xx[out + f] = centred * centred;
+            hxx[out + f] = h * centred * centred;
+          }
+        }
+      }
+    });
+    add_panels(context, inputs, first.back(), 1.0, x.data(), vx.data(), slopes);
+    add_panels(context, inputs, first.back(), 1.0, xx.data(), hxx.data(), squares);
+  });
+
+  // Of all pairs together, one is taken by mistake in twenty times.
+  constexpr double kMistakes = 0.05;
+  const double pairs = 0.5 * static_cast<double>(inputs) * static_cast<double>(inputs - 1);
+  const double least = -normal_quantile(0.5 * kMistakes / pairs);
+  std::vector<std::pair<double, InputPair>> found;
+  for (std::int32_t a = 0; a < inputs; ++a) {
+    for (std::int32_t b = 0; b < a; ++b) {
+      const double square = squares[a * inputs + b];
+      const double z = square > 0.0 ? std::abs(slopes[a * inputs + b]) / std::sqrt(square) : 0.0;
+      if (z > least) found.push_back({z, {a, b}});
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  found.resize(std::min<std::size_t>(found.size(), ClickFeatures::kMostProducts));
+  // Those that stay keep their places.
+  ProductPlaces products = *features.products();
+  for (InputPair& place : products) {
+    const auto same =
+        std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.second == place; });
+    if (same == found.end()) {
+      place = {-1, -1};
+    } else {
+      found.erase(same);
+    }
+  }
+  auto next = found.begin();
+  for (InputPair& place : products) {
+    if (place.first < 0 && next != found.end()) place = (next++)->second;
+  }
+  if (products == *features.products()) return false;
+  set_products(std::move(products), queries);
+  return true;
+}
+
+void ClickRegression::set_products(ProductPlaces products, std::span<const ClickMemory::Entry> queries) {
+  const ProductPlaces before = *belief_.features().products();
+  const std::int64_t width = belief_.columns();
+  const std::int64_t first = belief_.features().products_column();
+  for (std::size_t p = 0; p < products.size() && !retired_precision_.empty(); ++p) {
+    if (products[p] == before[p]) continue;
+    const auto column = first + static_cast<std::int64_t>(p);
+    retired_evidence_[column] = 0.0;
+    for (std::int64_t c = 0; c < width; ++c)
+      retired_precision_[c * width + column] = retired_precision_[column * width + c] = 0.0;
+  }
+  double squares = 0.0;
+  double docs = 0.0;
+  for (const ClickMemory::Entry& entry : queries) {
+    const KnownQuery& known = *entry.known;
+    docs += static_cast<double>(known.docs.size());
+    for (std::size_t doc = 0; doc < known.docs.size(); ++doc) {
+      const float* x = known.scaled.data() + static_cast<std::int64_t>(doc) * belief_.features().inputs();
+      for (const auto [a, b] : products) {
+        const double product = a < 0 ? 0.0 : centred_product(x[a], x[b]);
+        squares += product * product;
+      }
+    }
+  }
+  Block& block = blocks_.back();
+  block.squares = docs > 0.0 ? squares / docs * documents_ : 0.0;
+  const bool had_none =
+      std::all_of(before.begin(), before.end(), [](InputPair pair) { return pair.first < 0; });
+  if (had_none) block.precision = first_precision(block);
+  belief_.set_products(std::move(products));
+}
+
+template <class Use>
+void ClickRegression::for_chunks(std::span<const ClickMemory::Entry> queries, std::int64_t numbers_per_doc,
+                                 const Use& use) const {
+  constexpr std::int64_t kChunkNumbers = 1 << 22;  // 32 MB at a time
+  const std::int64_t most_rows = std::max<std::int64_t>(kChunkNumbers / numbers_per_doc, 256);
   for (std::size_t begin = 0; begin < queries.size();) {
     std::size_t end = begin;
     std::int64_t rows = 0;
     while (end < queries.size() &&
            (end == begin || rows + std::ssize(queries[end].known->docs) <= most_rows))
       rows += std::ssize(queries[end++].known->docs);
-    std::vector<SiteSums> of_chunk(end - begin);
-    add_chunk(context, queries.subspan(begin, end - begin), of_chunk);
-    std::copy(of_chunk.begin(), of_chunk.end(), sums.begin() + static_cast<std::ptrdiff_t>(begin));
+    use(queries.subspan(begin, end - begin));
     begin = end;
   }
-  SiteSums total;
-  for (const SiteSums& one : sums) {
-    total.document_squares += one.document_squares;
-    total.document_known += one.document_known;
-    total.query_squares += one.query_squares;
-    total.query_known += one.query_known;
-  }
-  return total;
 }
 
 void ClickRegression::add_chunk(ExecutionContext& context, std::span<const ClickMemory::Entry> queries,
@@ -346,6 +472,11 @@ std::string ClickRegression::prefix() const {
 
 void ClickRegression::save(StateWriter& state) const {
   const std::string prefix = this->prefix();
+  if (const ProductPlaces* products = belief_.features().products()) {
+    std::vector<std::int64_t> numbers;
+    for (const auto [a, b] : *products) numbers.insert(numbers.end(), {a, b});
+    state.put(prefix + "products", numbers);
+  }
   belief_.save(state, prefix);
   examination_.save(state, prefix);
   std::vector<double> numbers = {documents_};
@@ -367,6 +498,21 @@ void ClickRegression::save(StateWriter& state) const {
 
 void ClickRegression::load(StateReader& state) {
   const std::string prefix = this->prefix();
+  if (belief_.features().products() != nullptr) {
+    std::vector<std::int64_t> numbers(2 * ClickFeatures::kMostProducts);
+    state.get_into(prefix + "products", std::span<std::int64_t>(numbers));
+    ProductPlaces products(ClickFeatures::kMostProducts);
+    for (std::size_t p = 0; p < products.size(); ++p) {
+      products[p] = {static_cast<std::int32_t>(numbers[2 * p]),
+                     static_cast<std::int32_t>(numbers[2 * p + 1])};
+      const bool is_free = numbers[2 * p] < 0;
+      for (const std::int64_t number : {numbers[2 * p], numbers[2 * p + 1]}) {
+        if (is_free ? number != -1 : number < 0 || number >= belief_.features().inputs())
+          state.fail("It has a product of an input that is not there.");
+      }
+    }
+    belief_.set_products(std::move(products));
+  }
   belief_.load(state, prefix);
   examination_.load(state, prefix);
   std::vector<double> numbers(1 + 2 * blocks_.size());

@@ -106,8 +106,16 @@ class ClickRegression {
   void add_change(ExecutionContext& context, const Part& before, const Part& after, bool same_rows,
                   AlignedVector<double>& precision, AlignedVector<double>& evidence) const;
   void solve();
+  /// Finds the products of inputs that the sites speak for beyond chance. Whether they have changed.
+  bool choose_products(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
+  /// Takes them in; what was retired says nothing of other ones.
+  void set_products(ProductPlaces products, std::span<const ClickMemory::Entry> queries);
   void refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   SiteSums find_all_sites(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
+  /// Calls `use` with pieces of the queries that have at most so many numbers, or with one query.
+  template <class Use>
+  void for_chunks(std::span<const ClickMemory::Entry> queries, std::int64_t numbers_per_doc,
+                  const Use& use) const;
   void add_chunk(ExecutionContext& context, std::span<const ClickMemory::Entry> queries,
                  std::vector<SiteSums>& sums);
   void set_hyperparameters(const SiteSums& sums);

@@ -32,7 +32,7 @@ double normal_share_below(double z) {
 
 ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
   ClickSchedule schedule;
-  if (features.used() == ClickInputs::kAdditive) {
+  if (features.is_additive()) {
     // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
     constexpr double kColumns = 1000.0;
     const double size = static_cast<double>(features.columns()) / kColumns;
@@ -126,7 +126,7 @@ void ClickRanking::find_rows(const ClickState& state) {
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       const auto row = views_[model].rows.begin() + doc * columns;
       std::copy_n(rows.begin() + doc * width, columns, row);
-      if (widest.start() != nullptr) row[columns - 1] = rows[(doc + 1) * width - 1];
+      if (widest.start() != nullptr) row[columns - 1] = rows[doc * width + widest.centred()];
     }
   }
 }
@@ -464,6 +464,12 @@ std::int64_t ClickGp::parameters() const {
 ModelTensors ClickGp::model() const {
   // A linear model is linear in scaled inputs, so its file has cosines, too, of weight 0.
   std::vector<double> weights(features_ * (1 + HigherCosines::kTerms));
+  std::vector<double> of_products;
+  std::vector<InputPair> products;
+  const auto add_product = [&](InputPair pair, double weight) {
+    products.push_back(pair);
+    of_products.push_back(weight);
+  };
   for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
     const ClickBelief& belief = state_.beliefs[model];
     for (std::int64_t c = 0; c < belief.features().terms(); ++c) {
@@ -472,10 +478,27 @@ ModelTensors ClickGp::model() const {
       weights[c] += state_.weights[model] * factor * belief.theta()[c + 1];
     }
     const std::vector<float>* start = belief.features().start();
-    for (std::size_t c = 0; start != nullptr && c < start->size(); ++c)
-      weights[c] += state_.weights[model] * belief.theta().back() * double{(*start)[c]};
+    if (start != nullptr) {
+      const double weight = state_.weights[model] * belief.theta()[belief.features().centred()];
+      for (std::size_t c = 0; c < std::min(start->size(), weights.size()); ++c)
+        weights[c] += weight * double{(*start)[c]};
+      const std::size_t count = (std::max(start->size(), weights.size()) - weights.size()) / 3;
+      for (std::size_t p = weights.size(); p < weights.size() + count; ++p) {
+        add_product({static_cast<std::int32_t>((*start)[p + count]),
+                     static_cast<std::int32_t>((*start)[p + 2 * count])},
+                    weight * double{(*start)[p]});
+      }
+    }
+    const ProductPlaces* places = belief.features().products();
+    for (std::size_t p = 0; places != nullptr && p < places->size(); ++p) {
+      if ((*places)[p].first < 0) continue;
+      add_product((*places)[p],
+                  state_.weights[model] *
+                      belief.theta()[belief.features().products_column() + static_cast<std::int64_t>(p)]);
+    }
   }
-  return additive_tensors(std::vector<float>(weights.begin(), weights.end()));
+  weights.insert(weights.end(), of_products.begin(), of_products.end());
+  return additive_tensors(std::vector<float>(weights.begin(), weights.end()), products);
 }
 
 std::vector<RankerFigure> ClickGp::figures(ExecutionContext& /*context*/) const {
@@ -486,8 +509,12 @@ std::vector<RankerFigure> ClickGp::figures(ExecutionContext& /*context*/) const 
   figures.push_back({"document_variance", departures.document});
   figures.push_back({"query_variance", departures.query});
   if (linear == 1) figures.push_back({"start_weight", state_.weights.front()});
-  if (widest.used() == ClickInputs::kAdditive)
-    figures.push_back({"additive_weight", state_.weights.back()});
+  if (widest.is_additive()) figures.push_back({"additive_weight", state_.weights.back()});
+  if (const ProductPlaces* products = widest.products()) {
+    const auto free =
+        std::count_if(products->begin(), products->end(), [](InputPair pair) { return pair.first < 0; });
+    figures.push_back({"products", static_cast<double>(std::ssize(*products) - free)});
+  }
   figures.push_back({"changes", changes_});
   figures.push_back({"known_queries", static_cast<double>(state_.memory.queries())});
   return figures;
@@ -538,6 +565,8 @@ std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std
   of_models.emplace_back(features, ClickInputs::kLinear, start);
   if (settings.click.terms == ClickTerms::kAdditive)
     of_models.emplace_back(features, ClickInputs::kAdditive, start);
+  if (settings.click.terms == ClickTerms::kProducts)
+    of_models.emplace_back(features, ClickInputs::kProducts, start);
   return of_models;
 }
 

@@ -9,7 +9,8 @@ const Schema& ClickGpSettings::schema() {
           .field("terms", &S::terms,
                  "the models that explain clicks: `linear` is a linear model alone; `additive` puts an "
                  "additive model beside the linear one and weights both by how well they predict clicks, "
-                 "which costs more with many features")
+                 "which costs more with many features; `products` adds to the additive model those "
+                 "products of two features of which the clicks leave no doubt")
           .field("memory_limit", &S::memory_limit,
                  "memory for the documents that were shown; beyond it, the ranker forgets the queries "
                  "asked least recently and keeps the model that they taught; 0 sets no limit")

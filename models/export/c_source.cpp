@@ -83,6 +83,16 @@ class CSource {
     const auto features = normaliser_.features;
     if (!normaliser_.kept.empty())
       write_table("size_t", "kept", normaliser_.kept.data(), normaliser_.columns());
+    if (!normaliser_.products.empty()) {
+      std::vector<std::int64_t> first;
+      std::vector<std::int64_t> second;
+      for (const InputPair pair : normaliser_.products) {
+        first.push_back(pair.first);
+        second.push_back(pair.second);
+      }
+      write_table("size_t", "first", first.data(), std::ssize(first));
+      write_table("size_t", "second", second.data(), std::ssize(second));
+    }
     if (is_zscore()) {
       write_table("double", "means", normaliser_.means.data(), features);
       write_table("double", "scales", normaliser_.scales.data(), features);
@@ -140,8 +150,17 @@ class CSource {
             static_cast<double>(k + 1) * std::numbers::pi);
       add("    }}\n");
     }
-    add("  }}\n"
-        "}}\n\n");
+    add("  }}\n");
+    const auto products = std::ssize(normaliser_.products);
+    if (products > 0) {
+      add("  for (doc = 0; doc < docs; doc++) {{\n"
+          "    float *const x = inputs + doc * {0}_INPUTS;\n"
+          "    for (c = 0; c < {1}; c++)\n"
+          "      x[{2} + c] = (float)((2.0 * x[{0}_first[c]] - 1.0) * (2.0 * x[{0}_second[c]] - 1.0));\n"
+          "  }}\n",
+          name_, products, normaliser_.inputs() - products);
+    }
+    add("}}\n\n");
   }
 
   std::string normalised_value() const {

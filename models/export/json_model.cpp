@@ -39,12 +39,15 @@ std::string json_of(const LoadedModel& model) {
                        {"output_scale", shape.output_scale},
                        {"normalisation", ordered_json::parse(normaliser_text(model.normaliser))}};
   if (model.is_additive()) json["cosines"] = model.normaliser.cosines;
+  if (!model.normaliser.products.empty())
+    json["products"] = ordered_json::parse(pairs_text(model.normaliser.products));
   const ModelMetadata metadata = complete_metadata(model);
   for (const auto& [key, text] : metadata) {
     if (key == "feature_names") json["feature_names"] = ordered_json::parse(text);
   }
   for (const auto& [key, text] : metadata) {
-    if (key != "feature_names" && key != "normalisation" && key != "format") json["metadata"][key] = text;
+    if (key != "feature_names" && key != "normalisation" && key != "format" && key != "products")
+      json["metadata"][key] = text;
   }
   for (const std::vector<float>& theta : model.members)
     json["members"].push_back({{"layers", layers_of(shape, theta)}});

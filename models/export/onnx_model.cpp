@@ -141,14 +141,34 @@ std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vec
   return kept;
 }
 
-/// Appends cos(kπx) as sin(½π − kπx), because ONNX Runtime once had no cosine in double.
-std::string with_cosines(Graph& graph, const std::string& docs, std::int64_t cosines) {
+/// 2x − 1 of some inputs.
+std::string centred(Graph& graph, const std::string& docs, const std::string& name,
+                    const std::vector<std::int64_t>& inputs) {
+  const std::string numbers = graph.constant(name, kInt64Type, std::span(inputs), {std::ssize(inputs)});
+  const std::string x = graph.add("Gather", {docs, numbers}, {attribute("axis", 1)});
+  const std::string twice = graph.add("Mul", {x, graph.number("twice_" + name, 2.0)});
+  return graph.add("Sub", {twice, graph.number("middle_" + name, 1.0)});
+}
+
+/// Appends cos(kπx) as sin(½π − kπx), because ONNX Runtime once had no cosine in double, and products.
+std::string with_terms(Graph& graph, const std::string& docs, std::int64_t cosines,
+                       std::span<const InputPair> products) {
   const std::string quarter = graph.number("quarter_turn", 0.5 * std::numbers::pi);
   std::vector<std::string> inputs = {docs};
   for (std::int64_t k = 2; k < 2 + cosines; ++k) {
     const double factor = static_cast<double>(k) * std::numbers::pi;
     const std::string turn = graph.add("Mul", {docs, graph.number(fmt::format("turn_{}", k), factor)});
     inputs.push_back(graph.add("Sin", {graph.add("Sub", {quarter, turn})}));
+  }
+  if (!products.empty()) {
+    std::vector<std::int64_t> first;
+    std::vector<std::int64_t> second;
+    for (const InputPair pair : products) {
+      first.push_back(pair.first);
+      second.push_back(pair.second);
+    }
+    inputs.push_back(
+        graph.add("Mul", {centred(graph, docs, "first", first), centred(graph, docs, "second", second)}));
   }
   return graph.add("Concat", inputs, {attribute("axis", 1)});
 }
@@ -177,7 +197,8 @@ std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
     docs = rounded(graph, docs);
   }
   if (normaliser.scales_queries()) docs = rounded(graph, query_minmax(graph, docs));
-  if (normaliser.cosines > 0) docs = rounded(graph, with_cosines(graph, docs, normaliser.cosines));
+  if (normaliser.cosines > 0)
+    docs = rounded(graph, with_terms(graph, docs, normaliser.cosines, normaliser.products));
   return docs;
 }
 

@@ -64,6 +64,19 @@ std::string normalisation_code(const FittedNormaliser& normaliser, Module& modul
     std::string blocks = "units";
     for (std::int64_t k = 2; k < 2 + normaliser.cosines; ++k)
       blocks += fmt::format(", torch.cos(units * {:.17g})", static_cast<double>(k) * std::numbers::pi);
+    if (!normaliser.products.empty()) {
+      std::vector<std::int64_t> first;
+      std::vector<std::int64_t> second;
+      for (const InputPair pair : normaliser.products) {
+        first.push_back(pair.first);
+        second.push_back(pair.second);
+      }
+      module.register_buffer("first", torch::tensor(first, torch::kLong));
+      module.register_buffer("second", torch::tensor(second, torch::kLong));
+      blocks +=
+          ", (2.0 * torch.index_select(units, 1, self.first) - 1.0) * "
+          "(2.0 * torch.index_select(units, 1, self.second) - 1.0)";
+    }
     code += fmt::format("  units = torch.cat([{}], 1)\n{}", blocks, kRounded);
   }
   return code;
@@ -195,7 +208,12 @@ std::string add_network(Module& module, const LoadedModel& model,
     module.register_module("linear", layer_module(prefix + "linear", tensors));
     if (!model.is_additive()) return "  units = self.linear.forward(units)\n";
     module.register_module("cosines", layer_module(prefix + "cosines", tensors));
-    return "  theta = torch.cat([self.linear.weight, self.cosines.weight]).reshape([-1, 1])\n"
+    std::string weights = "self.linear.weight.flatten(), self.cosines.weight.flatten()";
+    if (!model.normaliser.products.empty()) {
+      module.register_module("products", layer_module(prefix + "products", tensors));
+      weights += ", self.products.weight.flatten()";
+    }
+    return fmt::format("  theta = torch.cat([{}]).reshape([-1, 1])\n", weights) +
            "  units = torch.matmul(units, theta.double())\n";
   }
   if (model.settings.module_file) return add_file(module, model, tensors, prefix);

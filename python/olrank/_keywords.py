@@ -69,7 +69,7 @@ class RankerSettings(TypedDict, total=False):
     fair: Literal["none", "fairexp", "fairco"]
     template_search: Literal["fairswap", "exact"]
     fair_gain: float
-    terms: Literal["linear", "additive"]
+    terms: Literal["linear", "additive", "products"]
     memory_limit: float
     forget: float
 

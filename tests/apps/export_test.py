@@ -39,11 +39,15 @@ MODULES = {
 # Those that search engines can score, one document at a time.
 ENGINES = ("linear", "standard", "ensemble", "linear-ensemble")
 # Additive models, each with the normalisation of another model.
-ADDITIVE = {f"additive-{name}": name for name in ("linear", "ntk", "deep", "standard")}
+ADDITIVE = {f"additive-{name}": name for name in ("linear", "ntk", "deep", "standard")} | {"products": "ntk"}
 
 
 def cosines_of(name):
     return 3 if name in ADDITIVE else 0
+
+
+def products_of(name):
+    return [[3, 0], [1, 2], [4, 4]] if name == "products" else []
 
 
 def has(*packages):
@@ -72,6 +76,9 @@ class Forms(unittest.TestCase):
             tensors = {key: ([rows, columns], [draw.gauss(0, 1) for _ in range(rows * columns)])
                        for key, rows in (("linear.weight", 1), ("cosines.weight", 3))}
             cls.models[name] = cls.folder / f"{name}.safetensors"
+            if products_of(name):
+                about["products"] = json.dumps(products_of(name))
+                tensors["products.weight"] = ([1, len(products_of(name))], [draw.gauss(0, 1) for _ in products_of(name)])
             write_safetensors(cls.models[name], tensors, about | {"architecture": "additive"})
 
     @classmethod
@@ -125,7 +132,7 @@ class Forms(unittest.TestCase):
         for name in RANKERS | ADDITIVE:
             tensors, metadata = read_safetensors(self.exported(name, "safetensors"))
             scores = model_scores(layers_of(tensors, metadata), float(metadata.get("output_scale", 1)),
-                                  json.loads(metadata["normalisation"]), self.queries(metadata), cosines_of(name))
+                                  json.loads(metadata["normalisation"]), self.queries(metadata), cosines_of(name), products_of(name))
             self.expect_scores(scores, name)
 
     def test_safetensors_metadata_describe_the_trial(self):
@@ -171,8 +178,10 @@ class Forms(unittest.TestCase):
             self.assertEqual(model["metadata"]["seed"], "3")
             queries = read_queries(self.data / "test.txt", model["normalisation"]["features"])
             cosines = model.get("cosines", 0)
-            self.assertEqual(cosines, cosines_of(name))
-            self.expect_scores(model_scores(members, model["output_scale"], model["normalisation"], queries, cosines), name)
+            products = model.get("products", [])
+            self.assertEqual((cosines, products), (cosines_of(name), products_of(name)))
+            self.expect_scores(model_scores(members, model["output_scale"], model["normalisation"], queries, cosines, products),
+                               name)
 
     def test_pt_contains_the_tensors(self):
         """Reads the archive with Python's zip and pickle, and stand-ins for torch's names."""
@@ -211,9 +220,10 @@ class Forms(unittest.TestCase):
             metadata = state.olrank
             normalisation = json.loads(metadata["normalisation"])
             inputs = torch.tensor([x for docs in self.queries(metadata)
-                                   for x in normalised(normalisation, docs, cosines_of(name))], dtype=torch.float64)
+                                   for x in normalised(normalisation, docs, cosines_of(name), products_of(name))],
+                                  dtype=torch.float64)
             if name in ADDITIVE:
-                theta = torch.cat([state["linear.weight"], state["cosines.weight"]]).flatten()
+                theta = torch.cat([state[key].flatten() for key in state])
                 self.expect_scores((inputs @ theta.double()).tolist(), name)
                 continue
             members = int(metadata.get("members", 1))
@@ -296,7 +306,7 @@ class Forms(unittest.TestCase):
             score.restype = ctypes.c_double
             metadata = read_safetensors(self.models[name])[1]
             normalisation = json.loads(metadata["normalisation"])
-            columns = len(normalisation.get("kept", range(normalisation["features"]))) * (1 + cosines_of(name))
+            columns = len(normalisation.get("kept", range(normalisation["features"]))) * (1 + cosines_of(name)) + len(products_of(name))
             scores = []
             for docs in self.queries(metadata):
                 raw = (ctypes.c_float * (len(docs) * normalisation["features"]))(*(x for doc in docs for x in doc))

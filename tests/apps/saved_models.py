@@ -47,7 +47,7 @@ def layers_of(tensors, metadata):
     prefixes = [f"members.{n}." for n in range(int(metadata["members"]))] if "members" in metadata else [""]
     for prefix in prefixes:
         if metadata["architecture"] == "additive":
-            weight = tensors[prefix + "linear.weight"][1] + tensors[prefix + "cosines.weight"][1]
+            weight = [w for name in ("linear", "cosines", "products") for w in tensors.get(f"{prefix}{name}.weight", (None, []))[1]]
             members.append([([weight], [0.0])])
             continue
         if metadata["architecture"] == "linear":
@@ -77,12 +77,13 @@ def scaled(docs):
     return [[as_float((x - l) / (h - l)) if h > l else 0.0 for x, l, h in zip(doc, low, high)] for doc in docs]
 
 
-def normalised(normalisation, docs, cosines=0):
+def normalised(normalisation, docs, cosines=0, products=()):
     """The network's inputs for one query's documents, rounded to float32 like the program's. `cosines` is 3 for additive
-    models."""
+    models, which may have products of pairs of inputs."""
     if cosines:
         docs = scaled(normalised(normalisation, docs))
-        return [doc + [as_float(math.cos(k * math.pi * x)) for k in range(2, 2 + cosines) for x in doc] for doc in docs]
+        return [doc + [as_float(math.cos(k * math.pi * x)) for k in range(2, 2 + cosines) for x in doc] +
+                [as_float((2 * doc[i] - 1) * (2 * doc[j] - 1)) for i, j in products] for doc in docs]
     kind = normalisation["kind"]
     kept = normalisation.get("kept", range(normalisation["features"]))
     if kind.endswith("zscore"):
@@ -93,10 +94,10 @@ def normalised(normalisation, docs, cosines=0):
     return docs if kind == "none" else scaled(docs)
 
 
-def model_scores(members, scale, normalisation, queries, cosines=0):
+def model_scores(members, scale, normalisation, queries, cosines=0, products=()):
     scores = []
     for docs in queries:
-        for inputs in normalised(normalisation, docs, cosines):
+        for inputs in normalised(normalisation, docs, cosines, products):
             scores.append(math.fsum(network_score(layers, scale, inputs) for layers in members) / len(members))
     return scores
 

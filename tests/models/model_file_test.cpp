@@ -162,6 +162,26 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   ModelTensors other = good;
   other.architecture.back().second = R"({"kind":"none","features":8})";
   expect_refusal(other, "yields 8 inputs, but its first layer takes 2");
+
+  const std::vector<float> with_products = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const std::vector<InputPair> pairs = {{1, 0}, {1, 1}};
+  good = additive_tensors(with_products, pairs);
+  write(file_, good);
+  const LoadedModel products = load_model(file_, ModelCode::kRefuse);
+  EXPECT_EQ(products.shape, linear_shape(10));
+  EXPECT_EQ(products.normaliser.inputs(), 10);
+  EXPECT_EQ(products.normaliser.products, pairs);
+  EXPECT_EQ(products.members, std::vector<std::vector<float>>{with_products});
+  ASSERT_EQ(tensors_of(products).size(), 3U);
+  EXPECT_EQ(tensors_of(products)[2].values, (std::vector<float>{9, 10}));
+  for (const std::string text : {"[[0,2]]", "[[0]]", "[[-1,0]]", "[]", "{", "[[0,0.5]]"}) {
+    ModelTensors wrong = good;
+    wrong.architecture.back().second = text;
+    expect_refusal(wrong, "Its products are '" + text + "' instead of pairs of inputs");
+  }
+  fewer = good;
+  fewer.tensors.pop_back();
+  expect_refusal(fewer, "tensor 'products.weight' is missing");
 }
 
 TEST_F(ModelFileTest, ReadsNormalisationAndNames) {

@@ -193,7 +193,7 @@ TEST(Normaliser, CosinesAreThoseOfInputsScaledInEachQuery) {
     const Dataset once = plain.apply(data, context);
     const Dataset scaled =
         fit_normaliser(Normalisation::kQueryMinmax, once, false, context).apply(once, context);
-    EXPECT_TRUE(same_content(fitted.without_cosines().apply(data, context), once));
+    EXPECT_TRUE(same_content(fitted.without_terms().apply(data, context), once));
     const Dataset out = fitted.apply(data, context);
     ASSERT_EQ(out.features(), 20);
     for (std::int64_t doc = 0; doc < data.docs(); ++doc) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,23 @@ std::vector<std::uint8_t> noisy_clicks(std::uint32_t round, std::int64_t query,
   return clicks;
 }
 
-void play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
+/// Clicks that follow a product of two features.
+std::vector<std::uint8_t> product_clicks(std::uint32_t round, std::int64_t query,
+                                         std::span<const std::int32_t> shown) {
+  RngStream coins(make_key({.seed = 9, .purpose = Purpose::kProbe}), round);
+  const FeatureMatrix docs = click_world().query(query).features;
+  std::vector<std::uint8_t> clicks;
+  for (const std::int32_t doc : shown) {
+    const float* x = docs.doc(doc);
+    clicks.push_back(coins.uniform() < ((x[0] - 0.5) * (x[2] - 0.5) > 0.0 ? 0.9 : 0.1) ? 1 : 0);
+  }
+  return clicks;
+}
+
+using Clicks = std::vector<std::uint8_t> (*)(std::uint32_t, std::int64_t, std::span<const std::int32_t>);
+
+void play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1,
+                 Clicks clicks_of = noisy_clicks) {
   ExecutionContext execution(threads);
   StageClock clock;
   RoundContext context{execution, clock};
@@ -55,7 +72,7 @@ void play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, 
     const QueryDocs query = click_world().query_of(round);
     const RankedList list = ranker.rank(context, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    ranker.learn(context, {round, query, shown, noisy_clicks(round, query.query, shown)});
+    ranker.learn(context, {round, query, shown, clicks_of(round, query.query, shown)});
   }
 }
 
@@ -122,7 +139,7 @@ double largest_difference(const OnlineRanker& ranker, std::int64_t models) {
 }
 
 TEST(ClickGpTest, SumsFollowEverySite) {
-  for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kAdditive}) {
+  for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kAdditive, ClickTerms::kProducts}) {
     const auto ranker = make_clicks(click_settings(terms));
     for (std::uint32_t round = 1; round <= 64; ++round) {
       play_clicks(*ranker, round, round);
@@ -245,7 +262,7 @@ TEST(ClickGpTest, LearnsFromQueriesWithoutNames) {
     query.identity = &nameless;
     const RankedList list = ranker->rank(context.round, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    ranker->learn(context.round, {round, query, shown, noisy_clicks(round, query.query, shown)});
+    ranker->learn(context.round, {round, query, shown, clicks_of(round, query.query, shown)});
   }
   EXPECT_TRUE(saved_of<std::int64_t>(*ranker, "clickgp.queries").empty());
   EXPECT_GT(click_world().ndcg(*ranker, kClickShown), 0.85);
@@ -321,7 +338,7 @@ TEST(ClickGpTest, EvidenceFadesAltogether) {
     const QueryDocs query = click_world().query(round == 1 ? 1 : 2);
     const RankedList list = ranker->rank(context.round, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    ranker->learn(context.round, {round, query, shown, noisy_clicks(round, query.query, shown)});
+    ranker->learn(context.round, {round, query, shown, clicks_of(round, query.query, shown)});
   }
 }
 
@@ -354,6 +371,12 @@ std::vector<float> exported_scores(const OnlineRanker& ranker, std::int64_t numb
         sum += double{model.tensors[1].values[(k - 2) * click_world().features() + f]} *
                std::cos(M_PI * k * x);
     }
+    const float* x = scaled.data() + doc * click_world().features();
+    for (std::size_t tensor = 2; tensor < model.tensors.size(); ++tensor) {
+      const auto pairs = nlohmann::json::parse(model.architecture.back().second);
+      for (std::size_t p = 0; p < pairs.size(); ++p)
+        sum += double{model.tensors[2].values[p]} * centred_product(x[pairs[p][0]], x[pairs[p][1]]);
+    }
     EXPECT_NEAR(scores[doc], sum, 1e-5);
   }
   return scores;
@@ -363,6 +386,56 @@ TEST(ClickGpTest, ModelIsTheScoreThatIsExported) {
   const auto ranker = make_clicks(click_settings());
   play_clicks(*ranker, 1, 70);
   ASSERT_EQ(ranker->model().tensors.size(), 2U);
+  exported_scores(*ranker, 3);
+}
+
+TEST(ClickGpTest, TakesTheProductsThatClicksSpeakFor) {
+  const auto ranker = make_clicks(click_settings(ClickTerms::kProducts));
+  play_clicks(*ranker, 1, 100, 1, product_clicks);
+  const ModelTensors model = ranker->model();
+  ASSERT_EQ(model.tensors.size(), 3U);
+  EXPECT_EQ(model.architecture.back().second, "[[2,0]]");
+  EXPECT_GT(model.tensors[2].values[0], 0.5F);
+  const std::vector<float> scores = exported_scores(*ranker, 3);
+
+  // A ranker with the model as its start has the same order.
+  std::vector<float> start;
+  for (const auto& tensor : model.tensors)
+    start.insert(start.end(), tensor.values.begin(), tensor.values.end());
+  start.insert(start.end(), {2.0F, 0.0F});
+  const auto started = make_clicks(click_settings(ClickTerms::kLinear), {start});
+  const std::vector<float> at_start = exported_scores(*started, 3);
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    EXPECT_NEAR(at_start[i] - at_start[0], scores[i] - scores[0], 1e-5);
+  start.back() = 3.0F;
+  EXPECT_THROW(make_clicks(click_settings(), {start}), InvalidArgument);
+
+  const auto resumed = make_clicks(click_settings(ClickTerms::kProducts));
+  StateReader state(click_state_of(*ranker), "test");
+  resumed->load(state);
+  state.require_end();
+  play_clicks(*ranker, 101, 160, 1, product_clicks);
+  play_clicks(*resumed, 101, 160, 3, product_clicks);
+  EXPECT_EQ(click_state_of(*ranker), click_state_of(*resumed));
+}
+
+TEST(ClickGpTest, ClicksThatSpeakForNoProductChangeNothing) {
+  const auto products = make_clicks(click_settings(ClickTerms::kProducts));
+  const auto additive = make_clicks(click_settings(ClickTerms::kAdditive));
+  play_clicks(*products, 1, 100);
+  play_clicks(*additive, 1, 100);
+  ASSERT_EQ(products->model().tensors.size(), 2U);
+  const std::vector<float> scores = exported_scores(*products, 3);
+  const std::vector<float> others = exported_scores(*additive, 3);
+  for (std::size_t i = 0; i < scores.size(); ++i) EXPECT_NEAR(scores[i], others[i], 1e-6);
+}
+
+TEST(ClickGpTest, ForgottenQueriesSayNothingOfNewProducts) {
+  RankerSettings settings = click_settings(ClickTerms::kProducts);
+  settings.click.memory_limit = 3e-6 * clickgp_bytes(settings, click_world().features(), kClickDocs, 1.0);
+  const auto ranker = make_clicks(settings);
+  play_clicks(*ranker, 1, 160, 1, product_clicks);
+  ASSERT_EQ(ranker->model().tensors.size(), 3U);
   exported_scores(*ranker, 3);
 }
 

@@ -43,6 +43,13 @@ LoadedModel additive_model(int members, Normalisation kind, bool drop_a_feature)
   return model;
 }
 
+LoadedModel model_with_products(int members, Normalisation kind) {
+  LoadedModel model = model_of(linear_shape(18), members, kind, false);
+  model.normaliser.cosines = 3;
+  model.normaliser.products = {{3, 0}, {1, 1}};
+  return model;
+}
+
 /// Negative, tiny and constant values.
 std::vector<float> raw_docs(std::int64_t docs) {
   RngStream rng(test_key(7), 0);
@@ -113,6 +120,7 @@ TEST(TorchScript, GivesTheProgramsScoresForAdditiveModels) {
 
 TEST(TorchScript, TakesTheMeanOfAnEnsemble) {
   expect_scores_of_the_program(additive_model(2, Normalisation::kZscore, true), 5);
+  expect_scores_of_the_program(model_with_products(2, Normalisation::kZscore), 5);
   expect_scores_of_the_program(model_of(ntk_shape(4, 6, 2), 3, Normalisation::kQueryMinmax, false), 5);
   expect_scores_of_the_program(model_of(linear_shape(4), 2, Normalisation::kNone, false), 1);
 }

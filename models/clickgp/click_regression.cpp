@@ -330,15 +330,15 @@ bool ClickRegression::choose_products(ExecutionContext& context,
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   found.resize(std::min<std::size_t>(found.size(), ClickFeatures::kMostProducts));
-  // Those that stay keep their places.
+  // Those that stay keep their places, as do those that forgotten queries may have spoken for.
   ProductPlaces products = *features.products();
   for (InputPair& place : products) {
     const auto same =
         std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.second == place; });
-    if (same == found.end()) {
-      place = {-1, -1};
-    } else {
+    if (same != found.end()) {
       found.erase(same);
+    } else if (retired_precision_.empty()) {
+      place = {-1, -1};
     }
   }
   auto next = found.begin();

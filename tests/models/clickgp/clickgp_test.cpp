@@ -55,7 +55,7 @@ std::vector<std::uint8_t> product_clicks(std::uint32_t round, std::int64_t query
   const FeatureMatrix docs = click_world().query(query).features;
   std::vector<std::uint8_t> clicks;
   for (const std::int32_t doc : shown) {
-    const float* x = docs.doc(doc);
+    const float* x = docs.doc(doc).data();
     clicks.push_back(coins.uniform() < ((x[0] - 0.5) * (x[2] - 0.5) > 0.0 ? 0.9 : 0.1) ? 1 : 0);
   }
   return clicks;
@@ -262,7 +262,7 @@ TEST(ClickGpTest, LearnsFromQueriesWithoutNames) {
     query.identity = &nameless;
     const RankedList list = ranker->rank(context.round, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    ranker->learn(context.round, {round, query, shown, clicks_of(round, query.query, shown)});
+    ranker->learn(context.round, {round, query, shown, noisy_clicks(round, query.query, shown)});
   }
   EXPECT_TRUE(saved_of<std::int64_t>(*ranker, "clickgp.queries").empty());
   EXPECT_GT(click_world().ndcg(*ranker, kClickShown), 0.85);
@@ -338,7 +338,7 @@ TEST(ClickGpTest, EvidenceFadesAltogether) {
     const QueryDocs query = click_world().query(round == 1 ? 1 : 2);
     const RankedList list = ranker->rank(context.round, query, round);
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    ranker->learn(context.round, {round, query, shown, clicks_of(round, query.query, shown)});
+    ranker->learn(context.round, {round, query, shown, noisy_clicks(round, query.query, shown)});
   }
 }
 
@@ -372,8 +372,8 @@ std::vector<float> exported_scores(const OnlineRanker& ranker, std::int64_t numb
                std::cos(M_PI * k * x);
     }
     const float* x = scaled.data() + doc * click_world().features();
-    for (std::size_t tensor = 2; tensor < model.tensors.size(); ++tensor) {
-      const auto pairs = nlohmann::json::parse(model.architecture.back().second);
+    if (model.tensors.size() == 3) {
+      const std::vector<std::vector<int>> pairs = nlohmann::json::parse(model.architecture.back().second);
       for (std::size_t p = 0; p < pairs.size(); ++p)
         sum += double{model.tensors[2].values[p]} * centred_product(x[pairs[p][0]], x[pairs[p][1]]);
     }

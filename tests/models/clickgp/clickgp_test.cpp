@@ -432,7 +432,7 @@ TEST(ClickGpTest, ClicksThatSpeakForNoProductChangeNothing) {
 
 TEST(ClickGpTest, ForgottenQueriesSayNothingOfNewProducts) {
   RankerSettings settings = click_settings(ClickTerms::kProducts);
-  settings.click.memory_limit = 3e-6 * clickgp_bytes(settings, click_world().features(), kClickDocs, 1.0);
+  settings.click.memory_limit = 7e-6 * clickgp_bytes(settings, click_world().features(), kClickDocs, 1.0);
   const auto ranker = make_clicks(settings);
   play_clicks(*ranker, 1, 160, 1, product_clicks);
   ASSERT_EQ(ranker->model().tensors.size(), 3U);

@@ -61,10 +61,10 @@ std::vector<std::uint8_t> product_clicks(std::uint32_t round, std::int64_t query
   return clicks;
 }
 
-using Clicks = std::vector<std::uint8_t> (*)(std::uint32_t, std::int64_t, std::span<const std::int32_t>);
+using ClickUser = std::vector<std::uint8_t> (*)(std::uint32_t, std::int64_t, std::span<const std::int32_t>);
 
 void play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1,
-                 Clicks clicks_of = noisy_clicks) {
+                 ClickUser clicks_of = noisy_clicks) {
   ExecutionContext execution(threads);
   StageClock clock;
   RoundContext context{execution, clock};

@@ -90,6 +90,7 @@ class OpeCommand : public Command {
     if (!page_.empty()) page.emplace(page_);
     ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
     std::optional<Dataset> data;
+    data_.layout = FeatureLayout::kDense;
     if (!data_.source.empty())
       data.emplace(load_part(data_, fold_, parse_choice<DataPart>("--part", part_text_), context));
     const OffPolicyResult result = evaluate_off_policy(request_, data ? &*data : nullptr, context);

@@ -153,8 +153,10 @@ class TrainCommand : public Command {
         [&](std::size_t number, std::int64_t slot) {
           const auto [fold, seed] = models[number];
           const auto data = folds.get(fold);
+          // Found by itself, a GPU is no reason to refuse sparse features.
+          const bool on_cpu = data->train.is_sparse() && device_ == "auto";
           trained[number] = train_one(configuration, *data, models[number], std::max(1, threads / jobs),
-                                      device_of(slots, slot), progress);
+                                      on_cpu ? std::nullopt : device_of(slots, slot), progress);
         });
     std::vector<TrainedModel> finished;
     for (std::optional<TrainedModel>& model : trained) {

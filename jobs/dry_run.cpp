@@ -17,6 +17,7 @@
 #include "core/text/text_table.h"
 #include "jobs/device_choice.h"
 #include "jobs/job_slots.h"
+#include "models/ranker_factory.h"
 #include "models/ranker_plan.h"
 
 namespace olrank {
@@ -97,6 +98,7 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
   const DeviceChoice device = choose_device(configuration);
   const GpuSlots slots = GpuSlots::of(configuration, device);
   for (const RankerSettings& ranker : configuration.rankers) {
+    if (fold->data.train.is_sparse()) check_sparse(ranker);
     const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
     if (device.takes(ranker)) {
       check_device_memory(ranker, planned, data, std::ssize(plan.folds), slots);

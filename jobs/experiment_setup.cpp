@@ -289,16 +289,13 @@ void add_fairness(const Configuration& configuration, const ExperimentPlan& plan
   }
 }
 
-std::int64_t matrix_bytes(const FeatureMatrix& docs) {
-  return docs.docs * docs.features * std::int64_t{sizeof(float)};
-}
-
 /// Parallel trials share the available memory equally.
 ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t cutoff, std::int64_t jobs,
                                     RankGroup* ranks) {
   return [ranker, cutoff, memory = available_memory() / jobs, ranks, start = start_model_of(ranker)](
              const RankerData& data, const TrialKeys& keys) {
-    RankerDependencies dependencies{.labels = data.labels, .memory = memory, .ranks = ranks};
+    RankerDependencies dependencies{
+        .labels = data.labels, .memory = memory, .sparse = data.train.is_sparse(), .ranks = ranks};
     if (start) dependencies.first_thetas = start->thetas;
     return make_ranker(ranker, data.train.features, keys, cutoff, dependencies);
   };
@@ -307,11 +304,12 @@ ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t c
 ExperimentRanker::Make maker_on_gpus(const RankerSettings& ranker, std::int64_t cutoff,
                                      const GpuSlots& slots, std::int64_t folds, RankGroup* ranks) {
   return [ranker, cutoff, slots, folds, ranks](const RankerData& data, const TrialKeys& keys) {
-    const std::int64_t documents = matrix_bytes(data.train) + matrix_bytes(data.eval_docs);
+    const std::int64_t documents = data.train.bytes() + data.eval_docs.bytes();
     const std::int64_t memory = slots.bytes_on(slots.tightest(documents, folds), documents, folds);
     const RankerDevice place{slots.gpu_of(data.slot).index,     data.train, data.most_docs, data.eval_docs,
                              std::max<std::int64_t>(1, memory), ranks};
-    return make_ranker(ranker, data.train.features, keys, cutoff, {.device = &place});
+    return make_ranker(ranker, data.train.features, keys, cutoff,
+                       {.device = &place, .sparse = data.train.is_sparse()});
   };
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/data/sparse_rows.h"
 #include "core/metrics/doc_label.h"
 
 namespace olrank {
@@ -16,8 +17,9 @@ void ExploringLists::write(ListFormat format, const Dataset& data, ExecutionCont
   const std::int64_t columns = normaliser_.inputs();
   std::string text;
   std::vector<std::int64_t> score_of;
+  std::vector<float> zeros;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
-    const FeatureMatrix raw = data.features_of(query);
+    const FeatureMatrix raw = with_zeros(data.rows_of(query), zeros);
     inputs_.resize(raw.docs * columns);
     normaliser_.apply(raw, inputs_.data());
     const std::int64_t round = trial_.rounds + ++queries_;

@@ -36,7 +36,7 @@ class RangeWriter {
     const std::int64_t docs = data_.offset(range.end) - first;
     const auto scores = scratch_.take<double>(docs);
     scorer_.score(
-        scratch_, {data_.all_features().values + first * data_.features(), docs, data_.features()},
+        scratch_, data_.all_rows().part(first, first + docs),
         data_.offsets().subspan(range.begin, static_cast<std::size_t>(range.end - range.begin) + 1),
         scores);
     for (std::int64_t query = range.begin; query < range.end; ++query) {

@@ -11,6 +11,7 @@
 #include "core/data/dataset_file.h"
 #include "core/data/doc_table.h"
 #include "core/data/letor_writer.h"
+#include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/math/dcg.h"
@@ -21,15 +22,16 @@
 namespace olrank {
 namespace {
 
-void require_sizes(std::span<const float> values, std::int64_t features,
-                   std::span<const std::uint8_t> grades, std::span<const std::int64_t> offsets,
-                   const std::vector<std::string>& names) {
+void require_size(std::span<const float> values, std::int64_t features, std::int64_t docs) {
+  if (features >= 1 && std::ssize(values) == docs * features) return;
+  throw InvalidArgument(fmt::format("There are {} feature values for {} grades and {} features: give {}.",
+                                    values.size(), docs, features,
+                                    docs * std::max<std::int64_t>(features, 0)));
+}
+
+void require_queries(std::span<const std::uint8_t> grades, std::span<const std::int64_t> offsets,
+                     const std::vector<std::string>& names) {
   const std::int64_t docs = std::ssize(grades);
-  if (features < 1 || std::ssize(values) != docs * features) {
-    throw InvalidArgument(fmt::format("There are {} feature values for {} grades and {} features: give {}.",
-                                      values.size(), docs, features,
-                                      docs * std::max<std::int64_t>(features, 0)));
-  }
   if (offsets.empty() || offsets.front() != 0 || offsets.back() != docs)
     throw InvalidArgument(fmt::format("The offsets of queries must begin with 0 and end with {}.", docs));
   for (std::size_t query = 1; query < offsets.size(); ++query) {
@@ -42,19 +44,61 @@ void require_sizes(std::span<const float> values, std::int64_t features,
   }
 }
 
-void require_values(std::span<const float> values, std::int64_t features,
-                    std::span<const std::uint8_t> grades) {
+void require_grades(std::span<const std::uint8_t> grades) {
+  for (std::size_t doc = 0; doc < grades.size(); ++doc) {
+    if (grades[doc] <= kHighestGrade) continue;
+    throw InvalidArgument(fmt::format("The grade of document {} is {}: it must be 0 to {}.", doc,
+                                      grades[doc], kHighestGrade));
+  }
+}
+
+void require_rows(const SparseValues& rows, std::int64_t features, std::int64_t docs) {
+  if (features < 1 || features > kMostSparseColumns) {
+    throw InvalidArgument(
+        fmt::format("There are {} columns: give sparse rows 1 to {}.", features, kMostSparseColumns));
+  }
+  if (std::ssize(rows.begins) != docs + 1 || rows.begins.front() != 0 ||
+      rows.begins.back() != std::ssize(rows.values) || rows.values.size() != rows.columns.size() ||
+      !std::is_sorted(rows.begins.begin(), rows.begins.end())) {
+    throw InvalidArgument(fmt::format(
+        "The sparse rows of {} documents must have {} begins, which rise from 0 to the number of "
+        "values, and a column for each value.",
+        docs, docs + 1));
+  }
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    std::int64_t last = -1;
+    for (std::int64_t at = rows.begins[doc]; at < rows.begins[doc + 1]; ++at) {
+      const std::int64_t column = rows.columns[at];
+      if (column <= last || column >= features) {
+        throw InvalidArgument(
+            fmt::format("Column {} follows {} in document {}: the columns of a row must rise below {}.",
+                        column, last, doc, features));
+      }
+      last = column;
+      if (std::isfinite(rows.values[at])) continue;
+      throw InvalidArgument(fmt::format("Feature {} of document {} is not finite.", column + 1, doc));
+    }
+  }
+}
+
+void require_values(std::span<const float> values, std::int64_t features) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     const auto place = static_cast<std::int64_t>(i);
     throw InvalidArgument(
         fmt::format("Feature {} of document {} is not finite.", place % features + 1, place / features));
   }
-  for (std::size_t doc = 0; doc < grades.size(); ++doc) {
-    if (grades[doc] <= kHighestGrade) continue;
-    throw InvalidArgument(fmt::format("The grade of document {} is {}: it must be 0 to {}.", doc,
-                                      grades[doc], kHighestGrade));
+}
+
+std::shared_ptr<const Dataset> data_of(Dataset::Contents contents, std::vector<std::string> names) {
+  if (names.empty()) {
+    for (std::size_t query = 1; query < contents.offsets.size(); ++query)
+      names.push_back(fmt::format("{}", query));
   }
+  contents.qids = std::move(names);
+  ThreadPool pool(1);
+  contents.fingerprint = content_fingerprint(contents, pool);
+  return std::make_shared<const Dataset>(std::move(contents));
 }
 
 }  // namespace
@@ -71,21 +115,34 @@ RankingData RankingData::load(const std::string& source, const std::string& part
 RankingData RankingData::of(std::shared_ptr<const void> owner, std::span<const float> values,
                             std::int64_t features, std::span<const std::uint8_t> grades,
                             std::span<const std::int64_t> offsets, std::vector<std::string> names) {
-  require_sizes(values, features, grades, offsets, names);
-  require_values(values, features, grades);
-  if (names.empty()) {
-    for (std::size_t query = 1; query < offsets.size(); ++query) names.push_back(fmt::format("{}", query));
-  }
+  require_size(values, features, std::ssize(grades));
+  require_queries(grades, offsets, names);
+  require_values(values, features);
+  require_grades(grades);
   Dataset::Contents contents;
   contents.memory = std::move(owner);
   contents.values = values;
   contents.grades = grades;
   contents.offsets = offsets;
-  contents.qids = std::move(names);
   contents.features = features;
-  ThreadPool pool(1);
-  contents.fingerprint = content_fingerprint(contents, pool);
-  return RankingData(std::make_shared<const Dataset>(std::move(contents)));
+  return RankingData(data_of(std::move(contents), std::move(names)));
+}
+
+RankingData RankingData::of(std::shared_ptr<const void> owner, const SparseValues& rows,
+                            std::int64_t features, std::span<const std::uint8_t> grades,
+                            std::span<const std::int64_t> offsets, std::vector<std::string> names) {
+  require_rows(rows, features, std::ssize(grades));
+  require_queries(grades, offsets, names);
+  require_grades(grades);
+  Dataset::Contents contents;
+  contents.memory = std::move(owner);
+  contents.values = rows.values;
+  contents.row_begins = rows.begins;
+  contents.columns = rows.columns;
+  contents.grades = grades;
+  contents.offsets = offsets;
+  contents.features = features;
+  return RankingData(data_of(std::move(contents), std::move(names)));
 }
 
 std::int64_t RankingData::queries() const {
@@ -98,7 +155,14 @@ std::int64_t RankingData::features() const {
   return data_->features();
 }
 std::span<const float> RankingData::values() const {
-  return data_->contents().values;
+  return {data_->all_features().values, static_cast<std::size_t>(docs() * features())};
+}
+bool RankingData::is_sparse() const {
+  return data_->is_sparse();
+}
+SparseValues RankingData::sparse_values() const {
+  const Dataset::Contents& contents = data_->contents();
+  return {contents.row_begins, contents.columns, contents.values};
 }
 std::span<const std::uint8_t> RankingData::grades() const {
   return data_->all_grades();

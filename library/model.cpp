@@ -58,6 +58,12 @@ std::vector<double> Model::score(std::span<const float> docs, std::span<const st
   return scores;
 }
 
+std::vector<double> Model::score(const RankingData& data) const {
+  ExecutionContext context(1);
+  return scores_of_all(*scorer_, fitted_to_model(data.dataset(), scorer_->model(), "data", context),
+                       context);
+}
+
 void Model::score_into(std::span<const float> docs, std::span<const std::int64_t> offsets,
                        std::span<double> scores) const {
   const std::int64_t width = features();

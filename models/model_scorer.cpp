@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/data/join.h"
+#include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/ops/precise_scores.h"
 #include "core/text/byte_size.h"
@@ -28,6 +29,16 @@ void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std
   assert(raw.features == features() && offsets.back() - offsets.front() == raw.docs);
   const Scratch::Frame frame(scratch);
   const std::int64_t inputs = model_.shape.inputs;
+  std::vector<float> zeros;
+  if (raw.is_sparse() && !takes_sparse(model_)) raw = with_zeros(raw, zeros);
+  if (raw.is_sparse()) {
+    SparseRows rows;
+    for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+      model_.normaliser.apply(
+          raw.part(offsets[query] - offsets.front(), offsets[query + 1] - offsets.front()), rows);
+    }
+    return score_inputs(scratch, rows.matrix(inputs), offsets, scores);
+  }
   const auto matrix = scratch.take<float>(raw.docs * inputs);
   for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
     const std::int64_t first = offsets[query] - offsets.front();
@@ -35,7 +46,11 @@ void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std
         {raw.values + first * raw.features, offsets[query + 1] - offsets[query], raw.features},
         matrix.data() + first * inputs);
   }
-  const FeatureMatrix docs{matrix.data(), raw.docs, inputs};
+  score_inputs(scratch, {matrix.data(), raw.docs, inputs}, offsets, scores);
+}
+
+void ModelScorer::score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<const std::int64_t> offsets,
+                               std::span<double> scores) const {
   score_by_member(scratch, 0, docs, offsets, scores);
   if (members_.size() == 1) return;
   const auto of_member = scratch.take<double>(scores.size());
@@ -64,6 +79,9 @@ Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std
   const std::int64_t features = model.normaliser.features;
   if (data.features() == features) return data;
   if (data.features() < features) {
+    if (data.is_sparse()) return widened(data, features, context);
+    if (features >= kManyColumns && ModelScorer::takes_sparse(model))
+      return widened(as_sparse(data, context.pool()), features, context);
     const double bytes = static_cast<double>(data.docs()) * static_cast<double>(features) * sizeof(float);
     if (bytes > static_cast<double>(available_memory())) {
       throw DataError(
@@ -99,8 +117,7 @@ std::vector<double> scores_of_all(const ModelScorer& scorer, const Dataset& data
     const std::int64_t first = data.offset(range.begin);
     const std::int64_t docs = data.offset(range.end) - first;
     const auto queries = static_cast<std::size_t>(range.end - range.begin);
-    scorer.score(context.scratch(worker),
-                 {data.all_features().values + first * data.features(), docs, data.features()},
+    scorer.score(context.scratch(worker), data.all_rows().part(first, first + docs),
                  data.offsets().subspan(range.begin, queries + 1), std::span(scores).subspan(first, docs));
   });
   return scores;

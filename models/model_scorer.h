@@ -18,12 +18,18 @@ class ModelScorer {
 
   const LoadedModel& model() const { return model_; }
   std::int64_t features() const { return model_.normaliser.features; }
+  /// Whether the model needs no zeros of sparse documents; score() makes them dense for another.
+  static bool takes_sparse(const LoadedModel& model) {
+    return model.normaliser.keeps_zeros() && !model.module;
+  }
 
   /// Scores of raw documents of whole queries: query q has rows offsets[q] − offsets[0] and following.
   void score(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
              std::span<double> scores) const;
 
  private:
+  void score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<const std::int64_t> offsets,
+                    std::span<double> scores) const;
   void score_by_member(Scratch& scratch, std::size_t member, FeatureMatrix docs,
                        std::span<const std::int64_t> offsets, std::span<double> scores) const;
 

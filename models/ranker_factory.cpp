@@ -177,6 +177,20 @@ void check_list_loss(const RankerKindRow& row, const RankerSettings& settings) {
 
 }  // namespace
 
+void check_sparse(const RankerSettings& settings) {
+  const RankerKindRow& row = row_of(settings.kind);
+  const bool module = settings.network.network == NetworkForm::kModule;
+  if (row.takes_sparse && !module) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' needs dense features, and the data are sparse: {}, or set data.layout = \"dense\", with "
+      "enough memory for all zeros.",
+      settings.name,
+      row.takes_sparse ? std::string("choose another network than a module")
+                       : fmt::format("choose {}", kinds_where([](const RankerKindRow& other) {
+                                       return other.takes_sparse;
+                                     }))));
+}
+
 void check_on_cpu(const RankerSettings& settings) {
   if (settings.trainer.precision == Precision::kFloat32) return;
   throw InvalidArgument(fmt::format(
@@ -191,6 +205,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
                                           const RankerDependencies& dependencies) {
   const RankerKindRow& row = row_of(settings.kind);
   if (!dependencies.first_thetas.empty()) check_start(row, settings, features, dependencies.first_thetas);
+  if (dependencies.sparse) check_sparse(settings);
   check_form(row, settings);
   check_covariance(row, settings);
   check_pairs(row, settings);

@@ -75,6 +75,7 @@ struct RankerKindRow {
   bool needs_labels = false;    // learns from true grades; no other kind is given any
   bool needs_groups = false;    // learns from the probabilities of examination that come with groups
   bool starts_from_model = false;  // a kind that refits its history from zero would forget the model
+  bool takes_sparse = false;       // needs of a document its score and gradient alone
   bool on_device = false;          // has a device implementation
   bool is_external = false;  // its rankers are the program's that uses the library, found by their names
 

@@ -19,6 +19,7 @@ struct RankerDependencies {
   std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
   std::span<const std::vector<float>> first_thetas = {};  // of each member, of a model to start from
   const RankerDevice* device = nullptr;                   // to compute the ranker on a device
+  bool sparse = false;                                    // whether documents are sparse
   RankGroup* ranks = nullptr;  // to share an ensemble's members with other processes; outlives the ranker
 };
 

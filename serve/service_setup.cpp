@@ -289,6 +289,7 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
   ExecutionContext context;
   DataSettings settings;
   settings.source = source.data;
+  settings.layout = FeatureLayout::kDense;
   const Dataset train = load_part(settings, source.fold, DataPart::kTrain, context);
   if (train.features() != normaliser.features) {
     throw InvalidArgument(fmt::format("{} has {} features, but the model expects {}.", source.data,

@@ -255,7 +255,7 @@ void Trial::begin_evaluation() {
   evaluated_round_ = round_;
   // The cosine uses the model that gave the scores.
   scores_begun_ =
-      !data_.offline && !data_.eval_set.is_compact() && ranker_.begin_scores(data_.eval_set.all_features());
+      !data_.offline && !data_.eval_set.is_compact() && ranker_.begin_scores(data_.eval_set.all_rows());
   if (!scores_begun_) score_eval_set();
   evaluating_ = true;
   evaluation_clock_ = clock_;

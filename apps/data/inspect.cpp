@@ -244,7 +244,8 @@ class InspectCommand : public Command {
     ExecutionContext context(flags_.threads);
     if (!groups_.empty()) return show_groups(output, context);
     if (!discriminant_.empty()) return draw_discriminant(output, context);
-    const LetorOptions options = flags_.options();
+    LetorOptions options = flags_.options();
+    options.layout = FeatureLayout::kDense;
     std::vector<Inspected> all;
     bool failed = false;
     std::vector<std::string> failures;
@@ -302,6 +303,7 @@ class InspectCommand : public Command {
     DataSettings data;
     data.source = path;
     data.max_memory = flags_.max_memory;
+    data.layout = FeatureLayout::kDense;
     return load_part(data, fold_, DataPart::kTrain, context);
   }
 

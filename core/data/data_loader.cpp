@@ -15,6 +15,7 @@
 #include "core/data/dataset_cache.h"
 #include "core/data/feature_store.h"
 #include "core/data/join.h"
+#include "core/data/sparse_rows.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
@@ -74,20 +75,21 @@ class PartLoader {
     std::size_t widest = 0;
     for (const std::string& file : files) {
       parts.push_back(cache_.read(file, options_, context_.pool()));
-      const std::int64_t bytes = parts.back().docs() * parts.back().features() * kValue;
+      const std::int64_t bytes = parts.back().all_rows().bytes();
       options_.max_bytes = std::max<std::int64_t>(0, options_.max_bytes - bytes);
       own += bytes;
       docs += parts.back().docs();
       if (parts.back().features() > parts[widest].features()) widest = parts.size() - 1;
     }
-    check_widening(docs, parts[widest].features(), own, files, files[widest]);
+    if (std::none_of(parts.begin(), parts.end(), [](const Dataset& part) { return part.is_sparse(); }))
+      check_widening(docs, parts[widest].features(), own, files, files[widest]);
     return join_parts(std::move(parts), context_);
   }
 
   /// A part as wide as `features`, those of another file.
   Dataset widen(const Dataset& part, std::int64_t features, const std::vector<std::string>& files,
                 const std::string& widest) {
-    check_widening(part.docs(), features, part.docs() * part.features() * kValue, files, widest);
+    if (!part.is_sparse()) check_widening(part.docs(), features, part.all_rows().bytes(), files, widest);
     return widened(part, features, context_);
   }
 
@@ -103,16 +105,16 @@ class PartLoader {
     if (more <= 0.0) return;
     double text = 0.0;
     for (const std::string& file : files) text += text_bytes_of(file);
-    const bool sparse = options_.refuse_sparse && is_sparse(bytes, text);
+    const bool wide = options_.refuse_wide && is_too_wide(bytes, text);
     const bool stored = options_.store != nullptr && bytes <= options_.store->most_bytes_of(text);
-    if (sparse || (more > static_cast<double>(options_.max_bytes) && !stored)) {
+    if (wide || (more > static_cast<double>(options_.max_bytes) && !stored)) {
       throw DataError(
           joined(files), 0, 0,
           fmt::format("With feature {} of {}, {} documents become a dense matrix of {}, {}. Renumber the "
                       "features, or {} --max-memory.",
                       features, widest, docs, readable_bytes(bytes),
-                      sparse ? "nearly all zeros" : "more than --max-memory allows",
-                      sparse ? "give" : "raise"));
+                      wide ? "nearly all zeros" : "more than --max-memory allows",
+                      wide ? "give" : "raise"));
     }
     options_.max_bytes = std::max<std::int64_t>(0, options_.max_bytes - static_cast<std::int64_t>(more));
   }
@@ -124,7 +126,8 @@ class PartLoader {
 
 /// As wide as training.
 Dataset fitted(Dataset part, const Dataset& train, std::string_view name, const PartFiles& all,
-               const std::vector<std::string>& files, PartLoader& loader) {
+               const std::vector<std::string>& files, PartLoader& loader, ExecutionContext& context) {
+  if (train.is_sparse()) part = as_sparse(part, context.pool());
   const std::int64_t surplus = part.features() - train.features();
   if (surplus > 0) {
     throw DataError(
@@ -146,13 +149,25 @@ void warn_of_equal_grades(const Dataset& part, std::string_view name) {
               part.docs(), name, int{grades.front()});
 }
 
+/// Parts in the wanted layout, and all in one.
+DataParts laid_out(DataParts parts, FeatureLayout layout, ExecutionContext& context) {
+  const bool any_sparse =
+      parts.train.is_sparse() || (parts.vali && parts.vali->is_sparse()) || parts.test.is_sparse();
+  if (!any_sparse && layout != FeatureLayout::kSparse) return parts;
+  parts.train = as_sparse(parts.train, context.pool());
+  if (parts.vali) parts.vali = as_sparse(*parts.vali, context.pool());
+  parts.test = as_sparse(parts.test, context.pool());
+  return parts;
+}
+
 DataParts generated_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
   if (fold != 1) {
     throw InvalidArgument(fmt::format("--fold must be 1, not {}: generated data has only one fold.", fold));
   }
   const LetorOptions options = letor_options(settings);
   SyntheticParts parts = make_synthetic(settings.source, context, options.max_bytes, options.store);
-  return {std::move(parts.train), std::move(parts.vali), std::move(parts.test)};
+  return laid_out({std::move(parts.train), std::move(parts.vali), std::move(parts.test)}, settings.layout,
+                  context);
 }
 
 bool is_one_file(const std::string& source) {
@@ -180,8 +195,9 @@ std::int64_t allowed_bytes(const DataSettings& settings) {
 LetorOptions letor_options(const DataSettings& settings) {
   LetorOptions options;
   options.max_bytes = allowed_bytes(settings);
-  options.refuse_sparse = settings.max_memory == kAutomatic;
-  if (options.refuse_sparse) return options;
+  options.refuse_wide = settings.max_memory == kAutomatic;
+  options.layout = settings.layout;
+  if (options.refuse_wide) return options;
   const std::filesystem::path cache = DatasetCache::of_setting(settings.cache).folder();
   options.store = std::make_shared<FeatureStore>(
       options.max_bytes, cache.empty() ? std::filesystem::temp_directory_path() : cache);
@@ -196,8 +212,8 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
   Dataset train = loader.load(files.train);
   std::optional<Dataset> vali;
   if (!files.vali.empty())
-    vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader);
-  Dataset test = fitted(loader.load(files.test), train, "test", files, files.test, loader);
+    vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader, context);
+  Dataset test = fitted(loader.load(files.test), train, "test", files, files.test, loader, context);
 
   if (const std::int64_t shared = count_shared_queries(test, train); shared > 0) {
     log_warning(
@@ -208,7 +224,7 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
   warn_of_equal_grades(train, "training");
   if (vali) warn_of_equal_grades(*vali, "validation");
   warn_of_equal_grades(test, "test");
-  return {std::move(train), std::move(vali), std::move(test)};
+  return laid_out({std::move(train), std::move(vali), std::move(test)}, settings.layout, context);
 }
 
 Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
@@ -217,6 +233,7 @@ Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part
     if (fold != 1)
       throw InvalidArgument(fmt::format("--fold must be 1, not {}: a single file has no folds.", fold));
     Dataset data = PartLoader(settings, context).load({settings.source});
+    if (settings.layout == FeatureLayout::kSparse) data = as_sparse(data, context.pool());
     warn_of_equal_grades(data, "only");
     return data;
   }

@@ -36,7 +36,7 @@ Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part
 /// Bytes that `max_memory` allows: "8GB", or "auto" for half of the memory this process may use.
 std::int64_t allowed_bytes(const DataSettings& settings);
 
-/// How the settings have data read. Without a given `max_memory`, data that is_sparse() is refused; with
+/// How the settings have data read. Without a given `max_memory`, data that is_too_wide() is refused; with
 /// it, what exceeds it goes to files in the cache folder, or the system's temporary folder without one.
 LetorOptions letor_options(const DataSettings& settings);
 

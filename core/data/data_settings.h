@@ -14,6 +14,9 @@
 namespace olrank {
 
 enum class Normalisation { kNone, kQueryMinmax, kZscore, kLog1pZscore };
+/// How features lie in memory: with their zeros, without them, or as their number and share of zeros
+/// suggest.
+enum class FeatureLayout { kAuto, kDense, kSparse };
 enum class EvaluationPart { kTest, kVali };
 
 /// Which data a run trains on and is evaluated on.
@@ -28,6 +31,7 @@ struct DataSettings {
   bool drop_constant = false;
   std::string cache = "auto";
   std::string max_memory = "auto";
+  FeatureLayout layout = FeatureLayout::kAuto;
   FeatureType features_as = FeatureType::kFloat32;
 
   static const Schema& schema();
@@ -40,6 +44,13 @@ struct EnumNames<Normalisation> {
       std::pair{Normalisation::kQueryMinmax, std::string_view("query-minmax")},
       std::pair{Normalisation::kZscore, std::string_view("zscore")},
       std::pair{Normalisation::kLog1pZscore, std::string_view("log1p-zscore")}};
+};
+
+template <>
+struct EnumNames<FeatureLayout> {
+  static constexpr std::array values = {std::pair{FeatureLayout::kAuto, std::string_view("auto")},
+                                        std::pair{FeatureLayout::kDense, std::string_view("dense")},
+                                        std::pair{FeatureLayout::kSparse, std::string_view("sparse")}};
 };
 
 template <>

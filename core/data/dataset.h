@@ -36,14 +36,16 @@ struct PackedTexts {
 class Dataset {
  public:
   struct Contents {
-    std::shared_ptr<const void> memory;   // owns the memory of the spans below
-    std::shared_ptr<FeatureStore> store;  // of features made of these; null: the process's own memory
-    std::span<const float> values;        // [docs × features], empty if they are compact
+    std::shared_ptr<const void> memory;        // owns the memory of the spans below
+    std::shared_ptr<FeatureStore> store;       // of features made of these; null: the process's own memory
+    std::span<const float> values;             // [docs × features] or of sparse rows; empty if compact
+    std::span<const std::uint8_t> grades;      // [docs]
+    std::span<const std::int64_t> offsets;     // [queries + 1], documents before each query
+    std::vector<std::string> qids;             // [queries]
+    PackedTexts doc_names;                     // [docs], or empty when no document is named
+    std::span<const std::int64_t> row_begins;  // [docs + 1] of sparse rows, as in FeatureMatrix; else empty
+    std::span<const std::int32_t> columns;     // of the values of sparse rows
     CompactFeatures compact;
-    std::span<const std::uint8_t> grades;   // [docs]
-    std::span<const std::int64_t> offsets;  // [queries + 1], documents before each query
-    std::vector<std::string> qids;          // [queries]
-    PackedTexts doc_names;                  // [docs], or empty when no document is named
     std::int64_t features = 0;
     Fingerprint fingerprint;  // of content only, not of compression or line ends
     bool reordered = false;   // documents were grouped by query, so they are no longer in file order
@@ -73,16 +75,32 @@ class Dataset {
   bool is_compact() const { return contents_.compact.type != FeatureType::kFloat32; }
   /// Memory or files that the features take.
   std::int64_t feature_bytes() const {
-    return contents_.compact.bytes() + static_cast<std::int64_t>(contents_.values.size_bytes());
+    return is_compact() ? contents_.compact.bytes() : all_rows().bytes();
   }
-  /// With the queries as lists. Not of compact features.
-  FeatureMatrix all_features() const {
+  /// Whether the rows are those of FeatureMatrix::is_sparse().
+  bool is_sparse() const { return !contents_.row_begins.empty(); }
+  /// Dense or sparse, with the queries as lists.
+  FeatureMatrix all_rows() const {
     assert(!is_compact());
-    return {contents_.values.data(), docs(), features(), contents_.offsets.subspan(1)};
+    return {contents_.values.data(),
+            docs(),
+            features(),
+            contents_.offsets.subspan(1),
+            is_sparse() ? contents_.row_begins.data() : nullptr,
+            contents_.columns.data()};
+  }
+  FeatureMatrix rows_of(std::int64_t query) const {
+    return all_rows().part(offset(query), offset(query + 1));
+  }
+  /// The same for code that reads dense rows only. Throws InvalidArgument for sparse ones. Not of compact
+  /// features.
+  FeatureMatrix all_features() const {
+    if (is_sparse()) refuse_sparse();
+    return all_rows();
   }
   FeatureMatrix features_of(std::int64_t query) const {
-    assert(!is_compact());
-    return {contents_.values.data() + offset(query) * features(), docs_of(query), features()};
+    if (is_sparse()) refuse_sparse();
+    return rows_of(query);
   }
   /// The features of a query in float32, whatever they are kept as, to [docs × features].
   void copy_features(std::int64_t query, float* to) const;
@@ -95,6 +113,8 @@ class Dataset {
   }
 
  private:
+  [[noreturn]] static void refuse_sparse();
+
   Contents contents_;
   int max_grade_ = 0;
 };

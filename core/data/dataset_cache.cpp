@@ -45,12 +45,15 @@ std::string first_bytes(const std::string& path) {
   return {bytes, count > 0 ? static_cast<std::size_t>(count) : 0};
 }
 
-std::int64_t matrix_bytes(const Dataset& data) {
-  return data.docs() * data.features() * static_cast<std::int64_t>(sizeof(float));
+double matrix_bytes(const Dataset& data) {
+  const auto bytes = static_cast<double>(data.all_rows().bytes());
+  return data.is_sparse() ? bytes + sparse_bytes(0.0, data.features(), 0.0) : bytes;
 }
 
 bool exceeds(const Dataset& data, const LetorOptions& options, const std::string& path) {
-  return static_cast<double>(matrix_bytes(data)) > options.most_bytes_of(text_bytes_of(path));
+  const double limit = data.is_sparse() ? static_cast<double>(options.max_bytes)
+                                        : options.most_bytes_of(text_bytes_of(path));
+  return matrix_bytes(data) > limit;
 }
 
 std::optional<Dataset> read_copy(const std::filesystem::path& copy, const Fingerprint& state,
@@ -64,8 +67,7 @@ std::optional<Dataset> read_copy(const std::filesystem::path& copy, const Finger
     if (exceeds(data, options, path)) return std::nullopt;
     std::error_code unknown;
     const auto text_bytes = static_cast<double>(std::filesystem::file_size(path, unknown));
-    if (options.refuse_sparse && is_sparse(static_cast<double>(matrix_bytes(data)), text_bytes))
-      return std::nullopt;
+    if (options.refuse_wide && is_too_wide(matrix_bytes(data), text_bytes)) return std::nullopt;
     warn_of_missing(path, notes->missing);
     return stored_by(options.store, std::move(data), path);
   } catch (const Error& error) {
@@ -83,9 +85,10 @@ DatasetCache DatasetCache::of_setting(std::string_view setting) {
   return folder.empty() ? DatasetCache() : DatasetCache(folder / "data", false);
 }
 
-std::filesystem::path DatasetCache::copy_of(const std::string& path) const {
+std::filesystem::path DatasetCache::copy_of(const std::string& path, FeatureLayout layout) const {
   if (folder_.empty()) return {};
-  return folder_ / (fingerprint_of(canonical_text(path)).hex() + ".olrank");
+  const std::string kind = layout == FeatureLayout::kAuto ? "" : fmt::format(".{}", name_of(layout));
+  return folder_ / (fingerprint_of(canonical_text(path)).hex() + kind + ".olrank");
 }
 
 std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOptions& options,
@@ -96,13 +99,19 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
     Dataset data = read_dataset_file(path, pool);
     if (exceeds(data, options, path)) {
       throw DataError(path, 0, 0,
-                      fmt::format("The dense matrix of {} documents and {} features needs {} bytes, but "
+                      fmt::format("The matrix of {} documents and {} features needs {:.0f} bytes, but "
                                   "--max-memory allows {}. Raise --max-memory.",
                                   data.docs(), data.features(), matrix_bytes(data), options.max_bytes));
     }
+    if (data.is_sparse() && options.layout == FeatureLayout::kDense) {
+      throw DataError(
+          path, 0, 0,
+          "The file holds sparse features, and data.layout is \"dense\": leave the setting out, or "
+          "convert the text again.");
+    }
     return stored_by(options.store, std::move(data), path);
   }
-  const std::filesystem::path copy = copy_of(path);
+  const std::filesystem::path copy = copy_of(path, options.layout);
   if (copy.empty()) return std::nullopt;
   std::optional<Dataset> data = read_copy(copy, *state, path, options, pool);
   if (data) log_detail("{}: loaded from the binary copy {}.", path, copy.string());
@@ -112,7 +121,7 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
 Dataset DatasetCache::read(const std::string& path, const LetorOptions& options, ThreadPool& pool) const {
   const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path);
   if (std::optional<Dataset> data = find(path, options, pool)) return std::move(*data);
-  const std::filesystem::path copy = copy_of(path);
+  const std::filesystem::path copy = copy_of(path, options.layout);
   if (!state || copy.empty()) return read_letor(path, options, pool);
   DatasetFileNotes notes{*state, {}};
   Dataset data = read_letor(path, options, pool, &notes.missing);

@@ -11,8 +11,8 @@
 
 namespace olrank {
 
-/// A folder of binary copies of text files, one per path. A copy is valid as long as the text's
-/// size, inode and times are unchanged and the copy is intact; otherwise the text is parsed again
+/// A folder of binary copies of text files, one per path and wanted layout. A copy is valid as long as the
+/// text's size, inode and times are unchanged and the copy is intact; otherwise the text is parsed again
 /// and the copy replaced. Copies appear by atomic rename, so concurrent processes do not disturb
 /// each other.
 class DatasetCache {
@@ -33,8 +33,8 @@ class DatasetCache {
 
   /// Empty if it stores nothing.
   const std::filesystem::path& folder() const { return folder_; }
-  /// Path of a text's copy, whether it exists or not; empty without a folder.
-  std::filesystem::path copy_of(const std::string& path) const;
+  /// Path of a text's copy in a layout, whether it exists or not; empty without a folder.
+  std::filesystem::path copy_of(const std::string& path, FeatureLayout layout = FeatureLayout::kAuto) const;
 
  private:
   std::filesystem::path folder_;

@@ -21,6 +21,7 @@ namespace {
 
 constexpr char kMagic[8] = {'o', 'l', 'r', 'a', 'n', 'k', 'd', '\n'};
 constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kSparseVersion = 2;  // of sparse rows; programs without them refuse it
 constexpr std::uint64_t kAlignment = 64;
 
 struct Header {
@@ -40,10 +41,15 @@ struct Header {
   Fingerprint content;
   Fingerprint source;
   std::uint64_t reordered;  // 0 or 1
-  std::uint64_t reserved[14];
+  std::uint64_t nonzeros;   // values of sparse rows; 0 of dense ones
+  std::uint64_t reserved[13];
   std::uint64_t checksum;  // of the header with 0 in this place
 };
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
+
+bool is_sparse(const Header& header) {
+  return header.version == kSparseVersion;
+}
 
 std::uint64_t checksum_of(Header header) {
   header.checksum = 0;
@@ -52,10 +58,15 @@ std::uint64_t checksum_of(Header header) {
 
 /// Where each section lies. Sizes come from a file that may be hostile: a section that does not fit below
 /// `limit` makes the layout invalid instead of wrapping around.
-class Layout {
+class Sections {
  public:
-  Layout(const Header& header, std::uint64_t limit) : limit_(limit) {
-    values = place(header.docs, header.features, sizeof(float));
+  Sections(const Header& header, std::uint64_t limit) : limit_(limit) {
+    values = is_sparse(header) ? place(header.nonzeros, 1, sizeof(float))
+                               : place(header.docs, header.features, sizeof(float));
+    if (is_sparse(header)) {
+      row_begins = place(header.docs, 1, sizeof(std::int64_t), sizeof(std::int64_t));
+      columns = place(header.nonzeros, 1, sizeof(std::int32_t));
+    }
     offsets = place(header.queries, 1, sizeof(std::int64_t), sizeof(std::int64_t));
     qid_ends = place(header.queries, 1, sizeof(std::uint64_t));
     name_ends = place(header.named_docs, 1, sizeof(std::uint64_t));
@@ -66,6 +77,8 @@ class Layout {
   bool valid() const { return valid_; }
   std::uint64_t end() const { return end_; }
 
+  std::uint64_t row_begins = 0;
+  std::uint64_t columns = 0;
   std::uint64_t values, offsets, qid_ends, name_ends, grades, qid_text, name_text;
 
  private:
@@ -139,7 +152,8 @@ const char* load_header(std::string_view bytes, Header& header) {
   std::memcpy(&header, bytes.data(), sizeof header);
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
     return "it does not begin with the format's signature";
-  if (header.version != kVersion) return "another version of olrank wrote it";
+  if (header.version != kVersion && header.version != kSparseVersion)
+    return "another version of olrank wrote it";
   if (header.header_bytes != sizeof header || header.checksum != checksum_of(header))
     return "its header is damaged";
   return nullptr;
@@ -149,6 +163,22 @@ DatasetFileNotes notes_of(const Header& header) {
   return {header.source,
           {static_cast<std::int64_t>(header.null_values), static_cast<std::int64_t>(header.null_line),
            static_cast<std::int64_t>(header.null_column)}};
+}
+
+/// Whether rows follow each other and have rising columns below `features`.
+bool rows_are_sound(std::span<const std::int64_t> begins, std::span<const std::int32_t> columns,
+                    std::uint64_t features) {
+  if (begins.front() != 0 || begins.back() != std::ssize(columns)) return false;
+  if (!std::is_sorted(begins.begin(), begins.end())) return false;
+  for (std::size_t row = 0; row + 1 < begins.size(); ++row) {
+    std::int64_t last = -1;
+    for (std::int64_t at = begins[row]; at < begins[row + 1]; ++at) {
+      if (columns[at] <= last) return false;
+      last = columns[at];
+    }
+    if (last >= static_cast<std::int64_t>(features)) return false;
+  }
+  return true;
 }
 
 template <class T>
@@ -169,7 +199,8 @@ void write_dataset(const Dataset& data, const DatasetFileNotes& notes,
   }
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.version = kVersion;
+  header.version = data.is_sparse() ? kSparseVersion : kVersion;
+  header.nonzeros = contents.columns.size();
   header.header_bytes = sizeof header;
   header.docs = static_cast<std::uint64_t>(data.docs());
   header.queries = static_cast<std::uint64_t>(data.queries());
@@ -183,13 +214,17 @@ void write_dataset(const Dataset& data, const DatasetFileNotes& notes,
   header.content = contents.fingerprint;
   header.source = notes.source;
   header.reordered = contents.reordered ? 1 : 0;
-  const Layout layout(header, std::numeric_limits<std::int64_t>::max());
+  const Sections layout(header, std::numeric_limits<std::int64_t>::max());
   header.file_bytes = layout.end();
   header.checksum = checksum_of(header);
 
   SectionWriter writer(sink);
   writer.write(0, &header, sizeof header);
   writer.write(layout.values, contents.values.data(), contents.values.size_bytes());
+  if (data.is_sparse()) {
+    writer.write(layout.row_begins, contents.row_begins.data(), contents.row_begins.size_bytes());
+    writer.write(layout.columns, contents.columns.data(), contents.columns.size_bytes());
+  }
   writer.write(layout.offsets, contents.offsets.data(), contents.offsets.size_bytes());
   writer.write(layout.qid_ends, qid_ends.data(), qid_ends.size() * sizeof(std::uint64_t));
   writer.write(layout.name_ends, contents.doc_names.ends.data(), contents.doc_names.ends.size_bytes());
@@ -226,7 +261,7 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
   };
   Header header;
   if (const char* why = load_header(memory.text(), header)) refuse(why);
-  const Layout layout(header, memory.size());
+  const Sections layout(header, memory.size());
   if (!layout.valid() || layout.end() != memory.size() || header.file_bytes != memory.size()) {
     refuse("its size does not match its header");
   }
@@ -245,7 +280,14 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
   Dataset::Contents contents;
   contents.features = static_cast<std::int64_t>(header.features);
   contents.reordered = header.reordered != 0;
-  contents.values = section<float>(memory, layout.values, header.docs * header.features);
+  contents.values = section<float>(memory, layout.values,
+                                   is_sparse(header) ? header.nonzeros : header.docs * header.features);
+  if (is_sparse(header)) {
+    contents.row_begins = section<std::int64_t>(memory, layout.row_begins, header.docs + 1);
+    contents.columns = section<std::int32_t>(memory, layout.columns, header.nonzeros);
+    if (!rows_are_sound(contents.row_begins, contents.columns, header.features))
+      refuse("its sparse rows contradict each other");
+  }
   contents.offsets = section<std::int64_t>(memory, layout.offsets, header.queries + 1);
   contents.grades = section<std::uint8_t>(memory, layout.grades, header.docs);
   if (header.named_docs > 0) {

@@ -14,12 +14,25 @@ namespace {
 /// What a Dataset's spans point into.
 struct OwnedContents {
   MappedMemory values;
+  SparseRows rows;
   MappedMemory bounds;
   std::vector<std::uint8_t> grades;
   std::vector<std::int64_t> offsets;
   std::string name_text;
   std::vector<std::uint64_t> name_ends;
 };
+
+template <class Index>
+SparseRows permuted(const SparseRows& rows, const std::vector<Index>& source) {
+  SparseRows moved;
+  moved.reserve(std::ssize(source), std::ssize(rows.values));
+  const FeatureMatrix all = rows.matrix(0);
+  for (const Index from : source) {
+    const auto row = static_cast<std::int64_t>(from);
+    moved.append_rows(all.part(row, row + 1));
+  }
+  return moved;
+}
 
 /// Row j becomes what row source[j] was. Walks each cycle of the permutation once, with one row aside.
 template <class Index>
@@ -74,8 +87,32 @@ void gather_docs(DocTable& table, const std::vector<std::int64_t>& offsets) {
     }
     table.name_ends.swap(ends);
   }
+  if (table.rows) {
+    table.rows = permuted(*table.rows, source);
+    return;
+  }
   permute_rows(table.values.as<float>().data(), static_cast<std::size_t>(table.features),
                std::move(source));
+}
+
+void set_rows(SparseRows rows, OwnedContents& owned, Dataset::Contents& contents) {
+  owned.rows = std::move(rows);
+  contents.values = owned.rows.values;
+  contents.row_begins = owned.rows.begins;
+  contents.columns = owned.rows.columns;
+}
+
+/// The grades, queries and names of a data set in memory of their own.
+std::shared_ptr<OwnedContents> copy_sides(Dataset::Contents& contents) {
+  auto owned = std::make_shared<OwnedContents>();
+  owned->grades.assign(contents.grades.begin(), contents.grades.end());
+  owned->offsets.assign(contents.offsets.begin(), contents.offsets.end());
+  owned->name_text.assign(contents.doc_names.text.begin(), contents.doc_names.text.end());
+  owned->name_ends.assign(contents.doc_names.ends.begin(), contents.doc_names.ends.end());
+  contents.grades = owned->grades;
+  contents.offsets = owned->offsets;
+  contents.doc_names = {owned->name_text, owned->name_ends};
+  return owned;
 }
 
 }  // namespace
@@ -122,6 +159,7 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
   Dataset::Contents contents;
   contents.qids = std::move(table.qids);
   contents.values = owned->values.as<float>();
+  if (table.rows) set_rows(*std::move(table.rows), *owned, contents);
   contents.grades = owned->grades;
   contents.offsets = owned->offsets;
   contents.doc_names = {owned->name_text, owned->name_ends};
@@ -134,13 +172,9 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
 
 Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& pool) {
   Dataset::Contents contents = data.contents();
-  auto owned = std::make_shared<OwnedContents>();
+  auto owned = copy_sides(contents);
   owned->values = std::move(features.values);
   owned->bounds = std::move(features.bounds);
-  owned->grades.assign(contents.grades.begin(), contents.grades.end());
-  owned->offsets.assign(contents.offsets.begin(), contents.offsets.end());
-  owned->name_text.assign(contents.doc_names.text.begin(), contents.doc_names.text.end());
-  owned->name_ends.assign(contents.doc_names.ends.begin(), contents.doc_names.ends.end());
   contents.values = {};
   contents.compact = {};
   if (features.type == FeatureType::kFloat32) {
@@ -148,10 +182,17 @@ Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& p
   } else {
     contents.compact = {features.type, owned->values.as<std::byte>(), owned->bounds.as<float>()};
   }
-  contents.grades = owned->grades;
-  contents.offsets = owned->offsets;
-  contents.doc_names = {owned->name_text, owned->name_ends};
   contents.features = features.features;
+  contents.memory = std::move(owned);
+  contents.fingerprint = content_fingerprint(contents, pool);
+  return Dataset(std::move(contents));
+}
+
+Dataset with_rows(const Dataset& data, SparseRows rows, std::int64_t features, ThreadPool& pool) {
+  Dataset::Contents contents = data.contents();
+  auto owned = copy_sides(contents);
+  set_rows(std::move(rows), *owned, contents);
+  contents.features = features;
   contents.memory = std::move(owned);
   contents.fingerprint = content_fingerprint(contents, pool);
   return Dataset(std::move(contents));
@@ -175,7 +216,7 @@ Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& p
 
   Fingerprinter all;
   const auto add_number = [&](std::uint64_t number) { all.add(&number, sizeof number); };
-  all.add("olrank dataset 1");
+  all.add(contents.row_begins.empty() ? "olrank dataset 1" : "olrank sparse dataset 1");
   add_number(contents.grades.size());
   add_number(static_cast<std::uint64_t>(contents.features));
   all.add(contents.grades);
@@ -187,6 +228,10 @@ Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& p
   add_number(contents.doc_names.size());
   all.add(contents.doc_names.ends);
   all.add(contents.doc_names.text);
+  if (!contents.row_begins.empty()) {
+    all.add(contents.row_begins);
+    all.add(contents.columns);
+  }
   for (const Fingerprint& block : of_block) {
     add_number(block.high);
     add_number(block.low);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/sparse_rows.h"
 #include "core/io/mapped_memory.h"
 #include "core/runtime/thread_pool.h"
 
@@ -38,7 +40,8 @@ class QueryNumbers {
 
 /// Documents in file order, before they are grouped by query.
 struct DocTable {
-  MappedMemory values;  // float [docs × features]
+  MappedMemory values;             // float [docs × features]
+  std::optional<SparseRows> rows;  // in place of values
   std::int64_t features = 0;
   std::vector<std::uint8_t> grades;  // [docs]
   std::vector<std::string> qids;     // in order of first appearance
@@ -49,7 +52,7 @@ struct DocTable {
   std::int64_t docs() const { return std::ssize(grades); }
 };
 
-/// Groups documents by query in place (the matrix never exists twice): queries in order of first
+/// Groups documents by query in place (a dense matrix never exists twice): queries in order of first
 /// appearance, documents in file order.
 Dataset gathered(DocTable table, ThreadPool& pool);
 

@@ -6,7 +6,7 @@ namespace olrank {
 
 void for_feature_blocks(const Dataset& data, ExecutionContext& context,
                         FunctionRef<void(FeatureMatrix docs, std::int64_t first_doc)> call) {
-  if (!data.is_compact()) return call(data.all_features(), 0);
+  if (!data.is_compact()) return call(data.all_rows(), 0);
   constexpr std::int64_t kDocs = 4096;
   std::vector<float> values;
   std::vector<std::int64_t> list_ends;

@@ -74,7 +74,7 @@ MappedMemory feature_memory(FeatureStore* store, std::int64_t docs, std::int64_t
 Dataset stored_by(std::shared_ptr<FeatureStore> store, Dataset data, const std::string& name) {
   if (store == nullptr) return data;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
-    const std::int64_t bytes = data.features_of(query).bytes();
+    const std::int64_t bytes = data.rows_of(query).bytes();
     if (bytes <= store->max_bytes()) continue;
     throw DataError(
         name, 0, 0,

@@ -44,6 +44,8 @@ void copy_rows(const Dataset& data, std::int64_t from, std::int64_t count, float
 
 Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
   if (parts.size() == 1) return std::move(parts.front());
+  const bool sparse =
+      std::any_of(parts.begin(), parts.end(), [](const Dataset& part) { return part.is_sparse(); });
   DocTable table;
   QueryNumbers queries;
   std::int64_t docs = 0;
@@ -56,7 +58,11 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
     named |= part.has_doc_names();
   }
   const std::shared_ptr<FeatureStore> store = parts.front().contents().store;
-  table.values = feature_memory(store.get(), docs, table.features);
+  if (sparse) {
+    table.rows.emplace();
+  } else {
+    table.values = feature_memory(store.get(), docs, table.features);
+  }
   float* to = table.values.as<float>().data();
   while (!parts.empty()) {
     {
@@ -64,6 +70,10 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
       parts.erase(parts.begin());
       for (std::int64_t query = 0; query < part.queries(); ++query) {
         append_query(part, query, named, queries, table);
+      }
+      if (sparse) {
+        table.rows->append_rows(part.all_rows());
+        continue;
       }
       context.for_blocks(part.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
         copy_rows(part, begin, end - begin, to + begin * table.features, table.features);
@@ -80,6 +90,12 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
 
 Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& context) {
   if (features == data.features()) return data;
+  if (data.is_sparse()) {
+    Dataset::Contents contents = data.contents();
+    contents.features = features;
+    contents.fingerprint = content_fingerprint(contents, context.pool());
+    return Dataset(std::move(contents));
+  }
   MappedMemory matrix = feature_memory(data.contents().store.get(), data.docs(), features);
   float* const values = matrix.as<float>().data();
   context.for_blocks(data.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
@@ -98,6 +114,12 @@ Dataset select_queries(const Dataset& data, const std::vector<std::int64_t>& que
   }
   // What is left without a single name is a data set without names.
   if (table.name_text.empty()) table.name_ends.clear();
+  if (data.is_sparse()) {
+    table.rows.emplace();
+    for (const std::int64_t query : queries) table.rows->append_rows(data.rows_of(query));
+    table.qids = numbers.take_names();
+    return gathered(std::move(table), context.pool());
+  }
   table.values = feature_memory(data.contents().store.get(), table.docs(), table.features);
   float* to = table.values.as<float>().data();
   for (const std::int64_t query : queries) {

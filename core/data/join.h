@@ -8,11 +8,12 @@
 
 namespace olrank {
 
-/// Concatenates parts into one, as wide as the widest: the same as reading their concatenated texts, with
-/// documents grouped by query. Each part is freed as soon as its documents have been copied.
+/// Concatenates parts into one, sparse where one is, as wide as the widest: the same as reading their
+/// concatenated texts, with documents grouped by query. Each part is freed as soon as its documents have
+/// been copied.
 Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context);
 
-/// The same documents, padded with zeros to more features.
+/// The same documents, padded with zeros to more features. Sparse ones share the memory of `data`.
 Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& context);
 
 /// The queries with the given numbers, in that order.

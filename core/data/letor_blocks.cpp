@@ -1,6 +1,7 @@
 #include "core/data/letor_blocks.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,11 @@ void take_off_mark(TextBlock& block) {
 
 std::size_t longest_line(const LetorOptions& options) {
   return static_cast<std::size_t>(std::max<std::int64_t>(options.max_bytes, 1 << 20));
+}
+
+const std::uint32_t* first_word(const LetorBlock& block) {
+  const std::byte* const runs = block.moved.empty() ? block.runs.data() : block.moved.data();
+  return reinterpret_cast<const std::uint32_t*>(runs);
 }
 
 }  // namespace
@@ -43,8 +49,7 @@ LetorBlock parsed_block(TextBlock& block) {
 }
 
 void write_rows(const LetorBlock& block, std::int64_t features, float* rows) {
-  const std::byte* const runs = block.moved.empty() ? block.runs.data() : block.moved.data();
-  const std::uint32_t* word = reinterpret_cast<const std::uint32_t*>(runs);
+  const std::uint32_t* word = first_word(block);
   float* row = rows;
   for (std::int64_t doc = 0; doc < block.docs(); ++doc, row += features) {
     std::uint32_t runs = *word++;
@@ -60,6 +65,29 @@ void write_rows(const LetorBlock& block, std::int64_t features, float* rows) {
       std::memcpy(row + index, word, length * sizeof(float));
       word += length;
     }
+  }
+}
+
+void append_rows(const LetorBlock& block, SparseRows& rows) {
+  const std::uint32_t* word = first_word(block);
+  const auto append_run = [&](std::uint32_t index, std::uint32_t length) {
+    for (const std::uint32_t* const end = word + length; word < end; ++word, ++index) {
+      const auto value = std::bit_cast<float>(*word);
+      if (value != 0.0F) rows.append(static_cast<std::int32_t>(index), value);
+    }
+  };
+  for (std::int64_t doc = 0; doc < block.docs(); ++doc) {
+    std::uint32_t runs = *word++;
+    if (runs >= LetorBlock::kDense) {
+      append_run(0, runs - LetorBlock::kDense);
+    } else {
+      for (; runs > 0; --runs) {
+        const std::uint32_t index = *word++;
+        const std::uint32_t length = *word++;
+        append_run(index, length);
+      }
+    }
+    rows.end_row();
   }
 }
 

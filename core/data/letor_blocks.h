@@ -6,6 +6,7 @@
 
 #include "core/data/letor_parser.h"
 #include "core/data/letor_reader.h"
+#include "core/data/sparse_rows.h"
 #include "core/data/text_blocks.h"
 
 // Steps from bytes to documents, shared by the readers of whole files and of streams.
@@ -21,5 +22,7 @@ LetorBlock parsed_block(TextBlock& block);
 
 /// Fills zeroed rows of `features` values, at least the block's largest feature, with its documents.
 void write_rows(const LetorBlock& block, std::int64_t features, float* rows);
+/// Appends the block's documents without their zeros.
+void append_rows(const LetorBlock& block, SparseRows& rows);
 
 }  // namespace olrank

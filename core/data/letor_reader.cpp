@@ -62,7 +62,7 @@ class ParsedBlocks {
     if (failure_) throw DataError(name_, failure_->place.line, failure_->place.column, failure_->sentence);
     if (docs_ == 0) throw DataError(name_, 1, 1, "The file contains no document.");
     if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document in the file has a feature.");
-    refuse_sparse();
+    refuse_wide();
     warn_of_missing(name_, missing_);
     return move_together(pool);
   }
@@ -85,20 +85,21 @@ class ParsedBlocks {
     lines_ += block.lines;
     docs_ += block.docs();
     text_bytes_ += block.text_bytes;
+    words_ += static_cast<double>(block.run_bytes()) / sizeof(float);
     side_bytes_ += side_bytes_of(block);
     named_ |= !block.name_lengths.empty();
-    const double bytes = dense_bytes();
+    const double bytes = bytes_of_features();
     if (side_bytes_ > std::max(options_.max_bytes, kLeastSideBytes)) {
       fail({lines_, 0},
            fmt::format("The names of the first {} documents and their queries need {} bytes, but "
                        "--max-memory allows {}. Raise --max-memory.",
                        docs_, side_bytes_, options_.max_bytes));
-    } else if (bytes > most_bytes_) {
-      fail(
-          widest_,
-          fmt::format("With feature {}, the dense matrix of the first {} documents needs {:.0f} bytes, but "
-                      "--max-memory allows {}. Raise --max-memory, or remove or renumber features.",
-                      largest_feature_, docs_, bytes, options_.max_bytes));
+    } else if (bytes > (is_sparse() ? static_cast<double>(options_.max_bytes) : most_bytes_)) {
+      fail(widest_,
+           fmt::format("With feature {}, the {} of the first {} documents needs {:.0f} bytes, but "
+                       "--max-memory allows {}. Raise --max-memory, or remove or renumber features.",
+                       largest_feature_, is_sparse() ? "sparse matrix and model" : "dense matrix", docs_,
+                       bytes, options_.max_bytes));
     }
   }
 
@@ -123,15 +124,31 @@ class ParsedBlocks {
     return static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
   }
 
-  void refuse_sparse() const {
-    const double bytes = dense_bytes();
-    if (!options_.refuse_sparse || !is_sparse(bytes, static_cast<double>(text_bytes_))) return;
-    throw DataError(
-        name_, widest_.line, widest_.column,
-        fmt::format("With feature {}, {} documents of {} of text become a dense matrix of {}, nearly all "
-                    "zeros. Renumber the features, or give --max-memory to read the data as they are.",
-                    largest_feature_, docs_, readable_bytes(static_cast<double>(text_bytes_)),
-                    readable_bytes(bytes)));
+  /// What would be refused as a dense matrix for its zeros is sparse, too.
+  bool is_sparse() const {
+    if (options_.layout != FeatureLayout::kAuto) return options_.layout == FeatureLayout::kSparse;
+    return prefers_sparse(static_cast<double>(docs_), largest_feature_, words_) ||
+           (options_.refuse_wide && is_too_wide(dense_bytes(), static_cast<double>(text_bytes_)));
+  }
+
+  double bytes_of_features() const {
+    return is_sparse() ? sparse_bytes(static_cast<double>(docs_), largest_feature_, words_) : dense_bytes();
+  }
+
+  void refuse_wide() const {
+    const double bytes = bytes_of_features();
+    const bool too_wide = options_.refuse_wide && is_too_wide(bytes, static_cast<double>(text_bytes_));
+    if (too_wide || (is_sparse() && largest_feature_ > kMostSparseColumns)) {
+      throw DataError(
+          name_, widest_.line, widest_.column,
+          fmt::format(
+              "With feature {}, {} documents of {} of text become {} of {}. Renumber the features{}.",
+              largest_feature_, docs_, readable_bytes(static_cast<double>(text_bytes_)),
+              is_sparse() ? "a sparse matrix and a model" : "a dense matrix", readable_bytes(bytes),
+              largest_feature_ > kMostSparseColumns
+                  ? ""
+                  : ", or give --max-memory to read the data as they are"));
+    }
   }
 
   void fail(TextPlace place, const std::string& sentence) {
@@ -145,7 +162,11 @@ class ParsedBlocks {
     DocTable table;
     table.features = largest_feature_;
     const auto features = static_cast<std::size_t>(largest_feature_);
-    table.values = feature_memory(options_.store.get(), docs_, largest_feature_);
+    if (is_sparse()) {
+      table.rows.emplace();
+    } else {
+      table.values = feature_memory(options_.store.get(), docs_, largest_feature_);
+    }
     table.grades.reserve(docs_);
     if (named_) table.name_ends.reserve(docs_);
     std::size_t name_bytes = 0;
@@ -163,6 +184,13 @@ class ParsedBlocks {
       append_small_parts(*block, queries, table);
     }
     table.qids = queries.take_names();
+    if (table.rows) {
+      for (std::optional<LetorBlock>& block : blocks_) {
+        append_rows(*block, *table.rows);
+        block.reset();
+      }
+      return table;
+    }
     float* const values = table.values.as<float>().data();
     pool.run(std::ssize(blocks_), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
@@ -207,6 +235,7 @@ class ParsedBlocks {
   std::int64_t lines_ = 0;
   std::int64_t docs_ = 0;
   std::int64_t text_bytes_ = 0;
+  double words_ = 0.0;  // of runs: at least the values that are not zero
   std::int64_t side_bytes_ = 0;
   std::int64_t largest_feature_ = 0;
   TextPlace widest_;
@@ -264,10 +293,17 @@ double text_bytes_of(const std::string& path) {
   return unknown ? 0.0 : as_text(bytes, compression_of_name(path));
 }
 
-bool is_sparse(double dense_bytes, double text_bytes) {
+bool is_too_wide(double bytes, double text_bytes) {
   constexpr double kSmall = 1e9;
   constexpr double kRatio = 100.0;
-  return dense_bytes > kSmall && dense_bytes > kRatio * text_bytes;
+  return bytes > kSmall && bytes > kRatio * text_bytes;
+}
+
+double sparse_bytes(double docs, std::int64_t features, double values) {
+  constexpr double kEntry = sizeof(float) + sizeof(std::int32_t);
+  constexpr double kRow = sizeof(std::int64_t);
+  constexpr double kParameter = 64.0;
+  return kEntry * values + kRow * docs + kParameter * static_cast<double>(features);
 }
 
 void warn_of_missing(const std::string& name, const MissingValues& missing) {

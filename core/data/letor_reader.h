@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/data/data_settings.h"
 #include "core/data/dataset.h"
 #include "core/data/feature_store.h"
 #include "core/runtime/thread_pool.h"
@@ -20,8 +21,9 @@ struct LetorOptions {
   std::shared_ptr<FeatureStore> store = nullptr;
   /// Bytes of text that a thread parses at a time. Does not affect results.
   std::size_t block_bytes = std::size_t{512} << 10;
-  /// Refuse data that is_sparse().
-  bool refuse_sparse = false;
+  /// Refuse data that is_too_wide().
+  bool refuse_wide = false;
+  FeatureLayout layout = FeatureLayout::kAuto;
 
   /// Limit for the matrix of so much text.
   double most_bytes_of(double text_bytes) const;
@@ -31,8 +33,12 @@ struct LetorOptions {
 /// size, a pipe as nothing.
 double text_bytes_of(const std::string& path);
 
-/// Whether a dense matrix is large and much larger than its text: hardly anybody wants that.
-bool is_sparse(double dense_bytes, double text_bytes);
+/// Whether features take much memory and much more than their text: hardly anybody wants that.
+bool is_too_wide(double bytes, double text_bytes);
+
+/// Bytes of sparse rows with so many values, and of a linear model that learns from them: its parameters,
+/// their gradients and moments.
+double sparse_bytes(double docs, std::int64_t features, double values);
 
 /// NULL values, which are read as 0.
 struct MissingValues {
@@ -44,10 +50,9 @@ struct MissingValues {
 void warn_of_missing(const std::string& name, const MissingValues& missing);
 
 /// Reads a file of LETOR lines, plain, gzip or zstd by its first bytes; "-" is standard input. Plain
-/// regular files are mapped into memory. The matrix as wide as the largest feature number, values not given
-/// 0. The result is the same for any number of threads. Throws DataError with line and column for the first
-/// line that breaks the format.
-/// Missing values are warned of, and counted into `missing`.
+/// regular files are mapped into memory. The features are as many as the largest feature number, values not
+/// given 0. The result is the same for any number of threads. Throws DataError with line and column for the
+/// first line that breaks the format. Missing values are warned of, and counted into `missing`.
 Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,
                    MissingValues* missing = nullptr);
 

@@ -22,6 +22,7 @@ constexpr std::uint64_t kLeastSeenBytes = 64 << 20;
 /// Documents side by side, and the queries they belong to.
 struct Piece {
   std::vector<float> values;
+  SparseRows rows;  // in place of values
   std::vector<std::uint8_t> grades;
   std::vector<std::int64_t> offsets = {0};
   std::vector<std::string> qids;
@@ -31,9 +32,14 @@ struct Piece {
   std::int64_t docs() const { return std::ssize(grades); }
 };
 
-Dataset as_dataset(std::shared_ptr<Piece> piece, std::int64_t features) {
+Dataset as_dataset(std::shared_ptr<Piece> piece, std::int64_t features, bool sparse) {
   Dataset::Contents contents;
   contents.values = piece->values;
+  if (sparse) {
+    contents.values = piece->rows.values;
+    contents.row_begins = piece->rows.begins;
+    contents.columns = piece->rows.columns;
+  }
   contents.grades = piece->grades;
   contents.offsets = piece->offsets;
   contents.qids = std::move(piece->qids);
@@ -50,6 +56,8 @@ class LetorStream::Reader {
   Reader(const std::string& path, std::int64_t features, const LetorOptions& options, ThreadPool& pool)
       : name_(path),
         features_(features),
+        sparse_(options.layout == FeatureLayout::kSparse ||
+                (options.layout == FeatureLayout::kAuto && features >= kManyColumns)),
         max_bytes_(options.max_bytes),
         pool_(pool),
         memory_(MappedMemory::of_file(path)),
@@ -66,7 +74,7 @@ class LetorStream::Reader {
       if (!ended_) cut_last_query(*piece);
       if (piece->docs() == 0) continue;
       blocks_per_piece_ = kBlocksPerPiece;
-      return as_dataset(std::move(piece), features_);
+      return as_dataset(std::move(piece), features_, sparse_);
     }
     return std::nullopt;
   }
@@ -132,13 +140,19 @@ class LetorStream::Reader {
       append_queries(block, piece);
       piece.grades.insert(piece.grades.end(), block.grades.begin(), block.grades.end());
     }
-    const double bytes = static_cast<double>(piece.docs()) * static_cast<double>(features_) * sizeof(float);
+    if (sparse_) {
+      for (const LetorBlock& block : blocks) append_rows(block, piece.rows);
+    }
+    const double bytes =
+        sparse_ ? static_cast<double>(piece.rows.matrix(features_).bytes())
+                : static_cast<double>(piece.docs()) * static_cast<double>(features_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
       throw DataError(name_, lines_, 0,
                       fmt::format("The {} documents that must be in memory at once need {:.0f} bytes, but "
                                   "--max-memory allows {}. Raise --max-memory.",
                                   piece.docs(), bytes, max_bytes_));
     }
+    if (sparse_) return;
     piece.values.resize(piece.docs() * features_);
     pool_.run(std::ssize(blocks), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
@@ -196,7 +210,12 @@ class LetorStream::Reader {
     };
     rest_.qids = {piece.qids.back()};
     rest_.offsets = {0, piece.docs() - first};
-    move_tail(piece.values, at * features_, rest_.values);
+    if (sparse_) {
+      rest_.rows.append_rows(piece.rows.matrix(features_).part(first, piece.docs()));
+      piece.rows.truncate(first);
+    } else {
+      move_tail(piece.values, at * features_, rest_.values);
+    }
     move_tail(piece.grades, at, rest_.grades);
     if (!piece.name_ends.empty()) {
       move_tail(piece.name_ends, at, rest_.name_ends);
@@ -213,6 +232,7 @@ class LetorStream::Reader {
 
   std::string name_;
   std::int64_t features_;
+  bool sparse_;
   std::int64_t max_bytes_;
   ThreadPool& pool_;
   MappedMemory memory_;

@@ -55,14 +55,25 @@ void write_letor(const Dataset& data, const LetorFormat& format,
       append(text, int{data.all_grades()[doc]});
       text += " qid:";
       text += data.qid(query);
-      const auto row = data.all_features().doc(doc);
-      for (std::size_t f = 0; f < row.size(); ++f) {
-        const bool keeps_width = !last_feature_named && f + 1 == row.size();
-        if (format.sparse && std::bit_cast<std::uint32_t>(row[f]) == 0 && !keeps_width) continue;
+      const auto append_value = [&](std::int64_t feature, float value) {
         text += ' ';
-        append(text, f + 1);
+        append(text, feature + 1);
         text += ':';
-        append(text, row[f]);
+        append(text, value);
+      };
+      const std::int64_t last = data.features() - 1;
+      if (data.is_sparse()) {
+        const SparseRow row = data.all_rows().sparse_doc(doc);
+        for (std::size_t i = 0; i < row.columns.size(); ++i) append_value(row.columns[i], row.values[i]);
+        if (!last_feature_named && (row.columns.empty() || row.columns.back() != last))
+          append_value(last, 0.0F);
+      } else {
+        const auto row = data.all_features().doc(doc);
+        for (std::int64_t f = 0; f <= last; ++f) {
+          const bool keeps_width = !last_feature_named && f == last;
+          if (format.sparse && std::bit_cast<std::uint32_t>(row[f]) == 0 && !keeps_width) continue;
+          append_value(f, row[f]);
+        }
       }
       last_feature_named = true;
       if (const std::string_view name = data.doc_name(doc); !name.empty()) {

@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
 #include "core/data/half.h"
+#include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/math/cosine.h"
 #include "core/runtime/log.h"
@@ -65,6 +69,128 @@ void report_constant(const std::vector<std::int64_t>& constant, std::int64_t fea
   log_info("{} of {} features {} constant over the training part and {} {}: {}.", constant.size(), features,
            constant.size() == 1 ? "is" : "are", constant.size() == 1 ? "is" : "are",
            dropped ? "left out" : "kept", list);
+}
+
+/// The columns that sparse rows have, rising, and what their values come to in the documents of one query:
+/// the zeros that a document does not name included.
+struct ColumnScales {
+  std::vector<std::int32_t> columns;
+  std::vector<float> low;
+  std::vector<double> range;
+  std::vector<std::int32_t> shifted;  // those whose zeros become another value
+
+  explicit ColumnScales(FeatureMatrix raw) {
+    const std::span entries(raw.columns + raw.row_begins[0],
+                            static_cast<std::size_t>(raw.row_begins[raw.docs] - raw.row_begins[0]));
+    columns.assign(entries.begin(), entries.end());
+    std::sort(columns.begin(), columns.end());
+    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    low.assign(columns.size(), kInfinity);
+    std::vector<float> high(columns.size(), -kInfinity);
+    std::vector<std::int64_t> count(columns.size());
+    for (std::int64_t doc = 0; doc < raw.docs; ++doc) {
+      const SparseRow row = raw.sparse_doc(doc);
+      std::size_t place = 0;
+      for (std::size_t i = 0; i < row.columns.size(); ++i) {
+        place = place_of(row.columns[i], place);
+        low[place] = std::min(low[place], row.values[i]);
+        high[place] = std::max(high[place], row.values[i]);
+        ++count[place];
+      }
+    }
+    range.resize(columns.size());
+    for (std::size_t place = 0; place < columns.size(); ++place) {
+      if (count[place] < raw.docs) {
+        low[place] = std::min(low[place], 0.0F);
+        high[place] = std::max(high[place], 0.0F);
+        if (low[place] < 0.0F) shifted.push_back(columns[place]);
+      }
+      const double distance = double{high[place]} - double{low[place]};
+      range[place] = distance > 0.0 ? distance : 1.0;
+    }
+  }
+
+  std::size_t place_of(std::int32_t column, std::size_t from) const {
+    return static_cast<std::size_t>(
+        std::lower_bound(columns.begin() + static_cast<std::ptrdiff_t>(from), columns.end(), column) -
+        columns.begin());
+  }
+};
+
+/// query_minmax() of sparse documents.
+void append_minmax(FeatureMatrix raw, SparseRows& rows) {
+  const ColumnScales scales(raw);
+  const auto append = [&](std::int32_t column, float value, std::size_t place) {
+    const auto input = static_cast<float>((double{value} - scales.low[place]) / scales.range[place]);
+    if (input != 0.0F) rows.append(column, input);
+  };
+  for (std::int64_t doc = 0; doc < raw.docs; ++doc) {
+    const SparseRow row = raw.sparse_doc(doc);
+    std::size_t place = 0;
+    auto zero = scales.shifted.begin();
+    const auto append_zeros_before = [&](std::int64_t column) {
+      for (; zero != scales.shifted.end() && *zero < column; ++zero)
+        append(*zero, 0.0F, scales.place_of(*zero, 0));
+    };
+    for (std::size_t i = 0; i < row.columns.size(); ++i) {
+      append_zeros_before(row.columns[i]);
+      if (zero != scales.shifted.end() && *zero == row.columns[i]) ++zero;
+      place = scales.place_of(row.columns[i], place);
+      append(row.columns[i], row.values[i], place);
+    }
+    append_zeros_before(std::int64_t{kMostSparseColumns} + 1);
+    rows.end_row();
+  }
+}
+
+/// Zeros that scaling made other numbers may multiply the memory of the data by a few, not by their
+/// columns.
+void refuse_filled(std::int64_t inputs, std::int64_t given, std::string_view query) {
+  constexpr std::int64_t kMostTimes = 4;
+  constexpr std::int64_t kFew = 65'536;
+  if (inputs <= kMostTimes * given + kFew) return;
+  throw InvalidArgument(
+      fmt::format("The features of query {} are negative in columns that other documents lack, so that "
+                  "normalise = \"query-minmax\" would make {} values of {}: use normalise = \"none\".",
+                  query, inputs, given));
+}
+
+/// Without the columns that are not kept, of which there is a rising list.
+SparseRows kept_columns(FeatureMatrix raw, std::span<const std::int64_t> kept) {
+  SparseRows rows;
+  for (std::int64_t doc = 0; doc < raw.docs; ++doc) {
+    const SparseRow row = raw.sparse_doc(doc);
+    for (std::size_t i = 0; i < row.columns.size(); ++i) {
+      const auto found = std::lower_bound(kept.begin(), kept.end(), row.columns[i]);
+      if (found != kept.end() && *found == row.columns[i])
+        rows.append(static_cast<std::int32_t>(found - kept.begin()), row.values[i]);
+    }
+    rows.end_row();
+  }
+  return rows;
+}
+
+std::vector<std::int64_t> constant_sparse_features(const Dataset& data) {
+  const FeatureMatrix rows = data.all_rows();
+  const auto features = static_cast<std::size_t>(data.features());
+  std::vector<std::int64_t> count(features);
+  std::vector<float> first(features);
+  std::vector<bool> differs(features);
+  for (std::int64_t doc = 0; doc < rows.docs; ++doc) {
+    const SparseRow row = rows.sparse_doc(doc);
+    for (std::size_t i = 0; i < row.columns.size(); ++i) {
+      const std::int32_t f = row.columns[i];
+      if (count[f]++ == 0) first[f] = row.values[i];
+      if (row.values[i] != first[f]) differs[f] = true;
+    }
+  }
+  std::vector<std::int64_t> constant;
+  for (std::size_t f = 0; f < features; ++f) {
+    const bool zero = count[f] == 0 || first[f] == 0.0F;
+    if (!differs[f] && (zero || count[f] == rows.docs)) constant.push_back(static_cast<std::int64_t>(f));
+  }
+  return constant;
 }
 
 /// Whether one is beyond ±limit or not a number.
@@ -125,6 +251,7 @@ void append_terms(const float* values, std::int64_t docs, std::int64_t columns, 
 }  // namespace
 
 std::vector<std::int64_t> constant_features(const Dataset& data, ExecutionContext& context) {
+  if (data.is_sparse()) return constant_sparse_features(data);
   const auto first = data.all_features().doc(0);
   const std::vector<double> others =
       sums(data, context, [&](float value, std::int64_t f) { return value != first[f] ? 1.0 : 0.0; });
@@ -150,6 +277,7 @@ FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool d
       if (!std::binary_search(constant.begin(), constant.end(), f)) fitted.kept.push_back(f);
     }
   }
+  if (train.is_sparse()) fitted.require_sparse_inputs();
   if (!is_zscore(kind)) return fitted;
 
   const bool log = kind == Normalisation::kLog1pZscore;
@@ -186,6 +314,75 @@ void FittedNormaliser::apply(FeatureMatrix raw, float* inputs) const {
   }
   if (scales_queries()) query_minmax(out, raw.docs, columns);
   if (cosines > 0) append_terms(out, raw.docs, columns, cosines, products, inputs);
+}
+
+bool FittedNormaliser::keeps_zeros() const {
+  return !is_zscore(kind) && cosines == 0;
+}
+
+void FittedNormaliser::require_sparse_inputs() const {
+  if (keeps_zeros()) return;
+  throw InvalidArgument(fmt::format(
+      "The data are sparse, and {} would make each of their zeros another number: use normalise = "
+      "\"query-minmax\" or \"none\"{}.",
+      cosines > 0 ? "an additive model" : fmt::format("normalise = \"{}\"", name_of(kind)),
+      cosines > 0 ? " with another model" : ""));
+}
+
+void FittedNormaliser::apply(FeatureMatrix raw, SparseRows& rows) const {
+  require_sparse_inputs();
+  SparseRows selected;
+  if (!kept.empty()) {
+    selected = kept_columns(raw, kept);
+    raw = selected.matrix(columns());
+  }
+  if (scales_queries()) {
+    append_minmax(raw, rows);
+  } else {
+    rows.append_rows(raw);
+  }
+}
+
+/// Blocks of queries are computed side by side and appended in order.
+Dataset FittedNormaliser::apply_sparse(const Dataset& raw, ExecutionContext& context) const {
+  constexpr std::int64_t kQueries = 8;
+  constexpr std::int64_t kBlocks = 64;
+  require_sparse_inputs();
+  if (!scales_queries()) require_good_entries(raw);
+  if (!scales_queries() && kept.empty()) return raw;
+  SparseRows rows;
+  rows.reserve(raw.docs(), std::ssize(raw.contents().values));
+  for (std::int64_t first = 0; first < raw.queries(); first += kQueries * kBlocks) {
+    const std::int64_t count = std::min(kQueries * kBlocks, raw.queries() - first);
+    std::vector<SparseRows> blocks((count + kQueries - 1) / kQueries);
+    context.for_blocks(count, kQueries, [&](std::int64_t begin, std::int64_t end, int) {
+      SparseRows& block = blocks[begin / kQueries];
+      std::int64_t given = 0;
+      for (std::int64_t query = begin; query < end; ++query) {
+        const FeatureMatrix docs = raw.rows_of(first + query);
+        given += docs.row_begins[docs.docs] - docs.row_begins[0];
+        apply(docs, block);
+        refuse_filled(std::ssize(block.values), given, raw.qid(first + query));
+      }
+    });
+    for (SparseRows& block : blocks) {
+      const SparseRows done = std::move(block);
+      rows.append_rows(done);
+    }
+  }
+  return with_rows(raw, std::move(rows), columns(), context.pool());
+}
+
+void FittedNormaliser::require_good_entries(const Dataset& raw) const {
+  const FeatureMatrix all = raw.all_rows();
+  for (std::int64_t doc = 0; doc < all.docs; ++doc) {
+    const SparseRow row = all.sparse_doc(doc);
+    for (std::size_t i = 0; i < row.values.size(); ++i) {
+      const bool used = kept.empty() || std::binary_search(kept.begin(), kept.end(), row.columns[i]);
+      if (used && !(std::abs(row.values[i]) <= kLargestInput))
+        refuse(raw, BadInput{doc, row.columns[i], row.values[i]});
+    }
+  }
 }
 
 void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
@@ -249,6 +446,15 @@ Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context, F
                                       features, raw.features()));
   }
   if (cosines > 0) without_terms().apply(raw, context);  // refuses what the scaling would hide
+  if (raw.is_sparse()) {
+    if (type != FeatureType::kFloat32) {
+      throw InvalidArgument(fmt::format(
+          "features_as = \"{}\" is for dense features, and the data are sparse: use \"float32\", or set "
+          "data.layout = \"dense\".",
+          name_of(type)));
+    }
+    return apply_sparse(raw, context);
+  }
   if (type != FeatureType::kFloat32) return apply_compactly(raw, context, type);
   if (kind == Normalisation::kNone && kept.empty() && cosines == 0) {
     refuse(raw, find_bad_input(raw.all_features().values, raw.docs()));

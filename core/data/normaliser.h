@@ -24,6 +24,8 @@ inline double centred_product(double x, double y) {
   return (2.0 * x - 1.0) * (2.0 * y - 1.0);
 }
 
+struct SparseRows;
+
 /// How raw feature values become a model's inputs: everything about the training part that this needs, so
 /// that a model which carries it can rank raw values by itself.
 struct FittedNormaliser {
@@ -54,6 +56,13 @@ struct FittedNormaliser {
   /// begin where the raw values do.
   void apply(FeatureMatrix raw, float* inputs) const;
 
+  /// The same for sparse documents, whose inputs are appended to `rows`: equal to the dense ones. Throws
+  /// InvalidArgument unless it keeps_zeros().
+  void apply(FeatureMatrix raw, SparseRows& rows) const;
+  /// Whether sparse documents keep their zeros. What shifts zeros would make their inputs dense.
+  bool keeps_zeros() const;
+  void require_sparse_inputs() const;  // throws InvalidArgument unless it keeps_zeros()
+
   struct BadInput {
     std::int64_t doc = 0;
     std::int64_t feature = 0;  // raw index
@@ -72,6 +81,8 @@ struct FittedNormaliser {
  private:
   /// What needs no other document: [docs × columns()], scaled where that does not depend on the query.
   void select(FeatureMatrix raw, float* inputs) const;
+  void require_good_entries(const Dataset& raw) const;  // of sparse rows
+  Dataset apply_sparse(const Dataset& raw, ExecutionContext& context) const;
   Dataset apply_compactly(const Dataset& raw, ExecutionContext& context, FeatureType type) const;
   /// Throws if there is one.
   static void refuse(const Dataset& raw, const std::optional<BadInput>& bad);

@@ -13,6 +13,14 @@ namespace olrank {
 
 class Dataset;
 
+/// Rows of which only the values that are not zero are there, as those of compressed sparse rows (CSR): row
+/// i has the entries begins[i] to begins[i + 1] of columns, which rise from 0 within a row, and of values.
+struct SparseValues {
+  std::span<const std::int64_t> begins;  // [docs + 1]
+  std::span<const std::int32_t> columns;
+  std::span<const float> values;
+};
+
 /// One part of a data set: queries one after another, each with its documents, their features and their
 /// grades. Copies share their memory, which never changes.
 class RankingData {
@@ -30,10 +38,17 @@ class RankingData {
                         std::int64_t features, std::span<const std::uint8_t> grades,
                         std::span<const std::int64_t> offsets, std::vector<std::string> names = {});
 
+  /// The same of sparse features.
+  static RankingData of(std::shared_ptr<const void> owner, const SparseValues& rows, std::int64_t features,
+                        std::span<const std::uint8_t> grades, std::span<const std::int64_t> offsets,
+                        std::vector<std::string> names = {});
+
   std::int64_t queries() const;
   std::int64_t docs() const;
   std::int64_t features() const;
-  std::span<const float> values() const;          // [docs × features], raw
+  std::span<const float> values() const;  // [docs × features], raw; throws for sparse features
+  bool is_sparse() const;
+  SparseValues sparse_values() const;             // of sparse features
   std::span<const std::uint8_t> grades() const;   // [docs]
   std::span<const std::int64_t> offsets() const;  // [queries + 1]
   std::string_view name(std::int64_t query) const;

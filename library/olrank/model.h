@@ -33,6 +33,8 @@ class Model {
   /// Scores of documents [docs × features]. Query q has the documents offsets[q] to offsets[q + 1]; without
   /// offsets all are one query.
   std::vector<double> score(std::span<const float> docs, std::span<const std::int64_t> offsets = {}) const;
+  /// The scores of a data set's documents, dense or sparse.
+  std::vector<double> score(const RankingData& data) const;
   /// The same into memory of yours, one score for each document.
   void score_into(std::span<const float> docs, std::span<const std::int64_t> offsets,
                   std::span<double> scores) const;

@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t kDocsPerBlock = 1024;
 /// Blocks whose gradients wait to be summed in their order.
 constexpr std::size_t kBlocksPerGroup = 16;
+constexpr std::size_t kMostWaiting = 1 << 22;  // numbers of those gradients: 32 MiB
 constexpr std::int64_t kParametersPerTask = 4096;
 
 void require_finite(double sum_of_losses) {
@@ -65,6 +66,17 @@ FeatureMatrix LabelObjective::documents_of(Worker& worker, std::span<const std::
     const auto grades = labels_.grades_of(queries[place]).of_doc;
     worker.grades.insert(worker.grades.end(), grades.begin(), grades.end());
     adjacent = adjacent && queries[place] == queries.front() + static_cast<std::int64_t>(place);
+  }
+  if (data.is_sparse()) {
+    FeatureMatrix rows = data.rows_of(queries.front());
+    if (!adjacent) {
+      worker.rows.truncate(0);
+      for (const std::int64_t query : queries) worker.rows.append_rows(data.rows_of(query));
+      rows = worker.rows.matrix(features);
+    }
+    rows.docs = docs;
+    rows.list_ends = worker.list_ends;
+    return rows;
   }
   if (adjacent && !data.is_compact())
     return {data.features_of(queries.front()).values, docs, features, worker.list_ends};
@@ -133,9 +145,12 @@ double LabelObjective::sum_of_blocks(std::span<const float> theta, std::span<con
   split(queries);
   const std::size_t parameters = gradient.size();
   losses_.assign(blocks_.size(), 0.0);
-  partial_.resize(std::min(blocks_.size(), kBlocksPerGroup) * parameters);
-  for (std::size_t group = 0; group < blocks_.size(); group += kBlocksPerGroup) {
-    const std::size_t count = std::min(kBlocksPerGroup, blocks_.size() - group);
+  // Blocks are summed in their order however many wait.
+  const std::size_t waiting = std::min(
+      kBlocksPerGroup, std::max(workers_.size(), kMostWaiting / std::max<std::size_t>(parameters, 1)));
+  partial_.resize(std::min(blocks_.size(), waiting) * parameters);
+  for (std::size_t group = 0; group < blocks_.size(); group += waiting) {
+    const std::size_t count = std::min(waiting, blocks_.size() - group);
     context_.for_blocks(
         static_cast<std::int64_t>(count), 1, [&](std::int64_t task, std::int64_t, int worker) {
           const Block& block = blocks_[group + static_cast<std::size_t>(task)];
@@ -161,7 +176,8 @@ double LabelObjective::longest_row() const {
     const FeatureMatrix docs = labels_.data().read_features(query, decoded);
     for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
       double sum = 0.0;
-      for (const float value : docs.doc(doc)) sum += double{value} * double{value};
+      for (const float value : docs.is_sparse() ? docs.sparse_doc(doc).values : docs.doc(doc))
+        sum += double{value} * double{value};
       longest_sq = std::max(longest_sq, sum);
     }
   }

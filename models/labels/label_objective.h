@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/data/sparse_rows.h"
 #include "core/device/device_lists.h"
 #include "core/online/labelled_queries.h"
 #include "core/ops/list_loss.h"
@@ -57,6 +58,7 @@ class LabelObjective {
   struct Worker {
     ExecutionContext context;  // one thread
     std::vector<float> values;
+    SparseRows rows;
     std::vector<std::uint8_t> grades;
     std::vector<std::int64_t> list_ends;
   };

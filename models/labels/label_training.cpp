@@ -70,6 +70,7 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
         "patience stops training by the validation part, and the data have none: set patience = 0, or give "
         "a validation part.");
   }
+  refuse_sparse();
   const bool on_libtorch = device_ && settings.network.network == NetworkForm::kModule;
   const std::optional<int> gpu = on_libtorch ? device_->libtorch_number(device_->gpu) : std::nullopt;
   model_ =
@@ -77,6 +78,21 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
   objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads, make_lists(data.train));
   require_order(labels_);
   solver_ = make_label_solver(settings, *objective_, keys.key(Purpose::kBatch), std::move(first_theta));
+}
+
+void LabelTraining::refuse_sparse() const {
+  if (!train_->is_sparse()) return;
+  if (settings_.network.network == NetworkForm::kModule) {
+    throw InvalidArgument(
+        "A LibTorch module needs dense features, and the data are sparse: use network = \"linear\" or "
+        "\"mlp\", "
+        "or set data.layout = \"dense\", with enough memory for all zeros.");
+  }
+  if (device_) {
+    throw InvalidArgument(
+        "A GPU needs dense features, and the data are sparse: use --device cpu, or set data.layout = "
+        "\"dense\", with enough memory for all zeros.");
+  }
 }
 
 /// None for a module, which LibTorch computes wherever it is.

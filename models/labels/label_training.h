@@ -86,6 +86,7 @@ class LabelTraining {
   void load(StateReader& state);
 
  private:
+  void refuse_sparse() const;  // where only dense documents can be trained on
   Point point(std::optional<double> loss, std::span<const float> theta);
   /// The mean loss on the data; leaves their scores in scores_.
   double score(const Dataset& data, std::span<const float> theta);

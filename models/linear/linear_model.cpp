@@ -6,20 +6,35 @@
 namespace olrank {
 namespace {
 
+constexpr std::int64_t kLanes = 16;
+
+float sum_of_lanes(float* sums) {
+  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  }
+  return sums[0];
+}
+
 /// θ·x in sixteen running sums, combined in a fixed order: wide enough for any vector unit, the same bits
 /// on all of them.
 float dot(const float* theta, const float* doc, std::int64_t features) {
-  constexpr std::int64_t kLanes = 16;
   float sums[kLanes] = {};
   const std::int64_t whole = features - features % kLanes;
   for (std::int64_t k = 0; k < whole; k += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += theta[k + lane] * doc[k + lane];
   }
   for (std::int64_t k = whole; k < features; ++k) sums[k - whole] += theta[k] * doc[k];
-  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  return sum_of_lanes(sums);
+}
+
+/// The same bits: zeros change no sum.
+float dot(const float* theta, SparseRow doc) {
+  float sums[kLanes] = {};
+  for (std::size_t i = 0; i < doc.columns.size(); ++i) {
+    const auto k = static_cast<std::size_t>(doc.columns[i]);
+    sums[k % kLanes] += theta[k] * doc.values[i];
   }
-  return sums[0];
+  return sum_of_lanes(sums);
 }
 
 constexpr std::int64_t kDocsPerBlock = 4096;
@@ -35,7 +50,8 @@ void LinearModel::score(ExecutionContext& context, std::span<const float> theta,
   assert(docs.features == features_ && std::ssize(scores) == docs.docs);
   const auto body = [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t doc = begin; doc < end; ++doc) {
-      scores[doc] = dot(theta.data(), docs.values + doc * features_, features_);
+      scores[doc] = docs.is_sparse() ? dot(theta.data(), docs.sparse_doc(doc))
+                                     : dot(theta.data(), docs.values + doc * features_, features_);
     }
   };
   context.for_blocks(docs.docs, kDocsPerBlock, std::ref(body));  // a copy of it would be allocated
@@ -47,6 +63,12 @@ void LinearModel::add_gradient(ExecutionContext&, std::span<const float>, Featur
   for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
     const double weight = weights[doc];
     if (weight == 0.0) continue;
+    if (docs.is_sparse()) {
+      const SparseRow row = docs.sparse_doc(doc);
+      for (std::size_t i = 0; i < row.columns.size(); ++i)
+        gradient[row.columns[i]] += weight * row.values[i];
+      continue;
+    }
     const float* row = docs.values + doc * features_;
     for (std::int64_t k = 0; k < features_; ++k) gradient[k] += weight * row[k];
   }

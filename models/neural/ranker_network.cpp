@@ -9,6 +9,7 @@
 #include "core/ops/gradient_products.h"
 #include "core/ops/largest_curvature.h"
 #include "models/modules/module_model.h"
+#include "models/neural/sparse_network.h"
 
 namespace olrank {
 namespace {
@@ -125,6 +126,7 @@ double NetworkModel::largest_parameter() const {
 
 void NetworkModel::score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                          std::span<float> scores) const {
+  if (docs.is_sparse()) return score_sparse_docs(context, shape_, theta, docs, scores);
   score_docs(context, shape_, theta, docs, scores);
 }
 
@@ -132,6 +134,7 @@ void NetworkModel::add_gradient_of_scores(
     ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
     FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
     std::span<double> gradient) const {
+  if (docs.is_sparse()) return add_sparse_gradient(context, shape_, theta, docs, weigh, gradient);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const auto factors = scratch.take<float>(docs.docs * shape_.factors());
@@ -173,6 +176,10 @@ void NetworkModel::multiply_gradients(ExecutionContext& context, std::span<const
 void NetworkModel::find_score_gradient(ExecutionContext& context, std::span<const float> theta,
                                        FeatureMatrix docs, ScoreSlopes find_slopes,
                                        std::span<double> gradient) const {
+  if (docs.is_sparse()) {
+    std::fill(gradient.begin(), gradient.end(), 0.0);
+    return add_sparse_gradient(context, shape_, theta, docs, find_slopes, gradient);
+  }
   score_gradient(context, shape_, theta, docs, find_slopes, 1.0, gradient);
 }
 

@@ -32,6 +32,16 @@ RankingData data_of(const Floats& values, const Values<std::uint8_t>& grades,
                          span_of(grades), span_of(offsets), std::move(names));
 }
 
+RankingData sparse_data_of(const Values<std::int64_t>& begins, const Values<std::int32_t>& columns,
+                           const Values<float>& values, std::int64_t features,
+                           const Values<std::uint8_t>& grades, const Values<std::int64_t>& offsets,
+                           std::vector<std::string> names, nb::object arrays) {
+  const auto owner = keeper_of(std::move(arrays));
+  const Released released;
+  return RankingData::of(owner, {span_of(begins), span_of(columns), span_of(values)}, features,
+                         span_of(grades), span_of(offsets), std::move(names));
+}
+
 nb::object evaluate(const RankingData& data, const Values<double>& scores, EvaluationOptions options) {
   MetricValues values;
   {
@@ -61,6 +71,15 @@ void add_data(nb::module_& module) {
                     return RankingData::load(source, part, fold, threads);
                   })
       .def_static("of", &data_of)
+      .def_static("of_sparse", &sparse_data_of)
+      .def("is_sparse", &RankingData::is_sparse)
+      .def("sparse_values",
+           [](nb::handle self) {
+             const SparseValues rows = nb::cast<const RankingData&>(self).sparse_values();
+             return nb::make_tuple(to_view<float>(rows.values, {rows.values.size()}, self),
+                                   to_view<std::int32_t>(rows.columns, {rows.columns.size()}, self),
+                                   to_view<std::int64_t>(rows.begins, {rows.begins.size()}, self));
+           })
       .def("queries", &RankingData::queries)
       .def("docs", &RankingData::docs)
       .def("features", &RankingData::features)

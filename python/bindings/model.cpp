@@ -38,6 +38,15 @@ void add_models(nb::module_& module) {
              }
              return to_array(std::move(scores));
            })
+      .def("score_data",
+           [](const Model& self, const RankingData& data) {
+             std::vector<double> scores;
+             {
+               const Released released;
+               scores = self.score(data);
+             }
+             return to_array(std::move(scores));
+           })
       .def("bytes", [](const Model& self) { return nb::bytes(self.bytes().data(), self.bytes().size()); })
       .def("save", [](const Model& self, const std::string& file) { self.save(file); });
   module.def("fit_model", [](const RankingData& train, const std::optional<RankingData>& validation,

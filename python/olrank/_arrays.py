@@ -59,7 +59,7 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
         return _of_columns(columns_of(values, name), name)
     if hasattr(values, "toarray"):
         size = 4e-9 * values.shape[0] * values.shape[-1]
-        raise TypeError(f"{name} is sparse, and olrank computes with dense features: pass {name}.toarray(), {size:.2g} GB here.")
+        raise TypeError(f"{name} is sparse, and this computes with dense features: pass {name}.toarray(), {size:.2g} GB here.")
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -149,6 +149,22 @@ def as_features(values: Any, features: int, name: str = "X") -> Floats:
     if array.shape[0] == 0:
         raise InvalidArgument(f"{name} has no rows: give one document at least.")
     return array
+
+
+def as_rows(values: Any, name: str = "X") -> Any:
+    """[V × features] as float32: a table, or of a sparse matrix its rows (CSR), each column of a row once and in order."""
+    if not hasattr(values, "tocsr"):
+        return as_features(values, -1, name)
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has the type {values.dtype}: give real numbers.")
+    if values.ndim != 2 or values.shape[0] == 0:
+        raise InvalidArgument(f"{name} has the shape {values.shape}: give a table, one row for each document.")
+    rows = values.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    with np.errstate(over="ignore"):
+        return rows.astype(np.float32, copy=False)
 
 
 def as_clicks(values: Any, shown: int, name: str = "clicks") -> npt.NDArray[np.uint8]:

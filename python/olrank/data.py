@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_array, as_features, as_grades, as_offsets, as_path, columns_of
+from olrank._arrays import ArrayLike, as_array, as_grades, as_offsets, as_path, as_rows, columns_of
 from olrank.errors import DataError, InvalidArgument
 
 
@@ -42,18 +42,18 @@ class Dataset:
     def from_arrays(cls, X: ArrayLike, y: ArrayLike, qid: ArrayLike | Sequence[Any] | None = None, group: ArrayLike | None = None) -> Dataset:
         """Arrays of yours. `qid` has the query of each row; or `group` the number of rows of each query, in order.
 
+        X may be sparse, a matrix of SciPy: then only what is not zero takes memory, and what trains on it needs no zeros.
         Float32 and contiguous rows of each query are not copied. Where the rows of a query are not together, rows are
         moved: queries in order of first appearance, rows of each in order.
         """
-        table = as_features(X, -1)
+        table = as_rows(X)
         grades = as_grades(y)
-        if len(grades) != len(table):
-            raise InvalidArgument(f"y has {len(grades)} grades for {len(table)} rows of X.")
-        order, offsets, names = layout(qid, group, len(table))
+        if len(grades) != table.shape[0]:
+            raise InvalidArgument(f"y has {len(grades)} grades for {table.shape[0]} rows of X.")
+        order, offsets, names = layout(qid, group, table.shape[0])
         if order is not None:
             table, grades = table[order], grades[order]
-        keeper = (table, grades, offsets)
-        return cls(_core.RankingData.of(table, grades, offsets, names, keeper))
+        return cls(_engine_of(table, grades, offsets, names))
 
     @classmethod
     def from_table(cls, table: Any, y: str = "y", qid: str = "qid", X: Sequence[str] | None = None) -> Dataset:
@@ -71,8 +71,15 @@ class Dataset:
         return cls.from_arrays(np.column_stack(list(features.values())), columns[y], columns[qid])
 
     @property
-    def X(self) -> npt.NDArray[np.float32]:
-        return self._engine.values()
+    def X(self) -> Any:
+        """[documents × features]: an array, or a matrix of SciPy where the features are sparse."""
+        if not self._engine.is_sparse():
+            return self._engine.values()
+        try:
+            from scipy.sparse import csr_matrix
+        except ImportError:
+            raise InvalidArgument("X is sparse and needs SciPy to be shown: pip install scipy.") from None
+        return csr_matrix(self._engine.sparse_values(), shape=(self._engine.docs(), self.features))
 
     @property
     def y(self) -> npt.NDArray[np.uint8]:
@@ -127,7 +134,7 @@ class Dataset:
             self._engine = _core.RankingData.from_bytes(state)
         else:
             table, grades, offsets, names = state
-            self._engine = _core.RankingData.of(table, grades, offsets, names, state)
+            self._engine = _engine_of(table, grades, offsets, names)
 
     def __len__(self) -> int:
         return self._engine.queries()
@@ -139,6 +146,17 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<olrank.Dataset {len(self)} queries, {self._engine.docs()} documents, {self.features} features>"
+
+
+def _engine_of(table: Any, grades: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], names: list[str]) -> _core.RankingData:
+    """The arrays of documents, which the engine keeps and does not copy; those of sparse rows where `table` is of SciPy."""
+    if isinstance(table, np.ndarray):
+        return _core.RankingData.of(table, grades, offsets, names, (table, grades, offsets))
+    if table.shape[1] > np.iinfo(np.int32).max:
+        raise InvalidArgument(f"X has {table.shape[1]} columns, and sparse features may be {np.iinfo(np.int32).max} at most.")
+    begins, columns = table.indptr.astype(np.int64), table.indices.astype(np.int32, copy=False)
+    keeper = (begins, columns, table.data, grades, offsets)
+    return _core.RankingData.of_sparse(begins, columns, table.data, table.shape[1], grades, offsets, names, keeper)
 
 
 def load_letor(path: str | os.PathLike[str], part: str = "train", fold: int = 1, threads: int = 0) -> Dataset:

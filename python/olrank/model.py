@@ -43,6 +43,9 @@ class Model:
         """
         if group is None and self._engine.normalises_by_query():
             raise InvalidArgument("score() needs group: inputs are normalised by query. One query is group=[len(X)].")
+        if hasattr(X, "tocsr"):
+            rows = X.shape[0]
+            return self._engine.score_data(Dataset.from_arrays(X, np.zeros(rows), group=[rows] if group is None else group)._engine)
         table = as_features(X, self.features)
         offsets = as_offsets([len(table)] if group is None else group, len(table))
         scores = self._engine.score(table, offsets)

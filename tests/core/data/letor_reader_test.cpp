@@ -110,7 +110,7 @@ TEST(LetorReader, TruncatedStreamErrorNamesLastLine) {
 TEST(LetorReader, RefusesOversizedMatrixBeforeAllocation) {
   const std::string text = "0 qid:1 1:1\n0 qid:1 1:1 4000000000:1\n0 qid:1 1:1\n";
   try {
-    read_text(text, {.max_bytes = 1'000'000});
+    read_text(text, {.max_bytes = 1'000'000, .layout = FeatureLayout::kDense});
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(error.line(), 2);
@@ -124,21 +124,29 @@ TEST(LetorReader, RefusesOversizedMatrixBeforeAllocation) {
   EXPECT_THROW(read_text("0 qid:1 26:1\n", {.max_bytes = 100}), DataError);
 }
 
-TEST(LetorReader, RefusesSparseDataUnlessAsked) {
+TEST(LetorReader, RefusesFeaturesThatAreTooWideForTheirTextUnlessAsked) {
   std::string text;
   for (int doc = 0; doc < 24; ++doc)
     text += fmt::format("0 qid:1 {}:1\n", doc == 20 ? 100'000'000 : doc + 1);
   for (const Compression compression : {Compression::kNone, Compression::kZstd}) {
+    const auto refused = [&](FeatureLayout layout) {
+      return message_of<DataError>(
+          [&] { read_text(compressed(text, compression), {.refuse_wide = true, .layout = layout}); });
+    };
     EXPECT_EQ(
-        message_of<DataError>([&] { read_text(compressed(text, compression), {.refuse_sparse = true}); }),
-        "data.txt:21:9: With feature 100000000, 24 documents of 310 bytes of text become a dense matrix of "
-        "9.6 GB, nearly all zeros. Renumber the features, or give --max-memory to read the data as they "
+        refused(FeatureLayout::kDense),
+        "data.txt:21:9: With feature 100000000, 24 documents of 310 bytes of text become a dense matrix "
+        "of 9.6 GB. Renumber the features, or give --max-memory to read the data as they are.");
+    EXPECT_EQ(
+        refused(FeatureLayout::kAuto),
+        "data.txt:21:9: With feature 100000000, 24 documents of 310 bytes of text become a sparse matrix "
+        "and a model of 6.4 GB. Renumber the features, or give --max-memory to read the data as they "
         "are.");
   }
-  EXPECT_EQ(read_text("0 qid:1 1000000:1\n", {.refuse_sparse = true}).features(), 1'000'000);  // 4 MB
-  EXPECT_TRUE(is_sparse(1.1e9, 1e7));
-  EXPECT_FALSE(is_sparse(0.9e9, 1.0));
-  EXPECT_FALSE(is_sparse(1e12, 1.1e10));
+  EXPECT_EQ(read_text("0 qid:1 1000000:1\n", {.refuse_wide = true}).features(), 1'000'000);
+  EXPECT_TRUE(is_too_wide(1.1e9, 1e7));
+  EXPECT_FALSE(is_too_wide(0.9e9, 1.0));
+  EXPECT_FALSE(is_too_wide(1e12, 1.1e10));
 }
 
 TEST(LetorReader, RefusesEndlessNames) {

@@ -256,7 +256,7 @@ RankerPlan plan_clickgp(const RankerSettings& settings, const RankerLoad& load) 
   RankerPlan plan;
   double matrices = 0.0;
   for (const ClickFeatures& of_model : click_features_of(settings, load.features)) {
-    const auto columns = static_cast<double>(of_model.columns());
+    const auto columns = static_cast<double>(of_model.most_columns());
     plan.parameters += of_model.columns();
     matrices += 4.0 * columns * columns * kDouble;  // Λ, L, the next L, and that of a frozen ranker
     const auto inputs = static_cast<double>(of_model.inputs());

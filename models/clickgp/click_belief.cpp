@@ -19,8 +19,12 @@ ClickBelief::ClickBelief(const ClickFeatures& features) : features_(features), t
 }
 
 void ClickBelief::set_products(ProductPlaces products) {
-  for (std::size_t p = 0; p < products.size(); ++p) {
-    if (products[p] != (*features_.products())[p]) theta_[features_.products_column() + p] = 0.0;
+  const ProductPlaces& before = *features_.products();
+  const std::int64_t first = features_.products_column();
+  if (products.size() != before.size()) factor_.reset();  // of another width
+  theta_.resize(first + std::ssize(products));
+  for (std::size_t p = 0; p < std::min(before.size(), products.size()); ++p) {
+    if (products[p] != before[p]) theta_[first + static_cast<std::int64_t>(p)] = 0.0;
   }
   features_.set_products(std::move(products));
 }

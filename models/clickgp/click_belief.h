@@ -49,7 +49,8 @@ class ClickBelief {
 
   /// Takes Λ + diag λ, of whose lower triangle it makes the factor, and η.
   void solve(std::shared_ptr<AlignedVector<double>> precision, std::span<const double> evidence);
-  /// Takes other products of inputs, of which it believes nothing yet where they differ.
+  /// Takes other products of inputs, of which it believes nothing yet where they differ. More of them need
+  /// solve() before sample().
   void set_products(ProductPlaces products);
   void set_departures(const Departures& departures) { departures_ = departures; }
 

@@ -25,13 +25,13 @@ using ProductPlaces = std::vector<InputPair>;
 class ClickFeatures {
  public:
   static constexpr std::int64_t kMostProducts = 32;
+  static constexpr std::int64_t kPlacesAtOnce = 8;  // their number only grows
 
   /// `start` is a model to start from, null without one: weights of inputs, of cosines if it has any, and
   /// of products, of which the numbers of the first and then of the second inputs follow.
   ClickFeatures(std::int64_t inputs, ClickInputs used, std::shared_ptr<const std::vector<float>> start = {})
       : inputs_(inputs), used_(used), start_(std::move(start)) {
-    if (used_ == ClickInputs::kProducts)
-      products_ = std::make_shared<const ProductPlaces>(kMostProducts, InputPair{-1, -1});
+    if (used_ == ClickInputs::kProducts) products_ = std::make_shared<const ProductPlaces>();
   }
 
   std::int64_t inputs() const { return inputs_; }
@@ -40,6 +40,8 @@ class ClickFeatures {
   const std::vector<float>* start() const { return start_.get(); }
   /// Of a row of features, the constant included.
   std::int64_t columns() const { return products_column() + (products_ ? std::ssize(*products_) : 0); }
+  /// With all products that there may be.
+  std::int64_t most_columns() const { return products_column() + (products_ ? kMostProducts : 0); }
   /// The first one of a product; that of the start model's score is before it.
   std::int64_t products_column() const { return 1 + centred(); }
   /// Of a row of means.

@@ -341,6 +341,13 @@ bool ClickRegression::choose_products(ExecutionContext& context,
       place = {-1, -1};
     }
   }
+  const auto free =
+      std::count_if(products.begin(), products.end(), [](InputPair place) { return place.first < 0; });
+  if (const std::ptrdiff_t missing = std::ssize(found) - free; missing > 0) {
+    constexpr std::int64_t kAtOnce = ClickFeatures::kPlacesAtOnce;
+    const std::int64_t wanted = (std::ssize(products) + missing + kAtOnce - 1) / kAtOnce * kAtOnce;
+    products.resize(std::min(wanted, ClickFeatures::kMostProducts), {-1, -1});
+  }
   auto next = found.begin();
   for (InputPair& place : products) {
     if (place.first < 0 && next != found.end()) place = (next++)->second;
@@ -354,7 +361,7 @@ void ClickRegression::set_products(ProductPlaces products, std::span<const Click
   const ProductPlaces before = *belief_.features().products();
   const std::int64_t width = belief_.columns();
   const std::int64_t first = belief_.features().products_column();
-  for (std::size_t p = 0; p < products.size() && !retired_precision_.empty(); ++p) {
+  for (std::size_t p = 0; p < before.size() && !retired_precision_.empty(); ++p) {
     if (products[p] == before[p]) continue;
     const auto column = first + static_cast<std::int64_t>(p);
     retired_evidence_[column] = 0.0;
@@ -380,6 +387,21 @@ void ClickRegression::set_products(ProductPlaces products, std::span<const Click
       std::all_of(before.begin(), before.end(), [](InputPair pair) { return pair.first < 0; });
   if (had_none) block.precision = first_precision(block);
   belief_.set_products(std::move(products));
+  widen(width);
+}
+
+void ClickRegression::widen(std::int64_t before) {
+  const std::int64_t width = belief_.columns();
+  if (width == before) return;
+  blocks_.back().end = width;
+  precision_.assign(width * width, 0.0);
+  evidence_.assign(width, 0.0);
+  if (retired_precision_.empty()) return;
+  AlignedVector<double> wider(width * width);
+  for (std::int64_t row = 0; row < before; ++row)
+    std::copy_n(retired_precision_.begin() + row * before, before, wider.begin() + row * width);
+  retired_precision_ = std::move(wider);
+  retired_evidence_.resize(width);
 }
 
 template <class Use>
@@ -499,9 +521,11 @@ void ClickRegression::save(StateWriter& state) const {
 void ClickRegression::load(StateReader& state) {
   const std::string prefix = this->prefix();
   if (belief_.features().products() != nullptr) {
-    std::vector<std::int64_t> numbers(2 * ClickFeatures::kMostProducts);
-    state.get_into(prefix + "products", std::span<std::int64_t>(numbers));
-    ProductPlaces products(ClickFeatures::kMostProducts);
+    const auto numbers = state.get<std::int64_t>(prefix + "products");
+    if (std::ssize(numbers) % (2 * ClickFeatures::kPlacesAtOnce) != 0 ||
+        std::ssize(numbers) > 2 * ClickFeatures::kMostProducts)
+      state.fail("It has another number of products.");
+    ProductPlaces products(numbers.size() / 2);
     for (std::size_t p = 0; p < products.size(); ++p) {
       products[p] = {static_cast<std::int32_t>(numbers[2 * p]),
                      static_cast<std::int32_t>(numbers[2 * p + 1])};
@@ -512,6 +536,7 @@ void ClickRegression::load(StateReader& state) {
       }
     }
     belief_.set_products(std::move(products));
+    blocks_.back().end = belief_.columns();
   }
   belief_.load(state, prefix);
   examination_.load(state, prefix);

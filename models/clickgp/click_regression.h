@@ -110,6 +110,8 @@ class ClickRegression {
   bool choose_products(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
   /// Takes them in; what was retired says nothing of other ones.
   void set_products(ProductPlaces products, std::span<const ClickMemory::Entry> queries);
+  /// Gives the sums the belief's width, which was `before`. Those of sites are found again.
+  void widen(std::int64_t before);
   void refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   SiteSums find_all_sites(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
   /// Calls `use` with pieces of the queries that have at most so many numbers, or with one query.

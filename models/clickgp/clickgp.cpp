@@ -324,7 +324,11 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
     models_[model].read_list(ranking_.views()[model], feedback.shown, feedback.clicks, readings_[model]);
     log_likelihoods_[model] += readings_[model].log_likelihood;
   }
-  if (has_changed(identity, feedback.clicks)) forget_most(context.execution);
+  if (has_changed(identity, feedback.clicks)) {
+    forget_most(context.execution);
+    ranking_.forget_look();
+    ranking_.look(state_, feedback.query.features, identity);  // products may be other ones now
+  }
   ++state_.learned;
 
   KnownQuery once;  // of a query without a name

@@ -61,6 +61,13 @@ std::vector<std::uint8_t> product_clicks(std::uint32_t round, std::int64_t query
   return clicks;
 }
 
+std::vector<std::uint8_t> opposite_clicks(std::uint32_t round, std::int64_t query,
+                                          std::span<const std::int32_t> shown) {
+  std::vector<std::uint8_t> clicks = product_clicks(round, query, shown);
+  for (std::uint8_t& click : clicks) click = click == 0 ? 1 : 0;
+  return clicks;
+}
+
 using ClickUser = std::vector<std::uint8_t> (*)(std::uint32_t, std::int64_t, std::span<const std::int32_t>);
 
 void play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1,
@@ -425,9 +432,19 @@ TEST(ClickGpTest, ClicksThatSpeakForNoProductChangeNothing) {
   play_clicks(*products, 1, 100);
   play_clicks(*additive, 1, 100);
   ASSERT_EQ(products->model().tensors.size(), 2U);
-  const std::vector<float> scores = exported_scores(*products, 3);
-  const std::vector<float> others = exported_scores(*additive, 3);
-  for (std::size_t i = 0; i < scores.size(); ++i) EXPECT_NEAR(scores[i], others[i], 1e-6);
+  EXPECT_EQ(products->parameters(), additive->parameters());
+  EXPECT_EQ(exported_scores(*products, 3), exported_scores(*additive, 3));
+}
+
+TEST(ClickGpTest, ProductsTurnWithUsersWhoChange) {
+  const auto ranker = make_clicks(click_settings(ClickTerms::kProducts));
+  const std::int64_t none = ranker->parameters();
+  play_clicks(*ranker, 1, 100, 1, product_clicks);
+  EXPECT_EQ(ranker->parameters(), none + ClickFeatures::kPlacesAtOnce);
+  play_clicks(*ranker, 101, 300, 1, opposite_clicks);
+  EXPECT_EQ(changes_of(*ranker), 1.0);
+  ASSERT_EQ(ranker->model().tensors.size(), 3U);
+  EXPECT_LT(ranker->model().tensors[2].values[0], -0.5F);
 }
 
 TEST(ClickGpTest, ForgottenQueriesSayNothingOfNewProducts) {

@@ -27,7 +27,7 @@ RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, 
   ranker.kind = kind;
   if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
   const RankerKindRow& row = row_of(kind);
-  // The authors' code draws parameters anew at each update.
+  // The authors' code draws new parameters at each update.
   if (protocol == ProtocolName::kReference && row.training == Training::kHistory)
     ranker.trainer.restart = Restart::kFresh;
   if (row.forms == ModelForms::kLinear) ranker.network.network = NetworkForm::kLinear;

@@ -136,7 +136,7 @@ DemoCatalogue product_catalogue(std::uint64_t seed) {
 
 DemoCatalogue letor_catalogue(const std::string& file) {
   ThreadPool pool(available_threads());
-  const Dataset data = read_letor(file, {}, pool);
+  const Dataset data = read_letor(file, {.layout = FeatureLayout::kDense}, pool);
   json queries = json::array();
   for (std::int64_t query = 0; query < data.queries() && std::ssize(queries) < kMostQueries; ++query) {
     const std::int64_t count = std::min(data.docs_of(query), kMostDocs);

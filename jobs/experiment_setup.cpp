@@ -120,6 +120,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   const DataParts parts = load_parts(configuration.data, fold, context);
   const Dataset& eval_set = evaluated_part(parts, configuration.data, fold);
   const Dataset& query_data = query_part(parts, request.ask_validation, fold);
+  require_model_features(parts.train.features());
   const FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, parts.train, configuration.data.drop_constant, context);
   check_start_models(configuration, normaliser);

@@ -44,18 +44,22 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
   if (model.members.size() > 1) ranker.posterior.members = std::ssize(model.members);
 }
 
+std::vector<std::vector<float>> take_start_thetas(LoadedModel& model) {
+  std::vector<std::vector<float>> thetas = std::move(model.members);
+  for (std::vector<float>& theta : thetas) {
+    for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.first));
+    for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.second));
+  }
+  return thetas;
+}
+
 std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker) {
   if (ranker.start_from.empty()) return nullptr;
   const std::filesystem::path file = model_file_of(ranker.start_from);
   const std::string bytes = read_file(file);
   LoadedModel model = parse_model(bytes, file.string(), code_if(ranker.trust_code));
   auto start = std::make_shared<StartModel>();
-  start->thetas = std::move(model.members);
-  // The products of an additive model are of these inputs.
-  for (std::vector<float>& theta : start->thetas) {
-    for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.first));
-    for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.second));
-  }
+  start->thetas = take_start_thetas(model);
   if (row_of(ranker.kind).is_ensemble() && start->thetas.size() == 1)
     start->thetas.assign(static_cast<std::size_t>(ranker.posterior.members), start->thetas.front());
   for (const auto& [key, text] : model.metadata) {

@@ -15,13 +15,15 @@ namespace olrank {
 /// InvalidArgument, with `origin` as the file, for an additive model, from which no ranker starts.
 void take_network(const LoadedModel& model, const std::string& origin, RankerSettings& ranker);
 
+/// θ of each member, which the model loses. After that of an additive model with products come the first
+/// and then the second inputs of these.
+std::vector<std::vector<float>> take_start_thetas(LoadedModel& model);
+
 /// A model that a ranker of an experiment starts from.
 struct StartModel {
-  /// θ of each member; one model is where all members start. After that of an additive model with
-  /// products, the first and then the second inputs of these.
-  std::vector<std::vector<float>> thetas;
-  std::string normalisation;  // as in model files; empty: unknown
-  std::string fingerprint;    // of the file
+  std::vector<std::vector<float>> thetas;  // one model is where all members start
+  std::string normalisation;               // as in model files; empty: unknown
+  std::string fingerprint;                 // of the file
 };
 
 /// The model that the ranker's settings name; null if they name none.

@@ -406,7 +406,9 @@ class UbiLists final : public ShownLists {
 class LetorLists final : public ShownLists {
  public:
   explicit LetorLists(const ShownListSource& source)
-      : file_(source.lists.string()), pool_(1), data_(read_letor(file_, {}, pool_)) {}
+      : file_(source.lists.string()),
+        pool_(1),
+        data_(read_letor(file_, {.layout = FeatureLayout::kDense}, pool_)) {}
 
   bool next(ShownListRecord& list) override {
     if (query_ == data_.queries()) return false;

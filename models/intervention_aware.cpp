@@ -60,6 +60,12 @@ std::int32_t InterventionAware::find(const QueryDocs& query) {
     queries_.emplace_back();
   }
   ObservedQuery& known = queries_[entry];
+  if (entry == next) {
+    known.docs.reserve(query.docs());
+    known.features.reserve(query.docs() * query.features.features);
+    known.clicks.reserve(query.docs());
+    known.places.reserve(query.docs() * ranks_);
+  }
   rows_.resize(query.docs());
   for (std::int32_t doc = 0; doc < query.docs(); ++doc) {
     const std::int64_t number = has_name ? named.identity.docs[doc] : doc;
@@ -217,6 +223,7 @@ void InterventionAware::load(StateReader& state) {
     state.get_into("clicks", std::span(query.clicks));
     state.get_into("places", std::span(query.places));
     query.lists = state.get_one<std::int64_t>("lists");
+    if (docs == 0 || query.lists < 1) state.fail("A query of its log has no documents or no lists.");
     if (names_[row] >= 0) row_of_.emplace(names_[row], static_cast<std::int32_t>(row));
   }
   log_ = state.get<std::int32_t>("log");

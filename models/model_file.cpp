@@ -318,6 +318,13 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin, Model
   return Model(parse_safetensors(bytes, origin), origin, code).read();
 }
 
+void require_model_features(std::int64_t features) {
+  if (features <= kMostModelFeatures) return;
+  throw InvalidArgument(fmt::format(
+      "The data have {} features, and a model file may have {} at most: renumber or hash the features.",
+      features, kMostModelFeatures));
+}
+
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
   std::vector<ModelTensors::Tensor> tensors;
   const bool ensemble = std::any_of(model.metadata.begin(), model.metadata.end(),

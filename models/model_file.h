@@ -27,6 +27,8 @@ inline ModelCode code_if(bool trusted) {
 
 /// The header of a file with more could not hold their names.
 inline constexpr std::int64_t kMostModelFeatures = 10'000'000;
+/// Throws InvalidArgument for data whose models no file could hold.
+void require_model_features(std::int64_t features);
 
 /// A model as its file describes it.
 struct LoadedModel {

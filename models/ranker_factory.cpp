@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/math/cosine.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
 #include "core/text/counted.h"
+#include "models/clickgp/click_features.h"
 #include "models/external_adapter.h"
 #include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
@@ -20,16 +20,7 @@ namespace {
 /// A click model adds to the score of a linear or additive model.
 void check_click_start(const RankerSettings& settings, std::int64_t features,
                        std::span<const std::vector<float>> first_thetas) {
-  const auto linear = static_cast<std::size_t>(features);
-  const std::size_t weights = first_thetas.size() == 1 ? first_thetas.front().size() : 0;
-  if (weights == linear) return;
-  const std::size_t additive = linear * (1 + HigherCosines::kTerms);
-  if (weights >= additive && (weights - additive) % 3 == 0) {
-    const std::span inputs = std::span(first_thetas.front()).subspan(additive + (weights - additive) / 3);
-    if (std::all_of(inputs.begin(), inputs.end(),
-                    [&](float input) { return input >= 0.0F && input < static_cast<float>(features); }))
-      return;
-  }
+  if (first_thetas.size() == 1 && ClickFeatures::is_start(first_thetas.front(), features)) return;
   throw InvalidArgument(fmt::format(
       "Ranker '{}' starts from a linear or additive model of {}, but the model has other weights: choose "
       "another model, or kind = \"olranknet\" for a network.",

@@ -70,7 +70,7 @@ void read_matrix(const ordered_json& manifest, RunDescription& run) {
   for (const char* table : {"data", "protocol", "clicks"}) {
     for (const auto& [key, value] : config.at(table).items()) {
       // Storage settings affect no result, and the trials are listed separately.
-      if (is_any(key, {"cache", "max_memory", "layout", "seeds", "folds", "models"})) continue;
+      if (is_any(key, {"cache", "max_memory", "seeds", "folds", "models"})) continue;
       run.settings.emplace_back(fmt::format("{}.{}", table, key), plain(value));
     }
   }

@@ -451,7 +451,7 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
   std::vector<std::vector<float>> thetas;
   if (auto start = start_model(service)) {
     settings.network.module_file = start->settings.module_file;
-    thetas = std::move(start->members);
+    thetas = take_start_thetas(*start);
   }
   const auto keys = TrialKeys::of(static_cast<std::uint64_t>(identity.seed), 1, "service");
   const std::optional<RankerDevice> place = ranker_device_for("--device", service.device, settings);

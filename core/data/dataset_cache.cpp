@@ -85,10 +85,32 @@ DatasetCache DatasetCache::of_setting(std::string_view setting) {
   return folder.empty() ? DatasetCache() : DatasetCache(folder / "data", false);
 }
 
+Dataset with_all_zeros(const Dataset& sparse, const std::string& path, const LetorOptions& options,
+                       ThreadPool& pool) {
+  const auto columns = static_cast<double>(sparse.features());
+  const double bytes = static_cast<double>(sparse.docs()) * columns * sizeof(float);
+  if (bytes > options.most_bytes_of(text_bytes_of(path))) {
+    throw DataError(path, 0, 0,
+                    fmt::format("The file holds sparse features of {} documents. As dense ones, which are "
+                                "needed here, they take {:.0f} bytes, but --max-memory allows {}. Raise "
+                                "--max-memory.",
+                                sparse.docs(), bytes, options.max_bytes));
+  }
+  OwnedFeatures made{sparse.features(),
+                     feature_memory(options.store.get(), sparse.docs(), sparse.features())};
+  const auto values = made.values.as<float>();
+  const FeatureMatrix rows = sparse.all_rows();
+  for (std::int64_t doc = 0; doc < rows.docs; ++doc) {
+    const SparseRow row = rows.sparse_doc(doc);
+    for (std::size_t i = 0; i < row.columns.size(); ++i)
+      values[doc * rows.features + row.columns[i]] = row.values[i];
+  }
+  return with_features(sparse, std::move(made), pool);
+}
+
 std::filesystem::path DatasetCache::copy_of(const std::string& path, FeatureLayout layout) const {
   if (folder_.empty()) return {};
-  const std::string kind = layout == FeatureLayout::kAuto ? "" : fmt::format(".{}", name_of(layout));
-  return folder_ / (fingerprint_of(canonical_text(path)).hex() + kind + ".olrank");
+  return folder_ / fmt::format("{}.{}.olrank", fingerprint_of(canonical_text(path)).hex(), name_of(layout));
 }
 
 std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOptions& options,
@@ -103,12 +125,8 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
                                   "--max-memory allows {}. Raise --max-memory.",
                                   data.docs(), data.features(), matrix_bytes(data), options.max_bytes));
     }
-    if (data.is_sparse() && options.layout == FeatureLayout::kDense) {
-      throw DataError(
-          path, 0, 0,
-          "The file holds sparse features, and data.layout is \"dense\": leave the setting out, or "
-          "convert the text again.");
-    }
+    if (data.is_sparse() && options.layout == FeatureLayout::kDense)
+      data = with_all_zeros(data, path, options, pool);
     return stored_by(options.store, std::move(data), path);
   }
   const std::filesystem::path copy = copy_of(path, options.layout);

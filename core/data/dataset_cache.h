@@ -11,6 +11,10 @@
 
 namespace olrank {
 
+/// Sparse data as dense ones. Throws DataError with the file where they are more than the options allow.
+Dataset with_all_zeros(const Dataset& sparse, const std::string& path, const LetorOptions& options,
+                       ThreadPool& pool);
+
 /// A folder of binary copies of text files, one per path and wanted layout. A copy is valid as long as the
 /// text's size, inode and times are unchanged and the copy is intact; otherwise the text is parsed again
 /// and the copy replaced. Copies appear by atomic rename, so concurrent processes do not disturb

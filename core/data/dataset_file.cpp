@@ -271,7 +271,8 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
     refuse("its counts contradict each other");
   }
   const bool has_null_place = header.null_line > 0 && header.null_column > 0;
-  if (header.null_values > header.docs * header.features || (header.null_values > 0) != has_null_place)
+  const double places = static_cast<double>(header.docs) * static_cast<double>(header.features);
+  if (static_cast<double>(header.null_values) > places || (header.null_values > 0) != has_null_place)
     refuse("its count of NULL values contradicts the others");
   // Ask for the pages ahead of the checks that walk through them; where the kernel cannot, they come
   // anyway.

@@ -176,6 +176,8 @@ Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& p
   owned->values = std::move(features.values);
   owned->bounds = std::move(features.bounds);
   contents.values = {};
+  contents.row_begins = {};
+  contents.columns = {};
   contents.compact = {};
   if (features.type == FeatureType::kFloat32) {
     contents.values = owned->values.as<float>();

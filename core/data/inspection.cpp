@@ -205,7 +205,10 @@ Inspection inspect_file(const std::string& path, const LetorOptions& options, Ex
     if (!std::filesystem::is_regular_file(path, failed))
       return read_letor(path, options, context.pool(), &missing);
     MappedMemory memory = MappedMemory::of_file(path);
-    if (is_dataset_file(memory.text())) return read_dataset_memory(std::move(memory), path, context.pool());
+    if (is_dataset_file(memory.text())) {
+      Dataset data = read_dataset_memory(std::move(memory), path, context.pool());
+      return data.is_sparse() ? with_all_zeros(data, path, options, context.pool()) : data;
+    }
     Dataset data = read_letor_bytes(memory.text(), path, options, context.pool(), &missing);
     lines = find_lines(memory.text());
     return data;

@@ -287,6 +287,7 @@ class BlockParser {
     *run_count_ = 0;
     run_length_ = nullptr;
     next_index_ = 0;
+    nonzeros_of_doc_ = 0;
   }
 
   void cancel_doc() { next_word_ = run_count_; }
@@ -302,6 +303,7 @@ class BlockParser {
       *next_word_++ = 0;  // +0.0
     }
     *next_word_++ = std::bit_cast<std::uint32_t>(value);
+    nonzeros_of_doc_ += value != 0.0F ? 1 : 0;
     next_index_ = std::uint64_t{index} + 1;
   }
 
@@ -312,6 +314,7 @@ class BlockParser {
   void end_doc(const char* last) {
     close_run();
     make_dense();
+    block_.nonzeros += nonzeros_of_doc_;
     if (static_cast<std::int64_t>(next_index_) > block_.largest_feature) {
       block_.largest_feature = static_cast<std::int64_t>(next_index_);
       block_.largest_feature_place = place(last);
@@ -411,6 +414,7 @@ class BlockParser {
   std::uint32_t* run_count_ = nullptr;
   std::uint32_t* run_length_ = nullptr;  // of the run being filled
   std::uint64_t next_index_ = 0;
+  std::int64_t nonzeros_of_doc_ = 0;
 };
 
 }  // namespace

@@ -46,6 +46,7 @@ struct LetorBlock {
   std::span<const std::byte> moved;  // the runs, if a reader moved them to memory of its own
   std::int64_t largest_feature = 0;
   TextPlace largest_feature_place;
+  std::int64_t nonzeros = 0;  // values that are not zero
   std::int64_t null_values = 0;
   TextPlace first_null;
   std::optional<Failure> failure;  // of the first malformed line; the lines after it are not parsed

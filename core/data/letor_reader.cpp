@@ -85,7 +85,7 @@ class ParsedBlocks {
     lines_ += block.lines;
     docs_ += block.docs();
     text_bytes_ += block.text_bytes;
-    words_ += static_cast<double>(block.run_bytes()) / sizeof(float);
+    nonzeros_ += static_cast<double>(block.nonzeros);
     side_bytes_ += side_bytes_of(block);
     named_ |= !block.name_lengths.empty();
     const double bytes = bytes_of_features();
@@ -96,10 +96,10 @@ class ParsedBlocks {
                        docs_, side_bytes_, options_.max_bytes));
     } else if (bytes > (is_sparse() ? static_cast<double>(options_.max_bytes) : most_bytes_)) {
       fail(widest_,
-           fmt::format("With feature {}, the {} of the first {} documents needs {:.0f} bytes, but "
+           fmt::format("With feature {}, the {} of the first {} documents {} {:.0f} bytes, but "
                        "--max-memory allows {}. Raise --max-memory, or remove or renumber features.",
                        largest_feature_, is_sparse() ? "sparse matrix and model" : "dense matrix", docs_,
-                       bytes, options_.max_bytes));
+                       is_sparse() ? "need" : "needs", bytes, options_.max_bytes));
     }
   }
 
@@ -127,12 +127,13 @@ class ParsedBlocks {
   /// What would be refused as a dense matrix for its zeros is sparse, too.
   bool is_sparse() const {
     if (options_.layout != FeatureLayout::kAuto) return options_.layout == FeatureLayout::kSparse;
-    return prefers_sparse(static_cast<double>(docs_), largest_feature_, words_) ||
-           (options_.refuse_wide && is_too_wide(dense_bytes(), static_cast<double>(text_bytes_)));
+    return prefers_sparse(static_cast<double>(docs_), largest_feature_, nonzeros_) ||
+           is_too_wide(dense_bytes(), static_cast<double>(text_bytes_));
   }
 
   double bytes_of_features() const {
-    return is_sparse() ? sparse_bytes(static_cast<double>(docs_), largest_feature_, words_) : dense_bytes();
+    return is_sparse() ? sparse_bytes(static_cast<double>(docs_), largest_feature_, nonzeros_)
+                       : dense_bytes();
   }
 
   void refuse_wide() const {
@@ -235,7 +236,7 @@ class ParsedBlocks {
   std::int64_t lines_ = 0;
   std::int64_t docs_ = 0;
   std::int64_t text_bytes_ = 0;
-  double words_ = 0.0;  // of runs: at least the values that are not zero
+  double nonzeros_ = 0.0;  // values that are not zero
   std::int64_t side_bytes_ = 0;
   std::int64_t largest_feature_ = 0;
   TextPlace widest_;

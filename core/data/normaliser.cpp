@@ -352,6 +352,7 @@ Dataset FittedNormaliser::apply_sparse(const Dataset& raw, ExecutionContext& con
   if (!scales_queries() && kept.empty()) return raw;
   SparseRows rows;
   rows.reserve(raw.docs(), std::ssize(raw.contents().values));
+  const auto begins = raw.contents().row_begins;
   for (std::int64_t first = 0; first < raw.queries(); first += kQueries * kBlocks) {
     const std::int64_t count = std::min(kQueries * kBlocks, raw.queries() - first);
     std::vector<SparseRows> blocks((count + kQueries - 1) / kQueries);
@@ -369,6 +370,8 @@ Dataset FittedNormaliser::apply_sparse(const Dataset& raw, ExecutionContext& con
       const SparseRows done = std::move(block);
       rows.append_rows(done);
     }
+    const std::int64_t end = first + count;
+    refuse_filled(std::ssize(rows.values), begins[raw.offset(end)] - begins[0], raw.qid(end - 1));
   }
   return with_rows(raw, std::move(rows), columns(), context.pool());
 }

@@ -34,6 +34,7 @@ TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts
   if (raw.train.queries() == 0)
     throw InvalidArgument(fmt::format("The training part of fold {} has no queries.", fold));
   require_order(LabelledQueries(raw.train));
+  require_model_features(raw.train.features());
   FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, raw.train, configuration.data.drop_constant, context);
   int most_grade = std::max(raw.train.max_grade(), raw.test.max_grade());

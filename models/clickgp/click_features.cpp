@@ -13,6 +13,17 @@ double ClickFeatures::cosine_factor(int index) {
   return root_half * 2.0 / (index + 2);
 }
 
+bool ClickFeatures::is_start(std::span<const float> weights, std::int64_t inputs) {
+  const std::int64_t additive = inputs * (1 + HigherCosines::kTerms);
+  const std::int64_t more = std::ssize(weights) - additive;  // weights and two inputs of each product
+  if (std::ssize(weights) == inputs) return true;
+  if (more < 0 || more % 3 != 0) return false;
+  const auto pairs = weights.last(2 * more / 3);
+  return std::all_of(pairs.begin(), pairs.end(), [&](float input) {
+    return input >= 0.0F && input < static_cast<float>(inputs) && input == std::floor(input);
+  });
+}
+
 double ClickFeatures::start_score(const float* scaled) const {
   const bool has_cosines = std::ssize(*start_) > inputs_;
   const std::int64_t first = inputs_ * (1 + HigherCosines::kTerms);

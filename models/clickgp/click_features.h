@@ -34,6 +34,9 @@ class ClickFeatures {
     if (used_ == ClickInputs::kProducts) products_ = std::make_shared<const ProductPlaces>();
   }
 
+  /// Whether these are the weights of a model that one of so many inputs may start from.
+  static bool is_start(std::span<const float> weights, std::int64_t inputs);
+
   std::int64_t inputs() const { return inputs_; }
   ClickInputs used() const { return used_; }
   bool is_additive() const { return used_ == ClickInputs::kAdditive || used_ == ClickInputs::kProducts; }

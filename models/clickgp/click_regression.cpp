@@ -360,14 +360,6 @@ bool ClickRegression::choose_products(ExecutionContext& context,
 void ClickRegression::set_products(ProductPlaces products, std::span<const ClickMemory::Entry> queries) {
   const ProductPlaces before = *belief_.features().products();
   const std::int64_t width = belief_.columns();
-  const std::int64_t first = belief_.features().products_column();
-  for (std::size_t p = 0; p < before.size() && !retired_precision_.empty(); ++p) {
-    if (products[p] == before[p]) continue;
-    const auto column = first + static_cast<std::int64_t>(p);
-    retired_evidence_[column] = 0.0;
-    for (std::int64_t c = 0; c < width; ++c)
-      retired_precision_[c * width + column] = retired_precision_[column * width + c] = 0.0;
-  }
   double squares = 0.0;
   double docs = 0.0;
   for (const ClickMemory::Entry& entry : queries) {

@@ -108,7 +108,7 @@ class ClickRegression {
   void solve();
   /// Finds the products of inputs that the sites speak for beyond chance. Whether they have changed.
   bool choose_products(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
-  /// Takes them in; what was retired says nothing of other ones.
+  /// Takes them in. Those of forgotten queries have kept their places, so that retired sums stay right.
   void set_products(ProductPlaces products, std::span<const ClickMemory::Entry> queries);
   /// Gives the sums the belief's width, which was `before`. Those of sites are found again.
   void widen(std::int64_t before);

@@ -544,8 +544,11 @@ void ClickGp::save(StateWriter& state) const {
 void ClickGp::load(StateReader& state) {
   state_.learned = state.get_one<std::uint64_t>("clickgp.learned");
   // A saved ranker needs no model file.
-  if (state.is_next(kStart))
-    start_models(std::make_shared<const std::vector<float>>(state.get<float>(kStart)));
+  if (state.is_next(kStart)) {
+    auto start = std::make_shared<const std::vector<float>>(state.get<float>(kStart));
+    if (!ClickFeatures::is_start(*start, features_)) state.fail("Its start model has other weights.");
+    start_models(start);
+  }
   state.get_into("clickgp.log_likelihoods", std::span(log_likelihoods_));
   alarm_.load(state, "clickgp.alarm");
   changes_ = state.get_one<double>("clickgp.changes");

@@ -81,7 +81,7 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
 }
 
 void LabelTraining::refuse_sparse() const {
-  if (!train_->is_sparse()) return;
+  if (!train_->is_sparse() && (vali_ == nullptr || !vali_->is_sparse())) return;
   if (settings_.network.network == NetworkForm::kModule) {
     throw InvalidArgument(
         "A LibTorch module needs dense features, and the data are sparse: use network = \"linear\" or "

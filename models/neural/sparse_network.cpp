@@ -68,12 +68,16 @@ void score_sparse_docs(ExecutionContext& context, const NetworkShape& shape, std
     std::fill(scores.begin(), scores.end(), 0.0F);
     return;
   }
+  constexpr std::int64_t kDocsAtOnce = 4096;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto units = scratch.take<float>(docs.docs * shape.width);
-  find_units(context, shape, theta, docs, units);
-  score_docs(context, upper_shape(shape), theta.subspan(shape.layer(1).weight),
-             {units.data(), docs.docs, shape.width}, scores);
+  const auto units = scratch.take<float>(std::min(docs.docs, kDocsAtOnce) * shape.width);
+  for (std::int64_t first = 0; first < docs.docs; first += kDocsAtOnce) {
+    const std::int64_t count = std::min(kDocsAtOnce, docs.docs - first);
+    find_units(context, shape, theta, docs.part(first, first + count), units);
+    score_docs(context, upper_shape(shape), theta.subspan(shape.layer(1).weight),
+               {units.data(), count, shape.width}, scores.subspan(first, count));
+  }
 }
 
 void add_sparse_gradient(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,

@@ -44,7 +44,9 @@ class Model:
         if group is None and self._engine.normalises_by_query():
             raise InvalidArgument("score() needs group: inputs are normalised by query. One query is group=[len(X)].")
         if hasattr(X, "tocsr"):
-            rows = X.shape[0]
+            rows, columns = X.shape
+            if columns != self.features:
+                raise InvalidArgument(f"X has {columns} columns, and documents here have {self.features} features.")
             return self._engine.score_data(Dataset.from_arrays(X, np.zeros(rows), group=[rows] if group is None else group)._engine)
         table = as_features(X, self.features)
         offsets = as_offsets([len(table)] if group is None else group, len(table))

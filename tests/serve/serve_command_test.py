@@ -315,6 +315,20 @@ class ServeCommand(unittest.TestCase):
             self.assertEqual((about["ranker"], json.loads(about["normalisation"])["features"]), ("clickgp", features))
             self.play(service, 5, features=features)
             self.assertEqual(service.stop(), 0)
+        pairs = "[[1,0],[0,0],[1,1]]"
+        header = json.dumps({"__metadata__": {"architecture": "additive", "products": pairs},
+                             "linear.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]},
+                             "cosines.weight": {"dtype": "F32", "shape": [3, 2], "data_offsets": [8, 32]},
+                             "products.weight": {"dtype": "F32", "shape": [1, 3], "data_offsets": [32, 44]}}).encode()
+        additive.write_bytes(struct.pack("<Q", len(header)) + header + bytes(32) + struct.pack("<3f", 0.5, 0.25, 0.75))
+        service = self.start("--model", additive, state=self.path("service-products"))
+        with service.client() as client:
+            tensors, about = tensors_of(client.model())
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(about["products"], pairs)
+        first, second, third = tensors["products.weight"]
+        self.assertAlmostEqual(first / second, 2.0, places=5)
+        self.assertAlmostEqual(third / second, 3.0, places=5)
 
     def test_shares_the_log_format_with_replays(self):
         data = self.path("data")

@@ -105,12 +105,11 @@ TEST(SparseRows, RefuseWhatDenseOnesRefuse) {
 }
 
 TEST(SparseRows, ColumnsCountTowardsTheMemoryLimit) {
-  EXPECT_EQ(
-      message_of<DataError>(
-          [] { read_text("0 qid:1 2:1\n1 qid:1 4000000:1\n", {.max_bytes = 1'000'000}); }),
-      "data.txt:2:9: With feature 4000000, the sparse matrix and model of the first 2 documents needs "
-      "256000080 bytes, but --max-memory allows 1000000. Raise --max-memory, or remove or renumber "
-      "features.");
+  EXPECT_EQ(message_of<DataError>(
+                [] { read_text("0 qid:1 2:1\n1 qid:1 4000000:1\n", {.max_bytes = 1'000'000}); }),
+            "data.txt:2:9: With feature 4000000, the sparse matrix and model of the first 2 documents need "
+            "256000032 bytes, but --max-memory allows 1000000. Raise --max-memory, or remove or renumber "
+            "features.");
 }
 
 TEST(SparseRows, AreNormalisedToTheBitsOfDenseOnes) {

@@ -447,7 +447,7 @@ TEST(ClickGpTest, ProductsTurnWithUsersWhoChange) {
   EXPECT_LT(ranker->model().tensors[2].values[0], -0.5F);
 }
 
-TEST(ClickGpTest, ForgottenQueriesSayNothingOfNewProducts) {
+TEST(ClickGpTest, TakesProductsWhileQueriesAreForgotten) {
   RankerSettings settings = click_settings(ClickTerms::kProducts);
   settings.click.memory_limit = 7e-6 * clickgp_bytes(settings, click_world().features(), kClickDocs, 1.0);
   const auto ranker = make_clicks(settings);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/data/dataset_file.h"
+#include "core/data/doc_table.h"
 #include "core/error.h"
 #include "core/io/cache_folder.h"
 #include "core/io/fingerprint.h"

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/data/dataset_cache.h"
 #include "core/data/dataset_file.h"
 #include "core/data/normaliser.h"
 #include "core/data/text_blocks.h"

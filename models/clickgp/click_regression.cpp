@@ -281,25 +281,28 @@ bool ClickRegression::choose_products(ExecutionContext& context,
     AlignedVector<double> xx(x.size());
     AlignedVector<double> hxx(x.size());
     context.for_blocks(std::ssize(chunk), 8, [&](std::int64_t begin, std::int64_t end, int) {
-      AlignedVector<double> rows;
+      std::vector<double> taken;  // what the products in use add
       for (std::int64_t q = begin; q < end; ++q) {
         const KnownQuery& known = *chunk[q].known;
         const KnownQuery::Site& site = known.sites[number_];
         const auto docs = std::ssize(known.docs);
-        // The model without products, so that those there are judged as the others are.
-        std::vector<double> model(docs);
-        rows.resize(docs * belief_.columns());
-        features.expand(known.scaled, known.means, rows);
-        double pull = 0.0;  // h·m
+        taken.assign(docs, 0.0);
+        double pull = 0.0;  // h·taken
         for (std::int64_t doc = 0; doc < docs; ++doc) {
-          const double* row = rows.data() + doc * belief_.columns();
-          for (std::int64_t c = 0; c < features.products_column(); ++c)
-            model[doc] += row[c] * belief_.theta()[c];
-          pull += site.curvature[doc] * model[doc];
+          for (std::size_t p = 0; p < features.products()->size(); ++p) {
+            const auto [a, b] = (*features.products())[p];
+            const float* of_doc = known.scaled.data() + doc * inputs;
+            if (a >= 0)
+              taken[doc] += belief_.theta()[features.products_column() + static_cast<std::int64_t>(p)] *
+                            centred_product(of_doc[a], of_doc[b]);
+          }
+          pull += site.curvature[doc] * taken[doc];
         }
         for (std::int64_t doc = 0; doc < docs; ++doc) {
           const double h = site.curvature[doc];
-          const double v = site.evidence[doc] - h * (model[doc] - site.coupling * pull);
+          // Of a model without products, so that those there are judged as the others are.
+          const double v =
+              site.departure[doc] / belief_.departures().document + h * (taken[doc] - site.coupling * pull);
           const std::int64_t out = (first[q] + doc) * inputs;
           for (std::int64_t f = 0; f < inputs; ++f) {
             const double centred = 2.0 * double{known.scaled[doc * inputs + f]} - 1.0;

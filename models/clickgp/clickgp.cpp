@@ -471,6 +471,11 @@ ModelTensors ClickGp::model() const {
   std::vector<double> of_products;
   std::vector<InputPair> products;
   const auto add_product = [&](InputPair pair, double weight) {
+    const auto known = std::find(products.begin(), products.end(), pair);
+    if (known != products.end()) {
+      of_products[known - products.begin()] += weight;
+      return;
+    }
     products.push_back(pair);
     of_products.push_back(weight);
   };

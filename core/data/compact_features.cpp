@@ -11,6 +11,11 @@ namespace {
 
 constexpr double kLargestCode = 255.0;
 
+/// Of what is not negative. std::lround() would keep the compiler from computing vectors.
+OLRANK_ALWAYS_INLINE std::uint8_t rounded(double value) {
+  return static_cast<std::uint8_t>(static_cast<int>(value + 0.5));  // NOLINT(bugprone-incorrect-roundings)
+}
+
 OLRANK_VECTOR_CLONES
 void encode_halves(const float* values, std::int64_t count, std::uint16_t* codes) {
   for (std::int64_t i = 0; i < count; ++i) codes[i] = half_of(values[i]);
@@ -29,7 +34,7 @@ void encode_steps(const float* values, std::int64_t docs, std::int64_t columns, 
     for (std::int64_t c = 0; c < columns; ++c) {
       const double range = double{high[c]} - double{low[c]};
       const double share = (double{values[c]} - double{low[c]}) / (range > 0.0 ? range : 1.0);
-      codes[c] = static_cast<std::uint8_t>(static_cast<int>(kLargestCode * share + 0.5));
+      codes[c] = rounded(kLargestCode * share);
     }
     values += columns;
     codes += columns;
@@ -52,8 +57,7 @@ void decode_steps(const std::uint8_t* codes, std::int64_t docs, std::int64_t col
 
 OLRANK_VECTOR_CLONES
 void encode_shares(const float* values, std::int64_t count, std::uint8_t* codes) {
-  for (std::int64_t i = 0; i < count; ++i)
-    codes[i] = static_cast<std::uint8_t>(static_cast<int>(kLargestCode * double{values[i]} + 0.5));
+  for (std::int64_t i = 0; i < count; ++i) codes[i] = rounded(kLargestCode * double{values[i]});
 }
 
 OLRANK_VECTOR_CLONES

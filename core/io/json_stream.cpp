@@ -40,7 +40,7 @@ class FaultFinder {
   JsonHandler::Fault fault = JsonHandler::Fault::kSyntax;
 };
 
-bool is_digit(char c) {
+bool is_json_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -157,7 +157,7 @@ class EventParser {
   /// At least one digit.
   bool skip_digits() {
     const char* const begin = at_;
-    while (at_ != end_ && is_digit(*at_)) ++at_;
+    while (at_ != end_ && is_json_digit(*at_)) ++at_;
     return at_ != begin;
   }
 

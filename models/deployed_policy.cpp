@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/metrics/score_order.h"
 #include "models/frozen_score_model.h"
 #include "models/plackett_luce_gradient.h"
 
@@ -28,10 +27,7 @@ class FrozenDeployedPolicy : public FrozenScoreModel {
     model_->score(context, deployed_, task.docs, narrow);
     const auto scores = scratch.take<double>(narrow.size());
     std::copy(narrow.begin(), narrow.end(), scores.begin());
-    const auto keys = scratch.take<double>(narrow.size());
-    plackett_luce_keys(scores, list_key_, task.round, keys);
-    order_by_score(keys, ranking.list, scratch);
-    plackett_luce_propensity(scores, ranking.list, ranking.propensity);
+    draw_plackett_luce(scores, list_key_, task.round, scratch, ranking.list, ranking.propensity);
   }
 
   std::shared_ptr<const ScoreModel> model_;
@@ -56,11 +52,7 @@ RankedList DeployedPolicyRanker::rank(RoundContext& context, const QueryDocs& qu
   const Scratch::Frame frame(scratch);
   const auto scores = scratch.take<double>(query.docs());
   score_with(context.execution, deployed_, query, round, scores);
-  const auto keys = scratch.take<double>(scores.size());
-  plackett_luce_keys(scores, list_key_, round, keys);
-  list_.resize(scores.size());
-  order_by_score(keys, list_, scratch);
-  plackett_luce_propensity(scores, list_, propensity_);
+  draw_plackett_luce(scores, list_key_, round, scratch, list_, propensity_);
   return shown_list();
 }
 

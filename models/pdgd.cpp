@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/feedback/preference_pairs.h"
-#include "core/metrics/score_order.h"
 #include "models/first_model.h"
 #include "models/frozen_score_model.h"
 #include "models/plackett_luce_gradient.h"
@@ -21,12 +20,9 @@ class FrozenPdgd : public FrozenScoreModel {
   void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
     Scratch& scratch = context.scratch();
     const Scratch::Frame frame(scratch);
-    const auto keys = scratch.take<double>(ranking.scores.size());
     const auto scores = scratch.take<double>(ranking.scores.size());
     std::copy(ranking.scores.begin(), ranking.scores.end(), scores.begin());
-    plackett_luce_keys(scores, list_key_, task.round, keys);
-    order_by_score(keys, ranking.list, scratch);
-    plackett_luce_propensity(scores, ranking.list, ranking.propensity);
+    draw_plackett_luce(scores, list_key_, task.round, scratch, ranking.list, ranking.propensity);
   }
 
   PhiloxKey list_key_;
@@ -42,13 +38,7 @@ PdgdRanker::PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& 
 RankedList PdgdRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
   const auto scores = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
-  Scratch& scratch = context.execution.scratch();
-  const Scratch::Frame frame(scratch);
-  const auto keys = scratch.take<double>(scores.size());
-  plackett_luce_keys(scores, list_key_, round, keys);
-  list_.resize(scores.size());
-  order_by_score(keys, list_, scratch);
-  plackett_luce_propensity(scores, list_, propensity_);
+  draw_plackett_luce(scores, list_key_, round, context.execution.scratch(), list_, propensity_);
   return shown_list();
 }
 

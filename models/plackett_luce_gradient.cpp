@@ -7,6 +7,7 @@
 
 #include "core/feedback/preference_pairs.h"
 #include "core/math/pair_loss.h"
+#include "core/metrics/score_order.h"
 
 namespace olrank {
 namespace {
@@ -82,6 +83,17 @@ void plackett_luce_propensity(std::span<const double> scores, std::span<const st
     left.add(scores[list[rank]]);
     propensity[rank] = std::exp(scores[list[rank]] - left.largest) / left.ratio;
   }
+}
+
+void draw_plackett_luce(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
+                        Scratch& scratch, std::vector<std::int32_t>& list,
+                        std::vector<double>& propensity) {
+  const Scratch::Frame frame(scratch);
+  const auto keys = scratch.take<double>(scores.size());
+  plackett_luce_keys(scores, key, round, keys);
+  list.resize(scores.size());
+  order_by_score(keys, list, scratch);
+  plackett_luce_propensity(scores, list, propensity);
 }
 
 void plackett_luce_pair_weights(std::span<const double> scores, std::span<const std::int32_t> shown,

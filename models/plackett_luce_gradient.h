@@ -18,6 +18,10 @@ void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint
 void plackett_luce_propensity(std::span<const double> scores, std::span<const std::int32_t> list,
                               std::vector<double>& propensity);
 
+/// Draws such a list of all documents, with its propensity.
+void draw_plackett_luce(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
+                        Scratch& scratch, std::vector<std::int32_t>& list, std::vector<double>& propensity);
+
 /// The weights with which PDGD follows ∇f (Oosterhuis and de Rijke, "Differentiable unbiased online
 /// learning to rank", CIKM 2018): for every pair of a clicked i and an examined unclicked j, +ρ σ(z)σ(−z)
 /// to weights[i] and −ρ σ(z)σ(−z) to weights[j], with z = s_i − s_j and ρ = P(R*) / (P(R) + P(R*)). R is

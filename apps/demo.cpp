@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/demo_catalogue.h"
-#include "apps/demo_page.h"
 #include "core/error.h"
 #include "core/io/scratch_folder.h"
 #include "core/runtime/log.h"
+#include "serve/demo_catalogue.h"
+#include "serve/demo_page.h"
 #include "serve/service_process.h"
 
 namespace olrank {

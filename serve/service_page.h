@@ -9,7 +9,7 @@ namespace olrank {
 
 /// What a browser gets at `/`.
 struct ServicePage {
-  std::string html{kStatusPage};
+  std::string html = status_page();
   std::string_view policy = kStatusPagePolicy;  // Content-Security-Policy
 };
 

@@ -1,32 +1,19 @@
 #include "serve/status_page.h"
 
-namespace olrank {
+#include <fmt/format.h>
 
-// Text from outside reaches the page as text nodes only. Attributes named style would need a weaker policy.
-const std::string_view kStatusPage =
-    R"html(<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>olrank service</title>
-<link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M2 3h12M2 8h8M2 13h5' stroke='%231f6fb2' stroke-width='3'/%3E%3C/svg%3E">
-<style>)html"
-    R"css(
-:root{color-scheme:light dark;--ground:#fff;--ink:#1c2026;--soft:#5a626e;--grid:#dde0e5;--shade:#f4f5f7;
-  --line:#1f6fb2;--warn:#fff4dc;--edge:#d3a63a;--mark:#d9eadb}
-@media(prefers-color-scheme:dark){:root{--ground:#14171b;--ink:#e6e8eb;--soft:#a0a8b4;--grid:#353b44;
-  --shade:#1e2229;--line:#6db3f2;--warn:#33290f;--edge:#b88f2b;--mark:#24442a}}
-*{box-sizing:border-box}
-[hidden]{display:none!important}
-body{margin:0 auto;max-width:960px;padding:20px 16px 48px;background:var(--ground);color:var(--ink);
-  font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
-h1{font-size:1.5rem;line-height:1.25;margin:0}
+#include <string>
+#include <string_view>
+
+#include "serve/page_parts.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kStatusStyle = R"css(
+body{max-width:960px}
 h2{font-size:1.1rem;margin:28px 0 8px;padding-top:10px;border-top:1px solid var(--grid)}
 p{margin:6px 0}
-.soft{color:var(--soft)}
-.warn{background:var(--warn);border-left:4px solid var(--edge);padding:8px 12px}
 form{margin:16px 0}
 input,button{font:inherit;color:inherit;background:var(--ground);border:1px solid var(--soft);border-radius:4px;
   padding:4px 10px;max-width:100%}
@@ -49,11 +36,9 @@ ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
 .docs{display:flex;flex-wrap:wrap;gap:4px 6px;margin-top:4px}
 .docs span{background:var(--shade);border-radius:4px;padding:0 8px}
 .docs .clicked{background:var(--mark)}
-)css"
-    R"html(</style>
-</head>
-<body>
-<h1>olrank service</h1>
+)css";
+
+constexpr std::string_view kStatusBody = R"html(<h1>olrank service</h1>
 <p class="soft" id="about"></p>
 <p id="state" role="status">Loading.</p>
 <noscript><p class="warn">This page needs its script. <code>GET /v1/overview</code> has the same figures.</p></noscript>
@@ -89,16 +74,9 @@ ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
 <h2>Recent lists</h2>
 <ol id="lists"></ol>
 </main>
-<script>)html"
-    R"js(
-'use strict';
-const at = id => document.getElementById(id);
-const make = (tag, text, name) => {
-  const node = document.createElement(tag);
-  if (text !== undefined) node.textContent = text;
-  if (name) node.className = name;
-  return node;
-};
+)html";
+
+constexpr std::string_view kStatusScript = R"js(
 const count = number => number.toLocaleString('en');
 const share = value => value === null ? '–' : (100 * value).toFixed(1) + ' %';
 const milliseconds = seconds => {  // of a histogram, whose first bucket ends at 0.5 ms
@@ -279,16 +257,20 @@ at('entry').addEventListener('submit', event => {
   refresh();
 });
 refresh();
-)js"
-    R"html(</script>
-</body>
-</html>
-)html";
+)js";
+
+}  // namespace
+
+const std::string& status_page() {
+  static const std::string page = fmt::format("{}{}{}", page_head("olrank service", kStatusStyle),
+                                              kStatusBody, page_script(kStatusScript));
+  return page;
+}
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
     "script-src 'sha256-5Q2q2/mZISBxB+A/3VWO9mAXd4XUHARWW4/Ve+theoI='; "
-    "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
+    "style-src 'sha256-9nR76uAApLvzviifsb+4urcxgHo7aJsVXnkuDSnNvUg='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 }  // namespace olrank

@@ -1,40 +1,24 @@
-#include "apps/demo_page.h"
+#include "serve/demo_page.h"
 
 #include <fmt/format.h>
 
 #include <string>
 #include <string_view>
 
-#include "apps/demo_catalogue.h"
+#include "serve/demo_catalogue.h"
+#include "serve/page_parts.h"
 
 namespace olrank {
 namespace {
 
-// Text from outside reaches the page as text nodes only. Attributes named style would need a weaker policy.
-constexpr std::string_view kHead = R"html(<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>olrank demo</title>
-<link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M2 3h12M2 8h8M2 13h5' stroke='%231f6fb2' stroke-width='3'/%3E%3C/svg%3E">
-<style>)html"
-                                   R"css(
-:root{color-scheme:light dark;--ground:#fff;--ink:#1c2026;--soft:#5a626e;--grid:#dde0e5;--shade:#f4f5f7;
-  --line:#1f6fb2;--other:#a8540a;--warn:#fff4dc;--edge:#d3a63a;--mark:#d9eadb;--on:#fff}
-@media(prefers-color-scheme:dark){:root{--ground:#14171b;--ink:#e6e8eb;--soft:#a0a8b4;--grid:#353b44;
-  --shade:#1e2229;--line:#6db3f2;--other:#f0a35e;--warn:#33290f;--edge:#b88f2b;--mark:#24442a;--on:#14171b}}
-*{box-sizing:border-box}
-[hidden]{display:none!important}
-body{margin:0 auto;max-width:1120px;padding:20px 16px 40px;background:var(--ground);color:var(--ink);
-  font:15px/1.45 system-ui,sans-serif;overflow-wrap:anywhere}
-h1{font-size:1.5rem;line-height:1.25;margin:0 0 4px}
+constexpr std::string_view kDemoStyle = R"css(
+:root{--other:#a8540a;--on:#fff}
+@media(prefers-color-scheme:dark){:root{--other:#f0a35e;--on:#14171b}}
+body{max-width:1120px}
+h1{margin-bottom:4px}
 h2{font-size:1.1rem;margin:0}
 p{margin:4px 0}
-.soft{color:var(--soft)}
 .small{font-size:.84rem}
-.warn{background:var(--warn);border-left:4px solid var(--edge);padding:8px 12px}
 .steps{display:flex;flex-wrap:wrap;gap:8px 16px;align-items:end;margin:14px 0 6px}
 label{display:grid;color:var(--soft);font-size:.84rem}
 select,button{font:inherit;color:inherit;background:var(--ground);border:1px solid var(--soft);border-radius:6px;
@@ -64,11 +48,9 @@ button.doc{border-color:var(--soft)}
 .doc .small{grid-column:1/-1}
 .hearts{color:var(--other);letter-spacing:1px}
 @media(max-width:640px){.columns{grid-template-columns:1fr}}
-)css"
-                                   R"html(</style>
-</head>
-<body>
-<h1>Two rankers learn what one person likes</h1>
+)css";
+
+constexpr std::string_view kDemoBody = R"html(<h1>Two rankers learn what one person likes</h1>
 <p>The same person clicks in both lists. The left ranker knows which orders it is not sure of, and tries them. The right one, the same model, always shows its best guess.</p>
 <noscript><p class="warn">This page needs its script.</p></noscript>
 <div class="steps">
@@ -101,17 +83,7 @@ button.doc{border-color:var(--soft)}
 <p class="soft small">A block is a group of products whose order is still open. It ends where every product above is better than every product below with a probability of at least 90 %. Everything here runs on the API of <code>olrank serve</code>.</p>
 <script type="application/json" id="catalogue">)html";
 
-constexpr std::string_view kTail = R"html(</script>
-<script>)html"
-                                   R"js(
-'use strict';
-const at = id => document.getElementById(id);
-const make = (tag, text, name) => {
-  const node = document.createElement(tag);
-  if (text !== undefined) node.textContent = text;
-  if (name) node.className = name;
-  return node;
-};
+constexpr std::string_view kDemoScript = R"js(
 const catalogue = JSON.parse(at('catalogue').textContent);
 const sure = 0.9;
 const shown = 6;
@@ -376,16 +348,12 @@ at('taste').append(...catalogue.tastes.map((one, i) => option(one.name, i)), opt
 at('query').append(...catalogue.queries.map((one, i) => option(one.name, i)));
 at('catalogue-note').textContent = catalogue.about;
 run(resume);
-)js"
-                                   R"html(</script>
-</body>
-</html>
-)html";
+)js";
 
-constexpr std::string_view kPolicy =
+constexpr std::string_view kDemoPolicy =
     "default-src 'none'; "
     "script-src 'sha256-UXlXGdK6BJDqERYjV39L7aTVNyx1HE+O8BOjB9gOy30='; "
-    "style-src 'sha256-bGNx02cOdbLPcRhu8WgTdEAGGPyplyHhQcBgBMs8i+I='; "
+    "style-src 'sha256-GEr80LiztmlsQjfjdT8mdDloJAMUSnB4U7ypSYncy7Q='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// JSON that does not end the element that holds it.
@@ -402,7 +370,9 @@ ServicePage demo_page(const DemoCatalogue& catalogue, std::uint64_t seed) {
   nlohmann::json json = catalogue.json;
   json["seed"] = static_cast<std::uint32_t>(seed);
   json["starts"] = kDemoStarts;
-  return {fmt::format("{}{}{}", kHead, inside_an_element(json), kTail), kPolicy};
+  return {fmt::format("{}{}{}</script>\n{}", page_head("olrank demo", kDemoStyle), kDemoBody,
+                      inside_an_element(json), page_script(kDemoScript)),
+          kDemoPolicy};
 }
 
 }  // namespace olrank

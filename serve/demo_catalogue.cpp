@@ -1,4 +1,4 @@
-#include "apps/demo_catalogue.h"
+#include "serve/demo_catalogue.h"
 
 #include <fmt/format.h>
 

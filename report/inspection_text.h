@@ -1,0 +1,20 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/data/inspected_files.h"
+#include "core/fair/dataset_groups.h"
+
+namespace olrank {
+
+nlohmann::ordered_json inspection_json(const InspectedFile& inspected);
+/// Of a file that could be read.
+std::string inspection_text(const InspectedFile& inspected);
+
+/// The groups of a training part.
+nlohmann::ordered_json groups_json(const std::string& path, const GroupSettings& settings,
+                                   const GroupRule& rule);
+std::string groups_text(const std::string& path, const GroupSettings& settings, const GroupRule& rule);
+
+}  // namespace olrank

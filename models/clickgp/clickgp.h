@@ -2,95 +2,18 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "core/fair/fair_settings.h"
 #include "core/feedback/change_alarm.h"
 #include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
-#include "models/certain_list.h"
+#include "models/clickgp/click_ranking.h"
 #include "models/clickgp/click_regression.h"
 #include "models/ranker_request.h"
 
 namespace olrank {
-
-/// All that a list of kind clickgp follows from. A copy is a snapshot that costs little.
-struct ClickState {
-  std::vector<ClickBelief> beliefs;
-  std::vector<double> weights;  // of the beliefs, by how well they predicted the clicks so far
-  ClickMemory memory;
-  std::uint64_t learned = 0;     // lists
-  std::uint64_t changed_at = 0;  // lists learned when users were last noticed to have changed
-  double half_life = 0.0;        // lists
-};
-
-/// Scores, orders and list of one query; its memory is reused from query to query.
-class ClickRanking {
- public:
-  ClickRanking(const RankerSettings& settings, const TrialKeys& keys, std::int64_t cutoff);
-
-  /// Finds what each belief says of the documents.
-  void look(const ClickState& state, FeatureMatrix docs, const QueryIdentity& identity);
-  /// The list to show, and which orders are certain: those of the shown documents, or of all where
-  /// fairness decides between orders. `explore` adds a draw from the posterior to the scores.
-  RankedList make(ExecutionContext& context, const ClickState& state, std::uint32_t round,
-                  const FairRound* fair, bool explore);
-
-  /// P(row i is better than column j) of some documents, [docs × docs].
-  void order_probabilities(const ClickState& state, std::span<const std::int32_t> docs,
-                           std::vector<double>& probabilities) const;
-
-  /// Those of the latest list's decided documents.
-  std::span<const double> probabilities() const { return probabilities_; }
-  /// The state is another one.
-  void forget_look() { looked_at_.reset(); }
-  std::span<const ClickView> views() const { return views_; }
-  std::span<const float> scaled() const { return scaled_; }
-  std::span<const float> means() const { return means_; }
-  std::span<const std::int32_t> places() const { return places_; }
-  std::span<const double> scores() const { return scores_; }
-  std::span<const std::int32_t> by_score() const { return by_score_; }
-  CertainList& list() { return list_; }
-
- private:
-  /// What a look depends on, beside the documents.
-  struct LookedAt {
-    std::uint64_t learned = 0;
-    std::int64_t query = 0;
-    std::vector<std::int64_t> docs;
-
-    friend bool operator==(const LookedAt&, const LookedAt&) = default;
-  };
-
-  void find_rows(const ClickState& state);
-  /// What is certain of `docs`, and what is stated of the first ones.
-  void find_orders(const ClickState& state, std::span<const std::int32_t> docs, std::size_t first);
-  void average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
-               std::vector<double>& scores) const;
-
-  FairSettings fair_;
-  double level_;  // at which an order is certain
-  PhiloxKey tie_key_;
-  std::vector<PhiloxKey> draw_keys_;
-  std::int64_t cutoff_;
-  CertainList list_;
-
-  std::optional<LookedAt> looked_at_;
-  std::vector<float> scaled_;
-  std::vector<float> now_scaled_;
-  std::vector<float> means_;
-  std::vector<std::int32_t> places_;  // of the documents in the memory
-  std::vector<ClickView> views_;
-  std::vector<double> scores_;
-  std::vector<float> narrow_scores_;
-  std::vector<std::int32_t> by_score_;
-  std::vector<std::int32_t> drawn_;
-  std::vector<double> probabilities_;
-  std::vector<StatedOrder> stated_;
-};
 
 /// A Bayesian click model with a memory of documents: logit P(click | looked at) = φ·θ + u_d + b_q. A
 /// linear and an additive model run side by side, weighted by how well they predicted the clicks so far.

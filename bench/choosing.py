@@ -154,7 +154,7 @@ def cost_table():
 def changing_table():
     """Mean NDCG@10 of the lists in spans of rounds, where users change at half time, and where they do not."""
     found = read("changing")
-    spans = [(900, CHANGE_ROUND), (CHANGE_ROUND, 1100), (1300, CHANGE_ROUND + RECOVERED_BY), (1900, 2000)]
+    spans = [(300, RECOVERED_BY), (900, CHANGE_ROUND), (CHANGE_ROUND, 1100), (1300, CHANGE_ROUND + RECOVERED_BY), (1900, 2000)]
     rows = []
     by, changes = {}, {}
     for trial in found["trials"]:

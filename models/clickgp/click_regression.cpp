@@ -212,10 +212,11 @@ void ClickRegression::forget(double share) {
   examination_.forget(share);
 }
 
-void ClickRegression::fade(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
-                           double half_life, double factor) {
-  for (double& value : retired_precision_) value *= factor;
-  for (double& value : retired_evidence_) value *= factor;
+void ClickRegression::forget_all(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
+                                 double half_life) {
+  examination_.forget(1.0);
+  retired_precision_.clear();
+  retired_evidence_.clear();
   begun_at_ = learned;
   next_refresh_ = kFirstRefresh;
   refresh(context, memory, learned, half_life);

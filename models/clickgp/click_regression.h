@@ -71,10 +71,9 @@ class ClickRegression {
 
   /// After the part of a list has been replaced, as list number `learned`.
   void follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
-  /// After all evidence in the memory has faded: finds every site again, fades what was retired, too, and
-  /// begins with the schedule again.
-  void fade(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life,
-            double factor);
+  /// After the counts in the memory have become 0: forgets what was retired and what was learned of
+  /// examination, too, finds every site again, and begins with the schedule again.
+  void forget_all(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   /// Brings what was learned of examination a step back to its start.
   void forget(double share);
 

@@ -164,7 +164,7 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
     log_likelihoods_[model] += readings_[model].log_likelihood;
   }
   if (has_changed(identity, feedback.clicks)) {
-    forget_most(context.execution);
+    forget_all(context.execution);
     ranking_.forget_look();
     ranking_.look(state_, feedback.query.features, identity);  // products may be other ones now
   }
@@ -221,17 +221,15 @@ bool ClickGp::has_changed(const QueryIdentity& identity, std::span<const std::ui
   return alarm_.learn(predicted, clicks);
 }
 
-void ClickGp::forget_most(ExecutionContext& context) {
-  constexpr double kKept = 0.05;
+void ClickGp::forget_all(ExecutionContext& context) {
   ++changes_;
   state_.changed_at = state_.learned;
-  log_info("Users have changed: ranker '{}' keeps {:g} % of the evidence of {} lists.", settings_.name,
-           100.0 * kKept, state_.learned);
-  for (const ClickMemory::Entry& entry : state_.memory.edit_all()) entry.known->fade(kKept);
+  log_info("Users have changed: ranker '{}' forgets the evidence of {} lists.", settings_.name,
+           state_.learned);
+  for (const ClickMemory::Entry& entry : state_.memory.edit_all()) entry.known->fade(0.0);
   for (std::size_t model = 0; model < models_.size(); ++model) {
-    models_[model].forget(1.0 - kKept);
-    models_[model].fade(context, state_.memory, state_.learned, state_.half_life, kKept);
-    log_likelihoods_[model] *= kKept;
+    models_[model].forget_all(context, state_.memory, state_.learned, state_.half_life);
+    log_likelihoods_[model] = 0.0;
     publish(model);
   }
 }

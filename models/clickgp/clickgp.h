@@ -17,7 +17,7 @@ namespace olrank {
 
 /// A Bayesian click model with a memory of documents: logit P(click | looked at) = φ·θ + u_d + b_q. A
 /// linear and an additive model run side by side, weighted by how well they predicted the clicks so far.
-/// How users read is learned, too, and all strengths follow from the evidence. If users change, most of the
+/// How users read is learned, too, and all strengths follow from the evidence. If users change, the
 /// evidence is forgotten. No setting is about the data.
 class ClickGp : public OnlineRanker {
  public:
@@ -40,9 +40,9 @@ class ClickGp : public OnlineRanker {
  private:
   void start_models(const std::shared_ptr<const std::vector<float>>& start);
   void remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback);
-  /// Whether users have changed, so that most of what was learned is out of date.
+  /// Whether users have changed, so that what was learned is out of date.
   bool has_changed(const QueryIdentity& identity, std::span<const std::uint8_t> clicks);
-  void forget_most(ExecutionContext& context);
+  void forget_all(ExecutionContext& context);
   void keep_within_limit(ExecutionContext& context);
   void update_weights();
   void publish(std::size_t model) { state_.beliefs[model] = models_[model].belief(); }

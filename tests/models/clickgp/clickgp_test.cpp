@@ -312,6 +312,20 @@ TEST(ClickGpTest, NoticesUsersWhoChange) {
   EXPECT_LT(click_world().ndcg(*turned, kClickShown), 0.3);
 }
 
+TEST(ClickGpTest, LearnsAChangeAsFastAsANewRanker) {
+  const auto turned = make_clicks(click_settings(ClickTerms::kLinear));
+  play_turning(*turned, 400, 400, 400);
+  std::uint32_t round = 400;
+  for (; changes_of(*turned) == 0.0 && round < 600; ++round)
+    play_turning(*turned, 400, 400, round + 1, round + 1);
+  const auto fresh = make_clicks(click_settings(ClickTerms::kLinear));
+  for (OnlineRanker* ranker : {turned.get(), fresh.get()})
+    play_turning(*ranker, 400, 400, round + 3, round + 1);
+  EXPECT_EQ(changes_of(*turned), 1.0);
+  EXPECT_LT(click_world().ndcg(*fresh, kClickShown), 0.05);
+  EXPECT_LT(click_world().ndcg(*turned, kClickShown), 0.05);  // the order is upside down
+}
+
 TEST(ClickGpTest, RestartsChangeNothingWhenUsersChange) {
   for (const double forget : {0.0, 150.0}) {
     RankerSettings settings = click_settings();

@@ -1,7 +1,7 @@
 """The tables of docs/CHOOSING.md from docs/evidence/choosing, and its files from experiments.
 
-bench/choosing.py --add NAME OUT     takes the trials of an experiment of configs/choosing/NAME.toml; those of other
-                                     rankers and users stay
+bench/choosing.py --add NAME OUT [--seeds]     takes the trials of an experiment of configs/choosing/NAME.toml; those of
+                                               other rankers and users stay, and with --seeds those of other seeds, too
 
 bench/pages.py writes the tables into the page. Differences are of trials with the same fold and seed, ± half the width of their
 95 % t interval."""
@@ -50,14 +50,16 @@ def trial_of(file):
             "ms": round(1e3 * seconds / summary["rounds"], 3)}
 
 
-def add(name, out):
+def add(name, out, keep_seeds):
     manifest = json.loads((out / "manifest.json").read_text())
     config = manifest["config"]
     trials = [trial_of(file) for file in out.glob("trials/*/*/fold*/seed*/summary.json")]
     users, rankers = config["clicks"]["models"], [ranker["name"] for ranker in config["ranker"]]
     # Times of another run do not compare.
     before = [] if name == "cost" else (read(name) or {"trials": []})["trials"]
-    others = [trial for trial in before if trial["ranker"] not in rankers or trial["user"] not in users]
+    seeds = {trial["seed"] for trial in trials}
+    others = [trial for trial in before if trial["ranker"] not in rankers or trial["user"] not in users
+              or (keep_seeds and trial["seed"] not in seeds)]
     users = list(dict.fromkeys([trial["user"] for trial in before] + users))
     rankers = list(dict.fromkeys([trial["ranker"] for trial in before] + rankers))
     if name != "changing":
@@ -177,8 +179,9 @@ TABLES = {"offline": lambda: quality_table("offline", 3), "online": lambda: qual
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--add", nargs=2, required=True, metavar=("NAME", "OUT"))
+    parser.add_argument("--seeds", action="store_true")
     arguments = parser.parse_args()
-    add(arguments.add[0], pathlib.Path(arguments.add[1]))
+    add(arguments.add[0], pathlib.Path(arguments.add[1]), arguments.seeds)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ PROGRAM = os.environ["OLRANK_PROGRAM"]
 QEMU = shutil.which("qemu-x86_64")
 # Without AVX; with AVX2, by Intel, to which MKL gives other code than to the same instructions by AMD; by AMD.
 CPUS = ("Nehalem", "Haswell", "EPYC")
-EXPERIMENT = ("run", "--quiet", "--data", "synth:small?queries=20&seed=3", "--ranker", "olranknet",
-              "--clicks", "perfect", "--seeds", "1", "--threads", "1", "--protocol-eval-every", "5", "--width", "8")
+EXPERIMENT = ("run", "--quiet", "--data", "synth:small?queries=20&seed=3", "--clicks", "perfect", "--seeds", "1",
+              "--threads", "1", "--protocol-eval-every", "5")
+NETWORK = ("--ranker", "olranknet", "--width", "8")
 
 
 class AnyCpu(unittest.TestCase):
@@ -22,9 +23,9 @@ class AnyCpu(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
-    def start(self, *arguments, cpu=None, environment=None):
+    def start(self, *arguments, ranker=NETWORK, cpu=None, environment=None):
         emulator = [] if cpu is None else [QEMU, "-cpu", cpu]
-        return subprocess.run([*emulator, PROGRAM, *EXPERIMENT, *map(str, arguments)], capture_output=True, text=True,
+        return subprocess.run([*emulator, PROGRAM, *EXPERIMENT, *ranker, *map(str, arguments)], capture_output=True, text=True,
                               timeout=120, env={**os.environ, **(environment or {})})
 
     def fingerprint(self, name, *arguments, **options):
@@ -41,6 +42,9 @@ class AnyCpu(unittest.TestCase):
         asked = {self.fingerprint(f"asked-{cpu}", "--same-bits-on", "any-cpu", cpu=cpu) for cpu in CPUS}
         asked.add(self.fingerprint("asked-here", "--same-bits-on", "any-cpu"))
         self.assertEqual(len(asked), 1)
+        clicks = {self.fingerprint(f"clicks-{cpu}", "--same-bits-on", "any-cpu", ranker=("--ranker", "clickgp"), cpu=cpu)
+                  for cpu in (CPUS[0], None)}
+        self.assertEqual(len(clicks), 1)
 
     def test_what_restricts_the_instructions_is_part_of_the_trial(self):
         out = self.folder / "out"

@@ -79,7 +79,7 @@ void QueryView::make_room(Stream stream, std::int64_t docs) {
 
 void QueryView::bring(Stream stream, DeviceQuery query) {
   query_ = query;
-  if (query.handed == nullptr) return;
+  if (query.handed == nullptr || query.there != 0) return;
   const std::int64_t numbers = query.docs * spec_.shape.inputs;
   const auto bytes = static_cast<std::size_t>(numbers) * sizeof(float);
   HostSide& side = host();
@@ -93,6 +93,7 @@ void QueryView::bring(Stream stream, DeviceQuery query) {
 
 bool QueryView::holds(DeviceQuery query) const {
   if (query_.handed == nullptr || query.handed == nullptr || query.docs != query_.docs) return false;
+  if (query_.there != 0 || query.there != 0) return query == query_;
   const auto bytes = static_cast<std::size_t>(query.docs * spec_.shape.inputs) * sizeof(float);
   return std::memcmp(host().handed.data(), query.handed, bytes) == 0;
 }

@@ -32,7 +32,10 @@ class QueryView {
   /// Whether the latest query was handed over with these documents.
   bool holds(DeviceQuery query) const;
   /// Where the documents are from which those of the latest query that was brought are counted.
-  const float* documents() const { return query_.handed == nullptr ? train_ : handed_.data(); }
+  const float* documents() const {
+    if (query_.there != 0) return query_.handed;
+    return query_.handed == nullptr ? train_ : handed_.data();
+  }
   /// Scores, and factors for widths. Of an ensemble the scores of this device's members.
   void score(Products& products, DeviceQuery query, const NetworkStack& networks);
   /// Scores and magnitudes by member, of which ranks complete each other's.

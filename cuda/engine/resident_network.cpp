@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/device/device_docs.h"
 #include "core/error.h"
 #include "core/learning/numeric_errors.h"
 #include "core/ops/pair_width.h"
@@ -399,7 +400,9 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   const Stream stream = eval_stream_.get();
   eval_theta_.hold(stream);
   const float* from = eval_docs_.data();
-  if (docs.values != spec_.data.eval_docs.values || docs.docs != spec_.data.eval_docs.docs) {
+  if (docs.on_device != nullptr) {
+    from = docs.on_device->values();
+  } else if (docs.values != spec_.data.eval_docs.values || docs.docs != spec_.data.eval_docs.docs) {
     uploaded_.reserve(stream, docs.docs * docs.features);
     eval_stream_.wait();
     copy_to_device(values_of(docs), uploaded_.data());

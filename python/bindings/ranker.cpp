@@ -11,6 +11,7 @@
 
 #include "arrays.h"
 #include "gil.h"
+#include "olrank/error.h"
 #include "parts.h"
 
 namespace olrank::python {

@@ -79,15 +79,21 @@ class Tensor:
     def __init__(self, values, gpu=0, bits=32, strides=None):
         memory = np.ascontiguousarray(values, dtype=np.float32)
         numbers = ctypes.c_int64 * memory.ndim
-        there = library.olrank_emulated_upload(gpu, memory.ctypes.data, memory.size)
+        before = np.concatenate([[np.nan, np.nan], memory.ravel()], dtype=np.float32)
+        there = library.olrank_emulated_upload(gpu, before.ctypes.data, before.size)
         self.shape = numbers(*memory.shape)
         self.strides = numbers(*(strides or [stride // 4 for stride in memory.strides]))
-        self.managed = Managed(there, 2, gpu, memory.ndim, 2, bits, 1, self.shape, self.strides, 0, None, None)
+        self.managed = Managed(there, 2, gpu, memory.ndim, 2, bits, 1, self.shape, self.strides, 8, None, None)
+
+    def detach(self):  # torch refuses to hand over what has a gradient
+        self.stream = 0
+        return self
 
     def __dlpack_device__(self):
         return 2, self.managed.gpu
 
     def __dlpack__(self, *, stream):
+        assert self.stream == 0
         self.stream = stream
         return capsule_of(ctypes.addressof(self.managed), b"dltensor", None)
 

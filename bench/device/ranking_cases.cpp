@@ -310,10 +310,10 @@ class RankingCases {
                       .prepare = [sizes = sizes_, members](Stream) {
                         const auto query = std::make_shared<Placed>(sizes, members);
                         return alone([=](Stream on) {
-                          device::certain_by_vote(on, members, sizes.docs, data<float>(query->scores),
-                                                  data<float>(query->magnitudes),
-                                                  data<std::int32_t>(query->order),
-                                                  data<std::uint64_t>(query->bits));
+                          device::certain_by_vote(
+                              on, members, sizes.docs, sizes.docs, data<float>(query->scores),
+                              data<float>(query->magnitudes), data<std::int32_t>(query->order),
+                              data<std::uint64_t>(query->bits));
                         });
                       }});
   }

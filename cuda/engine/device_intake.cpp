@@ -82,9 +82,9 @@ DeviceArray<float> Intake::array_for(std::int64_t numbers) {
 
 DeviceIntake::Taken Intake::take(const GivenDocs& given, bool scale, float limit) {
   use_device(device_);
-  const auto count = static_cast<unsigned long long>(given.docs * given.features);
-  auto docs = std::make_shared<const HeldDocs>(shared_from_this(), array_for(given.docs * given.features),
-                                               given.features);
+  const std::int64_t numbers = given.docs * given.features;
+  const auto count = static_cast<unsigned long long>(numbers);
+  auto docs = std::make_shared<const HeldDocs>(shared_from_this(), array_for(numbers), given.features);
   fill_bytes(stream_.get(), bad_.data(), 0xFF, sizeof count);
   query_inputs(stream_.get(), given, scale, limit, const_cast<float*>(docs->values()), bad_.data());
   copy_bytes(stream_.get(), answer_.data(), bad_.data(), sizeof count);

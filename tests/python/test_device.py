@@ -124,6 +124,8 @@ for tensor, error, sentence in [
         there.rank(tensor)
     assert str(raised.value).count(". ") == 0
 assert there.rounds == 5
+with pytest.raises(TypeError, match="X lies on a GPU, where this does not compute"):
+    olrank.Ranker("pairrank", features=6).score(Tensor(X[0]))
 print("played")
 """
 

@@ -1,4 +1,5 @@
 // What a build without CUDA has instead of a device.
+#include "core/device/device_docs.h"
 #include "core/device/device_lists.h"
 #include "core/device/device_network.h"
 #include "core/device/device_posterior.h"
@@ -17,6 +18,12 @@ std::int64_t free_bytes_of(const GpuDescription&) {
   throw NotBuiltWithCuda("A GPU's free memory");
 }
 
+std::optional<int> selected_gpu() {
+  return std::nullopt;
+}
+
+void select_gpu(int) noexcept {}
+
 void sleep_while_waiting(const GpuDescription&) {
   throw NotBuiltWithCuda("Waiting for a GPU");
 }
@@ -31,6 +38,10 @@ std::unique_ptr<DevicePosterior> make_device_posterior(int, const PosteriorSpec&
 
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec&) {
   throw NotBuiltWithCuda("Lists on a device");
+}
+
+std::shared_ptr<DeviceIntake> make_device_intake(int) {
+  throw NotBuiltWithCuda("Documents on a device");
 }
 
 std::optional<int> libtorch_number_of(int) {

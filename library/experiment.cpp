@@ -5,7 +5,9 @@
 #include <mutex>
 #include <optional>
 
+#include "core/device/visible_gpus.h"
 #include "core/error.h"
+#include "core/runtime/device.h"
 #include "core/runtime/log_output.h"
 #include "core/settings/choice.h"
 #include "jobs/experiment_run.h"
@@ -70,6 +72,7 @@ class Turn {
 PlayedExperiment play_experiment(const ExperimentOptions& options) {
   const Turn turn(options);
   const Configuration configuration = configuration_of(options, false);
+  const CallersGpu kept(parse_device(configuration.run.device).on_gpus());
   ExperimentRequest request;
   request.existing = existing_of(options.earlier);
   if (!options.shard.empty()) request.shard = parse_shard(options.shard);
@@ -91,6 +94,7 @@ PlayedExperiment play_experiment(const ExperimentOptions& options) {
 PlayedTuning play_tuning(const TuningOptions& options) {
   const Turn turn(options.experiment);
   const Configuration configuration = configuration_of(options.experiment, true);
+  const CallersGpu kept(parse_device(configuration.run.device).on_gpus());
   const ChoiceRule rule = {parse_choice<SweepCriterion>("by", options.by),
                            parse_choice<ChoicePer>("per", options.per)};
   ExperimentRequest request;

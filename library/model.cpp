@@ -4,9 +4,11 @@
 
 #include <cmath>
 
+#include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/online/model_bytes.h"
+#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/host.h"
 #include "core/runtime/scratch.h"
@@ -119,6 +121,7 @@ Model fit_model(const RankingData& train, const std::optional<RankingData>& vali
     overrides.push_back({"train", "", key, text, "fit"});
   }
   const TrainConfiguration configuration = resolve_train_configuration(std::nullopt, overrides);
+  const CallersGpu kept(parse_device(options.device).on_gpus());
   const int threads = options.threads > 0 ? options.threads : available_threads();
   ExecutionContext context(threads);
   if (validation && validation->features() != train.features()) {

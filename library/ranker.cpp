@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/data/normaliser.h"
 #include "core/data/normaliser_text.h"
+#include "core/device/device_docs.h"
+#include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/feedback/doc_number.h"
 #include "core/io/atomic_file.h"
@@ -30,6 +34,7 @@
 #include "jobs/settings/ranker_tables.h"
 #include "jobs/start_model.h"
 #include "models/model_file.h"
+#include "models/neural/device_ranker.h"
 #include "models/neural/ranker_device.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
@@ -110,21 +115,45 @@ struct ShownList::Query {
   Fingerprint recipe;       // of that ranker
   std::uint32_t round = 0;
   std::string name;
-  std::vector<float> inputs;  // [V × d], normalised
+  std::vector<float> inputs;  // [V × d], normalised; of documents on a GPU those rows that were asked for
   std::int64_t docs = 0;
+  std::int64_t width = 0;                   // d
+  std::shared_ptr<const DeviceDocs> there;  // where the documents are on a GPU
   bool answered = false;
 
+  FeatureMatrix matrix() const {
+    FeatureMatrix all{inputs.data(), docs, width};
+    all.on_device = there.get();
+    return all;
+  }
   /// Documents are named by their content; queries without a name are not remembered.
-  void give_names(const FeatureMatrix& matrix) {
+  void give_names() {
     numbers.clear();
-    for (std::int64_t doc = 0; doc < matrix.docs; ++doc)
-      numbers.push_back(doc_number(name, matrix.doc(doc)));
+    for (std::int64_t doc = 0; doc < docs; ++doc) numbers.push_back(doc_number(name, matrix().doc(doc)));
     identity = {name.empty() ? -1 : name_number(name), numbers};
   }
-  QueryDocs query_docs(const FeatureMatrix& matrix) const {
-    QueryDocs query{round, 0, matrix, numbers};
+  QueryDocs query_docs() const {
+    QueryDocs query{round, 0, matrix(), numbers};
     query.identity = &identity;
     return query;
+  }
+  /// Of documents on a GPU, brings these to the host and names them. The others have no name.
+  void bring(std::span<const std::int32_t> rows) {
+    if (there == nullptr) return;
+    inputs.resize(docs * width);
+    there->copy_rows(rows, inputs.data());
+    numbers.assign(docs, -1);
+    for (const std::int32_t row : rows) numbers[row] = doc_number(name, matrix().doc(row));
+    identity = {name.empty() ? -1 : name_number(name), numbers};
+  }
+  std::vector<float> all_inputs() const {
+    if (there == nullptr) return inputs;
+    const CallersGpu kept(true);
+    std::vector<float> all(docs * width);
+    std::vector<std::int32_t> rows(docs);
+    std::iota(rows.begin(), rows.end(), 0);
+    there->copy_rows(rows, all.data());
+    return all;
   }
   std::vector<std::int64_t> numbers;
   QueryIdentity identity;
@@ -144,7 +173,7 @@ std::string ShownList::bytes() const {
     state.put("list.round", query->round);
     state.put("list.answered", std::uint8_t{query->answered});
     state.put_text("list.query", query->name);
-    state.put("list.inputs", query->inputs);
+    state.put("list.inputs", query->all_inputs());
   }
   return state.bytes();
 }
@@ -187,7 +216,8 @@ ShownList ShownList::from_bytes(std::string bytes) {
     reader.fail("Its documents are damaged.");
   }
   reader.require_end();
-  query.give_names({query.inputs.data(), count, std::ssize(query.inputs) / count});
+  query.width = std::ssize(query.inputs) / count;
+  query.give_names();
   return list;
 }
 
@@ -200,9 +230,15 @@ struct Ranker::State {
         keys(of_trial),
         cutoff(of_list),
         execution(threads) {}
+  ~State() {
+    const CallersGpu kept = callers_gpu();
+    intake.reset();
+    ranker.reset();
+  }
 
   static std::unique_ptr<State> before_round_1(const RankerOptions& options) {
     checked(options);
+    const CallersGpu kept(parse_device(options.device).on_gpus());
     RankerSettings settings = settings_of(options);
     if (row_of(settings.kind).is_external)
       throw InvalidArgument("Ranker: the kind 'external' plays experiments only: choose another kind.");
@@ -224,6 +260,8 @@ struct Ranker::State {
     return state;
   }
 
+  CallersGpu callers_gpu() const { return CallersGpu(place.has_value()); }
+
   void make(RankerDependencies dependencies = {}) {
     if (place) dependencies.device = &*place;
     take(make_ranker(settings, normaliser.inputs(), keys, cutoff, dependencies));
@@ -235,6 +273,8 @@ struct Ranker::State {
     put_recipe(written);
     recipe = written.fingerprint();
     learns_from_latest_list_only = !place && ranker->freeze() == nullptr;
+    if (place && dynamic_cast<const DeviceRanker*>(ranker.get()) != nullptr)
+      intake = make_device_intake(place->gpu);
   }
 
   std::string_view kind() const { return name_of(settings.kind); }
@@ -247,38 +287,105 @@ struct Ranker::State {
           "There are {} feature values: give every document {}, one document at least.", values, features));
     }
     for (std::int64_t k = 0; k < values; ++k) {
-      if (std::isfinite(docs[k])) continue;
-      throw InvalidArgument(
-          fmt::format("Feature {} of document {} is not finite.", k % features + 1, k / features));
+      if (!std::isfinite(docs[k])) refuse_value(k / features, k % features);
     }
     const std::int64_t rows = values / features;
     std::vector<float> inputs(rows * normaliser.inputs());
     normaliser.apply({docs.data(), rows, features}, inputs.data());
-    if (const auto bad = normaliser.find_bad_input(inputs.data(), rows)) {
-      throw InvalidArgument(
-          fmt::format("Feature {} of document {} gives the input {:g}, beyond the limit of ±{:g}: "
-                      "normalise the features.",
-                      bad->feature + 1, bad->doc, bad->value, FittedNormaliser::kLargestInput));
-    }
+    if (const auto bad = normaliser.find_bad_input(inputs.data(), rows))
+      refuse_input(bad->doc, bad->feature, bad->value);
     return inputs;
   }
 
-  FeatureMatrix matrix(const std::vector<float>& inputs) const {
-    return {inputs.data(), std::ssize(inputs) / normaliser.inputs(), normaliser.inputs()};
+  [[noreturn]] static void refuse_value(std::int64_t doc, std::int64_t feature) {
+    throw InvalidArgument(fmt::format("Feature {} of document {} is not finite.", feature + 1, doc));
+  }
+  [[noreturn]] static void refuse_input(std::int64_t doc, std::int64_t feature, float value) {
+    throw InvalidArgument(
+        fmt::format("Feature {} of document {} gives the input {:g}, beyond the limit of ±{:g}: "
+                    "normalise the features.",
+                    feature + 1, doc, value, FittedNormaliser::kLargestInput));
+  }
+
+  std::shared_ptr<const DeviceDocs> inputs_there(const GpuDocs& docs) const {
+    const std::int64_t features = normaliser.features;
+    if (intake == nullptr) {
+      throw InvalidArgument(
+          "The documents lie on a GPU, and this ranker takes them from the host: create it with device = "
+          "\"cuda\" and without a module, or copy them to the host.");
+    }
+    if (docs.gpu != place->gpu) {
+      throw InvalidArgument(fmt::format(
+          "The documents lie on cuda:{0}, and this ranker computes on cuda:{1}: copy them there, or create "
+          "the ranker with device = \"cuda:{0}\".",
+          docs.gpu, place->gpu));
+    }
+    const std::int64_t stride = docs.stride == 0 ? docs.features : docs.stride;
+    if (docs.features != features || docs.docs < 1 || stride < features) {
+      throw InvalidArgument(
+          fmt::format("There are {} documents of {} features, {} values apart: give every document {}, one "
+                      "document at least.",
+                      docs.docs, docs.features, stride, features));
+    }
+    const bool scale = normaliser.scales_queries();
+    const float limit = scale ? std::numeric_limits<float>::max() : FittedNormaliser::kLargestInput;
+    DeviceIntake::Taken taken = intake->take({docs.values, docs.docs, features, stride}, scale, limit);
+    if (taken.not_finite >= 0) refuse_value(taken.not_finite / features, taken.not_finite % features);
+    if (taken.beyond >= 0) {
+      const auto row = static_cast<std::int32_t>(taken.beyond / features);
+      std::vector<float> inputs(docs.docs * features);
+      taken.docs->copy_rows(std::span(&row, 1), inputs.data());
+      refuse_input(row, taken.beyond % features, inputs[taken.beyond]);
+    }
+    return std::move(taken.docs);
+  }
+
+  /// A query without a round. Documents on a GPU have no names yet.
+  std::shared_ptr<ShownList::Query> query_of(std::span<const float> docs) const {
+    auto query = std::make_shared<ShownList::Query>();
+    query->inputs = inputs_of(docs);
+    query->width = normaliser.inputs();
+    query->docs = std::ssize(query->inputs) / query->width;
+    return query;
+  }
+  std::shared_ptr<ShownList::Query> query_of(const GpuDocs& docs) const {
+    const CallersGpu kept = callers_gpu();
+    auto query = std::make_shared<ShownList::Query>();
+    query->there = inputs_there(docs);
+    query->width = normaliser.inputs();
+    query->docs = docs.docs;
+    return query;
   }
 
   /// A round of the ranker for the query.
-  std::shared_ptr<ShownList::Query> next_round(std::span<const float> docs, std::string_view name) {
-    auto asked = std::make_shared<ShownList::Query>();
-    asked->owner = number;
-    asked->recipe = recipe;
-    asked->name = name;
-    asked->inputs = inputs_of(docs);
-    asked->round = ++round;
-    const FeatureMatrix rows = matrix(asked->inputs);
-    asked->docs = rows.docs;
-    asked->give_names(rows);
-    return asked;
+  void next_round(ShownList::Query& asked, std::string_view name) {
+    asked.owner = number;
+    asked.recipe = recipe;
+    asked.name = name;
+    asked.round = ++round;
+    if (asked.there == nullptr) asked.give_names();
+  }
+
+  ShownList rank(std::shared_ptr<ShownList::Query> asked, std::string_view name, bool with_widths,
+                 std::int64_t ranks);
+  std::vector<float> score(const ShownList::Query& query) {
+    const CallersGpu kept = callers_gpu();
+    std::vector<float> scores(query.docs);
+    ranker->score(execution, query.matrix(), scores);
+    return scores;
+  }
+  std::vector<double> widths(const ShownList::Query& query);
+  void check_ranks(std::int64_t ranks) const {
+    if (ranks >= 0 && ranks <= cutoff) return;
+    throw InvalidArgument(
+        fmt::format("This ranker makes lists of {} ranks, not {}: create it with cutoff = {}.", cutoff,
+                    ranks, std::max<std::int64_t>(ranks, 1)));
+  }
+  void check_has_widths() const {
+    if (row_of(settings.kind).evidence == OrderEvidence::kWidths) return;
+    throw InvalidArgument(
+        fmt::format("A '{}' has no widths: {} have.", kind(),
+                    kinds_where([](const auto& row) { return row.evidence == OrderEvidence::kWidths; })));
   }
 
   void check_shown(std::span<const std::int32_t> shown, std::int64_t docs) const {
@@ -329,6 +436,7 @@ struct Ranker::State {
       state.put_text("library.module", fingerprint_of(*settings.network.module_file).hex());
   }
   void put(StateWriter& state) const {
+    const CallersGpu kept = callers_gpu();
     put_recipe(state);
     state.put("library.round", round);
     ranker->save(state);
@@ -346,6 +454,7 @@ struct Ranker::State {
                       "the ranker with device = \"{1}\".",
                       on_gpu ? "a GPU" : "the CPU", on_gpu ? "cuda" : "cpu"));
     }
+    const CallersGpu kept(on_gpu);
     const TomlDocument written = parse_toml(text, "settings");
     for (const auto& table : written.tables) {
       for (const auto& entry : table.entries)
@@ -403,6 +512,7 @@ struct Ranker::State {
   StageClock clock;
   std::optional<RankerDevice> place;  // a GPU
   std::unique_ptr<OnlineRanker> ranker;
+  std::shared_ptr<DeviceIntake> intake;  // where the ranker's rounds run on a GPU
   Fingerprint recipe;
   bool learns_from_latest_list_only = false;
   std::uint32_t round = 0;
@@ -416,18 +526,29 @@ Ranker& Ranker::operator=(Ranker&&) noexcept = default;
 
 ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool with_widths,
                        std::int64_t ranks) {
-  if (ranks < 0 || ranks > state_->cutoff) {
-    throw InvalidArgument(
-        fmt::format("This ranker makes lists of {} ranks, not {}: create it with cutoff = {}.",
-                    state_->cutoff, ranks, std::max<std::int64_t>(ranks, 1)));
-  }
-  auto asked = state_->next_round(docs, query);
-  const QueryDocs query_docs = asked->query_docs(state_->matrix(asked->inputs));
+  state_->check_ranks(ranks);
+  return state_->rank(state_->query_of(docs), query, with_widths, ranks);
+}
 
-  RoundContext context{state_->execution, state_->clock};
-  const RankedList ranked = state_->ranker->rank(context, query_docs, asked->round);
+ShownList Ranker::rank(const GpuDocs& docs, std::string_view query, bool with_widths, std::int64_t ranks) {
+  state_->check_ranks(ranks);
+  return state_->rank(state_->query_of(docs), query, with_widths, ranks);
+}
+
+void* Ranker::gpu_stream() {
+  return state_->intake == nullptr ? nullptr : state_->intake->stream();
+}
+
+ShownList Ranker::State::rank(std::shared_ptr<ShownList::Query> asked, std::string_view name,
+                              bool with_widths, std::int64_t ranks) {
+  const CallersGpu kept = callers_gpu();
+  next_round(*asked, name);
+  const QueryDocs query_docs = asked->query_docs();
+
+  RoundContext context{execution, clock};
+  const RankedList ranked = ranker->rank(context, query_docs, asked->round);
   ShownList list;
-  const std::int64_t shown = std::min(ranks > 0 ? ranks : state_->cutoff, query_docs.docs());
+  const std::int64_t shown = std::min(ranks > 0 ? ranks : cutoff, query_docs.docs());
   list.docs.assign(ranked.docs.begin(), ranked.docs.begin() + shown);
   // A list that is cut keeps the probabilities of its ranks.
   if (!ranked.propensity.empty())
@@ -435,13 +556,13 @@ ShownList Ranker::rank(std::span<const float> docs, std::string_view query, bool
   const auto is_shown = [&](std::int32_t doc) {
     return std::find(list.docs.begin(), list.docs.end(), doc) != list.docs.end();
   };
-  const bool all = shown == std::min(state_->cutoff, query_docs.docs());
+  const bool all = shown == std::min(cutoff, query_docs.docs());
   for (const CertainOrder& order : ranked.certain_orders) {
     if (all || (is_shown(order.first) && is_shown(order.second)))
       list.certain.push_back({order.first, order.second});
   }
   RoundDetail detail;
-  state_->ranker->describe(query_docs, with_widths, detail);
+  ranker->describe(query_docs, with_widths, detail);
   list.scores.assign(detail.scores.begin(), detail.scores.end());
   if (with_widths) list.widths = widths_of(detail);
   list.query = std::move(asked);
@@ -452,11 +573,10 @@ ShownList Ranker::shown_list(std::span<const float> docs, std::span<const std::i
                              std::string_view query) {
   state_->check_shown(shown, std::ssize(docs) / state_->normaliser.features);
   ShownList list;
-  list.query = state_->next_round(docs, query);
-  const FeatureMatrix matrix = state_->matrix(list.query->inputs);
+  list.query = state_->query_of(docs);
+  state_->next_round(*list.query, query);
   list.docs.assign(shown.begin(), shown.end());
-  list.scores.resize(matrix.docs);
-  state_->ranker->score(state_->execution, matrix, list.scores);
+  list.scores = state_->score(*list.query);
   return list;
 }
 
@@ -491,35 +611,41 @@ std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> 
     throw InvalidArgument(fmt::format("A '{}' learns from its latest list only, which is {}, not {}.",
                                       state_->kind(), state_->round, query.round));
   }
-  const FeatureMatrix docs = state_->matrix(query.inputs);
+  const CallersGpu kept = state_->callers_gpu();
+  query.bring(list.docs);
   RoundContext context{state_->execution, state_->clock};
   const LearnReport report =
-      state_->ranker->learn(context, {query.round, query.query_docs(docs), list.docs, clicks, rewards});
+      state_->ranker->learn(context, {query.round, query.query_docs(), list.docs, clicks, rewards});
   query.answered = true;
   return std::ssize(report.pairs);
 }
 
 std::vector<float> Ranker::score(std::span<const float> docs) {
-  const std::vector<float> inputs = state_->inputs_of(docs);
-  const FeatureMatrix matrix = state_->matrix(inputs);
-  std::vector<float> scores(matrix.docs);
-  state_->ranker->score(state_->execution, matrix, scores);
-  return scores;
+  return state_->score(*state_->query_of(docs));
+}
+
+std::vector<float> Ranker::score(const GpuDocs& docs) {
+  return state_->score(*state_->query_of(docs));
 }
 
 std::vector<double> Ranker::widths(std::span<const float> docs) {
-  if (row_of(state_->settings.kind).evidence != OrderEvidence::kWidths) {
-    throw InvalidArgument(
-        fmt::format("A '{}' has no widths: {} have.", state_->kind(),
-                    kinds_where([](const auto& row) { return row.evidence == OrderEvidence::kWidths; })));
-  }
-  const std::vector<float> inputs = state_->inputs_of(docs);
+  state_->check_has_widths();
+  return state_->widths(*state_->query_of(docs));
+}
+
+std::vector<double> Ranker::widths(const GpuDocs& docs) {
+  state_->check_has_widths();
+  return state_->widths(*state_->query_of(docs));
+}
+
+std::vector<double> Ranker::State::widths(const ShownList::Query& query) {
+  const CallersGpu kept = callers_gpu();
   // Ranking changes nothing that later rounds depend on.
-  const QueryDocs query{0, 0, state_->matrix(inputs)};
-  RoundContext context{state_->execution, state_->clock};
-  state_->ranker->rank(context, query, state_->round + 1);
+  const QueryDocs docs{0, 0, query.matrix()};
+  RoundContext context{execution, clock};
+  ranker->rank(context, docs, round + 1);
   RoundDetail detail;
-  state_->ranker->describe(query, true, detail);
+  ranker->describe(docs, true, detail);
   return widths_of(detail);
 }
 
@@ -585,6 +711,7 @@ Ranker Ranker::from_bytes(std::string bytes, int threads, bool trust_code, std::
 }
 
 void Ranker::save_model(const std::filesystem::path& file) const {
+  const CallersGpu kept = state_->callers_gpu();
   const ModelMetadata metadata = {{"normalisation", normaliser_text(state_->normaliser)},
                                   {"ranker", std::string(state_->kind())},
                                   {"rounds", fmt::format("{}", state_->round)}};

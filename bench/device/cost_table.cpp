@@ -29,6 +29,8 @@ constexpr std::string_view kTraining = "kernel; cuBLASLt from m = 256 or three l
 // In the order of the table. An empty operation begins a part, whose name is in `where`.
 constexpr Decision kDecisions[] = {
     {"", "score a query", ""},
+    {"query_inputs/query_inputs", kKernel,
+     "Of documents that others have on the card: bounds, shares and the check of values in one launch."},
     {"tangent_factors/tangent_factors", kKernel,
      "Layers, output and factors in two launches; the products alone take less than a launch."},
     {"score_order/mean_scores", kKernel, "Summed in the order of members, rounded once."},

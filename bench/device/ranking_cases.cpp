@@ -5,6 +5,7 @@
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/list_batch.h"
 #include "cuda/ops/list_loss.h"
+#include "cuda/ops/query_inputs.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -17,6 +18,7 @@ class RankingCases {
   explicit RankingCases(const DeviceSizes& sizes) : sizes_(sizes), shape_(shape_of(sizes)) {}
 
   std::vector<DeviceCase> all() {
+    add_query_inputs();
     for (const std::int64_t members : sizes_.members) add_tangent_factors(members);
     add_gather();
     add_order(1);
@@ -121,6 +123,31 @@ class RankingCases {
                [=](Stream on) { device::add_numbers(on, p, data<double>(numbers), data<double>(sum)); },
                [=] { return sum + numbers; },
                [=](const at::Tensor& expected) { return disagreement_of(sum, expected); }, 0.0);
+         }});
+  }
+
+  void add_query_inputs() {
+    cases_.push_back(
+        {.name = "query_inputs/query_inputs",
+         .parameters = {{"V", sizes_.docs}, {"d", sizes_.features}},
+         .operations = 2.0 * real(sizes_.docs * sizes_.features),
+         .bytes = 2.0 * kFloatBytes * real(sizes_.docs * sizes_.features),
+         .arithmetic = Arithmetic::kDouble,
+         .prepare = [sizes = sizes_](Stream) {
+           const at::Tensor from = at::rand({sizes.docs, sizes.features}, options_of(sizes, at::kFloat));
+           const at::Tensor to = empty_tensor(sizes, at::kFloat, {sizes.docs, sizes.features});
+           const at::Tensor bad = at::zeros({1}, options_of(sizes, at::kLong));
+           const auto own = [=](Stream on) {
+             device::query_inputs(on, {data<float>(from), sizes.docs, sizes.features, sizes.features}, true,
+                                  1e12F, data<float>(to),
+                                  reinterpret_cast<unsigned long long*>(data<std::int64_t>(bad)));
+           };
+           const auto form = [=] {
+             const at::Tensor low = from.amin(0);
+             return (from - low) / (from.amax(0) - low);
+           };
+           const auto differs = [=](const at::Tensor& expected) { return disagreement_of(to, expected); };
+           return compared(own, form, differs, 1e-6);
          }});
   }
 
@@ -283,10 +310,10 @@ class RankingCases {
                       .prepare = [sizes = sizes_, members](Stream) {
                         const auto query = std::make_shared<Placed>(sizes, members);
                         return alone([=](Stream on) {
-                          device::certain_by_vote(on, members, sizes.docs, data<float>(query->scores),
-                                                  data<float>(query->magnitudes),
-                                                  data<std::int32_t>(query->order),
-                                                  data<std::uint64_t>(query->bits));
+                          device::certain_by_vote(
+                              on, members, sizes.docs, sizes.docs, data<float>(query->scores),
+                              data<float>(query->magnitudes), data<std::int32_t>(query->order),
+                              data<std::uint64_t>(query->bits));
                         });
                       }});
   }

@@ -5,6 +5,8 @@
 
 namespace olrank {
 
+class DeviceDocs;
+
 /// The features of a document that are not zero, by ascending column.
 struct SparseRow {
   std::span<const std::int32_t> columns;
@@ -22,6 +24,8 @@ struct FeatureMatrix {
   std::span<const std::int64_t> list_ends = {};
   const std::int64_t* row_begins = nullptr;  // [docs + 1] into values and columns, of sparse rows
   const std::int32_t* columns = nullptr;     // of values, from 0, of sparse rows
+  /// The documents where a device has them; the host then has those alone that were copied to it.
+  const DeviceDocs* on_device = nullptr;
 
   bool is_sparse() const { return row_begins != nullptr; }
   SparseRow sparse_doc(std::int64_t index) const {

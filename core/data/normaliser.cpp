@@ -17,6 +17,7 @@
 #include "core/data/half.h"
 #include "core/data/sparse_rows.h"
 #include "core/error.h"
+#include "core/math/column_range.h"
 #include "core/math/cosine.h"
 #include "core/runtime/log.h"
 #include "core/runtime/vector_clones.h"
@@ -106,8 +107,7 @@ struct ColumnScales {
         high[place] = std::max(high[place], 0.0F);
         if (low[place] < 0.0F) shifted.push_back(columns[place]);
       }
-      const double distance = double{high[place]} - double{low[place]};
-      range[place] = distance > 0.0 ? distance : 1.0;
+      range[place] = column_range(low[place], high[place]).width;
     }
   }
 
@@ -122,7 +122,7 @@ struct ColumnScales {
 void append_minmax(FeatureMatrix raw, SparseRows& rows) {
   const ColumnScales scales(raw);
   const auto append = [&](std::int32_t column, float value, std::size_t place) {
-    const auto input = static_cast<float>((double{value} - scales.low[place]) / scales.range[place]);
+    const float input = share_of_range(value, scales.low[place], scales.range[place]);
     if (input != 0.0F) rows.append(column, input);
   };
   for (std::int64_t doc = 0; doc < raw.docs; ++doc) {
@@ -201,16 +201,12 @@ bool any_beyond(const float* values, std::int64_t count, float limit) {
   return beyond != 0;
 }
 
-/// (x − low) / range in double: the range of two floats may be no float, and a tiny one must not lose its
-/// digits.
 OLRANK_VECTOR_CLONES
 void scale_columns(float* values, std::int64_t docs, std::int64_t columns, const double* low,
-                   const double* range) {
+                   const double* width) {
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     float* row = values + doc * columns;
-    for (std::int64_t c = 0; c < columns; ++c) {
-      row[c] = static_cast<float>((double{row[c]} - low[c]) / range[c]);
-    }
+    for (std::int64_t c = 0; c < columns; ++c) row[c] = share_of_range(row[c], low[c], width[c]);
   }
 }
 
@@ -220,14 +216,13 @@ void query_minmax(float* values, std::int64_t docs, std::int64_t columns) {
   const auto size = static_cast<std::size_t>(columns);
   std::vector<float> bounds(2 * size);
   column_bounds(values, docs, columns, bounds.data(), bounds.data() + size);
-  std::vector<double> low_and_range(2 * size);
+  std::vector<double> low_and_width(2 * size);
   for (std::size_t c = 0; c < size; ++c) {
-    const double range = double{bounds[size + c]} - double{bounds[c]};
-    low_and_range[c] = bounds[c];
-    low_and_range[size + c] = range > 0.0 ? range : 1.0;
-    if (range == 0.0 && bounds[c] == 0.0F) low_and_range[c] = -0.0;  // zeros of both signs become +0
+    const ColumnRange range = column_range(bounds[c], bounds[size + c]);
+    low_and_width[c] = range.low;
+    low_and_width[size + c] = range.width;
   }
-  scale_columns(values, docs, columns, low_and_range.data(), low_and_range.data() + size);
+  scale_columns(values, docs, columns, low_and_width.data(), low_and_width.data() + size);
 }
 
 /// Appends cos(kπx), k = 2, …, of its values x to every document: [docs × columns] becomes

@@ -17,8 +17,8 @@ namespace olrank {
 struct DeviceQuery {
   std::int64_t first_doc = 0;  // within the training part
   std::int64_t docs = 0;
-  const float* handed =
-      nullptr;  // [docs × d] on the host, read during the call; null: of the training part
+  const float* handed = nullptr;  // [docs × d], read during the call; null: of the training part
+  std::uint64_t there = 0;        // DeviceDocs::number(), where these lie on the device; 0: on the host
 
   friend bool operator==(const DeviceQuery&, const DeviceQuery&) = default;
 };

@@ -48,6 +48,25 @@ std::int64_t free_bytes_of(const GpuDescription& gpu);
 /// The number of this GPU in LibTorch; none for an emulated one, next to which LibTorch stays on the CPU.
 std::optional<int> libtorch_number_of(int gpu);
 
+/// The GPU that the calling thread has selected; none where it has no context there, which selecting it
+/// makes.
+std::optional<int> selected_gpu();
+void select_gpu(int gpu) noexcept;
+
+/// Leaves the calling thread with the GPU that it had selected before.
+class CallersGpu {
+ public:
+  explicit CallersGpu(bool uses_gpus) : before_(uses_gpus ? selected_gpu() : std::nullopt) {}
+  ~CallersGpu() {
+    if (before_ && selected_gpu() != before_) select_gpu(*before_);
+  }
+  CallersGpu(const CallersGpu&) = delete;
+  CallersGpu& operator=(const CallersGpu&) = delete;
+
+ private:
+  std::optional<int> before_;
+};
+
 /// Threads that wait for this GPU sleep instead of spinning: for more threads than cores.
 void sleep_while_waiting(const GpuDescription& gpu);
 

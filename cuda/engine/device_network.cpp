@@ -1,7 +1,9 @@
 #include "core/device/device_network.h"
 
+#include "core/device/device_docs.h"
 #include "core/device/device_lists.h"
 #include "core/device/device_posterior.h"
+#include "cuda/engine/device_intake.h"
 #include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
 #include "cuda/engine/uploaded_posterior.h"
@@ -18,6 +20,10 @@ std::unique_ptr<DevicePosterior> make_device_posterior(int device, const Posteri
 
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {
   return cuda::make_lists(spec);
+}
+
+std::shared_ptr<DeviceIntake> make_device_intake(int device) {
+  return cuda::make_intake(device);
 }
 
 }  // namespace olrank

@@ -34,14 +34,15 @@ std::int64_t outcomes(const DeviceNetworkSpec& spec) {
 
 }  // namespace
 
-QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
+QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train, std::int64_t most_together)
     : spec_(spec),
       train_(train),
+      most_together_(most_together),
       offsets_(std::span<const std::int64_t>(single_offsets(spec.data.most_docs))),
-      rows_(spec.members * spec.data.most_docs * spec.shape.factors()),
-      scores_(spec.member_share().members() * spec.data.most_docs),
+      rows_(spec.members * most_together * spec.shape.factors()),
+      scores_(spec.member_share().members() * most_together),
       magnitudes_(scores_.size()),
-      mean_(spec.certainty.by_vote ? spec.data.most_docs : 0),
+      mean_(spec.certainty.by_vote ? most_together : 0),
       // NaN where a number would be a mistake to use.
       m_(filled_array(spec.certainty.by_vote ? 0 : spec.data.most_docs * spec.data.most_docs,
                       std::numeric_limits<double>::quiet_NaN())),
@@ -63,13 +64,15 @@ void QueryView::use_slot(std::size_t slot) {
   slot_ = slot;
 }
 
-void QueryView::make_room(Stream stream, std::int64_t docs) {
-  if (docs <= spec_.data.most_docs) return;
+void QueryView::make_room(Stream stream, std::int64_t docs, std::int64_t together) {
+  if (docs <= spec_.data.most_docs && together <= most_together_) return;
   OwnedStream::wait_for(stream);
   DeviceNetworkSpec wider = spec_;
   // M grows with the square of the documents.
-  wider.data.most_docs = std::max(docs, spec_.data.most_docs + spec_.data.most_docs / 4);
-  QueryView larger(wider, train_);
+  if (docs > spec_.data.most_docs)
+    wider.data.most_docs = std::max(docs, spec_.data.most_docs + spec_.data.most_docs / 4);
+  if (together > most_together_) together = std::max(together, 2 * most_together_);
+  QueryView larger(wider, train_, std::max({together, most_together_, wider.data.most_docs}));
   // What is counted since construction goes on.
   copy_bytes(stream, larger.device_answer_.data(), device_answer_.data(), sizeof(Figures));
   OwnedStream::wait_for(stream);
@@ -77,53 +80,73 @@ void QueryView::make_room(Stream stream, std::int64_t docs) {
   *this = std::move(larger);
 }
 
-void QueryView::bring(Stream stream, DeviceQuery query) {
-  query_ = query;
-  if (query.handed == nullptr) return;
-  const std::int64_t numbers = query.docs * spec_.shape.inputs;
-  const auto bytes = static_cast<std::size_t>(numbers) * sizeof(float);
+void QueryView::bring(Stream stream, std::span<const DeviceQuery> queries) {
+  brought_.assign(queries.begin(), queries.end());
+  together_ = 0;
+  for (const DeviceQuery& query : brought_) together_ += query.docs;
+  has_scores_ = false;
+  take(0);
+  if (query_.handed == nullptr || query_.there != 0) return;
+  const auto bytes_of = [&](std::int64_t docs) {
+    return static_cast<std::size_t>(docs * spec_.shape.inputs) * sizeof(float);
+  };
   HostSide& side = host();
   side.handed_over.wait();  // of an earlier query
-  side.handed.reserve(bytes);
-  std::memcpy(side.handed.data(), query.handed, bytes);
-  handed_.reserve(stream, numbers);
-  copy_bytes(stream, handed_.data(), side.handed.data(), bytes);
+  side.handed.reserve(bytes_of(together_));
+  std::byte* to = side.handed.data();
+  for (const DeviceQuery& query : brought_) {
+    std::memcpy(to, query.handed, bytes_of(query.docs));
+    to += bytes_of(query.docs);
+  }
+  handed_.reserve(stream, together_ * spec_.shape.inputs);
+  copy_bytes(stream, handed_.data(), side.handed.data(), bytes_of(together_));
   side.handed_over.record(stream);
+}
+
+void QueryView::take(std::size_t number) {
+  first_ = 0;
+  for (std::size_t before = 0; before < number; ++before) first_ += brought_[before].docs;
+  query_ = brought_[number];
 }
 
 bool QueryView::holds(DeviceQuery query) const {
   if (query_.handed == nullptr || query.handed == nullptr || query.docs != query_.docs) return false;
+  if (query_.there != 0 || query.there != 0) return query == query_;
+  if (brought_.size() != 1) return false;
   const auto bytes = static_cast<std::size_t>(query.docs * spec_.shape.inputs) * sizeof(float);
   return std::memcmp(host().handed.data(), query.handed, bytes) == 0;
 }
 
-void QueryView::score(Products& products, DeviceQuery query, const NetworkStack& networks) {
-  bring(products.stream(), query);
-  const float* features = documents() + query.first_doc * spec_.shape.inputs;
-  const std::int64_t first = spec_.member_share().first() * query.docs;
+void QueryView::score(Products& products, const NetworkStack& networks) {
+  const float* features = documents() + query_.first_doc * spec_.shape.inputs;
+  const FactorRows rows{rows_.data(), together_, spec_.shape.factors()};
+  const std::int64_t first = spec_.member_share().first() * together_;
   const ScoreArrays out{scores_.data() + first, magnitudes_.data() + first};
   if (!by_vote()) {
-    tangent_factors(products, networks, features, rows(), out);
+    tangent_factors(products, networks, features, rows, out);
     return;
   }
-  forward(products, networks, features, rows(), out);
+  forward(products, networks, features, rows, out);
 }
 
 std::array<RankGather::Rows, 2> QueryView::member_rows() {
-  const std::int64_t bytes = query_.docs * std::int64_t{sizeof(float)};
+  const std::int64_t bytes = together_ * std::int64_t{sizeof(float)};
   return {{{scores_.data(), bytes}, {magnitudes_.data(), bytes}}};
 }
 
-void QueryView::order_by_score(Stream stream) {
+void QueryView::find_means(Stream stream) {
   if (by_vote())
-    mean_scores(stream, spec_.member_share().members(), query_.docs, scores_.data(), mean_.data());
+    mean_scores(stream, spec_.member_share().members(), together_, scores_.data(), mean_.data());
+}
+
+void QueryView::order_by_score(Stream stream) {
   OLRANK_DEVICE_NAMESPACE::order_by_score(stream, 1, offsets_.data() + 2 * query_.docs, scores(),
                                           on_device<std::int32_t>(order_at_),
                                           &on_device<Figures>(0)->first_bad);
 }
 
 WidthedDocs QueryView::widthed() {
-  return {query_.docs, scores_.data(), magnitudes_.data(), on_device<std::int32_t>(order_at_), m_.data()};
+  return {query_.docs, scores(), magnitudes(), on_device<std::int32_t>(order_at_), m_.data()};
 }
 
 CarriedFigures QueryView::carried(const CovarianceStatus* status, const double* outcome) {
@@ -137,8 +160,8 @@ void QueryView::find_certain_by_width(Stream stream, const CertaintyRule* rule,
 }
 
 void QueryView::find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome) {
-  certain_by_vote(stream, spec_.member_share().members(), query_.docs, scores_.data(), magnitudes_.data(),
-                  on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_),
+  certain_by_vote(stream, spec_.member_share().members(), query_.docs, together_, scores_.data() + first_,
+                  magnitudes(), on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_),
                   carried(status, outcome));
 }
 
@@ -154,15 +177,15 @@ void QueryView::fetch(Stream stream) {
                                             static_cast<std::int64_t>(sizeof(std::uint64_t));
   copy_bytes(stream, host().answer.data(), device_answer_.data(), static_cast<std::size_t>(bytes));
   host().docs = query_.docs;
-  host().has_scores = false;
+  host().first = slot_ == 0 ? 0 : host_[slot_ - 1].first + host_[slot_ - 1].docs;
 }
 
-void QueryView::fetch_with_scores(Stream stream) {
-  fetch(stream);
-  const std::size_t bytes = static_cast<std::size_t>(query_.docs) * sizeof(float);
-  host().scores.reserve(bytes);
-  copy_bytes(stream, host().scores.data(), scores(), bytes);
-  host().has_scores = true;
+void QueryView::fetch_scores(Stream stream, std::int64_t all) {
+  host_scores_.reserve(static_cast<std::size_t>(all) * sizeof(float));
+  const std::int64_t first = host().first + host().docs - together_;
+  copy_bytes(stream, host_scores_.data() + first * std::int64_t{sizeof(float)}, all_scores(),
+             static_cast<std::size_t>(together_) * sizeof(float));
+  has_scores_ = true;
 }
 
 std::span<const double> QueryView::outcome() const {
@@ -183,7 +206,7 @@ DeviceOrders QueryView::orders() const {
 DeviceScores QueryView::scores_of(std::size_t slot) const {
   const HostSide& side = host_[slot];
   return {orders_in(side),
-          {reinterpret_cast<const float*>(side.scores.data()), static_cast<std::size_t>(side.docs)},
+          {scores_on_host(side), static_cast<std::size_t>(side.docs)},
           figures_of(slot).first_bad};
 }
 
@@ -195,8 +218,8 @@ void QueryView::fetch_decision(Stream stream, const CertaintyRule* rule) {
   copy_bytes(stream, host, m_.data(), static_cast<std::size_t>(query_.docs * query_.docs) * sizeof(double));
   copy_bytes(stream, host + places.rule, rule, sizeof *rule);
   const auto floats = static_cast<std::size_t>(query_.docs) * sizeof(float);
-  copy_bytes(stream, host + places.scores, scores_.data(), floats);
-  copy_bytes(stream, host + places.magnitudes, magnitudes_.data(), floats);
+  copy_bytes(stream, host + places.scores, scores(), floats);
+  copy_bytes(stream, host + places.magnitudes, magnitudes(), floats);
 }
 
 QueryView::Decision QueryView::decision() const {
@@ -230,8 +253,8 @@ std::int64_t QueryView::bytes() const {
 }
 
 void QueryView::write_scores(Stream stream, std::span<float> to) {
-  if (host().has_scores) {
-    std::memcpy(to.data(), host().scores.data(), to.size_bytes());
+  if (has_scores_) {
+    std::memcpy(to.data(), scores_on_host(host()), to.size_bytes());
     return;
   }
   OwnedStream::wait_for(stream);

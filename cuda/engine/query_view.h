@@ -16,28 +16,38 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// A query's documents as the networks score them: the memory of one score_query(), and the answer that
-/// goes to the host in one copy.
+/// The documents of queries as the networks score them, side by side: the memory of one score_query(), and
+/// the answer about one of them, which goes to the host in one copy.
 class QueryView {
  public:
-  QueryView(const DeviceNetworkSpec& spec, const float* train);
+  /// With room for so many documents side by side.
+  QueryView(const DeviceNetworkSpec& spec, const float* train, std::int64_t most_together);
 
   /// The answers of several queries may be on the way to the host, each in a slot of its own. What is on
   /// the host is that of the latest slot, unless another is named.
   void use_slot(std::size_t slot);
-  /// Makes room for a query of so many documents; waits where there is too little.
-  void make_room(Stream stream, std::int64_t docs);
-  /// Takes the documents of a query to the device if they are handed over.
-  void bring(Stream stream, DeviceQuery query);
-  /// Whether the latest query was handed over with these documents.
+  /// Makes room for queries of so many documents, and so many side by side; waits where there is too
+  /// little.
+  void make_room(Stream stream, std::int64_t docs, std::int64_t together);
+  /// Takes the documents of queries to the device if they are handed over, as those of several are. What
+  /// follows is about the first one.
+  void bring(Stream stream, std::span<const DeviceQuery> queries);
+  /// What follows is about this one of them.
+  void take(std::size_t number);
+  /// Whether the latest query was handed over alone, with these documents.
   bool holds(DeviceQuery query) const;
   /// Where the documents are from which those of the latest query that was brought are counted.
-  const float* documents() const { return query_.handed == nullptr ? train_ : handed_.data(); }
-  /// Scores, and factors for widths. Of an ensemble the scores of this device's members.
-  void score(Products& products, DeviceQuery query, const NetworkStack& networks);
+  const float* documents() const {
+    if (query_.there != 0) return query_.handed;
+    return query_.handed == nullptr ? train_ : handed_.data();
+  }
+  /// Scores, and factors for widths, of the queries that were brought. Of an ensemble the scores of this
+  /// device's members.
+  void score(Products& products, const NetworkStack& networks);
   /// Scores and magnitudes by member, of which ranks complete each other's.
   std::array<RankGather::Rows, 2> member_rows();
-  /// The order by score, of an ensemble by the mean over all members.
+  /// Of an ensemble the means over all members, by which orders are.
+  void find_means(Stream stream);
   void order_by_score(Stream stream);
   /// Certain orders. The posterior's status and the training's outcome join the answer.
   void find_certain_by_width(Stream stream, const CertaintyRule* rule, const CovarianceStatus* status,
@@ -45,13 +55,16 @@ class QueryView {
   void find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome);
   /// Starts copying the answer to the host.
   void fetch(Stream stream);
-  /// The same with the scores, for which write_scores() then need not wait.
-  void fetch_with_scores(Stream stream);
+  /// Starts copying the scores of all queries that were brought: the host has room for `all` documents of
+  /// this call, from slot 0 on. write_scores() then need not wait.
+  void fetch_scores(Stream stream, std::int64_t all);
   /// The same without orders, and with this status and outcome.
   void fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome);
 
   DeviceQuery query() const { return query_; }
-  FactorRows rows() { return {rows_.data(), query_.docs, spec_.shape.factors()}; }
+  FactorRows rows() {
+    return {rows_.data() + first_ * spec_.shape.factors(), query_.docs, spec_.shape.factors()};
+  }
   double* m() { return m_.data(); }
   /// Starts copying what decided (M, rule, scores) to the host.
   void fetch_decision(Stream stream, const CertaintyRule* rule);
@@ -90,9 +103,8 @@ class QueryView {
     PinnedBytes handed;  // the documents that are handed over
     Event handed_over;   // to the device
     PinnedBytes answer;
-    PinnedBytes scores;  // where they were asked for
     std::int64_t docs = 0;
-    bool has_scores = false;
+    std::int64_t first = 0;  // document of those whose scores are on the host
   };
 
   HostSide& host() { return host_[slot_]; }
@@ -103,7 +115,12 @@ class QueryView {
   }
   DeviceOrders orders_in(const HostSide& side) const;
   bool by_vote() const { return spec_.certainty.by_vote; }
-  const float* scores() const { return by_vote() ? mean_.data() : scores_.data(); }
+  const float* all_scores() const { return by_vote() ? mean_.data() : scores_.data(); }
+  const float* scores() const { return all_scores() + first_; }
+  const float* magnitudes() const { return magnitudes_.data() + first_; }
+  const float* scores_on_host(const HostSide& side) const {
+    return reinterpret_cast<const float*>(host_scores_.data()) + side.first;
+  }
   WidthedDocs widthed();
   CarriedFigures carried(const CovarianceStatus* status, const double* outcome);
   struct DecisionPlaces {
@@ -113,6 +130,10 @@ class QueryView {
 
   DeviceNetworkSpec spec_;
   const float* train_;
+  std::int64_t most_together_;
+  std::vector<DeviceQuery> brought_;  // side by side
+  std::int64_t together_ = 0;         // their documents
+  std::int64_t first_ = 0;            // of them, of `query_`
   DeviceQuery query_;
   GrowingArray<float> handed_;
   DeviceArray<std::int64_t> offsets_;  // 0, docs for every number of docs
@@ -128,6 +149,8 @@ class QueryView {
   DeviceArray<std::byte> device_answer_;
   std::vector<HostSide> host_;
   std::size_t slot_ = 0;
+  PinnedBytes host_scores_;
+  bool has_scores_ = false;  // of the latest query
   // The decision: M, rule, scores, magnitudes.
   PinnedBytes host_decision_;
 };

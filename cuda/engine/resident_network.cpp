@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/device/device_docs.h"
 #include "core/error.h"
 #include "core/learning/numeric_errors.h"
 #include "core/ops/pair_width.h"
@@ -80,7 +81,7 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       eval_docs_(spec.device, spec.data.eval_docs),
       theta_(spec.first),
       rule_(std::span<const CertaintyRule>(std::array{spec.certainty.policy.rule(0.0, 0.0)})),
-      view_(spec, train_.data()),
+      view_(spec, train_.data(), spec.data.most_docs),
       history_(spec.shape.inputs, kept_by(spec), spec.data.most_docs,
                spec.training.retraining.replays() ? spec.training.retraining.replay : 0),
       posterior_(spec.posterior, products_),
@@ -103,13 +104,24 @@ ResidentNetwork::~ResidentNetwork() {
 }
 
 void ResidentNetwork::start_scoring(DeviceQuery query) {
+  check_docs(query.docs);
+  view_.make_room(stream_.get(), query.docs, query.docs);
+  score(std::span(&query, 1));
+  decide();
+}
+
+void ResidentNetwork::score(std::span<const DeviceQuery> queries) {
   const Stream stream = stream_.get();
   scored_ = false;  // until all of it has been started
-  check_docs(query.docs);
-  view_.make_room(stream, query.docs);
   timeline_.mark(stream, "score");
-  view_.score(products_, query, networks());
+  view_.bring(stream, queries);
+  view_.score(products_, networks());
   if (gather_) gather(stream, view_.member_rows());
+  view_.find_means(stream);
+}
+
+void ResidentNetwork::decide() {
+  const Stream stream = stream_.get();
   view_.order_by_score(stream);
   timeline_.mark(stream, "width");
   if (!by_vote()) {
@@ -128,12 +140,14 @@ void ResidentNetwork::start_scoring(DeviceQuery query) {
 void ResidentNetwork::bring_for_learning(DeviceQuery query) {
   const Stream stream = stream_.get();
   check_docs(query.docs);
-  view_.make_room(stream, query.docs);
-  if (by_vote()) return view_.bring(stream, query);
+  view_.make_room(stream, query.docs, query.docs);
   timeline_.mark(stream, "score");
-  view_.score(products_, query, networks());
-  timeline_.mark(stream, "width");
-  posterior_.gram(stream, view_.rows(), view_.m());
+  view_.bring(stream, std::span(&query, 1));
+  if (!by_vote()) {
+    view_.score(products_, networks());
+    timeline_.mark(stream, "width");
+    posterior_.gram(stream, view_.rows(), view_.m());
+  }
   timeline_.mark(stream, "");
 }
 
@@ -154,11 +168,8 @@ DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
   do {
     start_scoring(query);
     const ProfiledRange range("fetch");
-    if (query.handed == nullptr) {
-      view_.fetch(stream_.get());
-    } else {
-      view_.fetch_with_scores(stream_.get());
-    }
+    view_.fetch(stream_.get());
+    if (query.handed != nullptr) view_.fetch_scores(stream_.get(), query.docs);
     stream_.wait();
     timeline_.collect(waited_);
   } while (validate_or_retry());
@@ -166,18 +177,40 @@ DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
   return view_.orders();
 }
 
+/// How many of these queries are scored side by side. Products of a library have other bits among others.
+std::size_t ResidentNetwork::together(std::span<const DeviceQuery> queries) const {
+  if (spec_.shape.depth > 2 || networks().by_library()) return 1;
+  std::int64_t docs = 0;
+  const auto over = std::find_if(queries.begin(), queries.end(), [&](const DeviceQuery& query) {
+    return (docs += query.docs) > kScoredAtOnce;
+  });
+  return std::max<std::size_t>(1, static_cast<std::size_t>(over - queries.begin()));
+}
+
 std::span<const DeviceScores> ResidentNetwork::score_queries(std::span<const DeviceQuery> queries) {
   use_device(spec_.device);
   const Stream stream = stream_.get();
   std::int64_t most_docs = 0;
-  for (const DeviceQuery& query : queries) most_docs = std::max(most_docs, query.docs);
+  std::int64_t docs = 0;
+  for (const DeviceQuery& query : queries) {
+    most_docs = std::max(most_docs, query.docs);
+    docs += query.docs;
+  }
   check_docs(most_docs);
-  view_.make_room(stream, most_docs);  // before there are answers, which it would drop
+  // Before there are answers, which it would drop.
+  view_.make_room(stream, most_docs, std::max(most_docs, std::min(docs, kScoredAtOnce)));
   do {
-    for (std::size_t slot = 0; slot < queries.size(); ++slot) {
+    for (std::size_t slot = 0; slot < queries.size();) {
+      const auto batch = queries.subspan(slot, together(queries.subspan(slot)));
       view_.use_slot(slot);
-      start_scoring(queries[slot]);
-      view_.fetch_with_scores(stream);
+      score(batch);
+      for (std::size_t number = 0; number < batch.size(); ++number) {
+        view_.use_slot(slot++);
+        view_.take(number);
+        decide();
+        view_.fetch(stream);
+      }
+      view_.fetch_scores(stream, docs);
     }
     stream_.wait();
     timeline_.collect(waited_);
@@ -399,7 +432,9 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   const Stream stream = eval_stream_.get();
   eval_theta_.hold(stream);
   const float* from = eval_docs_.data();
-  if (docs.values != spec_.data.eval_docs.values || docs.docs != spec_.data.eval_docs.docs) {
+  if (docs.on_device != nullptr) {
+    from = docs.on_device->values();
+  } else if (docs.values != spec_.data.eval_docs.values || docs.docs != spec_.data.eval_docs.docs) {
     uploaded_.reserve(stream, docs.docs * docs.features);
     eval_stream_.wait();
     copy_to_device(values_of(docs), uploaded_.data());

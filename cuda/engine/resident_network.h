@@ -46,6 +46,10 @@ class ResidentNetwork : public DeviceNetwork {
   NetworkStack networks() const { return {spec_.shape, theta_.data(), spec_.members}; }
   bool by_vote() const { return spec_.certainty.by_vote; }
   void start_scoring(DeviceQuery query);
+  void score(std::span<const DeviceQuery> queries);
+  /// The orders of the query that the view is about.
+  void decide();
+  std::size_t together(std::span<const DeviceQuery> queries) const;
   void bring_for_learning(DeviceQuery query);
   /// Waits until what the latest update started is validated.
   void finish_training();

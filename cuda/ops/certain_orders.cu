@@ -11,15 +11,9 @@ namespace {
 constexpr unsigned kThreads = 128;
 constexpr unsigned kWarps = kThreads / 32;
 
-/// The largest of `count` numbers and 0, returned to all threads; `shared` holds kWarps numbers.
+/// The largest number of the block's threads, returned to all; `shared` holds kWarps numbers.
 template <class Number>
-__device__ Number largest_in_block(const Number* numbers, std::int64_t count, std::int64_t stride,
-                                   Number* shared) {
-  Number largest = 0;
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
-    const Number value = numbers[i * stride];
-    largest = value > largest ? value : largest;
-  }
+__device__ Number largest_of_threads(Number largest, Number* shared) {
   for (int bits = 16; bits > 0; bits /= 2) {
     const Number other = __shfl_xor_sync(kWholeWarp, largest, bits);
     largest = other > largest ? other : largest;
@@ -28,6 +22,17 @@ __device__ Number largest_in_block(const Number* numbers, std::int64_t count, st
   __syncthreads();
   for (unsigned warp = 0; warp < kWarps; ++warp) largest = shared[warp] > largest ? shared[warp] : largest;
   __syncthreads();
+  return largest;
+}
+
+/// The largest of `count` numbers and `largest` that this thread takes.
+template <class Number>
+__device__ Number largest_of_own(const Number* numbers, std::int64_t count, std::int64_t stride,
+                                 Number largest = 0) {
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
+    const Number value = numbers[i * stride];
+    largest = value > largest ? value : largest;
+  }
   return largest;
 }
 
@@ -53,10 +58,11 @@ __global__ void __launch_bounds__(kThreads)
                             std::int64_t words, double* width_sq, WidthHealthSums* health,
                             const CarriedFigures carried) {
   carry(carried);
-  const float largest = largest_in_block(query.magnitudes, query.docs, 1, dynamic_shared<float>());
+  const float largest =
+      largest_of_threads(largest_of_own(query.magnitudes, query.docs, 1), dynamic_shared<float>());
   if (health != nullptr && blockIdx.x == 0 && blockIdx.y == 0) {
     const double largest_variance =
-        largest_in_block(query.m, query.docs, query.docs + 1, dynamic_shared<double>());
+        largest_of_threads(largest_of_own(query.m, query.docs, query.docs + 1), dynamic_shared<double>());
     unsigned long long lost = 0;
     for (std::int64_t i = threadIdx.x; i < query.docs; i += kThreads) {
       if (is_lost_variance(query.m[i * (query.docs + 1)], largest_variance)) ++lost;
@@ -94,11 +100,14 @@ __global__ void __launch_bounds__(kThreads)
 
 // The same grid; an order is certain if all members vote for it.
 __global__ void __launch_bounds__(kThreads)
-    certain_by_vote_kernel(std::int64_t members, std::int64_t docs, const float* scores,
-                           const float* magnitudes, const std::int32_t* by_score, std::uint32_t* bits,
-                           std::int64_t words, const CarriedFigures carried) {
+    certain_by_vote_kernel(std::int64_t members, std::int64_t docs, std::int64_t stride,
+                           const float* scores, const float* magnitudes, const std::int32_t* by_score,
+                           std::uint32_t* bits, std::int64_t words, const CarriedFigures carried) {
   carry(carried);
-  const float largest = largest_in_block(magnitudes, members * docs, 1, dynamic_shared<float>());
+  float own = 0.0F;
+  for (std::int64_t member = 0; member < members; ++member)
+    own = largest_of_own(magnitudes + member * stride, docs, 1, own);
+  const float largest = largest_of_threads(own, dynamic_shared<float>());
   const double least_difference = rounding_of_scores(largest);
   const std::int64_t word = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (word >= words) return;
@@ -109,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t i = by_score[a];
     const std::int64_t j = by_score[b];
     for (std::int64_t member = 0; member < members && all; ++member) {
-      const float* of_doc = scores + member * docs;
+      const float* of_doc = scores + member * stride;
       all = votes_for_first(of_doc[i], of_doc[j], least_difference);
     }
   }
@@ -136,13 +145,13 @@ void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRu
          stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health, carried);
 }
 
-void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, const float* scores,
-                     const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits,
-                     const CarriedFigures& carried) {
+void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std::int64_t stride,
+                     const float* scores, const float* magnitudes, const std::int32_t* by_score,
+                     std::uint64_t* bits, const CarriedFigures& carried) {
   if (docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(docs);
   launch(certain_by_vote_kernel, word_grid(words, docs), dim3{kThreads}, kWarps * sizeof(float), stream,
-         members, docs, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words,
+         members, docs, stride, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words,
          carried);
 }
 

@@ -45,9 +45,10 @@ void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRu
                       std::uint64_t* bits, double* width_sq, WidthHealthSums* health,
                       const CarriedFigures& carried = {});
 
-/// Certain orders by the votes of `members`: scores and magnitudes are [members × docs].
-void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, const float* scores,
-                     const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits,
-                     const CarriedFigures& carried = {});
+/// Certain orders by the votes of `members`: scores and magnitudes are [members × docs], those of a member
+/// `stride` after those of the one before.
+void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std::int64_t stride,
+                     const float* scores, const float* magnitudes, const std::int32_t* by_score,
+                     std::uint64_t* bits, const CarriedFigures& carried = {});
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

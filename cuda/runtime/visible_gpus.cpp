@@ -1,5 +1,6 @@
 #include "core/device/visible_gpus.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -24,6 +25,23 @@ std::string why_none(cudaError_t status, const GpuSurvey& survey) {
     default:
       return fmt::format("CUDA reports: {}", cudaGetErrorString(status));
   }
+}
+
+/// Whether this process has a context on the GPU, which this does not make. The function of the driver is
+/// looked up, so that the program starts without one.
+bool has_context(int gpu) {
+  static const auto state_of = [] {
+    constexpr unsigned kCuda7 = 7000;
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    if (cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, kCuda7, cudaEnableDefault,
+                                         &result) != cudaSuccess)
+      cudaGetLastError();  // not an error, so that no later check may report it
+    return reinterpret_cast<decltype(&::cuDevicePrimaryCtxGetState)>(found);
+  }();
+  unsigned flags = 0;
+  int active = 0;
+  return state_of != nullptr && state_of(gpu, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
 }  // namespace
@@ -70,6 +88,19 @@ std::int64_t free_bytes_of(const GpuDescription& gpu) {
 
 std::optional<int> libtorch_number_of(int gpu) {
   return gpu;
+}
+
+std::optional<int> selected_gpu() {
+  int gpu = 0;
+  if (cudaGetDevice(&gpu) != cudaSuccess) {
+    cudaGetLastError();  // the caller's next call reports it
+    return std::nullopt;
+  }
+  return has_context(gpu) ? std::optional(gpu) : std::nullopt;
+}
+
+void select_gpu(int gpu) noexcept {
+  if (cudaSetDevice(gpu) != cudaSuccess) cudaGetLastError();
 }
 
 void sleep_while_waiting(const GpuDescription& gpu) {

@@ -33,6 +33,16 @@ struct RankerOptions {
   std::map<std::string, std::string> settings = {};
 };
 
+/// Documents in the memory of a GPU, row by row, as other libraries have them there. They are read during
+/// the call, in the stream Ranker::gpu_stream(), and never changed.
+struct GpuDocs {
+  const float* values = nullptr;
+  std::int64_t docs = 0;
+  std::int64_t features = 0;
+  std::int64_t stride = 0;  // values from one row to the next; 0: as many as features
+  int gpu = 0;              // as CUDA numbers the visible ones
+};
+
 /// `first` is certainly more relevant than `second`; both are documents of one query.
 struct CertainPair {
   std::int32_t first = 0;
@@ -74,6 +84,15 @@ class Ranker {
   ShownList rank(std::span<const float> docs, std::string_view query = {}, bool with_widths = false,
                  std::int64_t ranks = 0);
 
+  /// The same of documents on the ranker's GPU, which stay there: to the host come the list, and from
+  /// learn() on the shown documents, which the history keeps. Same bits as those of documents of the host.
+  ShownList rank(const GpuDocs& docs, std::string_view query = {}, bool with_widths = false,
+                 std::int64_t ranks = 0);
+  /// The stream, a cudaStream_t, in which documents on the GPU are read: the work that writes them has to
+  /// be ahead in it, or done. Null: the ranker computes on the CPU or has a module, and takes documents of
+  /// the host alone.
+  void* gpu_stream();
+
   /// A list that users saw without this ranker, such as one of a log, as a round of its own: `shown` are
   /// rows of `docs`, best first, at most `cutoff`. learn() takes it as a list of rank(). Of what the ranker
   /// knows, it has the scores alone.
@@ -91,10 +110,12 @@ class Ranker {
   /// f(x) of any documents of one query [V × d], without a list and without exploration. Where scores
   /// depend on the other documents, these are the others.
   std::vector<float> score(std::span<const float> docs);
+  std::vector<float> score(const GpuDocs& docs);
 
   /// w_ij of every two documents of one query [V × V]: how uncertain their order is, on the scale of score
   /// differences. Throws InvalidArgument for kinds that have none.
   std::vector<double> widths(std::span<const float> docs);
+  std::vector<double> widths(const GpuDocs& docs);
 
   std::string kind() const;
   std::int64_t features() const;

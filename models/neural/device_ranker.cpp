@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/device/device_docs.h"
 #include "core/error.h"
 #include "core/learning/numeric_errors.h"
 #include "core/online/frozen_ranker.h"
@@ -131,6 +132,8 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
 }
 
 DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {
+  if (const DeviceDocs* there = query.features.on_device)
+    return {0, query.docs(), there->values(), there->number()};
   const FeatureMatrix& train = device_.train;
   const bool is_known = train.docs > 0 && query.numbers.empty() &&
                         query.features.values == train.values + query.first_doc * train.features;

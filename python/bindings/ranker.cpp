@@ -11,6 +11,7 @@
 
 #include "arrays.h"
 #include "gil.h"
+#include "olrank/error.h"
 #include "parts.h"
 
 namespace olrank::python {
@@ -37,6 +38,29 @@ template <class Make>
 SharedRanker* made_by(Make make) {
   const Released released;
   return new SharedRanker(make());
+}
+
+/// Features that a tensor has on a GPU, with the tensor.
+struct HeldGpuDocs {
+  nb::ndarray<nb::ro> tensor;
+  GpuDocs docs;
+};
+
+HeldGpuDocs gpu_docs_of(nb::ndarray<nb::ro> tensor) {
+  if (tensor.dtype() != nb::dtype<float>())
+    throw nb::type_error("X lies on a GPU, where features must be float32: convert it, as by X.float().");
+  if (tensor.ndim() != 2)
+    throw InvalidArgument("X has " + std::to_string(tensor.ndim()) +
+                          " dimensions: give a table, one row for each document.");
+  const auto rows = static_cast<std::int64_t>(tensor.shape(0));
+  const auto columns = static_cast<std::int64_t>(tensor.shape(1));
+  const bool dense = columns <= 1 || tensor.stride(1) == 1;
+  const std::int64_t stride = rows <= 1 ? columns : tensor.stride(0);
+  if (!dense || stride < columns)
+    throw InvalidArgument(
+        "The values of a document must lie next to each other on a GPU: pass X.contiguous().");
+  const GpuDocs docs{static_cast<const float*>(tensor.data()), rows, columns, stride, tensor.device_id()};
+  return {std::move(tensor), docs};
 }
 
 nb::object certain_of(const ShownList& list) {
@@ -111,6 +135,7 @@ void add_shown_list(nb::module_& module) {
 
 void add_rankers(nb::module_& module) {
   add_shown_list(module);
+  nb::class_<HeldGpuDocs>(module, "GpuDocs").def_static("of", &gpu_docs_of);
   nb::class_<SharedRanker>(module, "Ranker")
       .def_static(
           "make",
@@ -147,6 +172,18 @@ void add_rankers(nb::module_& module) {
           },
           nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
       .def(
+          "rank",
+          [](SharedRanker& self, const HeldGpuDocs& given, std::string_view query, bool widths,
+             std::int64_t ranks) {
+            return self.with([&](Ranker& ranker) { return ranker.rank(given.docs, query, widths, ranks); });
+          },
+          nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
+      .def("gpu_stream",
+           [](SharedRanker& self) {
+             return reinterpret_cast<std::uintptr_t>(
+                 self.with([](Ranker& ranker) { return ranker.gpu_stream(); }));
+           })
+      .def(
           "shown_list",
           [](SharedRanker& self, const Floats& docs, const Values<std::int32_t>& shown,
              std::string_view query) {
@@ -165,6 +202,16 @@ void add_rankers(nb::module_& module) {
       .def("score",
            [](SharedRanker& self, const Floats& docs) {
              return to_array(self.with([&](Ranker& ranker) { return ranker.score(span_of(docs)); }));
+           })
+      .def("score",
+           [](SharedRanker& self, const HeldGpuDocs& given) {
+             return to_array(self.with([&](Ranker& ranker) { return ranker.score(given.docs); }));
+           })
+      .def("widths",
+           [](SharedRanker& self, const HeldGpuDocs& given) {
+             const auto docs = static_cast<std::size_t>(given.docs.docs);
+             return to_array(self.with([&](Ranker& ranker) { return ranker.widths(given.docs); }),
+                             {docs, docs});
            })
       .def("widths",
            [](SharedRanker& self, const Floats& docs) {

@@ -31,6 +31,7 @@ class Frame(Protocol):
 
 ArrayLike = npt.ArrayLike | _Tensor
 Floats = npt.NDArray[np.float32]
+_CUDA = 2  # kDLCUDA of DLPack
 
 
 def as_path(path: str | os.PathLike[str]) -> str:
@@ -52,7 +53,6 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     if type(values).__module__.partition(".")[0] == "torch":
         if values.is_sparse:
             raise TypeError(f"{name} is sparse: pass {name}.to_dense().")
-        # Names, histories and normalisation are the host's, so tensors of a GPU come here once.
         tensor: npt.NDArray[Any] = values.detach().cpu().numpy()
         return tensor
     if is_table(values):
@@ -60,10 +60,23 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     if hasattr(values, "toarray"):
         size = 4e-9 * values.shape[0] * values.shape[-1]
         raise TypeError(f"{name} is sparse, and this computes with dense features: pass {name}.toarray(), {size:.2g} GB here.")
+    if hasattr(values, "__dlpack_device__") and not hasattr(values, "__array__"):
+        if values.__dlpack_device__()[0] == _CUDA:
+            raise TypeError(f"{name} lies on a GPU, where this does not compute: copy it to the host.")
+        return np.from_dlpack(values)
     try:
         return np.asarray(values)
     except ValueError as error:
         raise InvalidArgument(f"{name} is not a table of numbers: {error}.") from error
+
+
+def capsule_on_gpu(values: Any, stream: int) -> Any:
+    """The DLPack capsule of a tensor on a CUDA GPU, ready for work in this stream; None of what lies elsewhere."""
+    if type(values) is np.ndarray or getattr(values, "is_sparse", False) or not hasattr(values, "__dlpack_device__"):
+        return None
+    if values.__dlpack_device__()[0] != _CUDA:
+        return None
+    return (values.detach() if hasattr(values, "detach") else values).__dlpack__(stream=stream)
 
 
 def is_table(values: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_clicks, as_features, as_numbers, as_path
+from olrank._arrays import ArrayLike, as_clicks, as_features, as_numbers, as_path, capsule_on_gpu
 from olrank.data import Dataset
 from olrank.errors import DataError, InvalidArgument
 from olrank.settings import as_texts
@@ -34,12 +34,13 @@ class Ranker:
     or mgd; `features` is the number of columns of X; `cutoff` is how many documents users see. The same seed gives the same
     lists on any number of threads. Every other keyword is a setting: `olrank.settings("ranker")` lists them with defaults and bounds. The
     setting `lambda` is the keyword `lambda_`. `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1": documents
-    go there with each call, and a ranker has bits of its own there.
+    go there with each call, and a ranker has bits of its own there. Tensors of that GPU stay there: float32 tables of any
+    library with DLPack, such as torch and CuPy.
 
     Any number of rankers may work at once, each in a thread of its own; calls of one ranker follow one another.
     """
 
-    __slots__ = ("_engine", "_features", "_cutoff", "_remembers")
+    __slots__ = ("_engine", "_features", "_cutoff", "_remembers", "_stream")
 
     def __init__(
         self,
@@ -69,6 +70,12 @@ class Ranker:
         self._features = engine.features()
         self._cutoff = engine.cutoff()
         self._remembers = engine.kind() == "clickgp"
+        self._stream = engine.gpu_stream()
+
+    def _docs(self, X: ArrayLike) -> npt.NDArray[np.float32] | _core.GpuDocs:
+        """Documents as the engine takes them: where they lie, if that is a GPU and the ranker reads from one."""
+        capsule = capsule_on_gpu(X, self._stream) if self._stream else None
+        return as_features(X, self._features) if capsule is None else _core.GpuDocs.of(capsule)
 
     @classmethod
     def _of(cls, engine: _core.Ranker) -> Ranker:
@@ -92,7 +99,7 @@ class Ranker:
             ranks = k
         if qid is None and self._remembers:
             warnings.warn("A clickgp remembers documents of queries that have a name: give rank() a qid.", stacklevel=2)
-        return self._engine.rank(as_features(X, self._features), "" if qid is None else str(qid), bool(widths), ranks)
+        return self._engine.rank(self._docs(X), "" if qid is None else str(qid), bool(widths), ranks)
 
     def learn(self, shown: Shown, clicks: ArrayLike, rewards: ArrayLike | None = None) -> int:
         """Learns from what a user did with a list of this ranker: one truth value for each shown document.
@@ -136,11 +143,11 @@ class Ranker:
 
     def score(self, X: ArrayLike) -> npt.NDArray[np.float32]:
         """The score of each document of one query, without a list and without exploration."""
-        return self._engine.score(as_features(X, self._features))
+        return self._engine.score(self._docs(X))
 
     def widths(self, X: ArrayLike) -> npt.NDArray[np.float64]:
         """How uncertain the order of every two documents of one query is [V × V], as differences of scores."""
-        return self._engine.widths(as_features(X, self._features))
+        return self._engine.widths(self._docs(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state. A loaded ranker goes on to the same bits."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import olrank
+from olrank._arrays import as_features
 
 PLAY = """
 import sys, threading
@@ -53,13 +54,90 @@ print("played")
 """
 
 
-def test_package_on_an_emulated_gpu(tmp_path):
+TENSORS = """
+import ctypes, os
+import numpy as np
+import pytest
+import olrank
+
+library = ctypes.CDLL(os.path.join(os.environ["LD_LIBRARY_PATH"], "libolrank.so"))
+library.olrank_emulated_upload.restype = ctypes.c_void_p
+library.olrank_emulated_upload.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int64]
+capsule_of = ctypes.pythonapi.PyCapsule_New
+capsule_of.restype, capsule_of.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+class Managed(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("gpu", ctypes.c_int32), ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64), ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+class Tensor:
+    # What other libraries hand over: memory of an emulated GPU, and how its numbers lie there.
+    def __init__(self, values, gpu=0, bits=32, strides=None):
+        memory = np.ascontiguousarray(values, dtype=np.float32)
+        numbers = ctypes.c_int64 * memory.ndim
+        before = np.concatenate([[np.nan, np.nan], memory.ravel()], dtype=np.float32)
+        there = library.olrank_emulated_upload(gpu, before.ctypes.data, before.size)
+        self.shape = numbers(*memory.shape)
+        self.strides = numbers(*(strides or [stride // 4 for stride in memory.strides]))
+        self.managed = Managed(there, 2, gpu, memory.ndim, 2, bits, 1, self.shape, self.strides, 8, None, None)
+
+    def detach(self):  # torch refuses to hand over what has a gradient
+        self.stream = 0
+        return self
+
+    def __dlpack_device__(self):
+        return 2, self.managed.gpu
+
+    def __dlpack__(self, *, stream):
+        assert self.stream == 0
+        self.stream = stream
+        return capsule_of(ctypes.addressof(self.managed), b"dltensor", None)
+
+X = np.random.default_rng(1).random((6, 20, 6), dtype=np.float32)
+there, of_host = (olrank.Ranker("olranknet", features=6, device="cuda:1", width=4, steps=3) for _ in range(2))
+for docs in X[:5]:
+    tensor = Tensor(docs, 1)
+    shown, expected = there.rank(tensor, qid="q", widths=True), of_host.rank(docs, qid="q", widths=True)
+    assert tensor.stream > 2  # 0 is none, 1 and 2 are default streams
+    assert np.array_equal(shown.docs, expected.docs) and np.array_equal(shown.widths, expected.widths)
+    clicks = docs[shown.docs, 0] > 0.5
+    there.learn(shown, clicks), of_host.learn(expected, clicks)
+assert there.fingerprint == of_host.fingerprint
+assert np.array_equal(there.score(Tensor(X[5], 1)), of_host.score(X[5]))
+assert np.array_equal(there.widths(Tensor(X[5], 1)), of_host.widths(X[5]))
+
+bad = X[0].copy()
+bad[3, 2] = np.nan
+for tensor, error, sentence in [
+    (Tensor(X[0], 0), ValueError, "lie on cuda:0, and this ranker computes on cuda:1"),
+    (Tensor(X[0], 1, bits=64), TypeError, "must be float32"),
+    (Tensor(X[0], 1, strides=[1, 20]), ValueError, "next to each other"),
+    (Tensor(X[0, 0], 1), ValueError, "1 dimension"),
+    (Tensor(X[0, :, :5], 1), ValueError, "of 5 features"),
+    (Tensor(bad, 1), ValueError, "Feature 3 of document 3 is not finite."),
+]:
+    with pytest.raises(error, match=sentence) as raised:
+        there.rank(tensor)
+    assert str(raised.value).count(". ") == 0
+assert there.rounds == 5
+with pytest.raises(TypeError, match="X lies on a GPU, where this does not compute"):
+    olrank.Ranker("pairrank", features=6).score(Tensor(X[0]))
+print("played")
+"""
+
+
+@pytest.mark.parametrize("script", [PLAY, TENSORS], ids=["numbers", "tensors"])
+def test_package_on_emulated_gpus(script, tmp_path):
     library = pathlib.Path(os.environ.get("OLRANK_EMULATED_LIBRARY", ""))
     if not (library / "libolrank.so").exists():
         pytest.skip("OLRANK_EMULATED_LIBRARY names no folder with a library on emulated GPUs")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "OLRANK_EMULATED_GPUS": "Card=8GB,Card=8GB"}
     done = subprocess.run(
-        [sys.executable, "-c", PLAY, str(tmp_path / "ranker")], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", script, str(tmp_path / "ranker")], env=environment, capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stdout) == (0, "played\n"), done.stderr
 
@@ -84,8 +162,23 @@ class TensorOnGpu:
         return self.values
 
 
-def test_tensors_of_a_gpu_come_to_the_host(queries):
+def test_tensors_of_a_gpu_come_to_the_host_for_a_ranker_on_the_cpu(queries):
     ranker = olrank.Ranker("pairrank", features=6)
     shown = olrank.Ranker("pairrank", features=6).rank(queries(1))
     assert np.array_equal(ranker.rank(TensorOnGpu(queries(1))).docs, shown.docs)
     assert np.array_equal(ranker.score(TensorOnGpu(queries(2))), ranker.score(queries(2)))
+
+
+def test_tensors_of_the_host_are_read_where_they_are(queries):
+    class OnHost:
+        """Of a library that knows DLPack alone."""
+
+        values = queries(1)
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **how):
+            return self.values.__dlpack__(**how)
+
+    assert as_features(OnHost(), 6).ctypes.data == OnHost.values.ctypes.data

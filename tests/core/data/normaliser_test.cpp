@@ -72,6 +72,18 @@ TEST(Normaliser, RefusesInputsThatWouldOverflow) {
   EXPECT_EQ(found->feature, 0);
 }
 
+// So that a query's least value is one number, in whatever order it is found.
+TEST(Normaliser, QueryMinmaxTakesZerosOfBothSignsForOne) {
+  FittedNormaliser normaliser;
+  normaliser.kind = Normalisation::kQueryMinmax;
+  normaliser.features = 1;
+  for (std::vector<float> values : {std::vector{0.0F, -0.0F, 2.0F}, std::vector{-0.0F, 0.0F, 2.0F}}) {
+    normaliser.apply({values.data(), 3, 1}, values.data());
+    EXPECT_FALSE(std::signbit(values[0]) || std::signbit(values[1]));
+    EXPECT_EQ(values, (std::vector{0.0F, 0.0F, 1.0F}));
+  }
+}
+
 TEST(Normaliser, QueryMinmaxSpansZeroToOneInEachQuery) {
   ExecutionContext context(2);
   const Dataset data = random_data(30, 1);

@@ -106,6 +106,13 @@ T atomicAdd(T* place, T value) {
 }
 
 template <class T>
+T atomicMin(T* place, T value) {
+  const T old = *place;
+  *place = std::min(old, value);
+  return old;
+}
+
+template <class T>
 T atomicOr(T* place, T value) {
   const T old = *place;
   *place = old | value;

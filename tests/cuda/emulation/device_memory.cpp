@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -258,6 +259,7 @@ bool maps = true;
 bool shared = false;
 int devices = 1;
 thread_local int selected = 0;
+std::atomic<std::uint64_t> contexts{0};  // a bit for each device
 
 /// An array and its device.
 struct Owned {
@@ -308,6 +310,11 @@ std::recursive_mutex& emulator_mutex() {
 void select_device(int index) {
   if (index < 0 || index >= devices) throw CudaError(fmt::format("There is no device {}.", index));
   selected = index;
+  contexts |= std::uint64_t{1} << index;
+}
+
+bool has_context(int index) {
+  return (contexts >> index & 1U) != 0;
 }
 
 int selected_device() {
@@ -316,6 +323,7 @@ int selected_device() {
 
 void set_device_count(int count) {
   devices = count;
+  contexts = 0;
 }
 
 std::size_t bytes_allocated_on(int index) {

@@ -15,7 +15,9 @@ std::recursive_mutex& emulator_mutex();
 /// Selects the device of the calling thread, 0 at first. Throws CudaError if there is no such device.
 void select_device(int index);
 int selected_device();
-/// 1 at first.
+/// Whether some thread has selected this device, as with CUDA, where that makes a context.
+bool has_context(int index);
+/// 1 at first, all without contexts.
 void set_device_count(int count);
 
 /// The bytes of a device that are allocated now.

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device/device_docs.h"
 #include "core/device/device_lists.h"
 #include "core/device/device_network.h"
 #include "core/device/device_posterior.h"
@@ -26,6 +27,7 @@
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/byte_size.h"
+#include "cuda/engine/device_intake.h"
 #include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
 #include "cuda/engine/uploaded_posterior.h"
@@ -111,6 +113,15 @@ std::int64_t free_bytes_of(const GpuDescription& gpu) {
   return bytes;
 }
 
+std::optional<int> selected_gpu() {
+  const int gpu = emulation::selected_device();
+  return emulation::has_context(gpu) ? std::optional(gpu) : std::nullopt;
+}
+
+void select_gpu(int gpu) noexcept {
+  emulation::select_device(gpu);
+}
+
 void sleep_while_waiting(const GpuDescription& gpu) {
   write_to("OLRANK_EMULATED_SLEEPS", fmt::format("cuda:{}", gpu.index));
 }
@@ -139,4 +150,19 @@ std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {
   return emulated::make_lists(spec);
 }
 
+std::shared_ptr<DeviceIntake> make_device_intake(int device) {
+  survey_of_emulator();
+  return emulated::make_intake(device);
+}
+
 }  // namespace olrank
+
+/// Memory of an emulated GPU with these values, which stays: what another library has made there.
+extern "C" const float* olrank_emulated_upload(int gpu, const float* values, std::int64_t count) {
+  const int before = olrank::emulation::selected_device();
+  olrank::emulation::select_device(gpu);
+  const auto* made =
+      new olrank::emulated::DeviceArray<float>(std::span(values, static_cast<std::size_t>(count)));
+  olrank::emulation::select_device(before);
+  return made->data();
+}

@@ -10,6 +10,7 @@
 #include "cuda/engine/resident_network.h"
 #include "models/neural/device_ranker.h"
 #if defined(OLRANK_KERNELS_EMULATED)
+#include "tests/cuda/emulation/device_work.h"
 #include "tests/cuda/emulation/emulator.h"
 #endif
 #include "tests/cuda/engine/small_device_rankers.h"
@@ -245,6 +246,25 @@ TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {
 }
 
 #if defined(OLRANK_KERNELS_EMULATED)
+// Kernels and copies of sixteen lists, as docs/evidence/GPU-RECORD.md counts them.
+TEST_P(HandedQueriesTest, ManyListsAtOnceTakeFewStarts) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
+  std::vector<RankingTask> tasks(16);
+  for (RankingTask& task : tasks) task.docs = world().query(1).features;
+  for (const auto& [name, expected] :
+       {std::pair{"dual", 116}, {"diagonal", 84}, {"batched_ensemble", 52}}) {
+    const auto ranker = make_for_any_query(name);
+    learn_the_same(*make_for_any_query(name), *ranker, 3);
+    std::vector<Ranking> rankings;
+    std::vector<ListRequest> requests = requests_of(tasks, rankings);
+    TestContext context;
+    ranker->make_lists(context.execution, requests);  // memory grows
+    const std::int64_t before = emulation::starts();
+    ranker->make_lists(context.execution, requests);
+    EXPECT_EQ(emulation::starts() - before, expected) << name;
+  }
+}
+
 // Of documents that have just been ranked, scores and widths are there.
 TEST_P(HandedQueriesTest, WhatWasJustRankedIsNotScoredAgain) {
   if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";

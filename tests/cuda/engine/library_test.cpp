@@ -4,14 +4,23 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/runtime/device_array.h"
+#include "cuda/runtime/work.h"
 #include "olrank/model.h"
 #include "olrank/ranker.h"
+#include "tests/cuda/emulation/device_memory.h"
+#include "tests/cuda/emulation/device_work.h"
+#include "tests/cuda/emulation/emulator.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -22,7 +31,7 @@ constexpr std::int64_t kFeatures = 6;
 
 class LibraryOnCardTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ::setenv("OLRANK_EMULATED_GPUS", "Card=8GB", 1); }
+  static void SetUpTestSuite() { ::setenv("OLRANK_EMULATED_GPUS", "Card=8GB,Card=8GB", 1); }
 };
 
 RankerOptions options_on(const std::string& device, const std::string& kind, std::uint64_t seed = 1) {
@@ -93,6 +102,151 @@ TEST_F(LibraryOnCardTest, AnyQueryHasTheListOfTheCpu) {
   }
 }
 
+/// The documents of a round where another library has them on the card, its rows some values apart.
+struct TensorOnCard {
+  explicit TensorOnCard(const std::vector<float>& docs, std::int64_t gap = 3) {
+    const std::int64_t rows = std::ssize(docs) / kFeatures;
+    std::vector<float> apart(rows * (kFeatures + gap), std::numeric_limits<float>::quiet_NaN());
+    for (std::int64_t i = 0; i < std::ssize(docs); ++i)
+      apart[i / kFeatures * (kFeatures + gap) + i % kFeatures] = docs[i];
+    memory = emulated::DeviceArray<float>(std::span<const float>(apart));
+    given = {memory.data(), rows, kFeatures, kFeatures + gap};
+  }
+  emulated::DeviceArray<float> memory;
+  GpuDocs given;
+};
+
+TEST_F(LibraryOnCardTest, DocumentsOnTheCardHaveTheBitsOfTheHosts) {
+  for (const auto& [kind, normalise] :
+       {std::pair{"olranknet", "query-minmax"}, std::pair{"ollambdarank", "none"},
+        std::pair{"p2neurrank", "query-minmax"}}) {
+    SCOPED_TRACE(kind);
+    RankerOptions options = options_on("cuda", kind);
+    options.normalise = normalise;
+    Ranker there(options);
+    Ranker from_host(options);
+    const bool has_widths = options.kind != "p2neurrank";
+    ShownList open;
+    ShownList open_of_host;
+    for (std::uint32_t round = 1; round <= 6; ++round) {
+      const std::vector<float> docs = docs_of(round);
+      const std::string name = "query " + std::to_string(round % 4);
+      ShownList list = there.rank(TensorOnCard(docs).given, name, has_widths);
+      const ShownList expected = from_host.rank(docs, name, has_widths);
+      EXPECT_EQ(list.docs, expected.docs);
+      EXPECT_EQ(list.scores, expected.scores);
+      EXPECT_EQ(list.widths, expected.widths);
+      if (round == 2) {  // answered when the card's memory has had others
+        open = list;
+        open_of_host = expected;
+        continue;
+      }
+      if (round == 3) {
+        EXPECT_EQ(list.bytes(), expected.bytes());
+        list = ShownList::from_bytes(list.bytes());
+      }
+      // Nothing is scored again, and of the documents the shown ones alone are copied.
+      const std::int64_t before = emulation::starts();
+      from_host.learn(expected, clicks_on(expected, docs));
+      const std::int64_t from_there = emulation::starts();
+      there.learn(list, clicks_on(list, docs));
+      if (round > 3) {
+        EXPECT_EQ(emulation::starts() - from_there, from_there - before + std::ssize(list.docs));
+      }
+      if (round != 5) continue;
+      there.learn(open, clicks_on(open, docs_of(2)));
+      from_host.learn(open_of_host, clicks_on(open, docs_of(2)));
+    }
+    const std::vector<float> docs = docs_of(9);
+    EXPECT_EQ(there.score(TensorOnCard(docs).given), from_host.score(docs));
+    if (has_widths) {
+      EXPECT_EQ(there.widths(TensorOnCard(docs, 0).given), from_host.widths(docs));
+    }
+    EXPECT_EQ(there.fingerprint(), from_host.fingerprint());
+  }
+}
+
+// The host waits for nothing that another library has started, only the stream does.
+TEST_F(LibraryOnCardTest, DocumentsAreReadOnceTheyAreThere) {
+  emulation::set_schedule(emulation::Schedule::kBackward);
+  const std::vector<float> docs = docs_of(1);
+  Ranker ranker(options_on("cuda", "olranknet"));
+  const std::vector<float> expected = ranker.score(docs);
+  emulated::DeviceArray<float> memory(std::ssize(docs));
+  emulated::PinnedBytes host(docs.size() * sizeof(float));
+  std::memcpy(host.data(), docs.data(), host.size());
+  emulated::OwnedStream theirs;
+  emulated::copy_bytes(theirs.get(), memory.data(), host.data(), host.size());
+  emulated::Event written;
+  written.record(theirs.get());
+  written.hold(static_cast<Stream>(ranker.gpu_stream()));
+  EXPECT_EQ(ranker.score({memory.data(), std::ssize(docs) / kFeatures, kFeatures}), expected);
+  emulation::set_schedule(emulation::Schedule::kForward);
+}
+
+TEST_F(LibraryOnCardTest, DocumentsThatCannotBeReadThereAreRefusedInOneSentence) {
+  RankerOptions options = options_on("cuda", "olranknet");
+  options.normalise = "none";
+  Ranker ranker(options);
+  const std::string before = ranker.fingerprint();
+  const auto refusal = [&](const GpuDocs& docs) {
+    return message_of<InvalidArgument>([&] { ranker.rank(docs); });
+  };
+  std::vector<float> docs(5 * kFeatures, 0.5F);
+  docs[27] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(refusal(TensorOnCard(docs).given), "Feature 4 of document 4 is not finite.");
+  docs[27] = -2e12F;
+  EXPECT_EQ(refusal(TensorOnCard(docs).given),
+            "Feature 4 of document 4 gives the input -2e+12, beyond the limit of ±1e+12: normalise the "
+            "features.");
+  TensorOnCard good(docs_of(1));
+  GpuDocs other = good.given;
+  other.gpu = 1;
+  EXPECT_NE(refusal(other).find("lie on cuda:1, and this ranker computes on cuda:0"), std::string::npos);
+  other = good.given;
+  other.stride = kFeatures - 1;
+  EXPECT_NE(refusal(other).find("5 values apart"), std::string::npos);
+  other = good.given;
+  other.features = kFeatures + 1;
+  EXPECT_NE(refusal(other).find("of 7 features"), std::string::npos);
+  EXPECT_EQ(ranker.rounds(), 0U);
+  EXPECT_EQ(ranker.fingerprint(), before);
+  Ranker on_cpu(options_on("cpu", "olranknet"));
+  EXPECT_EQ(on_cpu.gpu_stream(), nullptr);
+  EXPECT_NE(message_of<InvalidArgument>([&] { on_cpu.score(good.given); }).find("device = \"cuda\""),
+            std::string::npos);
+}
+
+/// What a program may do with a ranker on the second card.
+void use_second_card(const std::function<void()>& after_each_call) {
+  auto ranker = std::make_unique<Ranker>(options_on("cuda:1", "olranknet"));
+  after_each_call();
+  const std::vector<float> docs = docs_of(1);
+  const ShownList list = ranker->rank(docs, "q");
+  after_each_call();
+  ranker->learn(list, clicks_on(list, docs));
+  after_each_call();
+  ranker->score(docs);
+  after_each_call();
+  ranker->widths(docs);
+  after_each_call();
+  Ranker again = Ranker::from_bytes(ranker->bytes(), 1, false, "cuda:1");
+  after_each_call();
+  ranker.reset();
+  after_each_call();
+}
+
+TEST_F(LibraryOnCardTest, TheCallerKeepsItsCard) {
+  emulation::select_device(0);
+  use_second_card([] { ASSERT_EQ(emulation::selected_device(), 0); });
+}
+
+// To select a card makes a context there, which takes memory.
+TEST_F(LibraryOnCardTest, NoContextIsMadeOnACardThatIsNotUsed) {
+  emulation::set_device_count(2);
+  std::thread([] { use_second_card([] { ASSERT_FALSE(emulation::has_context(0)); }); }).join();
+}
+
 TEST_F(LibraryOnCardTest, SavesAndLoadsToTheSameBits) {
   const TemporaryFolder folder;
   Ranker whole(options_on("cuda", "olranknet"));
@@ -138,7 +292,7 @@ TEST_F(LibraryOnCardTest, WhatCannotRunThereIsRefusedInOneSentence) {
   EXPECT_NE(
       message_of<InvalidArgument>([&] { Ranker ranker(options); }).find("'clickgp' cannot run on a GPU"),
       std::string::npos);
-  EXPECT_THROW(Ranker(options_on("cuda:1", "olranknet")), InvalidArgument);
+  EXPECT_THROW(Ranker(options_on("cuda:2", "olranknet")), InvalidArgument);
   EXPECT_THROW(Ranker(options_on("gpu", "olranknet")), InvalidArgument);
 }
 

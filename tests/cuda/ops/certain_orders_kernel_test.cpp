@@ -111,7 +111,7 @@ TEST_P(CertainOrdersKernelTest, RoundingFollowsTheLargestMagnitude) {
   device::certain_by_width(
       nullptr, {docs, scores_there.data(), magnitudes_there.data(), order_there.data(), m_there.data()},
       rule_there.data(), by_width.data(), nullptr, health.data());
-  device::certain_by_vote(nullptr, 1, docs, scores_there.data(), magnitudes_there.data(),
+  device::certain_by_vote(nullptr, 1, docs, docs, scores_there.data(), magnitudes_there.data(),
                           order_there.data(), by_vote.data());
   OrderBits expected;
   expected.reset(docs);
@@ -176,7 +176,7 @@ TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
       const std::vector<std::int32_t> order = slow_order(expected_mean);
       const auto order_there = on_device(order);
       DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
-      device::certain_by_vote(nullptr, members, docs, scores_there.data(), magnitudes_there.data(),
+      device::certain_by_vote(nullptr, members, docs, docs, scores_there.data(), magnitudes_there.data(),
                               order_there.data(), bits.data());
       OrderBits orders;
       certain_by_vote(members, kScoreRounding, scores, order, orders, context.scratch());
@@ -202,8 +202,8 @@ TEST_P(CertainOrdersKernelTest, CarriesFiguresForAnyNumberOfDocuments) {
       const device::CarriedFigures carried{status_there.data(), status.data(), outcome_there.data(),
                                            copied.data(), std::ssize(outcome)};
       if (by_vote) {
-        device::certain_by_vote(nullptr, 1, docs, scores.data(), scores.data(), order.data(), bits.data(),
-                                carried);
+        device::certain_by_vote(nullptr, 1, docs, docs, scores.data(), scores.data(), order.data(),
+                                bits.data(), carried);
       } else {
         device::certain_by_width(nullptr, {docs, scores.data(), scores.data(), order.data(), m.data()},
                                  rule_there.data(), bits.data(), nullptr, nullptr, carried);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -264,6 +265,15 @@ TEST(TrainingPartsTest, FewBlocksHaveLargerParts) {
   EXPECT_EQ(parts.parts, 16);
 }
 
+/// Where docs/evidence/GPU-RECORD.md says that 85 % of the multiprocessors of an H100 have work.
+bool is_well_used(std::int64_t n) {
+  constexpr std::int64_t kRanges[][2] = {{1'065, 1'254},   {2'129, 2'508},  {3'193, 3'762},
+                                         {4'257, 5'016},   {5'321, 6'270},  {6'385, 10'032},
+                                         {10'641, 12'540}, {12'769, 25'000}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [n](const auto& range) { return n >= range[0] && n <= range[1]; });
+}
+
 // Whole parts in whole waves leave multiprocessors without work. On average over n these are at most a
 // tenth where parts may have seven documents a thread or more; a short history has parts of the least size.
 TEST(TrainingPartsTest, HistoriesOccupyTheCardAndFitItsSharedMemory) {
@@ -291,6 +301,9 @@ TEST(TrainingPartsTest, HistoriesOccupyTheCardAndFitItsSharedMemory) {
       const double share = static_cast<double>(parts.parts) / static_cast<double>(waves * kMultiprocessors);
       if (2 * n <= kMultiprocessors * 19) {
         EXPECT_EQ(parts.docs_of_thread, 1) << n;
+      }
+      if (kind.most == kOfHopper) {
+        EXPECT_EQ(share >= 0.85, is_well_used(n)) << n;
       }
       if (n < 5'000) continue;
       least = std::min(least, share);

@@ -68,6 +68,8 @@ ordered_json as_json(const Inspected& inspected) {
   for (std::size_t grade = 0; grade < found.grades.size(); ++grade) {
     if (found.grades[grade] > 0) grades[std::to_string(grade)] = found.grades[grade];
   }
+  ordered_json weights;
+  if (found.weights) weights = {{"min", found.weights->first}, {"max", found.weights->second}};
   ordered_json findings = ordered_json::array();
   for (const auto& finding : found.findings) {
     findings.push_back({{"line", finding.line > 0 ? ordered_json(finding.line) : ordered_json(nullptr)},
@@ -89,6 +91,7 @@ ordered_json as_json(const Inspected& inspected) {
           {"contradicting_docs", found.contradicting_docs},
           {"duplicate_names", found.duplicate_names},
           {"null_values", found.null_values.count},
+          {"weights", weights},
           {"fingerprint", found.fingerprint.hex()},
           {"findings", findings}};
 }
@@ -113,6 +116,8 @@ void print_inspection(const Inspected& inspected) {
   row("documents per query",
       fmt::format("{} to {}, median {}", found.fewest_docs, found.most_docs, found.median_docs));
   row("no relevant document", fmt::format("{} queries", found.queries_without_relevant));
+  if (found.weights)
+    row("weights of queries", fmt::format("{} to {}", found.weights->first, found.weights->second));
   if (!found.missing_features.empty()) row("features always 0", ranges(found.missing_features));
   if (!found.constant_features.empty()) row("constant features", ranges(found.constant_features));
   if (found.null_values.count > 0) row("NULL values", fmt::format("{}", found.null_values.count));

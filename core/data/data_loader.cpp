@@ -83,7 +83,11 @@ class PartLoader {
     }
     if (std::none_of(parts.begin(), parts.end(), [](const Dataset& part) { return part.is_sparse(); }))
       check_widening(docs, parts[widest].features(), own, files, files[widest]);
-    return join_parts(std::move(parts), context_);
+    try {
+      return join_parts(std::move(parts), context_);
+    } catch (const InvalidArgument& error) {
+      throw DataError(joined(files), 0, 0, error.what());
+    }
   }
 
   /// A part as wide as `features`, those of another file.

@@ -13,8 +13,9 @@
 
 namespace olrank {
 
-/// The losses of queries with labels, and their gradients by θ. Sums go over blocks of whole queries whose
-/// borders depend on the queries alone, so results have the same bits on any number of threads.
+/// The losses of queries with labels, times their relative_weights(), and their gradients by θ. Sums go
+/// over blocks of whole queries whose borders depend on the queries alone, so results have the same bits on
+/// any number of threads.
 class LabelObjective {
  public:
   /// Model and labels have to outlive this. Its threads are its own. With the same lists on a device, the
@@ -60,6 +61,7 @@ class LabelObjective {
     std::vector<float> values;
     SparseRows rows;
     std::vector<std::uint8_t> grades;
+    std::vector<double> weights;
     std::vector<std::int64_t> list_ends;
   };
 
@@ -72,6 +74,7 @@ class LabelObjective {
 
   const ScoreModel& model_;
   LabelledQueries labels_;
+  std::vector<double> weights_;  // relative ones; empty without weights
   ListLossForm form_;
   ExecutionContext context_;
   std::unique_ptr<DeviceLists> device_;

@@ -1,5 +1,7 @@
 #include "models/labels/label_training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -37,12 +39,15 @@ std::unique_ptr<ScoreModel> make_model(const LabelSettings& settings, std::int64
 }  // namespace
 
 void require_order(const LabelledQueries& labels) {
+  const std::vector<float>& weights = labels.data().contents().weights;
   for (std::int64_t query = 0; query < labels.queries(); ++query) {
+    if (!weights.empty() && weights[query] == 0.0F) continue;
     if (pairs_of_grades(labels.grades_of(query).of_doc) > 0) return;
   }
   throw DataError("The training part", 0, 0,
-                  "In every query all documents have the same grade, so there is no order to learn: give "
-                  "data with at least two grades in a query.");
+                  fmt::format("In every query{} all documents have the same grade, so there is no order to "
+                              "learn: give data with at least two grades in a query.",
+                              weights.empty() ? "" : " with a weight above 0"));
 }
 
 MetricOptions label_metrics(const LabelSettings& settings) {

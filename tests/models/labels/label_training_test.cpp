@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tests/models/labelled_world.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -78,6 +79,25 @@ TEST(LabelTrainingTest, RefusesLabelsWithoutAnOrderAndAMissingValidationPart) {
   equal.grades = grades;
   const Dataset data(std::move(equal));
   EXPECT_THROW(LabelTraining(settings, {data, nullptr, 4}, TrialKeys{}, {}, 1), DataError);
+  const Dataset weightless = weighted(train.data(), {0.0F});
+  EXPECT_EQ(message_of<DataError>([&] {
+              LabelTraining(settings, {weightless, nullptr, 4}, TrialKeys{}, {}, 1);
+            }),
+            "The training part: In every query with a weight above 0 all documents have the same grade, so "
+            "there is no order to learn: give data with at least two grades in a query.");
+}
+
+TEST(LabelTrainingTest, WeightsAreForTheObjectiveAlone) {
+  const LabelledWorld train(1, 20, 8, 4);
+  const Dataset data = weighted(train.data(), {5.0F, 1.0F});
+  LabelSettings settings = settings_with_patience();
+  settings.patience = 0;
+  const std::vector<float> theta = {0.3F, -0.2F, 0.1F, 0.5F};
+  LabelTraining training(settings, {data, &data, 4}, TrialKeys{}, theta, 1);
+  LabelTraining plain(settings, {train.data(), &train.data(), 4}, TrialKeys{}, theta, 1);
+  EXPECT_NE(training.final_objective(), plain.final_objective());
+  EXPECT_EQ(training.evaluate(data).loss, plain.evaluate(train.data()).loss);
+  EXPECT_EQ(*training.evaluate_first().vali_loss, *plain.evaluate_first().vali_loss);
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ class Dataset {
     std::span<const std::int32_t> columns;     // of the values of sparse rows
     CompactFeatures compact;
     std::int64_t features = 0;
+    std::string source;       // the files that were read, for messages; empty where there are none
     Fingerprint fingerprint;  // of content only, not of compression or line ends
     bool reordered = false;   // documents were grouped by query, so they are no longer in file order
   };

@@ -126,8 +126,7 @@ void print_inspection(const Inspected& inspected) {
         fmt::format("{}, {} with a different grade", found.duplicate_docs, found.contradicting_docs));
   }
   if (found.duplicate_names > 0) row("duplicate names", fmt::format("{}", found.duplicate_names));
-  if (found.queries_scattered > 0)
-    row("non-contiguous queries", fmt::format("{}", found.queries_scattered));
+  if (found.queries_scattered > 0) row("scattered queries", fmt::format("{}", found.queries_scattered));
   row("fingerprint", found.fingerprint.hex());
   for (const auto& finding : found.findings) {
     fmt::print("  {}{}\n", finding.line > 0 ? fmt::format("{}:{}: ", inspected.path, finding.line) : "",

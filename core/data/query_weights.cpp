@@ -108,6 +108,7 @@ std::vector<float> unless_all_one(std::vector<float> weights) {
 
 std::vector<double> relative_weights(const Dataset& data) {
   const std::vector<float>& weights = data.contents().weights;
+  if (weights.empty()) return {};
   const double mean =
       std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
   std::vector<double> relative;

@@ -40,6 +40,11 @@ std::unique_ptr<ScoreModel> make_model(const LabelSettings& settings, std::int64
 
 void require_order(const LabelledQueries& labels) {
   const std::vector<float>& weights = labels.data().contents().weights;
+  if (!weights.empty() && *std::max_element(weights.begin(), weights.end()) == 0.0F) {
+    throw DataError(
+        "The training part", 0, 0,
+        "All its queries have the weight 0, so there is nothing to learn: give one a weight above 0.");
+  }
   for (std::int64_t query = 0; query < labels.queries(); ++query) {
     if (!weights.empty() && weights[query] == 0.0F) continue;
     if (pairs_of_grades(labels.grades_of(query).of_doc) > 0) return;

@@ -58,7 +58,7 @@ class Dataset:
         order, offsets, names = layout(qid, group, table.shape[0])
         if order is not None:
             table, grades = table[order], grades[order]
-        return cls(_engine_of(table, grades, offsets, names, as_weights(weight, offsets, order)))
+        return cls(_engine_of(table, grades, offsets, names, as_weights(weight, offsets, order, names)))
 
     @classmethod
     def from_table(cls, table: Any, y: str = "y", qid: str = "qid", X: Sequence[str] | None = None, weight: str | None = None) -> Dataset:
@@ -225,6 +225,14 @@ def _csv(name: str) -> dict[str, npt.NDArray[Any]]:
     return columns
 
 
+def _numbers(name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Those of a file with one on each line."""
+    try:
+        return np.loadtxt(name, dtype=kind, ndmin=1)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {error}.") from error
+
+
 def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | None = None) -> Dataset:
     """LightGBM's data file, grade first: LibSVM, or numbers between tabs or commas; its queries' sizes are in PATH.query.
 
@@ -238,10 +246,10 @@ def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | No
     beside = next((f"{name}.{kind}" for kind in ("query", "group") if os.path.exists(f"{name}.{kind}")), None)
     if beside is None:
         raise DataError(f"{name}.query is missing: write the number of documents of each query into it, one on each line.")
+    group = _numbers(beside, np.int64)
+    position = None if log is None else _numbers(f"{name}.position", np.int64)
+    weight = _numbers(f"{name}.weight", np.float64) if os.path.exists(f"{name}.weight") else None
     try:
-        group = np.loadtxt(beside, dtype=np.int64, ndmin=1)
-        position = None if log is None else np.loadtxt(f"{name}.position", dtype=np.int64, ndmin=1)
-        weight = np.loadtxt(f"{name}.weight", ndmin=1) if os.path.exists(f"{name}.weight") else None
         with open(name, encoding="utf-8") as file:
             rows = [re.split(r"[\s,]+", line.strip()) for line in file if line.strip()]
         if any(":" in word for row in rows for word in row[1:]):
@@ -253,11 +261,11 @@ def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | No
             table = np.array([row[1:] for row in rows], dtype=np.float32)
         grades = np.array([row[0] for row in rows], dtype=np.float64)
     except (OSError, ValueError) as error:
-        raise DataError(f"{name} with {beside} cannot be read: {error}.") from error
+        raise DataError(f"{name} cannot be read: {error}.") from error
     if weight is not None and len(weight) != len(rows):
         raise DataError(f"{name}.weight has {len(weight)} weights for {len(rows)} rows: give one for each, on a line of its own.")
-    weight = as_weights(weight, as_offsets(group, len(rows)), name=f"{name}.weight") if weight is not None else None
-    data = Dataset.from_arrays(table, grades, group=group, weight=weight)
+    of_queries = None if weight is None else as_weights(weight, as_offsets(group, len(rows)), name=f"{name}.weight")
+    data = Dataset.from_arrays(table, grades, group=group, weight=of_queries)
     if log is not None:
         from olrank.logs import click_log  # which needs this module
 
@@ -337,7 +345,10 @@ def layout(qid: ArrayLike | Sequence[Any] | None, group: ArrayLike | None, docs:
         raise InvalidArgument(f"qid has {ids.size} values for {docs} documents: give one for each.")
     if docs == 0:
         return None, np.zeros(1, dtype=np.int64), []
-    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    try:
+        _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    except TypeError:
+        raise InvalidArgument("qid has values of several types, such as text and numbers: give one type.") from None
     number = np.empty(len(first), dtype=np.int64)
     number[np.argsort(first, kind="stable")] = np.arange(len(first))
     query = number[inverse]

@@ -74,7 +74,7 @@ def test_a_query_has_a_weight(tmp_path):
         plain.save(tmp_path / "data.txt")
     assert olrank.evaluate(data, [1.0, 2, 3, 4]) == olrank.evaluate(plain, [1.0, 2, 3, 4])
     for weight, sentence in (([1, 2, 3], "weight has 3 values: give one for each of 4 documents, or for each of 2 queries"), ([1, -2], "weight has -2 in row 1"),
-                             ([1, np.inf], "weight has inf"), ([1, 1e39], "weight has 1e\\+39"), ([1, 1, 2, 1], "weight has 1.0 and 2.0 for documents of query 0")):  # fmt: skip
+                             ([1, np.inf], "weight has inf"), ([1, 1e39], "weight has 1e\\+39"), ([1, 1, 2, 1], "weight has 1.0 and 2.0 for documents of query 'b'")):  # fmt: skip
         with pytest.raises(olrank.InvalidArgument, match=sentence):
             olrank.Dataset.from_arrays(X, y, qid, weight=weight)
     with pytest.raises(TypeError, match="weight has the type"):
@@ -123,6 +123,7 @@ def test_metrics_are_the_programs(program, tmp_path):
         (([[1.0]], [1], None), "either qid"),
         (([[1.0]], [1, 2], [1, 1]), "2 grades for 1 rows"),
         (([[1.0], [2.0]], [1, 0], [1]), "1 values for 2 documents"),
+        (([[1.0], [2.0]], [1, 0], np.array(["a", 1], dtype=object)), "qid has values of several types"),
         (([[1.0]], [0.5], [1]), "grade 0.5 for document 0"),
         (([[1.0]], [-1], [1]), "grade -1"),
         (([[1.0]], [32], [1]), "grade 32"),

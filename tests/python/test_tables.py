@@ -103,7 +103,7 @@ def test_files_of_tables(tmp_path, monkeypatch):
 
 def test_a_column_of_weights(tmp_path):
     pd = pytest.importorskip("pandas")
-    table = pd.DataFrame(COLUMNS | {"w": [2.0, 2.0, 1.0, 0.5]})
+    table = pd.DataFrame(COLUMNS | {"c": [1, 0, 1, 0], "w": [2.0, 2.0, 1.0, 0.5]})
     data = olrank.Dataset.from_table(table, weight="w")
     assert np.array_equal(data.X, expected().X) and data.weight.tolist() == [2, 1, 0.5]
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -123,11 +123,11 @@ def test_lightgbms_files(tmp_path):
     for weights, wanted in (("2\n2\n0.5\n3\n", [2, 0.5, 3]), ("2\n2\n0.5\n1\n", [2, 0.5, 1])):
         (tmp_path / "rank.train.weight").write_text(weights)
         assert olrank.load_lightgbm(tmp_path / "rank.train").weight.tolist() == wanted
-    for weights, error, sentence in (("1\n2\n3\n4\n", olrank.InvalidArgument, "rank.train.weight has 1.0 and 2.0 for documents of query 0"),
+    for weights, error, sentence in (("1\n2\n3\n4\n", olrank.InvalidArgument, "rank.train.weight has 1.0 and 2.0 for documents of query '1'"),
                                      ("1\n1\n-3\n4\n", olrank.InvalidArgument, "rank.train.weight has -3.0 in row 2: a weight must be finite"),
                                      ("1\n1\nnan\n4\n", olrank.InvalidArgument, "rank.train.weight has nan in row 2: a weight must be finite"),
                                      ("1\n1\n1\n", olrank.DataError, "rank.train.weight has 3 weights for 4 rows"),
-                                     ("1\n1\nx\n4\n", olrank.DataError, "cannot be read: could not convert string 'x'")):  # fmt: skip
+                                     ("1\n1\nx\n4\n", olrank.DataError, "rank.train.weight cannot be read: could not convert string 'x'")):  # fmt: skip
         (tmp_path / "rank.train.weight").write_text(weights)
         with pytest.raises(error, match=sentence):
             olrank.load_lightgbm(tmp_path / "rank.train")

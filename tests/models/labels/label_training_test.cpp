@@ -80,11 +80,22 @@ TEST(LabelTrainingTest, RefusesLabelsWithoutAnOrderAndAMissingValidationPart) {
   const Dataset data(std::move(equal));
   EXPECT_THROW(LabelTraining(settings, {data, nullptr, 4}, TrialKeys{}, {}, 1), DataError);
   const Dataset weightless = weighted(train.data(), {0.0F});
-  EXPECT_EQ(message_of<DataError>([&] {
-              LabelTraining(settings, {weightless, nullptr, 4}, TrialKeys{}, {}, 1);
-            }),
-            "The training part: In every query with a weight above 0 all documents have the same grade, so "
-            "there is no order to learn: give data with at least two grades in a query.");
+  EXPECT_EQ(
+      message_of<DataError>([&] {
+        LabelTraining(settings, {weightless, nullptr, 4}, TrialKeys{}, {}, 1);
+      }),
+      "The training part: All its queries have the weight 0, so there is nothing to learn: give one a "
+      "weight above 0.");
+  std::vector<std::uint8_t> one_order(grades);
+  one_order.back() = 1;  // of the last query, which has no weight
+  Dataset::Contents flat = weighted(train.data(), std::vector<float>(19, 1.0F)).contents();
+  flat.weights.back() = 0.0F;
+  flat.grades = one_order;
+  const Dataset unweighted_order(std::move(flat));
+  EXPECT_NE(message_of<DataError>([&] {
+              LabelTraining(settings, {unweighted_order, nullptr, 4}, TrialKeys{}, {}, 1);
+            }).find("In every query with a weight above 0 all documents have the same grade"),
+            std::string::npos);
 }
 
 TEST(LabelTrainingTest, WeightsAreForTheObjectiveAlone) {

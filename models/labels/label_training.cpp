@@ -8,6 +8,7 @@
 
 #include "core/data/feature_blocks.h"
 #include "core/error.h"
+#include "core/text/byte_size.h"
 #include "models/linear/linear_model.h"
 #include "models/neural/ranker_network.h"
 
@@ -22,6 +23,38 @@ std::vector<float> first_linear_theta(ListLoss loss, std::int64_t features, Phil
   RngStream(key, 0).unit_vector(direction);
   std::copy(direction.begin(), direction.end(), theta.begin());
   return theta;
+}
+
+/// Bytes for each parameter: θ, the best θ, and what the solver keeps.
+double bytes_per_parameter(LabelOptimizer optimizer) {
+  switch (optimizer) {
+    case LabelOptimizer::kAdam:
+      return 2 * 4 + 4 * 8;
+    case LabelOptimizer::kLbfgs:
+      return 4 * 4 + 26 * 8;  // of these, 20 of its memory
+    case LabelOptimizer::kOgdAverage:
+      return 3 * 4 + 3 * 8;
+    case LabelOptimizer::kProximal:
+      break;
+  }
+  return 3 * 4 + 5 * 8;
+}
+
+/// Refuses a network before it is made that with its training does not fit into memory. Each thread has a
+/// gradient.
+void require_room(const LabelSettings& settings, std::int64_t features, int threads) {
+  if (settings.network.network == NetworkForm::kModule) return;  // how large it is, it says once it is made
+  const bool is_linear = settings.network.network == NetworkForm::kLinear;
+  const auto parameters =
+      static_cast<double>(is_linear ? features : network_shape(settings.network, features).parameters());
+  const double bytes = parameters * (bytes_per_parameter(settings.optimizer) + 8.0 * threads);
+  const auto memory = static_cast<double>(available_memory());
+  if (bytes <= memory) return;
+  throw InvalidArgument(
+      fmt::format("{:.0f} parameters and what {} keeps of them take {}, but this machine has {}: use {} or "
+                  "fewer threads.",
+                  parameters, name_of(settings.optimizer), readable_bytes(bytes), readable_bytes(memory),
+                  is_linear ? "fewer features" : "a smaller width or depth, fewer features,"));
 }
 
 /// `gpu`, as LibTorch numbers them, is for modules.
@@ -81,6 +114,7 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
         "a validation part.");
   }
   refuse_sparse();
+  require_room(settings, data.train.features(), threads);
   const bool on_libtorch = device_ && settings.network.network == NetworkForm::kModule;
   const std::optional<int> gpu = on_libtorch ? device_->libtorch_number(device_->gpu) : std::nullopt;
   model_ =

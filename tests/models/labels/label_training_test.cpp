@@ -98,6 +98,19 @@ TEST(LabelTrainingTest, RefusesLabelsWithoutAnOrderAndAMissingValidationPart) {
             std::string::npos);
 }
 
+TEST(LabelTrainingTest, RefusesANetworkThatDoesNotFitIntoMemory) {
+  const LabelledWorld train(1, 5, 8, 4);
+  LabelSettings settings;
+  settings.network.width = 65536;
+  settings.network.depth = 12;
+  const std::string said = message_of<InvalidArgument>([&] {
+    LabelTraining(settings, {train.data(), nullptr, 4}, TrialKeys{}, {}, 1);
+  });
+  EXPECT_NE(said.find(" parameters and what adam keeps of them take 2.1 TB, but this machine has "),
+            std::string::npos)
+      << said;
+}
+
 TEST(LabelTrainingTest, WeightsAreForTheObjectiveAlone) {
   const LabelledWorld train(1, 20, 8, 4);
   const Dataset data = weighted(train.data(), {5.0F, 1.0F});

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/data/query_weights.h"
 #include "core/error.h"
 
 namespace olrank {
@@ -29,10 +28,11 @@ void require_finite(double sum_of_losses) {
 }  // namespace
 
 LabelObjective::LabelObjective(const ScoreModel& model, const LabelledQueries& labels,
-                               const ListLossForm& form, int threads, std::unique_ptr<DeviceLists> device)
+                               const ListLossForm& form, int threads, std::unique_ptr<DeviceLists> device,
+                               std::vector<double> weights)
     : model_(model),
       labels_(labels),
-      weights_(relative_weights(labels.data())),
+      weights_(std::move(weights)),
       form_(form),
       context_(threads),
       device_(std::move(device)),

@@ -13,15 +13,15 @@
 
 namespace olrank {
 
-/// The losses of queries with labels, times their relative_weights(), and their gradients by θ. Sums go
-/// over blocks of whole queries whose borders depend on the queries alone, so results have the same bits on
-/// any number of threads.
+/// The losses of queries with labels, and their gradients by θ. Sums go over blocks of whole queries whose
+/// borders depend on the queries alone, so results have the same bits on any number of threads.
 class LabelObjective {
  public:
   /// Model and labels have to outlive this. Its threads are its own. With the same lists on a device, the
-  /// device computes.
+  /// device computes. With weights, relative_weights() of the data, each loss is multiplied by its query's.
   LabelObjective(const ScoreModel& model, const LabelledQueries& labels, const ListLossForm& form,
-                 int threads, std::unique_ptr<DeviceLists> device = nullptr);
+                 int threads, std::unique_ptr<DeviceLists> device = nullptr,
+                 std::vector<double> weights = {});
 
   std::int64_t queries() const { return labels_.queries(); }
   std::int64_t parameters() const { return model_.parameters(); }
@@ -74,7 +74,7 @@ class LabelObjective {
 
   const ScoreModel& model_;
   LabelledQueries labels_;
-  std::vector<double> weights_;  // relative ones; empty without weights
+  std::vector<double> weights_;  // [queries], or empty
   ListLossForm form_;
   ExecutionContext context_;
   std::unique_ptr<DeviceLists> device_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/data/feature_blocks.h"
+#include "core/data/query_weights.h"
 #include "core/error.h"
 #include "core/text/byte_size.h"
 #include "models/linear/linear_model.h"
@@ -119,7 +120,8 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
   const std::optional<int> gpu = on_libtorch ? device_->libtorch_number(device_->gpu) : std::nullopt;
   model_ =
       make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), gpu, first_theta);
-  objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads, make_lists(data.train));
+  objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads, make_lists(data.train),
+                                                relative_weights(data.train));
   require_order(labels_);
   solver_ = make_label_solver(settings, *objective_, keys.key(Purpose::kBatch), std::move(first_theta));
 }

@@ -7,6 +7,7 @@
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
 #include "core/data/normaliser.h"
+#include "core/data/query_weights.h"
 #include "models/labels/label_training.h"
 #include "models/linear/linear_model.h"
 #include "models/neural/ranker_network.h"
@@ -94,7 +95,8 @@ TEST_P(ResidentListsTest, LossesAndGradientsAreTheHostsForEveryLossAndDepth) {
       }
       const std::vector<float> theta = random_theta(shape, 5);
       const Dataset& data = depth == 1 ? world.data() : uneven;
-      LabelObjective host(*model, LabelledQueries(data), settings.loss_form(4), 1);
+      LabelObjective host(*model, LabelledQueries(data), settings.loss_form(4), 1, nullptr,
+                          relative_weights(data));
       LabelObjective there(
           *model, LabelledQueries(data), settings.loss_form(4), 1,
           device::make_lists(lists_spec(data, shape, settings.loss_form(4), kRoomForLists)));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/data/query_weights.h"
 #include "core/error.h"
 #include "models/linear/linear_model.h"
 #include "models/neural/ranker_network.h"
@@ -91,7 +92,7 @@ struct Solved {
                   const Dataset& data = label_world().data())
       : labels(data),
         model(kLabelFeatures),
-        objective(model, labels, settings.loss_form(4), threads),
+        objective(model, labels, settings.loss_form(4), threads, nullptr, relative_weights(data)),
         solver(make_label_solver(settings, objective, make_key({.purpose = Purpose::kBatch}),
                                  std::vector<float>(kLabelFeatures))) {}
   void run(int passes) {
@@ -343,7 +344,8 @@ TEST(LabelObjectiveTest, WholeWeightsCountAsCopiesOfTheQuery) {
     for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
       SCOPED_TRACE(testing::Message() << name << ", " << name_of(form));
       LabelObjective plain(*model, label_world().labels(), {.loss = loss}, 1);
-      LabelObjective objective(*model, LabelledQueries(data), {.loss = loss}, 1);
+      LabelObjective objective(*model, LabelledQueries(data), {.loss = loss}, 1, nullptr,
+                               relative_weights(data));
       std::vector<double> expected(theta.size());
       std::vector<double> gradient(theta.size());
       const double mean = plain.mean(theta, copies, expected);

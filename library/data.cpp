@@ -11,6 +11,7 @@
 #include "core/data/dataset_file.h"
 #include "core/data/doc_table.h"
 #include "core/data/letor_writer.h"
+#include "core/data/query_weights.h"
 #include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -52,6 +53,16 @@ void require_grades(std::span<const std::uint8_t> grades) {
   }
 }
 
+void require_weights(const std::vector<float>& weights, std::size_t queries) {
+  if (!weights.empty() && weights.size() != queries)
+    throw InvalidArgument(fmt::format("There are {} weights for {} queries.", weights.size(), queries));
+  for (std::size_t query = 0; query < weights.size(); ++query) {
+    if (is_weight(weights[query])) continue;
+    throw InvalidArgument(fmt::format("The weight of query {} is {}: it must be finite and at least 0.",
+                                      query, weights[query]));
+  }
+}
+
 void require_rows(const SparseValues& rows, std::int64_t features, std::int64_t docs) {
   if (features < 1 || features > kMostSparseColumns) {
     throw InvalidArgument(
@@ -90,7 +101,10 @@ void require_values(std::span<const float> values, std::int64_t features) {
   }
 }
 
-std::shared_ptr<const Dataset> data_of(Dataset::Contents contents, std::vector<std::string> names) {
+std::shared_ptr<const Dataset> data_of(Dataset::Contents contents, std::vector<std::string> names,
+                                       std::vector<float> weights) {
+  require_weights(weights, contents.offsets.size() - 1);
+  contents.weights = unless_all_one(std::move(weights));
   if (names.empty()) {
     for (std::size_t query = 1; query < contents.offsets.size(); ++query)
       names.push_back(fmt::format("{}", query));
@@ -114,7 +128,8 @@ RankingData RankingData::load(const std::string& source, const std::string& part
 
 RankingData RankingData::of(std::shared_ptr<const void> owner, std::span<const float> values,
                             std::int64_t features, std::span<const std::uint8_t> grades,
-                            std::span<const std::int64_t> offsets, std::vector<std::string> names) {
+                            std::span<const std::int64_t> offsets, std::vector<std::string> names,
+                            std::vector<float> weights) {
   require_size(values, features, std::ssize(grades));
   require_queries(grades, offsets, names);
   require_values(values, features);
@@ -125,12 +140,13 @@ RankingData RankingData::of(std::shared_ptr<const void> owner, std::span<const f
   contents.grades = grades;
   contents.offsets = offsets;
   contents.features = features;
-  return RankingData(data_of(std::move(contents), std::move(names)));
+  return RankingData(data_of(std::move(contents), std::move(names), std::move(weights)));
 }
 
 RankingData RankingData::of(std::shared_ptr<const void> owner, const SparseValues& rows,
                             std::int64_t features, std::span<const std::uint8_t> grades,
-                            std::span<const std::int64_t> offsets, std::vector<std::string> names) {
+                            std::span<const std::int64_t> offsets, std::vector<std::string> names,
+                            std::vector<float> weights) {
   require_rows(rows, features, std::ssize(grades));
   require_queries(grades, offsets, names);
   require_grades(grades);
@@ -142,7 +158,7 @@ RankingData RankingData::of(std::shared_ptr<const void> owner, const SparseValue
   contents.grades = grades;
   contents.offsets = offsets;
   contents.features = features;
-  return RankingData(data_of(std::move(contents), std::move(names)));
+  return RankingData(data_of(std::move(contents), std::move(names), std::move(weights)));
 }
 
 std::int64_t RankingData::queries() const {
@@ -170,6 +186,9 @@ std::span<const std::uint8_t> RankingData::grades() const {
 std::span<const std::int64_t> RankingData::offsets() const {
   return data_->offsets();
 }
+std::span<const float> RankingData::weights() const {
+  return data_->contents().weights;
+}
 std::string_view RankingData::name(std::int64_t query) const {
   return data_->qid(query);
 }
@@ -191,6 +210,7 @@ RankingData RankingData::from_bytes(std::string_view bytes) {
 }
 
 void RankingData::write(const std::filesystem::path& file) const {
+  write_weights(*data_, file.string());
   std::string text;
   write_letor(*data_, {}, [&](std::string_view piece) { text += piece; });
   write_file_atomically(file, text);

@@ -43,6 +43,8 @@ ordered_json inspection_json(const InspectedFile& inspected) {
   for (std::size_t grade = 0; grade < found.grades.size(); ++grade) {
     if (found.grades[grade] > 0) grades[std::to_string(grade)] = found.grades[grade];
   }
+  ordered_json weights;
+  if (found.weights) weights = {{"min", found.weights->first}, {"max", found.weights->second}};
   ordered_json findings = ordered_json::array();
   for (const auto& finding : found.findings) {
     findings.push_back({{"line", finding.line > 0 ? ordered_json(finding.line) : ordered_json(nullptr)},
@@ -64,6 +66,7 @@ ordered_json inspection_json(const InspectedFile& inspected) {
           {"contradicting_docs", found.contradicting_docs},
           {"duplicate_names", found.duplicate_names},
           {"null_values", found.null_values.count},
+          {"weights", weights},
           {"fingerprint", found.fingerprint.hex()},
           {"findings", findings}};
 }
@@ -88,6 +91,8 @@ std::string inspection_text(const InspectedFile& inspected) {
   row("documents per query",
       fmt::format("{} to {}, median {}", found.fewest_docs, found.most_docs, found.median_docs));
   row("no relevant document", fmt::format("{} queries", found.queries_without_relevant));
+  if (found.weights)
+    row("weights of queries", fmt::format("{} to {}", found.weights->first, found.weights->second));
   if (!found.missing_features.empty()) row("features always 0", ranges(found.missing_features));
   if (!found.constant_features.empty()) row("constant features", ranges(found.constant_features));
   if (found.null_values.count > 0) row("NULL values", fmt::format("{}", found.null_values.count));
@@ -96,8 +101,7 @@ std::string inspection_text(const InspectedFile& inspected) {
         fmt::format("{}, {} with a different grade", found.duplicate_docs, found.contradicting_docs));
   }
   if (found.duplicate_names > 0) row("duplicate names", fmt::format("{}", found.duplicate_names));
-  if (found.queries_scattered > 0)
-    row("non-contiguous queries", fmt::format("{}", found.queries_scattered));
+  if (found.queries_scattered > 0) row("scattered queries", fmt::format("{}", found.queries_scattered));
   row("fingerprint", found.fingerprint.hex());
   for (const auto& finding : found.findings) {
     text += fmt::format("  {}{}\n",

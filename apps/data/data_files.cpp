@@ -5,9 +5,11 @@
 #include "core/data/data_loader.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/dataset_file.h"
+#include "core/data/query_weights.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
 #include "core/io/standard_output.h"
+#include "core/runtime/log.h"
 
 namespace olrank {
 
@@ -34,9 +36,13 @@ void write_any(const Dataset& data, const std::string& path, const LetorFormat& 
     return;
   }
   if (path == "-") {
+    if (!data.contents().weights.empty())
+      log_warning(
+          "Standard output has the text without the weights of its queries: name a file to keep them.");
     write_letor(data, format, write_output);
     return;
   }
+  write_weights(data, path);
   AtomicFile file(path);
   const auto compressor =
       Compressor::make(compression_of_name(path), [&](std::string_view piece) { file.write(piece); });

@@ -83,7 +83,13 @@ class PartLoader {
     }
     if (std::none_of(parts.begin(), parts.end(), [](const Dataset& part) { return part.is_sparse(); }))
       check_widening(docs, parts[widest].features(), own, files, files[widest]);
-    return join_parts(std::move(parts), context_);
+    try {
+      Dataset::Contents contents = join_parts(std::move(parts), context_).contents();
+      contents.source = joined(files);
+      return Dataset(std::move(contents));
+    } catch (const InvalidArgument& error) {
+      throw DataError(joined(files), 0, 0, error.what());
+    }
   }
 
   /// A part as wide as `features`, those of another file.

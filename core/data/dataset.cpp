@@ -10,6 +10,7 @@ namespace olrank {
 
 Dataset::Dataset(Contents contents) : contents_(std::move(contents)) {
   assert(contents_.offsets.size() == contents_.qids.size() + 1);
+  assert(contents_.weights.empty() || contents_.weights.size() == contents_.qids.size());
   const CompactFeatures& compact = contents_.compact;
   const std::size_t values = contents_.grades.size() * static_cast<std::size_t>(contents_.features);
   assert(is_sparse() || contents_.values.size() == (is_compact() ? 0 : values));

@@ -42,11 +42,13 @@ class Dataset {
     std::span<const std::uint8_t> grades;      // [docs]
     std::span<const std::int64_t> offsets;     // [queries + 1], documents before each query
     std::vector<std::string> qids;             // [queries]
+    std::vector<float> weights;                // [queries] in training from labels; empty: 1 each
     PackedTexts doc_names;                     // [docs], or empty when no document is named
     std::span<const std::int64_t> row_begins;  // [docs + 1] of sparse rows, as in FeatureMatrix; else empty
     std::span<const std::int32_t> columns;     // of the values of sparse rows
     CompactFeatures compact;
     std::int64_t features = 0;
+    std::string source;       // the files that were read, for messages; empty where there are none
     Fingerprint fingerprint;  // of content only, not of compression or line ends
     bool reordered = false;   // documents were grouped by query, so they are no longer in file order
   };

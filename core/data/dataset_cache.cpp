@@ -12,6 +12,7 @@
 
 #include "core/data/dataset_file.h"
 #include "core/data/doc_table.h"
+#include "core/data/query_weights.h"
 #include "core/error.h"
 #include "core/io/cache_folder.h"
 #include "core/io/fingerprint.h"
@@ -27,14 +28,21 @@ std::string canonical_text(const std::string& path) {
   return failed ? path : canonical.string();
 }
 
-/// Stands for the text as it is on the disk now: nothing when it is not a regular file.
-std::optional<Fingerprint> state_of(const std::string& path) {
+/// Empty when it is not a regular file.
+std::string state_text(const std::string& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
   // The time of change catches what keeps the time of modification, such as unpacking an archive.
-  return fingerprint_of(fmt::format("{}\n{} {} {} {}.{:09} {}.{:09}", canonical_text(path), status.st_dev,
-                                    status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                                    status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec));
+  return fmt::format("{}\n{} {} {} {}.{:09} {}.{:09}", canonical_text(path), status.st_dev, status.st_ino,
+                     status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+                     status.st_ctim.tv_nsec);
+}
+
+/// Stands for the text and its weights as they are on the disk now: nothing when it is not a regular file.
+std::optional<Fingerprint> state_of(const std::string& path) {
+  const std::string text = state_text(path);
+  if (text.empty()) return std::nullopt;
+  return fingerprint_of(text + state_text(weights_file_of(path)));
 }
 
 std::string first_bytes(const std::string& path) {

@@ -13,6 +13,7 @@
 
 #include "core/data/doc_table.h"
 #include "core/data/letor_parser.h"
+#include "core/data/query_weights.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 
@@ -20,8 +21,10 @@ namespace olrank {
 namespace {
 
 constexpr char kMagic[8] = {'o', 'l', 'r', 'a', 'n', 'k', 'd', '\n'};
+// Sparse rows and weights are versions of their own, which programs without them refuse.
 constexpr std::uint32_t kVersion = 1;
-constexpr std::uint32_t kSparseVersion = 2;  // of sparse rows; programs without them refuse it
+constexpr std::uint32_t kSparse = 1;    // added to the version
+constexpr std::uint32_t kWeighted = 2;  // as well
 constexpr std::uint64_t kAlignment = 64;
 
 struct Header {
@@ -48,7 +51,11 @@ struct Header {
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
 
 bool is_sparse(const Header& header) {
-  return header.version == kSparseVersion;
+  return ((header.version - kVersion) & kSparse) != 0;
+}
+
+bool is_weighted(const Header& header) {
+  return ((header.version - kVersion) & kWeighted) != 0;
 }
 
 std::uint64_t checksum_of(Header header) {
@@ -73,12 +80,14 @@ class Sections {
     grades = place(header.docs, 1, 1);
     qid_text = place(header.qid_bytes, 1, 1);
     name_text = place(header.name_bytes, 1, 1);
+    if (is_weighted(header)) weights = place(header.queries, 1, sizeof(float));
   }
   bool valid() const { return valid_; }
   std::uint64_t end() const { return end_; }
 
   std::uint64_t row_begins = 0;
   std::uint64_t columns = 0;
+  std::uint64_t weights = 0;
   std::uint64_t values, offsets, qid_ends, name_ends, grades, qid_text, name_text;
 
  private:
@@ -152,7 +161,7 @@ const char* load_header(std::string_view bytes, Header& header) {
   std::memcpy(&header, bytes.data(), sizeof header);
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
     return "it does not begin with the format's signature";
-  if (header.version != kVersion && header.version != kSparseVersion)
+  if (header.version < kVersion || header.version > kVersion + kSparse + kWeighted)
     return "another version of olrank wrote it";
   if (header.header_bytes != sizeof header || header.checksum != checksum_of(header))
     return "its header is damaged";
@@ -199,7 +208,7 @@ void write_dataset(const Dataset& data, const DatasetFileNotes& notes,
   }
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.version = data.is_sparse() ? kSparseVersion : kVersion;
+  header.version = kVersion + (data.is_sparse() ? kSparse : 0) + (contents.weights.empty() ? 0 : kWeighted);
   header.nonzeros = contents.columns.size();
   header.header_bytes = sizeof header;
   header.docs = static_cast<std::uint64_t>(data.docs());
@@ -232,6 +241,8 @@ void write_dataset(const Dataset& data, const DatasetFileNotes& notes,
   writer.write(layout.qid_text, qid_text.data(), qid_text.size());
   writer.write(layout.name_text, contents.doc_names.text.data(),
                static_cast<std::size_t>(header.name_bytes));
+  if (is_weighted(header))
+    writer.write(layout.weights, contents.weights.data(), contents.weights.size() * sizeof(float));
 }
 
 void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
@@ -317,6 +328,12 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
   }
   if (*std::max_element(contents.grades.begin(), contents.grades.end()) > kLargestGrade) {
     refuse("a grade is too large");
+  }
+  if (is_weighted(header)) {
+    const auto weights = section<float>(memory, layout.weights, header.queries);
+    if (!std::all_of(weights.begin(), weights.end(), is_weight))
+      refuse("a weight is below 0 or not finite");
+    contents.weights.assign(weights.begin(), weights.end());
   }
   std::atomic<bool> finite{true};
   contents.fingerprint = content_fingerprint(contents, pool, [&](std::span<const float> values) {

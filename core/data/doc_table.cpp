@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/data/query_weights.h"
+
 namespace olrank {
 namespace {
 
@@ -158,6 +160,7 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
   owned->name_ends = std::move(table.name_ends);
   Dataset::Contents contents;
   contents.qids = std::move(table.qids);
+  contents.weights = unless_all_one(std::move(table.weights));
   contents.values = owned->values.as<float>();
   if (table.rows) set_rows(*std::move(table.rows), *owned, contents);
   contents.grades = owned->grades;
@@ -241,6 +244,10 @@ Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& p
   if (is_compact) {
     all.add(name_of(contents.compact.type));
     all.add(contents.compact.bounds);
+  }
+  if (!contents.weights.empty()) {
+    all.add("weights");
+    all.add(std::span<const float>(contents.weights));
   }
   return all.value();
 }

@@ -46,6 +46,7 @@ struct DocTable {
   std::vector<std::uint8_t> grades;  // [docs]
   std::vector<std::string> qids;     // in order of first appearance
   std::vector<QueryRun> query_runs;  // a query may have several runs
+  std::vector<float> weights;        // [queries], or empty
   std::string name_text;
   std::vector<std::uint64_t> name_ends;  // [docs], or empty when no document has a name
 
@@ -67,8 +68,9 @@ struct OwnedFeatures {
 /// The same queries, grades and names with other features. Shares no memory with `data`.
 Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& pool);
 
-/// The fingerprint of the contents: equal for equal features, grades, names and order, independent of the
-/// source. Blocks of values are hashed in parallel; `look_at` gets each block while it is in the CPU cache.
+/// The fingerprint of the contents: equal for equal features, grades, names, weights and order, independent
+/// of the source. Blocks of values are hashed in parallel; `look_at` gets each block while it is in the CPU
+/// cache.
 Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool,
                                 const std::function<void(std::span<const float>)>& look_at = {});
 

@@ -13,6 +13,7 @@
 #include "core/data/dataset_cache.h"
 #include "core/data/dataset_file.h"
 #include "core/data/normaliser.h"
+#include "core/data/query_weights.h"
 #include "core/data/text_blocks.h"
 #include "core/error.h"
 
@@ -97,6 +98,10 @@ class Inspector {
     result_.docs = data_.docs();
     result_.features = data_.features();
     result_.fingerprint = data_.fingerprint();
+    if (const std::vector<float>& weights = data_.contents().weights; !weights.empty()) {
+      const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
+      result_.weights.emplace(*least, *most);
+    }
     std::vector<std::int64_t> docs;
     for (std::int64_t query = 0; query < data_.queries(); ++query) {
       docs.push_back(data_.docs_of(query));
@@ -210,7 +215,8 @@ Inspection inspect_file(const std::string& path, const LetorOptions& options, Ex
       Dataset data = read_dataset_memory(std::move(memory), path, context.pool());
       return data.is_sparse() ? with_all_zeros(data, path, options, context.pool()) : data;
     }
-    Dataset data = read_letor_bytes(memory.text(), path, options, context.pool(), &missing);
+    Dataset data =
+        read_letor_bytes(memory.text(), path, options, context.pool(), &missing, weights_file_of(path));
     lines = find_lines(memory.text());
     return data;
   };

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -35,6 +37,7 @@ struct Inspection {
   std::int64_t contradicting_docs = 0;          // of these, with another grade
   std::int64_t duplicate_names = 0;             // name of an earlier document of the query
   MissingValues null_values;
+  std::optional<std::pair<float, float>> weights;  // the smallest and the largest of a query
   Fingerprint fingerprint;
   std::vector<std::string> qids;
   std::vector<Finding> findings;  // the first few of each kind

@@ -1,5 +1,7 @@
 #include "core/data/join.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -8,6 +10,7 @@
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
+#include "core/error.h"
 
 namespace olrank {
 namespace {
@@ -18,8 +21,17 @@ void append_query(const Dataset& data, std::int64_t query, bool named, QueryNumb
                   DocTable& table) {
   const auto grades = data.grades_of(query);
   table.grades.insert(table.grades.end(), grades.begin(), grades.end());
-  append_run(table.query_runs,
-             {queries.number_of(data.qid(query)), static_cast<std::uint32_t>(grades.size())});
+  const std::uint32_t number = queries.number_of(data.qid(query));
+  append_run(table.query_runs, {number, static_cast<std::uint32_t>(grades.size())});
+  const std::vector<float>& weights = data.contents().weights;
+  const float weight = weights.empty() ? 1.0F : weights[query];
+  if (number == table.weights.size()) table.weights.push_back(weight);
+  if (table.weights[number] != weight) {
+    throw InvalidArgument(
+        fmt::format("Query '{}' has documents of the weights {} and {}: give them one weight, that of the "
+                    "query's list.",
+                    data.qid(query), table.weights[number], weight));
+  }
   if (!named) return;
   for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {
     table.name_text += data.doc_name(doc);

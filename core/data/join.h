@@ -10,7 +10,7 @@ namespace olrank {
 
 /// Concatenates parts into one, sparse where one is, as wide as the widest: the same as reading their
 /// concatenated texts, with documents grouped by query. Each part is freed as soon as its documents have
-/// been copied.
+/// been copied. Throws InvalidArgument for a query whose parts differ in its weight.
 Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context);
 
 /// The same documents, padded with zeros to more features. Sparse ones share the memory of `data`.

@@ -19,6 +19,7 @@
 #include "core/data/doc_table.h"
 #include "core/data/letor_blocks.h"
 #include "core/data/letor_parser.h"
+#include "core/data/query_weights.h"
 #include "core/data/text_blocks.h"
 #include "core/error.h"
 #include "core/io/byte_stream.h"
@@ -246,7 +247,8 @@ class ParsedBlocks {
 };
 
 Dataset read_blocks(TextBlocks& source, double text_bytes, const std::string& name,
-                    const LetorOptions& options, ThreadPool& pool, MissingValues* missing) {
+                    const LetorOptions& options, ThreadPool& pool, MissingValues* missing,
+                    const std::string& weights = {}) {
   ParsedBlocks blocks(name, options, text_bytes);
   std::mutex source_mutex;
   std::atomic<bool> source_failed{false};
@@ -268,6 +270,7 @@ Dataset read_blocks(TextBlocks& source, double text_bytes, const std::string& na
   });
   DocTable table = blocks.table(pool);
   if (missing != nullptr) *missing = blocks.missing();
+  if (!weights.empty()) table.weights = read_weights(weights, table, name);
   return stored_by(options.store, gathered(std::move(table), pool), name);
 }
 
@@ -317,11 +320,11 @@ void warn_of_missing(const std::string& name, const MissingValues& missing) {
 }
 
 Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
-                         ThreadPool& pool, MissingValues* missing) {
+                         ThreadPool& pool, MissingValues* missing, const std::string& weights) {
   require_compression_of_name(name, bytes);
   const auto blocks = letor_text_blocks(bytes, options);
   const double text_bytes = as_text(static_cast<double>(bytes.size()), compression_of(bytes.substr(0, 4)));
-  return read_blocks(*blocks, text_bytes, name, options, pool, missing);
+  return read_blocks(*blocks, text_bytes, name, options, pool, missing, weights);
 }
 
 Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,
@@ -335,7 +338,7 @@ Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadP
   if (!S_ISREG(status.st_mode)) return read_descriptor(file.number(), path, options, pool, missing);
   MappedMemory memory = MappedMemory::of_descriptor(file.number(), path);
   if (memory.size() > 0) ::madvise(memory.data(), memory.size(), MADV_SEQUENTIAL);
-  return read_letor_bytes(memory.text(), path, options, pool, missing);
+  return read_letor_bytes(memory.text(), path, options, pool, missing, weights_file_of(path));
 }
 
 }  // namespace olrank

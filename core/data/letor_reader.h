@@ -51,13 +51,16 @@ void warn_of_missing(const std::string& name, const MissingValues& missing);
 
 /// Reads a file of LETOR lines, plain, gzip or zstd by its first bytes; "-" is standard input. Plain
 /// regular files are mapped into memory. The features are as many as the largest feature number, values not
-/// given 0. The result is the same for any number of threads. Throws DataError with line and column for the
-/// first line that breaks the format. Missing values are warned of, and counted into `missing`.
+/// given 0. FILE.weight next to a regular FILE has the weights of its documents. The result is the same for
+/// any number of threads. Throws DataError with line and column for the first line that breaks the format.
+/// Missing values are warned of, and counted into `missing`.
 Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,
                    MissingValues* missing = nullptr);
 
-/// The same for bytes in memory, compressed or not; messages use `name` as the file.
+/// The same for bytes in memory, compressed or not; messages use `name` as the file. `weights` is the file
+/// of the documents' weights, if there is one.
 Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
-                         ThreadPool& pool, MissingValues* missing = nullptr);
+                         ThreadPool& pool, MissingValues* missing = nullptr,
+                         const std::string& weights = {});
 
 }  // namespace olrank

@@ -424,7 +424,8 @@ void FittedNormaliser::refuse(const Dataset& raw, const std::optional<BadInput>&
   std::int64_t query = 0;
   while (raw.offset(query + 1) <= bad->doc) ++query;
   const std::string input =
-      fmt::format("Feature {} of document {} of query {} gives the input {:g}, beyond ", bad->feature + 1,
+      fmt::format("{}Feature {} of document {} of query {} gives the input {:g}, beyond ",
+                  raw.contents().source.empty() ? "" : raw.contents().source + ": ", bad->feature + 1,
                   bad->doc - raw.offset(query) + 1, raw.qid(query), bad->value);
   if (std::abs(bad->value) <= kLargestInput) {
     throw InvalidArgument(fmt::format(

@@ -17,7 +17,7 @@ struct DeviceListsSpec {
   int device = 0;  // as CUDA numbers the visible ones
   NetworkShape shape;
   ListLossForm form;
-  const Dataset* docs = nullptr;
+  const Dataset* docs = nullptr;          // and the weights of its queries
   std::span<const std::uint8_t> grades;   // of every document
   std::span<const std::int64_t> offsets;  // [queries + 1], of the documents
   /// What the documents may take on the device. Where they take more, each batch of them travels there when
@@ -36,12 +36,13 @@ class DeviceLists {
   DeviceLists(const DeviceLists&) = delete;
   DeviceLists& operator=(const DeviceLists&) = delete;
 
-  /// The sum of the losses of these queries. `gradient` [p] gets its gradient unless it is empty.
+  /// The sum of the losses of these queries, times their relative_weights(). `gradient` [p] gets its
+  /// gradient unless it is empty.
   virtual double losses(std::span<const float> theta, std::span<const std::int64_t> queries,
                         std::span<double> gradient) = 0;
   /// One pass of Adam, as adam_pass() of the host makes it; returns the sum of the losses that were met.
   virtual double adam_pass(const AdamPass& pass, const AdamState& state) = 0;
-  /// The scores of all documents; returns the sum of their lists' losses.
+  /// The scores of all documents; returns the sum of their lists' losses, without weights.
   virtual double score(std::span<const float> theta, std::span<float> scores) = 0;
   /// Whether the documents stay on the device.
   virtual bool docs_stay() const = 0;

@@ -73,10 +73,11 @@ double list_loss(const ListLossForm& form, std::span<const double> scores,
                  std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes);
 
 /// The sum over queries, with the slopes of all documents: query q has the documents from list_ends[q − 1]
-/// (0 for the first) to list_ends[q]. Same bits on any number of threads.
+/// (0 for the first) to list_ends[q]. With weights [queries], each query's loss and slopes times its
+/// weight. Same bits on any number of threads.
 double list_losses(ExecutionContext& context, const ListLossForm& form, std::span<const float> scores,
                    std::span<const std::uint8_t> grades, std::span<const std::int64_t> list_ends,
-                   std::span<double> slopes);
+                   std::span<double> slopes, std::span<const double> weights = {});
 
 /// G ≥ sup ‖∇_s loss‖₁ for a query of `docs` documents of grades up to Y_max with `pairs` pairs of
 /// different grades: the Lipschitz constant with respect to ‖s‖_∞. Infinity for kRankCosine, which has none

@@ -582,8 +582,9 @@ double list_loss(const ListLossForm& form, std::span<const double> scores,
 
 double list_losses(ExecutionContext& context, const ListLossForm& form, std::span<const float> scores,
                    std::span<const std::uint8_t> grades, std::span<const std::int64_t> list_ends,
-                   std::span<double> slopes) {
+                   std::span<double> slopes, std::span<const double> weights) {
   assert(grades.size() == scores.size() && slopes.size() == scores.size());
+  assert(weights.empty() || weights.size() == list_ends.size());
   assert(list_ends.empty() ? scores.empty() : list_ends.back() == std::ssize(scores));
   const Scratch::Frame shared_frame(context.scratch());
   const auto losses = context.scratch().take<double>(list_ends.size());
@@ -595,6 +596,9 @@ double list_losses(ExecutionContext& context, const ListLossForm& form, std::spa
           const std::size_t docs = static_cast<std::size_t>(list_ends[query]) - first;
           losses[query] = loss_of_query(form, scores.subspan(first, docs), grades.subspan(first, docs),
                                         scratch, slopes.subspan(first, docs));
+          if (weights.empty()) continue;
+          losses[query] *= weights[query];
+          for (double& slope : slopes.subspan(first, docs)) slope *= weights[query];
         }
       });
   double total = 0.0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/data/query_weights.h"
 #include "core/error.h"
 #include "core/math/dcg.h"
 #include "cuda/ops/optimizer_step.h"
@@ -35,6 +36,7 @@ std::vector<double> discounts_for(const DeviceListsSpec& spec) {
 ResidentLists::ResidentLists(const DeviceListsSpec& spec)
     : spec_(on_device_of(spec)),
       products_(plans_, stream_.get()),
+      weights_(relative_weights(*spec.docs)),
       grades_(spec.grades),
       discounts_(std::span<const double>(discounts_for(spec))),
       theta_(spec.shape.parameters()),
@@ -75,6 +77,7 @@ void ResidentLists::split(std::span<const std::int64_t> queries, std::int64_t be
 void ResidentLists::plan(std::span<const std::int64_t> queries) {
   std::vector<std::int64_t> first_docs;
   std::vector<std::int64_t> ends;
+  std::vector<double> weights;
   std::int64_t most_docs = 0;
   for (const Batch& batch : batches_) {
     std::int64_t docs = 0;
@@ -82,12 +85,14 @@ void ResidentLists::plan(std::span<const std::int64_t> queries) {
       docs += docs_of(query);
       first_docs.push_back(spec_.offsets[query]);
       ends.push_back(docs);
+      if (!weights_.empty()) weights.push_back(weights_[query]);
     }
     most_docs = std::max(most_docs, docs);
   }
   const Stream stream = stream_.get();
   first_docs_.assign(stream, first_docs);
   ends_.assign(stream, ends);
+  if (!weights_.empty()) query_weights_.assign(stream, weights);
   losses_.reserve(stream, std::ssize(ends));
   const TrainingSizes sizes = training_sizes(spec_.shape, 1, most_docs, 0);
   if (docs_) features_.reserve(stream, most_docs * spec_.shape.inputs);
@@ -130,6 +135,7 @@ ResidentLists::Lists ResidentLists::bring(const Batch& batch, std::span<const st
   Lists lists;
   lists.documents.docs = batch.docs;
   lists.graded = {batch.queries(), batch.docs, ends, batch_grades_.data(), discounts_.data()};
+  if (!weights_.empty()) lists.graded.weights = query_weights_.data() + batch.begin;
   bool adjacent = true;
   for (std::int64_t place = batch.begin; place < batch.end; ++place)
     adjacent = adjacent && queries[place] == first + place - batch.begin;
@@ -250,7 +256,8 @@ double ResidentLists::score(std::span<const float> theta, std::span<float> score
   all_scores_.reserve(stream, std::ssize(scores));
   std::int64_t first = 0;
   for (const Batch& batch : batches_) {
-    const Lists lists = bring(batch, all_);
+    Lists lists = bring(batch, all_);
+    lists.graded.weights = nullptr;
     find_slopes(lists, batch);
     if (!docs_) places_[1 - place_].used.record(stream);
     copy_bytes(stream, all_scores_.data() + first, scores_.data(),

@@ -73,6 +73,7 @@ class ResidentLists : public DeviceLists {
   ProductPlans plans_;
   Products products_;
   std::optional<SharedDocuments> docs_;
+  std::vector<double> weights_;  // relative ones; empty without weights
   DeviceArray<std::uint8_t> grades_;
   DeviceArray<double> discounts_;  // of the longest list
   DeviceArray<float> theta_;       // [p], as the next five
@@ -89,6 +90,7 @@ class ResidentLists : public DeviceLists {
   std::vector<std::int64_t> all_;
   GrowingArray<std::int64_t> first_docs_;
   GrowingArray<std::int64_t> ends_;  // within each batch
+  GrowingArray<double> query_weights_;
   GrowingArray<double> losses_;
 
   GrowingArray<float> all_scores_;

@@ -304,7 +304,13 @@ __global__ void __launch_bounds__(kThreadsOfPairs)
     if (threadIdx.x == 0) losses[number] = marker;
     return;
   }
-  const double loss = loss_of(form, query, lists.discounts);
+  double loss = loss_of(form, query, lists.discounts);
+  if (lists.weights != nullptr) {
+    __syncthreads();  // slopes of pairs are other threads'
+    const double weight = lists.weights[number];
+    loss *= weight;
+    query.for_docs([&](std::int32_t doc) { query.slopes[doc] *= weight; });
+  }
   if (threadIdx.x == 0) losses[number] = loss;
 }
 

@@ -17,6 +17,7 @@ struct GradedLists {
   const std::uint8_t* grades = nullptr;     // [docs]
   const double* discounts = nullptr;        // kLog2 of all ranks of the longest list, filled by the host;
                                             // for kLambdaRank alone
+  const double* weights = nullptr;  // [queries] that losses and slopes are multiplied by; null: none
 };
 
 /// losses [queries], and slopes [docs] of the scores [docs]. The workspace takes `docs` doubles. The same

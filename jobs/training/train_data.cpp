@@ -9,6 +9,7 @@
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/fingerprint.h"
+#include "core/runtime/log.h"
 #include "core/version.h"
 #include "jobs/device_choice.h"
 #include "jobs/training/training_job.h"
@@ -21,7 +22,10 @@ using nlohmann::ordered_json;
 
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
                           ExecutionContext& context) {
-  return train_fold_of(configuration, load_parts(configuration.data, fold, context), fold, context);
+  const DataParts raw = load_parts(configuration.data, fold, context);
+  if (!raw.train.contents().weights.empty())
+    log_info("Fold {}: the training loss weighs queries as the data say; figures of parts do not.", fold);
+  return train_fold_of(configuration, raw, fold, context);
 }
 
 TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,

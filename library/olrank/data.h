@@ -33,15 +33,17 @@ class RankingData {
 
   /// Arrays of yours, not copied: `owner` keeps them alive. Query q has the documents offsets[q] to
   /// offsets[q + 1]; grades are 0 to 31. Without names, queries are called 1, 2, …. Throws InvalidArgument
-  /// for sizes that do not match and for values that are not finite.
+  /// for sizes that do not match and for values that are not finite. `weights` of queries, from 0, count in
+  /// training from labels alone; without them each query counts 1.
   static RankingData of(std::shared_ptr<const void> owner, std::span<const float> values,
                         std::int64_t features, std::span<const std::uint8_t> grades,
-                        std::span<const std::int64_t> offsets, std::vector<std::string> names = {});
+                        std::span<const std::int64_t> offsets, std::vector<std::string> names = {},
+                        std::vector<float> weights = {});
 
   /// The same of sparse features.
   static RankingData of(std::shared_ptr<const void> owner, const SparseValues& rows, std::int64_t features,
                         std::span<const std::uint8_t> grades, std::span<const std::int64_t> offsets,
-                        std::vector<std::string> names = {});
+                        std::vector<std::string> names = {}, std::vector<float> weights = {});
 
   std::int64_t queries() const;
   std::int64_t docs() const;
@@ -51,12 +53,13 @@ class RankingData {
   SparseValues sparse_values() const;             // of sparse features
   std::span<const std::uint8_t> grades() const;   // [docs]
   std::span<const std::int64_t> offsets() const;  // [queries + 1]
+  std::span<const float> weights() const;         // [queries], or empty
   std::string_view name(std::int64_t query) const;
   /// 32 hexadecimal digits that stand for all of the content.
   std::string fingerprint() const;
 
-  /// As LETOR text that reads back to the same data. Throws InvalidArgument for names that such text cannot
-  /// hold.
+  /// As LETOR text that reads back to the same data, with weights in FILE.weight. Throws InvalidArgument
+  /// for names that such text cannot hold.
   void write(const std::filesystem::path& file) const;
   /// The whole data in binary, and back. Throws DataError for bytes that are something else.
   std::string bytes() const;

@@ -28,9 +28,11 @@ void require_finite(double sum_of_losses) {
 }  // namespace
 
 LabelObjective::LabelObjective(const ScoreModel& model, const LabelledQueries& labels,
-                               const ListLossForm& form, int threads, std::unique_ptr<DeviceLists> device)
+                               const ListLossForm& form, int threads, std::unique_ptr<DeviceLists> device,
+                               std::vector<double> weights)
     : model_(model),
       labels_(labels),
+      weights_(std::move(weights)),
       form_(form),
       context_(threads),
       device_(std::move(device)),
@@ -56,6 +58,7 @@ void LabelObjective::split(std::span<const std::int64_t> queries) {
 FeatureMatrix LabelObjective::documents_of(Worker& worker, std::span<const std::int64_t> queries) const {
   worker.list_ends.clear();
   worker.grades.clear();
+  worker.weights.clear();
   const Dataset& data = labels_.data();
   const std::int64_t features = data.features();
   std::int64_t docs = 0;
@@ -65,6 +68,7 @@ FeatureMatrix LabelObjective::documents_of(Worker& worker, std::span<const std::
     worker.list_ends.push_back(docs);
     const auto grades = labels_.grades_of(queries[place]).of_doc;
     worker.grades.insert(worker.grades.end(), grades.begin(), grades.end());
+    if (!weights_.empty()) worker.weights.push_back(weights_[queries[place]]);
     adjacent = adjacent && queries[place] == queries.front() + static_cast<std::int64_t>(place);
   }
   if (data.is_sparse()) {
@@ -94,7 +98,8 @@ double LabelObjective::add_block(Worker& worker, std::span<const float> theta,
   const FeatureMatrix docs = documents_of(worker, queries);
   double loss = 0.0;
   const auto find_slopes = [&](std::span<const float> scores, std::span<double> slopes) {
-    loss = list_losses(worker.context, form_, scores, worker.grades, worker.list_ends, slopes);
+    loss =
+        list_losses(worker.context, form_, scores, worker.grades, worker.list_ends, slopes, worker.weights);
   };
   if (!gradient.empty()) {
     model_.find_score_gradient(worker.context, theta, docs, find_slopes, gradient);
@@ -188,7 +193,8 @@ double LabelObjective::largest_slopes() const {
   double largest = 0.0;
   for (const std::int64_t query : all_) {
     const auto grades = labels_.grades_of(query).of_doc;
-    largest = std::max(largest, slope_bound(form_, std::ssize(grades), pairs_of_grades(grades)));
+    const double weight = weights_.empty() ? 1.0 : weights_[query];
+    largest = std::max(largest, weight * slope_bound(form_, std::ssize(grades), pairs_of_grades(grades)));
   }
   return largest;
 }

@@ -18,9 +18,10 @@ namespace olrank {
 class LabelObjective {
  public:
   /// Model and labels have to outlive this. Its threads are its own. With the same lists on a device, the
-  /// device computes.
+  /// device computes. With weights, relative_weights() of the data, each loss is multiplied by its query's.
   LabelObjective(const ScoreModel& model, const LabelledQueries& labels, const ListLossForm& form,
-                 int threads, std::unique_ptr<DeviceLists> device = nullptr);
+                 int threads, std::unique_ptr<DeviceLists> device = nullptr,
+                 std::vector<double> weights = {});
 
   std::int64_t queries() const { return labels_.queries(); }
   std::int64_t parameters() const { return model_.parameters(); }
@@ -60,6 +61,7 @@ class LabelObjective {
     std::vector<float> values;
     SparseRows rows;
     std::vector<std::uint8_t> grades;
+    std::vector<double> weights;
     std::vector<std::int64_t> list_ends;
   };
 
@@ -72,6 +74,7 @@ class LabelObjective {
 
   const ScoreModel& model_;
   LabelledQueries labels_;
+  std::vector<double> weights_;  // [queries], or empty
   ListLossForm form_;
   ExecutionContext context_;
   std::unique_ptr<DeviceLists> device_;

@@ -1,11 +1,15 @@
 #include "models/labels/label_training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "core/data/feature_blocks.h"
+#include "core/data/query_weights.h"
 #include "core/error.h"
+#include "core/text/byte_size.h"
 #include "models/linear/linear_model.h"
 #include "models/neural/ranker_network.h"
 
@@ -20,6 +24,38 @@ std::vector<float> first_linear_theta(ListLoss loss, std::int64_t features, Phil
   RngStream(key, 0).unit_vector(direction);
   std::copy(direction.begin(), direction.end(), theta.begin());
   return theta;
+}
+
+/// Bytes for each parameter: θ, the best θ, and what the solver keeps.
+double bytes_per_parameter(LabelOptimizer optimizer) {
+  switch (optimizer) {
+    case LabelOptimizer::kAdam:
+      return 2 * 4 + 4 * 8;
+    case LabelOptimizer::kLbfgs:
+      return 4 * 4 + 26 * 8;  // of these, 20 of its memory
+    case LabelOptimizer::kOgdAverage:
+      return 3 * 4 + 3 * 8;
+    case LabelOptimizer::kProximal:
+      break;
+  }
+  return 3 * 4 + 5 * 8;
+}
+
+/// Refuses a network before it is made that with its training does not fit into memory. Each thread has a
+/// gradient.
+void require_room(const LabelSettings& settings, std::int64_t features, int threads) {
+  if (settings.network.network == NetworkForm::kModule) return;  // how large it is, it says once it is made
+  const bool is_linear = settings.network.network == NetworkForm::kLinear;
+  const auto parameters =
+      static_cast<double>(is_linear ? features : network_shape(settings.network, features).parameters());
+  const double bytes = parameters * (bytes_per_parameter(settings.optimizer) + 8.0 * threads);
+  const auto memory = static_cast<double>(available_memory());
+  if (bytes <= memory) return;
+  throw InvalidArgument(
+      fmt::format("{:.0f} parameters and what {} keeps of them take {}, but this machine has {}: use {} or "
+                  "fewer threads.",
+                  parameters, name_of(settings.optimizer), readable_bytes(bytes), readable_bytes(memory),
+                  is_linear ? "fewer features" : "a smaller width or depth, fewer features,"));
 }
 
 /// `gpu`, as LibTorch numbers them, is for modules.
@@ -37,12 +73,20 @@ std::unique_ptr<ScoreModel> make_model(const LabelSettings& settings, std::int64
 }  // namespace
 
 void require_order(const LabelledQueries& labels) {
+  const std::vector<float>& weights = labels.data().contents().weights;
+  if (!weights.empty() && *std::max_element(weights.begin(), weights.end()) == 0.0F) {
+    throw DataError(
+        "The training part", 0, 0,
+        "All its queries have the weight 0, so there is nothing to learn: give one a weight above 0.");
+  }
   for (std::int64_t query = 0; query < labels.queries(); ++query) {
+    if (!weights.empty() && weights[query] == 0.0F) continue;
     if (pairs_of_grades(labels.grades_of(query).of_doc) > 0) return;
   }
   throw DataError("The training part", 0, 0,
-                  "In every query all documents have the same grade, so there is no order to learn: give "
-                  "data with at least two grades in a query.");
+                  fmt::format("In every query{} all documents have the same grade, so there is no order to "
+                              "learn: give data with at least two grades in a query.",
+                              weights.empty() ? "" : " with a weight above 0"));
 }
 
 MetricOptions label_metrics(const LabelSettings& settings) {
@@ -71,11 +115,13 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
         "a validation part.");
   }
   refuse_sparse();
+  require_room(settings, data.train.features(), threads);
   const bool on_libtorch = device_ && settings.network.network == NetworkForm::kModule;
   const std::optional<int> gpu = on_libtorch ? device_->libtorch_number(device_->gpu) : std::nullopt;
   model_ =
       make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), gpu, first_theta);
-  objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads, make_lists(data.train));
+  objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads, make_lists(data.train),
+                                                relative_weights(data.train));
   require_order(labels_);
   solver_ = make_label_solver(settings, *objective_, keys.key(Purpose::kBatch), std::move(first_theta));
 }

@@ -37,7 +37,7 @@ struct LabelDevice {
 /// The metrics that training reports, by the rules of the settings.
 MetricOptions label_metrics(const LabelSettings& settings);
 
-/// Throws DataError where in every query all documents have one grade.
+/// Throws DataError where in every query all documents have one grade, or no weight.
 void require_order(const LabelledQueries& labels);
 
 /// Fits one model to labels: passes of the solver, an evaluation on the validation part after each, and the
@@ -48,7 +48,7 @@ class LabelTraining {
   struct Point {
     std::int64_t epoch = 0;
     std::optional<double> loss;       // LabelSolver::advance(); none before the first pass
-    std::optional<double> vali_loss;  // mean loss on the validation part, without penalty
+    std::optional<double> vali_loss;  // mean loss on the validation part, without penalty and weights
     MetricReport vali;                // where there is a validation part
   };
 
@@ -74,10 +74,10 @@ class LabelTraining {
   /// The pass that theta() is of.
   std::int64_t theta_epoch() const { return settings_.patience > 0 ? best_epoch_ : epoch_; }
   bool converged() const { return solver_->converged(); }
-  /// Mean loss + penalty on the training part, at theta().
+  /// Weighted mean loss + penalty on the training part, at theta().
   double final_objective();
   struct Evaluation {
-    double loss = 0.0;  // mean, without penalty
+    double loss = 0.0;  // mean, without penalty and weights
     MetricReport metrics;
   };
   Evaluation evaluate(const Dataset& data);
@@ -88,7 +88,7 @@ class LabelTraining {
  private:
   void refuse_sparse() const;  // where only dense documents can be trained on
   Point point(std::optional<double> loss, std::span<const float> theta);
-  /// The mean loss on the data; leaves their scores in scores_.
+  /// The mean loss on the data, without weights; leaves their scores in scores_.
   double score(const Dataset& data, std::span<const float> theta);
   /// The lists of a part on the device; null where the host computes.
   DeviceLists* on_device(const Dataset& data);

@@ -25,21 +25,24 @@ std::shared_ptr<const void> keeper_of(nb::object arrays) {
 
 RankingData data_of(const Floats& values, const Values<std::uint8_t>& grades,
                     const Values<std::int64_t>& offsets, std::vector<std::string> names,
-                    nb::object arrays) {
+                    const Values<float>& weights, nb::object arrays) {
   const auto owner = keeper_of(std::move(arrays));
   const Released released;
   return RankingData::of(owner, span_of(values), static_cast<std::int64_t>(values.shape(1)),
-                         span_of(grades), span_of(offsets), std::move(names));
+                         span_of(grades), span_of(offsets), std::move(names),
+                         {span_of(weights).begin(), span_of(weights).end()});
 }
 
 RankingData sparse_data_of(const Values<std::int64_t>& begins, const Values<std::int32_t>& columns,
                            const Values<float>& values, std::int64_t features,
                            const Values<std::uint8_t>& grades, const Values<std::int64_t>& offsets,
-                           std::vector<std::string> names, nb::object arrays) {
+                           std::vector<std::string> names, const Values<float>& weights,
+                           nb::object arrays) {
   const auto owner = keeper_of(std::move(arrays));
   const Released released;
   return RankingData::of(owner, {span_of(begins), span_of(columns), span_of(values)}, features,
-                         span_of(grades), span_of(offsets), std::move(names));
+                         span_of(grades), span_of(offsets), std::move(names),
+                         {span_of(weights).begin(), span_of(weights).end()});
 }
 
 nb::object evaluate(const RankingData& data, const Values<double>& scores, EvaluationOptions options) {
@@ -99,6 +102,11 @@ void add_data(nb::module_& module) {
            [](nb::handle self) {
              const auto offsets = nb::cast<const RankingData&>(self).offsets();
              return to_view<std::int64_t>(offsets, {offsets.size()}, self);
+           })
+      .def("weights",
+           [](nb::handle self) {
+             const auto weights = nb::cast<const RankingData&>(self).weights();
+             return to_view<float>(weights, {weights.size()}, self);
            })
       .def("name",
            [](const RankingData& self, std::int64_t query) { return std::string(self.name(query)); })

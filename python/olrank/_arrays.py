@@ -218,5 +218,33 @@ def as_offsets(groups: Any, docs: int, name: str = "group") -> npt.NDArray[np.in
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
+def as_weights(
+    values: Any, offsets: npt.NDArray[np.int64], order: npt.NDArray[np.int64] | None = None, queries: Sequence[str] = (), name: str = "weight"
+) -> Floats:
+    """One weight for each query, from one for each query or for each document before it was moved; none from None."""
+    if values is None:
+        return np.zeros(0, dtype=np.float32)
+    array = as_numbers(values, name)
+    count, docs = len(offsets) - 1, int(offsets[-1])
+    if array.ndim != 1 or len(array) not in (docs, count):
+        raise InvalidArgument(f"{name} has {array.size} values: give one for each of {docs} documents, or for each of {count} queries.")
+    with np.errstate(over="ignore"):
+        weights = np.ascontiguousarray(array, dtype=np.float32)
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise InvalidArgument(f"{name} has {array[wrong[0]]} in row {wrong[0]}: a weight must be finite and at least 0.")
+    if len(weights) == count:
+        return weights
+    if order is not None:
+        weights = weights[order]
+    of_query = weights[offsets[:-1]]
+    wrong = np.flatnonzero(weights != np.repeat(of_query, np.diff(offsets)))
+    if len(wrong):
+        query = int(np.searchsorted(offsets, wrong[0], side="right")) - 1
+        both = f"{of_query[query]} and {weights[wrong[0]]} for documents of query '{queries[query] if queries else query + 1}'"
+        raise InvalidArgument(f"{name} has {both}: a query has one weight, because a loss is that of its list.")
+    return of_query
+
+
 def _dimensions(array: npt.NDArray[Any]) -> str:
     return "1 dimension" if array.ndim == 1 else f"{array.ndim} dimensions"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_array, as_grades, as_offsets, as_path, as_rows, columns_of
+from olrank._arrays import ArrayLike, Floats, as_array, as_grades, as_offsets, as_path, as_rows, as_weights, columns_of
 from olrank.errors import DataError, InvalidArgument
 
 
@@ -39,12 +39,17 @@ class Dataset:
         self._engine = engine
 
     @classmethod
-    def from_arrays(cls, X: ArrayLike, y: ArrayLike, qid: ArrayLike | Sequence[Any] | None = None, group: ArrayLike | None = None) -> Dataset:
+    def from_arrays(
+        cls, X: ArrayLike, y: ArrayLike, qid: ArrayLike | Sequence[Any] | None = None, group: ArrayLike | None = None, weight: ArrayLike | None = None
+    ) -> Dataset:
         """Arrays of yours. `qid` has the query of each row; or `group` the number of rows of each query, in order.
 
         X may be sparse, a matrix of SciPy: then only what is not zero takes memory, and what trains on it needs no zeros.
         Float32 and contiguous rows of each query are not copied. Where the rows of a query are not together, rows are
         moved: queries in order of first appearance, rows of each in order.
+
+        `weight` says how much a query counts in fit(), as one number for each query, or for each row, the same in all rows
+        of a query. Metrics and online rankers do not use it.
         """
         table = as_rows(X)
         grades = as_grades(y)
@@ -53,22 +58,25 @@ class Dataset:
         order, offsets, names = layout(qid, group, table.shape[0])
         if order is not None:
             table, grades = table[order], grades[order]
-        return cls(_engine_of(table, grades, offsets, names))
+        return cls(_engine_of(table, grades, offsets, names, as_weights(weight, offsets, order, names)))
 
     @classmethod
-    def from_table(cls, table: Any, y: str = "y", qid: str = "qid", X: Sequence[str] | None = None) -> Dataset:
-        """A table of pandas, polars, pyarrow or DuckDB: its columns `y` and `qid`, and as features `X`, else all others.
+    def from_table(cls, table: Any, y: str = "y", qid: str = "qid", X: Sequence[str] | None = None, weight: str | None = None) -> Dataset:
+        """A table of pandas, polars, pyarrow or DuckDB: its columns `y`, `qid` and perhaps `weight`, and as features `X`,
+        else all others.
 
         A column of lists of one length, such as embeddings, is as many features.
         """
-        columns = columns_of(table, "the table", (y, qid, *(X or ())), X is None)
-        features = {one: columns[one] for one in (X if X is not None else columns) if one not in (y, qid) or X is not None}
+        names = (y, qid) if weight is None else (y, qid, weight)
+        columns = columns_of(table, "the table", (*names, *(X or ())), X is None)
+        features = {one: columns[one] for one in (X if X is not None else columns) if one not in names or X is not None}
         if not features:
             raise InvalidArgument(f"The table has no column of features next to '{y}' and '{qid}'.")
         for column, values in features.items():
             if values.dtype.kind not in "fiub":
                 raise TypeError(f"Column '{column}' of the table has the type {values.dtype}: give real numbers, or name the features by X.")
-        return cls.from_arrays(np.column_stack(list(features.values())), columns[y], columns[qid])
+        table = np.column_stack(list(features.values()))
+        return cls.from_arrays(table, columns[y], columns[qid], weight=None if weight is None else columns[weight])
 
     @property
     def X(self) -> Any:
@@ -88,6 +96,12 @@ class Dataset:
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
         return self._engine.offsets()
+
+    @property
+    def weight(self) -> npt.NDArray[np.float32] | None:
+        """How much each query counts in fit(); None where each counts 1."""
+        weights = self._engine.weights()
+        return weights if len(weights) else None
 
     @property
     def group(self) -> npt.NDArray[np.int64]:
@@ -121,20 +135,22 @@ class Dataset:
             yield Query(self._engine.name(query), table[rows], grades[rows])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes LETOR text that reads back to the same data, for `data.train` and so on of a configuration."""
+        """Writes LETOR text that reads back to the same data, for `data.train` and so on of a configuration.
+
+        Weights go to PATH.weight, from where they are read.
+        """
         self._engine.write(as_path(path))
 
     def __getstate__(self) -> bytes | tuple[Any, ...]:
         if all(re.fullmatch(r"[^\x00-\x20\x7f#]+", name) for name in self.qids):
             return self._engine.bytes()
-        return self.X, self.y, self.offsets, self.qids  # names that no file has, of arrays of yours
+        return self.X, self.y, self.offsets, self.qids, self._engine.weights()  # names that no file has, of arrays of yours
 
     def __setstate__(self, state: bytes | tuple[Any, ...]) -> None:
         if isinstance(state, bytes):
             self._engine = _core.RankingData.from_bytes(state)
         else:
-            table, grades, offsets, names = state
-            self._engine = _engine_of(table, grades, offsets, names)
+            self._engine = _engine_of(*state)
 
     def __len__(self) -> int:
         return self._engine.queries()
@@ -148,15 +164,15 @@ class Dataset:
         return f"<olrank.Dataset {len(self)} queries, {self._engine.docs()} documents, {self.features} features>"
 
 
-def _engine_of(table: Any, grades: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], names: list[str]) -> _core.RankingData:
+def _engine_of(table: Any, grades: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], names: list[str], weights: Floats = np.zeros(0, dtype=np.float32)) -> _core.RankingData:
     """The arrays of documents, which the engine keeps and does not copy; those of sparse rows where `table` is of SciPy."""
     if isinstance(table, np.ndarray):
-        return _core.RankingData.of(table, grades, offsets, names, (table, grades, offsets))
+        return _core.RankingData.of(table, grades, offsets, names, weights, (table, grades, offsets))
     if table.shape[1] > np.iinfo(np.int32).max:
         raise InvalidArgument(f"X has {table.shape[1]} columns, and sparse features may be {np.iinfo(np.int32).max} at most.")
     begins, columns = table.indptr.astype(np.int64), table.indices.astype(np.int32, copy=False)
     keeper = (begins, columns, table.data, grades, offsets)
-    return _core.RankingData.of_sparse(begins, columns, table.data, table.shape[1], grades, offsets, names, keeper)
+    return _core.RankingData.of_sparse(begins, columns, table.data, table.shape[1], grades, offsets, names, weights, keeper)
 
 
 def load_letor(path: str | os.PathLike[str], part: str = "train", fold: int = 1, threads: int = 0) -> Dataset:
@@ -164,7 +180,9 @@ def load_letor(path: str | os.PathLike[str], part: str = "train", fold: int = 1,
     return Dataset(_core.RankingData.load(as_path(path), part, fold, threads))
 
 
-def load_table(path: str | os.PathLike[str], y: str = "y", qid: str = "qid", X: Sequence[str] | None = None) -> Dataset:
+def load_table(
+    path: str | os.PathLike[str], y: str = "y", qid: str = "qid", X: Sequence[str] | None = None, weight: str | None = None
+) -> Dataset:
     """A file of Parquet or Feather (with pyarrow) or of CSV with a line of names, as Dataset.from_table() takes a table."""
     name = as_path(path)
     kind = name.rpartition(".")[2].lower()
@@ -184,7 +202,7 @@ def load_table(path: str | os.PathLike[str], y: str = "y", qid: str = "qid", X: 
         table = _csv(name)
     else:
         raise InvalidArgument(f"{name} is not a .parquet, .feather, .arrow or .csv file: read LETOR text with load_letor().")
-    return Dataset.from_table(table, y, qid, X)
+    return Dataset.from_table(table, y, qid, X, weight)
 
 
 def _csv(name: str) -> dict[str, npt.NDArray[Any]]:
@@ -207,23 +225,31 @@ def _csv(name: str) -> dict[str, npt.NDArray[Any]]:
     return columns
 
 
+def _numbers(name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Those of a file with one on each line."""
+    try:
+        return np.loadtxt(name, dtype=kind, ndmin=1)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {error}.") from error
+
+
 def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | None = None) -> Dataset:
     """LightGBM's data file, grade first: LibSVM, or numbers between tabs or commas; its queries' sizes are in PATH.query.
 
+    PATH.weight, if it is there, has a weight for each row, the same in all rows of a query.
     With `log`, the grades are clicks, PATH.position says where each document was shown, from 1, and `log` becomes the log
-    of the shown lists, as by click_log(). No loss here takes the weights of PATH.weight, which a warning says.
+    of the shown lists, as by click_log().
     """
     name = as_path(path)
-    if os.path.exists(f"{name}.weight"):
-        warnings.warn(f"{name}.weight is not used: no loss of olrank takes weights, so all rows count alike.", stacklevel=2)
     if log is None and os.path.exists(f"{name}.position"):
         warnings.warn(f"{name}.position is not used: where grades are clicks, log=… makes a log of the shown lists.", stacklevel=2)
     beside = next((f"{name}.{kind}" for kind in ("query", "group") if os.path.exists(f"{name}.{kind}")), None)
     if beside is None:
         raise DataError(f"{name}.query is missing: write the number of documents of each query into it, one on each line.")
+    group = _numbers(beside, np.int64)
+    position = None if log is None else _numbers(f"{name}.position", np.int64)
+    weight = _numbers(f"{name}.weight", np.float64) if os.path.exists(f"{name}.weight") else None
     try:
-        group = np.loadtxt(beside, dtype=np.int64, ndmin=1)
-        position = None if log is None else np.loadtxt(f"{name}.position", dtype=np.int64, ndmin=1)
         with open(name, encoding="utf-8") as file:
             rows = [re.split(r"[\s,]+", line.strip()) for line in file if line.strip()]
         if any(":" in word for row in rows for word in row[1:]):
@@ -235,8 +261,11 @@ def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | No
             table = np.array([row[1:] for row in rows], dtype=np.float32)
         grades = np.array([row[0] for row in rows], dtype=np.float64)
     except (OSError, ValueError) as error:
-        raise DataError(f"{name} with {beside} cannot be read: {error}.") from error
-    data = Dataset.from_arrays(table, grades, group=group)
+        raise DataError(f"{name} cannot be read: {error}.") from error
+    if weight is not None and len(weight) != len(rows):
+        raise DataError(f"{name}.weight has {len(weight)} weights for {len(rows)} rows: give one for each, on a line of its own.")
+    of_queries = None if weight is None else as_weights(weight, as_offsets(group, len(rows)), name=f"{name}.weight")
+    data = Dataset.from_arrays(table, grades, group=group, weight=of_queries)
     if log is not None:
         from olrank.logs import click_log  # which needs this module
 
@@ -316,7 +345,10 @@ def layout(qid: ArrayLike | Sequence[Any] | None, group: ArrayLike | None, docs:
         raise InvalidArgument(f"qid has {ids.size} values for {docs} documents: give one for each.")
     if docs == 0:
         return None, np.zeros(1, dtype=np.int64), []
-    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    try:
+        _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    except TypeError:
+        raise InvalidArgument("qid has values of several types, such as text and numbers: give one type.") from None
     number = np.empty(len(first), dtype=np.int64)
     number[np.argsort(first, kind="stable")] = np.arange(len(first))
     query = number[inverse]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_grades, as_numbers
+from olrank._arrays import ArrayLike, as_grades, as_numbers, as_weights
 from olrank.data import Dataset, layout
 from olrank.errors import InvalidArgument
 
@@ -66,7 +66,7 @@ def evaluate(
         if order is not None:
             grades = grades[order]
         nothing = np.zeros((docs, 1), dtype=np.float32)
-        data = Dataset(_core.RankingData.of(nothing, grades, offsets, names, (nothing, grades, offsets)))
+        data = Dataset(_core.RankingData.of(nothing, grades, offsets, names, as_weights(None, offsets), (nothing, grades, offsets)))
     if values.ndim != 1 or len(values) != docs:
         raise InvalidArgument(f"There are {values.size} scores for {docs} documents: give one for each.")
     if not isinstance(y, Dataset) and order is not None:

@@ -53,8 +53,12 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         *,
         qid: Any = None,
         validation: Dataset | None = None,
+        sample_weight: Any = None,
     ) -> LTRModel:
-        """`group` has the number of rows of each query, in order; or `qid` the query of each row."""
+        """`group` has the number of rows of each query, in order; or `qid` the query of each row.
+
+        `sample_weight` is the `weight` of Dataset.from_arrays(): a query has one, which all its rows repeat.
+        """
         given = {
             setting.name: getattr(self, setting.name)
             for setting in _settings()
@@ -62,7 +66,7 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         }
         if getattr(self, "network") != "mlp" and given.get("width") == _CHOSEN["width"]:
             del given["width"]  # no choice of the user's, and only a network has it
-        data = Dataset.from_arrays(X, y, qid=qid, group=group)
+        data = Dataset.from_arrays(X, y, qid=qid, group=group, weight=sample_weight)
         self.model_: Model = fit(
             data, validation, normalise=self.normalise, seed=self.seed, threads=self.threads, device=self.device, **given
         )
@@ -79,14 +83,15 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.model_.score(X, group))  # an array, as scikit-learn's models give
 
     def score(self, X: Any, y: Any, group: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
-        """NDCG@10 by query: give group or qid, as for fit()."""
+        """NDCG@10 by query, the mean by `sample_weight`: give group or qid, as for fit()."""
         if (group is None) == (qid is None):
             raise InvalidArgument(
                 "score() needs the queries: give either group or qid. In cross-validation, request it: "
                 "model.set_fit_request(qid=True).set_score_request(qid=True) with sklearn's metadata routing."
             )
-        data = Dataset.from_arrays(X, y, qid=qid, group=group)
-        return evaluate(data, self.predict(data.X, data.group), at=[10])["ndcg@10"]
+        data = Dataset.from_arrays(X, y, qid=qid, group=group, weight=sample_weight)
+        mean, of_queries = evaluate(data, self.predict(data.X, data.group), at=[10], by_query=True)
+        return mean["ndcg@10"] if data.weight is None else float(np.average(of_queries["ndcg@10"], weights=data.weight))
 
 
 def _settings() -> list[Any]:

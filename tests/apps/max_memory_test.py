@@ -126,8 +126,8 @@ class FeaturesAs(DataTest):
     def test_what_cannot_be(self):
         train = ["train", *self.parts(1, 70_000), "--network", "linear", "--out", self.root / "out", "--features-as"]
         self.refused("must be float32, float16 or uint8, not 'float8'", *train, "float8", code=2)
-        self.refused("Feature 1 of document 1 of query 0 gives the input 70000, beyond ±65504, the largest number of float16.",
-                     *train, "float16", "--data-normalise", "none", code=2)
+        self.refused(f"olrank: {self.root / 'vali.txt'}: Feature 1 of document 1 of query 0 gives the input 70000, beyond ±65504, the largest "
+                     "number of float16.", *train, "float16", "--data-normalise", "none", code=2)
 
 
 if __name__ == "__main__":

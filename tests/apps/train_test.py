@@ -165,6 +165,69 @@ class Training(Folder):
             self.assertEqual(curve(self.root / f"killed{number}"), curve(self.root / "whole"))
 
 
+class Weights(Folder):
+    """FILE.weight next to the training file has a weight for each document."""
+
+    SETTINGS = ["--network", "linear", "--loss", "listnet", "--optimizer", "lbfgs", "--l2", 0.1, "--data-normalise", "none", "--cache", "none"]
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(olrank("data", "synth", "small?queries=20&seed=3", "--out", self.root / "data").returncode, 0)
+        self.queries = {}
+        for line in (self.root / "data/train.txt").read_text().splitlines(True):
+            self.queries.setdefault(line.split()[1], []).append(line)
+
+    def write(self, name, copies):
+        """The training file with so many copies of each query, and the flags that name it."""
+        file = self.root / name
+        file.write_text("".join(line.replace("qid:", f"qid:{copy}-") for number, lines in enumerate(self.queries.values())
+                                for copy in range(copies(number)) for line in lines))
+        return file, ("--data-train", file, "--data-test", self.root / "data/test.txt")
+
+    def weigh(self, file, weight):
+        pathlib.Path(f"{file}.weight").write_text("".join(f"{weight(number)}\n" for number, lines in enumerate(self.queries.values()) for _ in lines))
+
+    def test_whole_weights_are_copies_of_the_query(self):
+        self.train(*self.SETTINGS, data=self.write("copies.txt", lambda number: 1 + number % 3)[1], out="copies")
+        file, data = self.write("once.txt", lambda number: 1)
+        self.train(*self.SETTINGS, data=data, out="plain")
+        self.weigh(file, lambda number: 1.0)
+        self.train(*self.SETTINGS, data=data, out="ones")
+        self.assertEqual(self.summary("ones")["result_fingerprint"], self.summary("plain")["result_fingerprint"])
+        self.weigh(file, lambda number: 1 + number % 3)
+        said = self.train(*self.SETTINGS, data=data, out="weights").stderr
+        self.assertIn("the training loss weighs queries as the data say", said)
+        self.assertAlmostEqual(self.summary("weights")["loss"], self.summary("copies")["loss"], delta=1e-6)
+        one, other, plain = (tensors(self.root / out / "model.safetensors")[0]["linear.weight"] for out in ("weights", "copies", "plain"))
+        for a, b in zip(one, other):
+            self.assertAlmostEqual(a, b, delta=1e-3)
+        self.assertGreater(max(abs(a - b) for a, b in zip(one, plain)), 0.02)
+
+    def test_other_weights_are_another_training(self):
+        file, data = self.write("once.txt", lambda number: 1)
+        self.weigh(file, lambda number: 1 + number % 2)
+        self.train(*self.SETTINGS, data=data)
+        self.train(*self.SETTINGS, "--resume", data=data)
+        self.weigh(file, lambda number: 2 + number % 2)
+        self.train(*self.SETTINGS, "--resume", data=data, code=2)
+        self.weigh(file, lambda number: number - 3)
+        said = self.train(*self.SETTINGS, "--force", data=data, code=1).stderr
+        self.assertIn(f"{file}.weight:1: A weight must be a finite number of at least 0, not '-3'.", said)
+
+    def test_online_rankers_do_not_use_them(self):
+        file, data = self.write("once.txt", lambda number: 1)
+        play = ["run", *map(str, data), "--ranker", "pdgd,lambdarank-labels", "--clicks", "perfect", "--rounds", 20, "--seeds", 1, "--cache", "none", "--out"]
+        self.weigh(file, lambda number: 1 + number % 2)
+        done = olrank(*play, self.root / "weights")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("which no ranker of a run uses"), 1, done.stderr)
+        pathlib.Path(f"{file}.weight").unlink()
+        self.assertNotIn("weights", olrank(*play, self.root / "plain").stderr)
+        curves = [[json.loads(line)["offline"] for file in sorted((self.root / out).rglob("curve.jsonl")) for line in file.read_text().splitlines()]
+                  for out in ("weights", "plain")]
+        self.assertEqual(*curves)
+
+
 class Refusals(Folder):
     def refused(self, sentence, *arguments, code=2, data=("--data", DATA)):
         with self.subTest(arguments=arguments):

@@ -47,6 +47,14 @@ class LabelledWorld : public SmallWorld {
   Dataset data_;
 };
 
+/// The same data with weights of queries, as many as there are, over and over.
+inline Dataset weighted(const Dataset& data, const std::vector<float>& weights) {
+  Dataset::Contents contents = data.contents();
+  for (std::int64_t query = 0; query < data.queries(); ++query)
+    contents.weights.push_back(weights[static_cast<std::size_t>(query) % weights.size()]);
+  return Dataset(std::move(contents));
+}
+
 inline QueryDocs query_docs(const LabelledQueries& labels, std::int64_t query) {
   return {query, labels.data().offset(query), labels.data().features_of(query)};
 }

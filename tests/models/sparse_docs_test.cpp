@@ -16,6 +16,7 @@
 #include "models/ranker_factory.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/core/ops/network_fixture.h"
+#include "tests/models/labelled_world.h"
 #include "tests/models/small_world.h"
 #include "tests/support/message_of.h"
 
@@ -156,6 +157,11 @@ TEST(SparseDocsTest, LinearTrainingHasTheSameBits) {
     settings.batch = 8;
     EXPECT_EQ(trained_on(settings, layouts().sparse), trained_on(settings, layouts().dense));
     EXPECT_EQ(trained_on(settings, layouts().sparse, 3), trained_on(settings, layouts().sparse));
+    const std::vector<float> weights = {2.0F, 0.0F, 0.3F};
+    EXPECT_EQ(trained_on(settings, weighted(layouts().sparse, weights), 3),
+              trained_on(settings, weighted(layouts().dense, weights)));
+    EXPECT_NE(trained_on(settings, weighted(layouts().sparse, weights)),
+              trained_on(settings, layouts().sparse));
   }
 }
 

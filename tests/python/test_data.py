@@ -56,6 +56,31 @@ def test_scattered_rows_are_brought_together():
     assert data.qids == ["b", "a"] and data.X[:, 0].tolist() == [0, 2, 1, 3] and data.y.tolist() == [3, 2, 1, 0]
 
 
+def test_a_query_has_a_weight(tmp_path):
+    X, y, qid = np.arange(4.0)[:, None], [3, 1, 2, 0], ["b", "a", "b", "a"]
+    plain = olrank.Dataset.from_arrays(X, y, qid)
+    data = olrank.Dataset.from_arrays(X, y, qid, weight=[2, 0.5, 2, 0.5])
+    by_query = olrank.Dataset.from_arrays(X, y, qid, weight=[2, 0.5])  # in the order of data.qids
+    assert plain.weight is None and data.weight.tolist() == by_query.weight.tolist() == [2, 0.5] and not data.weight.flags.writeable
+    assert data.fingerprint == by_query.fingerprint != plain.fingerprint
+    assert olrank.Dataset.from_arrays(X, y, qid, weight=np.ones(4)).fingerprint == plain.fingerprint
+    assert pickle.loads(pickle.dumps(data)).fingerprint == data.fingerprint
+    odd = olrank.Dataset.from_arrays(X, y, ["b b", "a", "b b", "a"], weight=[2, 0.5])  # a name that no file has
+    assert pickle.loads(pickle.dumps(odd)).weight.tolist() == [2, 0.5]
+    data.save(tmp_path / "data.txt")
+    assert (tmp_path / "data.txt.weight").read_text() == "2\n2\n0.5\n0.5\n"
+    assert olrank.load_letor(tmp_path / "data.txt").fingerprint == data.fingerprint
+    with pytest.raises(olrank.InvalidArgument, match="data.txt.weight' has the weights of another text"):
+        plain.save(tmp_path / "data.txt")
+    assert olrank.evaluate(data, [1.0, 2, 3, 4]) == olrank.evaluate(plain, [1.0, 2, 3, 4])
+    for weight, sentence in (([1, 2, 3], "weight has 3 values: give one for each of 4 documents, or for each of 2 queries"), ([1, -2], "weight has -2 in row 1"),
+                             ([1, np.inf], "weight has inf"), ([1, 1e39], "weight has 1e\\+39"), ([1, 1, 2, 1], "weight has 1.0 and 2.0 for documents of query 'b'")):  # fmt: skip
+        with pytest.raises(olrank.InvalidArgument, match=sentence):
+            olrank.Dataset.from_arrays(X, y, qid, weight=weight)
+    with pytest.raises(TypeError, match="weight has the type"):
+        olrank.Dataset.from_arrays(X, y, qid, weight=["x", "y"])
+
+
 def test_writes_letor_that_reads_back(tmp_path):
     data = olrank.synthetic("small", queries=5, seed=3)
     data.save(tmp_path / "copy.txt")
@@ -98,6 +123,7 @@ def test_metrics_are_the_programs(program, tmp_path):
         (([[1.0]], [1], None), "either qid"),
         (([[1.0]], [1, 2], [1, 1]), "2 grades for 1 rows"),
         (([[1.0], [2.0]], [1, 0], [1]), "1 values for 2 documents"),
+        (([[1.0], [2.0]], [1, 0], np.array(["a", 1], dtype=object)), "qid has values of several types"),
         (([[1.0]], [0.5], [1]), "grade 0.5 for document 0"),
         (([[1.0]], [-1], [1]), "grade -1"),
         (([[1.0]], [32], [1]), "grade 32"),

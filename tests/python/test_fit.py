@@ -75,6 +75,23 @@ class TestScikitLearn:
         assert model.fit(data.X, data.y, qid=data.qid).predict(test.X, test.group).shape == test.y.shape
         pickle.loads(pickle.dumps(model))
 
+    def test_weights_are_copies(self):
+        from olrank.sklearn import LTRModel
+
+        data = olrank.synthetic("small", queries=8)
+        copies = np.repeat(np.arange(8), [2, 1, 3, 1, 1, 1, 2, 1])
+        rows = np.concatenate([np.arange(data.offsets[query], data.offsets[query + 1]) for query in copies])
+        weight = np.bincount(copies).astype(float)
+        settings = {"network": "linear", "loss": "listnet", "optimizer": "lbfgs", "l2": 0.1}
+        repeated = LTRModel(**settings).fit(data.X[rows], data.y[rows], data.group[copies])
+        wanted = repeated.predict(data.X, data.group)
+        for sample_weight in (weight, np.repeat(weight, data.group)):
+            model = LTRModel(**settings).fit(data.X, data.y, data.group, sample_weight=sample_weight)
+            assert np.allclose(model.predict(data.X, data.group), wanted, atol=2e-3)
+            assert model.score(data.X, data.y, data.group, sample_weight=sample_weight) == pytest.approx(model.score(data.X[rows], data.y[rows], data.group[copies]))
+        plain = LTRModel(**settings).fit(data.X, data.y, data.group)
+        assert not np.allclose(plain.predict(data.X, data.group), wanted, atol=2e-2)
+
     def test_grids_are_searched(self):
         import sklearn
         from sklearn.model_selection import GridSearchCV, GroupKFold

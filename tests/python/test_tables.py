@@ -101,6 +101,16 @@ def test_files_of_tables(tmp_path, monkeypatch):
         olrank.load_table(tmp_path / "t.parquet")
 
 
+def test_a_column_of_weights(tmp_path):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(COLUMNS | {"c": [1, 0, 1, 0], "w": [2.0, 2.0, 1.0, 0.5]})
+    data = olrank.Dataset.from_table(table, weight="w")
+    assert np.array_equal(data.X, expected().X) and data.weight.tolist() == [2, 1, 0.5]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert olrank.load_table(tmp_path / "t.csv", weight="w").fingerprint == data.fingerprint
+    assert data.fingerprint != expected().fingerprint
+
+
 def test_lightgbms_files(tmp_path):
     (tmp_path / "rank.train").write_text("2 0:0.5 1:1 2:1\n0 0:1 1:2\n1 0:0.25 1:3 2:1\n0 0:2 1:4\n")
     with pytest.raises(olrank.DataError, match="query is missing"):
@@ -109,8 +119,18 @@ def test_lightgbms_files(tmp_path):
     data = olrank.load_lightgbm(tmp_path / "rank.train")
     assert np.array_equal(data.X, expected().X) and data.group.tolist() == [2, 1, 1]
     (tmp_path / "rank.train.weight").write_text("1\n" * 4)
-    with pytest.warns(UserWarning, match="weight is not used: no loss"):
-        olrank.load_lightgbm(tmp_path / "rank.train")
+    assert olrank.load_lightgbm(tmp_path / "rank.train").weight is None
+    for weights, wanted in (("2\n2\n0.5\n3\n", [2, 0.5, 3]), ("2\n2\n0.5\n1\n", [2, 0.5, 1])):
+        (tmp_path / "rank.train.weight").write_text(weights)
+        assert olrank.load_lightgbm(tmp_path / "rank.train").weight.tolist() == wanted
+    for weights, error, sentence in (("1\n2\n3\n4\n", olrank.InvalidArgument, "rank.train.weight has 1.0 and 2.0 for documents of query '1'"),
+                                     ("1\n1\n-3\n4\n", olrank.InvalidArgument, "rank.train.weight has -3.0 in row 2: a weight must be finite"),
+                                     ("1\n1\nnan\n4\n", olrank.InvalidArgument, "rank.train.weight has nan in row 2: a weight must be finite"),
+                                     ("1\n1\n1\n", olrank.DataError, "rank.train.weight has 3 weights for 4 rows"),
+                                     ("1\n1\nx\n4\n", olrank.DataError, "rank.train.weight cannot be read: could not convert string 'x'")):  # fmt: skip
+        (tmp_path / "rank.train.weight").write_text(weights)
+        with pytest.raises(error, match=sentence):
+            olrank.load_lightgbm(tmp_path / "rank.train")
 
 
 def test_lightgbms_positions_make_a_log(tmp_path):

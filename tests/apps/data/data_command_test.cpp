@@ -6,6 +6,7 @@
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
+#include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -55,20 +56,30 @@ TEST(DataConvert, RoundTripsAreExact) {
   ThreadPool pool(1);
   const std::string in = (folder / "in.txt").string();
   write_file(in, some_text(50));
+  std::string weights;
+  for (int query = 0; query < 50; ++query) {
+    for (int doc = 0; doc <= query % 4; ++doc) weights += std::to_string(query) + "e-1\n";
+  }
+  write_file(in + ".weight", weights);
   const Dataset expected = read_letor(in, {}, pool);
   std::string last = in;
   for (const char* name : {"a.olrank", "b.txt", "c.txt.gz", "d.olrank", "e.txt.zst", "f.txt"}) {
     const std::string out = (folder / name).string();
     EXPECT_EQ(run({"convert", last, out, "--threads", "1"}).code, 0);
     const Outcome seen = run({"inspect", out}, true);
-    EXPECT_EQ(json::parse(seen.text)["files"][0]["fingerprint"], expected.fingerprint().hex()) << name;
+    const json file = json::parse(seen.text)["files"][0];
+    EXPECT_EQ(file["fingerprint"], expected.fingerprint().hex()) << name;
+    EXPECT_EQ(file["weights"], (json{{"min", 0.0F}, {"max", 4.9F}}));
     last = out;
   }
   EXPECT_EQ(read_file(folder / "b.txt"), read_file(folder / "f.txt"));
   EXPECT_EQ(compression_of(read_file(folder / "c.txt.gz")), Compression::kGzip);
   EXPECT_EQ(compression_of(read_file(folder / "e.txt.zst")), Compression::kZstd);
+  const ExpectedWarnings warnings;
   const Outcome sparse = run({"convert", in, "-", "--sparse"});
-  EXPECT_TRUE(same_content(read_text(sparse.text), expected));
+  ASSERT_EQ(warnings.messages().size(), 1U);
+  EXPECT_NE(warnings.messages()[0].find("without the weights of its queries"), std::string::npos);
+  EXPECT_TRUE(same_content(read_text(sparse.text), read_text(some_text(50))));
   EXPECT_LT(sparse.text.size(), read_file(folder / "b.txt").size());
 }
 

@@ -171,13 +171,16 @@ TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
   ExecutionContext context(2);
   for (int part = 1; part <= 5; ++part) {
     std::string text;
+    std::string weights;
     for (int doc = 0; doc < 300; ++doc) {  // queries are scattered
+      weights += fmt::format("{}\n", 1 + doc * 7 % 40 % 3);
       text += fmt::format("{} qid:{}", doc % 3, doc * 7 % 40 + (part == 5 ? 100 : 0));
       for (int feature = 1; feature <= 15 + part % 2; ++feature)
         text += fmt::format(" {}:{}.5", feature, doc * feature % 11);
       text += fmt::format(" # docid = d{}\n", doc);
     }
     write_file(folder / fmt::format("S{}.txt", part), text);
+    write_file(folder / fmt::format("S{}.txt.weight", part), weights);
   }
   DataSettings settings = settings_of(folder.path());
   const auto fingerprints = [&](std::ptrdiff_t files) {

@@ -4,10 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
+
 #include "core/data/dataset_file.h"
+#include "core/data/doc_table.h"
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -27,6 +31,15 @@ Dataset read_binary(std::string_view bytes, ThreadPool& pool) {
   return read_dataset_memory(std::move(memory), "data.olrank", pool);
 }
 
+/// kText with a weight for each of its three queries.
+Dataset weighted_text() {
+  Dataset::Contents contents = read_text(kText).contents();
+  contents.weights = {2.0F, 0.0F, 0.5F};
+  ThreadPool pool(1);
+  contents.fingerprint = content_fingerprint(contents, pool);
+  return Dataset(std::move(contents));
+}
+
 TEST(DatasetFile, RoundTripIsExact) {
   const TemporaryFolder folder;
   ThreadPool pool(2);
@@ -42,12 +55,28 @@ TEST(DatasetFile, RoundTripIsExact) {
   const Dataset nameless = read_text("0 qid:1 1:1\n");
   write_dataset_file(nameless, {}, folder / "b.olrank");
   EXPECT_TRUE(same_content(read_dataset_file(folder / "b.olrank", pool), nameless));
+  const Dataset weighted = weighted_text();
+  write_dataset_file(weighted, {}, folder / "w.olrank");
+  EXPECT_TRUE(same_content(read_dataset_file(folder / "w.olrank", pool), weighted));
+}
+
+TEST(DatasetFile, RefusesWhatIsNoWeight) {
+  ThreadPool pool(1);
+  for (const float weight : {-1.0F, NAN, INFINITY}) {
+    Dataset::Contents contents = read_text(kText).contents();
+    contents.weights = {2.0F, weight, 0.5F};
+    contents.fingerprint = content_fingerprint(contents, pool);
+    std::string bytes;
+    write_dataset(Dataset(std::move(contents)), {}, [&](std::string_view piece) { bytes += piece; });
+    EXPECT_EQ(message_of<DataError>([&] { read_binary(bytes, pool); }),
+              "data.olrank: This is not a valid olrank data file: a weight is below 0 or not finite.");
+  }
 }
 
 TEST(DatasetFile, DetectsEveryDamagedByte) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
-  const Dataset data = read_text(kText);
+  const Dataset data = weighted_text();
   write_dataset_file(data, {}, folder / "a.olrank");
   const std::string whole = read_file(folder / "a.olrank");
   std::int64_t unharmed = 0;

@@ -41,7 +41,7 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
 /// The same bits everywhere, names and fingerprint included.
 inline bool same_content(const Dataset& a, const Dataset& b) {
   if (a.docs() != b.docs() || a.queries() != b.queries() || a.features() != b.features()) return false;
-  if (!(a.fingerprint() == b.fingerprint())) return false;
+  if (!(a.fingerprint() == b.fingerprint()) || a.contents().weights != b.contents().weights) return false;
   const std::size_t bytes = static_cast<std::size_t>(a.docs() * a.features()) * sizeof(float);
   if (std::memcmp(a.all_features().values, b.all_features().values, bytes) != 0) return false;
   for (std::int64_t query = 0; query < a.queries(); ++query) {

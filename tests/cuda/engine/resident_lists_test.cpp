@@ -7,6 +7,7 @@
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
 #include "core/data/normaliser.h"
+#include "core/data/query_weights.h"
 #include "models/labels/label_training.h"
 #include "models/linear/linear_model.h"
 #include "models/neural/ranker_network.h"
@@ -77,6 +78,7 @@ LabelFit fit_labels(const LabelSettings& settings, const LabelData& data,
 
 TEST_P(ResidentListsTest, LossesAndGradientsAreTheHostsForEveryLossAndDepth) {
   const LabelledWorld world(3, 9, 7, kListFeatures);
+  const Dataset uneven = weighted(world.data(), {2.0F, 0.0F, 0.3F, 7.0F});
   const std::vector<std::int64_t> queries = {4, 0, 7, 8};
   for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
     for (const std::int64_t depth : {1, 2, 3}) {
@@ -92,10 +94,12 @@ TEST_P(ResidentListsTest, LossesAndGradientsAreTheHostsForEveryLossAndDepth) {
         model = std::make_unique<NetworkModel>(settings.network, kListFeatures);
       }
       const std::vector<float> theta = random_theta(shape, 5);
-      LabelObjective host(*model, LabelledQueries(world.data()), settings.loss_form(4), 1);
+      const Dataset& data = depth == 1 ? world.data() : uneven;
+      LabelObjective host(*model, LabelledQueries(data), settings.loss_form(4), 1, nullptr,
+                          relative_weights(data));
       LabelObjective there(
-          *model, LabelledQueries(world.data()), settings.loss_form(4), 1,
-          device::make_lists(lists_spec(world.data(), shape, settings.loss_form(4), kRoomForLists)));
+          *model, LabelledQueries(data), settings.loss_form(4), 1,
+          device::make_lists(lists_spec(data, shape, settings.loss_form(4), kRoomForLists)));
       std::vector<double> expected(theta.size());
       std::vector<double> found(theta.size());
       EXPECT_NEAR(there.mean(theta, queries, found), host.mean(theta, queries, expected), 1e-5);
@@ -109,7 +113,8 @@ TEST_P(ResidentListsTest, LossesAndGradientsAreTheHostsForEveryLossAndDepth) {
 TEST_P(ResidentListsTest, TrainingsOfEveryOptimizerFollowTheHosts) {
   const LabelledWorld train(1, 23, 6, kListFeatures);
   const LabelledWorld vali(2, 8, 6, kListFeatures);
-  const LabelData data{train.data(), &vali.data(), 4};
+  const Dataset uneven = weighted(train.data(), {2.0F, 0.0F, 0.3F, 7.0F});
+  const LabelData data{uneven, &vali.data(), 4};
   for (const auto& [optimizer, name] : EnumNames<LabelOptimizer>::values) {
     SCOPED_TRACE(name);
     LabelSettings settings = list_settings(NetworkForm::kLinear, ListLoss::kListNet);

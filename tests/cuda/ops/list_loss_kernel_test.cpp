@@ -16,6 +16,7 @@ struct GradedQueries {
   std::vector<std::int64_t> ends;
   std::vector<float> scores;
   std::vector<std::uint8_t> grades;
+  std::vector<double> weights;  // of queries, or empty
 
   void add(const std::vector<float>& of_docs, std::uint32_t levels, RngStream& draws) {
     scores.insert(scores.end(), of_docs.begin(), of_docs.end());
@@ -34,12 +35,13 @@ struct GradedQueries {
     const auto scores_there = on_device(scores);
     const auto grades_there = on_device(grades);
     const auto discounts_there = on_device(discounts);
+    const auto weights_there = on_device(weights);
     DeviceArray<double> workspace(std::ssize(scores));
     DeviceArray<double> losses(std::ssize(ends));
     DeviceArray<double> slopes(std::ssize(scores));
     device::list_losses(nullptr, form,
                         {std::ssize(ends), std::ssize(scores), ends_there.data(), grades_there.data(),
-                         discounts_there.data()},
+                         discounts_there.data(), weights.empty() ? nullptr : weights_there.data()},
                         scores_there.data(), workspace.data(), losses.data(), slopes.data());
     return {losses.to_host(), slopes.to_host()};
   }
@@ -54,10 +56,22 @@ struct GradedQueries {
       const std::vector<double> of_query(scores.begin() + first, scores.begin() + ends[query]);
       losses.push_back(list_loss(form, of_query, std::span(grades).subspan(first, docs), scratch,
                                  std::span(slopes).subspan(first, docs)));
+      if (weights.empty()) continue;
+      losses.back() *= weights[query];
+      for (double& slope : std::span(slopes).subspan(first, docs)) slope *= weights[query];
     }
     return {losses, slopes};
   }
 };
+
+GradedQueries weighted_queries(RngStream& draws) {
+  GradedQueries queries;
+  for (const std::int64_t docs : {1, 33, 0, 200, 40}) {
+    queries.add(random_numbers(docs, 50 + static_cast<std::uint64_t>(docs)), 4, draws);
+    queries.weights.push_back(0.25 * static_cast<double>(docs % 41));
+  }
+  return queries;
+}
 
 std::vector<ListLossForm> all_loss_forms() {
   std::vector<ListLossForm> forms;
@@ -80,13 +94,18 @@ TEST_P(ListLossKernelTest, MatchesTheCpu) {
   queries.add(random_numbers(7, 5), 1, draws);
   queries.add({1e4F, -1e4F, 1e4F, 0.0F, -1e4F}, 3, draws);
   queries.add({0.0F, 0.0F, 0.0F}, 3, draws);
-  for (const ListLossForm& form : all_loss_forms()) {
-    const auto there = queries.on_the_device(form);
-    const auto here = queries.on_the_cpu(form);
-    // Sums of at most half a million terms in double.
-    EXPECT_TRUE(all_near(there.first, here.first, 1e-11, 1e-12)) << name_of(form.loss);
-    EXPECT_TRUE(all_near(there.second, here.second, 1e-11, 1e-12)) << name_of(form.loss);
-  }
+  const auto compare = [&] {
+    for (const ListLossForm& form : all_loss_forms()) {
+      const auto there = queries.on_the_device(form);
+      const auto here = queries.on_the_cpu(form);
+      // Sums of at most half a million terms in double.
+      EXPECT_TRUE(all_near(there.first, here.first, 1e-11, 1e-12)) << name_of(form.loss);
+      EXPECT_TRUE(all_near(there.second, here.second, 1e-11, 1e-12)) << name_of(form.loss);
+    }
+  };
+  compare();
+  queries = weighted_queries(draws);
+  compare();
 }
 
 TEST_P(ListLossKernelTest, ScoresThatAreNotFiniteSpoilTheirQueryAlone) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/data/query_weights.h"
 #include "core/error.h"
 #include "models/linear/linear_model.h"
 #include "models/neural/ranker_network.h"
@@ -19,6 +20,11 @@ constexpr std::int64_t kLabelFeatures = 6;
 const LabelledWorld& label_world() {
   static const LabelledWorld world(11, 25, 9, kLabelFeatures);
   return world;
+}
+
+const Dataset& uneven_world() {
+  static const Dataset data = weighted(label_world().data(), {2.0F, 0.0F, 0.3F, 7.0F});
+  return data;
 }
 
 LabelSettings solver_settings(ListLoss loss, LabelOptimizer optimizer) {
@@ -36,13 +42,16 @@ double dot(std::span<const double> w, std::span<const float> x) {
   return sum;
 }
 
-/// The mean over queries of ListNet's loss and λ/2 ‖w‖², by the formula.
-double slow_listnet(std::span<const double> w, double l2) {
-  const LabelledQueries labels = label_world().labels();
-  double mean = 0.0;
+/// The mean over queries of ListNet's loss by their weights, and λ/2 ‖w‖², by the formula.
+double slow_listnet(const Dataset& data, std::span<const double> w, double l2) {
+  const LabelledQueries labels(data);
+  double sum = 0.0;
+  double sum_of_weights = 0.0;
   for (std::int64_t query = 0; query < labels.queries(); ++query) {
     const FeatureMatrix docs = labels.data().features_of(query);
     const auto grades = labels.grades_of(query).of_doc;
+    const double weight = data.contents().weights.empty() ? 1.0 : double{data.contents().weights[query]};
+    sum_of_weights += weight;
     double of_scores = 0.0;
     double of_grades = 0.0;
     for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
@@ -50,23 +59,23 @@ double slow_listnet(std::span<const double> w, double l2) {
       of_grades += std::exp(static_cast<double>(grades[doc]));
     }
     for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-      mean -= std::exp(static_cast<double>(grades[doc])) / of_grades *
-              (dot(w, docs.doc(doc)) - std::log(of_scores));
+      sum -= weight * std::exp(static_cast<double>(grades[doc])) / of_grades *
+             (dot(w, docs.doc(doc)) - std::log(of_scores));
     }
   }
   double squares = 0.0;
   for (const double entry : w) squares += entry * entry;
-  return mean / static_cast<double>(labels.queries()) + 0.5 * l2 * squares;
+  return sum / sum_of_weights + 0.5 * l2 * squares;
 }
 
-std::vector<double> slow_gradient(std::span<const double> w, double l2) {
+std::vector<double> slow_gradient(const Dataset& data, std::span<const double> w, double l2) {
   std::vector<double> gradient(w.size());
   for (std::size_t k = 0; k < w.size(); ++k) {
     std::vector<double> up(w.begin(), w.end());
     std::vector<double> down = up;
     up[k] += 1e-5;
     down[k] -= 1e-5;
-    gradient[k] = (slow_listnet(up, l2) - slow_listnet(down, l2)) / 2e-5;
+    gradient[k] = (slow_listnet(data, up, l2) - slow_listnet(data, down, l2)) / 2e-5;
   }
   return gradient;
 }
@@ -79,10 +88,11 @@ double length(std::span<const double> v) {
 
 /// A solver with what it needs.
 struct Solved {
-  explicit Solved(const LabelSettings& settings, int threads = 1)
-      : labels(label_world().labels()),
+  explicit Solved(const LabelSettings& settings, int threads = 1,
+                  const Dataset& data = label_world().data())
+      : labels(data),
         model(kLabelFeatures),
-        objective(model, labels, settings.loss_form(4), threads),
+        objective(model, labels, settings.loss_form(4), threads, nullptr, relative_weights(data)),
         solver(make_label_solver(settings, objective, make_key({.purpose = Purpose::kBatch}),
                                  std::vector<float>(kLabelFeatures))) {}
   void run(int passes) {
@@ -98,12 +108,14 @@ struct Solved {
 };
 
 TEST(LabelSolverTest, LbfgsEndsWhereTheGradientVanishes) {
-  Solved solved(solver_settings(ListLoss::kListNet, LabelOptimizer::kLbfgs));
-  solved.run(200);
-  EXPECT_TRUE(solved.solver->converged());
-  const std::vector<double> w = solved.theta();
-  EXPECT_LT(length(slow_gradient(w, 0.01)), 1e-4 * std::max(1.0, length(w)));
-  EXPECT_NEAR(solved.latest, slow_listnet(w, 0.01), 1e-6);
+  for (const Dataset& data : {label_world().data(), uneven_world()}) {
+    Solved solved(solver_settings(ListLoss::kListNet, LabelOptimizer::kLbfgs), 1, data);
+    solved.run(200);
+    EXPECT_TRUE(solved.solver->converged());
+    const std::vector<double> w = solved.theta();
+    EXPECT_LT(length(slow_gradient(data, w, 0.01)), 1e-4 * std::max(1.0, length(w)));
+    EXPECT_NEAR(solved.latest, slow_listnet(data, w, 0.01), 1e-6);
+  }
 }
 
 TEST(LabelSolverTest, ProximalWithoutL1EndsAtTheSamePoint) {
@@ -121,7 +133,7 @@ TEST(LabelSolverTest, ProximalMeetsTheConditionsOfL1) {
   Solved solved(settings);
   solved.run(3000);
   const std::vector<double> w = solved.theta();
-  const std::vector<double> gradient = slow_gradient(w, settings.l2);
+  const std::vector<double> gradient = slow_gradient(label_world().data(), w, settings.l2);
   int zeros = 0;
   for (std::size_t k = 0; k < kLabelFeatures; ++k) {
     if (w[k] == 0.0) {
@@ -214,16 +226,16 @@ TEST(LabelSolverTest, TheSameBitsOnAnyNumberOfThreadsAndAfterARestart) {
                                          LabelOptimizer::kOgdAverage, LabelOptimizer::kProximal}) {
     LabelSettings settings = solver_settings(ListLoss::kListNet, optimizer);
     settings.learning_rate_decay = optimizer == LabelOptimizer::kAdam ? 0.9 : 1.0;
-    Solved one(settings);
+    Solved one(settings, 1, uneven_world());
     one.run(6);
-    Solved three(settings, 3);
+    Solved three(settings, 3, uneven_world());
     three.run(6);
     EXPECT_EQ(one.theta(), three.theta()) << name_of(optimizer);
-    Solved first(settings, 2);
+    Solved first(settings, 2, uneven_world());
     first.run(3);
     StateWriter state;
     first.solver->save(state);
-    Solved rest(settings);
+    Solved rest(settings, 1, uneven_world());
     StateReader reader(state.bytes(), "test");
     rest.solver->load(reader);
     reader.require_end();
@@ -280,6 +292,70 @@ TEST(LabelObjectiveTest, QueriesCountOnceWhereverTheyLie) {
   }
   EXPECT_NEAR(mean, losses / 4.0, 1e-12);
   for (std::size_t k = 0; k < kLabelFeatures; ++k) EXPECT_NEAR(together[k], sum[k] / 4.0, 1e-12);
+}
+
+TEST(LabelSolverTest, EqualWeightsAreTheSameBitsAsNone) {
+  const Dataset ones = weighted(label_world().data(), {1.0F});
+  const Dataset fours = weighted(label_world().data(), {4.0F});
+  for (const auto& [optimizer, name] : EnumNames<LabelOptimizer>::values) {
+    const LabelSettings settings = solver_settings(ListLoss::kListNet, optimizer);
+    Solved without(settings);
+    without.run(4);
+    for (const Dataset& data : {ones, fours}) {
+      Solved solved(settings, 1, data);
+      solved.run(4);
+      EXPECT_EQ(solved.theta(), without.theta()) << name;
+      EXPECT_EQ(solved.latest, without.latest) << name;
+    }
+  }
+}
+
+TEST(LabelSolverTest, TheGuaranteedStepKnowsTheLargestWeight) {
+  const LabelSettings settings = solver_settings(ListLoss::kListNet, LabelOptimizer::kOgdAverage);
+  const Solved plain(settings);
+  const Solved solved(settings, 1, uneven_world());
+  // 25 queries of 2, 0, 0.3 and 7 in turn.
+  const double mean = (7.0 * 2.0 + 6.0 * 0.3 + 6.0 * 7.0) / 25.0;
+  EXPECT_NEAR(solved.objective.largest_slopes(), 2.0 * 7.0 / mean, 1e-6);
+  EXPECT_NEAR(guaranteed_step(settings, solved.objective),
+              guaranteed_step(settings, plain.objective) * mean / 7.0, 1e-9);
+}
+
+// By the documents' losses and not their weights: a query that is asked for several times counts so often.
+TEST(LabelObjectiveTest, WholeWeightsCountAsCopiesOfTheQuery) {
+  const std::vector<float> weights = {2.0F, 0.0F, 1.0F, 3.0F};
+  const Dataset data = weighted(label_world().data(), weights);
+  std::vector<std::int64_t> copies;
+  for (std::int64_t query = 0; query < data.queries(); ++query)
+    copies.insert(copies.end(), static_cast<std::size_t>(data.contents().weights[query]), query);
+  NetworkSettings network;
+  network.width = 6;
+  for (const NetworkForm form : {NetworkForm::kLinear, NetworkForm::kMlp, NetworkForm::kModule}) {
+    network.network = form;
+    network.module = form == NetworkForm::kModule ? "residual" : "";
+    std::unique_ptr<ScoreModel> model = std::make_unique<LinearModel>(kLabelFeatures);
+    std::vector<float> theta = {0.3F, -0.2F, 0.1F, 0.5F, -0.4F, 0.2F};
+    if (form != NetworkForm::kLinear) {
+      auto tangent = make_tangent_model(network, kLabelFeatures, std::nullopt);
+      theta = tangent->first_parameters(make_key({.seed = 3, .purpose = Purpose::kInitialisation}));
+      for (float& entry : theta) entry += 0.1F;
+      model = std::move(tangent);
+    }
+    for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
+      SCOPED_TRACE(testing::Message() << name << ", " << name_of(form));
+      LabelObjective plain(*model, label_world().labels(), {.loss = loss}, 1);
+      LabelObjective objective(*model, LabelledQueries(data), {.loss = loss}, 1, nullptr,
+                               relative_weights(data));
+      std::vector<double> expected(theta.size());
+      std::vector<double> gradient(theta.size());
+      const double mean = plain.mean(theta, copies, expected);
+      EXPECT_NEAR(objective.mean_of_all(theta, gradient), mean, 1e-6 * std::max(1.0, mean));
+      double largest = 0.0;
+      for (const double entry : expected) largest = std::max(largest, std::abs(entry));
+      ASSERT_GT(largest, 0.0);
+      for (std::size_t k = 0; k < theta.size(); ++k) EXPECT_NEAR(gradient[k], expected[k], 1e-5 * largest);
+    }
+  }
 }
 
 TEST(LabelSolverTest, ProjectionsAreNearestPoints) {

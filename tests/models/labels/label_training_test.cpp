@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tests/models/labelled_world.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -78,6 +79,49 @@ TEST(LabelTrainingTest, RefusesLabelsWithoutAnOrderAndAMissingValidationPart) {
   equal.grades = grades;
   const Dataset data(std::move(equal));
   EXPECT_THROW(LabelTraining(settings, {data, nullptr, 4}, TrialKeys{}, {}, 1), DataError);
+  const Dataset weightless = weighted(train.data(), {0.0F});
+  EXPECT_EQ(
+      message_of<DataError>([&] {
+        LabelTraining(settings, {weightless, nullptr, 4}, TrialKeys{}, {}, 1);
+      }),
+      "The training part: All its queries have the weight 0, so there is nothing to learn: give one a "
+      "weight above 0.");
+  std::vector<std::uint8_t> one_order(grades);
+  one_order.back() = 1;  // of the last query, which has no weight
+  Dataset::Contents flat = weighted(train.data(), std::vector<float>(19, 1.0F)).contents();
+  flat.weights.back() = 0.0F;
+  flat.grades = one_order;
+  const Dataset unweighted_order(std::move(flat));
+  EXPECT_NE(message_of<DataError>([&] {
+              LabelTraining(settings, {unweighted_order, nullptr, 4}, TrialKeys{}, {}, 1);
+            }).find("In every query with a weight above 0 all documents have the same grade"),
+            std::string::npos);
+}
+
+TEST(LabelTrainingTest, RefusesANetworkThatDoesNotFitIntoMemory) {
+  const LabelledWorld train(1, 5, 8, 4);
+  LabelSettings settings;
+  settings.network.width = 65536;
+  settings.network.depth = 12;
+  const std::string said = message_of<InvalidArgument>([&] {
+    LabelTraining(settings, {train.data(), nullptr, 4}, TrialKeys{}, {}, 1);
+  });
+  EXPECT_NE(said.find(" parameters and what adam keeps of them take 2.1 TB, but this machine has "),
+            std::string::npos)
+      << said;
+}
+
+TEST(LabelTrainingTest, WeightsAreForTheObjectiveAlone) {
+  const LabelledWorld train(1, 20, 8, 4);
+  const Dataset data = weighted(train.data(), {5.0F, 1.0F});
+  LabelSettings settings = settings_with_patience();
+  settings.patience = 0;
+  const std::vector<float> theta = {0.3F, -0.2F, 0.1F, 0.5F};
+  LabelTraining training(settings, {data, &data, 4}, TrialKeys{}, theta, 1);
+  LabelTraining plain(settings, {train.data(), &train.data(), 4}, TrialKeys{}, theta, 1);
+  EXPECT_NE(training.final_objective(), plain.final_objective());
+  EXPECT_EQ(training.evaluate(data).loss, plain.evaluate(train.data()).loss);
+  EXPECT_EQ(*training.evaluate_first().vali_loss, *plain.evaluate_first().vali_loss);
 }
 
 }  // namespace

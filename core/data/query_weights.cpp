@@ -1,0 +1,119 @@
+#include "core/data/query_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/mapped_memory.h"
+#include "core/text/excerpt.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kEnding = ".weight";
+
+/// Takes the first line off the text, without blanks around it.
+std::string_view take_line(std::string_view& text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  constexpr std::string_view kBlanks = " \t\r";
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  return line.substr(0, line.find_last_not_of(kBlanks) + 1);
+}
+
+std::vector<float> weights_of_docs(const std::string& file) {
+  const MappedMemory memory = MappedMemory::of_file(file);
+  std::vector<float> weights;
+  for (std::string_view text = memory.text(); !text.empty();) {
+    const std::string_view line = take_line(text);
+    if (line.empty() && text.empty()) break;
+    double weight = 0.0;
+    const char* const line_end = line.data() + line.size();
+    const auto [end, error] = std::from_chars(line.data(), line_end, weight);
+    if (error != std::errc() || end != line_end || !is_weight(weight)) {
+      throw DataError(
+          file, std::ssize(weights) + 1, 0,
+          fmt::format("A weight must be a finite number of at least 0, not '{}'.", excerpt(line)));
+    }
+    weights.push_back(static_cast<float>(weight));
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::string weights_file_of(const std::string& path) {
+  std::string file = path + std::string(kEnding);
+  std::error_code unknown;
+  return std::filesystem::is_regular_file(file, unknown) ? file : std::string();
+}
+
+std::vector<float> read_weights(const std::string& file, const DocTable& docs, const std::string& path) {
+  const std::vector<float> of_docs = weights_of_docs(file);
+  if (std::ssize(of_docs) != docs.docs()) {
+    throw DataError(
+        file, 0, 0,
+        fmt::format("The file has {} weights, and {} has {} documents: give one weight for each, "
+                    "on a line of its own.",
+                    of_docs.size(), path, docs.docs()));
+  }
+  std::vector<float> weights(docs.qids.size(), -1.0F);
+  std::size_t doc = 0;
+  for (const QueryRun& run : docs.query_runs) {
+    float& weight = weights[run.query];
+    if (weight < 0.0F) weight = of_docs[doc];
+    for (std::uint32_t i = 0; i < run.docs; ++i, ++doc) {
+      if (of_docs[doc] == weight) continue;
+      throw DataError(
+          file, static_cast<std::int64_t>(doc) + 1, 0,
+          fmt::format("Query '{}' has documents of the weights {} and {}: give them one weight, "
+                      "that of the query's list.",
+                      docs.qids[run.query], weight, of_docs[doc]));
+    }
+  }
+  return weights;
+}
+
+void write_weights(const Dataset& data, const std::string& path) {
+  const std::vector<float>& weights = data.contents().weights;
+  if (weights.empty()) {
+    const std::string old = weights_file_of(path);
+    if (old.empty()) return;
+    throw InvalidArgument(fmt::format(
+        "'{}' has the weights of another text, and would give them to '{}': remove it.", old, path));
+  }
+  std::string text;
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    for (std::int64_t doc = 0; doc < data.docs_of(query); ++doc)
+      text += fmt::format("{}\n", weights[query]);
+  }
+  write_file_atomically(path + std::string(kEnding), text);
+}
+
+bool is_weight(double weight) {
+  return weight >= 0.0 && std::isfinite(static_cast<float>(weight));
+}
+
+std::vector<float> unless_all_one(std::vector<float> weights) {
+  const bool all_one = std::all_of(weights.begin(), weights.end(), [](float w) { return w == 1.0F; });
+  return all_one ? std::vector<float>() : weights;
+}
+
+std::vector<double> relative_weights(const Dataset& data) {
+  const std::vector<float>& weights = data.contents().weights;
+  if (weights.empty()) return {};
+  const double mean =
+      std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
+  std::vector<double> relative;
+  for (const float weight : weights) relative.push_back(double{weight} / mean);
+  return relative;
+}
+
+}  // namespace olrank

@@ -36,11 +36,11 @@ struct RankerOptions {
 /// Documents in the memory of a GPU, row by row, as other libraries have them there. They are read during
 /// the call, in the stream Ranker::gpu_stream(), and never changed.
 struct GpuDocs {
+  int gpu = 0;  // as CUDA numbers the visible ones; first, so that {pointer, size} is no GpuDocs
   const float* values = nullptr;
   std::int64_t docs = 0;
   std::int64_t features = 0;
   std::int64_t stride = 0;  // values from one row to the next; 0: as many as features
-  int gpu = 0;              // as CUDA numbers the visible ones
 };
 
 /// `first` is certainly more relevant than `second`; both are documents of one query.

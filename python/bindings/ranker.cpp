@@ -59,7 +59,7 @@ HeldGpuDocs gpu_docs_of(nb::ndarray<nb::ro> tensor) {
   if (!dense || stride < columns)
     throw InvalidArgument(
         "The values of a document must lie next to each other on a GPU: pass X.contiguous().");
-  const GpuDocs docs{static_cast<const float*>(tensor.data()), rows, columns, stride, tensor.device_id()};
+  const GpuDocs docs{tensor.device_id(), static_cast<const float*>(tensor.data()), rows, columns, stride};
   return {std::move(tensor), docs};
 }
 

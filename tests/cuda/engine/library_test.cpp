@@ -110,7 +110,7 @@ struct TensorOnCard {
     for (std::int64_t i = 0; i < std::ssize(docs); ++i)
       apart[i / kFeatures * (kFeatures + gap) + i % kFeatures] = docs[i];
     memory = emulated::DeviceArray<float>(std::span<const float>(apart));
-    given = {memory.data(), rows, kFeatures, kFeatures + gap};
+    given = {0, memory.data(), rows, kFeatures, kFeatures + gap};
   }
   emulated::DeviceArray<float> memory;
   GpuDocs given;

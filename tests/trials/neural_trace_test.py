@@ -400,7 +400,7 @@ class Traces(unittest.TestCase):
         return gradients, certain, sure, unsure_ones
 
     def follow(self, data, queries, covariance, width, *arguments):
-        config, rounds = self.trace(data, "--ranker", "olranknet", "--covariance", covariance, "--width", width,
+        config, rounds = self.trace(data, "--ranker", "olranknet", "--protocol", "paper", "--covariance", covariance, "--width", width,
                                     *arguments)
         settings = self.settings = self.ranker_of(config)
         self.assertEqual((settings["covariance"], settings["width"]), (covariance, width))
@@ -557,7 +557,7 @@ class Traces(unittest.TestCase):
     def test_ensembles(self):
         """The label noise of members is not in the trace, so this checks scores, votes, list and pairs."""
         data, queries = self.synthetic()
-        config, rounds = self.trace(data, "--ranker", "p2neurrank", "--members", 3, "--width", 16, "--lambda", 0.1)
+        config, rounds = self.trace(data, "--ranker", "p2neurrank", "--protocol", "paper", "--members", 3, "--width", 16, "--lambda", 0.1)
         settings = self.ranker_of(config)
         inputs = next(iter(queries.values()))[0].shape[1]
         network = Network(inputs, settings)

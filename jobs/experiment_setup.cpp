@@ -435,10 +435,6 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   ordered_json fairness = ordered_json::array();
   for (const std::int64_t fold : configuration.data.folds) {
     const DataParts parts = load_parts(configuration.data, fold, context);
-    if (!parts.train.contents().weights.empty() && fold == configuration.data.folds.front()) {
-      log_warning(
-          "The training part has weights of queries, which no ranker of a run uses: `olrank train` does.");
-    }
     evaluated_part(parts, configuration.data, fold);
     // A user whose table is too short is refused before the first round.
     for (const ExperimentUser& user : plan.users) {

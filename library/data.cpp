@@ -121,6 +121,7 @@ RankingData RankingData::load(const std::string& source, const std::string& part
                               int threads) {
   DataSettings settings;
   settings.source = source;
+  settings.weights = true;
   ExecutionContext context(threads > 0 ? threads : available_threads());
   return RankingData(std::make_shared<const Dataset>(
       load_part(settings, fold, parse_choice<DataPart>("part", part), context)));
@@ -210,10 +211,9 @@ RankingData RankingData::from_bytes(std::string_view bytes) {
 }
 
 void RankingData::write(const std::filesystem::path& file) const {
-  write_weights(*data_, file.string());
-  std::string text;
-  write_letor(*data_, {}, [&](std::string_view piece) { text += piece; });
-  write_file_atomically(file, text);
+  AtomicFile text(file);
+  write_letor(*data_, {}, [&](std::string_view piece) { text.write(piece); });
+  commit_with_weights(*data_, text, file.string());
 }
 
 }  // namespace olrank

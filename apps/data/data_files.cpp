@@ -23,6 +23,7 @@ void ReadingFlags::declare(CLI::App& app) {
 LetorOptions ReadingFlags::options() const {
   DataSettings settings;
   settings.max_memory = max_memory;
+  settings.weights = true;
   return letor_options(settings);
 }
 
@@ -42,13 +43,12 @@ void write_any(const Dataset& data, const std::string& path, const LetorFormat& 
     write_letor(data, format, write_output);
     return;
   }
-  write_weights(data, path);
   AtomicFile file(path);
   const auto compressor =
       Compressor::make(compression_of_name(path), [&](std::string_view piece) { file.write(piece); });
   write_letor(data, format, [&](std::string_view piece) { compressor->write(piece); });
   compressor->finish();
-  file.commit();
+  commit_with_weights(data, file, path);
 }
 
 ordered_json summary_of(const std::string& path, const Dataset& data) {

@@ -15,6 +15,7 @@
 #include "core/data/dataset_cache.h"
 #include "core/data/feature_store.h"
 #include "core/data/join.h"
+#include "core/data/query_weights.h"
 #include "core/data/sparse_rows.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
@@ -81,6 +82,7 @@ class PartLoader {
       docs += parts.back().docs();
       if (parts.back().features() > parts[widest].features()) widest = parts.size() - 1;
     }
+    warn_of_missing_weights(files);
     if (std::none_of(parts.begin(), parts.end(), [](const Dataset& part) { return part.is_sparse(); }))
       check_widening(docs, parts[widest].features(), own, files, files[widest]);
     try {
@@ -92,6 +94,9 @@ class PartLoader {
     }
   }
 
+  /// The parts from now on are read without weights.
+  void leave_weights() { options_.weights = false; }
+
   /// A part as wide as `features`, those of another file.
   Dataset widen(const Dataset& part, std::int64_t features, const std::vector<std::string>& files,
                 const std::string& widest) {
@@ -101,6 +106,24 @@ class PartLoader {
 
  private:
   static constexpr std::int64_t kValue = sizeof(float);
+
+  void warn_of_missing_weights(const std::vector<std::string>& files) const {
+    if (!options_.weights) return;
+    std::string without;
+    bool any = false;
+    for (const std::string& file : files) {
+      if (!weights_file_of(file).empty()) {
+        any = true;
+      } else if (without.empty()) {
+        without = file;
+      }
+    }
+    if (any && !without.empty())
+      log_warning(
+          "'{0}' has no file '{0}.weight', and other files of its part have one: its queries have the "
+          "weight 1.",
+          without);
+  }
 
   /// Throws if documents that need `own` bytes as they are would take too much at that width.
   void check_widening(std::int64_t docs, std::int64_t features, std::int64_t own,
@@ -203,6 +226,7 @@ LetorOptions letor_options(const DataSettings& settings) {
   options.max_bytes = allowed_bytes(settings);
   options.refuse_wide = settings.max_memory == kAutomatic;
   options.layout = settings.layout;
+  options.weights = settings.weights;
   if (options.refuse_wide) return options;
   const std::filesystem::path cache = DatasetCache::of_setting(settings.cache).folder();
   options.store = std::make_shared<FeatureStore>(
@@ -216,6 +240,7 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
   const PartFiles files = files_of(settings, fold);
   PartLoader loader(settings, context);
   Dataset train = loader.load(files.train);
+  loader.leave_weights();
   std::optional<Dataset> vali;
   if (!files.vali.empty())
     vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader, context);

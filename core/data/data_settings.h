@@ -33,6 +33,7 @@ struct DataSettings {
   std::string max_memory = "auto";
   FeatureLayout layout = FeatureLayout::kAuto;
   FeatureType features_as = FeatureType::kFloat32;
+  bool weights = false;  // of the training part are read; no setting of users
 
   static const Schema& schema();
 };

@@ -38,11 +38,12 @@ std::string state_text(const std::string& path) {
                      status.st_ctim.tv_nsec);
 }
 
-/// Stands for the text and its weights as they are on the disk now: nothing when it is not a regular file.
-std::optional<Fingerprint> state_of(const std::string& path) {
+/// Stands for the text, and its weights if they are read, as they are on the disk now: nothing when it is
+/// not a regular file.
+std::optional<Fingerprint> state_of(const std::string& path, bool weights) {
   const std::string text = state_text(path);
   if (text.empty()) return std::nullopt;
-  return fingerprint_of(text + state_text(weights_file_of(path)));
+  return fingerprint_of(weights ? text + state_text(weights_file_of(path)) : text);
 }
 
 std::string first_bytes(const std::string& path) {
@@ -117,14 +118,17 @@ Dataset with_all_zeros(const Dataset& sparse, const std::string& path, const Let
   return with_features(sparse, std::move(made), pool);
 }
 
-std::filesystem::path DatasetCache::copy_of(const std::string& path, FeatureLayout layout) const {
+std::filesystem::path DatasetCache::copy_of(const std::string& path, FeatureLayout layout,
+                                            bool weights) const {
   if (folder_.empty()) return {};
-  return folder_ / fmt::format("{}.{}.olrank", fingerprint_of(canonical_text(path)).hex(), name_of(layout));
+  const bool weighted = weights && !weights_file_of(path).empty();
+  return folder_ / fmt::format("{}.{}{}.olrank", fingerprint_of(canonical_text(path)).hex(),
+                               name_of(layout), weighted ? ".weights" : "");
 }
 
 std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOptions& options,
                                           ThreadPool& pool) const {
-  const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path);
+  const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path, options.weights);
   if (!state) return std::nullopt;
   if (is_dataset_file(first_bytes(path))) {
     Dataset data = read_dataset_file(path, pool);
@@ -138,7 +142,7 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
       data = with_all_zeros(data, path, options, pool);
     return stored_by(options.store, std::move(data), path);
   }
-  const std::filesystem::path copy = copy_of(path, options.layout);
+  const std::filesystem::path copy = copy_of(path, options.layout, options.weights);
   if (copy.empty()) return std::nullopt;
   std::optional<Dataset> data = read_copy(copy, *state, path, options, pool);
   if (data) log_detail("{}: loaded from the binary copy {}.", path, copy.string());
@@ -146,13 +150,14 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
 }
 
 Dataset DatasetCache::read(const std::string& path, const LetorOptions& options, ThreadPool& pool) const {
-  const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path);
+  const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path, options.weights);
   if (std::optional<Dataset> data = find(path, options, pool)) return std::move(*data);
-  const std::filesystem::path copy = copy_of(path, options.layout);
+  const std::filesystem::path copy = copy_of(path, options.layout, options.weights);
   if (!state || copy.empty()) return read_letor(path, options, pool);
   DatasetFileNotes notes{*state, {}};
   Dataset data = read_letor(path, options, pool, &notes.missing);
-  if (state_of(path) != state) return data;  // the text changed meanwhile: who knows what was read
+  if (state_of(path, options.weights) != state)
+    return data;  // the text changed meanwhile: who knows what was read
   try {
     make_folder(folder_);
     write_dataset_file(data, notes, copy);

@@ -38,7 +38,8 @@ class DatasetCache {
   /// Empty if it stores nothing.
   const std::filesystem::path& folder() const { return folder_; }
   /// Path of a text's copy in a layout, whether it exists or not; empty without a folder.
-  std::filesystem::path copy_of(const std::string& path, FeatureLayout layout = FeatureLayout::kAuto) const;
+  std::filesystem::path copy_of(const std::string& path, FeatureLayout layout = FeatureLayout::kAuto,
+                                bool weights = false) const;
 
  private:
   std::filesystem::path folder_;

@@ -338,7 +338,8 @@ Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadP
   if (!S_ISREG(status.st_mode)) return read_descriptor(file.number(), path, options, pool, missing);
   MappedMemory memory = MappedMemory::of_descriptor(file.number(), path);
   if (memory.size() > 0) ::madvise(memory.data(), memory.size(), MADV_SEQUENTIAL);
-  return read_letor_bytes(memory.text(), path, options, pool, missing, weights_file_of(path));
+  return read_letor_bytes(memory.text(), path, options, pool, missing,
+                          options.weights ? weights_file_of(path) : std::string());
 }
 
 }  // namespace olrank

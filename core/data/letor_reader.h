@@ -24,6 +24,8 @@ struct LetorOptions {
   /// Refuse data that is_too_wide().
   bool refuse_wide = false;
   FeatureLayout layout = FeatureLayout::kAuto;
+  /// Read FILE.weight, too.
+  bool weights = true;
 
   /// Limit for the matrix of so much text.
   double most_bytes_of(double text_bytes) const;

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/mapped_memory.h"
+#include "core/runtime/log.h"
 #include "core/text/excerpt.h"
 
 namespace olrank {
@@ -74,27 +75,39 @@ std::vector<float> read_weights(const std::string& file, const DocTable& docs, c
       throw DataError(
           file, static_cast<std::int64_t>(doc) + 1, 0,
           fmt::format("Query '{}' has documents of the weights {} and {}: give them one weight, "
-                      "that of the query's list.",
+                      "that of the query's list, or rename the file.",
                       docs.qids[run.query], weight, of_docs[doc]));
     }
   }
   return weights;
 }
 
-void write_weights(const Dataset& data, const std::string& path) {
+void commit_with_weights(const Dataset& data, AtomicFile& text, const std::string& path) {
   const std::vector<float>& weights = data.contents().weights;
-  if (weights.empty()) {
-    const std::string old = weights_file_of(path);
-    if (old.empty()) return;
-    throw InvalidArgument(fmt::format(
-        "'{}' has the weights of another text, and would give them to '{}': remove it.", old, path));
+  std::error_code unknown;
+  const std::filesystem::file_status before = std::filesystem::status(path, unknown);
+  if (std::filesystem::exists(before) && !std::filesystem::is_regular_file(before)) {
+    if (!weights.empty())
+      log_warning("'{}' gets the text without the weights of its queries: name a file to keep them.", path);
+    return text.commit();
   }
-  std::string text;
-  for (std::int64_t query = 0; query < data.queries(); ++query) {
-    for (std::int64_t doc = 0; doc < data.docs_of(query); ++doc)
-      text += fmt::format("{}\n", weights[query]);
+  const std::string old = weights_file_of(path);
+  if (!weights.empty()) {
+    std::string lines;
+    for (std::int64_t query = 0; query < data.queries(); ++query) {
+      for (std::int64_t doc = 0; doc < data.docs_of(query); ++doc)
+        lines += fmt::format("{}\n", weights[query]);
+    }
+    write_file_atomically(path + std::string(kEnding), lines);
+  } else if (!old.empty()) {
+    if (!std::filesystem::exists(before)) {
+      throw InvalidArgument(fmt::format(
+          "'{}' has the weights of another text, and would give them to '{}': remove it.", old, path));
+    }
+    std::filesystem::remove(old, unknown);
+    if (unknown) throw IoError("remove", old, unknown.value());
   }
-  write_file_atomically(path + std::string(kEnding), text);
+  text.commit();
 }
 
 bool is_weight(double weight) {

@@ -6,6 +6,7 @@
 
 #include "core/data/dataset.h"
 #include "core/data/doc_table.h"
+#include "core/io/atomic_file.h"
 
 // The weights that queries have in training from labels. A query's loss is that of its list, so there is
 // one weight for each query, where LightGBM's file has one for each document.
@@ -18,9 +19,10 @@ std::string weights_file_of(const std::string& path);
 /// says something else, and for documents of one query with different weights.
 std::vector<float> read_weights(const std::string& file, const DocTable& docs, const std::string& path);
 
-/// Writes that file next to a text that has been written, where the data have weights. Where they have
-/// none, throws InvalidArgument if there is such a file, which belongs to another text.
-void write_weights(const Dataset& data, const std::string& path);
+/// Commits the text of the data, which `text` has whole, and that file with it: it is written where the
+/// data have weights, and removed where they have none and the text that it belonged to is replaced. Throws
+/// InvalidArgument for such a file without a text, which would be another one's.
+void commit_with_weights(const Dataset& data, AtomicFile& text, const std::string& path);
 
 /// Whether it can be a weight: finite and not below 0.
 bool is_weight(double weight);

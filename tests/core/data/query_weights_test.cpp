@@ -60,7 +60,7 @@ TEST_F(QueryWeightsTest, WhatIsNoWeightIsRefused) {
   EXPECT_NE(message("").find("The file has 0 weights"), std::string::npos);
   EXPECT_EQ(message("1\n2\n3\n2\n"),
             "a.txt.weight:3: Query 'a' has documents of the weights 1 and 3: give them one weight, that of "
-            "the query's list.");
+            "the query's list, or rename the file.");
   for (const char* word : {"-1", "nan", "inf", "1e39", "x", "", "1 2", "1,2"}) {
     EXPECT_EQ(
         message(std::string("1\n") + word + "\n1\n1\n"),
@@ -103,9 +103,24 @@ TEST_F(QueryWeightsTest, ACopyIsThatOfTheTextAndItsWeights) {
 TEST_F(QueryWeightsTest, AreWrittenForEachDocument) {
   const Dataset data = read(kDocs, "0.1\n3\n0.1\n3\n");
   const std::string out = (folder_ / "b.txt").string();
-  write_weights(data, out);
+  const auto write = [&](const Dataset& written, std::string_view content) {
+    AtomicFile text(out);
+    text.write(content);
+    commit_with_weights(written, text, out);
+  };
+  {
+    AtomicFile unfinished(out);
+    unfinished.write("half of it");
+  }
+  EXPECT_FALSE(std::filesystem::exists(out + ".weight"));
+  write(data, "text");
   EXPECT_EQ(read_file(out + ".weight"), "0.1\n0.1\n3\n3\n");
-  EXPECT_EQ(message_of<InvalidArgument>([&] { write_weights(read_text(kDocs), out); }),
+  write(read_text(kDocs), "text without weights");  // the file belonged to the text before
+  EXPECT_EQ(read_file(out), "text without weights");
+  EXPECT_FALSE(std::filesystem::exists(out + ".weight"));
+  write_file(out + ".weight", "1\n");
+  std::filesystem::remove(out);
+  EXPECT_EQ(message_of<InvalidArgument>([&] { write(read_text(kDocs), "text"); }),
             "'" + out + ".weight' has the weights of another text, and would give them to '" + out +
                 "': remove it.");
 }

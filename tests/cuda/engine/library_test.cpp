@@ -180,7 +180,7 @@ TEST_F(LibraryOnCardTest, DocumentsAreReadOnceTheyAreThere) {
   emulated::Event written;
   written.record(theirs.get());
   written.hold(static_cast<Stream>(ranker.gpu_stream()));
-  EXPECT_EQ(ranker.score({memory.data(), std::ssize(docs) / kFeatures, kFeatures}), expected);
+  EXPECT_EQ(ranker.score({0, memory.data(), std::ssize(docs) / kFeatures, kFeatures}), expected);
   emulation::set_schedule(emulation::Schedule::kForward);
 }
 

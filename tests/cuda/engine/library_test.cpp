@@ -217,6 +217,21 @@ TEST_F(LibraryOnCardTest, DocumentsThatCannotBeReadThereAreRefusedInOneSentence)
             std::string::npos);
 }
 
+// Of the memory that lists give back, the largest pieces are kept.
+TEST_F(LibraryOnCardTest, ListsThatAreGoneLeaveTheirMemoryToLongerOnes) {
+  Ranker ranker(options_on("cuda", "olranknet"));
+  const TensorOnCard few(docs_of(1));
+  const TensorOnCard many(docs_of(3));
+  ranker.score(docs_of(3));  // the network's memory grows
+  std::vector<ShownList> open;
+  for (int list = 0; list < 5; ++list) open.push_back(ranker.rank(few.given));
+  open.clear();
+  ranker.rank(many.given);
+  const std::int64_t before = emulation::allocations_on_device();
+  ranker.rank(many.given);
+  EXPECT_EQ(emulation::allocations_on_device(), before);
+}
+
 /// What a program may do with a ranker on the second card.
 void use_second_card(const std::function<void()>& after_each_call) {
   auto ranker = std::make_unique<Ranker>(options_on("cuda:1", "olranknet"));

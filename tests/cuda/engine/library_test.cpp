@@ -201,7 +201,7 @@ TEST_F(LibraryOnCardTest, DocumentsThatCannotBeReadThereAreRefusedInOneSentence)
             "features.");
   TensorOnCard good(docs_of(1));
   GpuDocs other = good.given;
-  other.gpu = 1;
+  other.gpu = ranker.gpu() + 1;
   EXPECT_NE(refusal(other).find("lie on cuda:1, and this ranker computes on cuda:0"), std::string::npos);
   other = good.given;
   other.stride = kFeatures - 1;
@@ -213,6 +213,7 @@ TEST_F(LibraryOnCardTest, DocumentsThatCannotBeReadThereAreRefusedInOneSentence)
   EXPECT_EQ(ranker.fingerprint(), before);
   Ranker on_cpu(options_on("cpu", "olranknet"));
   EXPECT_EQ(on_cpu.gpu_stream(), nullptr);
+  EXPECT_EQ(on_cpu.gpu(), -1);
   EXPECT_NE(message_of<InvalidArgument>([&] { on_cpu.score(good.given); }).find("device = \"cuda\""),
             std::string::npos);
 }

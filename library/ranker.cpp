@@ -535,6 +535,10 @@ ShownList Ranker::rank(const GpuDocs& docs, std::string_view query, bool with_wi
   return state_->rank(state_->query_of(docs), query, with_widths, ranks);
 }
 
+int Ranker::gpu() const {
+  return state_->intake == nullptr ? -1 : state_->place->gpu;
+}
+
 void* Ranker::gpu_stream() {
   return state_->intake == nullptr ? nullptr : state_->intake->stream();
 }

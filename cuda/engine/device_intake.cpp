@@ -1,5 +1,6 @@
 #include "cuda/engine/device_intake.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -25,7 +26,9 @@ class Intake : public DeviceIntake, public std::enable_shared_from_this<Intake> 
   void give_back(DeviceArray<float> array) {
     constexpr std::size_t kKept = 4;
     const std::lock_guard lock(mutex_);
-    if (spare_.size() < kKept) spare_.push_back(std::move(array));
+    if (spare_.size() < kKept) return spare_.push_back(std::move(array));
+    const auto smallest = std::ranges::min_element(spare_, {}, &DeviceArray<float>::size);
+    if (smallest->size() < array.size()) std::swap(*smallest, array);
   }
   void copy_rows(const float* values, std::int64_t features, std::span<const std::int32_t> rows,
                  float* inputs);

@@ -181,8 +181,9 @@ void QueryView::fetch(Stream stream) {
 }
 
 void QueryView::fetch_scores(Stream stream, std::int64_t all) {
-  host_scores_.reserve(static_cast<std::size_t>(all) * sizeof(float));
   const std::int64_t first = host().first + host().docs - together_;
+  // A query alone comes behind the lists of an earlier call, in whose latest slot it is.
+  host_scores_.reserve(static_cast<std::size_t>(std::max(all, first + together_)) * sizeof(float));
   copy_bytes(stream, host_scores_.data() + first * std::int64_t{sizeof(float)}, all_scores(),
              static_cast<std::size_t>(together_) * sizeof(float));
   has_scores_ = true;

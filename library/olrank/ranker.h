@@ -88,6 +88,8 @@ class Ranker {
   /// learn() on the shown documents, which the history keeps. Same bits as those of documents of the host.
   ShownList rank(const GpuDocs& docs, std::string_view query = {}, bool with_widths = false,
                  std::int64_t ranks = 0);
+  /// The GPU on which rank() reads documents; −1: it takes documents of the host alone.
+  int gpu() const;
   /// The stream, a cudaStream_t, in which documents on the GPU are read: the work that writes them has to
   /// be ahead in it, or done. Null: the ranker computes on the CPU or has a module, and takes documents of
   /// the host alone.

@@ -178,6 +178,7 @@ void add_rankers(nb::module_& module) {
             return self.with([&](Ranker& ranker) { return ranker.rank(given.docs, query, widths, ranks); });
           },
           nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
+      .def("gpu", [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.gpu(); }); })
       .def("gpu_stream",
            [](SharedRanker& self) {
              return reinterpret_cast<std::uintptr_t>(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Protocol
@@ -50,7 +51,7 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
         raise TypeError(f"{name} has a mask, which would be lost: pass {name}.filled(…).")
     if isinstance(values, np.ndarray):
         return values
-    if type(values).__module__.partition(".")[0] == "torch":
+    if _is_tensor(values):
         if values.is_sparse:
             raise TypeError(f"{name} is sparse: pass {name}.to_dense().")
         tensor: npt.NDArray[Any] = values.detach().cpu().numpy()
@@ -70,13 +71,22 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
         raise InvalidArgument(f"{name} is not a table of numbers: {error}.") from error
 
 
-def capsule_on_gpu(values: Any, stream: int) -> Any:
-    """The DLPack capsule of a tensor on a CUDA GPU, ready for work in this stream; None of what lies elsewhere."""
+def _is_tensor(values: Any) -> bool:
+    return any(one.__module__.partition(".")[0] == "torch" for one in type(values).__mro__)
+
+
+def capsule_on_gpu(values: Any, gpu: int, stream: int) -> Any:
+    """The DLPack capsule of a float32 table on this CUDA GPU, ready for work in this stream; None of what the host has to read."""
     if type(values) is np.ndarray or getattr(values, "is_sparse", False) or not hasattr(values, "__dlpack_device__"):
         return None
-    if values.__dlpack_device__()[0] != _CUDA:
+    if tuple(values.__dlpack_device__()) != (_CUDA, gpu) or not str(getattr(values, "dtype", "float32")).endswith("float32"):
         return None
-    return (values.detach() if hasattr(values, "detach") else values).__dlpack__(stream=stream)
+    if not _is_tensor(values):
+        return values.__dlpack__(stream=stream)
+    if values.ndim != 2 or values.stride(1) != 1 or values.stride(0) < values.shape[1]:
+        return None
+    with sys.modules["torch"].cuda.device(values.device):  # torch exports from the GPU that is selected, in its stream
+        return values.detach().__dlpack__(stream=stream)
 
 
 def is_table(values: Any) -> bool:

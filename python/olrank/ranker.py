@@ -40,7 +40,7 @@ class Ranker:
     Any number of rankers may work at once, each in a thread of its own; calls of one ranker follow one another.
     """
 
-    __slots__ = ("_engine", "_features", "_cutoff", "_remembers", "_stream")
+    __slots__ = ("_engine", "_features", "_cutoff", "_remembers", "_gpu", "_stream")
 
     def __init__(
         self,
@@ -70,11 +70,12 @@ class Ranker:
         self._features = engine.features()
         self._cutoff = engine.cutoff()
         self._remembers = engine.kind() == "clickgp"
+        self._gpu = engine.gpu()
         self._stream = engine.gpu_stream()
 
     def _docs(self, X: ArrayLike) -> npt.NDArray[np.float32] | _core.GpuDocs:
         """Documents as the engine takes them: where they lie, if that is a GPU and the ranker reads from one."""
-        capsule = capsule_on_gpu(X, self._stream) if self._stream else None
+        capsule = capsule_on_gpu(X, self._gpu, self._stream) if self._stream else None
         return as_features(X, self._features) if capsule is None else _core.GpuDocs.of(capsule)
 
     @classmethod

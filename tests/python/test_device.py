@@ -55,7 +55,7 @@ print("played")
 
 
 TENSORS = """
-import ctypes, os
+import ctypes, os, sys, types
 import numpy as np
 import pytest
 import olrank
@@ -74,48 +74,93 @@ class Managed(ctypes.Structure):
         ("deleter", ctypes.c_void_p),
     ]
 
-class Tensor:
-    # What other libraries hand over: memory of an emulated GPU, and how its numbers lie there.
-    def __init__(self, values, gpu=0, bits=32, strides=None):
+class Memory:
+    # What a library with DLPack alone hands over: memory of an emulated GPU, and how its numbers lie there.
+    def __init__(self, values, gpu=0):
         memory = np.ascontiguousarray(values, dtype=np.float32)
-        numbers = ctypes.c_int64 * memory.ndim
+        numbers = ctypes.c_int64 * values.ndim
         before = np.concatenate([[np.nan, np.nan], memory.ravel()], dtype=np.float32)
         there = library.olrank_emulated_upload(gpu, before.ctypes.data, before.size)
-        self.shape = numbers(*memory.shape)
-        self.strides = numbers(*(strides or [stride // 4 for stride in memory.strides]))
-        self.managed = Managed(there, 2, gpu, memory.ndim, 2, bits, 1, self.shape, self.strides, 8, None, None)
-
-    def detach(self):  # torch refuses to hand over what has a gradient
-        self.stream = 0
-        return self
+        self.values, self.exported_to = values, None
+        self.sizes = numbers(*values.shape)
+        self.strides = numbers(*[stride // values.itemsize for stride in values.strides])
+        bits = 8 * values.itemsize
+        self.managed = Managed(there, 2, gpu, values.ndim, 2, bits, 1, self.sizes, self.strides, 8, None, None)
 
     def __dlpack_device__(self):
         return 2, self.managed.gpu
 
     def __dlpack__(self, *, stream):
-        assert self.stream == 0
-        self.stream = stream
+        self.exported_to = stream
         return capsule_of(ctypes.addressof(self.managed), b"dltensor", None)
 
+selected = 0
+
+class Selected:
+    def __init__(self, device):
+        self.gpu = device.index
+
+    def __enter__(self):
+        global selected
+        self.before, selected = selected, self.gpu
+
+    def __exit__(self, *error):
+        global selected
+        selected = self.before
+
+class Tensor(Memory):
+    # A tensor of torch, which refuses to hand over what has a gradient or lies on a GPU that is not selected.
+    __module__ = "torch.of.two.GPUs"
+    is_sparse = detached = False
+    shape, ndim = property(lambda self: self.values.shape), property(lambda self: self.values.ndim)
+    dtype = property(lambda self: f"torch.{self.values.dtype}")
+    device = property(lambda self: types.SimpleNamespace(index=self.managed.gpu))
+
+    def stride(self, dimension):
+        return self.strides[dimension]
+
+    def detach(self):
+        self.detached = True
+        return self
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        return self.values
+
+    def __dlpack__(self, *, stream):
+        assert self.detached
+        if selected != self.managed.gpu:
+            raise BufferError("Can't export tensors on a different CUDA device index.")
+        return super().__dlpack__(stream=stream)
+
+sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(device=Selected))
 X = np.random.default_rng(1).random((6, 20, 6), dtype=np.float32)
 there, of_host = (olrank.Ranker("olranknet", features=6, device="cuda:1", width=4, steps=3) for _ in range(2))
 for docs in X[:5]:
     tensor = Tensor(docs, 1)
     shown, expected = there.rank(tensor, qid="q", widths=True), of_host.rank(docs, qid="q", widths=True)
-    assert tensor.stream > 2  # 0 is none, 1 and 2 are default streams
+    assert tensor.exported_to > 2 and selected == 0  # 0 is none, 1 and 2 are default streams
     assert np.array_equal(shown.docs, expected.docs) and np.array_equal(shown.widths, expected.widths)
     clicks = docs[shown.docs, 0] > 0.5
     there.learn(shown, clicks), of_host.learn(expected, clicks)
 assert there.fingerprint == of_host.fingerprint
 assert np.array_equal(there.score(Tensor(X[5], 1)), of_host.score(X[5]))
 assert np.array_equal(there.widths(Tensor(X[5], 1)), of_host.widths(X[5]))
+assert np.array_equal(there.score(Memory(X[5], 1)), of_host.score(X[5]))
+for tensor in [
+    Tensor(X[0], 0), Tensor(np.asfortranarray(X[0]), 1), Tensor(np.broadcast_to(X[0, 0], (20, 6)), 1), Tensor(X[0].astype(np.float64), 1),
+    Tensor(X[0].astype(np.float16), 1), Tensor(np.rint(4 * X[0]).astype(np.int32), 1),
+]:
+    assert np.array_equal(there.score(tensor), of_host.score(tensor.values)) and tensor.exported_to is None
 
 bad = X[0].copy()
 bad[3, 2] = np.nan
 for tensor, error, sentence in [
-    (Tensor(X[0], 0), ValueError, "lie on cuda:0, and this ranker computes on cuda:1"),
-    (Tensor(X[0], 1, bits=64), TypeError, "must be float32"),
-    (Tensor(X[0], 1, strides=[1, 20]), ValueError, "next to each other"),
+    (Memory(X[0], 0), TypeError, "copy it to the host"),
+    (Memory(X[0].astype(np.float64), 1), TypeError, "must be float32"),
+    (Memory(np.asfortranarray(X[0]), 1), ValueError, "next to each other"),
     (Tensor(X[0, 0], 1), ValueError, "1 dimension"),
     (Tensor(X[0, :, :5], 1), ValueError, "of 5 features"),
     (Tensor(bad, 1), ValueError, "Feature 3 of document 3 is not finite."),
@@ -125,7 +170,7 @@ for tensor, error, sentence in [
     assert str(raised.value).count(". ") == 0
 assert there.rounds == 5
 with pytest.raises(TypeError, match="X lies on a GPU, where this does not compute"):
-    olrank.Ranker("pairrank", features=6).score(Tensor(X[0]))
+    olrank.Ranker("pairrank", features=6).score(Memory(X[0]))
 print("played")
 """
 

@@ -209,6 +209,31 @@ TEST_P(HandedQueriesTest, ManyListsAtOnceHaveTheBitsOfEachAlone) {
   }
 }
 
+// Its scores come to the host where those of the latest short list are.
+TEST_P(HandedQueriesTest, ALongQueryMayFollowManyShortLists) {
+  const SmallWorld large(7, 1, 150, kFeatures);
+  std::vector<RankingTask> tasks(16);
+  for (RankingTask& task : tasks) task.docs = world().query(1).features;
+  for (const std::string name : {"dual", "stops_ensemble"}) {
+    SCOPED_TRACE(name);
+    const auto ranker = make_for_any_query(name);
+    const HandedQuery query(large.query(0));
+    TestContext context;
+    const auto scores_in = [&](std::uint32_t round) {
+      Detail detail;
+      ranker->rank(context.round, query.docs, round);
+      ranker->describe(query.docs, false, detail.round);
+      return detail.round.scores;
+    };
+    std::vector<Ranking> rankings;
+    std::vector<ListRequest> requests = requests_of(tasks, rankings);
+    ranker->make_lists(context.execution, requests);
+    const auto expected = scores_in(1);
+    ranker->make_lists(context.execution, requests);
+    EXPECT_EQ(scores_in(2), expected);
+  }
+}
+
 // Some document has infinite activations of both signs, whose sum is not a number; nor are its widths,
 // which concern the whole answer.
 TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {

@@ -180,7 +180,7 @@ TEST_F(LibraryOnCardTest, DocumentsAreReadOnceTheyAreThere) {
   emulated::Event written;
   written.record(theirs.get());
   written.hold(static_cast<Stream>(ranker.gpu_stream()));
-  EXPECT_EQ(ranker.score(GpuDocs{0, memory.data(), std::ssize(docs) / kFeatures, kFeatures}), expected);
+  EXPECT_EQ(ranker.score({0, memory.data(), std::ssize(docs) / kFeatures, kFeatures}), expected);
   emulation::set_schedule(emulation::Schedule::kForward);
 }
 
@@ -201,7 +201,7 @@ TEST_F(LibraryOnCardTest, DocumentsThatCannotBeReadThereAreRefusedInOneSentence)
             "features.");
   TensorOnCard good(docs_of(1));
   GpuDocs other = good.given;
-  other.gpu = 1;
+  other.gpu = ranker.gpu() + 1;
   EXPECT_NE(refusal(other).find("lie on cuda:1, and this ranker computes on cuda:0"), std::string::npos);
   other = good.given;
   other.stride = kFeatures - 1;
@@ -213,8 +213,24 @@ TEST_F(LibraryOnCardTest, DocumentsThatCannotBeReadThereAreRefusedInOneSentence)
   EXPECT_EQ(ranker.fingerprint(), before);
   Ranker on_cpu(options_on("cpu", "olranknet"));
   EXPECT_EQ(on_cpu.gpu_stream(), nullptr);
+  EXPECT_EQ(on_cpu.gpu(), -1);
   EXPECT_NE(message_of<InvalidArgument>([&] { on_cpu.score(good.given); }).find("device = \"cuda\""),
             std::string::npos);
+}
+
+// Of the memory that lists give back, the largest pieces are kept.
+TEST_F(LibraryOnCardTest, ListsThatAreGoneLeaveTheirMemoryToLongerOnes) {
+  Ranker ranker(options_on("cuda", "olranknet"));
+  const TensorOnCard few(docs_of(1));
+  const TensorOnCard many(docs_of(3));
+  ranker.score(docs_of(3));  // the network's memory grows
+  std::vector<ShownList> open;
+  for (int list = 0; list < 5; ++list) open.push_back(ranker.rank(few.given));
+  open.clear();
+  ranker.rank(many.given);
+  const std::int64_t before = emulation::allocations_on_device();
+  ranker.rank(many.given);
+  EXPECT_EQ(emulation::allocations_on_device(), before);
 }
 
 /// What a program may do with a ranker on the second card.

@@ -125,6 +125,7 @@ std::vector<double> relative_weights(const Dataset& data) {
   const double mean =
       std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
   std::vector<double> relative;
+  relative.reserve(weights.size());
   for (const float weight : weights) relative.push_back(double{weight} / mean);
   return relative;
 }

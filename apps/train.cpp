@@ -153,8 +153,9 @@ class TrainCommand : public Command {
         [&](std::size_t number, std::int64_t slot) {
           const auto [fold, seed] = models[number];
           const auto data = folds.get(fold);
-          // Found by itself, a GPU is no reason to refuse sparse features.
-          const bool on_cpu = data->train.is_sparse() && device_ == "auto";
+          // Found by itself, a GPU is no reason to refuse what it does not compute.
+          const bool on_cpu =
+              device_ == "auto" && (data->train.is_sparse() || configuration.train.smooth_at > 1);
           trained[number] = train_one(configuration, *data, models[number], std::max(1, threads / jobs),
                                       on_cpu ? std::nullopt : device_of(slots, slot), progress);
         });

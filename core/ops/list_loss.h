@@ -19,6 +19,8 @@ namespace olrank {
 ///                descent optimization of smoothed information retrieval metrics", Information Retrieval
 ///                2010; bounded as in Tewari and Chaudhuri, "Generalization error bounds for learning to
 ///                rank: does the length of document lists matter?", ICML 2015
+///                With k > 1 ranks, what the expected DCG@k of Plackett–Luce lists with weights e^{s/σ}
+///                lacks, which is the above for k = 1
 ///   kRankSvm     Σ max(0, 1 + s_j − s_i) over pairs with y_i > y_j. Joachims, KDD 2002
 ///   kRankNet     Σ log(1 + e^{s_j − s_i}) over the same pairs. Burges et al., ICML 2005
 ///   kLambdaRank  Σ |ΔNDCG_ij| log(1 + e^{s_j − s_i}) over the same pairs: ΔNDCG is what swapping the two
@@ -46,9 +48,10 @@ struct EnumNames<ListLoss> {
 
 struct ListLossForm {
   ListLoss loss = ListLoss::kListNet;
-  double smoothing = 1.0;  // σ > 0 of kSmoothDcg
-  bool pair_mean = false;  // losses of pairs: divided by the query's pairs of different grades
-  int most_grade = 4;      // Y_max of kSmoothDcg, whose value is ≥ 0 for grades up to it
+  double smoothing = 1.0;      // σ > 0 of kSmoothDcg
+  std::int64_t smooth_at = 1;  // k ≥ 1 of kSmoothDcg's DCG@k
+  bool pair_mean = false;      // losses of pairs: divided by the query's pairs of different grades
+  int most_grade = 4;          // Y_max of kSmoothDcg, whose value is ≥ 0 for grades up to it
 };
 
 /// Whether the loss is a sum over pairs of documents of different grades.
@@ -67,8 +70,8 @@ std::int64_t pairs_of_grades(std::span<const std::uint8_t> grades);
 
 /// The loss of one query, and slopes[i] = ∂ loss/∂ s_i. All of grades and slopes have a value per score;
 /// grades are at most kHighestGrade. Without documents the loss is 0; a score that is not finite makes it
-/// and all slopes NaN. Losses of pairs take O(V²), the others O(V). kRankNet's value is exact to 1e-16 per
-/// pair rather than relatively.
+/// and all slopes NaN. Losses of pairs take O(V²), the others O(V), kSmoothDcg O(V k) with k ranks.
+/// kRankNet's value is exact to 1e-16 per pair rather than relatively.
 double list_loss(const ListLossForm& form, std::span<const double> scores,
                  std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes);
 
@@ -81,7 +84,7 @@ double list_losses(ExecutionContext& context, const ListLossForm& form, std::spa
 
 /// G ≥ sup ‖∇_s loss‖₁ for a query of `docs` documents of grades up to Y_max with `pairs` pairs of
 /// different grades: the Lipschitz constant with respect to ‖s‖_∞. Infinity for kRankCosine, which has none
-/// at s = 0. Approached by kListNet (2), kSmoothDcg (½ G(Y_max)/σ) and kRankSvm (2 · pairs).
+/// at s = 0. Approached by kListNet (2), kSmoothDcg (½ G(Y_max)/σ · Σ_{r≤k} D(r)) and kRankSvm (2 · pairs).
 double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pairs);
 
 /// H ≥ sup ‖∇²_s loss‖_{∞→1}: the Lipschitz constant of the gradient. Infinity for kRankSvm, whose gradient

@@ -175,6 +175,149 @@ double smooth_dcg(const double* scores, const double* gains, std::int64_t docs, 
   return most_gain - mean;
 }
 
+// Of kSmoothDcg at k > 1. P(document i has rank r) = ∫ w_i e^{−w_i τ} P(r − 1 others have rung by τ) dτ,
+// for clocks that ring at rates w = e^{s/σ}, whose order is a Plackett–Luce list. The integral is a sum
+// over places t with log τ = t − e^{−t} − log Σw, so that few places are needed where nothing has rung.
+// From kFirstPlace on and with a step of at most 0.63/√k, as the k-th ring is no narrower than 1/√k in log
+// τ, it is exact to 1e-12.
+constexpr double kFirstPlace = -3.5;
+constexpr double kMostStep = 0.25;
+constexpr std::int64_t kPlaces = 8;  // side by side
+using Places = double __attribute__((vector_size(kPlaces * sizeof(double))));
+
+/// What a document does at each place.
+struct AtPlaces {
+  Places waits;   // e^{−u}, u = w_i τ
+  Places rate;    // u e^{−u}, of its ring by log τ
+  Places change;  // ∂ rate/∂ log w_i
+};
+
+/// Σ_r D(r) Σ_i G_i P(i has rank r) of the places from `first` on, and slopes[i] += its ∂/∂ log w_i.
+/// `leads` are log w less that of their sum. before[i][r] and before[i][k + r] are, over the documents
+/// before i: P(r have rung), and Σ_j G_j rate_j P(r others have rung). `from` is [2k]. Returns in
+/// `undecided` P(fewer than k have rung) at the last place.
+OLRANK_VECTOR_CLONES
+double top_gains_at(const double* leads, const double* gains, std::int64_t docs, const double* discounts,
+                    std::int64_t ranks, double first, double step, AtPlaces* at, Places* before,
+                    Places* from, double* slopes, double* undecided) {
+  constexpr double kLongRung = 300.0;
+  double later[kPlaces];
+  Places weights;
+  const double pace_of_first = portable_exp(-first);
+  for (std::int64_t place = 0; place < kPlaces; ++place) {
+    const double on = step * static_cast<double>(place);
+    const double pace = portable_exp(-(first + on));
+    later[place] = portable_exp(on + (pace_of_first - pace));
+    weights[place] = step * (1.0 + pace);
+  }
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const double z = leads[doc] + (first - pace_of_first);
+    const double u_of_first = portable_exp(z < kLongRung ? z : kLongRung);
+    double waits[kPlaces];
+    double rate[kPlaces];
+    double change[kPlaces];
+    for (std::int64_t place = 0; place < kPlaces; ++place) {
+      const double u = u_of_first * later[place];
+      waits[place] = portable_exp_nonpositive(-u);
+      rate[place] = u * waits[place];
+      change[place] = rate[place] * (1.0 - u);
+    }
+    std::memcpy(&at[doc].waits, waits, sizeof waits);
+    std::memcpy(&at[doc].rate, rate, sizeof rate);
+    std::memcpy(&at[doc].change, change, sizeof change);
+  }
+  const Places zeros = {};
+  std::fill_n(before, 2 * ranks, zeros);
+  before[0] = zeros + 1.0;
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const Places* had = before + doc * 2 * ranks;
+    Places* has = before + (doc + 1) * 2 * ranks;
+    const Places waits = at[doc].waits;
+    const Places rings = 1.0 - waits;
+    const Places gain = gains[doc] * at[doc].rate;
+    has[0] = waits * had[0];
+    has[ranks] = waits * had[ranks] + gain * had[0];
+    for (std::int64_t r = 1; r < ranks; ++r) {
+      has[r] = waits * had[r] + rings * had[r - 1];
+      has[ranks + r] = waits * had[ranks + r] + rings * had[ranks + r - 1] + gain * had[r];
+    }
+  }
+  Places total = {};
+  Places open = {};
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    open += before[docs * 2 * ranks + r];
+    total += discounts[r] * before[docs * 2 * ranks + ranks + r];
+    from[r] = zeros;
+    from[ranks + r] = discounts[r] * weights;
+  }
+  // from[·] is the derivative of the result by before[doc + 1][·].
+  for (std::int64_t doc = docs - 1; doc >= 0; --doc) {
+    const Places* had = before + doc * 2 * ranks;
+    const Places waits = at[doc].waits;
+    const Places rings = 1.0 - waits;
+    const Places gain = gains[doc] * at[doc].rate;
+    Places by_ring = {};
+    Places by_gain = {};
+    for (std::int64_t r = 0; r < ranks; ++r) {
+      const Places next = r + 1 < ranks ? from[r + 1] : zeros;
+      const Places next_gain = r + 1 < ranks ? from[ranks + r + 1] : zeros;
+      by_ring += (next - from[r]) * had[r] + (next_gain - from[ranks + r]) * had[ranks + r];
+      by_gain += from[ranks + r] * had[r];
+      from[r] = waits * from[r] + rings * next + gain * from[ranks + r];
+      from[ranks + r] = waits * from[ranks + r] + rings * next_gain;
+    }
+    const Places slope = at[doc].rate * by_ring + gains[doc] * at[doc].change * by_gain;
+    for (std::int64_t place = 0; place < kPlaces; ++place) slopes[doc] += slope[place];
+  }
+  total *= weights;
+  double sum = 0.0;
+  for (std::int64_t place = 0; place < kPlaces; ++place) sum += total[place];
+  *undecided = open[kPlaces - 1];
+  return sum;
+}
+
+/// How long no document is about to ring from `place` on; infinite if all have rung.
+double idle_time(std::span<const double> leads, double place) {
+  constexpr double kSoon = -40.0;
+  constexpr double kRung = 4.0;
+  double nearest = -kInfinity;
+  for (const double lead : leads) {
+    if (lead + place < kRung) nearest = std::max(nearest, lead + place);
+  }
+  return std::max(kSoon - nearest, 0.0);
+}
+
+double smooth_dcg_top(const double* scores, const double* gains, std::int64_t docs, double most_gain,
+                      double sharpness, std::int64_t ranks, Scratch& scratch, double* slopes) {
+  constexpr double kDecided = 1e-17;
+  const auto leads = scratch.take<double>(padded(docs));
+  const double most = lane_max(scores, padded(docs));
+  const double log_sum = std::log(softmax_terms(scores, docs, most, sharpness, leads.data()));
+  for (std::int64_t doc = 0; doc < docs; ++doc) leads[doc] = (scores[doc] - most) * sharpness - log_sum;
+  const auto discounts = scratch.take<double>(ranks);
+  double ideal = 0.0;
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    ideal += most_gain * (discounts[rank] = dcg_discount(rank, Discount::kLog2));
+  const auto at = scratch.take<AtPlaces>(docs);
+  const auto before = scratch.take<Places>((docs + 1) * 2 * ranks);
+  const auto from = scratch.take<Places>(2 * ranks);
+  std::fill_n(slopes, docs, 0.0);
+  const double step = std::min(kMostStep, 0.63 / std::sqrt(static_cast<double>(ranks)));
+  double place = kFirstPlace;
+  double idle = 0.0;
+  double sum = 0.0;
+  double undecided = 1.0;
+  while (undecided > kDecided && idle < kInfinity) {
+    place += std::floor(idle / step) * step;
+    sum += top_gains_at(leads.data(), gains, docs, discounts.data(), ranks, place, step, at.data(),
+                        before.data(), from.data(), slopes, &undecided);
+    place += static_cast<double>(kPlaces) * step;
+    idle = place > 0.0 ? idle_time(leads.first(docs), place) : 0.0;
+  }
+  for (std::int64_t doc = 0; doc < docs; ++doc) slopes[doc] *= -sharpness;
+  return ideal - sum;
+}
+
 /// The documents by descending grade, ties by index. Loops over the losers from some place on run over
 /// whole lanes: behind the documents are scores of −∞, with which a winner's pair has loss and slope 0.
 struct ByGrade {
@@ -518,8 +661,12 @@ double loss_in_order(const ListLossForm& form, std::span<double> scores,
     case ListLoss::kSmoothDcg: {
       const auto gains = take_zeros(docs, scratch);
       find_gains(grades.data(), docs, gains.data());
-      loss = smooth_dcg(scores.data(), gains.data(), docs, dcg_gain(form.most_grade, Gain::kExponential),
-                        1.0 / form.smoothing, slope.data());
+      const double most_gain = dcg_gain(form.most_grade, Gain::kExponential);
+      const std::int64_t ranks = std::min(form.smooth_at, docs);
+      loss = ranks == 1 ? smooth_dcg(scores.data(), gains.data(), docs, most_gain, 1.0 / form.smoothing,
+                                     slope.data())
+                        : smooth_dcg_top(scores.data(), gains.data(), docs, most_gain, 1.0 / form.smoothing,
+                                         ranks, scratch, slope.data());
       break;
     }
     case ListLoss::kRankCosine: {
@@ -558,6 +705,14 @@ double pair_weights_bound(const ListLossForm& form, std::int64_t docs, std::int6
   const double count = form.pair_mean && pairs > 0 ? 1.0 : static_cast<double>(pairs);
   return form.loss == ListLoss::kLambdaRank ? count * (1.0 - dcg_discount(docs - 1, Discount::kLog2))
                                             : count;
+}
+
+/// Σ_{r≤k} D(r), or Σ_{r≤k} r D(r).
+double discount_sum(std::int64_t ranks, bool times_rank) {
+  double sum = 0.0;
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    sum += dcg_discount(rank, Discount::kLog2) * (times_rank ? static_cast<double>(rank + 1) : 1.0);
+  return sum;
 }
 
 }  // namespace
@@ -611,9 +766,10 @@ double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pai
   switch (form.loss) {
     case ListLoss::kListNet:
       return 2.0;  // ‖P(s)‖₁ + ‖P(y)‖₁
-    // Σ p_j |G_j − mean| is a mean deviation, at most half the range of G.
+    // Σ p_j |G_j − mean| is a mean deviation, at most half the range of G. For k > 1: docs/MATH.md.
     case ListLoss::kSmoothDcg:
-      return 0.5 * dcg_gain(form.most_grade, Gain::kExponential) / form.smoothing;
+      return 0.5 * dcg_gain(form.most_grade, Gain::kExponential) / form.smoothing *
+             discount_sum(form.smooth_at, false);
     case ListLoss::kRankSvm:
     case ListLoss::kRankNet:
     case ListLoss::kLambdaRank:
@@ -633,9 +789,10 @@ double curvature_bound(const ListLossForm& form, std::int64_t docs, std::int64_t
     case ListLoss::kListNet:
       return 1.0;
     // uᵀHv = Σ a_j (u_j − ū)(v_j − v̄)/σ² with a_j = p_j(G_j − mean): Σ a_j = 0, Σ|a_j| ≤ ½G(Y_max), and the
-    // products lie in an interval of length at most 4.
+    // products lie in an interval of length at most 4. For k > 1: docs/MATH.md.
     case ListLoss::kSmoothDcg:
-      return dcg_gain(form.most_grade, Gain::kExponential) / (form.smoothing * form.smoothing);
+      return dcg_gain(form.most_grade, Gain::kExponential) / (form.smoothing * form.smoothing) *
+             discount_sum(form.smooth_at, true);
     // A pair has curvature at most ¼ along e_i − e_j, and ‖(e_i − e_j)(e_i − e_j)ᵀ‖_{∞→1} = 4.
     case ListLoss::kRankNet:
     case ListLoss::kLambdaRank:

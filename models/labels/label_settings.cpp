@@ -21,6 +21,9 @@ struct LabelSettingUse {
   std::string_view needed;  // as a configuration says it
 };
 
+bool is_smooth(const LabelSettings& settings) {
+  return settings.loss == ListLoss::kSmoothDcg;
+}
 bool is_network(const LabelSettings& settings) {
   return settings.network.network != NetworkForm::kLinear;
 }
@@ -34,13 +37,13 @@ bool has_step(const LabelSettings& settings) {
   return !is_full_batch(settings.optimizer);
 }
 
+constexpr std::string_view kSmooth = "loss = \"smooth-dcg\"";
 constexpr std::string_view kNetwork = "network = \"mlp\"";
 constexpr std::string_view kModule = "network = \"module\"";
 
 constexpr std::array kUses = {
-    LabelSettingUse{"smoothing",
-                    [](const LabelSettings& settings) { return settings.loss == ListLoss::kSmoothDcg; },
-                    "loss = \"smooth-dcg\""},
+    LabelSettingUse{"smoothing", is_smooth, kSmooth},
+    LabelSettingUse{"smooth_at", is_smooth, kSmooth},
     LabelSettingUse{"pair_mean", [](const LabelSettings& settings) { return has_pairs(settings.loss); },
                     "a loss of pairs, ranksvm, ranknet or lambdarank"},
     LabelSettingUse{"module", is_module, kModule},
@@ -81,6 +84,14 @@ const Schema& LabelSettings::schema() {
         .symbol("σ")
         .above(0)
         .flag("smoothing")
+        .field(
+            "smooth_at", &S::smooth_at,
+            "the ranks that `smooth-dcg` counts: it is the expected DCG@k of lists that are drawn document "
+            "by document from that softmax; more than 1 needs the CPU")
+        .symbol("k")
+        .at_least(1)
+        .at_most(100)
+        .flag("smooth-at")
         .field("pair_mean", &S::pair_mean,
                "divide the loss of a query's pairs by their number; otherwise the loss is their sum")
         .flag("pair-mean")
@@ -164,6 +175,7 @@ ListLossForm LabelSettings::loss_form(int most_grade) const {
   ListLossForm form;
   form.loss = loss;
   form.smoothing = smoothing;
+  form.smooth_at = smooth_at;
   form.pair_mean = pair_mean;
   form.most_grade = most_grade;
   return form;

@@ -27,7 +27,8 @@ enum class BallNorm { kL2, kL1 };
 /// minimised.
 struct LabelSettings {
   ListLoss loss = ListLoss::kListNet;
-  double smoothing = 1.0;  // σ of smooth-dcg
+  double smoothing = 1.0;      // σ of smooth-dcg
+  std::int64_t smooth_at = 1;  // k of the DCG@k of smooth-dcg
   bool pair_mean = false;
   NetworkSettings network;
   LabelOptimizer optimizer = LabelOptimizer::kAdam;

@@ -145,6 +145,8 @@ void LabelTraining::refuse_sparse() const {
 std::unique_ptr<DeviceLists> LabelTraining::make_lists(const Dataset& data) {
   const NetworkSettings& network = settings_.network;
   if (!device_ || network.network == NetworkForm::kModule) return nullptr;
+  if (form_.smooth_at > 1)
+    throw InvalidArgument("A GPU has smooth-dcg for one rank alone: use --device cpu, or smooth_at = 1.");
   DeviceListsSpec spec;
   spec.device = device_->gpu;
   spec.shape = network.network == NetworkForm::kLinear ? linear_shape(data.features())

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/math/dcg.h"
 #include "core/online/labelled_queries.h"
 #include "core/ops/list_loss.h"
 #include "models/labels/label_solver.h"
@@ -43,7 +42,7 @@ double most_loss(const ListLossForm& form, std::int64_t docs, double slopes_in_w
       at_zero = std::log(m);
       break;
     case ListLoss::kSmoothDcg:
-      at_zero = dcg_gain(form.most_grade, Gain::kExponential);
+      at_zero = 2.0 * form.smoothing * theorem_slopes(form, docs);  // the DCG of documents of Y_max
       break;
     case ListLoss::kRankSvm:
       at_zero = pairs;
@@ -93,6 +92,7 @@ std::vector<float> fit_regularised(const ListLossForm& form, const Dataset& data
   LabelSettings settings;
   settings.loss = form.loss;
   settings.smoothing = form.smoothing;
+  settings.smooth_at = form.smooth_at;
   settings.pair_mean = form.pair_mean;
   settings.optimizer = LabelOptimizer::kLbfgs;
   settings.l2 = penalty;

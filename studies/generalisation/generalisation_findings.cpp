@@ -87,8 +87,8 @@ struct LossExponent {
   const char* loss;
   double over_m;  // the largest exponent of m that its bound allows
 };
-constexpr LossExponent kLossExponents[] = {
-    {"listnet", 0.0}, {"smooth-dcg", 0.0}, {"ranksvm", 2.0}, {"ranksvm-mean", 0.0}, {"listmle", 1.0}};
+constexpr LossExponent kLossExponents[] = {{"listnet", 0.0}, {"smooth-dcg", 0.0},   {"smooth-dcg-10", 0.0},
+                                           {"ranksvm", 2.0}, {"ranksvm-mean", 0.0}, {"listmle", 1.0}};
 
 /// The lengths from which on effects of few documents have faded.
 constexpr double kLongList = 50.0;

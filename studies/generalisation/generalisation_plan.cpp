@@ -10,7 +10,7 @@ namespace olrank {
 namespace {
 
 /// Changes whenever cells of equal settings get other numbers.
-constexpr int kCellFormat = 2;
+constexpr int kCellFormat = 3;
 
 double sum_of_sizes(const std::vector<std::int64_t>& sizes) {
   return static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));

@@ -17,11 +17,16 @@ PhiloxKey study_key(std::int64_t seed, StudyDraw draw) {
 
 StudyLoss study_loss(const std::string& name, int most_grade) {
   constexpr std::string_view kMean = "-mean";
+  constexpr std::string_view kTopTen = "-10";
   StudyLoss loss{name, {}};
   loss.form.most_grade = most_grade;
   loss.form.pair_mean = name.ends_with(kMean);
-  const std::string_view base =
-      loss.form.pair_mean ? std::string_view(name).substr(0, name.size() - kMean.size()) : name;
+  std::string_view base = name;
+  if (loss.form.pair_mean) base.remove_suffix(kMean.size());
+  if (base.ends_with(kTopTen)) {
+    loss.form.smooth_at = 10;
+    base.remove_suffix(kTopTen.size());
+  }
   for (const auto& [value, known] : EnumNames<ListLoss>::values) {
     if (known == base) {
       loss.form.loss = value;
@@ -33,7 +38,7 @@ StudyLoss study_loss(const std::string& name, int most_grade) {
 
 std::vector<StudyLoss> list_length_losses(int most_grade) {
   std::vector<StudyLoss> losses;
-  for (const char* name : {"listnet", "smooth-dcg", "ranksvm", "ranksvm-mean", "listmle"})
+  for (const char* name : {"listnet", "smooth-dcg", "smooth-dcg-10", "ranksvm", "ranksvm-mean", "listmle"})
     losses.push_back(study_loss(name, most_grade));
   return losses;
 }

@@ -27,7 +27,7 @@ enum class StudyDraw : std::uint64_t {
 PhiloxKey study_key(std::int64_t seed, StudyDraw draw);
 
 struct StudyLoss {
-  std::string name;  // "ranksvm-mean" is divided by the query's pairs
+  std::string name;  // "ranksvm-mean" is divided by the query's pairs, "smooth-dcg-10" is at k = 10
   ListLossForm form;
 };
 

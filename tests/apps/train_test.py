@@ -238,6 +238,7 @@ class Refusals(Folder):
 
     def test_settings_that_a_loss_or_an_optimizer_does_not_have(self):
         self.refused("smoothing", "--loss", "listnet", "--smoothing", 0.5)
+        self.refused("--smooth-at does not apply", "--loss", "listnet", "--smooth-at", 10)
         self.refused("--pair-mean does not apply", "--loss", "listnet", "--pair-mean", "true")
         self.refused("--l1 does not apply", "--network", "linear", "--l1", 0.1)
         self.refused("--radius does not apply", "--network", "linear", "--radius", 2)

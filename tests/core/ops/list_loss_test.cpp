@@ -76,6 +76,30 @@ std::vector<double> slow_changes(const Scores& scores, const Grades& grades) {
   return changes;
 }
 
+/// The expected DCG@k of Plackett–Luce lists from `rank` on, over all orders of the documents left.
+double slow_expected_dcg(const Scores& s, const Grades& y, std::int64_t k, std::int64_t rank = 0) {
+  const auto docs = std::ssize(s);
+  if (rank == k || docs == 0) return 0.0;
+  const double most = *std::max_element(s.begin(), s.end());
+  double sum = 0.0;
+  for (const double score : s) sum += std::exp(score - most);
+  double mean = 0.0;
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const double chance = std::exp(s[doc] - most) / sum;
+    if (chance == 0.0) continue;
+    double value = gain_of(y[doc]) / std::log2(static_cast<double>(rank) + 2.0);
+    if (rank + 1 < k) {
+      Scores rest = s;
+      Grades rest_grades = y;
+      rest.erase(rest.begin() + doc);
+      rest_grades.erase(rest_grades.begin() + doc);
+      value += slow_expected_dcg(rest, rest_grades, k, rank + 1);
+    }
+    mean += chance * value;
+  }
+  return mean;
+}
+
 /// The formulas of the header, term by term; kLambdaRank with the weights in `changes`.
 double slow_loss(const ListLossForm& form, const Scores& s, const Grades& y,
                  const std::vector<double>& changes) {
@@ -90,12 +114,11 @@ double slow_loss(const ListLossForm& form, const Scores& s, const Grades& y,
       return loss;
     }
     case ListLoss::kSmoothDcg: {
-      const double most = *std::max_element(s.begin(), s.end());
       Scores scaled;
-      for (const double score : s) scaled.push_back((score - most) / form.smoothing);
-      const double sum = log_sum_exp(scaled);
-      for (std::size_t j = 0; j < docs; ++j) loss += gain_of(y[j]) * std::exp(scaled[j] - sum);
-      return gain_of(form.most_grade) - loss;
+      for (const double score : s) scaled.push_back(score / form.smoothing);
+      const auto ranks = std::min<std::size_t>(form.smooth_at, docs);
+      return dcg_of(std::vector<int>(ranks, form.most_grade)) -
+             slow_expected_dcg(scaled, y, form.smooth_at);
     }
     case ListLoss::kListMle: {
       for (int grade = 1; grade < 256; ++grade) {
@@ -166,7 +189,11 @@ std::vector<ListLossForm> all_forms() {
   for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
     forms.push_back({.loss = loss});
     if (has_pairs(loss)) forms.push_back({.loss = loss, .pair_mean = true});
-    if (loss == ListLoss::kSmoothDcg) forms.push_back({.loss = loss, .smoothing = 0.25});
+    if (loss == ListLoss::kSmoothDcg) {
+      forms.push_back({.loss = loss, .smoothing = 0.25});
+      forms.push_back({.loss = loss, .smooth_at = 2});
+      forms.push_back({.loss = loss, .smoothing = 0.5, .smooth_at = 3});
+    }
   }
   return forms;
 }
@@ -407,6 +434,12 @@ TEST_F(ListLossTest, BoundsAreApproached) {
     const double steepest = absolute_sum(result_of(form, {0.5, 0.5}, {4, 0}).slopes);
     EXPECT_TRUE(std::fabs(steepest - 0.5 * gain_of(4) / smoothing) <= 1e-14 * steepest);
     EXPECT_EQ(slope_bound(form, 2, 1), 0.5 * gain_of(4) / smoothing);
+    // Many documents, of which half are relevant.
+    const ListLossForm top{.loss = ListLoss::kSmoothDcg, .smoothing = smoothing, .smooth_at = 10};
+    Grades half(2000, 0);
+    std::fill_n(half.begin(), 1000, 4);
+    EXPECT_GT(absolute_sum(result_of(top, Scores(2000, 0.5), half).slopes),
+              0.99 * slope_bound(top, 2000, 0));
   }
   for (const std::int64_t docs : {2, 10, 100}) {
     Grades y(docs, 0);
@@ -430,14 +463,68 @@ TEST_F(ListLossTest, OneDocumentHasNoBoundAboveZero) {
   }
 }
 
-TEST_F(ListLossTest, SmoothDcgApproachesTheGainOfTheFirstRank) {
-  const Scores s = {0.3, 1.7, -0.4, 1.1};
-  for (const double smoothing : {0.1, 0.01, 0.001}) {
-    const ListLossForm form{.loss = ListLoss::kSmoothDcg, .smoothing = smoothing};
-    // The second document leads by 0.6.
-    EXPECT_TRUE(std::fabs(gain_of(4) - result_of(form, s, {4, 2, 3, 0}).loss - gain_of(2)) <=
-                30.0 * std::exp(-0.6 / smoothing));
+TEST_F(ListLossTest, SmoothDcgApproachesTheDcgOfTheFirstRanks) {
+  const Scores s = {0.3, 1.7, -0.4, 1.1, -1.2};
+  const Grades y = {4, 2, 3, 0, 1};
+  const std::vector<int> by_score = {2, 0, 4, 3, 1};
+  for (const std::int64_t k : {1, 2, 3, 5, 10}) {
+    const auto ranks = static_cast<std::ptrdiff_t>(std::min<std::int64_t>(k, 5));
+    const double lacks =
+        dcg_of(std::vector<int>(ranks, 4)) - dcg_of({by_score.begin(), by_score.begin() + ranks});
+    for (const double smoothing : {0.1, 0.01, 0.001}) {
+      const ListLossForm form{.loss = ListLoss::kSmoothDcg, .smoothing = smoothing, .smooth_at = k};
+      // No two documents are nearer than 0.6.
+      EXPECT_TRUE(std::fabs(result_of(form, s, y).loss - lacks) <=
+                  120.0 * std::exp(-0.6 / smoothing) + 1e-11)
+          << "k " << k << ", smoothing " << smoothing;
+    }
   }
+}
+
+TEST_F(ListLossTest, SlopesOfSmoothDcgAtTenRanksAreFiniteDifferences) {
+  constexpr double kStep = 1e-4;
+  for (const std::int64_t docs : {5, 10, 11, 120}) {
+    for (const double spread : {0.0, 1.0, 30.0, 3000.0}) {
+      const ListLossForm form{.loss = ListLoss::kSmoothDcg, .smooth_at = 10};
+      Scores s = tied_scores(docs);
+      for (double& score : s) score *= spread;
+      const Grades y = grades(docs, 5);
+      const Scores slopes = result_of(form, s, y).slopes;
+      double sum = 0.0;
+      for (std::int64_t doc = 0; doc < docs; ++doc) {
+        Scores moved = s;
+        moved[doc] = s[doc] + kStep;
+        const double up = result_of(form, moved, y).loss;
+        moved[doc] = s[doc] - kStep;
+        const double slope = (up - result_of(form, moved, y).loss) / (2.0 * kStep);
+        sum += slopes[doc];
+        EXPECT_TRUE(std::fabs(slopes[doc] - slope) <= 1e-7)
+            << docs << ", " << spread << ": " << slopes[doc] << " against " << slope;
+      }
+      EXPECT_TRUE(std::fabs(sum) <= 1e-11) << docs << ", " << spread << ": " << sum;
+    }
+  }
+}
+
+TEST_F(ListLossTest, SmoothDcgOfManyRanksHasItsKnownValues) {
+  // Values known in advance where all scores are equal: every document has every rank alike.
+  for (const std::int64_t docs : {2, 10, 200}) {
+    const Grades y = grades(docs, 5);
+    double mean = 0.0;
+    for (const std::uint8_t grade : y) mean += gain_of(grade) / static_cast<double>(docs);
+    for (const std::int64_t k : {10, 50}) {
+      const double most = dcg_of(std::vector<int>(std::min(k, docs), 1));
+      const Result result =
+          result_of({.loss = ListLoss::kSmoothDcg, .smooth_at = k}, Scores(docs, -3.5), y);
+      EXPECT_TRUE(std::fabs(result.loss - (gain_of(4) - mean) * most) <= 1e-11 * most)
+          << docs << " at " << k;
+    }
+  }
+  // Lists that are no longer than k have all orders; far scores have one.
+  const Result whole =
+      result_of({.loss = ListLoss::kSmoothDcg, .smooth_at = 9}, {300.0, -500.0, 0.0, 1e5}, {1, 4, 0, 2});
+  EXPECT_TRUE(std::fabs(whole.loss - (dcg_of({4, 4, 4, 4}) - dcg_of({2, 1, 0, 4}))) <= 1e-11);
+  EXPECT_TRUE(absolute_sum(whole.slopes) <= 1e-11);
 }
 
 TEST_F(ListLossTest, PermutedDocumentsHavePermutedSlopes) {

@@ -66,7 +66,8 @@ TEST(GeneralisationTheory, UniformBoundIsThatOfThePaper) {
 TEST(GeneralisationTheory, LossesInTheBallStayBelowTheirMost) {
   RngStream random(study_key(3, StudyDraw::kSample), 0);
   Scratch scratch;
-  for (const char* name : {"listnet", "smooth-dcg", "ranksvm", "ranksvm-mean", "ranknet", "listmle"}) {
+  for (const char* name :
+       {"listnet", "smooth-dcg", "smooth-dcg-10", "ranksvm", "ranksvm-mean", "ranknet", "listmle"}) {
     const ListLossForm form = study_loss(name, 4).form;
     for (int draw = 0; draw < 200; ++draw) {
       std::vector<double> scores(12);

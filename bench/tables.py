@@ -1,6 +1,6 @@
 """The tables of pages from the files in docs/evidence/benchmarks, and these files from results.
 
-bench/tables.py --add-study NAME OUT [--with-times] | --add-generalisation OUT | --add-fairness NAME OUT | --load NUMBER NAME...
+bench/tables.py --add-study NAME OUT [--with-times] | --add-generalisation OUT [NAME] | --add-fairness NAME OUT | --load NUMBER NAME...
 
 bench/pages.py writes the tables into the pages. --add-study copies study.json of a study's folder into
 docs/evidence/benchmarks, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are
@@ -249,7 +249,7 @@ def study_of_generalisation(name):
     found = read(name)
     data = "; ".join(f"{one['name']}: the {one['queries']} of {one['of']} queries with {one['longest']} documents or more"
                      for one in found["data"])
-    return f"{source(name, found['machine'])}; {len(found['seeds'])} seeds. Sizes: {found['sizes']}. {data}.\n"
+    return f"{source(name, found['machine'])}; {len(found['seeds'])} seeds. Sizes: {found['sizes']}.{f' {data}.' if data else ''}\n"
 
 
 def training_table(name):
@@ -386,11 +386,11 @@ def machine_of(manifest):
             "compiler": manifest["compiler"], "date": manifest["started"][:10]}
 
 
-def add_generalisation(folder):
+def add_generalisation(folder, name="generalisation"):
     """Without the path of the data, which is the machine's."""
     found = json.loads((folder / "generalisation.json").read_text())
     machine = machine_of(json.loads((folder / "manifest.json").read_text()))
-    (FILES / "generalisation.json").write_text(json.dumps({"machine": machine, **found}, indent=1, ensure_ascii=False) + "\n")
+    (FILES / f"{name}.json").write_text(json.dumps({"machine": machine, **found}, indent=1, ensure_ascii=False) + "\n")
 
 
 def add_study(name, folder, with_times):
@@ -450,7 +450,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--add-study", nargs=2, metavar=("NAME", "OUT"))
     parser.add_argument("--with-times", action="store_true")
-    parser.add_argument("--add-generalisation", metavar="OUT")
+    parser.add_argument("--add-generalisation", nargs="+", metavar=("OUT", "NAME"))
     parser.add_argument("--add-fairness", nargs=2, metavar=("NAME", "OUT"))
     parser.add_argument("--load", nargs="+", metavar=("NUMBER", "NAME"))
     arguments = parser.parse_args()
@@ -461,7 +461,7 @@ def main():
         add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]), arguments.with_times)
         return
     if arguments.add_generalisation:
-        add_generalisation(pathlib.Path(arguments.add_generalisation))
+        add_generalisation(pathlib.Path(arguments.add_generalisation[0]), *arguments.add_generalisation[1:])
         return
     if arguments.add_fairness:
         add_fairness(arguments.add_fairness[0], pathlib.Path(arguments.add_fairness[1]))

@@ -79,6 +79,7 @@ class TrainSettings(TypedDict, total=False):
 
     loss: Literal["listnet", "smooth-dcg", "ranksvm", "ranknet", "lambdarank", "listmle", "rankcosine"]
     smoothing: float
+    smooth_at: int
     pair_mean: bool
     network: Literal["linear", "mlp", "module"]
     module: str

@@ -18,6 +18,8 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kDocsPerHeldOutBlock = 20000;
+/// Documents of a sample of a loss of several ranks.
+constexpr std::int64_t kMostRankedDocs = 250'000;
 
 /// A mean over the held-out queries, by blocks of equal size.
 class HeldOutMean {
@@ -102,6 +104,7 @@ std::vector<CellRow> list_length_rows(const GeneralisationSizes& sizes, std::int
     for (const std::int64_t n : sizes.queries) {
       const double work = static_cast<double>(n) * static_cast<double>(docs) * static_cast<double>(docs);
       if (has_pairs(loss.form.loss) && work > sizes.most_pair_work) continue;
+      if (loss.form.smooth_at > 1 && n * docs > kMostRankedDocs) continue;
       all.push_back(fit_twins(loss, first_queries(a, n), first_queries(b, n), docs, recipe.row_norm));
     }
   }

@@ -21,7 +21,7 @@ struct GradedLists {
 };
 
 /// losses [queries], and slopes [docs] of the scores [docs]. The workspace takes `docs` doubles. The same
-/// results as on the CPU but for rounding, and the same bits in every run.
+/// results as on the CPU but for rounding, and the same bits in every run. kSmoothDcg is that of one rank.
 void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
                  double* workspace, double* losses, double* slopes);
 

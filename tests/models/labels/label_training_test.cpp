@@ -111,6 +111,18 @@ TEST(LabelTrainingTest, RefusesANetworkThatDoesNotFitIntoMemory) {
       << said;
 }
 
+TEST(LabelTrainingTest, RefusesSmoothDcgOfSeveralRanksOnAGpu) {
+  const LabelledWorld train(1, 5, 8, 4);
+  LabelSettings settings;
+  settings.network.network = NetworkForm::kLinear;
+  settings.loss = ListLoss::kSmoothDcg;
+  settings.smooth_at = 2;
+  EXPECT_EQ(message_of<InvalidArgument>([&] {
+              LabelTraining(settings, {train.data(), nullptr, 4}, TrialKeys{}, {}, 1, LabelDevice());
+            }),
+            "A GPU has smooth-dcg for one rank alone: use --device cpu, or smooth_at = 1.");
+}
+
 TEST(LabelTrainingTest, WeightsAreForTheObjectiveAlone) {
   const LabelledWorld train(1, 20, 8, 4);
   const Dataset data = weighted(train.data(), {5.0F, 1.0F});

@@ -483,7 +483,7 @@ TEST_F(ListLossTest, SmoothDcgApproachesTheDcgOfTheFirstRanks) {
 
 TEST_F(ListLossTest, SlopesOfSmoothDcgAtTenRanksAreFiniteDifferences) {
   constexpr double kStep = 1e-4;
-  for (const std::int64_t docs : {5, 10, 11, 120}) {
+  for (const std::int64_t docs : {5, 10, 11, 60}) {
     for (const double spread : {0.0, 1.0, 30.0, 3000.0}) {
       const ListLossForm form{.loss = ListLoss::kSmoothDcg, .smooth_at = 10};
       Scores s = tied_scores(docs);

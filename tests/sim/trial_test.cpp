@@ -416,7 +416,7 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
   EXPECT_EQ(keys_of(json.at("random").at("online")),
             (std::vector<std::string>{"ndcg@10", "cndcg@10", "regret"}));
   EXPECT_EQ(keys_of(json.at("block_size")),
-            (std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}));
+            (std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "15"}));
   EXPECT_EQ(keys_of(json.at("seconds")),
             (std::vector<std::string>{"score", "width", "rank", "click", "observe", "train", "eval"}));
   // Numbers read back exactly.
@@ -442,7 +442,7 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
   without.erase("seconds");
   without.erase("random");
   without["online"].erase("examined_regret");
-  for (const char* rank : {"2", "3", "4", "6", "7", "8", "9"}) without["block_size"].erase(rank);
+  for (const char* rank : {"2", "3", "4", "6", "7", "8", "9", "15"}) without["block_size"].erase(rank);
   EXPECT_EQ(nlohmann::ordered_json::parse(curve_line(point, nullptr)).dump(), without.dump());
 }
 

@@ -655,7 +655,7 @@ TABLES = {
     "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
     "linear": lambda: results_table("linear"), "networks": lambda: results_table("networks"),
     "two-layers": lambda: two_layers_table(), "overtaking": overtaking_table, "blocks": blocks_table,
-    "three-grades": three_grades_table, "skyline": lambda: results_table("skyline"),
+    "three-grades": three_grades_table, "three-grades-means": lambda: results_table("three-grades"), "skyline": lambda: results_table("skyline"),
     "examined-after": lambda: results_table("examined-after"),
     "ensembles": lambda: results_table("ensembles"), "sizes": lambda: results_table("sizes"), "time": lambda: time_table("time"),
     "steps": lambda: against_table("steps", lambda ranker: ranker.split("-")[0] + "-20"),

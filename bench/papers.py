@@ -26,7 +26,8 @@ T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365,
 WWW21, WWW22, SIGIR22 = "PairRank, WWW 2021", "olRankNet, WWW 2022", "P², SIGIR 2022"
 BETTER, SAME, REACHES, BELOW, CHEAPER = "better", "same", "reaches", "below", "cheaper"
 SAME_WITHIN = {"offline": 0.01, "cndcg": 10.0, "cndcg_early": 2.0, "size_1": 0.5}  # differences that count as none
-DIGITS = {"offline": 4, "cndcg": 1, "cndcg_early": 1, "certain": 3, "cosine": 3, "slope": 2, "size_1": 2, "size_10": 2, "blocks_first": 2, "ms": 2}
+DIGITS = {"offline": 4, "cndcg": 1, "cndcg_early": 1, "certain": 3, "cosine": 3, "slope": 2, "size_1": 2, "size_10": 2, "blocks_first": 2, "ms": 2,
+          "offline_first": 4, "middle_top": 2, "middle_bottom": 2}
 
 
 class Claim(typing.NamedTuple):
@@ -181,8 +182,22 @@ CLAIMS = [
           "p2neurrank-2", "pdgd-network"),
     Claim(SIGIR22, "§5.2.1, Figure 5", "P²NeurRank shows better lists on the way than PDGD with a network", "networks", "cndcg",
           BETTER, "p2neurrank-2", "pdgd-network"),
-    Claim(WWW21, "§4.2.4, Figure 7(b)", "Navigational users have fewest blocks at first (ours: first 500 rounds, against each other user)",
-          "linear", "blocks_first", "navigational", "pairrank", users=("perfect", "informational")),
+    Claim(WWW21, "§4.2.4, Figure 7(b)", "Navigational users have fewest blocks at first (ours: first 200 rounds, against each other user)",
+          "blocks", "blocks_first", "navigational", "pairrank", users=("perfect", "informational")),
+    Claim(WWW21, "§4.2.4, Figure 7(a)", "Blocks in the middle of a list are larger than the first one (ours: after 5,000 rounds)", "blocks",
+          "middle_top", "profile", "pairrank", users=("informational",)),
+    Claim(WWW21, "§4.2.4, Figure 7(a)", "… and larger than the last one", "blocks", "middle_bottom", "profile", "pairrank",
+          users=("informational",)),
+    Claim(WWW22, "§5.2, Figure 4", "olRankNet with m = 100 starts as the worse ranker than PairRank (ours: model after 250 rounds)",
+          "overtaking", "offline_first", BETTER, "pairrank", "full-100", ("perfect",)),
+    Claim(WWW22, "§5.2, Figure 4: “quickly leads to better performance”", "… and overtakes it (ours: model after 5,000 rounds)",
+          "overtaking", "offline", BETTER, "full-100", "pairrank", ("perfect",)),
+    Claim(WWW22, "§5.2, Figure 5", "olRankNet with m = 100 shows better lists on the way than PairRank", "overtaking", "cndcg", BETTER,
+          "full-100", "pairrank", ("perfect",)),
+    Claim(WWW22, "§5.1, “the skyline”; Figure 4", "olLambdaRank GT, a new LambdaRank on all labels in each round, learns a better ranker "
+          "than olLambdaRank", "skyline", "offline", BETTER, "new-each-round", "ollambdarank-diagonal"),
+    Claim(WWW22, "§5.1, “the skyline”; Figure 5", "olLambdaRank GT shows better lists on the way than olLambdaRank", "skyline", "cndcg",
+          BETTER, "new-each-round", "ollambdarank-diagonal"),
 ]
 # What the papers leave open, or we chose: the same comparisons without a claim.
 QUESTIONS = [
@@ -202,12 +217,18 @@ QUESTIONS = [
     ("`parameterisation`", "`standard`, Nesterov and λ = 20 against the papers' network, offline", "networks", "offline",
      "olranknet-standard", "olranknet-full"),
     ("`parameterisation`", "The same, online", "networks", "cndcg", "olranknet-standard", "olranknet-full"),
+    *[("`examined_after`", question, "examined-after", figure, ranker, "l1")
+      for ranker in ("l0", "l2", "l5")
+      for question, figure in ((f"l = {ranker[1:]} against l = 1, P²LinRank, offline", "offline"), ("The same, online", "cndcg"))],
+    ("`lambdarank-labels`", "A new model in each round against one that goes on, offline", "skyline", "offline", "new-each-round", "warm"),
+    ("`lambdarank-labels`", "The same, online", "skyline", "cndcg", "new-each-round", "warm"),
     ("exploration", "ε-greedy against greedy RankNet, linear, offline", "linear", "offline", "ranknet-epsilon", "ranknet-greedy"),
 ]
 FIGURES = {
     "theory": ("regret", "certain-share"), "theory-networks": ("regret", "certain-share"),
     "linear": ("offline-ndcg", "cosine", "certain-share", "blocks", "block-size-by-rank-5000", "regret", "examined-regret"),
-    "networks": ("offline-ndcg", "certain-share", "regret"),
+    "blocks": ("blocks", "block-size-by-rank-200", "block-size-by-rank-5000"),
+    "networks": ("offline-ndcg", "certain-share", "regret"), "overtaking": ("offline-ndcg",), "skyline": ("offline-ndcg",),
     "two-layers": ("offline-ndcg",), "ensembles": ("offline-ndcg",), "sizes": ("offline-ndcg",), "observe-at": ("offline-ndcg",), "restart": ("offline-ndcg",),
     "restart-reference": ("offline-ndcg",), "steps": ("offline-ndcg",), "confidence": ("online-ndcg",),
 }
@@ -242,7 +263,16 @@ def trials_by(found):
     return trials
 
 
+def middle_ranks(trial):
+    """The last rank with a size, and the one nearest to its half."""
+    ranks = [int(rank) for rank, size in trial["sizes"].items() if size is not None]
+    return max(ranks), min(ranks, key=lambda rank: abs(rank - max(ranks) / 2))
+
+
 def figure_of(trial, figure):
+    if figure in ("middle_top", "middle_bottom"):
+        last, middle = middle_ranks(trial)
+        return trial["sizes"][str(middle)] - trial["sizes"]["1" if figure == "middle_top" else str(last)]
     return trial["sizes"][figure.removeprefix("size_")] if figure.startswith("size_") else trial.get(figure)
 
 
@@ -274,6 +304,8 @@ def values_of(trials, user, claim):
         return [trial["certain"] - trial["certain_first"] for trial in own.values() if trial["certain"] is not None]
     if claim.how == "top":
         return [trial["sizes"]["10"] - trial["sizes"]["1"] for trial in own.values() if trial["sizes"]["10"] is not None]
+    if claim.how == "profile":
+        return [figure_of(trial, claim.figure) for trial in own.values()]
     if claim.how == "one":
         return [trial["sizes"]["1"] - 1 for trial in own.values()]
     if claim.how == "navigational":  # larger and fewer blocks, a smaller share of certain orders
@@ -406,9 +438,65 @@ def two_layers_table():
     return markdown(["data", "ranker", "trials", "offline NDCG@10", "online cNDCG@10", "certain", "offline, minus `full-100x100`", "minutes a trial"], rows)
 
 
+def overtaking_table():
+    """Networks of 100 units against PairRank, by rounds."""
+    rows = []
+    for data, found in read("overtaking").items():
+        trials = trials_by(found)
+        network = trials["perfect", "full-100"]
+        for place, point in enumerate(next(iter(network.values()))["curve"]):
+            if point["round"] not in (250, 500, 1000, 1500, 2000, 3000, 4000, 5000):
+                continue
+
+            def offline(ranker):
+                return {key: {"offline": trial["curve"][place]["offline"]} for key, trial in trials["perfect", ranker].items()}
+            against = [judged(BETTER, paired(offline("full-100"), offline(ranker), "offline"), "offline") for ranker in ("pairrank", "pairrank-matched")]
+            rows.append([DATA[data], f"{point['round']:,}", estimate([trial["offline"] for trial in offline("full-100").values()], 4),
+                         *(text + {True: "", False: " ✗", None: " ○"}[agrees] for text, agrees in against)])
+    return markdown(["data", "rounds", "`full-100`, offline NDCG@10", "minus `pairrank`", "minus `pairrank-matched`"], rows)
+
+
+SHOWN_RANKS = (1, 2, 3, 5, 10, 20, 30, 40, 60, 80)
+
+
+def blocks_table():
+    """Figure 7 of PairRank: the size of the block at a rank, and the number of blocks."""
+    rows = []
+    for data, found in read("blocks").items():
+        for (user, _), trials in trials_by(found).items():
+            for place in (0, 4, 24):
+                points = [trial["curve"][place] for trial in trials.values()]
+                means = [[point["sizes"].get(str(rank)) for point in points] for rank in SHOWN_RANKS]
+                rows.append([DATA[data], user, f"{points[0]['round']:,}", number(statistics.fmean(point["blocks"] for point in points), 1),
+                             *("–" if None in sizes else number(statistics.fmean(sizes), 1) for sizes in means)])
+    return markdown(["data", "user", "round", "blocks", *(f"rank {rank}" for rank in SHOWN_RANKS)], rows)
+
+
+def three_grades_table():
+    """Comparisons on generated data whose outcome changes when the users have three grades, on the seeds that both have."""
+    found = [read("linear").get("mslr-like"), read("three-grades").get("mslr-like")]
+    if None in found:
+        return ""
+    seeds = found[1]["seeds"]
+    both = [{key: {at: trial for at, trial in own.items() if at[1] in seeds} for key, own in trials_by(one).items()} for one in found]
+    marks = {True: "", False: " ✗", None: " ○"}
+    rows, alike = [], 0
+    for place, claim in enumerate(CLAIMS, start=1):
+        for user in claim.users if claim.study == "linear" else ():
+            values = [values_of(trials, user, claim) for trials in both]
+            if min(len(differences_of) for differences_of in values) < len(seeds):
+                continue
+            (five, agreed), (three, agrees) = [judged(claim.how, differences_of, claim.figure) for differences_of in values]
+            alike += agreed is agrees
+            if agreed is not agrees:
+                rows.append([str(place), claim.text, USERS[user], five + marks[agreed], three + marks[agrees]])
+    rows.append(["", f"the other {alike} comparisons", "", "", "the same outcome"])
+    return markdown(["", "claim", "user", "five grades", "three grades"], rows)
+
+
 CAPTIONS = {"offline-ndcg": "offline NDCG@10 by rounds", "online-ndcg": "mean NDCG@10 of the lists shown so far",
             "cosine": "cosine to the model of all labels", "certain-share": "share of certain orders",
-            "blocks": "number of blocks", "block-size-by-rank-5000": "size of the block at a rank, after 5,000 rounds", "regret": "pairs in the wrong order, summed",
+            "blocks": "number of blocks", "block-size-by-rank-200": "size of the block at a rank, after 200 rounds", "block-size-by-rank-5000": "size of the block at a rank, after 5,000 rounds", "regret": "pairs in the wrong order, summed",
             "examined-regret": "pairs of examined documents in the wrong order, summed"}
 
 
@@ -566,7 +654,9 @@ TABLES = {
     "pairrank": lambda: claims_table(WWW21), "olranknet": lambda: claims_table(WWW22), "p2": lambda: claims_table(SIGIR22),
     "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
     "linear": lambda: results_table("linear"), "networks": lambda: results_table("networks"),
-    "two-layers": lambda: two_layers_table(),
+    "two-layers": lambda: two_layers_table(), "overtaking": overtaking_table, "blocks": blocks_table,
+    "three-grades": three_grades_table, "three-grades-means": lambda: results_table("three-grades"), "skyline": lambda: results_table("skyline"),
+    "examined-after": lambda: results_table("examined-after"),
     "ensembles": lambda: results_table("ensembles"), "sizes": lambda: results_table("sizes"), "time": lambda: time_table("time"),
     "steps": lambda: against_table("steps", lambda ranker: ranker.split("-")[0] + "-20"),
     "confidence": lambda: against_table("confidence", lambda ranker: ranker.split("-")[0] + "-none"),
@@ -583,7 +673,23 @@ def slope_of(curve, key):
     return sum((x - x_mean) * (y - y_mean) for x, y in points) / sum((x - x_mean) ** 2 for x, _ in points)
 
 
-def trial_of(file, with_curve=False):
+def curve_of(study, curve):
+    """What the study's table reads from the curve, if anything."""
+    if study.startswith("theory"):
+        return theory_curve(curve)
+    if study == "overtaking":
+        return [{"round": point["round"], "offline": round(point["offline"]["ndcg@10"], 5)} for point in curve]
+    if study == "blocks":
+        return [{"round": point["round"], "blocks": round(point["blocks"], 3)}
+                | ({"sizes": rounded(point["block_size"])} if point["round"] in (200, 1000, 5000) else {}) for point in curve]
+    return None
+
+
+def rounded(sizes):
+    return {rank: None if size is None else round(size, 3) for rank, size in sizes.items()}
+
+
+def trial_of(file, study=""):
     summary = json.loads(file.read_text())
     curve = [json.loads(line) for line in (file.parent / "curve.jsonl").read_text().splitlines()]
     curve = [point for point in curve if point["round"] > 0]
@@ -592,13 +698,14 @@ def trial_of(file, with_curve=False):
     slope, slope_examined = slope_of(curve, "regret"), slope_of(curve, "examined_regret")
     found = {"user": summary["clicks"], "ranker": summary["ranker"], "fold": summary["fold"], "seed": summary["seed"],
             "offline": round(last["offline"]["ndcg@10"], 5), "cndcg": round(last["online"]["cndcg@10"], 3),
-            "cndcg_early": round(curve[0]["online"]["cndcg@10"], 3), "regret": last["online"]["regret"],
+            "offline_first": round(curve[0]["offline"]["ndcg@10"], 5), "cndcg_early": round(curve[0]["online"]["cndcg@10"], 3), "regret": last["online"]["regret"],
             "slope": None if slope is None else round(slope, 4),
             "slope_examined": None if slope_examined is None else round(slope_examined, 4), "certain": last["certain_share"],
             "blocks_first": curve[0]["blocks"],
-            "certain_first": curve[0]["certain_share"], "sizes": last["block_size"], "cosine": last["cosine"],
+            "certain_first": curve[0]["certain_share"], "sizes": rounded(last["block_size"]), "cosine": last["cosine"],
             "ms": round(sum(stages.values()), 3), "stages": stages}
-    return found | ({"curve": theory_curve(curve)} if with_curve else {})
+    kept = curve_of(study, curve)
+    return found | ({} if kept is None else {"curve": kept})
 
 
 def theory_curve(curve):
@@ -626,7 +733,7 @@ def add(study, data, outs, program):
     manifests = [json.loads((out / "manifest.json").read_text()) for out in outs]
     manifest, config = manifests[0], manifests[0]["config"]
     seeds = sorted({seed for one in manifests for seed in one["seeds"]})
-    trials = [trial_of(file, study.startswith("theory")) for out in outs for file in sorted(out.glob("trials/*/*/fold*/seed*/summary.json"))]
+    trials = [trial_of(file, study) for out in outs for file in sorted(out.glob("trials/*/*/fold*/seed*/summary.json"))]
     rankers = list(dict.fromkeys(ranker["name"] for one in manifests for ranker in one["config"]["ranker"]))
     users = config["clicks"]["models"]
     trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))

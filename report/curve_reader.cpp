@@ -42,9 +42,6 @@ constexpr Member kMembers[] = {{"", "certain_share", Measure::kCertainShare},
                                {"", "cosine", Measure::kCosine},
                                {"online", "regret", Measure::kRegret},
                                {"online", "examined_regret", Measure::kExaminedRegret},
-                               {"block_size", "1", Measure::kBlockSize1},
-                               {"block_size", "5", Measure::kBlockSize5},
-                               {"block_size", "10", Measure::kBlockSize10},
                                {"width_ratio", "median", Measure::kWidthRatio},
                                {"width_ratio", "p10", Measure::kWidthRatioLow},
                                {"width_ratio", "p90", Measure::kWidthRatioHigh},
@@ -126,6 +123,9 @@ CurveEvaluation read_evaluation(const json& object, std::int64_t& cutoff) {
   values[Measure::kDiscountedNdcg] = nullable(member(online, "cndcg@").value());
   for (const auto& [name, key, measure] : kMembers)
     values[measure] = number(*name == '\0' ? object : object_named(object, name), key);
+  const json& sizes = object_named(object, "block_size");
+  for (std::size_t place = 0; place < ListCertainty::kBlockRanks.size(); ++place)
+    values[block_size_at(place)] = number(sizes, fmt::to_string(ListCertainty::kBlockRanks[place]).c_str());
   point.certain_orders = count_of(object, "false_certain");
   point.decisions = count_of(object, "decisions_differ");
   if (const auto stated = object.find("stated"); stated != object.end()) {

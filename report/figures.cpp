@@ -35,9 +35,9 @@ constexpr LineMeasure kLineMeasures[] = {
     {Measure::kOnlineNdcg, FigureGroup::kQuality, true},
     {Measure::kCertainShare, FigureGroup::kCertainty, true},
     {Measure::kBlocks, FigureGroup::kCertainty},
-    {Measure::kBlockSize1, FigureGroup::kCertainty},
-    {Measure::kBlockSize5, FigureGroup::kCertainty},
-    {Measure::kBlockSize10, FigureGroup::kCertainty},
+    {block_size_at(0), FigureGroup::kCertainty},  // ranks 1, 5 and 10
+    {block_size_at(4), FigureGroup::kCertainty},
+    {block_size_at(9), FigureGroup::kCertainty},
     {Measure::kRegret, FigureGroup::kQuality, false, true, true},
     {Measure::kExaminedRegret, FigureGroup::kQuality, false, false, true},
     {Measure::kCosine, FigureGroup::kQuality},
@@ -224,7 +224,7 @@ class UserFigures {
   std::vector<std::int64_t> sample_rounds() const {
     std::vector<std::int64_t> rounds;
     for (const RankerTrials* ranker : shown_) {
-      for (const RoundEstimate& point : ranker->curve(Measure::kBlockSize1)) rounds.push_back(point.round);
+      for (const RoundEstimate& point : ranker->curve(Measure::kBlockSize)) rounds.push_back(point.round);
     }
     std::sort(rounds.begin(), rounds.end());
     rounds.erase(std::unique(rounds.begin(), rounds.end()), rounds.end());
@@ -238,15 +238,14 @@ class UserFigures {
       figure.title = fmt::format("Block size by rank, round {}", short_number(static_cast<double>(round)));
       figure.subtitle = subtitle_;
       figure.x_name = "rank";
-      figure.x_ticks = {1.0, 5.0, 10.0};
       figure.lowest = 0.0;
       for (const RankerTrials* ranker : shown_) {
         PlotSeries line{name_of(ranker), ranker->ranker, {}};
-        for (const auto& [rank, measure] : {std::pair{1.0, Measure::kBlockSize1},
-                                            {5.0, Measure::kBlockSize5},
-                                            {10.0, Measure::kBlockSize10}}) {
-          const MeanInterval* estimate = estimate_at(ranker->curve(measure), round);
-          if (estimate != nullptr) line.points.push_back(plot_point(rank, *estimate));
+        for (std::size_t place = 0; place < ListCertainty::kBlockRanks.size(); ++place) {
+          const MeanInterval* estimate = estimate_at(ranker->curve(block_size_at(place)), round);
+          if (estimate == nullptr) continue;
+          const auto rank = static_cast<double>(ListCertainty::kBlockRanks[place]);
+          line.points.push_back(plot_point(rank, *estimate));
         }
         if (!line.points.empty()) figure.series.push_back(std::move(line));
       }

@@ -13,7 +13,7 @@ struct Wording {
   const char* explanation;  // {} is the cutoff
 };
 
-constexpr std::array<Wording, kMeasures> kWordings = {{
+constexpr std::array<Wording, static_cast<std::size_t>(Measure::kBlockSize)> kWordings = {{
     {"offline-ndcg", "Offline NDCG@{}", "NDCG@{} of the current model on held-out queries."},
     {"online-ndcg", "Online NDCG@{}", "Mean NDCG@{} of all lists shown so far."},
     {"online-cndcg", "Online discounted NDCG@{}",
@@ -24,9 +24,6 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
     {"certain-share", "Certain share of the top {}",
      "Share of shown pairs whose order was certain, since the previous evaluation."},
     {"blocks", "Blocks per list", "Mean number of blocks since the previous evaluation."},
-    {"block-size-1", "Block size at rank 1", "Documents in the block that contains rank 1."},
-    {"block-size-5", "Block size at rank 5", "Documents in the block that contains rank 5."},
-    {"block-size-10", "Block size at rank 10", "Documents in the block that contains rank 10."},
     {"cosine", "Cosine to the offline model", "Cosine similarity to a model trained on all labels."},
     {"width-ratio", "Width relative to exact width",
      "Median ratio of a pair's width to its width under the full covariance; above 1 is too cautious, "
@@ -62,8 +59,19 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
      "Rounds so far in which no list of the query's documents was within ±ε."},
 }};
 
+// With the rank in place of the cutoff.
+constexpr Wording kBlockWording = {"block-size-{}", "Block size at rank {}",
+                                   "Documents in the block that contains rank {}."};
+
 const Wording& wording_of(Measure measure) {
-  return kWordings[static_cast<std::size_t>(measure)];
+  return measure < Measure::kBlockSize ? kWordings[static_cast<std::size_t>(measure)] : kBlockWording;
+}
+
+/// What stands for {} in the wording.
+std::int64_t number_in_wording(Measure measure, std::int64_t cutoff) {
+  if (measure < Measure::kBlockSize) return cutoff;
+  return ListCertainty::kBlockRanks[static_cast<std::size_t>(measure) -
+                                    static_cast<std::size_t>(Measure::kBlockSize)];
 }
 
 // An added measure is a number with these parts, the cutoff below, so that they sort like metrics.
@@ -162,13 +170,13 @@ std::vector<Measure> MeasureValues::added() const {
 std::string title_of(Measure measure, std::int64_t cutoff) {
   if (const auto metric = metric_of(measure))
     return fmt::format("Offline {}{}", metric->title(), is_random(measure) ? " of a random order" : "");
-  return fmt::format(fmt::runtime(wording_of(measure).title), cutoff);
+  return fmt::format(fmt::runtime(wording_of(measure).title), number_in_wording(measure, cutoff));
 }
 
 std::string slug_of(Measure measure) {
   if (const auto metric = metric_of(measure))
     return fmt::format("{}offline-{}", is_random(measure) ? "random-" : "", slug_of(*metric));
-  return wording_of(measure).slug;
+  return fmt::format(fmt::runtime(wording_of(measure).slug), number_in_wording(measure, 0));
 }
 
 std::optional<Measure> random_baseline(Measure measure) {
@@ -193,7 +201,7 @@ std::string explanation_of(Measure measure, std::int64_t cutoff) {
     return fmt::format("{} of {} on held-out queries.", meaning_of(*metric),
                        is_random(measure) ? "random orders" : "the current model");
   }
-  return fmt::format(fmt::runtime(wording_of(measure).explanation), cutoff);
+  return fmt::format(fmt::runtime(wording_of(measure).explanation), number_in_wording(measure, cutoff));
 }
 
 }  // namespace olrank

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/explore/ranked_list.h"
 #include "core/metrics/named_metric.h"
 
 namespace olrank {
@@ -23,9 +24,6 @@ enum class Measure : std::size_t {
   kExaminedRegret,
   kCertainShare,
   kBlocks,
-  kBlockSize1,
-  kBlockSize5,
-  kBlockSize10,
   kCosine,
   kWidthRatio,
   kWidthRatioLow,   // 10th percentile
@@ -43,8 +41,15 @@ enum class Measure : std::size_t {
   kFairShare,
   kViolations,
   kUnrealisable,
+  kBlockSize,  // at the first of ListCertainty::kBlockRanks; those at the others follow
 };
-inline constexpr std::size_t kMeasures = 25;
+inline constexpr std::size_t kMeasures =
+    static_cast<std::size_t>(Measure::kBlockSize) + ListCertainty::kBlockRanks.size();
+
+/// The size of the block at this place of ListCertainty::kBlockRanks.
+constexpr Measure block_size_at(std::size_t place) {
+  return static_cast<Measure>(static_cast<std::size_t>(Measure::kBlockSize) + place);
+}
 
 /// An offline metric of protocol.metrics, or what random orders have of it.
 Measure measure_of(const NamedMetric& metric);

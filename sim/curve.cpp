@@ -78,6 +78,20 @@ std::string random_object(const CurvePoint& point) {
                             : ",\"metrics\":" + metrics_object(point.metrics, &CurveMetric::random, true));
 }
 
+/// Ranks 1, 5 and 10 always, and with `all` the others that some list had.
+std::string block_sizes(const CurvePoint& point, bool all) {
+  std::string text;
+  for (std::size_t i = 0; i < point.block_size.size(); ++i) {
+    const auto& always = kFingerprintedBlocks;
+    const bool is_member =
+        std::find(always.begin(), always.end(), i) != always.end() || (all && point.block_size[i]);
+    if (!is_member) continue;
+    text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", ListCertainty::kBlockRanks[i],
+                        json_number(point.block_size[i]));
+  }
+  return text;
+}
+
 /// Stages that every line has, in this order; other stages follow.
 constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
                                                 "observe", "train", "eval"};
@@ -113,12 +127,8 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
           : "");
   line += fmt::format(",\"certain_share\":{},\"blocks\":{}", json_number(point.certain_share),
                       json_number(point.blocks));
-  line += ",\"block_size\":{";
-  for (std::size_t i = 0; i < point.block_size.size(); ++i) {
-    line += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", ListCertainty::kBlockRanks[i],
-                        json_number(point.block_size[i]));
-  }
-  line += fmt::format("}},\"cosine\":{},\"width_ratio\":{},\"drift\":{}", json_number(point.cosine),
+  line += fmt::format(",\"block_size\":{{{}}},\"cosine\":{},\"width_ratio\":{},\"drift\":{}",
+                      block_sizes(point, clock != nullptr), json_number(point.cosine),
                       width_ratio_object(point.width_ratio), json_number(point.drift));
   line += tally_member("false_certain", point.false_certain);
   line += tally_member("decisions_differ", point.decisions_differ);

@@ -43,6 +43,9 @@ constexpr std::array<double, 8> kStatedFrom = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.
 using StatedTallies = std::array<Tally, kStatedFrom.size()>;
 bool is_stated(const StatedTallies& tallies);
 
+/// The places in ListCertainty::kBlockRanks of ranks 1, 5 and 10, the ones that fingerprints cover.
+constexpr std::array<std::size_t, 3> kFingerprintedBlocks = {0, 4, 9};
+
 /// One evaluation of a trial: a line of curve.jsonl.
 struct CurvePoint {
   std::int64_t round = 0;    // rounds played
@@ -72,7 +75,8 @@ struct CurvePoint {
 
 /// The line, with '\n'. Without a `clock` it is what fingerprints cover: seconds are left out, which differ
 /// between runs, the figures of random lists, which do not depend on the ranker, the regret of examined
-/// documents and the added metrics, so that a trial has one fingerprint whatever is measured.
+/// documents, most sizes of blocks and the added metrics, so that a trial has one fingerprint whatever is
+/// measured.
 std::string curve_line(const CurvePoint& point, const StageClock* clock);
 
 /// A number as JSON: the shortest text that reads back exactly; null for NaN and infinities.

@@ -293,6 +293,10 @@ std::string Trial::queries_csv() {
 void Trial::save_beside(StateWriter& state) const {
   state.put("trial.last_lists", last_lists_.values());
   state.put("trial.examined_regret", examined_regret_);
+  for (const Certainty* certainty : {&certainty_, &interval_.certainty}) {
+    state.put("trial.block_size_sum", std::span<const std::int64_t>(certainty->block_size_sum));
+    state.put("trial.block_size_rounds", std::span<const std::int64_t>(certainty->block_size_rounds));
+  }
   state.put("interval.evaluated_round", interval_.evaluated_round);
   save(interval_.certainty, state);
   state.put("interval.width_ratios", interval_.width_ratios);
@@ -302,8 +306,12 @@ void Trial::save_beside(StateWriter& state) const {
 void Trial::load_beside(StateReader& state) {
   last_lists_.restore(state.get<double>("trial.last_lists"));
   examined_regret_ = state.get_one<std::int64_t>("trial.examined_regret");
+  for (Certainty* certainty : {&certainty_, &interval_.certainty}) {
+    state.get_into("trial.block_size_sum", std::span<std::int64_t>(certainty->block_size_sum));
+    state.get_into("trial.block_size_rounds", std::span<std::int64_t>(certainty->block_size_rounds));
+  }
   interval_.evaluated_round = state.get_one<std::int64_t>("interval.evaluated_round");
-  interval_.certainty = load_certainty(state);
+  load(interval_.certainty, state);
   interval_.width_ratios = state.get<double>("interval.width_ratios");
   interval_.fairness = load_fairness(state);
 }
@@ -327,8 +335,13 @@ void Trial::save(const Certainty& certainty, StateWriter& state) {
   state.put("certainty.share_rounds", certainty.share_rounds);
   state.put("certainty.blocks_sum", certainty.blocks_sum);
   state.put("certainty.rounds", certainty.rounds);
-  state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty.block_size_sum));
-  state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty.block_size_rounds));
+  const auto put_sizes = [&state](std::string_view name, const BlockSums& of_ranks) {
+    std::array<std::int64_t, kFingerprintedBlocks.size()> sizes{};
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = of_ranks[kFingerprintedBlocks[i]];
+    state.put(name, std::span<const std::int64_t>(sizes));
+  };
+  put_sizes("certainty.block_size_sum", certainty.block_size_sum);
+  put_sizes("certainty.block_size_rounds", certainty.block_size_rounds);
   const std::int64_t tallies[] = {certainty.contradicted.count, certainty.contradicted.total,
                                   certainty.turned_decisions.count, certainty.turned_decisions.total};
   state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
@@ -338,25 +351,30 @@ void Trial::save(const Certainty& certainty, StateWriter& state) {
   if (is_stated(certainty.stated)) state.put(kStated, stated);
 }
 
-Trial::Certainty Trial::load_certainty(StateReader& state) {
-  Certainty certainty;
+void Trial::load(Certainty& certainty, StateReader& state) {
   certainty.share_sum = state.get_one<double>("certainty.share_sum");
   certainty.share_rounds = state.get_one<std::int64_t>("certainty.share_rounds");
   certainty.blocks_sum = state.get_one<std::int64_t>("certainty.blocks_sum");
   certainty.rounds = state.get_one<std::int64_t>("certainty.rounds");
-  state.get_into("certainty.block_size_sum", std::span<std::int64_t>(certainty.block_size_sum));
-  state.get_into("certainty.block_size_rounds", std::span<std::int64_t>(certainty.block_size_rounds));
+  // Those of the other ranks come from load_beside().
+  const auto get_sizes = [&state](std::string_view name, BlockSums& of_ranks) {
+    std::array<std::int64_t, kFingerprintedBlocks.size()> sizes{};
+    state.get_into(name, std::span<std::int64_t>(sizes));
+    for (std::size_t i = 0; i < sizes.size(); ++i) of_ranks[kFingerprintedBlocks[i]] = sizes[i];
+  };
+  get_sizes("certainty.block_size_sum", certainty.block_size_sum);
+  get_sizes("certainty.block_size_rounds", certainty.block_size_rounds);
   std::int64_t tallies[4];
   state.get_into("certainty.tallies", std::span<std::int64_t>(tallies));
   certainty.contradicted = {tallies[0], tallies[1]};
   certainty.turned_decisions = {tallies[2], tallies[3]};
+  certainty.stated = {};
   if (state.is_next(kStated)) {
     std::array<std::int64_t, 2 * kStatedFrom.size()> stated{};
     state.get_into(kStated, std::span<std::int64_t>(stated));
     for (std::size_t at = 0; at < certainty.stated.size(); ++at)
       certainty.stated[at] = {stated[2 * at], stated[2 * at + 1]};
   }
-  return certainty;
 }
 
 void Trial::save(StateWriter& state) const {
@@ -392,7 +410,7 @@ void Trial::load(StateReader& state) {
   random_ = RandomOnline(online_options(settings_, data_));
   for (std::int64_t round = 1; round <= round_; ++round)
     random_.observe(data_.train.grades_of(query_of(round)));
-  certainty_ = load_certainty(state);
+  load(certainty_, state);
   fairness_ = load_fairness(state);
   if (users_.fairness != nullptr) exposure_.load(users_.fairness->rule, state);
   width_ratios_ = state.get<double>("trial.width_ratios");

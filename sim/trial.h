@@ -96,14 +96,16 @@ class Trial {
   static std::int64_t load_ranker(StateReader& state, OnlineRanker& ranker);
 
  private:
+  using BlockSums = std::array<std::int64_t, ListCertainty::kBlockRanks.size()>;
+
   /// Sums over the rounds since the last evaluation.
   struct Certainty {
     double share_sum = 0.0;
     std::int64_t share_rounds = 0;  // with at least two documents shown
     std::int64_t blocks_sum = 0;
     std::int64_t rounds = 0;
-    std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_sum{};
-    std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_rounds{};
+    BlockSums block_size_sum{};
+    BlockSums block_size_rounds{};
     Tally contradicted;      // certain orders contradicted by different grades
     Tally turned_decisions;  // reversed by exact widths
     StatedTallies stated{};
@@ -128,7 +130,7 @@ class Trial {
     return evaluated_round_ == round_ && round_ % settings_.eval_every != 0;
   }
   static void save(const Certainty& certainty, StateWriter& state);
-  static Certainty load_certainty(StateReader& state);
+  static void load(Certainty& certainty, StateReader& state);
   void save(const Fairness& fairness, StateWriter& state) const;
   Fairness load_fairness(StateReader& state) const;
   QueryDocs query_docs(std::int64_t query);

@@ -24,12 +24,14 @@ struct StatedOrder {
 
 /// Counts of a list's certain orders and blocks, for rankers that know certain orders.
 struct ListCertainty {
-  static constexpr std::array<std::int64_t, 3> kBlockRanks = {1, 5, 10};  // from 1
+  /// The ranks, from 1, at which the size of the block is kept.
+  static constexpr std::array<std::int64_t, 24> kBlockRanks = {
+      1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 35, 40, 50, 60, 80, 100, 150, 200, 300, 400};
 
-  std::int64_t shown_pairs = 0;              // k(k−1)/2
-  std::int64_t certain_pairs = 0;            // certain orders among them
-  std::int64_t blocks = 0;                   // in the whole list
-  std::array<std::int64_t, 3> block_size{};  // of the block at each of kBlockRanks; 0 beyond the list
+  std::int64_t shown_pairs = 0;                               // k(k−1)/2
+  std::int64_t certain_pairs = 0;                             // certain orders among them
+  std::int64_t blocks = 0;                                    // in the whole list
+  std::array<std::int64_t, kBlockRanks.size()> block_size{};  // at each of kBlockRanks; 0 beyond the list
 };
 
 /// What fairness between groups did to a list.

@@ -23,7 +23,7 @@ CurvePoint point_at(std::int64_t round) {
   point.regret = 17;
   point.certain_share = 0.75;
   point.blocks = 4.5;
-  point.block_size = {1.0, 2.0, 3.0};
+  point.block_size = {1.0, 2.0, std::nullopt, std::nullopt, 5.0};
   point.cosine = 0.5;
   point.width_ratio = WidthRatio{1.5, 1.25, 2.0};
   point.random = {0.0625, 0.03125, 1.5, 20.5};
@@ -56,8 +56,9 @@ TEST(CurveReader, ReadsTheLinesThatTrialsWrite) {
   EXPECT_EQ(values[Measure::kRandomRegret], 20.5);
   EXPECT_EQ(values[Measure::kCertainShare], 0.75);
   EXPECT_EQ(values[Measure::kBlocks], 4.5);
-  EXPECT_EQ(values[Measure::kBlockSize5], 2.0);
-  EXPECT_EQ(values[Measure::kBlockSize10], 3.0);
+  EXPECT_EQ(values[block_size_at(1)], 2.0);
+  EXPECT_TRUE(std::isnan(values[block_size_at(2)]));  // absent
+  EXPECT_EQ(values[block_size_at(4)], 5.0);
   EXPECT_EQ(values[Measure::kCosine], 0.5);
   EXPECT_EQ(values[Measure::kWidthRatio], 1.5);
   EXPECT_EQ(values[Measure::kWidthRatioLow], 1.25);

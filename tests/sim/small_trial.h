@@ -77,7 +77,8 @@ class StubRanker : public OnlineRanker {
     certainty.shown_pairs = shown * (shown - 1) / 2;
     certainty.certain_pairs = certainty.shown_pairs * (round % 4) / 4;
     certainty.blocks = 1 + round % 7;
-    certainty.block_size = {1 + round % 3, round % 5, docs >= 10 ? 2 : 0};
+    for (std::size_t i = 0; i < certainty.block_size.size(); ++i)
+      certainty.block_size[i] = docs >= ListCertainty::kBlockRanks[i] ? (round + 1) % (i + 3) : 0;
     return certainty;
   }
 

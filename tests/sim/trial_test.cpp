@@ -127,6 +127,27 @@ TEST(TrialTest, ContinuesFromAnySavedRoundWithSameCurve) {
   }
 }
 
+TEST(TrialTest, CheckpointsKeepBlockSizesThatFingerprintsDoNotCover) {
+  StubRanker ranker(data().train.features());
+  TrialStage whole(settings(), data(), ranker);
+  StateWriter saved;
+  for (int round = 0; round < 4; ++round) {
+    if (round == 2) {
+      whole.trial.save_beside(saved);
+      whole.trial.save(saved);
+    }
+    whole.trial.play_round();
+  }
+  StubRanker other(data().train.features());
+  TrialStage restored(settings(), data(), other);
+  StateReader reader(saved.bytes(), "test");
+  restored.trial.load_beside(reader);
+  restored.trial.load(reader);
+  for (int round = 0; round < 2; ++round) restored.trial.play_round();
+  ASSERT_TRUE(whole.trial.evaluate().block_size[1].has_value());  // of rank 2
+  EXPECT_EQ(restored.trial.evaluate().block_size, whole.trial.latest_point().block_size);
+}
+
 TEST(TrialTest, CurveHoldsExpectedFiguresOfRandomLists) {
   TrialSettings here = settings();
   here.cutoff = 4;
@@ -190,8 +211,8 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
     double shares = 0.0;
     std::int64_t share_rounds = 0;
     std::int64_t blocks = 0;
-    std::array<std::int64_t, 3> sizes{};
-    std::array<std::int64_t, 3> size_rounds{};
+    std::array<std::int64_t, ListCertainty::kBlockRanks.size()> sizes{};
+    std::array<std::int64_t, ListCertainty::kBlockRanks.size()> size_rounds{};
     for (std::uint32_t number = 1; number <= 200; ++number) {
       const PlayedRound& round = stage.trial.play_round();
       ASSERT_EQ(round.round, number);
@@ -228,7 +249,7 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
         ++share_rounds;
       }
       blocks += certainty.blocks;
-      for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
         sizes[i] += certainty.block_size[i];
         size_rounds[i] += certainty.block_size[i] > 0 ? 1 : 0;
       }
@@ -244,7 +265,7 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
       ASSERT_EQ(point.pairs, pairs);
       ASSERT_TRUE(std::fabs(*point.certain_share - shares / static_cast<double>(share_rounds)) <= 1e-13);
       ASSERT_TRUE(std::fabs(*point.blocks - static_cast<double>(blocks) / 40.0) <= 1e-13);
-      for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
         ASSERT_EQ(point.block_size[i].has_value(), size_rounds[i] > 0);
         if (size_rounds[i] == 0) continue;
         ASSERT_TRUE(std::fabs(*point.block_size[i] - static_cast<double>(sizes[i]) /
@@ -394,7 +415,8 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
   EXPECT_EQ(keys_of(json.at("random").at("offline")), keys_of(json.at("offline")));
   EXPECT_EQ(keys_of(json.at("random").at("online")),
             (std::vector<std::string>{"ndcg@10", "cndcg@10", "regret"}));
-  EXPECT_EQ(keys_of(json.at("block_size")), (std::vector<std::string>{"1", "5", "10"}));
+  EXPECT_EQ(keys_of(json.at("block_size")),
+            (std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "15"}));
   EXPECT_EQ(keys_of(json.at("seconds")),
             (std::vector<std::string>{"score", "width", "rank", "click", "observe", "train", "eval"}));
   // Numbers read back exactly.
@@ -420,6 +442,7 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
   without.erase("seconds");
   without.erase("random");
   without["online"].erase("examined_regret");
+  for (const char* rank : {"2", "3", "4", "6", "7", "8", "9", "15"}) without["block_size"].erase(rank);
   EXPECT_EQ(nlohmann::ordered_json::parse(curve_line(point, nullptr)).dump(), without.dump());
 }
 

@@ -55,6 +55,9 @@ class Papers(unittest.TestCase):
         self.assertEqual((trial["ms"], trial["stages"]), (3.0, {"train": 2.0, "width": 1.0}))  # evaluation is not a round's
         self.assertAlmostEqual(trial["slope"], 1.0)  # regret is proportional to the rounds
         self.assertEqual((trial["slope_examined"], trial["blocks_first"]), (0.5, 7.0))
+        self.assertNotIn("curve", trial)
+        curve = papers.trial_of(self.folder / "out/trials/a/perfect/fold1/seed2/summary.json", "overtaking")["curve"]
+        self.assertEqual((curve[0], curve[-1]["round"]), ({"round": 100, "offline": trial["offline_first"]}, 400))
 
     def test_counts_what_was_wrong(self):
         write_experiment(self.folder / "out", 0.0)
@@ -145,6 +148,11 @@ class Papers(unittest.TestCase):
         self.assertAlmostEqual(values("certain", "navigational")[0], 0.2)
         self.assertEqual(values("blocks_first", "navigational"), [6.0])  # fewer blocks of navigational users
         self.assertEqual((values("size_1", "one"), values("size_10", "top")), ([0.25], [1.75]))
+        # The middle of a list that reaches rank 80 is rank 40.
+        lists = {("informational", "a"): {(1, 1): {"sizes": {"1": 1.5, "20": 4.0, "40": 9.0, "80": 2.0, "100": None}}}}
+        for figure, difference in (("middle_top", 7.5), ("middle_bottom", 7.0)):
+            claim = papers.Claim("paper", "place", "text", "study", figure, "profile", "a")
+            self.assertEqual(papers.values_of(lists, "informational", claim), [difference])
         self.assertEqual(papers.judged("one", [0.25, 0.26], "size_1")[1], True)
         self.assertEqual(papers.judged("one", [0.75, 0.76], "size_1")[1], False)
 

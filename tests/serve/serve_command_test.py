@@ -137,7 +137,7 @@ class ServeCommand(unittest.TestCase):
                                   (["--normalise", "query-minmax"], "normalisation is "),
                                   (["--features", "4"], "features is 3, not 4"),
                                   (["--width", "16"], "width is 8, not 16"),
-                                  (["--set", "ranker.lambda=3"], "lambda is 10.0, not 3.0"),
+                                  (["--set", "ranker.lambda=3"], "lambda is 20.0, not 3.0"),
                                   (["--protocol", "paper"], 'parameterisation is "standard", not "ntk"'),
                                   (["--ranker", "pdgd"], 'kind is "olranknet", not "pdgd"')):
             with self.subTest(flags=flags):

@@ -35,7 +35,7 @@ parser.add_argument("--seconds", type=float, default=10.0)
 parser.add_argument("--device", default="cpu")
 parser.add_argument("--json", type=pathlib.Path)
 options = parser.parse_args()
-NETWORK = ["--width", str(options.width), "--covariance", options.covariance] if options.ranker == "olranknet" else []
+NETWORK = ["--protocol", "paper", "--width", str(options.width), "--covariance", options.covariance] if options.ranker == "olranknet" else []
 CLIENTS = 8
 CORES = len(os.sched_getaffinity(0))
 

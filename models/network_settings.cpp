@@ -16,7 +16,7 @@ const Schema& NetworkSettings::schema() {
                  "`refuse` rejects a module that changes its buffers or attributes when it scores; `reset` "
                  "accepts the module and restores its first state before each call")
           .field("activation", &S::activation, "activation function between the layers of a module")
-          .field("width", &S::width, "units per hidden layer; must be even with `ntk`")
+          .field("width", &S::width, "units per hidden layer; must be even with `ntk` or `symmetric`")
           .symbol("m")
           .at_least(1)
           .at_most(65536)

@@ -9,6 +9,7 @@
 #include "core/protocol.h"
 #include "core/settings/enum_names.h"
 #include "models/bandit_settings.h"
+#include "models/trainer_settings.h"
 
 namespace olrank {
 
@@ -57,6 +58,7 @@ enum class BanditUse { kNone, kEpsilon, kDuels, kProximal, kInterventions };
 struct DefaultsContext {
   ProtocolName protocol = ProtocolName::kRecommended;
   Interleaving interleaving = Interleaving::kTeamDraft;
+  LossForm loss = LossForm::kSum;
 };
 
 /// All that the rest of the program knows about a kind of ranker.

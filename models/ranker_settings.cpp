@@ -22,7 +22,8 @@ RankerKind RankerSettings::default_kind(ProtocolName protocol) {
   return protocol == ProtocolName::kRecommended ? RankerKind::kClickGp : RankerKind::kOlRankNet;
 }
 
-RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, Interleaving interleaving) {
+RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, Interleaving interleaving,
+                                        LossForm loss) {
   RankerSettings ranker;
   ranker.kind = kind;
   if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
@@ -31,7 +32,7 @@ RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, 
   if (protocol == ProtocolName::kReference && row.training == Training::kHistory)
     ranker.trainer.restart = Restart::kFresh;
   if (row.forms == ModelForms::kLinear) ranker.network.network = NetworkForm::kLinear;
-  if (row.set_defaults != nullptr) row.set_defaults(ranker, {protocol, interleaving});
+  if (row.set_defaults != nullptr) row.set_defaults(ranker, {protocol, interleaving, loss});
   return ranker;
 }
 

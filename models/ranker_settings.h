@@ -36,10 +36,11 @@ struct RankerSettings {
   static const Schema& schema();
   /// The kind of a ranker of which none is named.
   static RankerKind default_kind(ProtocolName protocol);
-  /// The settings of a kind under a protocol, before any is set. The candidates of mgd depend on how they
-  /// share a list, so this takes the interleaving that will hold.
+  /// The settings of a kind under a protocol, before any is set. Of those that will hold, the candidates of
+  /// mgd depend on the interleaving and the pairs of networks on the loss.
   static RankerSettings defaults(RankerKind kind, ProtocolName protocol,
-                                 Interleaving interleaving = Interleaving::kTeamDraft);
+                                 Interleaving interleaving = Interleaving::kTeamDraft,
+                                 LossForm loss = LossForm::kSum);
 };
 
 /// Whether the recipe of a trial, which its model file holds, leaves a setting out: those that came last

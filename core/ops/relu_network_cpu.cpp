@@ -28,10 +28,10 @@ void require_sizes(std::int64_t inputs, std::int64_t width, std::int64_t depth) 
 
 void initialise_symmetric(const NetworkShape& shape, PhiloxKey key, std::span<float> theta) {
   if (shape.depth < 2 || shape.width % 2 != 0) {
-    throw InvalidArgument(fmt::format(
-        "Symmetric initialisation requires a hidden layer of even width, not depth {} and width {}: "
-        "choose another width or uniform initialisation.",
-        shape.depth, shape.width));
+    throw InvalidArgument(
+        fmt::format("A symmetric network starts with a hidden layer of two equal halves, so its width must "
+                    "be even, not {}: choose {} or {}, or initialisation = \"usual\".",
+                    shape.width, shape.width - 1, shape.width + 1));
   }
   std::fill(theta.begin(), theta.end(), 0.0F);
   const std::int64_t half = shape.width / 2;
@@ -112,7 +112,7 @@ NetworkShape ntk_shape(std::int64_t inputs, std::int64_t width, std::int64_t dep
   if (width % 2 != 0) {
     throw InvalidArgument(fmt::format(
         "The ntk parameterisation starts with two equal halves, so its width must be even, not {}: "
-        "choose {} or {}, or the standard parameterisation.",
+        "choose {} or {}, or a standard network of the usual initialisation.",
         width, width - 1, width + 1));
   }
   return {inputs, width, depth, false, std::sqrt(static_cast<double>(width))};

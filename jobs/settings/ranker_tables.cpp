@@ -39,7 +39,7 @@ class RankerSource {
     chosen.kind = RankerSettings::default_kind(protocol_);
     apply(chosen, all);
     const RankerSettings defaults =
-        RankerSettings::defaults(chosen.kind, protocol_, chosen.bandit.interleaving);
+        RankerSettings::defaults(chosen.kind, protocol_, chosen.bandit.interleaving, chosen.trainer.loss);
     RankerSettings whole = defaults;
     apply(whole, all);
     // What counts is decided by all settings together, so it is known only now.

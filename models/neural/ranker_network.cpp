@@ -21,6 +21,16 @@ double scaling_width(const NetworkSettings& settings) {
 
 }  // namespace
 
+void set_recommended_network(RankerSettings& settings, LossForm loss) {
+  settings.network.parameterisation = Parameterisation::kStandard;
+  settings.network.initialisation = FirstDraw::kSymmetric;
+  settings.network.scaling = WidthScaling::kNone;
+  settings.posterior.lambda = 20.0;
+  // A mean over mini-batches has no weights.
+  settings.feedback.pairs = loss == LossForm::kSum ? PairRule::kExpected : PairRule::kMatched;
+  settings.trainer.optimizer = Optimizer::kNesterov;
+}
+
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key) {
   std::vector<float> theta(shape.parameters());

@@ -194,8 +194,9 @@ class Run:
 
     def trial_command(self, name: str, flags: Sequence[object], device: str | None = None, resume: bool = False) -> list[object]:
         fixed = [] if "--seeds" in flags else ["--seeds", "1"]
-        return [self.olrank, "run", "--fold", "1", "--clicks", "perfect", "--device", device or self.device, "--out", self.scratch / name,
-                "--resume" if resume else "--force", "--quiet", *flags, *fixed]
+        # The papers' networks, so that the figures of all commits compare.
+        return [self.olrank, "run", "--protocol", "paper", "--fold", "1", "--clicks", "perfect", "--device", device or self.device,
+                "--out", self.scratch / name, "--resume" if resume else "--force", "--quiet", *flags, *fixed]
 
     def summaries(self, name: str) -> list[dict]:
         """Of all trials of a run, in order of rankers and seeds."""

@@ -137,14 +137,14 @@ class ServeCommand(unittest.TestCase):
                                   (["--normalise", "query-minmax"], "normalisation is "),
                                   (["--features", "4"], "features is 3, not 4"),
                                   (["--width", "16"], "width is 8, not 16"),
-                                  (["--set", "ranker.lambda=3"], "lambda is 10.0, not 3.0"),
-                                  (["--protocol", "reference"], 'parameterisation is "ntk", not "standard"'),
+                                  (["--set", "ranker.lambda=3"], "lambda is 20.0, not 3.0"),
+                                  (["--protocol", "paper"], 'parameterisation is "standard", not "ntk"'),
                                   (["--ranker", "pdgd"], 'kind is "olranknet", not "pdgd"')):
             with self.subTest(flags=flags):
                 message = self.refused("--state", self.state, *flags)
                 self.assertIn("contains a service with other settings (", message)
                 self.assertIn(difference, message)
-        for flags in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "paper", "--width", "8"],
+        for flags in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "recommended", "--width", "8"],
                       ["--features", "3", "--cutoff", "10"]):
             with self.subTest(flags=flags):
                 self.assertEqual(self.start(*flags).stop(), 0)

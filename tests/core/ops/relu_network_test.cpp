@@ -54,7 +54,7 @@ TEST(ReluNetworkTest, RefusesInvalidSizes) {
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(),
                  "The ntk parameterisation starts with two equal halves, so its width must be even, not 7: "
-                 "choose 6 or 8, or the standard parameterisation.");
+                 "choose 6 or 8, or a standard network of the usual initialisation.");
   }
   std::vector<float> theta(standard_shape(4, 7, 2).parameters());
   EXPECT_THROW(initialise(standard_shape(4, 7, 2), Initialisation::kSymmetric, test_key(1), theta),

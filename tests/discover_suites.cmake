@@ -26,9 +26,13 @@ endmacro()
 function(write_test name filter labels)
   seconds_of(${name})
   math(EXPR seconds "${seconds} * ${SLOWER}")
+  set(cost ${seconds})  # ctest starts what costs most first
+  if("slow" IN_LIST labels)
+    set(cost 600)
+  endif()
   file(APPEND ${OUTPUT} "add_test([==[${PREFIX}${name}]==] \"${BINARY}\" \"--gtest_filter=${filter}\")\n"
     "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES WORKING_DIRECTORY \"${FOLDER}\" LABELS \"${labels}\" "
-    "TIMEOUT ${seconds} COST ${seconds})\n")
+    "TIMEOUT ${seconds} COST ${cost})\n")
 endfunction()
 
 file(WRITE ${OUTPUT} "")

@@ -1,9 +1,9 @@
 # After each link of a test binary: writes one CTest test for each of its GoogleTest suites, so that a suite loads
 # LibTorch once and not once for each of its cases. TOGETHER makes one test of all suites that are neither SLOW nor
-# named by FLAVOUR or WAITS, and one of those named by WAITS alone: loading LibTorch takes 0.2 s, which is longer than
-# most suites.
+# named by FLAVOUR or WAITS, and one of those named by WAITS alone: loading LibTorch takes 0.2 s, and 0.8 s with CUDA,
+# which is longer than most suites.
 # Takes BINARY, OUTPUT, PREFIX, LABELS, SLOW (suites that are not fast), FLAVOUR (suites with this label, or ALL), WAITS
-# (suites with this label), BUDGET (seconds of a suite), BUDGETS (suite=seconds;…), SLOWER (a factor of all budgets) and FOLDER.
+# (suites with this label), BUDGET (seconds of a test), BUDGETS (suite or binary=seconds;…), SLOWER (a factor of all budgets) and FOLDER.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${BINARY} --gtest_list_tests WORKING_DIRECTORY ${FOLDER} OUTPUT_VARIABLE listed
   RESULT_VARIABLE status)
@@ -11,11 +11,28 @@ if(NOT status EQUAL 0)
   message(FATAL_ERROR "${BINARY} cannot list its tests: ${status}")
 endif()
 string(REGEX MATCHALL "(^|\n)[^ \n][^ \n]*\\.[^\n]*" suites "${listed}")
-function(write_test name filter labels seconds)
+set(usual "${LABELS};fast")
+if(FLAVOUR STREQUAL "ALL")
+  string(APPEND usual ";flavour")
+endif()
+macro(seconds_of name)
+  set(seconds ${BUDGET})
+  foreach(budget IN LISTS BUDGETS)
+    if(budget MATCHES "^(.*)=([0-9]+)$" AND "${name}" STREQUAL CMAKE_MATCH_1)
+      set(seconds ${CMAKE_MATCH_2})
+    endif()
+  endforeach()
+endmacro()
+function(write_test name filter labels)
+  seconds_of(${name})
   math(EXPR seconds "${seconds} * ${SLOWER}")
+  set(cost ${seconds})  # ctest starts what costs most first
+  if("slow" IN_LIST labels)
+    set(cost 600)
+  endif()
   file(APPEND ${OUTPUT} "add_test([==[${PREFIX}${name}]==] \"${BINARY}\" \"--gtest_filter=${filter}\")\n"
     "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES WORKING_DIRECTORY \"${FOLDER}\" LABELS \"${labels}\" "
-    "TIMEOUT ${seconds} COST ${seconds})\n")
+    "TIMEOUT ${seconds} COST ${cost})\n")
 endfunction()
 
 file(WRITE ${OUTPUT} "")
@@ -35,28 +52,23 @@ foreach(suite IN LISTS suites)
   if(suite IN_LIST WAITS OR plain IN_LIST WAITS)
     set(waits ";waits")
   endif()
-  set(seconds ${BUDGET})
-  foreach(budget IN LISTS BUDGETS)
-    if(budget MATCHES "^(.*)=([0-9]+)$" AND suite STREQUAL CMAKE_MATCH_1)
-      set(seconds ${CMAKE_MATCH_2})
-    endif()
-  endforeach()
-  if(TOGETHER AND labels STREQUAL "${LABELS};fast" AND seconds EQUAL BUDGET)
+  seconds_of(${suite})
+  if(TOGETHER AND labels STREQUAL usual AND seconds EQUAL BUDGET)
     if(waits)
       list(APPEND together_waits "${suite}.*")
     else()
       list(APPEND together "${suite}.*")
     endif()
   else()
-    write_test(${suite} "${suite}.*" "${labels}${waits}" ${seconds})
+    write_test(${suite} "${suite}.*" "${labels}${waits}")
   endif()
 endforeach()
 get_filename_component(name ${BINARY} NAME)
 if(together)
   list(JOIN together ":" filter)
-  write_test(${name} "${filter}" "${LABELS};fast" ${BUDGET})
+  write_test(${name} "${filter}" "${usual}")
 endif()
 if(together_waits)
   list(JOIN together_waits ":" filter)
-  write_test(${name}_waits "${filter}" "${LABELS};fast;waits" ${BUDGET})
+  write_test(${name}_waits "${filter}" "${usual};waits")
 endif()

@@ -116,7 +116,7 @@ class Recommend(unittest.TestCase):
             with self.subTest(signal=number):
                 out = self.root / f"killed{number}"
                 command = [PROGRAM, "recommend", "train", "--kind", "mter", "--data", DATA, "--out", out, "--passes",
-                           "400", "--threads", "1", "--quiet"]
+                           "150", "--threads", "1", "--quiet"]
                 program = subprocess.Popen(list(map(str, command)))
                 deadline = time.monotonic() + 60
                 while time.monotonic() < deadline:
@@ -135,7 +135,7 @@ class Recommend(unittest.TestCase):
                     self.assertEqual(json.loads((out / "summary.json").read_text())["result_fingerprint"], reference)
         uninterrupted = self.root / "whole"
         self.assertEqual(olrank("recommend", "train", "--kind", "mter", "--data", DATA, "--out", uninterrupted, "--passes",
-                                400, "--threads", 2, "--quiet").returncode, 0)
+                                150, "--threads", 2, "--quiet").returncode, 0)
         self.assertEqual(json.loads((uninterrupted / "summary.json").read_text())["result_fingerprint"], reference)
 
     def test_a_finished_training_is_kept_and_another_one_refused(self):

@@ -140,7 +140,7 @@ class Training(Folder):
         self.assertNotIn("\ufffd", page)
 
     def test_a_killed_training_ends_in_the_same_bits(self):
-        settings = ["--data", "synth:mslr-like?queries=60", "--network", "mlp", "--width", 32, "--patience", 200, "--epochs", 200]
+        settings = ["--data", "synth:mslr-like?queries=60", "--network", "mlp", "--width", 32, "--patience", 100, "--epochs", 100]
         for number, how in ((signal.SIGKILL, -9), (signal.SIGTERM, 143)):
             with self.subTest(signal=number):
                 out = self.root / f"killed{number}"

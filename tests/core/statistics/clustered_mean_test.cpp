@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
+#include "tests/support/sanitized.h"
 
 namespace olrank {
 namespace {
@@ -101,9 +102,10 @@ struct Trial {
 };
 
 TEST(AnytimeIntervalTest, PeekingAfterEachListFindsNoDifferenceBetweenEqualArms) {
+  constexpr std::uint32_t kTests = kSanitized ? 100 : 1000;
   for (const double share : {0.5, 0.05}) {
     int found = 0;
-    for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
+    for (std::uint32_t seed = 1; seed <= kTests; ++seed) {
       Trial trial(seed, 3000, share, 1.0);
       for (int list = 0; list < 10'000; ++list) {
         if (!trial.show_list()) continue;
@@ -111,7 +113,7 @@ TEST(AnytimeIntervalTest, PeekingAfterEachListFindsNoDifferenceBetweenEqualArms)
         break;
       }
     }
-    EXPECT_LE(found, 50) << "of 1,000 tests with a share of " << share;
+    EXPECT_LE(found, kTests / 20) << "of " << kTests << " tests with a share of " << share;
     RecordProperty(share == 0.5 ? "even" : "uneven", found);
   }
 }

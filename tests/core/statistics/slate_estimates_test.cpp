@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "tests/support/sanitized.h"
 
 namespace olrank {
 namespace {
@@ -162,7 +163,7 @@ TEST(SlateEstimatesTest, AreThePrintedFormulas) {
 TEST(SlateEstimatesTest, ACorrectedModelIsRightWhereItIsWrong) {
   const World world;
   const double truth = world.value_of(world.target);
-  constexpr int kSeeds = 300;
+  constexpr int kSeeds = kSanitized ? 30 : 300;
   const std::vector<std::vector<double>> models = {world.attraction, {0.4, 0.4, 0.4, 0.4, 0.4}};
   for (const std::vector<double>& model : models) {
     const bool is_right = model == world.attraction;
@@ -190,7 +191,7 @@ TEST(SlateEstimatesTest, ACorrectedModelIsRightWhereItIsWrong) {
       const double prefixes = of(all, SlateEstimator::kRips).value.value;
       prefix_squares += (prefixes - truth) * (prefixes - truth) / kSeeds;
     }
-    EXPECT_GE(covered, 262);
+    EXPECT_GE(covered, kSeeds * 262 / 300);
     EXPECT_NEAR(sum, truth, 4.0 * std::sqrt(squares / kSeeds));
     EXPECT_EQ(is_right, std::abs(direct - truth) < 1e-12);
     if (is_right) {
@@ -229,7 +230,7 @@ TEST(SlateEstimatesTest, IntervalsCoverTheTruth) {
   const double truth = world.value_of(world.target);
   const double shown_truth = world.value_of(world.logged);
   EXPECT_GT(truth, shown_truth + 0.1);
-  constexpr int kSeeds = 300;
+  constexpr int kSeeds = kSanitized ? 3 : 300;
   std::vector<int> covered(6), differences(6);
   std::vector<double> mean(6);
   int bounds = 0;
@@ -252,6 +253,7 @@ TEST(SlateEstimatesTest, IntervalsCoverTheTruth) {
     }
     bounds += clipped.lower_bound() <= truth ? 1 : 0;
   }
+  if (kSanitized) return;  // so few say nothing of a share
   for (const SlateEstimator estimator :
        {SlateEstimator::kIps, SlateEstimator::kRips, SlateEstimator::kSelfIps, SlateEstimator::kSelfRips}) {
     const auto place = static_cast<std::size_t>(estimator);
@@ -268,7 +270,7 @@ TEST(SlateEstimatesTest, IntervalsCoverTheTruth) {
 TEST(SlateEstimatesTest, SpreadLessTheMoreListsThereAre) {
   const World world;
   const double truth = world.value_of(world.target);
-  constexpr int kSeeds = 100;
+  constexpr int kSeeds = kSanitized ? 3 : 100;
   std::vector<double> spread_before(6, 1e9);
   for (const int lists : {100, 400, 1600}) {
     std::vector<double> sum(6), squares(6);
@@ -288,6 +290,7 @@ TEST(SlateEstimatesTest, SpreadLessTheMoreListsThereAre) {
         covered[place] += one.value.low <= truth && truth <= one.value.high ? 1 : 0;
       }
     }
+    if (kSanitized) continue;
     for (const SlateEstimator estimator : {SlateEstimator::kIps, SlateEstimator::kRips,
                                            SlateEstimator::kSelfIps, SlateEstimator::kSelfRips}) {
       const auto place = static_cast<std::size_t>(estimator);

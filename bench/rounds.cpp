@@ -156,7 +156,7 @@ int run(const std::vector<std::string>& arguments) {
       sources.push_back(arguments[i]);
     }
   }
-  if (neural && !protocol_given) protocol = ProtocolName::kRecommended;
+  if (neural && !protocol_given) protocol = ProtocolName::kPaper;
   if (eval_every == 0) eval_every = neural ? 100 : 10;
   if (sources.empty()) sources = {"synth:mslr-like?queries=400", "synth:small"};
   ExecutionContext context(threads);

@@ -3,7 +3,7 @@ learns a generated log, in equal windows of its rounds. With rounds whose cost d
 
 Usage: service_growth.py BIN [--records 100000] [--windows 10] [--queries 2000] [--pool 30] [--shown 10] [--candidates 100]
        [--features 136] [--rate 20] [--folder DIR] [--json FILE] [-- FLAGS OF olrank serve]
-For example: service_growth.py build/bin --records 1000000 -- --ranker olranknet --covariance inducing --retrain growth
+For example: service_growth.py build/bin --records 1000000 -- --protocol paper --ranker olranknet --covariance inducing --retrain growth
 BIN is the folder of olrank. The records are lists of `shown` of a query's `pool` documents; a request ranks `candidates` other
 documents. One client asks for `rate` rankings a second on the same machine and competes for its cores with the learning thread.
 The folder needs two copies of the records, the imported one and the service's log: 8 kB each at the defaults, so 16 GB for a

@@ -38,8 +38,8 @@ RankerSettings settings_of(const RoundSizes& sizes) {
   study.depths = {sizes.depth};
   study.noise_variances = {0.1};
   study.exact_widths = false;
-  const StudyBase base = {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kRecommended),
-                          RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kRecommended)};
+  const StudyBase base = {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper),
+                          RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
   RankerSettings settings = study_rankers(study, base).back().settings;
   if (sizes.schedule) settings.posterior.member_schedule = *sizes.schedule;
   if (!sizes.module.empty()) {

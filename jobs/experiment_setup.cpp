@@ -412,7 +412,7 @@ std::vector<std::string> deviations(const Configuration& configuration) {
   add_deviations(ClickSettings::schema(), &configuration.clicks, &click_defaults, "clicks", protocol_name,
                  {"models"}, found);
   for (const RankerSettings& ranker : configuration.rankers) {
-    const auto defaults = RankerSettings::defaults(ranker.kind, protocol);
+    const auto defaults = RankerSettings::defaults(ranker, protocol);
     add_deviations(RankerSettings::schema(), &ranker, &defaults, "ranker " + ranker.name, protocol_name,
                    {"name", "kind"}, found);
   }

@@ -41,6 +41,7 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
   ranker.network.width = model.settings.width;
   ranker.network.depth = model.settings.depth;
   ranker.network.parameterisation = model.settings.parameterisation;
+  ranker.network.initialisation = FirstDraw::kUsual;  // nothing is drawn, so that the width may be odd
   if (model.members.size() > 1) ranker.posterior.members = std::ssize(model.members);
 }
 

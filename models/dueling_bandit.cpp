@@ -142,7 +142,7 @@ void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext
   settings.trainer.learning_rate = 0.01;
   if (context.protocol != ProtocolName::kReference && settings.kind == RankerKind::kDbgd)
     settings.trainer.learning_rate_decay = 0.999977;
-  settings.bandit.candidates = context.interleaving == Interleaving::kProbabilistic ? 49 : 9;
+  settings.bandit.candidates = context.chosen.bandit.interleaving == Interleaving::kProbabilistic ? 49 : 9;
 }
 
 }  // namespace olrank

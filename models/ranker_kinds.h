@@ -8,8 +8,6 @@
 
 #include "core/protocol.h"
 #include "core/settings/enum_names.h"
-#include "models/bandit_settings.h"
-#include "models/trainer_settings.h"
 
 namespace olrank {
 
@@ -54,11 +52,10 @@ enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimat
 /// How a kind without certain orders explores, if not in a way of its own.
 enum class BanditUse { kNone, kEpsilon, kDuels, kProximal, kInterventions };
 
-/// What a kind's defaults depend on. The candidates of mgd depend on how they share a list.
+/// What a kind's defaults depend on.
 struct DefaultsContext {
-  ProtocolName protocol = ProtocolName::kRecommended;
-  Interleaving interleaving = Interleaving::kTeamDraft;
-  LossForm loss = LossForm::kSum;
+  ProtocolName protocol;
+  const RankerSettings& chosen;
 };
 
 /// All that the rest of the program knows about a kind of ranker.

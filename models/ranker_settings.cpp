@@ -22,17 +22,22 @@ RankerKind RankerSettings::default_kind(ProtocolName protocol) {
   return protocol == ProtocolName::kRecommended ? RankerKind::kClickGp : RankerKind::kOlRankNet;
 }
 
-RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, Interleaving interleaving,
-                                        LossForm loss) {
+RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol) {
+  RankerSettings chosen;
+  chosen.kind = kind;
+  return defaults(chosen, protocol);
+}
+
+RankerSettings RankerSettings::defaults(const RankerSettings& chosen, ProtocolName protocol) {
   RankerSettings ranker;
-  ranker.kind = kind;
+  ranker.kind = chosen.kind;
   if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
-  const RankerKindRow& row = row_of(kind);
+  const RankerKindRow& row = row_of(chosen.kind);
   // The authors' code draws new parameters at each update.
   if (protocol == ProtocolName::kReference && row.training == Training::kHistory)
     ranker.trainer.restart = Restart::kFresh;
   if (row.forms == ModelForms::kLinear) ranker.network.network = NetworkForm::kLinear;
-  if (row.set_defaults != nullptr) row.set_defaults(ranker, {protocol, interleaving, loss});
+  if (row.set_defaults != nullptr) row.set_defaults(ranker, {protocol, chosen});
   return ranker;
 }
 

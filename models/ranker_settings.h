@@ -36,11 +36,11 @@ struct RankerSettings {
   static const Schema& schema();
   /// The kind of a ranker of which none is named.
   static RankerKind default_kind(ProtocolName protocol);
-  /// The settings of a kind under a protocol, before any is set. Of those that will hold, the candidates of
-  /// mgd depend on the interleaving and the pairs of networks on the loss.
-  static RankerSettings defaults(RankerKind kind, ProtocolName protocol,
-                                 Interleaving interleaving = Interleaving::kTeamDraft,
-                                 LossForm loss = LossForm::kSum);
+  /// The settings of a kind under a protocol, before any is set.
+  static RankerSettings defaults(RankerKind kind, ProtocolName protocol);
+  /// The same where some are chosen: the candidates of mgd depend on the interleaving, the pairs of
+  /// networks on the loss, and their prior on whether they start from a model.
+  static RankerSettings defaults(const RankerSettings& chosen, ProtocolName protocol);
 };
 
 /// Whether the recipe of a trial, which its model file holds, leaves a setting out: those that came last

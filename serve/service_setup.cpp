@@ -83,18 +83,29 @@ FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel&
   return model.normaliser.without_terms();
 }
 
-RankerSettings resolve_ranker(std::span<const SettingOverride> given) {
+RankerSettings resolve_ranker(std::span<const SettingOverride> given, bool starts_from_model) {
   std::vector<SettingOverride> overrides(given.begin(), given.end());
   // A configuration has groups by a feature or a file, or refuses rankers that need them. Whether the
   // service has groups is checked by check_service_fairness().
   overrides.push_back({GroupSettings::schema().table, "", "file", "requests", "--groups"});
-  const std::vector<RankerSettings> rankers = resolve_configuration(std::nullopt, overrides).rankers;
+  const Configuration configuration = resolve_configuration(std::nullopt, overrides);
+  const std::vector<RankerSettings>& rankers = configuration.rankers;
   for (const RankerSettings& ranker : rankers) {
     if (!ranker.start_from.empty())
       throw InvalidArgument("A service starts from --model: use it in place of --start-from.");
   }
-  if (rankers.size() == 1) return rankers.front();
-  throw InvalidArgument(fmt::format("A service has one ranker, not {}: choose one kind.", rankers.size()));
+  if (rankers.size() != 1)
+    throw InvalidArgument(
+        fmt::format("A service has one ranker, not {}: choose one kind.", rankers.size()));
+  RankerSettings ranker = rankers.front();
+  const auto has_prior = [](const SettingOverride& setting) { return setting.key == "lambda"; };
+  if (starts_from_model && std::none_of(given.begin(), given.end(), has_prior)) {
+    RankerSettings started = ranker;
+    started.start_from = "--model";
+    ranker.posterior.lambda =
+        RankerSettings::defaults(started, configuration.protocol.name).posterior.lambda;
+  }
+  return ranker;
 }
 
 /// Requests name features by their numbers, too.
@@ -192,7 +203,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   } else if (request.features < 1 && request.feature_names.empty()) {
     throw InvalidArgument("Without --model, --features D is required.");
   }
-  identity.ranker = resolve_ranker(overrides);
+  identity.ranker = resolve_ranker(overrides, model.has_value());
   FittedNormaliser normaliser;
   if (model) {
     take_network(*model, request.model, identity.ranker);
@@ -244,7 +255,8 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
     std::vector<SettingOverride> overrides = {
         {"ranker", "", "kind", std::string(name_of(stored.ranker.kind)), "--state"}};
     overrides.insert(overrides.end(), request.ranker.begin(), request.ranker.end());
-    requested.ranker = resolve_ranker(overrides);
+    requested.ranker =
+        resolve_ranker(overrides, !stored.model.empty() && !has_module_file(stored.ranker.network));
     requested.ranker.name = stored.ranker.name;
     if (!stored.model.empty()) {  // these come from the model
       requested.ranker.network = stored.ranker.network;

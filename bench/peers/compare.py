@@ -56,7 +56,7 @@ def check(arguments):
             folder = pathlib.Path(folder)
             source = "synth:small?queries=12"
             program(arguments, "data", "synth", source, "--out", folder / "data")
-            program(arguments, "run", "--data", source, "--fold", 1, "--ranker", "olranknet", "--width", 8, "--covariance",
+            program(arguments, "run", "--protocol", "paper", "--data", source, "--fold", 1, "--ranker", "olranknet", "--width", 8, "--covariance",
                     covariance, "--lambda", LAMBDA, "--clicks", "perfect", "--rounds", 25, "--seeds", 1, "--trace",
                     folder / "trace.jsonl", "--trace-detail", "--out", folder / "out", "--quiet")
             queries = letor_queries(folder / "data" / "train.txt")

@@ -38,8 +38,7 @@ class RankerSource {
     RankerSettings chosen;
     chosen.kind = RankerSettings::default_kind(protocol_);
     apply(chosen, all);
-    const RankerSettings defaults =
-        RankerSettings::defaults(chosen.kind, protocol_, chosen.bandit.interleaving, chosen.trainer.loss);
+    const RankerSettings defaults = RankerSettings::defaults(chosen, protocol_);
     RankerSettings whole = defaults;
     apply(whole, all);
     // What counts is decided by all settings together, so it is known only now.

@@ -46,7 +46,7 @@ std::unique_ptr<OnlineRanker> make_confident_network(const RankerRequest& reques
 void set_olranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
   // Chosen by the committed sweeps: docs/DEFAULTS.md.
   if (context.protocol == ProtocolName::kPaper) settings.explore.alpha = 0.03;
-  if (context.protocol == ProtocolName::kRecommended) set_recommended_network(settings, context.loss);
+  if (context.protocol == ProtocolName::kRecommended) set_recommended_network(settings, context.chosen);
 }
 
 }  // namespace olrank

@@ -24,7 +24,7 @@ std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {
 void set_p2neurrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
   // Chosen by the committed sweeps: docs/DEFAULTS.md.
   if (context.protocol == ProtocolName::kPaper) settings.posterior.lambda = 1.0;
-  if (context.protocol == ProtocolName::kRecommended) set_recommended_network(settings, context.loss);
+  if (context.protocol == ProtocolName::kRecommended) set_recommended_network(settings, context.chosen);
 }
 
 }  // namespace olrank

@@ -21,14 +21,16 @@ double scaling_width(const NetworkSettings& settings) {
 
 }  // namespace
 
-void set_recommended_network(RankerSettings& settings, LossForm loss) {
+void set_recommended_network(RankerSettings& settings, const RankerSettings& chosen) {
   settings.network.parameterisation = Parameterisation::kStandard;
   settings.network.initialisation = FirstDraw::kSymmetric;
   settings.network.scaling = WidthScaling::kNone;
-  settings.posterior.lambda = 20.0;
-  // A mean over mini-batches has no weights.
-  settings.feedback.pairs = loss == LossForm::kSum ? PairRule::kExpected : PairRule::kMatched;
-  settings.trainer.optimizer = Optimizer::kNesterov;
+  // A model from labels knows more than the first clicks say.
+  settings.posterior.lambda = chosen.start_from.empty() ? 20.0 : 1000.0;
+  // Mini-batches have neither weights nor momentum.
+  const bool is_sum = chosen.trainer.loss == LossForm::kSum;
+  settings.feedback.pairs = is_sum ? PairRule::kExpected : PairRule::kMatched;
+  if (is_sum) settings.trainer.optimizer = Optimizer::kNesterov;
 }
 
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,

@@ -16,8 +16,9 @@ namespace olrank {
 
 class ModuleModel;
 
-/// The form of the network, its training and its pairs under protocol `recommended`: docs/DEFAULTS.md.
-void set_recommended_network(RankerSettings& settings, LossForm loss);
+/// The form of the network, its prior, its training and its pairs under protocol `recommended`, where some
+/// settings are chosen: docs/DEFAULTS.md.
+void set_recommended_network(RankerSettings& settings, const RankerSettings& chosen);
 
 /// θ₀, drawn by initialisation_of(); `key` is of Purpose::kInitialisation.
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,

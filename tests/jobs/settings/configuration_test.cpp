@@ -83,6 +83,21 @@ TEST(ConfigurationTest, OverridesOfAllRankersGoToThoseThatHaveTheSetting) {
   EXPECT_NE(refusal_of(both, {parse_override("ranker.width=5")}), kNoError);
 }
 
+TEST(ConfigurationTest, DefaultsOfNetworksFollowTheProtocolTheLossAndTheStart) {
+  const std::string network = "[[ranker]]\nkind = \"olranknet\"\n";
+  const auto of = [&](const std::string& more) { return from_text(network + more).rankers.front(); };
+  EXPECT_EQ(of("").feedback.pairs, PairRule::kExpected);
+  EXPECT_EQ(of("").trainer.optimizer, Optimizer::kNesterov);
+  EXPECT_EQ(of("loss = \"mean\"\n").feedback.pairs, PairRule::kMatched);
+  EXPECT_EQ(of("loss = \"mean\"\n").trainer.optimizer, Optimizer::kGd);
+  EXPECT_EQ(of("[protocol]\nname = \"paper\"\n").network.parameterisation, Parameterisation::kNtk);
+  RankerSettings started = of("");
+  EXPECT_EQ(started.posterior.lambda, 20.0);
+  started.start_from = "model";
+  EXPECT_EQ(RankerSettings::defaults(started, ProtocolName::kRecommended).posterior.lambda, 1000.0);
+  EXPECT_EQ(RankerSettings::defaults(started, ProtocolName::kPaper).posterior.lambda, 10.0);
+}
+
 TEST(ConfigurationTest, AListOfKindsMakesOneRankerOfEach) {
   const SettingOverride kinds = {"ranker", "", "kind", "pairrank,pdgd", "--ranker"};
   const Configuration configuration = from_text(

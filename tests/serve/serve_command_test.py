@@ -272,6 +272,7 @@ class ServeCommand(unittest.TestCase):
         tensors, metadata = tensors_of(model.read_bytes())
         features = json.loads(metadata["normalisation"])["features"]
         service = self.start("--model", model)
+        self.assertIn("\nlambda = 1000.0\n", self.state.joinpath("service.toml").read_text())  # that of rankers that start from a model
         with service.client() as client:
             given, about = tensors_of(client.model())
             self.assertEqual(given, tensors)

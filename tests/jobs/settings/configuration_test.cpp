@@ -89,7 +89,7 @@ TEST(ConfigurationTest, DefaultsOfNetworksFollowTheProtocolTheLossAndTheStart) {
   EXPECT_EQ(of("").feedback.pairs, PairRule::kExpected);
   EXPECT_EQ(of("").trainer.optimizer, Optimizer::kNesterov);
   EXPECT_EQ(of("loss = \"mean\"\n").feedback.pairs, PairRule::kMatched);
-  EXPECT_EQ(of("loss = \"mean\"\n").trainer.optimizer, Optimizer::kGd);
+  EXPECT_EQ(of("loss = \"mean\"\n").trainer.optimizer, Optimizer::kGradientDescent);
   EXPECT_EQ(of("[protocol]\nname = \"paper\"\n").network.parameterisation, Parameterisation::kNtk);
   RankerSettings started = of("");
   EXPECT_EQ(started.posterior.lambda, 20.0);

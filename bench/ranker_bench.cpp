@@ -64,7 +64,10 @@ void play_rounds(benchmark::State& state, const RankerSettings& settings) {
 }
 
 RankerSettings of(RankerKind kind, Interleaving interleaving = Interleaving::kTeamDraft) {
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kReference, interleaving);
+  RankerSettings chosen;
+  chosen.kind = kind;
+  chosen.bandit.interleaving = interleaving;
+  RankerSettings settings = RankerSettings::defaults(chosen, ProtocolName::kReference);
   settings.bandit.interleaving = interleaving;
   return settings;
 }

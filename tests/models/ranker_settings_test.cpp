@@ -42,9 +42,9 @@ TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsOfTheLiterature) {
   EXPECT_EQ(dbgd.trainer.learning_rate, 0.01);
   EXPECT_EQ(dbgd.bandit.exploration_radius, 1.0);
   EXPECT_EQ(RankerSettings::defaults(RankerKind::kMgd, ProtocolName::kReference).bandit.candidates, 9);
-  EXPECT_EQ(RankerSettings::defaults(RankerKind::kMgd, ProtocolName::kPaper, Interleaving::kProbabilistic)
-                .bandit.candidates,
-            49);
+  RankerSettings chosen = RankerSettings::defaults(RankerKind::kMgd, ProtocolName::kPaper);
+  chosen.bandit.interleaving = Interleaving::kProbabilistic;
+  EXPECT_EQ(RankerSettings::defaults(chosen, ProtocolName::kPaper).bandit.candidates, 49);
 }
 
 TEST(RankerSettingsTest, TheRecommendedKindIsClickGp) {

@@ -124,7 +124,10 @@ inline RankerSettings bandit_settings(const std::string& name) {
   if (name.starts_with("intervention")) kind = RankerKind::kInterventionAware;
   if (name.starts_with("dbgd")) kind = RankerKind::kDbgd;
   if (name.starts_with("mgd")) kind = RankerKind::kMgd;
-  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kReference, interleaving);
+  RankerSettings chosen;
+  chosen.kind = kind;
+  chosen.bandit.interleaving = interleaving;
+  RankerSettings settings = RankerSettings::defaults(chosen, ProtocolName::kReference);
   settings.name = name;
   settings.bandit.interleaving = interleaving;
   if (name.ends_with("epsilon")) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "core/math/dcg.h"
 #include "core/math/list_loss.h"
@@ -182,6 +183,11 @@ double smooth_dcg(const double* scores, const double* gains, std::int64_t docs, 
 // τ, it is exact to 1e-12.
 constexpr double kFirstPlace = -3.5;
 constexpr double kMostStep = 0.25;
+// Where u = w_i τ is e^kRung the document has rung but for a chance of 2e-24, and at e^kSurelyNot it has
+// with one of 1e-26.
+constexpr double kRung = 4.0;
+constexpr double kSurelyNot = -60.0;
+constexpr double kFarGap = kRung - kSurelyNot;
 constexpr std::int64_t kPlaces = 8;  // side by side
 using Places = double __attribute__((vector_size(kPlaces * sizeof(double))));
 
@@ -200,7 +206,6 @@ OLRANK_VECTOR_CLONES
 double top_gains_at(const double* leads, const double* gains, std::int64_t docs, const double* discounts,
                     std::int64_t ranks, double first, double step, AtPlaces* at, Places* before,
                     Places* from, double* slopes, double* undecided) {
-  constexpr double kLongRung = 300.0;
   double later[kPlaces];
   Places weights;
   const double pace_of_first = portable_exp(-first);
@@ -212,7 +217,7 @@ double top_gains_at(const double* leads, const double* gains, std::int64_t docs,
   }
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     const double z = leads[doc] + (first - pace_of_first);
-    const double u_of_first = portable_exp(z < kLongRung ? z : kLongRung);
+    const double u_of_first = portable_exp(z);
     double waits[kPlaces];
     double rate[kPlaces];
     double change[kPlaces];
@@ -276,24 +281,39 @@ double top_gains_at(const double* leads, const double* gains, std::int64_t docs,
   return sum;
 }
 
-/// How long no document is about to ring from `place` on; infinite if all have rung.
-double idle_time(std::span<const double> leads, double place) {
-  constexpr double kSoon = -40.0;
-  constexpr double kRung = 4.0;
-  double nearest = -kInfinity;
-  for (const double lead : leads) {
-    if (lead + place < kRung) nearest = std::max(nearest, lead + place);
+/// leads[i] = log w less that of their sum, of the documents in `order`, which descends by score. Gaps
+/// between neighbours are at most kFarGap, because the order of documents so far apart is decided to 1e-27:
+/// so they are finite and near each other whatever the scores and σ.
+void find_leads(const double* scores, std::span<const std::int32_t> order, double sharpness, double log_sum,
+                double* leads) {
+  double anchor = scores[order[0]];
+  double anchor_lead = -log_sum;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const double score = scores[order[i]];
+    if (i > 0 && (scores[order[i - 1]] - score) * sharpness > kFarGap) {
+      anchor = score;
+      anchor_lead = leads[i - 1] - kFarGap;
+    }
+    leads[i] = anchor_lead + (score - anchor) * sharpness;
   }
-  return std::max(kSoon - nearest, 0.0);
 }
 
+/// At each place only the documents from `rung` to `end` count: those before have surely rung, and those
+/// behind surely have not.
 double smooth_dcg_top(const double* scores, const double* gains, std::int64_t docs, double most_gain,
                       double sharpness, std::int64_t ranks, Scratch& scratch, double* slopes) {
   constexpr double kDecided = 1e-17;
+  const auto order = scratch.take<std::int32_t>(docs);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](std::int32_t a, std::int32_t b) { return comes_before(scores[a], a, scores[b], b); });
   const auto leads = scratch.take<double>(padded(docs));
-  const double most = lane_max(scores, padded(docs));
-  const double log_sum = std::log(softmax_terms(scores, docs, most, sharpness, leads.data()));
-  for (std::int64_t doc = 0; doc < docs; ++doc) leads[doc] = (scores[doc] - most) * sharpness - log_sum;
+  const double log_sum = std::log(softmax_terms(scores, docs, scores[order[0]], sharpness, leads.data()));
+  find_leads(scores, order, sharpness, log_sum, leads.data());
+  const auto sorted_gains = scratch.take<double>(docs);
+  for (std::int64_t i = 0; i < docs; ++i) sorted_gains[i] = gains[order[i]];
+  const auto sorted_slopes = scratch.take<double>(docs);
+  std::fill(sorted_slopes.begin(), sorted_slopes.end(), 0.0);
   const auto discounts = scratch.take<double>(ranks);
   double ideal = 0.0;
   for (std::int64_t rank = 0; rank < ranks; ++rank)
@@ -301,20 +321,26 @@ double smooth_dcg_top(const double* scores, const double* gains, std::int64_t do
   const auto at = scratch.take<AtPlaces>(docs);
   const auto before = scratch.take<Places>((docs + 1) * 2 * ranks);
   const auto from = scratch.take<Places>(2 * ranks);
-  std::fill_n(slopes, docs, 0.0);
   const double step = std::min(kMostStep, 0.63 / std::sqrt(static_cast<double>(ranks)));
+  const auto log_time = [](double place) { return place - portable_exp(-place); };
+  std::int64_t rung = 0;
+  std::int64_t end = 0;
   double place = kFirstPlace;
-  double idle = 0.0;
   double sum = 0.0;
   double undecided = 1.0;
-  while (undecided > kDecided && idle < kInfinity) {
-    place += std::floor(idle / step) * step;
-    sum += top_gains_at(leads.data(), gains, docs, discounts.data(), ranks, place, step, at.data(),
-                        before.data(), from.data(), slopes, &undecided);
-    place += static_cast<double>(kPlaces) * step;
-    idle = place > 0.0 ? idle_time(leads.first(docs), place) : 0.0;
+  while (undecided > kDecided) {
+    const double next = place + static_cast<double>(kPlaces) * step;
+    while (rung < docs && leads[rung] + log_time(place) > kRung) ++rung;
+    while (end < docs && !(leads[end] + log_time(next) < kSurelyNot)) ++end;
+    if (rung >= ranks) break;
+    const std::int64_t open_ranks = std::min(ranks - rung, end - rung);
+    sum += top_gains_at(leads.data() + rung, sorted_gains.data() + rung, end - rung,
+                        discounts.data() + rung, open_ranks, place, step, at.data(), before.data(),
+                        from.data(), sorted_slopes.data() + rung, &undecided);
+    if (open_ranks < ranks - rung) undecided = 1.0;  // fewer documents than ranks
+    place = next;
   }
-  for (std::int64_t doc = 0; doc < docs; ++doc) slopes[doc] *= -sharpness;
+  for (std::int64_t i = 0; i < docs; ++i) slopes[order[i]] = sorted_slopes[i] * -sharpness;
   return ideal - sum;
 }
 
@@ -766,7 +792,8 @@ double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pai
   switch (form.loss) {
     case ListLoss::kListNet:
       return 2.0;  // ‖P(s)‖₁ + ‖P(y)‖₁
-    // Σ p_j |G_j − mean| is a mean deviation, at most half the range of G. For k > 1: docs/MATH.md.
+    // Σ p_j |G_j − mean| is a mean deviation, at most half the range of G. For k > 1: docs/MATH.md. Lists
+    // shorter than k have the bound of longer ones, so that it depends on no length.
     case ListLoss::kSmoothDcg:
       return 0.5 * dcg_gain(form.most_grade, Gain::kExponential) / form.smoothing *
              discount_sum(form.smooth_at, false);

@@ -114,6 +114,10 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
         "patience stops training by the validation part, and the data have none: set patience = 0, or give "
         "a validation part.");
   }
+  if (device_ && form_.smooth_at > 1) {
+    throw InvalidArgument(
+        "A GPU computes smooth-dcg at one rank only: use --device cpu, or smooth_at = 1.");
+  }
   refuse_sparse();
   require_room(settings, data.train.features(), threads);
   const bool on_libtorch = device_ && settings.network.network == NetworkForm::kModule;
@@ -145,8 +149,6 @@ void LabelTraining::refuse_sparse() const {
 std::unique_ptr<DeviceLists> LabelTraining::make_lists(const Dataset& data) {
   const NetworkSettings& network = settings_.network;
   if (!device_ || network.network == NetworkForm::kModule) return nullptr;
-  if (form_.smooth_at > 1)
-    throw InvalidArgument("A GPU has smooth-dcg for one rank alone: use --device cpu, or smooth_at = 1.");
   DeviceListsSpec spec;
   spec.device = device_->gpu;
   spec.shape = network.network == NetworkForm::kLinear ? linear_shape(data.features())

@@ -481,6 +481,43 @@ TEST_F(ListLossTest, SmoothDcgApproachesTheDcgOfTheFirstRanks) {
   }
 }
 
+TEST_F(ListLossTest, SmoothDcgOfManyRanksEndsForAnyGapOfScores) {
+  // Pairs of equal scores, gap by gap: only the order within a pair is open.
+  const Grades y = {4, 1, 0, 3, 2, 4, 1, 0};
+  const auto scores = [](double gap) { return Scores{gap, gap, gap / 2, gap / 2, 0.0, 0.0, -gap, -gap}; };
+  const ListLossForm form{.loss = ListLoss::kSmoothDcg, .smooth_at = 5};
+  const Result near = result_of(form, scores(200.0), y);
+  double dcg = 0.0;
+  for (const int rank : {0, 1, 2, 3, 4}) {
+    const int first = rank / 2 * 2;
+    dcg += (gain_of(y[first]) + gain_of(y[first + 1])) / 2.0 / std::log2(rank + 2.0);
+  }
+  EXPECT_TRUE(std::fabs(near.loss - (dcg_of({4, 4, 4, 4, 4}) - dcg)) <= 1e-11);
+  for (const double gap : {126.0, 130.0, 1e3, 2e17, 2e30, 1.5e308}) {  // −1.5e308 − 1.5e308 overflows
+    const Result far = result_of(form, scores(gap), y);
+    EXPECT_TRUE(std::fabs(far.loss - near.loss) <= 1e-12) << gap << ": " << far.loss - near.loss;
+    for (std::size_t doc = 0; doc < y.size(); ++doc)
+      EXPECT_TRUE(std::fabs(far.slopes[doc] - near.slopes[doc]) <= 1e-12) << gap << ", " << doc;
+  }
+  // A small σ makes the same gaps.
+  for (const double smoothing : {1e-20, 1e-300}) {
+    const ListLossForm sharp{.loss = ListLoss::kSmoothDcg, .smoothing = smoothing, .smooth_at = 5};
+    EXPECT_TRUE(std::fabs(result_of(sharp, scores(1e10), y).loss - near.loss) <= 1e-12) << smoothing;
+  }
+}
+
+TEST_F(ListLossTest, SmoothDcgOfManyRanksCountsFarScoresInTheirOrder) {
+  // 400 documents 43 σ apart: the list is the order by score.
+  constexpr int kRanks = 100;
+  const Grades y = grades(400, 5);
+  Scores s;
+  for (std::size_t doc = 0; doc < y.size(); ++doc) s.push_back(-43.0 * static_cast<double>(doc));
+  const Result result = result_of({.loss = ListLoss::kSmoothDcg, .smooth_at = kRanks}, s, y);
+  const double lacks = dcg_of(std::vector<int>(kRanks, 4)) - dcg_of({y.begin(), y.begin() + kRanks});
+  EXPECT_TRUE(std::fabs(result.loss - lacks) <= 1e-10) << result.loss - lacks;
+  EXPECT_TRUE(absolute_sum(result.slopes) <= 1e-10);
+}
+
 TEST_F(ListLossTest, SlopesOfSmoothDcgAtTenRanksAreFiniteDifferences) {
   constexpr double kStep = 1e-4;
   for (const std::int64_t docs : {5, 10, 11, 60}) {

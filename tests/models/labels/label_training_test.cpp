@@ -114,13 +114,15 @@ TEST(LabelTrainingTest, RefusesANetworkThatDoesNotFitIntoMemory) {
 TEST(LabelTrainingTest, RefusesSmoothDcgOfSeveralRanksOnAGpu) {
   const LabelledWorld train(1, 5, 8, 4);
   LabelSettings settings;
-  settings.network.network = NetworkForm::kLinear;
   settings.loss = ListLoss::kSmoothDcg;
   settings.smooth_at = 2;
-  EXPECT_EQ(message_of<InvalidArgument>([&] {
-              LabelTraining(settings, {train.data(), nullptr, 4}, TrialKeys{}, {}, 1, LabelDevice());
-            }),
-            "A GPU has smooth-dcg for one rank alone: use --device cpu, or smooth_at = 1.");
+  for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kModule}) {
+    settings.network.network = network;
+    EXPECT_EQ(message_of<InvalidArgument>([&] {
+                LabelTraining(settings, {train.data(), nullptr, 4}, TrialKeys{}, {}, 1, LabelDevice());
+              }),
+              "A GPU computes smooth-dcg at one rank only: use --device cpu, or smooth_at = 1.");
+  }
 }
 
 TEST(LabelTrainingTest, WeightsAreForTheObjectiveAlone) {

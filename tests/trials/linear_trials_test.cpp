@@ -39,9 +39,11 @@ RankerSettings ranker_settings(const std::string& name) {
       {"ranknet", RankerKind::kRankNet}};
   const RankerKind kind = kinds.at(name);
   const bool reference = name == "pairrank_reference";
+  RankerSettings chosen;
+  chosen.kind = kind;
+  chosen.bandit.interleaving = Interleaving::kProbabilistic;
   RankerSettings made =
-      RankerSettings::defaults(kind, reference ? ProtocolName::kReference : ProtocolName::kRecommended,
-                               Interleaving::kProbabilistic);
+      RankerSettings::defaults(chosen, reference ? ProtocolName::kReference : ProtocolName::kRecommended);
   made.name = name;
   made.bandit.interleaving = Interleaving::kProbabilistic;
   made.network.network = NetworkForm::kLinear;

@@ -212,7 +212,7 @@ class BenchCovariance(unittest.TestCase):
 
             self.assertEqual(lambdas(network), ["lambda = 3.0", "lambda = 3.0"])
             own = '[[ranker]]\nname = "votes"\nkind = "p2neurrank"\n'
-            self.assertEqual(lambdas(network + own), ["lambda = 3.0", "lambda = 1.0"])
+            self.assertEqual(lambdas(network + own), ["lambda = 3.0", "lambda = 20.0"])
             self.assertEqual(lambdas(own + network), ["lambda = 3.0", "lambda = 1.0"])
             for rankers in (own, network + network.replace('"net"', '"other"'), network + own + own.replace("votes", "more")):
                 file.write_text(study_of(rankers))
@@ -266,7 +266,7 @@ class BenchCovariance(unittest.TestCase):
 
     def test_calibrates_matched_alpha_on_the_validation_set(self):
         out = pathlib.Path(self.folder.name) / "matched"
-        arguments = ("bench", "covariance", "--data", "synth:small?queries=40", "--fold", 1, "--rounds", 30, "--seeds", "1-2",
+        arguments = ("bench", "covariance", "--protocol", "paper", "--data", "synth:small?queries=40", "--fold", 1, "--rounds", 30, "--seeds", "1-2",
                      "--clicks", "perfect", "--widths", "4", "--depths", "2", "--structures", "full,diagonal,none",
                      "--study-calibration-rounds", 40, "--study-calibration-alphas", "0.1,1,10", "--out", out)
         ran = olrank(*arguments, "--set", "ranker.lambda=1", "--alpha", "matched")

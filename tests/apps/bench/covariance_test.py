@@ -213,7 +213,7 @@ class BenchCovariance(unittest.TestCase):
             self.assertEqual(lambdas(network), ["lambda = 3.0", "lambda = 3.0"])
             own = '[[ranker]]\nname = "votes"\nkind = "p2neurrank"\n'
             self.assertEqual(lambdas(network + own), ["lambda = 3.0", "lambda = 20.0"])
-            self.assertEqual(lambdas(own + network), ["lambda = 3.0", "lambda = 1.0"])
+            self.assertEqual(lambdas(own + network), ["lambda = 3.0", "lambda = 20.0"])
             for rankers in (own, network + network.replace('"net"', '"other"'), network + own + own.replace("votes", "more")):
                 file.write_text(study_of(rankers))
                 refused = olrank("bench", "covariance", file, "--print-config")

@@ -11,7 +11,7 @@ namespace olrank {
 namespace {
 
 RankerSettings network_settings(Covariance covariance, CovarianceForm form) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kRecommended);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
   settings.name = "net";
   settings.network.width = 100;
   settings.posterior.covariance = covariance;

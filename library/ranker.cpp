@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,7 +15,6 @@
 #include "core/device/device_docs.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
-#include "core/feedback/doc_number.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
@@ -33,6 +31,7 @@
 #include "jobs/saved_trial.h"
 #include "jobs/settings/ranker_tables.h"
 #include "jobs/start_model.h"
+#include "library/shown_list.h"
 #include "models/model_file.h"
 #include "models/neural/device_ranker.h"
 #include "models/neural/ranker_device.h"
@@ -109,117 +108,6 @@ std::vector<double> widths_of(const RoundDetail& detail) {
 }
 
 }  // namespace
-
-struct ShownList::Query {
-  std::uint64_t owner = 0;  // the number of the ranker that made the list; 0: the list comes from bytes
-  Fingerprint recipe;       // of that ranker
-  std::uint32_t round = 0;
-  std::string name;
-  std::vector<float> inputs;  // [V × d], normalised; of documents on a GPU those rows that were asked for
-  std::int64_t docs = 0;
-  std::int64_t width = 0;                   // d
-  std::shared_ptr<const DeviceDocs> there;  // where the documents are on a GPU
-  bool answered = false;
-
-  FeatureMatrix matrix() const {
-    FeatureMatrix all{inputs.data(), docs, width};
-    all.on_device = there.get();
-    return all;
-  }
-  /// Documents are named by their content; queries without a name are not remembered.
-  void give_names() {
-    numbers.clear();
-    for (std::int64_t doc = 0; doc < docs; ++doc) numbers.push_back(doc_number(name, matrix().doc(doc)));
-    identity = {name.empty() ? -1 : name_number(name), numbers};
-  }
-  QueryDocs query_docs() const {
-    QueryDocs query{round, 0, matrix(), numbers};
-    query.identity = &identity;
-    return query;
-  }
-  /// Of documents on a GPU, brings these to the host and names them. The others have no name.
-  void bring(std::span<const std::int32_t> rows) {
-    if (there == nullptr) return;
-    inputs.resize(docs * width);
-    there->copy_rows(rows, inputs.data());
-    numbers.assign(docs, -1);
-    for (const std::int32_t row : rows) numbers[row] = doc_number(name, matrix().doc(row));
-    identity = {name.empty() ? -1 : name_number(name), numbers};
-  }
-  std::vector<float> all_inputs() const {
-    if (there == nullptr) return inputs;
-    const CallersGpu kept(true);
-    std::vector<float> all(docs * width);
-    std::vector<std::int32_t> rows(docs);
-    std::iota(rows.begin(), rows.end(), 0);
-    there->copy_rows(rows, all.data());
-    return all;
-  }
-  std::vector<std::int64_t> numbers;
-  QueryIdentity identity;
-};
-
-std::string ShownList::bytes() const {
-  StateWriter state;
-  state.put("list.docs", docs);
-  state.put("list.scores", scores);
-  std::vector<std::int32_t> orders;
-  for (const CertainPair& pair : certain) orders.insert(orders.end(), {pair.first, pair.second});
-  state.put("list.certain", orders);
-  state.put("list.widths", widths);
-  state.put("list.propensity", propensity);
-  if (query != nullptr) {
-    state.put("list.recipe", std::vector<std::uint64_t>{query->recipe.high, query->recipe.low});
-    state.put("list.round", query->round);
-    state.put("list.answered", std::uint8_t{query->answered});
-    state.put_text("list.query", query->name);
-    state.put("list.inputs", query->all_inputs());
-  }
-  return state.bytes();
-}
-
-ShownList ShownList::from_bytes(std::string bytes) {
-  StateReader reader(std::move(bytes), "list", "rank the query again");
-  ShownList list;
-  list.docs = reader.get<std::int32_t>("list.docs");
-  list.scores = reader.get<float>("list.scores");
-  const auto orders = reader.get<std::int32_t>("list.certain");
-  list.widths = reader.get<double>("list.widths");
-  list.propensity = reader.get<double>("list.propensity");
-  const auto count = std::ssize(list.scores);
-  const auto is_doc = [&](std::int32_t doc) { return doc >= 0 && doc < count; };
-  std::vector<std::int32_t> sorted = list.docs;
-  std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-    reader.fail("It has a document twice.");
-  if (!std::all_of(list.docs.begin(), list.docs.end(), is_doc) || orders.size() % 2 != 0 ||
-      !std::all_of(orders.begin(), orders.end(), is_doc) ||
-      (!list.propensity.empty() && list.propensity.size() != list.docs.size()) ||
-      (!list.widths.empty() && std::ssize(list.widths) != count * count)) {
-    reader.fail("It names documents that it does not have.");
-  }
-  for (std::size_t place = 0; place < orders.size(); place += 2)
-    list.certain.push_back({orders[place], orders[place + 1]});
-  list.query = std::make_shared<Query>();
-  Query& query = *list.query;
-  const auto recipe = reader.get<std::uint64_t>("list.recipe");
-  if (recipe.size() != 2) reader.fail("Its ranker is unknown.");
-  query.recipe = {recipe[0], recipe[1]};
-  query.round = reader.get_one<std::uint32_t>("list.round");
-  query.answered = reader.get_one<std::uint8_t>("list.answered") != 0;
-  query.name = reader.get_text("list.query");
-  query.inputs = reader.get<float>("list.inputs");
-  query.docs = count;
-  if (count == 0 || query.inputs.empty() || std::ssize(query.inputs) % count != 0 ||
-      !std::all_of(query.inputs.begin(), query.inputs.end(),
-                   [](float value) { return std::isfinite(value); })) {
-    reader.fail("Its documents are damaged.");
-  }
-  reader.require_end();
-  query.width = std::ssize(query.inputs) / count;
-  query.give_names();
-  return list;
-}
 
 struct Ranker::State {
   /// All but the ranker itself and its rounds.

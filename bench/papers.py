@@ -9,16 +9,21 @@ CLAIMS below says which rankers a claim compares; the verdict follows from the r
 import argparse
 import json
 import math
+import operator
 import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
+import tomllib
 import typing
 
 FILES = pathlib.Path("docs/evidence/papers")
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
         "mslr-like-long": "mslr-like, long lists", "realisable": "realisable"}
+# Twelve queries in each test part: they have a table of their own and no part in the verdicts.
+WITHOUT_VERDICT = "clueweb09"
 USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
 # Of so many trials: the 97.5 % point of Student's t. Numbers between take that of fewer, which is wider.
 T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262, 20: 2.093}
@@ -26,7 +31,7 @@ T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365,
 WWW21, WWW22, SIGIR22 = "PairRank, WWW 2021", "olRankNet, WWW 2022", "P², SIGIR 2022"
 BETTER, SAME, REACHES, BELOW, CHEAPER = "better", "same", "reaches", "below", "cheaper"
 SAME_WITHIN = {"offline": 0.01, "cndcg": 10.0, "cndcg_early": 2.0, "size_1": 0.5}  # differences that count as none
-DIGITS = {"offline": 4, "cndcg": 1, "cndcg_early": 1, "certain": 3, "cosine": 3, "slope": 2, "size_1": 2, "size_10": 2, "blocks_first": 2, "ms": 2,
+DIGITS = {"offline": 4, "cndcg": 1, "cndcg_early": 1, "certain": 3, "cosine": 3, "slope": 2, "slope_examined": 2, "size_1": 2, "size_10": 2, "blocks_first": 2, "ms": 2,
           "offline_first": 4, "middle_top": 2, "middle_bottom": 2}
 
 
@@ -76,11 +81,11 @@ CLAIMS = [
     Claim(WWW21, "§4.2.3, Figure 5", "PairRank ends closer to the model of all labels than PDGD (cosine)", "linear", "cosine", BETTER,
           "pairrank", "pdgd"),
     Claim(WWW21, "**not printed**; nearest are Lemma 7 and the number of blocks, Figure 7(b)",
-          "The share of certain orders grows with the rounds", "linear", "certain", "rises", "pairrank"),
-    Claim(WWW21, "§4.2.4, Figure 6", "Blocks are smaller at rank 1 than at rank 10", "linear", "size_10", "top", "pairrank"),
-    Claim(WWW21, THEOREM_8, SUBLINEAR, "linear", "slope", BELOW, "pairrank", 1.0),
+          "The share of certain orders grows with the rounds", "linear-recommended", "certain", "rises", "pairrank"),
+    Claim(WWW21, "§4.2.4, Figure 6", "Blocks are smaller at rank 1 than at rank 10", "linear-recommended", "size_10", "top", "pairrank"),
+    Claim(WWW21, THEOREM_8, SUBLINEAR, "linear", "slope_examined", BELOW, "pairrank", 1.0),
     Claim(WWW21, THEOREM_8, f"… and not faster than log⁴ T, whose slope is below {limit(4, 500):.2f} from 500 rounds on", "linear",
-          "slope", BELOW, "pairrank", limit(4, 500)),
+          "slope_examined", BELOW, "pairrank", limit(4, 500)),
     Claim(WWW22, "§5.2, Figure 4", "olRankNet learns a better ranker than PairRank", "networks", "offline", BETTER,
           "olranknet-diagonal", "pairrank"),
     Claim(WWW22, "§5.2, Figure 5", "olRankNet shows better lists on the way than PairRank", "networks", "cndcg", BETTER,
@@ -98,8 +103,8 @@ CLAIMS = [
     Claim(WWW22, "§5.2, Figure 5: “not very significant”", "olLambdaRank shows better lists on the way than olRankNet", "networks",
           "cndcg", BETTER, "ollambdarank-diagonal", "olranknet-diagonal"),
     Claim(SIGIR22, f"**not printed** in WWW 2022; {SIZES}: 16x16, .4195 − .4073 on MSLR-WEB10K, .7217 − .7179 on Yahoo",
-          "The full covariance learns a better ranker than its diagonal (printed: +.0122 and +.0038)", "networks", "offline", BETTER,
-          "olranknet-full", "olranknet-diagonal", ("perfect",)),
+          "The full covariance learns a better ranker than its diagonal (printed: +.0122 and +.0038)", "two-layers", "offline", BETTER,
+          "full-16x16", "diagonal-16x16", ("perfect",)),
     Claim(WWW22, "§5.2, Figure 6", "The share of certain orders grows with the rounds", "networks", "certain", "rises",
           "olranknet-diagonal"),
     Claim(WWW22, THEOREM_44, SUBLINEAR, "networks", "slope", BELOW, "olranknet-full", 1.0),
@@ -120,11 +125,11 @@ CLAIMS = [
     Claim(SIGIR22, "§5.2.2, Figure 8; that both variances are equally good is **not printed**",
           "Ten members learn a better ranker than two (ν² = 0.01)", "ensembles", "offline", BETTER, "N10-noise0.01", "N2-noise0.01"),
     Claim(SIGIR22, f"{SIZES}: .4318 − .4189 on MSLR-WEB10K, .7392 − .7223 on Yahoo",
-          "P² learns a better ranker with two hidden layers of 100 than of 16 (printed: +.0129 and +.0169)", "sizes", "offline",
-          BETTER, "p2neurrank-2-100x100", "p2neurrank-2-16x16"),
+          "P² learns a better ranker with two hidden layers of 100 than of 16 (printed: +.0129 and +.0169)", "two-layers",
+          "offline", BETTER, "N2-100x100", "N2-16x16", ("perfect",)),
     Claim(SIGIR22, f"{SIZES}: .4318 − .4201 on MSLR-WEB10K, .7392 − .7294 on Yahoo",
-          "P² learns a better ranker than the diagonal at two hidden layers of 100 (printed: +.0117 and +.0098)", "sizes", "offline",
-          BETTER, "p2neurrank-2-100x100", "olranknet-diagonal-100x100"),
+          "P² learns a better ranker than the diagonal at two hidden layers of 100 (printed: +.0117 and +.0098)", "two-layers",
+          "offline", BETTER, "N2-100x100", "diagonal-100x100", ("perfect",)),
     Claim(SIGIR22, "§3.3 counts operations; §5.2.3 calls m = 100 impossible",
           "A round of two members costs less than one of the full covariance, m = 100", "time", "ms", CHEAPER, "N2-100", "full-100"),
     Claim(WWW21, P21, "SGD RankNet learns as good a ranker as PDGD", "linear", "offline", SAME, "ranknet-greedy", "pdgd"),
@@ -139,13 +144,13 @@ CLAIMS = [
     Claim(WWW21, P21, "With perfect users PairRank reaches a RankNet that is trained on all labels", "linear", "offline", REACHES,
           "pairrank", "ranknet-offline", ("perfect",)),
     Claim(WWW21, "§4.2.4, Figure 6: “after hundred rounds”", "The block at rank 1 shrinks to one document (ours: size − 1 after 5,000 rounds)",
-          "linear", "size_1", "one", "pairrank"),
+          "linear-recommended", "size_1", "one", "pairrank"),
     Claim(WWW21, "§4.2.4, Figures 6 and 7(b)", "Blocks shrink slowest with navigational users (ours: rank 10, against each other user)",
-          "linear", "size_10", "navigational", "pairrank", users=("perfect", "informational")),
+          "linear-recommended", "size_10", "navigational", "pairrank", users=("perfect", "informational")),
     Claim(WWW21, "§4.2.3, Figure 5", "PairRank ends closer to the model of all labels than DBGD", "linear", "cosine", BETTER,
           "pairrank", "dbgd"),
     Claim(WWW21, "§4.2.3, Figure 5", "… than MGD", "linear", "cosine", BETTER, "pairrank", "mgd"),
-    Claim(WWW22, "§5.2, Figure 4", "olRankNet starts worse than PairRank (ours: lists of the first 100 rounds)", "networks",
+    Claim(WWW22, "§5.2, Figure 4, of models; row 76 has them", "olRankNet starts worse than PairRank (ours: lists of the first 100 rounds)", "networks",
           "cndcg_early", BETTER, "pairrank", "olranknet-diagonal"),
     Claim(WWW22, THEOREM_44, f"Regret grows not faster than log⁴ T, whose slope is below {limit(4, 100):.2f} from 100 rounds on",
           "networks", "slope", BELOW, "olranknet-full", limit(4, 100)),
@@ -164,10 +169,10 @@ CLAIMS = [
           "N2-noise0.1", "N5-noise0.1"),
     Claim(SIGIR22, "§5.2.2, Figure 8", "Ten members show better lists on the way than two (ν² = 0.01)", "ensembles", "cndcg", BETTER,
           "N10-noise0.01", "N2-noise0.01"),
-    Claim(SIGIR22, THEOREM_45, f"{SUBLINEAR} (P²LinRank)", "linear", "slope", BELOW, "p2linrank-2", 1.0),
+    Claim(SIGIR22, THEOREM_45, f"{SUBLINEAR} (P²LinRank)", "linear", "slope_examined", BELOW, "p2linrank-2", 1.0),
     Claim(SIGIR22, THEOREM_45, f"… and not faster than log² T, whose slope is below {limit(2, 500):.2f} from 500 rounds on", "linear",
-          "slope", BELOW, "p2linrank-2", limit(2, 500)),
-    Claim(SIGIR22, THEOREM_45, f"… nor than log⁴ T, whose slope is below {limit(4, 500):.2f}", "linear", "slope", BELOW, "p2linrank-2",
+          "slope_examined", BELOW, "p2linrank-2", limit(2, 500)),
+    Claim(SIGIR22, THEOREM_45, f"… nor than log⁴ T, whose slope is below {limit(4, 500):.2f}", "linear", "slope_examined", BELOW, "p2linrank-2",
           limit(4, 500)),
     Claim(SIGIR22, "§5.2.3, Figure 9", "A round of two members costs less than one of the full covariance, m = 16", "time", "ms",
           CHEAPER, "N2-16", "full-16"),
@@ -198,6 +203,32 @@ CLAIMS = [
           "than olLambdaRank", "skyline", "offline", BETTER, "new-each-round", "ollambdarank-diagonal"),
     Claim(WWW22, "§5.1, “the skyline”; Figure 5", "olLambdaRank GT shows better lists on the way than olLambdaRank", "skyline", "cndcg",
           BETTER, "new-each-round", "ollambdarank-diagonal"),
+    Claim(WWW21, "§4.2.3, Figure 5: “converges faster”", "SGD RankNet ends closer to the model of all labels than PDGD (cosine)", "linear",
+          "cosine", BETTER, "ranknet-greedy", "pdgd"),
+    Claim(SIGIR22, "§5.2.2, Figure 8: “than those with fewer”", "Ten members learn a better ranker than five (ν² = 0.01)", "ensembles",
+          "offline", BETTER, "N10-noise0.01", "N5-noise0.01"),
+    Claim(SIGIR22, "§5.2.2, Figure 8", "Ten members show better lists on the way than five (ν² = 0.01)", "ensembles", "cndcg", BETTER,
+          "N10-noise0.01", "N5-noise0.01"),
+    Claim(SIGIR22, "§5.2.1, Figure 2", "P²LinRank learns a better ranker than DBGD", "linear", "offline", BETTER, "p2linrank-2", "dbgd"),
+    Claim(SIGIR22, "§5.2.1, Figure 2", "P²LinRank learns a better ranker than ε-greedy RankNet", "linear", "offline", BETTER,
+          "p2linrank-2", "ranknet-epsilon"),
+    Claim(SIGIR22, "§5.2.1, Figure 3", "P²LinRank shows better lists on the way than DBGD", "linear", "cndcg", BETTER, "p2linrank-2",
+          "dbgd"),
+    Claim(SIGIR22, "§5.2.1, Figure 3", "P²LinRank shows better lists on the way than ε-greedy RankNet", "linear", "cndcg", BETTER,
+          "p2linrank-2", "ranknet-epsilon"),
+    *[Claim(SIGIR22, f"§5.2.1, Figure {4 if figure == 'offline' else 5}", f"P²NeurRank {what} than {name} with a network", "networks",
+            figure, BETTER, "p2neurrank-2", other)
+      for figure, what in (("offline", "learns a better ranker"), ("cndcg", "shows better lists on the way"))
+      for name, other in (("ε-greedy RankNet", "ranknet-network"), ("DBGD", "dbgd-network"), ("MGD", "mgd-network"))],
+    Claim(WWW22, "§5.2, Figure 4", "PDGD with a network learns a better ranker than DBGD with one", "networks", "offline", BETTER,
+          "pdgd-network", "dbgd-network"),
+    Claim(WWW22, "§5.2, Figure 5", "olRankNet shows better lists on the way than DBGD with a network", "networks", "cndcg", BETTER,
+          "olranknet-diagonal", "dbgd-network"),
+    Claim(WWW22, "§5.2, Figure 5", "olRankNet shows better lists on the way than ε-greedy RankNet with a network", "networks", "cndcg",
+          BETTER, "olranknet-diagonal", "ranknet-network"),
+    Claim(SIGIR22, f"{SIZES}: .4189 and .4195 on MSLR-WEB10K, .7223 and .7217 on Yahoo",
+          "At two hidden layers of 16, P² learns as good a ranker as the full covariance (printed: −.0006 and +.0006)", "two-layers",
+          "offline", SAME, "N2-16x16", "full-16x16", ("perfect",)),
 ]
 # What the papers leave open, or we chose: the same comparisons without a claim.
 QUESTIONS = [
@@ -217,6 +248,11 @@ QUESTIONS = [
     ("`parameterisation`", "`standard`, Nesterov and λ = 20 against the papers' network, offline", "networks", "offline",
      "olranknet-standard", "olranknet-full"),
     ("`parameterisation`", "The same, online", "networks", "cndcg", "olranknet-standard", "olranknet-full"),
+    ("`covariance`", "Full against diagonal, one hidden layer of 16, offline", "networks", "offline", "olranknet-full", "olranknet-diagonal"),
+    ("`covariance`", "The same, online", "networks", "cndcg", "olranknet-full", "olranknet-diagonal"),
+    ("`width`", "Two hidden layers of 100 against two of 16, diagonal, 1,000 rounds, offline", "sizes", "offline",
+     "olranknet-diagonal-100x100", "olranknet-diagonal-16x16"),
+    ("`width`", "The same, P² with two members", "sizes", "offline", "p2neurrank-2-100x100", "p2neurrank-2-16x16"),
     *[("`examined_after`", question, "examined-after", figure, ranker, "l1")
       for ranker in ("l0", "l2", "l5")
       for question, figure in ((f"l = {ranker[1:]} against l = 1, P²LinRank, offline", "offline"), ("The same, online", "cndcg"))],
@@ -312,7 +348,7 @@ def values_of(trials, user, claim):
         sign = 1 if claim.figure.startswith("size_") else -1
         return [sign * value for value in paired(trials.get(("navigational", claim.ranker), {}), own, claim.figure)]
     if claim.how == BELOW:
-        return [claim.other - trial["slope"] for trial in own.values() if trial["slope"] is not None]
+        return [claim.other - trial[claim.figure] for trial in own.values() if trial.get(claim.figure) is not None]
     sign = -1 if claim.how == CHEAPER else 1
     return [sign * value for value in differences(trials, user, claim.figure, claim.ranker, claim.other)]
 
@@ -330,18 +366,20 @@ def verdict_of(agreements, how=BETTER):
     return f"mixed: {', '.join(parts)}"
 
 
-def compared(study, values_in, how, figure, users=tuple(USERS)):
-    """The text of all data and users, and whether each agrees."""
+def compared(study, values_in, how, figure, users=tuple(USERS), only=None):
+    """The text of all data and users, or of `only` one, and whether each agrees."""
     texts, agreements = [], []
     for data, found in read(study).items():
+        if data != only if only else data == WITHOUT_VERDICT:
+            continue
         trials = trials_by(found)
         of_users = []
         for user in users:
             letter, values = USERS[user], values_in(trials, user)
-            if len(values) == 1:  # of one trial: times
+            if len(values) == 1 and figure == "ms":
                 of_users.append(f"{letter} {number(values[0], DIGITS[figure], sign=True)}")
                 agreements.append(values[0] > 0)
-            elif values:
+            elif len(values) > 1:
                 text, agrees = judged(how, values, figure)
                 agreements.append(agrees)
                 of_users.append(f"{letter} {text}" + {True: "", False: " ✗", None: " ○"}[agrees])
@@ -354,10 +392,16 @@ def markdown(header, rows):
     return "".join("| " + " | ".join(fields) + " |\n" for fields in [header, ["---"] * len(header), *rows])
 
 
-def outcome_of(claim):
+def outcome_of(claim, only=None):
     """Our differences, and the verdict on them."""
-    text, agreements = compared(claim.study, lambda trials, user: values_of(trials, user, claim), claim.how, claim.figure, claim.users)
+    text, agreements = compared(claim.study, lambda trials, user: values_of(trials, user, claim), claim.how, claim.figure, claim.users, only)
     return text, verdict_of(agreements, claim.how)
+
+
+def clueweb_table():
+    rows = [[str(place), claim.text, outcome_of(claim, WITHOUT_VERDICT)[0].removeprefix("ClueWeb09: ")]
+            for place, claim in enumerate(CLAIMS, start=1) if claim.study == "linear"]
+    return markdown(["", "claim", "our difference"], rows)
 
 
 def claims_table(paper):
@@ -394,7 +438,7 @@ def results_table(study):
             fields = []
             for figure in ("offline", "cndcg", "certain", "slope", "slope_examined"):
                 values = [trial.get(figure) for trial in trials.values()]
-                fields.append("–" if None in values else estimate(values, DIGITS[figure.removesuffix("_examined")]))
+                fields.append("–" if None in values else estimate(values, DIGITS[figure]))
             rows.append([DATA[data], user, f"`{ranker}`", str(len(trials)), *fields])
     return markdown(["data", "user", "ranker", "trials", "offline NDCG@10", "online cNDCG@10", "certain", "slope of regret", "on examined documents"],
                     rows)
@@ -415,6 +459,19 @@ def against_table(study, reference_of):
     return markdown(["data", "user", "difference", "offline NDCG@10", "online cNDCG@10", "online, first 100 rounds"], rows)
 
 
+def grid_table():
+    """PairRank's λ and α: how sure it is at the end, and what it learned more than with those of protocol `paper`."""
+    (found,) = read("grid").values()
+    trials, reference = trials_by(found), "lambda-100-alpha-0.003"
+    rows = []
+    for ranker in dict.fromkeys(ranker for _, ranker in trials):
+        _, strength, _, alpha = ranker.split("-")
+        certain = statistics.fmean(trial["certain"] for user in USERS for trial in trials[user, ranker].values())
+        rows.append([strength, alpha, number(certain, 3), *("" if ranker == reference else judged(
+            BETTER, differences(trials, user, "offline", ranker, reference), "offline")[0] for user in USERS)])
+    return markdown(["λ", "α", "certain", *USERS], rows)
+
+
 def time_table(study):
     rows = []
     for data, found in read(study).items():
@@ -432,10 +489,12 @@ def two_layers_table():
         trials = trials_by(found)
         for (user, ranker), own in trials.items():
             fields = [estimate([trial[figure] for trial in own.values()], DIGITS[figure]) for figure in ("offline", "cndcg", "certain")]
-            against = judged(BETTER, differences(trials, user, "offline", ranker, "full-100x100"), "offline")[0] if ranker != "full-100x100" else ""
-            minutes = min(trial["ms"] for trial in own.values()) * found["rounds"] / 6e4  # the machine had other work, too
-            rows.append([DATA[data], f"`{ranker}`", str(len(own)), *fields, against, f"{minutes:.1f}"])
-    return markdown(["data", "ranker", "trials", "offline NDCG@10", "online cNDCG@10", "certain", "offline, minus `full-100x100`", "minutes a trial"], rows)
+            against = differences(trials, user, "offline", ranker, "full-100x100") if ranker != "full-100x100" else []
+            hours = [trial["ms"] * found["rounds"] / 3.6e6 for trial in own.values()]
+            rows.append([DATA[data], f"`{ranker}`", str(len(own)), *fields, judged(BETTER, against, "offline")[0] if len(against) > 1 else "",
+                         f"{60 * min(hours):.1f}", f"{sum(hours):.2f}"])
+    return markdown(["data", "ranker", "trials", "offline NDCG@10", "online cNDCG@10", "certain", "offline, minus `full-100x100`",
+                     "minutes of the quickest trial", "hours of all"], rows)
 
 
 def overtaking_table():
@@ -472,26 +531,26 @@ def blocks_table():
     return markdown(["data", "user", "round", "blocks", *(f"rank {rank}" for rank in SHOWN_RANKS)], rows)
 
 
-def three_grades_table():
-    """Comparisons on generated data whose outcome changes when the users have three grades, on the seeds that both have."""
-    found = [read("linear").get("mslr-like"), read("three-grades").get("mslr-like")]
-    if None in found:
-        return ""
-    seeds = found[1]["seeds"]
-    both = [{key: {at: trial for at, trial in own.items() if at[1] in seeds} for key, own in trials_by(one).items()} for one in found]
+def other_outcomes_table(study, header):
+    """Comparisons of linear rankers that come out otherwise in another study, by data, on the seeds that both have."""
     marks = {True: "", False: " ✗", None: " ○"}
     rows, alike = [], 0
-    for place, claim in enumerate(CLAIMS, start=1):
-        for user in claim.users if claim.study == "linear" else ():
-            values = [values_of(trials, user, claim) for trials in both]
-            if min(len(differences_of) for differences_of in values) < len(seeds):
-                continue
-            (five, agreed), (three, agrees) = [judged(claim.how, differences_of, claim.figure) for differences_of in values]
-            alike += agreed is agrees
-            if agreed is not agrees:
-                rows.append([str(place), claim.text, USERS[user], five + marks[agreed], three + marks[agrees]])
+    linear = read("linear")
+    for data, other in read(study).items():
+        both = [{key: {at: trial for at, trial in own.items() if at[1] in other["seeds"]} for key, own in trials_by(one).items()}
+                for one in (linear.get(data, {"trials": []}), other)]
+        for place, claim in enumerate(CLAIMS, start=1):
+            for user in claim.users if claim.study == "linear" else ():
+                values = [values_of(trials, user, claim) for trials in both]
+                if min(map(len, values)) < 2:
+                    continue
+                (here, agreed), (there, agrees) = [judged(claim.how, differences_of, claim.figure) for differences_of in values]
+                alike += agreed is agrees
+                if agreed is not agrees:
+                    rows.append([str(place), claim.text, f"{DATA[data]}, {USERS[user]}", here + marks[agreed], there + marks[agrees]])
+    rows.sort(key=lambda row: int(row[0]))
     rows.append(["", f"the other {alike} comparisons", "", "", "the same outcome"])
-    return markdown(["", "claim", "user", "five grades", "three grades"], rows)
+    return markdown(["", "claim", "data, user", *header], rows)
 
 
 CAPTIONS = {"offline-ndcg": "offline NDCG@10 by rounds", "online-ndcg": "mean NDCG@10 of the lists shown so far",
@@ -513,14 +572,23 @@ def figures_table():
     return "\n".join(lines)
 
 
+def config_of(study):
+    return f"configs/papers/{study.removesuffix('-recommended')}.toml"
+
+
+def configured_rankers(study):
+    return [ranker["name"] for ranker in tomllib.loads(pathlib.Path(config_of(study)).read_text())["ranker"]]
+
+
 def sources_table():
     rows = []
     for path in sorted(FILES.glob("*.json")):
         found = json.loads(path.read_text())
         machine = found["machine"]
-        rows.append([f"[{path.stem}](evidence/papers/{path.name})", f"`configs/papers/{found['study']}.toml`, {found['source']}",
+        planned = len(configured_rankers(found["study"])) * len({trial["user"] for trial in found["trials"]}) * len(found["folds"]) * len(found["seeds"])
+        rows.append([f"[{path.stem}](evidence/papers/{path.name})", f"`{config_of(found['study'])}`, {found['source']}",
                      f"{found['rounds']:,}", f"{len(found['folds'])} × {len(found['seeds'])}",
-                     "all" if len(found["trials"]) == found["planned"] else f"{len(found['trials'])} of {found['planned']}",
+                     "all" if len(found["trials"]) == planned else f"{len(found['trials'])} of {planned}",
                      f"{machine['date']}, {machine['processor']}, {machine['cores']} cores"])
     return markdown(["file", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
 
@@ -653,11 +721,13 @@ TABLES = {
     "theory": theory_table, "bounds": bounds_table,
     "pairrank": lambda: claims_table(WWW21), "olranknet": lambda: claims_table(WWW22), "p2": lambda: claims_table(SIGIR22),
     "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
-    "linear": lambda: results_table("linear"), "networks": lambda: results_table("networks"),
+    "linear": lambda: results_table("linear"), "linear-recommended": lambda: results_table("linear-recommended"), "networks": lambda: results_table("networks"),
     "two-layers": lambda: two_layers_table(), "overtaking": overtaking_table, "blocks": blocks_table,
-    "three-grades": three_grades_table, "three-grades-means": lambda: results_table("three-grades"), "skyline": lambda: results_table("skyline"),
+    "three-grades": lambda: other_outcomes_table("three-grades", ["five grades", "three grades"]),
+    "recommended": lambda: other_outcomes_table("linear-recommended", ["`paper`", "`recommended`"]), "three-grades-means": lambda: results_table("three-grades"), "skyline": lambda: results_table("skyline"),
     "examined-after": lambda: results_table("examined-after"),
     "ensembles": lambda: results_table("ensembles"), "sizes": lambda: results_table("sizes"), "time": lambda: time_table("time"),
+    "grid": grid_table, "clueweb": clueweb_table,
     "steps": lambda: against_table("steps", lambda ranker: ranker.split("-")[0] + "-20"),
     "confidence": lambda: against_table("confidence", lambda ranker: ranker.split("-")[0] + "-none"),
 }
@@ -728,27 +798,44 @@ def theory_curve(curve):
     return kept
 
 
-def add(study, data, outs, program):
-    """Of several folders, which share out the rankers and seeds of an experiment, the figures are drawn from the first."""
+def kept_trials(file, trials):
+    """The trials of the committed file that have not run again; one that has must have come out as it was."""
+    key = operator.itemgetter("user", "ranker", "fold", "seed")
+    again = {key(trial): trial for trial in trials}
+    before = json.loads(file.read_text())["trials"]
+    for trial in before:
+        now = again.get(key(trial), trial)
+        if abs(now["offline"] - trial["offline"]) > 1e-4 or abs(now["cndcg"] - trial["cndcg"]) > 1e-2:
+            sys.exit(f"papers.py: {', '.join(map(str, key(trial)))} came out as {now['offline']}, {now['cndcg']} and was"
+                     f" {trial['offline']}, {trial['cndcg']} before: run the experiment as a whole.")
+    return [trial for trial in before if key(trial) not in again]
+
+
+def add(study, data, outs, program, keep):
+    """Of several folders, which share out the rankers and seeds of an experiment, the figures are drawn from the first. With `keep`
+    the trials of the committed file stay beside the new ones, and so do its figures."""
     manifests = [json.loads((out / "manifest.json").read_text()) for out in outs]
     manifest, config = manifests[0], manifests[0]["config"]
     seeds = sorted({seed for one in manifests for seed in one["seeds"]})
     trials = [trial_of(file, study) for out in outs for file in sorted(out.glob("trials/*/*/fold*/seed*/summary.json"))]
-    rankers = list(dict.fromkeys(ranker["name"] for one in manifests for ranker in one["config"]["ranker"]))
-    users = config["clicks"]["models"]
+    kept = kept_trials(FILES / f"{study}-{data}.json", trials) if keep else []
+    trials += kept
+    seeds = sorted({trial["seed"] for trial in kept}.union(seeds))
+    folds = sorted({trial["fold"] for trial in kept}.union(config["data"]["folds"]))
+    users = list(dict.fromkeys([trial["user"] for trial in kept] + config["clicks"]["models"]))
+    rankers = list(dict.fromkeys([*configured_rankers(study), *(trial["ranker"] for trial in trials)]))
     trials.sort(key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
-    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
+    processor = next((line.split(":")[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                      if line.startswith("model name")), "unknown")
     machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "date": manifest["started"][:10]}
     origin = config["data"]["source"]
     found = {"machine": machine, "study": study, "source": origin if origin.startswith("synth:") else DATA[data.split("-")[0]],
-             "rounds": config["protocol"]["rounds"], "seeds": seeds, "folds": config["data"]["folds"],
-             "planned": len(rankers) * len(config["clicks"]["models"]) * len(config["data"]["folds"]) * len(seeds),
-             "trials": []}
+             "rounds": config["protocol"]["rounds"], "seeds": seeds, "folds": folds, "trials": []}
     lines = ",\n".join(json.dumps(trial) for trial in trials)
     FILES.mkdir(exist_ok=True)
     text = json.dumps(found, indent=1, ensure_ascii=False).replace('"trials": []', f'"trials": [\n{lines}\n]')
     (FILES / f"{study}-{data}.json").write_text(text + "\n")
-    if program is None:
+    if program is None or keep:
         return
     with tempfile.TemporaryDirectory() as folder:
         figures = pathlib.Path(folder) / "figures"
@@ -765,9 +852,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--add", nargs="+", required=True, metavar=("STUDY", "DATA OUT"))
     parser.add_argument("--program")
+    parser.add_argument("--keep", action="store_true", help="keep the committed trials that OUT does not have")
     arguments = parser.parse_args()
     study, data, *outs = arguments.add
-    add(study, data, [pathlib.Path(out) for out in outs], arguments.program)
+    add(study, data, [pathlib.Path(out) for out in outs], arguments.program, arguments.keep)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,30 @@ class Papers(unittest.TestCase):
         self.assertEqual(trial["stated"], [[0.5, 15, 30], [0.9, 0, 0]])
         self.assertEqual(trial["ms"], 3.0)
 
+    def test_keeps_committed_trials_that_did_not_run_again(self):
+        self.addCleanup(setattr, papers, "FILES", papers.FILES)
+        papers.FILES = self.folder / "papers"
+        record = papers.FILES / "linear-x.json"
+        write_experiment(self.folder / "out", 0.05)
+        out, again = self.folder / "out", self.folder / "again"
+        papers.add("linear", "x", [out], None, keep=False)
+        whole = json.loads(record.read_text())
+        write_experiment(again, 0.05)
+        for folder in (again / "trials").glob("*/perfect/fold1/seed1"):
+            folder.rename(folder.with_name("seed3"))
+            summary = folder.with_name("seed3") / "summary.json"
+            summary.write_text(summary.read_text().replace('"seed": 1', '"seed": 3'))
+        manifest = json.loads((again / "manifest.json").read_text())
+        (again / "manifest.json").write_text(json.dumps(manifest | {"seeds": [2, 3]}))
+        papers.add("linear", "x", [again], None, keep=True)
+        more = json.loads(record.read_text())
+        self.assertEqual(more["seeds"], [1, 2, 3])
+        self.assertEqual([trial for trial in more["trials"] if trial["seed"] < 3], whole["trials"])
+        self.assertEqual([(trial["ranker"], trial["seed"]) for trial in more["trials"]], [(r, s) for r in "ab" for s in (1, 2, 3)])
+        write_experiment(self.folder / "other", 0.06)
+        with self.assertRaisesRegex(SystemExit, "perfect, a, 1, 1 came out as 0.461, 130.0 and was 0.451, 130.0 before"):
+            papers.add("linear", "x", [self.folder / "other"], None, keep=True)
+
     def test_slope_is_that_of_a_power(self):
         curve = [{"round": at, "online": {"regret": 7.0 * math.sqrt(at)}} for at in range(100, 1001, 100)]
         self.assertAlmostEqual(papers.slope_of(curve, "regret"), 0.5)

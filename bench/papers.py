@@ -262,7 +262,7 @@ QUESTIONS = [
 ]
 FIGURES = {
     "theory": ("regret", "certain-share"), "theory-networks": ("regret", "certain-share"),
-    "linear": ("offline-ndcg", "cosine", "certain-share", "blocks", "block-size-by-rank-5000", "regret", "examined-regret"),
+    "linear": ("offline-ndcg", "cosine", "certain-share", "regret", "examined-regret"),
     "blocks": ("blocks", "block-size-by-rank-200", "block-size-by-rank-5000"),
     "networks": ("offline-ndcg", "certain-share", "regret"), "overtaking": ("offline-ndcg",), "skyline": ("offline-ndcg",),
     "two-layers": ("offline-ndcg",), "ensembles": ("offline-ndcg",), "sizes": ("offline-ndcg",), "observe-at": ("offline-ndcg",), "restart": ("offline-ndcg",),
@@ -835,7 +835,7 @@ def add(study, data, outs, program, keep):
     FILES.mkdir(exist_ok=True)
     text = json.dumps(found, indent=1, ensure_ascii=False).replace('"trials": []', f'"trials": [\n{lines}\n]')
     (FILES / f"{study}-{data}.json").write_text(text + "\n")
-    if program is None or keep:
+    if program is None or keep or data == WITHOUT_VERDICT:
         return
     with tempfile.TemporaryDirectory() as folder:
         figures = pathlib.Path(folder) / "figures"

@@ -1,9 +1,9 @@
 """The tables of docs/PAPERS.md and its pages of evidence, what became of the papers' claims, from the files in docs/evidence/papers.
 
-bench/papers.py --add STUDY DATA OUT [--program OLRANK]
+bench/papers.py --add STUDY DATA OUT... [--program OLRANK] [--keep]
 
 condenses the trials of OUT, an experiment of configs/papers/STUDY.toml on DATA, into docs/evidence/papers/STUDY-DATA.json, with
-machine and date; with --program also its figures. bench/pages.py writes the tables into the pages.
+machine and date; with --program also its figures, with --keep beside the committed trials. bench/pages.py writes the tables into the pages.
 CLAIMS below says which rankers a claim compares; the verdict follows from the rule that the page states."""
 
 import argparse
@@ -22,7 +22,7 @@ import typing
 FILES = pathlib.Path("docs/evidence/papers")
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
         "mslr-like-long": "mslr-like, long lists", "realisable": "realisable"}
-# Twelve queries in each test part: they have a table of their own and no part in the verdicts.
+# About twelve queries in each test part: they have a table of their own and no part in the verdicts.
 WITHOUT_VERDICT = "clueweb09"
 USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
 # Of so many trials: the 97.5 % point of Student's t. Numbers between take that of fewer, which is wider.
@@ -203,7 +203,7 @@ CLAIMS = [
           "than olLambdaRank", "skyline", "offline", BETTER, "new-each-round", "ollambdarank-diagonal"),
     Claim(WWW22, "§5.1, “the skyline”; Figure 5", "olLambdaRank GT shows better lists on the way than olLambdaRank", "skyline", "cndcg",
           BETTER, "new-each-round", "ollambdarank-diagonal"),
-    Claim(WWW21, "§4.2.3, Figure 5: “converges faster”", "SGD RankNet ends closer to the model of all labels than PDGD (cosine)", "linear",
+    Claim(WWW21, "§4.2.3, Figure 5: “converges faster”", "SGD RankNet comes closer to the model of all labels faster than PDGD (ours: cosine at the end)", "linear",
           "cosine", BETTER, "ranknet-greedy", "pdgd"),
     Claim(SIGIR22, "§5.2.2, Figure 8: “than those with fewer”", "Ten members learn a better ranker than five (ν² = 0.01)", "ensembles",
           "offline", BETTER, "N10-noise0.01", "N5-noise0.01"),
@@ -216,7 +216,7 @@ CLAIMS = [
           "dbgd"),
     Claim(SIGIR22, "§5.2.1, Figure 3", "P²LinRank shows better lists on the way than ε-greedy RankNet", "linear", "cndcg", BETTER,
           "p2linrank-2", "ranknet-epsilon"),
-    *[Claim(SIGIR22, f"§5.2.1, Figure {4 if figure == 'offline' else 5}", f"P²NeurRank {what} than {name} with a network", "networks",
+    *[Claim(SIGIR22, f"§5.2.1, Figure {4 if figure == 'offline' else 5}{'; no baseline in §5.1.3' if name == 'MGD' else ''}", f"P²NeurRank {what} than {name} with a network", "networks",
             figure, BETTER, "p2neurrank-2", other)
       for figure, what in (("offline", "learns a better ranker"), ("cndcg", "shows better lists on the way"))
       for name, other in (("ε-greedy RankNet", "ranknet-network"), ("DBGD", "dbgd-network"), ("MGD", "mgd-network"))],
@@ -226,9 +226,11 @@ CLAIMS = [
           "olranknet-diagonal", "dbgd-network"),
     Claim(WWW22, "§5.2, Figure 5", "olRankNet shows better lists on the way than ε-greedy RankNet with a network", "networks", "cndcg",
           BETTER, "olranknet-diagonal", "ranknet-network"),
-    Claim(SIGIR22, f"{SIZES}: .4189 and .4195 on MSLR-WEB10K, .7223 and .7217 on Yahoo",
+    Claim(SIGIR22, f"**not printed** in words; {SIZES}: .4189 and .4195 on MSLR-WEB10K, .7223 and .7217 on Yahoo",
           "At two hidden layers of 16, P² learns as good a ranker as the full covariance (printed: −.0006 and +.0006)", "two-layers",
           "offline", SAME, "N2-16x16", "full-16x16", ("perfect",)),
+    Claim(WWW22, "§5.2, Figure 4: “both linear and neural DBGD performed the worst”", "ε-greedy RankNet with a network learns a better "
+          "ranker than DBGD with one", "networks", "offline", BETTER, "ranknet-network", "dbgd-network"),
 ]
 # What the papers leave open, or we chose: the same comparisons without a claim.
 QUESTIONS = [
@@ -370,7 +372,8 @@ def compared(study, values_in, how, figure, users=tuple(USERS), only=None):
     """The text of all data and users, or of `only` one, and whether each agrees."""
     texts, agreements = [], []
     for data, found in read(study).items():
-        if data != only if only else data == WITHOUT_VERDICT:
+        wanted = data == only if only else data != WITHOUT_VERDICT
+        if not wanted:
             continue
         trials = trials_by(found)
         of_users = []
@@ -461,13 +464,12 @@ def against_table(study, reference_of):
 
 def grid_table():
     """PairRank's λ and α: how sure it is at the end, and what it learned more than with those of protocol `paper`."""
-    (found,) = read("grid").values()
-    trials, reference = trials_by(found), "lambda-100-alpha-0.003"
+    trials, reference = trials_by(read("grid")["mq2008"]), "lambda-100-alpha-0.003"
     rows = []
     for ranker in dict.fromkeys(ranker for _, ranker in trials):
-        _, strength, _, alpha = ranker.split("-")
+        _, prior, _, alpha = ranker.split("-")
         certain = statistics.fmean(trial["certain"] for user in USERS for trial in trials[user, ranker].values())
-        rows.append([strength, alpha, number(certain, 3), *("" if ranker == reference else judged(
+        rows.append([prior, alpha, number(certain, 3), *("" if ranker == reference else judged(
             BETTER, differences(trials, user, "offline", ranker, reference), "offline")[0] for user in USERS)])
     return markdown(["λ", "α", "certain", *USERS], rows)
 
@@ -537,8 +539,9 @@ def other_outcomes_table(study, header):
     rows, alike = [], 0
     linear = read("linear")
     for data, other in read(study).items():
-        both = [{key: {at: trial for at, trial in own.items() if at[1] in other["seeds"]} for key, own in trials_by(one).items()}
-                for one in (linear.get(data, {"trials": []}), other)]
+        first, second = trials_by(linear.get(data, {"trials": []})), trials_by(other)
+        both = [{key: {at: trial for at, trial in one[key].items() if at in first[key] and at in second[key]}
+                 for key in first.keys() & second.keys()} for one in (first, second)]
         for place, claim in enumerate(CLAIMS, start=1):
             for user in claim.users if claim.study == "linear" else ():
                 values = [values_of(trials, user, claim) for trials in both]
@@ -722,7 +725,7 @@ TABLES = {
     "pairrank": lambda: claims_table(WWW21), "olranknet": lambda: claims_table(WWW22), "p2": lambda: claims_table(SIGIR22),
     "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table, "figures": figures_table,
     "linear": lambda: results_table("linear"), "linear-recommended": lambda: results_table("linear-recommended"), "networks": lambda: results_table("networks"),
-    "two-layers": lambda: two_layers_table(), "overtaking": overtaking_table, "blocks": blocks_table,
+    "two-layers": two_layers_table, "overtaking": overtaking_table, "blocks": blocks_table,
     "three-grades": lambda: other_outcomes_table("three-grades", ["five grades", "three grades"]),
     "recommended": lambda: other_outcomes_table("linear-recommended", ["`paper`", "`recommended`"]), "three-grades-means": lambda: results_table("three-grades"), "skyline": lambda: results_table("skyline"),
     "examined-after": lambda: results_table("examined-after"),
@@ -798,11 +801,14 @@ def theory_curve(curve):
     return kept
 
 
-def kept_trials(file, trials):
+def kept_trials(file, trials, rounds):
     """The trials of the committed file that have not run again; one that has must have come out as it was."""
     key = operator.itemgetter("user", "ranker", "fold", "seed")
     again = {key(trial): trial for trial in trials}
-    before = json.loads(file.read_text())["trials"]
+    record = json.loads(file.read_text())
+    if record["rounds"] != rounds:
+        sys.exit(f"papers.py: {file} has {record['rounds']} rounds a trial, not {rounds}.")
+    before = record["trials"]
     for trial in before:
         now = again.get(key(trial), trial)
         if abs(now["offline"] - trial["offline"]) > 1e-4 or abs(now["cndcg"] - trial["cndcg"]) > 1e-2:
@@ -818,7 +824,7 @@ def add(study, data, outs, program, keep):
     manifest, config = manifests[0], manifests[0]["config"]
     seeds = sorted({seed for one in manifests for seed in one["seeds"]})
     trials = [trial_of(file, study) for out in outs for file in sorted(out.glob("trials/*/*/fold*/seed*/summary.json"))]
-    kept = kept_trials(FILES / f"{study}-{data}.json", trials) if keep else []
+    kept = kept_trials(FILES / f"{study}-{data}.json", trials, config["protocol"]["rounds"]) if keep else []
     trials += kept
     seeds = sorted({trial["seed"] for trial in kept}.union(seeds))
     folds = sorted({trial["fold"] for trial in kept}.union(config["data"]["folds"]))

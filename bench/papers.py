@@ -19,6 +19,7 @@ import tempfile
 import tomllib
 import typing
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = pathlib.Path("docs/evidence/papers")
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
         "mslr-like-long": "mslr-like, long lists", "realisable": "realisable"}
@@ -580,7 +581,7 @@ def config_of(study):
 
 
 def configured_rankers(study):
-    return [ranker["name"] for ranker in tomllib.loads(pathlib.Path(config_of(study)).read_text())["ranker"]]
+    return [ranker["name"] for ranker in tomllib.loads((ROOT / config_of(study)).read_text())["ranker"]]
 
 
 def sources_table():

@@ -535,7 +535,7 @@ def blocks_table():
 
 
 def other_outcomes_table(study, header):
-    """Comparisons of linear rankers that come out otherwise in another study, by data, on the seeds that both have."""
+    """Comparisons of linear rankers that have another outcome in another study, by data, on the trials that both have."""
     marks = {True: "", False: " ✗", None: " ○"}
     rows, alike = [], 0
     linear = read("linear")

@@ -24,19 +24,14 @@ Plot discriminant_figure(const Discriminant& discriminant, std::span<const std::
   plot.kind = PlotKind::kScatter;
   plot.title = "Linear discriminant of the grades";
   plot.subtitle = source;
-  plot.x_name = fmt::format("variance between grades over that within: across {:.2f}, upwards {:.2f}",
-                            discriminant.separation[0], discriminant.separation[1]);
+  plot.x_name = "first direction";
   plot.y_name = "second direction";
   const GradeCounts counts = count_grades(grades);
   const auto docs = static_cast<std::int64_t>(grades.size());
   const std::int64_t stride = std::max<std::int64_t>(1, docs / kMostShown);
   for (std::size_t grade = 0; grade < counts.size(); ++grade) {
     if (counts[grade] == 0) continue;
-    PlotSeries series{fmt::format("{}: {:.1f} %", grade,
-                                  100.0 * static_cast<double>(counts[grade]) / static_cast<double>(docs)),
-                      plot.series.size(),
-                      {PlotPoint{}},
-                      {{}}};
+    PlotSeries series{fmt::format("grade {}", grade), plot.series.size(), {PlotPoint{}}, {{}}};
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       if (grades[doc] != grade) continue;
       const auto& [x, y] = discriminant.docs[doc];

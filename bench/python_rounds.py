@@ -20,6 +20,7 @@ import olrank
 
 DOCS, FEATURES = 120, 136
 CASES = {
+    "clickgp": {},
     "pairrank": {},
     "olranknet, m = 16": {"width": 16, "retrain": "growth"},
     "olranknet, m = 100": {"width": 100, "retrain": "growth"},

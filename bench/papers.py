@@ -27,11 +27,12 @@ DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb
 WITHOUT_VERDICT = "clueweb09"
 USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
 # Of so many trials: the 97.5 % point of Student's t. Numbers between take that of fewer, which is wider.
-T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262, 20: 2.093}
+T_97_5 = {2: 12.70620, 3: 4.30265, 4: 3.18245, 5: 2.77645, 6: 2.57058, 7: 2.44691, 8: 2.36462, 9: 2.30600, 10: 2.26216, 20: 2.09302}
 
 WWW21, WWW22, SIGIR22 = "PairRank, WWW 2021", "olRankNet, WWW 2022", "P², SIGIR 2022"
 BETTER, SAME, REACHES, BELOW, CHEAPER = "better", "same", "reaches", "below", "cheaper"
 SAME_WITHIN = {"offline": 0.01, "cndcg": 10.0, "cndcg_early": 2.0, "size_1": 0.5}  # differences that count as none
+MARKS = {True: "", False: " ✗", None: " ○"}  # behind a comparison, by whether it agrees
 DIGITS = {"offline": 4, "cndcg": 1, "cndcg_early": 1, "certain": 3, "cosine": 3, "slope": 2, "slope_examined": 2, "size_1": 2, "size_10": 2, "blocks_first": 2, "ms": 2,
           "offline_first": 4, "middle_top": 2, "middle_bottom": 2}
 
@@ -381,12 +382,12 @@ def compared(study, values_in, how, figure, users=tuple(USERS), only=None):
         for user in users:
             letter, values = USERS[user], values_in(trials, user)
             if len(values) == 1 and figure == "ms":
-                of_users.append(f"{letter} {number(values[0], DIGITS[figure], sign=True)}")
                 agreements.append(values[0] > 0)
+                of_users.append(f"{letter} {number(values[0], DIGITS[figure], sign=True)}{MARKS[agreements[-1]]}")
             elif len(values) > 1:
                 text, agrees = judged(how, values, figure)
                 agreements.append(agrees)
-                of_users.append(f"{letter} {text}" + {True: "", False: " ✗", None: " ○"}[agrees])
+                of_users.append(f"{letter} {text}{MARKS[agrees]}")
         if of_users:
             texts.append(f"{DATA[data]}: {', '.join(of_users)}")
     return "<br>".join(texts) or "–", agreements
@@ -402,9 +403,19 @@ def outcome_of(claim, only=None):
     return text, verdict_of(agreements, claim.how)
 
 
+def after_1000_rounds(claim):
+    """The claim on trials of 1,000 rounds instead of 5,000: their slopes, and so the limits of these, are from round 100 on."""
+    if claim.how != BELOW or claim.other == 1.0:
+        return claim
+    lower = claim.other * math.log(500) / math.log(100)
+    return claim._replace(other=lower, text=claim.text.replace(f"{claim.other:.2f}", f"{lower:.2f}").replace("500 rounds", "100 rounds"))
+
+
 def clueweb_table():
-    rows = [[str(place), claim.text, outcome_of(claim, WITHOUT_VERDICT)[0].removeprefix("ClueWeb09: ")]
-            for place, claim in enumerate(CLAIMS, start=1) if claim.study == "linear"]
+    rows = []
+    for place, claim in enumerate(map(after_1000_rounds, CLAIMS), start=1):
+        if claim.study == "linear":
+            rows.append([str(place), claim.text, outcome_of(claim, WITHOUT_VERDICT)[0].removeprefix("ClueWeb09: ")])
     return markdown(["", "claim", "our difference"], rows)
 
 
@@ -514,7 +525,7 @@ def overtaking_table():
                 return {key: {"offline": trial["curve"][place]["offline"]} for key, trial in trials["perfect", ranker].items()}
             against = [judged(BETTER, paired(offline("full-100"), offline(ranker), "offline"), "offline") for ranker in ("pairrank", "pairrank-matched")]
             rows.append([DATA[data], f"{point['round']:,}", estimate([trial["offline"] for trial in offline("full-100").values()], 4),
-                         *(text + {True: "", False: " ✗", None: " ○"}[agrees] for text, agrees in against)])
+                         *(text + MARKS[agrees] for text, agrees in against)])
     return markdown(["data", "rounds", "`full-100`, offline NDCG@10", "minus `pairrank`", "minus `pairrank-matched`"], rows)
 
 
@@ -536,7 +547,6 @@ def blocks_table():
 
 def other_outcomes_table(study, header):
     """Comparisons of linear rankers that have another outcome in another study, by data, on the trials that both have."""
-    marks = {True: "", False: " ✗", None: " ○"}
     rows, alike = [], 0
     linear = read("linear")
     for data, other in read(study).items():
@@ -551,7 +561,7 @@ def other_outcomes_table(study, header):
                 (here, agreed), (there, agrees) = [judged(claim.how, differences_of, claim.figure) for differences_of in values]
                 alike += agreed is agrees
                 if agreed is not agrees:
-                    rows.append([str(place), claim.text, f"{DATA[data]}, {USERS[user]}", here + marks[agreed], there + marks[agrees]])
+                    rows.append([str(place), claim.text, f"{DATA[data]}, {USERS[user]}", here + MARKS[agreed], there + MARKS[agrees]])
     rows.sort(key=lambda row: int(row[0]))
     rows.append(["", f"the other {alike} comparisons", "", "", "the same outcome"])
     return markdown(["", "claim", "data, user", *header], rows)
@@ -580,8 +590,21 @@ def config_of(study):
     return f"configs/papers/{study.removesuffix('-recommended')}.toml"
 
 
+def configuration(study):
+    return tomllib.loads((ROOT / config_of(study)).read_text())
+
+
 def configured_rankers(study):
-    return [ranker["name"] for ranker in tomllib.loads((ROOT / config_of(study)).read_text())["ranker"]]
+    return [ranker["name"] for ranker in configuration(study)["ranker"]]
+
+
+def planned_trials(found):
+    """Of MQ2008 and ClueWeb09 as the configuration says, of generated data as many seeds as its trials have."""
+    config = configuration(found["study"])
+    generated = found["source"].startswith("synth:")
+    seeds = found["seeds"] if generated else config["protocol"]["seeds"]
+    folds = found["folds"] if generated else config["data"]["folds"]
+    return len(config["ranker"]) * len(config["clicks"]["models"]) * len(folds) * len(seeds)
 
 
 def sources_table():
@@ -589,7 +612,7 @@ def sources_table():
     for path in sorted(FILES.glob("*.json")):
         found = json.loads(path.read_text())
         machine = found["machine"]
-        planned = len(configured_rankers(found["study"])) * len({trial["user"] for trial in found["trials"]}) * len(found["folds"]) * len(found["seeds"])
+        planned = planned_trials(found)
         rows.append([f"[{path.stem}](evidence/papers/{path.name})", f"`{config_of(found['study'])}`, {found['source']}",
                      f"{found['rounds']:,}", f"{len(found['folds'])} × {len(found['seeds'])}",
                      "all" if len(found["trials"]) == planned else f"{len(found['trials'])} of {planned}",
@@ -655,9 +678,23 @@ def theorem_44(rounds, log_det):
     return c_u * math.log(rounds) * DOCS * (log_det + 1) / smallest_gap() ** 2
 
 
-def members_exponent(alpha, variance):
-    """log₁₀ of the members that P²'s Lemma 4.4 asks for, with δ = DELTA."""
-    beta = K_MU ** 2 * alpha ** 2 / (c_mu() ** 2 * variance)
+def units(rounds):
+    """The m of olRankNet's Lemma 3.3 with L = 2 and λ = 1, without its constant: the solution of m = T⁷ L²¹ log³ m."""
+    factor = float(rounds) ** 7 * 2 ** 21
+    m = factor
+    for _ in range(100):
+        m = factor * math.log(m) ** 3
+    return m
+
+
+def members_exponents(alpha, variance):
+    """log₁₀ of the members that P²'s Lemma 4.4 asks for, with δ = DELTA: with its β, and with that of its proof. Its α has d where
+    PairRank's has √λ Q."""
+    ratio = K_MU * (alpha + 2 * K_MU / c_mu() * (FEATURES - math.sqrt(LAMBDA) * Q)) / c_mu()
+    return [members_exponent(ratio ** 2 / variance), members_exponent(ratio / math.sqrt(variance))]
+
+
+def members_exponent(beta):
     # −log(1 − x) is x for so small an x.
     return math.log10(-math.log(DELTA)) + beta ** 2 / math.log(10) + math.log10(4 * math.sqrt(math.pi) * beta)
 
@@ -706,18 +743,18 @@ def bounds_table():
     rows = [["Δ_min = σ(0.6) − ½", number(smallest_gap(), 4)],
             ["c_μ = σ'(2), and 2 k_μ/c_μ", f"{number(c_mu(), 4)}, {number(2 * K_MU / c_mu(), 2)}"],
             ["a of Lemma 7 (β = ½)", power(a)],
-            ["t' of Lemma 7, the rounds that the bound gives up", power(t_prime(rounds))],
+            ["t' of Lemma 7, the rounds that the bound gives up: at least", power(t_prime(rounds))],
             [f"Theorem 8 at T = {rounds:,}; all pairs of all rounds", f"{power(theorem_8(rounds))}; {power(PAIRS * rounds)}"],
-            ["T from which Theorem 8 promises less than all pairs", power(first_useful_round())]]
+            ["T from which Theorem 8 promises less than all pairs: at least", power(first_useful_round())]]
     for study, points in measured.items():
         kind = "network" if "networks" in study else "linear"
         log_det = statistics.fmean(point["log_det"] for point in points)
         rows.append([f"the term of Theorem 4.4 that counts pairs at T = {rounds:,}, {kind}; measured regret",
                      f"{power(theorem_44(rounds, log_det))}; {power(statistics.fmean(point['regret'] for point in points))}"])
     rows.append([f"units that olRankNet's Lemma 3.3 asks for at T = {rounds:,}, without its constant (T⁷ L²¹ log³ m)",
-                 power(float(rounds) ** 7 * 2 ** 21)])
-    rows.append(["members that P²'s Lemma 4.4 asks for at ν² = 0.1, linear",
-                 f"10^({power(members_exponent(alphas['theory'], 0.1))})"])
+                 power(units(rounds))])
+    rows.append(["members that P²'s Lemma 4.4 asks for at ν² = 0.1, linear; with the β of its proof",
+                 "; ".join(f"10^({power(exponent)})" for exponent in members_exponents(alphas["theory"], 0.1))])
     return markdown(["quantity", "value"], rows)
 
 

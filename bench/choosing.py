@@ -95,7 +95,7 @@ def cells():
 
 def difference_of(rankers, other, figure):
     pairs = [trial[figure] - rankers[other][key][figure] for key, trial in rankers[RECOMMENDED].items() if key in rankers[other]]
-    return statistics.fmean(pairs), papers.half_width(pairs)
+    return statistics.fmean(pairs), tables.half_width(pairs)
 
 
 def quality_table(figure, digits):
@@ -114,7 +114,7 @@ def quality_table(figure, digits):
             mean, half = difference_of(rankers, other, figure)
             mark = "**" if mean - half > 0 else "" if mean + half >= 0 else "_"
             fields.append(f"{mark}{papers.number(mean, digits, sign=True)} ± {papers.number(half, digits)}{mark}")
-        rows.append([DATA[data], user, str(len(own)), papers.number(chance, digits), f"{papers.number(statistics.fmean(own), digits)} ± {papers.number(papers.half_width(own), digits)}",
+        rows.append([DATA[data], user, str(len(own)), papers.number(chance, digits), f"{papers.number(statistics.fmean(own), digits)} ± {papers.number(tables.half_width(own), digits)}",
                      *fields])
     return tables.markdown(["data", "user", "trials", "random", RECOMMENDED, *(f"− {other}" for other in others)], rows)
 
@@ -166,7 +166,7 @@ def changing_table():
         fields = []
         for begin, end in spans:
             values = [(lists[end] - lists[begin]) / (end - begin) for lists in trials]
-            fields.append(f"{papers.number(statistics.fmean(values), 3)} ± {papers.number(papers.half_width(values), 3)}")
+            fields.append(f"{papers.number(statistics.fmean(values), 3)} ± {papers.number(tables.half_width(values), 3)}")
         noticed = changes[user, ranker]
         rows.append([user, f"`{ranker}`", *fields, "–" if None in noticed else f"{sum(noticed)} in {len(noticed)} trials"])
     return tables.markdown(["user", "ranker", *(f"rounds {begin + 1:,}–{end:,}" for begin, end in spans), "changes noticed"], rows)

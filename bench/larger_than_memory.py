@@ -146,7 +146,7 @@ def ndcg(program, source, model):
 
 
 def interval(values):
-    half = tables.T_97_5[len(values)] * statistics.stdev(values) / len(values) ** 0.5
+    half = tables.half_width(values)
     return f"{statistics.fmean(values):+.4f}".replace("-", "−").replace("0.", ".") + f" ± {half:.4f}".replace("0.", ".")
 
 

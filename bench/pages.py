@@ -238,7 +238,7 @@ def results_of(out):
     rankers = {}
     for ranker, trials in last.items():
         for name, values in (("offline", [one["offline"]["ndcg@10"] for one in trials]), ("online", [one["online"]["cndcg@10"] for one in trials])):
-            half = tables.T_97_5[len(values)] * statistics.stdev(values) / len(values) ** 0.5
+            half = tables.half_width(values)
             rankers.setdefault(ranker, {})[name] = {"mean": round(statistics.fmean(values), 6), "half_width": round(half, 6)}
     return {"machine": tables.machine_of(manifest), "command": command, "seeds": manifest["seeds"], "rankers": rankers}
 

@@ -19,6 +19,8 @@ import tempfile
 import tomllib
 import typing
 
+from tables import half_width, markdown
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = pathlib.Path("docs/evidence/papers")
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
@@ -26,8 +28,6 @@ DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb
 # About twelve queries in each test part: they have a table of their own and no part in the verdicts.
 WITHOUT_VERDICT = "clueweb09"
 USERS = {"perfect": "P", "navigational": "N", "informational": "I"}
-# Of so many trials: the 97.5 % point of Student's t. Numbers between take that of fewer, which is wider.
-T_97_5 = {2: 12.70620, 3: 4.30265, 4: 3.18245, 5: 2.77645, 6: 2.57058, 7: 2.44691, 8: 2.36462, 9: 2.30600, 10: 2.26216, 20: 2.09302}
 
 WWW21, WWW22, SIGIR22 = "PairRank, WWW 2021", "olRankNet, WWW 2022", "P², SIGIR 2022"
 BETTER, SAME, REACHES, BELOW, CHEAPER = "better", "same", "reaches", "below", "cheaper"
@@ -279,11 +279,6 @@ def number(value, digits, sign=False):
     return text.replace("-", "−").replace("0.", ".", 1) if abs(value) < 1 else text.replace("-", "−")
 
 
-def half_width(values):
-    point = T_97_5[max(count for count in T_97_5 if count <= len(values))]
-    return point * statistics.stdev(values) / len(values) ** 0.5
-
-
 def estimate(values, digits):
     """The mean, with its interval where there is more than one."""
     mean = number(statistics.fmean(values), digits)
@@ -391,10 +386,6 @@ def compared(study, values_in, how, figure, users=tuple(USERS), only=None):
         if of_users:
             texts.append(f"{DATA[data]}: {', '.join(of_users)}")
     return "<br>".join(texts) or "–", agreements
-
-
-def markdown(header, rows):
-    return "".join("| " + " | ".join(fields) + " |\n" for fields in [header, ["---"] * len(header), *rows])
 
 
 def outcome_of(claim, only=None):

@@ -19,6 +19,16 @@ IDLE_LOAD = 0.5
 TIMES = ("milliseconds", "rounds-per-second", "peak-memory-bytes")
 
 
+# Of so many values: the 97.5 % point of Student's t. Numbers between take that of fewer, which is wider.
+T_97_5 = {2: 12.70620, 3: 4.30265, 4: 3.18245, 5: 2.77645, 6: 2.57058, 7: 2.44691, 8: 2.36462, 9: 2.30600, 10: 2.26216, 20: 2.09302}
+
+
+def half_width(values):
+    """Of the 95 % t interval of the mean."""
+    point = T_97_5[max(count for count in T_97_5 if count <= len(values))]
+    return point * statistics.stdev(values) / len(values) ** 0.5
+
+
 def markdown(header, rows):
     lines = [header, ["---"] * len(header), *rows]
     return "".join("| " + " | ".join(fields) + " |\n" for fields in lines)
@@ -310,13 +320,9 @@ def service_parts_table(name):
         ["20 × 20, half load", "median", "p99", "p99 / median (least–most)", "`/healthz`, median", "p99"], half)
 
 
-T_97_5 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262, 20: 2.093}  # of so many values
-
-
 def interval(values, digits):
     """The mean with the half-width of its 95 % t interval."""
-    mean = statistics.fmean(values)
-    half = T_97_5[len(values)] * statistics.stdev(values) / len(values) ** 0.5
+    mean, half = statistics.fmean(values), half_width(values)
     return f"{mean:,.{digits}f} ± {half:,.{digits}f}".replace("-", "−")
 
 

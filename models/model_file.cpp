@@ -300,12 +300,6 @@ class Model {
   ModelTensors module_tensors_;  // what a module's file has to hold
 };
 
-std::string described(const NetworkShape& shape) {
-  if (shape.depth == 1) return fmt::format("a linear model of {} features", shape.inputs);
-  return fmt::format("a {} network of {} features, width {} and depth {}",
-                     shape.biases ? "standard" : "ntk", shape.inputs, shape.width, shape.depth);
-}
-
 }  // namespace
 
 LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
@@ -396,12 +390,6 @@ void require_feature_names(const std::vector<std::string>& names, std::int64_t f
     if (!seen.insert(name).second)
       throw InvalidArgument(fmt::format("{}: Two features have the name '{}'.", origin, name));
   }
-}
-
-void require_shape(const LoadedModel& model, const NetworkShape& shape, const std::string& origin) {
-  if (model.shape == shape) return;
-  throw InvalidArgument(fmt::format("{} holds {}, but the settings ask for {}.", origin,
-                                    described(model.shape), described(shape)));
 }
 
 }  // namespace olrank

@@ -74,7 +74,4 @@ std::vector<std::string> parse_feature_names(const std::string& text);
 void require_feature_names(const std::vector<std::string>& names, std::int64_t features,
                            const std::string& origin);
 
-/// Throws InvalidArgument when the model is not of this shape; `origin` names its file.
-void require_shape(const LoadedModel& model, const NetworkShape& shape, const std::string& origin);
-
 }  // namespace olrank

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/statistics/mean_interval.h"
+
 namespace olrank {
 
 /// Of a sample: the mean is NaN without values, the others with fewer than two.
@@ -16,14 +18,7 @@ struct Moments {
 };
 
 inline Moments moments_of(const std::vector<double>& values) {
-  Moments moments;
-  const auto count = static_cast<double>(values.size());
-  for (const double value : values) moments.mean += value;
-  moments.mean /= count;
-  double sum = 0.0;
-  for (const double value : values) sum += (value - moments.mean) * (value - moments.mean);
-  moments.deviation = values.size() > 1 ? std::sqrt(sum / (count - 1.0)) : std::nan("");
-  return moments;
+  return {mean_of(values), deviation_of(values)};
 }
 
 /// "0.4123 ± 0.0102"; without the half width if it is NaN.

@@ -30,5 +30,4 @@ olrank_system_library(hiredis hiredis/hiredis.h LIBRARY hiredis)
 find_package(OpenSSL REQUIRED)
 
 find_package(GTest REQUIRED)
-find_package(benchmark REQUIRED)
 find_package(Eigen3 REQUIRED NO_MODULE)

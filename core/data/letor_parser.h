@@ -52,7 +52,6 @@ struct LetorBlock {
   std::optional<Failure> failure;  // of the first malformed line; the lines after it are not parsed
 
   std::int64_t docs() const { return std::ssize(grades); }
-  std::size_t run_bytes() const { return moved.empty() ? runs.size() : moved.size(); }
 
   /// Consecutive documents of one query; numbers into the names of queries.
   std::span<const QueryRun> query_runs;

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "core/random/rng_stream.h"
+#include "core/statistics/quantile.h"
 
 namespace olrank {
 namespace {
@@ -68,13 +69,6 @@ bool something_to_draw(const NestedValues& values) {
   return several;
 }
 
-double quantile(const std::vector<double>& sorted, double probability) {
-  const double place = probability * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 /// Drops empty folds and seeds.
 NestedValues filled(const NestedValues& values) {
   NestedValues kept;
@@ -101,7 +95,7 @@ BootstrapInterval hierarchical_bootstrap(const NestedValues& values, PhiloxKey k
     means[i] = redrawn_mean(queries, coins);
   }
   std::sort(means.begin(), means.end());
-  return {quantile(means, 0.5 - 0.5 * confidence), quantile(means, 0.5 + 0.5 * confidence)};
+  return {sorted_quantile(means, 0.5 - 0.5 * confidence), sorted_quantile(means, 0.5 + 0.5 * confidence)};
 }
 
 }  // namespace olrank

@@ -6,7 +6,6 @@
 
 #include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
@@ -21,17 +20,6 @@ OLRANK_ALWAYS_INLINE void adagrad_elements(float rate, float lowest, const float
     const float moved = theta[i] - rate * gradient[i] / std::sqrt(square + kTinySquare);
     theta[i] = moved < lowest ? lowest : moved;
   }
-}
-
-OLRANK_ALWAYS_INLINE float product_of_rows(const float* a, const float* b, std::int64_t width) {
-  float lanes[kFactorLanes] = {};
-  for (std::int64_t begin = 0; begin < width; begin += kFactorLanes) {
-    for (std::int64_t lane = 0; lane < kFactorLanes; ++lane)
-      lanes[lane] += a[begin + lane] * b[begin + lane];
-  }
-  for (std::int64_t lane = 0; lane < 8; ++lane) lanes[lane] += lanes[lane + 8];
-  for (std::int64_t lane = 0; lane < 4; ++lane) lanes[lane] += lanes[lane + 4];
-  return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
 OLRANK_VECTOR_CLONES

@@ -6,6 +6,7 @@
 
 #include "core/math/philox.h"
 #include "core/runtime/aligned_vector.h"
+#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 
@@ -45,6 +46,18 @@ struct FactorMatrix {
 };
 
 /// The scalar product over a multiple of kFactorLanes columns, in fixed lanes.
+OLRANK_ALWAYS_INLINE float product_of_rows(const float* a, const float* b, std::int64_t width) {
+  float lanes[kFactorLanes] = {};
+  for (std::int64_t begin = 0; begin < width; begin += kFactorLanes) {
+    for (std::int64_t lane = 0; lane < kFactorLanes; ++lane)
+      lanes[lane] += a[begin + lane] * b[begin + lane];
+  }
+  for (std::int64_t lane = 0; lane < 8; ++lane) lanes[lane] += lanes[lane + 8];
+  for (std::int64_t lane = 0; lane < 4; ++lane) lanes[lane] += lanes[lane + 4];
+  return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+}
+
+/// The same as a call.
 float row_product(const float* a, const float* b, std::int64_t width);
 
 /// scores[j] = direction · row j, for as many rows as there are scores.

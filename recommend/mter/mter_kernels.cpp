@@ -10,18 +10,6 @@
 namespace olrank {
 namespace {
 
-/// The sum of products in fixed lanes, over a multiple of 16.
-OLRANK_ALWAYS_INLINE float product_in_lanes(const float* a, const float* b, std::int64_t width) {
-  float lanes[kFactorLanes] = {};
-  for (std::int64_t begin = 0; begin < width; begin += kFactorLanes) {
-    for (std::int64_t lane = 0; lane < kFactorLanes; ++lane)
-      lanes[lane] += a[begin + lane] * b[begin + lane];
-  }
-  for (std::int64_t lane = 0; lane < 8; ++lane) lanes[lane] += lanes[lane + 8];
-  for (std::int64_t lane = 0; lane < 4; ++lane) lanes[lane] += lanes[lane + 4];
-  return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-}
-
 /// Σ_r x_r · matrix[r], r < count: a row of Width numbers.
 template <int Width>
 OLRANK_ALWAYS_INLINE void combine_rows(const float* matrix, const float* x, std::int64_t count,
@@ -54,7 +42,7 @@ OLRANK_ALWAYS_INLINE double tucker_entries_of(const EntryPiece& piece) {
     float* const v_gradient = piece.column_gradients + s * Width;
     combine_rows<Width>(piece.transposed, v, piece.column_columns, u_gradient);  // P v
     combine_rows<Width>(piece.contracted, u, piece.row_columns, v_gradient);     // Pᵀ u
-    const float error = product_in_lanes(u, u_gradient, Width) - piece.value[s];
+    const float error = product_of_rows(u, u_gradient, Width) - piece.value[s];
     squares += double{error} * double{error};
     const float slope = piece.weight * error;
     add_outer<Width>(slope, u, piece.row_columns, v, piece.feature_part);
@@ -89,7 +77,7 @@ OLRANK_VECTOR_CLONES double canonical_entries_loop(const EntryPiece& piece) {
     float* const u_gradient = piece.row_gradients + s * width;
     float* const v_gradient = piece.column_gradients + s * width;
     for (std::int64_t i = 0; i < width; ++i) u_gradient[i] = f[i] * v[i];
-    const float error = product_in_lanes(u, u_gradient, width) - piece.value[s];
+    const float error = product_of_rows(u, u_gradient, width) - piece.value[s];
     squares += double{error} * double{error};
     const float slope = piece.weight * error;
     for (std::int64_t i = 0; i < width; ++i) u_gradient[i] *= slope;

@@ -212,20 +212,5 @@ TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
   expect_refusal(with(2, "a b c"), "not a list of 3 names");
 }
 
-TEST_F(ModelFileTest, RefusesAnotherShape) {
-  write(file_, LinearModel(3).tensors(std::vector<float>{1, 2, 3}));
-  const LoadedModel model = load_model(file_, ModelCode::kRefuse);
-  require_shape(model, linear_shape(3), file_.string());
-  try {
-    require_shape(model, ntk_shape(5, 8, 2), "best.safetensors");
-    FAIL() << "another shape was accepted";
-  } catch (const InvalidArgument& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "best.safetensors holds a linear model of 3 features, but the settings ask for a ntk network "
-        "of 5 features, width 8 and depth 2.");
-  }
-}
-
 }  // namespace
 }  // namespace olrank

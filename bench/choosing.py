@@ -68,11 +68,9 @@ def add(name, out, keep_seeds):
     trials = sorted(trials + others, key=lambda trial: (users.index(trial["user"]), rankers.index(trial["ranker"]), trial["fold"], trial["seed"]))
     source = config["data"]["source"]
     found = {"machine": tables.machine_of(manifest), "source": source if source.startswith("synth:") else DATA[name],
-             "rounds": config["protocol"]["rounds"], "trials": []}
-    lines = ",\n".join(json.dumps(trial) for trial in trials)
+             "rounds": config["protocol"]["rounds"], "trials": trials}
     FILES.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(found, indent=1, ensure_ascii=False).replace('"trials": []', f'"trials": [\n{lines}\n]')
-    (FILES / f"{name}.json").write_text(text + "\n")
+    tables.write(FILES / f"{name}.json", found)
 
 
 def read(name):

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+import tables
+
 RECORDS = pathlib.Path("docs/evidence/pages")
 
 
@@ -30,7 +32,7 @@ def table(page, name, header, rows):
     record = json.loads(file.read_text()) if file.exists() else {}
     record.setdefault("tables", {})[name] = {"origin": "bench/decisions.py", "recorded": datetime.date.today().isoformat(),
                                              "header": header, "rows": rows}
-    file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+    tables.write(file, record)
 
 
 def count(number):

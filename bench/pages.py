@@ -51,19 +51,8 @@ def read(name):
     return json.loads((EVIDENCE / f"{name}.json").read_text())
 
 
-def dump(value, indent="\n"):
-    """JSON in which what fits into a line has one."""
-    line = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, (dict, list)) or len(line) + len(indent) <= 160:
-        return line
-    deeper = indent + " "
-    if isinstance(value, list):
-        return f"[{deeper}" + f",{deeper}".join(dump(one, deeper) for one in value) + f"{indent}]"
-    return f"{{{deeper}" + f",{deeper}".join(f"{json.dumps(key)}: {dump(one, deeper)}" for key, one in value.items()) + f"{indent}}}"
-
-
 def write_record(name, value):
-    (EVIDENCE / f"{name}.json").write_text(dump(value) + "\n")
+    tables.write(EVIDENCE / f"{name}.json", value)
 
 
 def name_of(page):

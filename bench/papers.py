@@ -19,7 +19,7 @@ import tempfile
 import tomllib
 import typing
 
-from tables import half_width, markdown
+from tables import half_width, markdown, write
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = pathlib.Path("docs/evidence/papers")
@@ -865,11 +865,9 @@ def add(study, data, outs, program, keep):
     machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "date": manifest["started"][:10]}
     origin = config["data"]["source"]
     found = {"machine": machine, "study": study, "source": origin if origin.startswith("synth:") else DATA[data.split("-")[0]],
-             "rounds": config["protocol"]["rounds"], "seeds": seeds, "folds": folds, "trials": []}
-    lines = ",\n".join(json.dumps(trial) for trial in trials)
+             "rounds": config["protocol"]["rounds"], "seeds": seeds, "folds": folds, "trials": trials}
     FILES.mkdir(exist_ok=True)
-    text = json.dumps(found, indent=1, ensure_ascii=False).replace('"trials": []', f'"trials": [\n{lines}\n]')
-    (FILES / f"{study}-{data}.json").write_text(text + "\n")
+    write(FILES / f"{study}-{data}.json", found)
     if program is None or keep or data == WITHOUT_VERDICT:
         return
     with tempfile.TemporaryDirectory() as folder:

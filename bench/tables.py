@@ -34,6 +34,27 @@ def markdown(header, rows):
     return "".join("| " + " | ".join(fields) + " |\n" for fields in lines)
 
 
+def dump(value, indent="\n"):
+    """JSON in which what fits into a line has one, and each of many trials, too."""
+    line = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, (dict, list)) or len(line) + len(indent) <= 160:
+        return line
+    deeper = indent + " "
+    if isinstance(value, list):
+        return f"[{deeper}" + f",{deeper}".join(dump(one, deeper) for one in value) + f"{indent}]"
+    fields = []
+    for key, one in value.items():
+        text = dump(one, deeper)
+        if key == "trials" and "\n" in text:
+            text = "[\n" + ",\n".join(json.dumps(trial, ensure_ascii=False) for trial in one) + "\n]"
+        fields.append(f"{json.dumps(key, ensure_ascii=False)}: {text}")
+    return f"{{{deeper}" + f",{deeper}".join(fields) + f"{indent}}}"
+
+
+def write(path, found):
+    path.write_text(dump(found) + "\n")
+
+
 def read(name):
     return json.loads((FILES / f"{name}.json").read_text())
 
@@ -396,7 +417,7 @@ def add_generalisation(folder, name="generalisation"):
     """Without the path of the data, which is the machine's."""
     found = json.loads((folder / "generalisation.json").read_text())
     machine = machine_of(json.loads((folder / "manifest.json").read_text()))
-    (FILES / f"{name}.json").write_text(json.dumps({"machine": machine, **found}, indent=1, ensure_ascii=False) + "\n")
+    write(FILES / f"{name}.json", {"machine": machine, **found})
 
 
 def add_study(name, folder, with_times):
@@ -409,7 +430,7 @@ def add_study(name, folder, with_times):
                 del result["milliseconds_by_stage"]
                 for slug in TIMES:
                     result["figures"].pop(slug, None)
-    (FILES / f"{name}.json").write_text(json.dumps({"machine": machine_of(manifest), **study}, indent=1, ensure_ascii=False) + "\n")
+    write(FILES / f"{name}.json", {"machine": machine_of(manifest), **study})
 
 
 def add_fairness(name, folder):
@@ -440,16 +461,14 @@ def add_fairness(name, folder):
     found = {"machine": machine_of(manifest), "source": origin if origin.startswith("synth:") else pathlib.Path(origin).name.upper(),
              "rounds": manifest["config"]["protocol"]["rounds"], "seeds": manifest["seeds"], "groups": one["groups"],
              "beta": one["beta"], "epsilon": one["epsilon"], "trials": trials}
-    lines = ",\n".join(json.dumps(trial) for trial in trials)
-    text = json.dumps({**found, "trials": []}, indent=1, ensure_ascii=False).replace('"trials": []', f'"trials": [\n{lines}\n]')
-    (FILES / f"{name}.json").write_text(text + "\n")
+    write(FILES / f"{name}.json", found)
 
 
 def add_load(load, names):
     for name in names:
         found = read(name)
         found["machine"]["load"] = load
-        (FILES / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
+        write(FILES / f"{name}.json", found)
 
 
 def main():

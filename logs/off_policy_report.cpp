@@ -35,6 +35,18 @@ std::string cell_of(const Interval& interval, int digits = 4) {
                      fixed_number(interval.low, digits), fixed_number(interval.high, digits));
 }
 
+/// Of fewer effective lists, the largest weights decide, and intervals say more than the log does.
+constexpr double kFewestEffectiveLists = 100.0;
+
+/// Not of direct and intervention-aware, which the click model alone decides.
+bool rests_on_weights(SlateEstimator estimator) {
+  return !goes_by_model(estimator) || estimator == SlateEstimator::kCascadeDoublyRobust;
+}
+
+bool has_too_few_lists(const OffPolicyResult& result, const OffPolicyResult::Policy& policy) {
+  return !result.by_model_alone && policy.whole.effective_lists < kFewestEffectiveLists;
+}
+
 /// What the estimates of a policy rest on, in sentences.
 std::vector<std::string> support_sentences(const OffPolicyRequest& request, const OffPolicyResult& result,
                                            const OffPolicyResult::Policy& policy) {
@@ -46,11 +58,21 @@ std::vector<std::string> support_sentences(const OffPolicyRequest& request, cons
         "covers all that it may show) and the largest {:.1f}.",
         policy.name, 100.0 * whole.without_weight, whole.mean_weight, whole.largest_weight));
   }
+  if (has_too_few_lists(result, policy)) {
+    sentences.push_back(fmt::format(
+        "{}: do not decide by ips, rips, snips, snrips or cascade-dr. Their weights are worth {:.0f} "
+        "lists, and below {:.0f} their intervals often miss the truth.",
+        policy.name, whole.effective_lists, kFewestEffectiveLists));
+  }
   if (request.wants_model()) {
     sentences.push_back(
         fmt::format("{}: of what users are expected to see in its lists, {:.1f} % was never shown for its "
                     "query and rests on the click model's prior alone.",
                     policy.name, 100.0 * policy.unseen));
+    sentences.push_back(fmt::format(
+        "{}: intervals of direct and intervention-aware take the click model as right, and miss the "
+        "truth where it is not.",
+        policy.name));
   }
   if (request.estimates.clip > 0.0 && !result.by_model_alone) {
     sentences.push_back(fmt::format(
@@ -102,7 +124,8 @@ ReportFigure figure_of_differences(const OffPolicyRequest& request, const OffPol
       const Interval& difference = estimate.difference;
       PlotSeries row{policy.name, style, {{0.0, difference.value, difference.low, difference.high}}};
       row.variant = name_of(estimate.estimator);
-      row.significant = difference.low > 0.0 || difference.high < 0.0;
+      row.significant = (difference.low > 0.0 || difference.high < 0.0) &&
+                        !(rests_on_weights(estimate.estimator) && has_too_few_lists(result, policy));
       plot.series.push_back(std::move(row));
     }
     ++style;
@@ -110,7 +133,7 @@ ReportFigure figure_of_differences(const OffPolicyRequest& request, const OffPol
   return figure_of(
       "", plot,
       fmt::format("Bars are intervals of {:.0f} %, from a bootstrap over queries; a full mark is "
-                  "an interval without 0.",
+                  "an interval without 0 that does not rest on too few lists.",
                   100.0 * request.estimates.confidence));
 }
 
@@ -172,10 +195,12 @@ std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResu
   for (const OffPolicyResult::Policy& policy : result.policies) {
     const SlateSupport& whole = policy.whole;
     for (const SlateEstimate& estimate : policy.estimates) {
+      const bool weighed = !result.by_model_alone && rests_on_weights(estimate.estimator);
       table.add({policy.name, std::string(name_of(estimate.estimator)), text_of(estimate.value),
-                 text_of(estimate.difference),
-                 result.by_model_alone ? "–" : fmt::format("{:.3f}", whole.mean_weight),
-                 result.by_model_alone ? "–" : fmt::format("{:.0f}", whole.effective_lists)});
+                 text_of(estimate.difference), weighed ? fmt::format("{:.3f}", whole.mean_weight) : "–",
+                 weighed ? fmt::format("{:.0f}{}", whole.effective_lists,
+                                       has_too_few_lists(result, policy) ? ", too few" : "")
+                         : "–"});
     }
   }
   const TextTable::Fitted fitted = table.fitted(columns);

@@ -70,9 +70,10 @@ double ClickRegression::expected(const Block& block) const {
 }
 
 double ClickRegression::first_precision(const Block& block) const {
-  // Features that never differ have no square, and any precision does for them.
+  // Features that never differ have no square but that of rounding, and any precision does for them.
+  constexpr double kRounding = 1e-12;
   const double mean = documents_ > 0.0 ? block.squares / documents_ : 0.0;
-  return mean > 0.0 ? block.width * mean : 1.0;
+  return mean > kRounding * static_cast<double>(block.end - block.begin) ? block.width * mean : 1.0;
 }
 
 void ClickRegression::see_documents(std::span<const double> rows) {

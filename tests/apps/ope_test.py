@@ -267,6 +267,17 @@ class OffPolicy(unittest.TestCase):
         for part in ("(as shown)", "snrips", "would never have shown", "With 95 % confidence, whatever the distribution"):
             self.assertIn(part, text)
 
+    def test_too_few_effective_lists_are_no_decision(self):
+        few = self.folder / "few.jsonl"
+        few.write_text("".join(self.trace.read_text().splitlines(True)[:60]))
+        for log, are_few in ((self.trace, False), (few, True)):
+            arguments = ["ope", "--log", log, "--data", self.data, "--model", self.model, "--policy", f"epsilon={EPSILON}", "--at", RANKS]
+            lists = json.loads(succeed(*arguments, "--json"))["policies"][0]["whole_lists"]["effective_lists"]
+            self.assertEqual(lists < 100, are_few)
+            text = succeed(*arguments)
+            self.assertEqual("do not decide by ips" in text, are_few)
+            self.assertEqual(text.count(f" {lists:.0f}, too few"), 5 if are_few else 0)
+
     def test_what_cannot_be_estimated_is_said(self):
         bare = self.folder / "bare.jsonl"
         bare.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n')

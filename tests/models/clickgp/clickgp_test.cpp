@@ -583,6 +583,27 @@ TEST(ClickGpTest, VarianceOfDeparturesIsWhereItsEvidencePeaks) {
   for (const double beside : {0.99, 1.01}) EXPECT_LT(evidence(variance * beside), evidence(variance));
 }
 
+TEST(ClickGpTest, EqualDocumentsTeachNothingOfFeatures) {
+  const auto ranker = make_clicks(click_settings());
+  TestContext context;
+  RngStream draws(make_key({.seed = 4, .purpose = Purpose::kProbe}), 0);
+  std::vector<float> docs(5 * click_world().features());
+  for (std::uint32_t round = 1; round <= 60; ++round) {
+    for (std::int64_t f = 0; f < click_world().features(); ++f) {
+      const auto value = static_cast<float>(draws.uniform());
+      for (std::int64_t doc = 0; doc < 5; ++doc) docs[doc * click_world().features() + f] = value;
+    }
+    const QueryDocs query{round % 7, round % 7 * 5, {docs.data(), 5, click_world().features()}};
+    const RankedList list = ranker->rank(context.round, query, round);
+    std::vector<std::uint8_t> clicks;
+    for (const std::int32_t doc : list.docs) clicks.push_back(doc == 2 ? 1 : 0);
+    ranker->learn(context.round, {round, query, list.docs, clicks});
+  }
+  std::vector<float> scores(kClickDocs);
+  ranker->score(context.execution, click_world().query(0).features, scores);
+  for (const float score : scores) EXPECT_LT(std::abs(score), 1.0F);
+}
+
 TEST(ClickGpTest, RefusesBadInput) {
   RankerSettings settings = click_settings();
   settings.click.memory_limit = 1e-6;

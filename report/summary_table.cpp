@@ -49,6 +49,10 @@ SummaryRow read_summary(const fs::path& file) {
     if (const auto wrong = last.find("false_certain"); wrong != last.end())
       row.false_certain = wrong->at("share").get<double>();
     if (!last.at("blocks").is_null()) row.blocks = last.at("blocks").get<double>();
+    if (const auto fairness = json.find("fairness"); fairness != json.end()) {
+      row.unfairness = std::abs(number(fairness->at("unfairness")));
+      row.fair_share = number(fairness->at("fair_share"));
+    }
     row.parameters = json.at("parameters");
     row.offline_area = number(json.at("area").at("offline"));
     row.online_area = number(json.at("area").at("online"));
@@ -89,6 +93,10 @@ std::string mean_share_text(const std::vector<const SummaryRow*>& rows,
     ++count;
   }
   return count > 0 ? fmt::format("{:.1f} %", 100.0 * sum / count) : "-";
+}
+
+bool have_groups(const std::vector<SummaryRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const SummaryRow& row) { return row.unfairness; });
 }
 
 /// The added metrics that any row has, in the order of NamedMetric.
@@ -176,8 +184,10 @@ void add_random_order(const std::vector<SummaryRow>& rows, const std::string& us
   const double online =
       interval_of(once, [](const SummaryRow& row) { return row.random_discounted_ndcg; }).mean;
   if (!std::isfinite(offline) || !std::isfinite(online)) return;
-  table.add({user, std::string(kRandomOrder), "-", fmt::format("{:.4f}", offline),
-             fmt::format("{:.1f}", online), "-", "-", "-"});
+  std::vector<std::string> cells = {user, std::string(kRandomOrder), "-", fmt::format("{:.4f}", offline),
+                                    fmt::format("{:.1f}", online)};
+  cells.resize(table.columns(), "-");
+  table.add(std::move(cells));
 }
 
 /// The notes of trials, a line each; of many, the first ones and their number.
@@ -240,6 +250,8 @@ std::string summary_csv(const std::vector<SummaryRow>& rows) {
       cutoff);
   const std::vector<std::string> metrics = metrics_of(rows);
   for (const std::string& name : metrics) text += ",offline_" + name;
+  const bool fairness = have_groups(rows);
+  if (fairness) text += ",unfairness,fair_share";
   text += '\n';
   for (const SummaryRow& row : rows) {
     text += fmt::format(
@@ -251,6 +263,7 @@ std::string summary_csv(const std::vector<SummaryRow>& rows) {
         row.result_fingerprint, csv_number(row.random_offline_ndcg), csv_number(row.random_online_ndcg),
         csv_number(row.random_discounted_ndcg));
     for (const std::string& name : metrics) text += "," + csv_number(metric_of(row, name));
+    if (fairness) text += fmt::format(",{},{}", csv_number(row.unfairness), csv_number(row.fair_share));
     text += '\n';
   }
   return text;
@@ -266,25 +279,40 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConven
                          std::int64_t columns) {
   if (rows.empty()) return "No trial has finished yet.\n";
   const std::int64_t cutoff = rows.front().cutoff;
-  TextTable table({{.header = "clicks", .is_name = true},
-                   {.header = "ranker", .is_name = true},
-                   {.header = "trials", .dropped = 2},
-                   {.header = fmt::format("offline ndcg@{}", cutoff)},
-                   {.header = fmt::format("online cndcg@{}", cutoff), .dropped = 5},
-                   {.header = "certain", .dropped = 4},
-                   {.header = "wrong", .dropped = 3},
-                   {.header = "rounds/s", .dropped = 1}});
+  std::vector<TextTable::Column> headers = {
+      {.header = "clicks", .is_name = true},
+      {.header = "ranker", .is_name = true},
+      {.header = "trials", .dropped = 2},
+      {.header = fmt::format("offline ndcg@{}", cutoff)},
+      {.header = fmt::format("online cndcg@{}", cutoff), .dropped = 5},
+      {.header = "certain", .dropped = 4},
+      {.header = "wrong", .dropped = 3},
+      {.header = "rounds/s", .dropped = 1}};
+  const bool fairness = have_groups(rows);
+  if (fairness) {
+    headers.push_back({.header = "unfairness"});
+    headers.push_back({.header = "fair rounds"});
+  }
+  TextTable table(std::move(headers));
   const Groups groups = by_user_and_ranker(rows);
   for (auto at = groups.begin(); at != groups.end(); ++at) {
     const auto& [name, group] = *at;
     const auto interval = [&group = group](auto value) { return interval_of(group, value); };
-    table.add({name.first, name.second, fmt::format("{}", group.size()),
-               interval_text(interval([](const SummaryRow& row) { return row.offline_ndcg; }), 4),
-               interval_text(interval([](const SummaryRow& row) { return row.discounted_ndcg; }), 1),
-               mean_share_text(group, &SummaryRow::certain_share),
-               mean_share_text(group, &SummaryRow::false_certain),
-               fmt::format("{:.0f}",
-                           interval([](const SummaryRow& row) { return row.rounds_per_second; }).mean)});
+    std::vector<std::string> cells = {
+        name.first,
+        name.second,
+        fmt::format("{}", group.size()),
+        interval_text(interval([](const SummaryRow& row) { return row.offline_ndcg; }), 4),
+        interval_text(interval([](const SummaryRow& row) { return row.discounted_ndcg; }), 1),
+        mean_share_text(group, &SummaryRow::certain_share),
+        mean_share_text(group, &SummaryRow::false_certain),
+        fmt::format("{:.0f}", interval([](const SummaryRow& row) { return row.rounds_per_second; }).mean)};
+    if (fairness) {
+      const auto unfair = [](const SummaryRow& row) { return row.unfairness.value_or(std::nan("")); };
+      cells.push_back(fmt::format("{:.2f}", interval(unfair).mean));
+      cells.push_back(mean_share_text(group, &SummaryRow::fair_share));
+    }
+    table.add(std::move(cells));
     if (const auto next = std::next(at); next == groups.end() || next->first.first != name.first)
       add_random_order(rows, name.first, table);
   }

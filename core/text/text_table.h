@@ -23,6 +23,7 @@ class TextTable {
 
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
+  std::size_t columns() const { return columns_.size(); }
   /// One cell for each column.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 

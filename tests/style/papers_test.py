@@ -135,9 +135,14 @@ class Papers(unittest.TestCase):
         self.assertLess(papers.theorem_8(1.001 * useful), papers.PAIRS * 1.001 * useful)
         # N ≥ log δ/log(1 − x) with x = exp(−β²)/(4√π β), where that is no large number: β = 2.
         beta, variance = 2.0, 0.1
-        alpha = papers.c_mu() / papers.K_MU * math.sqrt(beta * variance)
         members = math.log(papers.DELTA) / math.log(1 - math.exp(-beta ** 2) / (4 * math.sqrt(math.pi) * beta))
-        self.assertAlmostEqual(papers.members_exponent(alpha, variance), math.log10(members), places=3)
+        self.assertAlmostEqual(papers.members_exponent(beta), math.log10(members), places=3)
+        # PairRank's α is 2 k_μ/c_μ (√… + √λ Q), that of Lemma 4.2 has d in the place of √λ Q.
+        alpha = papers.c_mu() / papers.K_MU * math.sqrt(beta * variance) - 2 * papers.K_MU / papers.c_mu() * (papers.FEATURES - papers.Q)
+        self.assertAlmostEqual(papers.members_exponents(alpha, variance)[0], papers.members_exponent(beta))
+        self.assertAlmostEqual(papers.members_exponents(alpha, variance)[1], papers.members_exponent(math.sqrt(beta)))
+        m = papers.units(400_000)
+        self.assertAlmostEqual(m / (400_000.0 ** 7 * 2 ** 21 * math.log(m) ** 3), 1.0)
         self.assertEqual(papers.power(24000.0), "2.4 · 10⁴")
 
     def test_pairs_trials_and_judges_them(self):
@@ -146,8 +151,8 @@ class Papers(unittest.TestCase):
                                               for file in sorted((self.folder / "out").glob("trials/*/*/*/*/summary.json"))]})
         found = papers.differences(trials, "perfect", "offline", "a", "b")
         self.assertEqual([round(value, 5) for value in found], [0.051, 0.052])
-        # Of two values the half-width is t · s/√2 = 12.706 · (0.001/√2)/√2.
-        self.assertAlmostEqual(papers.half_width(found), 12.706 * 0.0005)
+        # Of two values the half-width is t · s/√2 = 12.7062 · (0.001/√2)/√2.
+        self.assertAlmostEqual(papers.half_width(found), 12.7062 * 0.0005)
         self.assertEqual(papers.judged(papers.BETTER, found, "offline"), ("+.0515 ± .0064", True))
         self.assertEqual(papers.judged(papers.BETTER, [-value for value in found], "offline")[1], False)
         self.assertEqual(papers.judged(papers.BETTER, [0.1, -0.1], "offline")[1], None)

@@ -50,7 +50,7 @@ SummaryRow read_summary(const fs::path& file) {
       row.false_certain = wrong->at("share").get<double>();
     if (!last.at("blocks").is_null()) row.blocks = last.at("blocks").get<double>();
     if (const auto fairness = json.find("fairness"); fairness != json.end()) {
-      row.unfairness = std::abs(number(fairness->at("unfairness")));
+      row.unfairness = number(fairness->at("unfairness"));
       row.fair_share = number(fairness->at("fair_share"));
     }
     row.parameters = json.at("parameters");
@@ -308,8 +308,10 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConven
         mean_share_text(group, &SummaryRow::false_certain),
         fmt::format("{:.0f}", interval([](const SummaryRow& row) { return row.rounds_per_second; }).mean)};
     if (fairness) {
-      const auto unfair = [](const SummaryRow& row) { return row.unfairness.value_or(std::nan("")); };
-      cells.push_back(fmt::format("{:.2f}", interval(unfair).mean));
+      const auto size = [](const SummaryRow& row) {
+        return std::abs(row.unfairness.value_or(std::nan("")));
+      };
+      cells.push_back(fmt::format("{:.2f}", interval(size).mean));
       cells.push_back(mean_share_text(group, &SummaryRow::fair_share));
     }
     table.add(std::move(cells));

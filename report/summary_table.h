@@ -24,7 +24,7 @@ struct SummaryRow {
   double discounted_ndcg = 0.0;
   std::optional<std::int64_t> regret;
   std::optional<double> certain_share;
-  std::optional<double> unfairness;     // its size at the end, where groups are measured
+  std::optional<double> unfairness;     // UF at the end, where groups are measured
   std::optional<double> fair_share;     // of the rounds
   std::optional<double> false_certain;  // of the certain orders whose documents have different grades
   std::optional<double> blocks;

@@ -21,6 +21,7 @@
 #include "jobs/ranked_lists.h"
 #include "jobs/saved_trial.h"
 #include "models/model_scorer.h"
+#include "serve/state_folder.h"
 
 namespace olrank {
 namespace {
@@ -144,6 +145,8 @@ class RankCommand : public Command {
     if (qrels_ == out_)
       throw InvalidArgument(
           fmt::format("--out and --qrels both name '{}': give each a file of its own.", out_));
+    if (out_ != "-") require_outside_state(out_, "--out");
+    if (!qrels_.empty() && qrels_ != "-") require_outside_state(qrels_, "--qrels");
     if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
     if (fold_ < 1) throw InvalidArgument(fmt::format("--fold must be at least 1, not {}.", fold_));
   }

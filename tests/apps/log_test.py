@@ -167,6 +167,7 @@ class Import(Folder):
         lists = self.write("lists", [good])
         broken = self.write("broken", json.dumps(good) + "\n{\"query\"\n")
         late = self.write("late", [good, {"query": "q0", "docs": ["d0-0"], "clicks": ["d0-1"]}])
+        repeated = self.write("repeated", [{"query": "q0", "docs": ["d0-0", "d0-1", "d0-2"], "clicks": [0, 0, 1]}])
         huge = self.write("huge", "doc,f\nd0-0,1e20\n")
         nothing = self.write("nothing", "\n")
         twice = self.write("twice", "1 qid:a 1:0.5\n0 qid:a 1:0.5\n")
@@ -175,6 +176,8 @@ class Import(Folder):
         for sentence, code, *arguments in (
             ("broken:2:1: The line is not a JSON object.", 1, "--format", "jsonl", "--from", broken, *features),
             ("late:2:1: 'clicks[0]': Document 'd0-1' was not shown.", 1, "--format", "jsonl", "--from", late, *features),
+            ("repeated:1:1: 'clicks' names rank 0 twice: clicks are ranks from 0, or document IDs", 1, "--format", "jsonl", "--from", repeated,
+             *features),
             ("has no list to import", 2, "--format", "jsonl", "--from", nothing, *features),
             ("gives the input 1e+20, beyond the limit", 1, "--format", "jsonl", "--from", lists, "--features", huge, "--normalise", "none",
              "--out", self.log),
@@ -273,9 +276,6 @@ class OfAService(Folder):
 
         copy = self.folder / "copy.jsonl"
         self.assertEqual(succeed("log", "cut", "--log", self.state, "--from-round", 2, "--to-round", 4, "--out", copy), f"Wrote {copy}: 3 records\n")
-        self.assertEqual(self.files(), before)
-        self.assertEqual(service.stop(), 0)
-        self.assertEqual([json.loads(line)["impression"] for line in copy.read_text().splitlines()],
         # No command writes into the state of a service.
         lists = self.write("lists", [{"query": "q", "docs": ["a"], "clicks": []}])
         features = self.write("features", "doc,f1,f2,f3\na,1,2,3\n")
@@ -286,6 +286,9 @@ class OfAService(Folder):
                             ["log", "cut", "--log", copy], ["export", "model", "--to", "json"],
                             ["rank", "--model", "model", "--data", "data"]):
                 self.refused("is in the state folder of a service", 2, *command, "--out", out)
+        self.assertEqual(self.files(), before)
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual([json.loads(line)["impression"] for line in copy.read_text().splitlines()],
                          [line["impression"] for line in logged[1:4]])
         done = json.loads(succeed("serve", "--state", self.folder / "other", "--ranker", "pairrank", "--features", 3, "--import-log", copy,
                                   "--learn-only", "--json"))

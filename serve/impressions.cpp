@@ -203,8 +203,9 @@ void Impressions::reject_unknown(const std::string& id) const {
     throw ApiError(
         410, "impression",
         fmt::format("This impression has expired: it is more than {} seconds old, or newer ones "
-                    "needed its place (--max-impressions {}, --max-impression-memory {}).",
-                    limits_.age.count(), limits_.open, readable_bytes(static_cast<double>(limits_.bytes))));
+                    "needed its place (--max-impressions {}, --max-impression-memory {}){}.",
+                    limits_.age.count(), limits_.open, readable_bytes(static_cast<double>(limits_.bytes)),
+                    id.starts_with(begin) ? "" : ", or it is of an earlier start with --window"));
   }
   throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
 }

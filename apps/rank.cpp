@@ -186,6 +186,7 @@ class RankCommand : public Command {
   void rank_whole(const Dataset& data, const ModelScorer& scorer, ExecutionContext& context,
                   const PrintLists& rank) const {
     refuse_reordered(data);
+    warn_of_fewer_features(data_.source, data.features(), scorer.features());
     Outputs outputs(out_, qrels_);
     outputs.write(fitted_to_model(data, scorer.model(), data_.source, context), rank);
     outputs.commit();
@@ -204,6 +205,7 @@ class RankCommand : public Command {
       docs += data->docs();
     }
     outputs.commit();
+    warn_of_fewer_features(data_.source, stream.largest_feature(), scorer.features());
     say_what_was_written(queries, docs);
   }
 

@@ -283,7 +283,7 @@ class OfAService(Folder):
         link.symlink_to(self.log)
         for out in (self.log, link, self.state / "new.jsonl"):
             for command in (["log", "import", "--format", "jsonl", "--from", lists, "--features", features, "--force"],
-                            ["log", "cut", "--log", copy], ["export", "model", "--to", "json"],
+                            ["log", "cut", "--log", copy], ["clicks", "fit", "--log", copy], ["export", "model", "--to", "json"],
                             ["rank", "--model", "model", "--data", "data"]):
                 self.refused("is in the state folder of a service", 2, *command, "--out", out)
         self.assertEqual(self.files(), before)

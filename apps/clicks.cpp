@@ -10,6 +10,7 @@
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "logs/click_report.h"
+#include "serve/state_folder.h"
 
 namespace olrank {
 namespace {
@@ -43,7 +44,10 @@ class ClicksFitCommand : public Command {
     request_.check();
     // A file that cannot be written is found out about before the fit.
     std::optional<AtomicFile> file;
-    if (!out_.empty()) file.emplace(out_);
+    if (!out_.empty()) {
+      require_outside_state(out_, "--out");
+      file.emplace(out_);
+    }
     const ClickReport report = report_clicks(request_);
     const std::string json = dump_json(click_report_json(request_, report), 2) + "\n";
     write_output(output.json ? json : click_report_text(report, output.columns()));

@@ -13,6 +13,7 @@
 #include "models/model_file.h"
 #include "models/modules/torch_script.h"
 #include "serve/service_setup.h"
+#include "serve/state_folder.h"
 
 namespace olrank {
 namespace {
@@ -69,6 +70,7 @@ class ExportCommand : public Command {
       throw InvalidArgument(
           "--to is required: choose safetensors, pt, torchscript, onnx, json, c, ltr or solr.");
     if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
+    require_outside_state(out_, "--out");
     const auto format = parse_choice<ExportFormat>("--to", format_);
     LoadedModel model = state_.empty()
                             ? load_model(model_file_of(model_), code_if(trust_code_))

@@ -196,7 +196,9 @@ class LogImportCommand : public Command {
         ->type_name("FILE");
     app.add_flag("--skip-missing", request_.skip_missing,
                  "leave out documents without features; those below them move up by one rank");
-    app.add_option("--out", out_, "the log to write")->type_name("FILE");
+    app.add_option("--out", out_, "the log to write, outside of services' state folders")
+        ->type_name("FILE");
+    app.add_flag("--force", request_.force, "overwrite the file");
   }
   int run(const OutputFlags& output) override {
     for (const auto& [flag, value] :

@@ -21,6 +21,7 @@
 #include "jobs/ranked_lists.h"
 #include "jobs/saved_trial.h"
 #include "models/model_scorer.h"
+#include "serve/state_folder.h"
 
 namespace olrank {
 namespace {
@@ -144,6 +145,8 @@ class RankCommand : public Command {
     if (qrels_ == out_)
       throw InvalidArgument(
           fmt::format("--out and --qrels both name '{}': give each a file of its own.", out_));
+    if (out_ != "-") require_outside_state(out_, "--out");
+    if (!qrels_.empty() && qrels_ != "-") require_outside_state(qrels_, "--qrels");
     if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
     if (fold_ < 1) throw InvalidArgument(fmt::format("--fold must be at least 1, not {}.", fold_));
   }
@@ -183,6 +186,7 @@ class RankCommand : public Command {
   void rank_whole(const Dataset& data, const ModelScorer& scorer, ExecutionContext& context,
                   const PrintLists& rank) const {
     refuse_reordered(data);
+    warn_of_fewer_features(data_.source, data.features(), scorer.features());
     Outputs outputs(out_, qrels_);
     outputs.write(fitted_to_model(data, scorer.model(), data_.source, context), rank);
     outputs.commit();
@@ -201,6 +205,7 @@ class RankCommand : public Command {
       docs += data->docs();
     }
     outputs.commit();
+    warn_of_fewer_features(data_.source, stream.largest_feature(), scorer.features());
     say_what_was_written(queries, docs);
   }
 

@@ -100,6 +100,11 @@ class JsonLists final : public ShownLists {
                record.docs.begin();
         if (rank == shown) fail(fmt::format("'{}': Document '{}' was not shown.", field, excerpt(id.text)));
       }
+      if (record.clicks[rank] != 0 && id.is_number)
+        fail(fmt::format(
+            "'clicks' names rank {0} twice: clicks are ranks from {1}, or document IDs as strings, "
+            "not a 0 or 1 for each document.",
+            id.text, first_rank_));
       record.clicks[rank] = 1;
     }
   }

@@ -10,7 +10,9 @@
 #include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/ops/precise_scores.h"
+#include "core/runtime/log.h"
 #include "core/text/byte_size.h"
+#include "core/text/counted.h"
 #include "models/modules/module_model.h"
 
 namespace olrank {
@@ -95,6 +97,12 @@ Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std
       source, 0, 0,
       fmt::format("The data has {} features, but the model was trained on {}: remove the others.",
                   data.features(), features));
+}
+
+void warn_of_fewer_features(const std::string& source, std::int64_t of_data, std::int64_t of_model) {
+  if (of_data >= of_model) return;
+  log_warning("{} has {} and the model {}: the others count as 0.", source, counted(of_data, "feature"),
+              of_model);
 }
 
 std::vector<QueryRange> query_ranges(const Dataset& data, std::int64_t docs) {

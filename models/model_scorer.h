@@ -42,6 +42,9 @@ class ModelScorer {
 Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std::string& source,
                         ExecutionContext& context);
 
+/// Warns that features of the model are 0 because the data has fewer.
+void warn_of_fewer_features(const std::string& source, std::int64_t of_data, std::int64_t of_model);
+
 /// Ranges of adjacent queries with about as many documents as a worker scores at a time.
 struct QueryRange {
   std::int64_t begin = 0;

@@ -10,6 +10,7 @@
 #include "core/feedback/doc_number.h"
 #include "core/io/fingerprint.h"
 #include "core/settings/toml_document.h"
+#include "core/text/nearest.h"
 
 namespace olrank {
 namespace {
@@ -20,6 +21,21 @@ bool is_plain(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_';
   });
+}
+
+/// The setting of --arms that is meant; empty for the name of an arm.
+std::string near_setting(std::string_view key) {
+  std::string near;
+  int fewest = static_cast<int>(key.size() / 3);
+  for (const std::string& setting : ArmPlan::schema().keys()) {
+    if (setting == "names" || setting == "shares" || setting == "models") continue;
+    if (setting == key) return setting;
+    if (const int edits = edit_distance(key, setting); edits <= fewest) {
+      fewest = edits;
+      near = setting;
+    }
+  }
+  return near;
 }
 
 }  // namespace
@@ -72,12 +88,15 @@ ArmPlan ArmPlan::parse(std::string_view text) {
     }
     const std::string_view key = item.substr(0, equals);
     const std::string origin = fmt::format("{} {}", kOrigin, key);
-    const bool is_list = key == "names" || key == "shares" || key == "models";
-    const auto& settings = schema().settings;
-    if (!is_list && std::any_of(settings.begin(), settings.end(),
-                                [&](const Setting& setting) { return setting.key == key; })) {
+    const std::string near = near_setting(key);
+    if (!near.empty() && near == key) {
       assign_setting_text(schema(), &plan, key, item.substr(equals + 1), origin);
       continue;
+    }
+    if (!near.empty()) {
+      throw InvalidArgument(fmt::format(
+          "{0}: There is no setting '{1}' of {0}. Did you mean '{2}'? Name an arm less like a setting.",
+          kOrigin, key, near));
     }
     ArmPlan one;
     assign_setting_text(schema(), &one, "shares", fmt::format("[{}]", item.substr(equals + 1)), origin);

@@ -11,8 +11,6 @@
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/json_stream.h"
-#include "core/runtime/log.h"
-#include "core/text/counted.h"
 #include "serve/api_error.h"
 #include "serve/heap_bytes.h"
 #include "serve/impressions.h"
@@ -210,7 +208,6 @@ void EventWindow::take_up() {
   by_age_.sort([&](const std::string& a, const std::string& b) {
     return open_.find(a)->second.list.time < open_.find(b)->second.list.time;
   });
-  if (!open_.empty()) log_info("Took up {} whose window was open.", counted(open_.size(), "list"));
   remove_old_segments();
 }
 

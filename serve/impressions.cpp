@@ -49,7 +49,11 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
     } else if (rank >= std::ssize(shown)) {
       reject(fmt::format("Rank {} was not shown; ranks go from 0 to {}.", rank, shown.size() - 1));
     }
-    if (std::exchange(clicked[rank], 1) != 0) reject("This document is already among the clicks.");
+    if (std::exchange(clicked[rank], 1) == 0) continue;
+    if (click.rank < 0) reject(fmt::format("Document '{}' is already among the clicks.", click.doc));
+    reject(fmt::format(
+        "Rank {} appears twice: clicks are ranks from 0 or document IDs, not a 0 or 1 for each document.",
+        rank));
   }
   return clicked;
 }
@@ -199,8 +203,9 @@ void Impressions::reject_unknown(const std::string& id) const {
     throw ApiError(
         410, "impression",
         fmt::format("This impression has expired: it is more than {} seconds old, or newer ones "
-                    "needed its place (--max-impressions {}, --max-impression-memory {}).",
-                    limits_.age.count(), limits_.open, readable_bytes(static_cast<double>(limits_.bytes))));
+                    "needed its place (--max-impressions {}, --max-impression-memory {}){}.",
+                    limits_.age.count(), limits_.open, readable_bytes(static_cast<double>(limits_.bytes)),
+                    id.starts_with(begin) ? "" : ", or it is of an earlier start with --window"));
   }
   throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
 }

@@ -14,6 +14,7 @@
 #include "core/text/excerpt.h"
 #include "jobs/saved_trial.h"
 #include "serve/service_setup.h"
+#include "serve/state_folder.h"
 
 namespace olrank {
 namespace {
@@ -107,20 +108,24 @@ class InputJoin {
   std::vector<float> raw_;  // [docs × features]
 };
 
-/// Before the file is begun: what is written would replace what is read.
-void require_other_file(const ListImport& request) {
+/// Before the file is begun: what is written would replace what is read, or what somebody else needs.
+void require_free_file(const ListImport& request) {
   std::error_code failed;
   for (const fs::path& input : {request.source.lists, request.source.events, request.features}) {
     if (!input.empty() && fs::equivalent(input, request.out, failed))
       throw InvalidArgument(
           fmt::format("--out {} is also read: choose another file.", request.out.string()));
   }
+  require_outside_state(request.out, "--out");
+  if (!request.force && fs::is_regular_file(request.out, failed))
+    throw InvalidArgument(fmt::format(
+        "'{}' already exists; overwrite it with --force, or choose another file.", request.out.string()));
 }
 
 }  // namespace
 
 ListImportResult import_lists(const ListImport& request) {
-  require_other_file(request);
+  require_free_file(request);
   ListImportResult result;
   const auto lists = ShownLists::open(request.source);
   InputJoin join(request, lists->features(), result);

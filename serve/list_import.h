@@ -17,6 +17,7 @@ struct ListImport {
   std::string model;          // whose inputs the documents have; empty without one
   bool skip_missing = false;  // leave out documents without features
   std::filesystem::path out;
+  bool force = false;  // overwrite `out`
 };
 
 struct ListImportResult {

@@ -82,6 +82,7 @@ std::uint64_t copy_rounds(const fs::path& log, std::uint64_t from_round,
   std::error_code failed;
   if (fs::equivalent(reader.file(), copy, failed))
     throw InvalidArgument(fmt::format("--out {} is the log itself: choose another file.", copy.string()));
+  require_outside_state(copy, "--out");
   AtomicFile file(copy);
   FeedbackRecord record;
   std::uint64_t copied = 0;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/io/json_stream.h"
@@ -64,14 +65,29 @@ class RequestReader : public JsonHandler {
     const std::string place = parent + excerpt(name);
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-      const std::string near = nearest_name(name, std::vector<std::string>(names.begin(), names.end()));
+      const std::string near = near_name(excerpt(name), names);
       throw ApiError(422, place.empty() ? "body" : place,
-                     fmt::format("Unknown field. Did you mean '{}'?", near));
+                     near.empty() ? fmt::format("Unknown field. The fields are {}.", joined(names))
+                                  : fmt::format("Unknown field. Did you mean '{}'?", near));
     }
     const auto index = static_cast<int>(found - names.begin());
     if ((seen >> index & 1U) != 0) throw ApiError(422, place, "The field appears twice.");
     seen |= 1U << index;
     return index;
+  }
+
+  /// Refuses a feature that is not among `names`, which give the features their places.
+  static std::string no_such_feature(const std::string& name,
+                                     const std::unordered_map<std::string, std::int64_t>& names) {
+    constexpr std::size_t kSearched = 1000;
+    std::string near;
+    if (names.size() <= kSearched) {
+      std::vector<std::string> known(names.size());
+      for (const auto& [one, place] : names) known[place] = one;
+      near = near_name(excerpt(name), known);
+    }
+    return fmt::format("This service has no feature '{}'.{}", excerpt(name),
+                       near.empty() ? "" : fmt::format(" Did you mean '{}'?", near));
   }
 
   static std::string excerpt(const std::string& name) {

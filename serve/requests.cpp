@@ -283,10 +283,11 @@ class RankReader final : public RequestReader {
       index = named->second;
     } else {
       const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-      if (error != std::errc{} || rest != name.data() + name.size() || index < 1 ||
-          index > limits_.features) {
+      const bool is_number = !name.empty() && rest == name.data() + name.size();
+      if (!is_number && !limits_.names.empty())
+        throw ApiError(422, place, no_such_feature(name, limits_.names));
+      if (!is_number || error != std::errc{} || index < 1 || index > limits_.features)
         throw ApiError(422, place, fmt::format("Feature numbers go from 1 to {}.", limits_.features));
-      }
       --index;
     }
     if (given_[index]) throw ApiError(422, place, "The feature appears twice.");

@@ -129,7 +129,7 @@ void SearchResponseReader::add_feature() {
   if (found == names.end())
     throw ApiError(
         422, log_place(),
-        is_named ? fmt::format("This service has no feature '{}'.", excerpt(*name_))
+        is_named ? no_such_feature(*name_, names)
         : hits_ == 0
             ? fmt::format("The log has more than the {} features that the model expects.", limits_.features)
             : fmt::format("Feature '{}' is not in the log of the first hit.", excerpt(*name_)));

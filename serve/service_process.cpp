@@ -325,11 +325,16 @@ class LearnerProcess {
     return resolved_.is_new ? resolved_.model : read_own_file(folder_.model()).value_or("");
   }
 
-  /// Events that this folder has acknowledged become records here, not in a shared log.
-  void refuse_open_windows() {
+  /// How many lists an earlier start with --window has left open.
+  std::size_t open_windows() {
     const EventWindow window(
         {std::chrono::seconds(1), options_.events, folder_.path(), options_.impressions, {}}, "0", *log_);
-    if (const std::size_t open = window.counts().open; open > 0 && !options_.accept_loss) {
+    return window.counts().open;
+  }
+
+  /// Events that this folder has acknowledged become records here, not in a shared log.
+  void refuse_open_windows() {
+    if (const std::size_t open = open_windows(); open > 0 && !options_.accept_loss) {
       throw InvalidArgument(fmt::format(
           "{}: Windows are still open here ({}): start once without --log, until they have closed.",
           options_.state, counted(open, "list")));
@@ -377,10 +382,19 @@ class LearnerProcess {
     const bool starts_over = options_.accept_loss || options_.to_round;
     if (stream_) return std::make_unique<RedisLists>(*stream_, redis_lists(options_), start);
     if (options_.window_seconds > 0) {
-      return std::make_unique<EventWindow>(
+      auto window = std::make_unique<EventWindow>(
           EventWindow::Settings{std::chrono::seconds(options_.window_seconds), options_.events,
                                 folder_.path(), options_.impressions, guard, starts_over},
           start, *log_);
+      if (const std::size_t open = window->counts().open; open > 0)
+        log_info("Took up {} whose window was open.", counted(open, "list"));
+      return window;
+    }
+    if (const std::size_t open = starts_over ? 0 : open_windows(); open > 0) {
+      log_warning(
+          "{}: Windows of an earlier start are still open ({}): start with --window and --events to "
+          "collect their events; feedback on these lists is refused now.",
+          options_.state, counted(open, "list"));
     }
     const ImpressionFile::Settings file{folder_.path(),
                                         std::chrono::milliseconds(options_.impressions.age).count(),

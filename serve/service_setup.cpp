@@ -281,7 +281,11 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
     const auto refuse = [&](std::int64_t column, const std::string& sentence) {
       throw DataError(source.log.string(), number, column, sentence);
     };
-    if (const auto failure = parse_record(line, record)) refuse(failure->column, failure->message);
+    if (const auto failure = parse_record(line, record)) {
+      const char* advice =
+          log.rounds() > 0 ? "" : " Lists that another program has shown need 'olrank log import' first.";
+      refuse(failure->column, failure->message + advice);
+    }
     if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
     if (record.columns != inputs)
       refuse(1, fmt::format("The line has {} inputs per document, but the model expects {}.",

@@ -206,4 +206,14 @@ void StateFolder::require_lock() const {
                   lock_file().string()));
 }
 
+void require_outside_state(const fs::path& file, std::string_view flag) {
+  std::error_code failed;
+  // Where a symbolic link leads is what would be written.
+  const fs::path folder = fs::weakly_canonical(fs::absolute(file, failed), failed).parent_path();
+  if (failed || !fs::exists(folder / "service.toml", failed)) return;
+  throw InvalidArgument(
+      fmt::format("{} {} is in the state folder of a service, {}: choose a file in another folder.", flag,
+                  file.string(), folder.string()));
+}
+
 }  // namespace olrank

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serve/arms.h"
@@ -69,5 +70,8 @@ class StateFolder {
   bool created_lock_ = false;  // by this object
   std::string holder_before_;  // what the lock said
 };
+
+/// Throws InvalidArgument for a file that `flag` would write into the state folder of a service.
+void require_outside_state(const std::filesystem::path& file, std::string_view flag);
 
 }  // namespace olrank

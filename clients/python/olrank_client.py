@@ -231,8 +231,9 @@ def example(url: str, token: str | None, rounds: int, incumbent: bool) -> None:
         print(json.dumps(client.wait_until_learned(), indent=2))
 
 
-if __name__ == "__main__":
+def main() -> int:
     import argparse
+    import sys
 
     parser = argparse.ArgumentParser(description=example.__doc__)
     parser.add_argument("url", nargs="?", default="http://127.0.0.1:8080")
@@ -240,5 +241,23 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=500, help="rounds to simulate (500)")
     parser.add_argument("--incumbent", action="store_true", help="send an order of your own with each request")
     options = parser.parse_args()
-    token = open(options.token_file, encoding="utf-8").read().strip() if options.token_file else None
-    example(options.url, token, options.rounds, options.incumbent)
+    try:
+        token = open(options.token_file, encoding="utf-8").read().strip() if options.token_file else None
+    except (OSError, ValueError) as error:
+        print(f"olrank_client: --token-file {options.token_file} cannot be read: {error}", file=sys.stderr)
+        return 1
+    try:
+        example(options.url, token, options.rounds, options.incumbent)
+    except ServiceError as error:
+        advice = " Name the file with its token: --token-file FILE." if error.status == 401 and not options.token_file else \
+                 " Send an order with --incumbent." if error.field == "incumbent" else ""
+        print(f"olrank_client: The service at {options.url} refused a request: {error}{advice}", file=sys.stderr)
+        return 1
+    except (OSError, ValueError, KeyError) as error:
+        print(f"olrank_client: {options.url} gives no answer of an olrank service: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -78,6 +78,7 @@ class LetorStream::Reader {
     }
     return std::nullopt;
   }
+  std::int64_t largest_feature() const { return largest_feature_; }
 
  private:
   /// Blocks are taken one after the other, which for compressed text is work, and parsed side by side.
@@ -257,6 +258,10 @@ LetorStream::~LetorStream() = default;
 
 std::optional<Dataset> LetorStream::next() {
   return reader_->next();
+}
+
+std::int64_t LetorStream::largest_feature() const {
+  return reader_->largest_feature();
 }
 
 }  // namespace olrank

@@ -79,7 +79,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 
 std::string near_name(std::string_view name, std::span<const std::string> candidates) {
   const std::size_t dashes = std::min(name.find_first_not_of('-'), name.size());
-  const auto most = std::max<std::size_t>(1, (name.size() - dashes) / 3);
+  const std::size_t most = (name.size() - dashes) / 3;
   const auto [found, edits] = nearest(name, candidates);
   return edits <= static_cast<int>(most) ? found : "";
 }

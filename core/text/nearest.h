@@ -17,7 +17,7 @@ int edit_distance(std::string_view a, std::string_view b);
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 /// The nearest candidate if it may be meant: at most one edit in three letters of the name, dashes before
-/// it left out. Empty otherwise.
+/// it left out. Empty otherwise: a name of one or two letters has a candidate only in other case.
 std::string near_name(std::string_view name, std::span<const std::string> candidates);
 
 /// "Did you mean 'beta'?", or "No known name is close to it."; ends a message about an unknown name.

@@ -277,8 +277,10 @@ std::optional<Explanation> MterRecommender::explain(std::int64_t user, std::int6
     const std::string name(names.features[static_cast<std::int64_t>(feature)]);
     explanation.details["features"].push_back(
         {{"feature", name}, {"sentiment", liked[feature]}, {"phrases", phrases}});
-    std::string sentence = fmt::format("You will probably like the {} of {} ({:.1f} of {:g})", name,
-                                       names.items[item], liked[feature], highest_rating_);
+    const bool likes = liked[feature] >= (1.0 + highest_rating_) / 2.0;
+    std::string sentence =
+        fmt::format("You will probably {} the {} of {} ({:.1f} of {:g})", likes ? "like" : "not like", name,
+                    names.items[item], liked[feature], highest_rating_);
     if (!quoted.empty()) sentence += fmt::format(": {}", fmt::join(quoted, ", "));
     explanation.sentences.push_back(sentence + ".");
   }

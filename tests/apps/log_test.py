@@ -65,7 +65,7 @@ class Import(Folder):
 
     def imported(self, name, *arguments):
         out = self.folder / f"{name}.jsonl"
-        told = json.loads(succeed("log", "import", "--format", name, "--out", out, "--json", "--features", self.table, *arguments))
+        told = json.loads(succeed("log", "import", "--format", name, "--out", out, "--json", "--features", self.table, "--force", *arguments))
         self.assertEqual((told["lists"], told["documents"]), (40, 160))
         self.assertEqual(told["clicks"], sum(len(one["clicks"]) for one in self.lists))
         return out
@@ -97,7 +97,7 @@ class Import(Folder):
                 self.assertEqual(mine[key], other[key])
             self.assertEqual(mine["qid"], other["impression"])
         unnamed = self.write("unnamed", "1 qid:a 1:0.5\n0 qid:a 1:0.7\n0 qid:b 1:0.5\n")
-        succeed("log", "import", "--format", "letor", "--from", unnamed, "--out", out)
+        succeed("log", "import", "--format", "letor", "--from", unnamed, "--out", out, "--force")
         shown = [json.loads(line)["shown"] for line in out.read_text().splitlines()]
         self.assertEqual(shown[0][0], shown[1][0])
         self.assertNotEqual(shown[0][1], shown[1][0])
@@ -159,13 +159,15 @@ class Import(Folder):
         record = json.loads(self.log.read_text())
         self.assertEqual((record["shown"], record["clicks"]), (["d0-0", "d0-1"], [0, 1]))
         self.assertNotIn("propensity", record)
-        self.assertIn("Left out for want of features: 2 documents with 1 click", succeed(*arguments, "--skip-missing"))
+        self.assertIn("Left out for want of features: 2 documents with 1 click", succeed(*arguments, "--skip-missing", "--force"))
+        self.refused(f"'{self.log}' already exists; overwrite it with --force", 2, *arguments, "--skip-missing")
 
     def test_what_is_broken_leaves_nothing(self):
         good = {"query": "q0", "docs": ["d0-0"], "clicks": []}
         lists = self.write("lists", [good])
         broken = self.write("broken", json.dumps(good) + "\n{\"query\"\n")
         late = self.write("late", [good, {"query": "q0", "docs": ["d0-0"], "clicks": ["d0-1"]}])
+        repeated = self.write("repeated", [{"query": "q0", "docs": ["d0-0", "d0-1", "d0-2"], "clicks": [0, 0, 1]}])
         huge = self.write("huge", "doc,f\nd0-0,1e20\n")
         nothing = self.write("nothing", "\n")
         twice = self.write("twice", "1 qid:a 1:0.5\n0 qid:a 1:0.5\n")
@@ -174,6 +176,8 @@ class Import(Folder):
         for sentence, code, *arguments in (
             ("broken:2:1: The line is not a JSON object.", 1, "--format", "jsonl", "--from", broken, *features),
             ("late:2:1: 'clicks[0]': Document 'd0-1' was not shown.", 1, "--format", "jsonl", "--from", late, *features),
+            ("repeated:1:1: 'clicks' names rank 0 twice: clicks are ranks from 0, or document IDs", 1, "--format", "jsonl", "--from", repeated,
+             *features),
             ("has no list to import", 2, "--format", "jsonl", "--from", nothing, *features),
             ("gives the input 1e+20, beyond the limit", 1, "--format", "jsonl", "--from", lists, "--features", huge, "--normalise", "none",
              "--out", self.log),
@@ -272,6 +276,16 @@ class OfAService(Folder):
 
         copy = self.folder / "copy.jsonl"
         self.assertEqual(succeed("log", "cut", "--log", self.state, "--from-round", 2, "--to-round", 4, "--out", copy), f"Wrote {copy}: 3 records\n")
+        # No command writes into the state of a service.
+        lists = self.write("lists", [{"query": "q", "docs": ["a"], "clicks": []}])
+        features = self.write("features", "doc,f1,f2,f3\na,1,2,3\n")
+        link = self.folder / "link.jsonl"
+        link.symlink_to(self.log)
+        for out in (self.log, link, self.state / "new.jsonl"):
+            for command in (["log", "import", "--format", "jsonl", "--from", lists, "--features", features, "--force"],
+                            ["log", "cut", "--log", copy], ["clicks", "fit", "--log", copy], ["export", "model", "--to", "json"],
+                            ["rank", "--model", "model", "--data", "data"]):
+                self.refused("is in the state folder of a service", 2, *command, "--out", out)
         self.assertEqual(self.files(), before)
         self.assertEqual(service.stop(), 0)
         self.assertEqual([json.loads(line)["impression"] for line in copy.read_text().splitlines()],

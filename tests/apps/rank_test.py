@@ -27,12 +27,13 @@ class Rank(unittest.TestCase):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
-    def ranked(self, data, *flags, model=None, **options):
+    def ranked(self, data, *flags, model=None, warning="", **options):
         out = self.folder / "out"
         done = olrank("rank", "--model", model or self.model, "--data", data, "--out", out, "--cache", "none", *flags,
                       **options)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
-        self.assertRegex(done.stderr, rf"^Wrote {out}: (a TREC run|scores) of \d+ documents? in (1 query|\d+ queries)\n$")
+        self.assertTrue(done.stderr.startswith(warning), done.stderr)
+        self.assertRegex(done.stderr.removeprefix(warning), rf"^Wrote {out}: (a TREC run|scores) of \d+ documents? in (1 query|\d+ queries)\n$")
         return out.read_text()
 
     def test_ranks_known_lists(self):
@@ -124,10 +125,12 @@ class Rank(unittest.TestCase):
 
     def test_pads_data_with_fewer_features(self):
         narrow = self.file("narrow.txt", "0 qid:1 1:1\n1 qid:1 1:2\n")
-        self.assertEqual(self.ranked(narrow, "--format", "scores"), "0\n1\n")
+        warning = f"warning: {narrow} has 1 feature and the model 2: the others count as 0.\n"
+        self.assertEqual(self.ranked(narrow, "--format", "scores", warning=warning), "0\n1\n")
+        self.assertIn(warning, olrank("eval", "--data", narrow, "--model", self.model, "--cache", "none").stderr)
         binary = self.folder / "narrow.olrank"
         self.assertEqual(olrank("data", "convert", narrow, binary).returncode, 0)
-        self.assertEqual(self.ranked(binary, "--format", "scores"), "0\n1\n")
+        self.assertEqual(self.ranked(binary, "--format", "scores", warning=warning.replace(".txt", ".olrank")), "0\n1\n")
 
     def test_bad_input_gives_one_sentence_and_keeps_the_file(self):
         data = self.file("d.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n")

@@ -64,6 +64,19 @@ class Recommend(unittest.TestCase):
                     reasons = json.loads(explained.stdout)
                     self.assertEqual(len(reasons["features"]), 3)
                     self.assertEqual(len(reasons["sentences"]), 3)
+                if kind == "mter":
+                    self.check_wording(kind)
+
+    def check_wording(self, kind):
+        """A feature with less than the middle of the scale is none that the user will like."""
+        said = set()
+        for number in range(40):
+            reasons = json.loads(self.done("explain", "--model", self.root / kind, "--user", "user00004", "--item", f"item{number:05}", "--json").stdout)
+            for feature, sentence in zip(reasons["features"], reasons["sentences"], strict=True):
+                likes = feature["sentiment"] >= (1 + reasons["scale"]) / 2
+                self.assertIn(f"You will probably {'like' if likes else 'not like'} the {feature['feature']} of", sentence)
+                said.add(likes)
+        self.assertEqual(said, {True, False})
 
     def test_names_cannot_speak_to_the_terminal(self):
         file = self.root / "r.jsonl"

@@ -247,6 +247,8 @@ class ArmsTest(unittest.TestCase):
                 (["--arms", "learner=50,incumbent=50", "--arm-model", "old"], "--arm-model: 'old' must be NAME=FILE."),
                 (["--arms", "promote=auto,margin=-1"], "margin"),
                 (["--arms", "promote=never"], "promote"),
+                (["--arms", "promote=auto,keep_topp=1"], "--arms: There is no setting 'keep_topp' of --arms. Did you mean 'keep_top'?"),
+                (["--arms", "learner=50,incumbent=50,keep-top=1"], "There is no setting 'keep-top' of --arms. Did you mean 'keep_top'?"),
                 (["--arms", "learner=50,incumbent=50", "--groups", "beta=1"], "keeps the exposure of its own lists in balance")):
             code = 1 if "missing" in message else 2
             self.assertIn(message, self.refused(*RANKER, *arms, code=code))

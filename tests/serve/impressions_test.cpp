@@ -6,6 +6,7 @@
 #include "serve/api_error.h"
 #include "serve/heap_bytes.h"
 #include "tests/support/counted_allocations.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -85,6 +86,10 @@ TEST_F(ImpressionsTest, RejectsInvalidClicks) {
   for (const auto& clicks :
        std::vector<std::vector<Click>>{{{3, ""}}, {{-1, "unseen"}}, {{0, ""}, {-1, "a"}}})
     EXPECT_EQ(status_of([&] { impressions.claim(id, clicks, Time{}); }), 422);
+  const std::string message = message_of<ApiError>([&] {
+    impressions.claim(id, std::vector<Click>{{1, ""}, {0, ""}, {0, ""}}, Time{});
+  });
+  EXPECT_NE(message.find("not a 0 or 1 for each document"), std::string::npos) << message;
   EXPECT_EQ(status_of([&] { impressions.claim(id, std::vector<Click>{{0, ""}}, Time{}); }), 200);
 }
 

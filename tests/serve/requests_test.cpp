@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "serve/api_error.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -109,6 +110,30 @@ TEST(RankRequest, ErrorsNameTheField) {
       {"{\"query\": \"\xff\", \"docs\": []}", "400 query"},
   };
   for (const auto& [body, expected] : cases) EXPECT_EQ(rank_error(body), expected) << body.substr(0, 200);
+}
+
+TEST(RankRequest, UnknownNamesBringANearOneOrTheFields) {
+  RequestLimits limits = kLimits;
+  limits.names = {{"title", 0}, {"description", 1}};
+  const auto message = [&](const std::string& body) {
+    RankRequest request;
+    return message_of<ApiError>([&] { parse_rank_request(body, limits, request); });
+  };
+  const std::string fields = "Unknown field. The fields are query, docs, k, explore, user and incumbent.";
+  for (const char* name : {"documents", "items", "q", "kk", ""})
+    EXPECT_EQ(message(fmt::format("{{\"{}\": 1}}", name)), fields) << name;
+  EXPECT_EQ(message(R"({"qury": "q"})"), "Unknown field. Did you mean 'query'?");
+  EXPECT_EQ(message(R"({"K": 1})"), "Unknown field. Did you mean 'k'?");
+  const auto of_feature = [&](const char* name) {
+    return message(
+        fmt::format(R"({{"query": "q", "docs": [{{"id": "a", "features": {{"{}": 1}}}}]}})", name));
+  };
+  EXPECT_EQ(of_feature("descripton"),
+            "This service has no feature 'descripton'. Did you mean 'description'?");
+  EXPECT_EQ(of_feature("price"), "This service has no feature 'price'.");
+  EXPECT_EQ(of_feature("3"), "Feature numbers go from 1 to 2.");
+  limits.names.clear();
+  EXPECT_EQ(of_feature("title"), "Feature numbers go from 1 to 2.");
 }
 
 TEST(RankRequest, TakesAGroupPerDocument) {

@@ -86,7 +86,8 @@ TEST(RerankRequest, ErrorsNameTheFieldInOneSentence) {
   const std::pair<std::string, std::string> cases[] = {
       {"[]", "422 body: Unexpected array here."},
       {R"({"query": "q"})", "422 response: The field is missing."},
-      {R"({"query": "q", "docs": []})", "422 docs: Unknown field. Did you mean 'k'?"},
+      {R"({"query": "q", "docs": []})",
+       "422 docs: Unknown field. The fields are query, response, k, explore and user."},
       {R"({"query": "q", "response": []})", "422 response: Unexpected array here."},
       {R"({"query": "q", "response": "x"})", "422 response: Unexpected string here."},
       {R"({"query": "q", "response": null})",
@@ -113,6 +114,8 @@ TEST(RerankRequest, ErrorsNameTheFieldInOneSentence) {
        "422 " + log + ": Feature 'title' is logged twice."},
       {request_of(hit("a", kBothEntries + R"(, {"name": "price"})")),
        "422 " + log + ": This service has no feature 'price'."},
+      {request_of(hit("a", kBothEntries + R"(, {"name": "titel"})")),
+       "422 " + log + ": This service has no feature 'titel'. Did you mean 'title'?"},
       {request_of(hit("a", kBothEntries + R"(, {"value": 1})")),
        "422 " + log + "[2].name: The field is missing."},
       {request_of(hit("a", R"({"name": 3})")), "422 " + log + "[0].name: Unexpected number here."},

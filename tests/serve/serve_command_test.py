@@ -405,6 +405,11 @@ class ServeCommand(unittest.TestCase):
         with self.assertRaises(ServiceError) as refused:
             Client(service.url).stats()
         self.assertEqual(refused.exception.status, 401)
+        for arguments, sentence in (([service.url], "Name the file with its token"), (["http://127.0.0.1:1"], "gives no answer"),
+                                    ([service.url, "--token-file", self.path("none")], "cannot be read")):
+            done = subprocess.run([sys.executable, client, *arguments], capture_output=True, text=True, timeout=120)
+            self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (1, "", 1), done.stderr)
+            self.assertIn(sentence, done.stderr)
 
     def token(self):
         file = self.path("token")

@@ -220,6 +220,8 @@ class Refusals(StateTest):
         recorded.write_text('{"qid":"1","shown":[1,2],"clicks":[0,1]}\n')
         self.state.mkdir()
         self.assertIn("has no 'inputs'", self.refused(*RANKER, "--import-log", recorded))
+        recorded.write_text('{"query":"q","docs":["a"],"clicks":[0]}\n')
+        self.assertIn("need 'olrank log import' first", self.refused(*RANKER, "--import-log", recorded))
         self.assertEqual(list(self.state.iterdir()), [])
 
     def test_nothing_else_is_left_behind(self):

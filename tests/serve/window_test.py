@@ -126,6 +126,15 @@ class WindowTest(unittest.TestCase):
             self.assertEqual(client.stats()["open_impressions"], 1)
             self.assertFalse(client.feedback(impression, [0])["duplicate"])
         service.kill()
+        # Without a window it stays as it is, and the service says so.
+        service = self.start()
+        self.assertIn("Windows of an earlier start are still open (1 list): start with --window", service.messages())
+        with service.client() as client:
+            with self.assertRaises(ServiceError) as refused:
+                client.feedback(impression, [0])
+        self.assertEqual(refused.exception.status, 410)
+        self.assertIn("or it is of an earlier start with --window", refused.exception.message)
+        self.assertEqual(service.stop(), 0)
         # A shorter window closes it at once.
         service = self.start("--window", "1")
         with service.client() as client:

@@ -45,6 +45,9 @@ TEST(NearestTest, SuggestsOnlyWhatMayBeMeant) {
   for (const char* other : {"--gpu", "--algo", "--k", "--zzzzqqq", "--"})
     EXPECT_EQ(near_name(other, flags), "");
   EXPECT_EQ(near_name("x", {}), "");
+  const std::vector<std::string> fields = {"query", "k", "id"};
+  for (const char* other : {"q", "j", "is", "kk"}) EXPECT_EQ(near_name(other, fields), "");
+  EXPECT_EQ(near_name("ID", fields), "id");
   EXPECT_EQ(did_you_mean("banana", flags), "No known name is close to it.");
 }
 

@@ -90,7 +90,8 @@ TEST(DataInspect, DrawsTheDiscriminantOfTheGrades) {
   EXPECT_GT(seen["separation"][0], seen["separation"][1]);
   const std::string drawn = read_file(picture);
   EXPECT_EQ(drawn.rfind("<svg", 0), 0U);
-  for (const char* grade : {">grade 0<", ">grade 4<"}) EXPECT_NE(drawn.find(grade), std::string::npos) << grade;
+  for (const char* grade : {">grade 0<", ">grade 4<"})
+    EXPECT_NE(drawn.find(grade), std::string::npos) << grade;
   EXPECT_EQ(message_of<InvalidArgument>([&] {
               run({"inspect", "synth:small", "synth:small", "--discriminant", picture});
             }),

@@ -104,7 +104,7 @@ CLAIMS = [
           "ollambdarank-diagonal", "olranknet-diagonal"),
     Claim(WWW22, "§5.2, Figure 5: “not very significant”", "olLambdaRank shows better lists on the way than olRankNet", "networks",
           "cndcg", BETTER, "ollambdarank-diagonal", "olranknet-diagonal"),
-    Claim(SIGIR22, f"**not printed** in WWW 2022; {SIZES}: 16x16, .4195 − .4073 on MSLR-WEB10K, .7217 − .7179 on Yahoo",
+    Claim(SIGIR22, f"**not printed** in WWW 2022; §5.2.1 in words; {SIZES}: 16x16, .4195 − .4073 on MSLR-WEB10K, .7217 − .7179 on Yahoo",
           "The full covariance learns a better ranker than its diagonal (printed: +.0122 and +.0038)", "two-layers", "offline", BETTER,
           "full-16x16", "diagonal-16x16", ("perfect",)),
     Claim(WWW22, "§5.2, Figure 6", "The share of certain orders grows with the rounds", "networks", "certain", "rises",

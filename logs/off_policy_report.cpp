@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -38,11 +39,6 @@ std::string cell_of(const Interval& interval, int digits = 4) {
 /// Of fewer effective lists, the largest weights decide, and intervals say more than the log does.
 constexpr double kFewestEffectiveLists = 100.0;
 
-/// Not of direct and intervention-aware, which the click model alone decides.
-bool rests_on_weights(SlateEstimator estimator) {
-  return !goes_by_model(estimator) || estimator == SlateEstimator::kCascadeDoublyRobust;
-}
-
 bool has_too_few_lists(const OffPolicyResult& result, const OffPolicyResult::Policy& policy) {
   return !result.by_model_alone && policy.whole.effective_lists < kFewestEffectiveLists;
 }
@@ -58,7 +54,10 @@ std::vector<std::string> support_sentences(const OffPolicyRequest& request, cons
         "covers all that it may show) and the largest {:.1f}.",
         policy.name, 100.0 * whole.without_weight, whole.mean_weight, whole.largest_weight));
   }
-  if (has_too_few_lists(result, policy)) {
+  const auto weighed =
+      std::count_if(policy.estimates.begin(), policy.estimates.end(),
+                    [](const SlateEstimate& estimate) { return rests_on_weights(estimate.estimator); });
+  if (weighed > 0 && has_too_few_lists(result, policy)) {
     sentences.push_back(fmt::format(
         "{}: do not decide by ips, rips, snips, snrips or cascade-dr. Their weights are worth {:.0f} "
         "lists, and below {:.0f} their intervals often miss the truth.",
@@ -69,10 +68,11 @@ std::vector<std::string> support_sentences(const OffPolicyRequest& request, cons
         fmt::format("{}: of what users are expected to see in its lists, {:.1f} % was never shown for its "
                     "query and rests on the click model's prior alone.",
                     policy.name, 100.0 * policy.unseen));
-    sentences.push_back(fmt::format(
-        "{}: intervals of direct and intervention-aware take the click model as right, and miss the "
-        "truth where it is not.",
-        policy.name));
+    if (weighed < std::ssize(policy.estimates))
+      sentences.push_back(fmt::format(
+          "{}: intervals of direct and intervention-aware take the click model as right, and miss the "
+          "truth where it is not.",
+          policy.name));
   }
   if (request.estimates.clip > 0.0 && !result.by_model_alone) {
     sentences.push_back(fmt::format(

@@ -203,8 +203,7 @@ std::vector<SlateEstimate> SlateEstimates::estimates() const {
     const bool by_item = estimator == SlateEstimator::kIips || estimator == SlateEstimator::kSelfIips;
     if (by_item && lists_by_item_ < lists_) continue;
     if (goes_by_model(estimator) && lists_by_model_ < lists_) continue;
-    const bool by_weights = !goes_by_model(estimator) || estimator == SlateEstimator::kCascadeDoublyRobust;
-    if (by_weights && !has_weights()) continue;
+    if (rests_on_weights(estimator) && !has_weights()) continue;
     figures.push_back({estimator, false});
     figures.push_back({estimator, true});
   }

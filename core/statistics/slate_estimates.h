@@ -59,6 +59,11 @@ inline bool goes_by_model(SlateEstimator estimator) {
   return estimator >= SlateEstimator::kDirect;
 }
 
+/// Not direct and intervention-aware, which the click model alone decides.
+inline bool rests_on_weights(SlateEstimator estimator) {
+  return !goes_by_model(estimator) || estimator == SlateEstimator::kCascadeDoublyRobust;
+}
+
 template <>
 struct EnumNames<SlateEstimator> {
   static constexpr std::array values = {

@@ -57,7 +57,7 @@ OLRANK_ALWAYS_INLINE float product_of_rows(const float* a, const float* b, std::
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-/// The same as a call.
+/// Calls product_of_rows(), which stays out of the caller.
 float row_product(const float* a, const float* b, std::int64_t width);
 
 /// scores[j] = direction · row j, for as many rows as there are scores.

@@ -8,7 +8,7 @@ VERSION = re.search(r"^project\(olrank VERSION ([\d.]+)", pathlib.Path("CMakeLis
 MINOR = VERSION.rpartition(".")[0]
 # Where each place states it, and the least number of such places.
 PLACES = (
-    ("CHANGELOG.md", r"\A(?:(?!^## ).*\n)*## ([\d.]+)", VERSION, 1),
+    ("CHANGELOG.md", r"\A(?:(?!^## \d).*\n)*## ([\d.]+)", VERSION, 1),
     ("deploy/helm/olrank/Chart.yaml", r"^version: ([\d.]+)$", VERSION, 1),
     ("library/olrank/*.h", r"version of the library, such as \"([\d.]+)\"", VERSION, 2),
     ("examples/*/CMakeLists.txt", r"find_package\(olrank ([\d.]+)", MINOR, 3),

@@ -3,7 +3,7 @@
 # named by FLAVOUR or WAITS, and one of those named by WAITS alone: loading LibTorch takes 0.2 s, and 0.8 s with CUDA,
 # which is longer than most suites.
 # Takes BINARY, OUTPUT, PREFIX, LABELS, SLOW (suites that are not fast), FLAVOUR (suites with this label, or ALL), WAITS
-# (suites with this label), BUDGET (seconds of a test), BUDGETS (suite or binary=seconds;…), SLOWER (a factor of all budgets) and FOLDER.
+# (suites with this label), BUDGET and SLOW_BUDGET (seconds of a test), SLOWER (a factor of all budgets) and FOLDER.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${BINARY} --gtest_list_tests WORKING_DIRECTORY ${FOLDER} OUTPUT_VARIABLE listed
   RESULT_VARIABLE status)
@@ -15,24 +15,15 @@ set(usual "${LABELS};fast")
 if(FLAVOUR STREQUAL "ALL")
   string(APPEND usual ";flavour")
 endif()
-macro(seconds_of name)
-  set(seconds ${BUDGET})
-  foreach(budget IN LISTS BUDGETS)
-    if(budget MATCHES "^(.*)=([0-9]+)$" AND "${name}" STREQUAL CMAKE_MATCH_1)
-      set(seconds ${CMAKE_MATCH_2})
-    endif()
-  endforeach()
-endmacro()
 function(write_test name filter labels)
-  seconds_of(${name})
-  math(EXPR seconds "${seconds} * ${SLOWER}")
-  set(cost ${seconds})  # ctest starts what costs most first
+  set(budget ${BUDGET})
   if("slow" IN_LIST labels)
-    set(cost 600)
+    set(budget ${SLOW_BUDGET})
   endif()
+  math(EXPR seconds "${budget} * ${SLOWER}")
   file(APPEND ${OUTPUT} "add_test([==[${PREFIX}${name}]==] \"${BINARY}\" \"--gtest_filter=${filter}\")\n"
     "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES WORKING_DIRECTORY \"${FOLDER}\" LABELS \"${labels}\" "
-    "TIMEOUT ${seconds} COST ${cost})\n")
+    "TIMEOUT ${seconds} COST ${budget})\n")  # ctest starts what costs most first
 endfunction()
 
 file(WRITE ${OUTPUT} "")
@@ -52,8 +43,7 @@ foreach(suite IN LISTS suites)
   if(suite IN_LIST WAITS OR plain IN_LIST WAITS)
     set(waits ";waits")
   endif()
-  seconds_of(${suite})
-  if(TOGETHER AND labels STREQUAL usual AND seconds EQUAL BUDGET)
+  if(TOGETHER AND labels STREQUAL usual)
     if(waits)
       list(APPEND together_waits "${suite}.*")
     else()

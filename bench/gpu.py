@@ -14,7 +14,7 @@ FILES = {**{run: EVIDENCE / f"{run}.json" for run in ("first", "second", "third"
 NOT_KEPT = ("inverse_factor/apply_factor", "inverse_factor/apply_factor_transposed", "inverse_factor/dual_gram", "widths/full-dual")
 SHOWN = ("tangent_kernel/query_kernels", "inverse_factor/apply_factor", "inverse_factor/dual_gram", "inverse_factor/append_pairs",
          "inverse_factor/apply_factor_transposed", "covariance_matrix/pair_kernel", "widths/full-dual", "widths/full-primal", "widths/diagonal",
-         "widths/unit-blocks", "training/step", "training/step_tf32", "persistent_training/train_persistently",
+         "training/step", "training/step_tf32", "persistent_training/train_persistently",
          "largest_curvature/iterate_curvature", "list_loss/list_losses")
 
 

@@ -8,8 +8,7 @@ const Schema& PosteriorSettings::schema() {
       SchemaBuilder<S>("ranker", "What is known about the parameters: a covariance or an ensemble.")
           .field("covariance", &S::covariance,
                  "structure of the covariance: `full` is exact, `inducing` exact on `budget` observed "
-                 "pairs and careful elsewhere, `unit-blocks` exact within each unit, `diagonal` within "
-                 "each parameter, `last-layer` knows the output layer alone, `none` has no widths; "
+                 "pairs and careful elsewhere, `diagonal` within each parameter, `none` has no widths; "
                  "docs/BENCHMARKS.md compares them")
           .field("form", &S::form,
                  "representation of the full covariance: `dual` over pairs, `primal` over parameters, "

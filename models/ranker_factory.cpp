@@ -63,12 +63,12 @@ void check_form(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, name_of(settings.network.network), row.name, linear ? "a network" : "linear"));
 }
 
-/// A linear ranker has one unit and no layers, and its exact covariance has the size that budgets give.
+/// The exact covariance of a linear ranker has the size that budgets give.
 void check_covariance(const RankerKindRow& row, const RankerSettings& settings) {
   const Covariance covariance = settings.posterior.covariance;
-  const bool of_networks = covariance == Covariance::kInducing || covariance == Covariance::kUnitBlocks ||
-                           covariance == Covariance::kLastLayer;
-  if (row.evidence != OrderEvidence::kWidths || row.forms != ModelForms::kLinear || !of_networks) return;
+  if (row.evidence != OrderEvidence::kWidths || row.forms != ModelForms::kLinear ||
+      covariance != Covariance::kInducing)
+    return;
   throw InvalidArgument(
       fmt::format("Ranker '{}' cannot have covariance = \"{}\", which is for networks, and every '{}' is "
                   "linear: choose \"full\", \"diagonal\", \"diagonal-of-inverse\" or \"none\".",

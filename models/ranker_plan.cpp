@@ -126,10 +126,8 @@ double batch_bytes(const RankerSettings& settings, const ModelSize& shape, doubl
 struct CovarianceBytes {
   double dual = 0.0;
   double primal = 0.0;
-  double unit_blocks = 0.0;
   double inducing = 0.0;
   double diagonal = 0.0;
-  double last_layer = 0.0;
 
   double best_full() const { return std::min(dual, primal); }
   double of(const PosteriorSettings& settings) const {
@@ -144,10 +142,6 @@ struct CovarianceBytes {
         return diagonal;
       case Covariance::kInducing:
         return inducing;
-      case Covariance::kUnitBlocks:
-        return unit_blocks;
-      case Covariance::kLastLayer:
-        return last_layer;
       case Covariance::kNone:
         break;
     }
@@ -172,22 +166,16 @@ RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load
   return plan_linear(settings, load, settings.posterior.members, settings.posterior.members);
 }
 
-/// Covariances of layers, a module whose gradients have none, and one that has more than a GPU takes.
+/// Refuses a covariance of more layers than a GPU takes.
 void check_layers(const RankerSettings& settings, const ModelSize& shape, PosteriorHome home) {
-  const Covariance covariance = settings.posterior.covariance;
   const auto layers = std::ssize(shape.tangents.layers());
-  if (home != PosteriorHome::kHost && covariance != Covariance::kNone && layers > kMostDeviceLayers) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has {} layers of parameters, and a covariance on a GPU takes at most {}: use "
-        "--device cpu, or fewer layers.",
-        settings.name, layers, kMostDeviceLayers));
-  }
-  if (covariance != Covariance::kUnitBlocks && covariance != Covariance::kLastLayer) return;
-  if (settings.network.network != NetworkForm::kModule || layers > 1) return;
+  if (home == PosteriorHome::kHost || settings.posterior.covariance == Covariance::kNone ||
+      layers <= kMostDeviceLayers)
+    return;
   throw InvalidArgument(fmt::format(
-      "Ranker '{}' has covariance = \"{}\", which needs layers, but the gradients of module '{}' are whole "
-      "rows: choose full, inducing or diagonal.",
-      settings.name, name_of(covariance), settings.network.module));
+      "Ranker '{}' has {} layers of parameters, and a covariance on a GPU takes at most {}: use "
+      "--device cpu, or fewer layers.",
+      settings.name, layers, kMostDeviceLayers));
 }
 
 RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
@@ -200,10 +188,8 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   CovarianceBytes bytes;
   bytes.dual = dual_bytes(posterior).all();
   bytes.primal = primal_bytes(posterior).all();
-  bytes.unit_blocks = block_bytes(posterior, Covariance::kUnitBlocks);
   bytes.inducing = inducing_bytes(posterior, settings.posterior.budget).all();
   bytes.diagonal = 2.0 * p * kDouble;
-  bytes.last_layer = block_bytes(posterior, Covariance::kLastLayer);
   const double observed = history_pairs(settings, load);
   double others = parameter_bytes(shape, settings) + history_bytes(settings, shape, load) +
                   batch_bytes(settings, shape, observed);
@@ -213,9 +199,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
                 {"form = \"primal\"", whole_bytes(others + bytes.primal)},
                 {"covariance = \"inducing\"", whole_bytes(others + bytes.inducing)},
-                {"covariance = \"unit-blocks\"", whole_bytes(others + bytes.unit_blocks)},
-                {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)},
-                {"covariance = \"last-layer\"", whole_bytes(others + bytes.last_layer)}};
+                {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)}};
   return plan;
 }
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "bench/cases/case_list.h"
-#include "core/ops/block_covariance.h"
 #include "core/ops/diagonal_covariance.h"
 #include "core/ops/pair_width.h"
 #include "models/posterior/posterior.h"
@@ -23,23 +22,6 @@ double diagonal_operations(const Documents& data) {
     }
   }
   return 2.0 * products;
-}
-
-/// The same of block_width_sq: each active document and one for all others times the triangle of the unit's
-/// root, and one triangle of their products.
-double block_operations(const Documents& data) {
-  const UnitBlocks blocks{data.shape, 0};
-  double operations = 0.0;
-  for (std::int64_t index = 0; index < blocks.count(); ++index) {
-    const UnitBlock block = blocks.block(index);
-    double alive = 0.0;
-    for (std::int64_t doc = 0; doc < data.docs; ++doc)
-      alive += data.rows().row(data.shape, doc)[block.layer.delta + block.unit] != 0.0F ? 1.0 : 0.0;
-    if (alive == 0.0) continue;
-    const double rows = alive + (alive < real(data.docs) ? 1.0 : 0.0);
-    operations += rows * real(block.size * (block.size + 1)) + rows * (rows + 1.0) * real(block.size);
-  }
-  return operations;
 }
 
 /// A posterior after `pairs` pairs of random documents.
@@ -111,39 +93,6 @@ void add_diagonal(CaseList& list, double operations) {
       });
 }
 
-void add_blocks(CaseList& list, double operations) {
-  const NetworkShape shape = list.shape();
-  const UnitBlocks blocks{shape, 0};
-  const std::int64_t count = list.sizes().docs;
-  // Roots of a covariance with λ = 1 before any pair.
-  const auto roots = [blocks] {
-    std::vector<double> all(length(blocks.root_size()));
-    for (std::int64_t index = 0; index < blocks.count(); ++index) {
-      const UnitBlock block = blocks.block(index);
-      for (std::int64_t k = 0; k < block.size; ++k) all[length(block.offset + k * (block.size + 1))] = 1.0;
-    }
-    return all;
-  };
-  const double triangles = 0.5 * kDouble * real(blocks.root_size());
-  list.add("block_covariance/block_width_sq", list.of_docs(),
-           {CeilingKind::kGemmDouble,
-            operations,
-            {triangles + kFloat * real(count * shape.factors()), 0.0, kDouble * real(count * count)}},
-           [docs = list.docs(shape, count), blocks, roots, count] {
-             return [data = docs(), blocks, all = roots(),
-                     width_sq = std::vector<double>(length(count * count))]() mutable {
-               block_width_sq(data->context, blocks, data->rows(), 1.0, all.data(), width_sq.data());
-             };
-           });
-  list.add("block_covariance/update_block_roots", {{"k", kRoundPairs}, {"p", shape.parameters()}},
-           {CeilingKind::kMemory, 3.0 * real(kRoundPairs * blocks.root_size()), {0.0, triangles, 0.0}},
-           [fresh = list.docs(shape, 2 * kRoundPairs), blocks, roots] {
-             return [data = fresh(), blocks, all = roots()]() mutable {
-               update_block_roots(data->context, blocks, data->rows(), 1e-6, all.data());
-             };
-           });
-}
-
 }  // namespace
 
 void add_width_cases(CaseList& list) {
@@ -152,8 +101,6 @@ void add_width_cases(CaseList& list) {
   const double square = real(count * count);
   const double diagonal = diagonal_operations(Documents(shape, count, 1, 1));
   add_diagonal(list, diagonal);
-  const double blocks = block_operations(Documents(shape, count, 1, 1));
-  add_blocks(list, blocks);
   list.add("pair_width/row_distance_sq", {{"V", count}, {"columns", shape.inputs}},
            {CeilingKind::kGemmDouble,
             real(shape.inputs) * real(count * (count + 1)),
@@ -176,9 +123,6 @@ void add_width_cases(CaseList& list) {
   add_widths(list, shape,
              {"widths/diagonal", Covariance::kDiagonal, CovarianceForm::kAuto, 100, diagonal,
               kDouble * real(shape.parameters())});
-  add_widths(list, shape,
-             {"widths/unit-blocks", Covariance::kUnitBlocks, CovarianceForm::kAuto, 100, blocks,
-              0.5 * kDouble * real(UnitBlocks{shape, 0}.root_size())});
   const std::int64_t pairs = list.sizes().pairs;
   const double n = real(pairs);
   const double of_pairs = real(count) * pair_doc_operations(shape);

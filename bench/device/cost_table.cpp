@@ -75,15 +75,6 @@ constexpr Decision kDecisions[] = {
      "Of inducing covariances that grow: rows get other strides."},
     {"covariance_matrix/copy_lower", kKernel, "Before and after a library has factorised."},
 
-    {"", "covariance by units", ""},
-    {"block_covariance/block_rows", kKernel,
-     "Products of a unit's active documents alone, in one launch for layers of any size."},
-    {"block_covariance/block_gram", kKernel, "Inactive units are skipped; half of a symmetric product."},
-    {"block_covariance/update_block_roots", kKernel,
-     "Two launches for all units: reflections of k columns, then one pass over the roots."},
-    {"block_covariance/block_energies", kKernel, "Of drift checks: one pass over the roots."},
-    {"block_covariance/reset_block_roots", kKernel, "Once per trial."},
-
     {"", "diagonal covariance", ""},
     {"diagonal_covariance/diagonal_gram", kKernel,
      "G is formed tile by tile and inactive units are skipped; a library would need it in memory."},
@@ -279,9 +270,6 @@ std::string cost_table() {
   }
   table += costs.round_row("a round, full covariance", {"tangent_factors/tangent_factors",
                                                         "widths/full-dual", "inverse_factor/append_pairs"});
-  table += costs.round_row(
-      "a round, covariance by units",
-      {"tangent_factors/tangent_factors", "widths/unit-blocks", "block_covariance/update_block_roots"});
   table += costs.round_row(
       "a round, diagonal covariance",
       {"tangent_factors/tangent_factors", "widths/diagonal", "diagonal_covariance/add_to_diagonal"});

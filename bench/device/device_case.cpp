@@ -53,7 +53,7 @@ std::vector<DeviceCase> wide_cases(DeviceSizes sizes) {
 
 std::vector<DeviceCase> device_cases(const DeviceSizes& sizes) {
   std::vector<DeviceCase> cases = ranking_cases(sizes);
-  for (auto* more : {diagonal_cases, block_cases, dual_cases, primal_cases, rebuild_cases, training_cases,
+  for (auto* more : {diagonal_cases, dual_cases, primal_cases, rebuild_cases, training_cases,
                      persistent_cases, small_cases}) {
     for (DeviceCase& one : more(sizes)) cases.push_back(std::move(one));
   }

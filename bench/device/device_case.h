@@ -50,7 +50,6 @@ struct DeviceCase {
 
 std::vector<DeviceCase> ranking_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> diagonal_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> block_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> dual_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> primal_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> rebuild_cases(const DeviceSizes& sizes);

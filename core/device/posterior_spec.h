@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -13,7 +12,7 @@
 namespace olrank {
 
 /// What a posterior keeps of A⁻¹, on the CPU and on a device.
-enum class Covariance { kFull, kInducing, kUnitBlocks, kDiagonal, kDiagonalOfInverse, kLastLayer, kNone };
+enum class Covariance { kFull, kInducing, kDiagonal, kDiagonalOfInverse, kNone };
 
 /// How a full covariance is kept: by pairs, by parameters, or by an orthonormal basis of the observed
 /// gradients, which only the CPU has and no user asks for. Automatic ones are dual until FormPolicy decides
@@ -25,10 +24,8 @@ struct EnumNames<Covariance> {
   static constexpr std::array values = {
       std::pair{Covariance::kFull, std::string_view("full")},
       std::pair{Covariance::kInducing, std::string_view("inducing")},
-      std::pair{Covariance::kUnitBlocks, std::string_view("unit-blocks")},
       std::pair{Covariance::kDiagonal, std::string_view("diagonal")},
       std::pair{Covariance::kDiagonalOfInverse, std::string_view("diagonal-of-inverse")},
-      std::pair{Covariance::kLastLayer, std::string_view("last-layer")},
       std::pair{Covariance::kNone, std::string_view("none")}};
 };
 
@@ -40,11 +37,6 @@ struct EnumNames<CovarianceForm> {
       std::pair{CovarianceForm::kPrimal, std::string_view("primal")},
       std::pair{CovarianceForm::kOrthonormal, std::string_view("orthonormal")}};
 };
-
-/// The layer with which the blocks of a covariance by units, or of the last layer alone, begin.
-inline std::int64_t first_layer_of(Covariance covariance, const TangentShape& shape) {
-  return covariance == Covariance::kLastLayer ? std::ssize(shape.layers()) - 1 : 0;
-}
 
 /// Everything that defines A = λI + s Σ_s g_s g_sᵀ over observed pairs, whose gradients have this shape. A
 /// posterior's own spec says in which form it is now.

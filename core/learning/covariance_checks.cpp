@@ -123,18 +123,13 @@ void DriftMonitor::set_unchecked(std::int64_t pairs) {
   thorough_ = false;
 }
 
-double DriftMonitor::watch(const CovarianceName& name, FunctionRef<double()> drift) {
+void DriftMonitor::check(const CovarianceName& name, FunctionRef<double()> drift,
+                         FunctionRef<void(std::string_view)> rebuild) {
   due_ = false;
   thorough_ = false;
   if (counted_ >= kCycle * interval(name.pairs)) counted_ = 0;
-  const double error = drift();
+  double error = drift();
   warn(name, error);
-  return error;
-}
-
-void DriftMonitor::check(const CovarianceName& name, FunctionRef<double()> drift,
-                         FunctionRef<void(std::string_view)> rebuild) {
-  double error = watch(name, drift);
   if (error <= checks_.drift_bound) return;
   rebuild(text_of_drift(error));
   error = drift();

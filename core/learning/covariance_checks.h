@@ -75,8 +75,6 @@ class DriftMonitor {
   bool is_thorough() const { return thorough_; }
   /// Whether adding so many pairs makes a check due, with `observed` after them.
   bool will_be_due(std::int64_t pairs, std::int64_t observed) const;
-  /// Measures the drift, and warns beyond the bound; returns it.
-  double watch(const CovarianceName& name, FunctionRef<double()> drift);
   /// After a rebuild by other means.
   void restart();
   /// Measures the drift; beyond the bound warns, calls rebuild(why) and measures again. Throws NumericError

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -28,6 +29,8 @@ void check_number(const Setting& setting, double number, std::string_view shown,
 void check_text(const Setting& setting, const std::string& text, std::string_view origin) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
+  if (const auto dropped = dropped_sentence(text))
+    throw InvalidArgument(fmt::format("{}: {}", origin, *dropped));
   throw InvalidArgument(
       fmt::format("{} {}", setting_subject(origin, setting.key), must_be_one_of(text, choices)));
 }

@@ -7,11 +7,6 @@
 // The covariances that keep no history.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Blocks of all units, or of the last layer's; the parameters of other layers count as known. No pairs are
-/// kept, so that its memory does not grow, and nothing can be rebuilt: see
-/// models/posterior/block_posterior.h.
-std::unique_ptr<ResidentPosterior> make_resident_blocks(const PosteriorSpec& spec, Stream stream);
-
 /// The diagonal of A alone, which nothing can make drift.
 std::unique_ptr<ResidentPosterior> make_resident_diagonal(const PosteriorSpec& spec, Stream stream);
 

@@ -395,9 +395,6 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& 
       return make_resident_diagonal(spec, products.stream());
     case Covariance::kInducing:
       return make_resident_inducing(spec, products);
-    case Covariance::kUnitBlocks:
-    case Covariance::kLastLayer:
-      return make_resident_blocks(spec, products.stream());
     case Covariance::kNone:
       break;
   }

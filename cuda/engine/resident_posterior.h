@@ -29,10 +29,6 @@ class ResidentPosterior {
                        std::int64_t count) = 0;
   /// Recomputes everything from the pairs observed so far, if the covariance keeps them.
   virtual void rebuild(Stream) {}
-  /// Whether rebuild() may repair what rounding has spoiled. Where it may not, own_drift() is the drift;
-  /// waits, and leaves the latest gram() alone.
-  virtual bool can_rebuild() const { return true; }
-  virtual double own_drift(Stream) { return 0.0; }
 
   /// log(det A/det λI), and whether rounding has made A indefinite; on the device.
   virtual const CovarianceStatus* status() const = 0;

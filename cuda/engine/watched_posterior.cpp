@@ -25,7 +25,6 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
 }
 
 double WatchedPosterior::measured_drift(Stream stream) {
-  if (!posterior_->can_rebuild()) return posterior_->own_drift(stream);
   return measure_drift(
       spec().checks, spec().shape.parameters(), posterior_->kept_pairs(),
       [&](std::span<const double> vector) { return posterior_->error_along(stream, vector); },
@@ -47,10 +46,6 @@ double WatchedPosterior::drift_from_fresh(Stream stream) {
 
 void WatchedPosterior::check_drift(Stream stream) {
   if (!monitor_.is_due()) return;
-  if (!posterior_->can_rebuild()) {
-    monitor_.watch(name(), [&] { return measured_drift(stream); });
-    return;
-  }
   const bool thorough = monitor_.is_thorough();
   monitor_.check(
       name(),
@@ -67,7 +62,6 @@ void WatchedPosterior::rebuild(Stream stream, std::string_view why) {
 }
 
 void WatchedPosterior::repair(Stream stream) {
-  if (!posterior_->can_rebuild()) throw_lost_widths(spec().name());
   if (rebuilt_) throw_lost_precision(name(), kIndefinite);
   rebuild(stream, kIndefinite);
   rebuilt_ = true;

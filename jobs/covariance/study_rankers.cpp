@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -23,6 +24,8 @@ std::string_view budget_text(std::string_view structure) {
 }
 
 [[noreturn]] void refuse_structure(const std::string& structure, std::string_view setting) {
+  if (const auto dropped = dropped_sentence(structure))
+    throw InvalidArgument(fmt::format("{}: {}", setting, *dropped));
   const bool takes_ensembles = setting == kStructures;
   std::vector<std::string> known;
   known.reserve(std::size(EnumNames<Covariance>::values) + 1);

@@ -13,8 +13,7 @@ namespace olrank {
 /// widths_for_update() are observed by its S and M, without another pass over L⁻¹.
 class DualForm : public FullForm {
  public:
-  DualForm(const TangentShape& shape, double lambda, double scale)
-      : shape_(shape), lambda_(lambda), scale_(scale) {}
+  using FullForm::FullForm;
 
   WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                      std::span<double> width_sq) const override;
@@ -50,9 +49,6 @@ class DualForm : public FullForm {
   bool is_latest(TangentFactors docs) const;
   void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first);
 
-  TangentShape shape_;
-  double lambda_;
-  double scale_;
   InverseFactor factor_;
   Lineage lineage_;       // of its full blocks
   double log_det_ = 0.0;  // 2 Σ log L_ii − n log λ

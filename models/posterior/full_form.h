@@ -14,9 +14,9 @@ namespace olrank {
 /// checks the numbers.
 class FullForm {
  public:
-  FullForm() = default;
+  FullForm(const TangentShape& shape, double lambda, double scale)
+      : shape_(shape), lambda_(lambda), scale_(scale) {}
   virtual ~FullForm() = default;
-  FullForm(const FullForm&) = delete;
   FullForm& operator=(const FullForm&) = delete;
 
   /// width_sq [docs × docs] = s ‖g_i − g_j‖²_{A⁻¹}.
@@ -45,6 +45,13 @@ class FullForm {
   virtual std::int64_t bytes() const = 0;
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;
+
+ protected:
+  FullForm(const FullForm&) = default;
+
+  TangentShape shape_;
+  double lambda_;
+  double scale_;
 };
 
 }  // namespace olrank

@@ -12,7 +12,6 @@
 
 #include "core/error.h"
 #include "core/learning/numeric_errors.h"
-#include "core/ops/diagonal_covariance.h"
 #include "core/ops/gradient_products.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
@@ -20,6 +19,7 @@
 #include "models/posterior/gradient_length.h"
 #include "models/posterior/orthonormal_form.h"
 #include "models/posterior/posterior_plan.h"
+#include "models/posterior/primal_form.h"
 
 namespace olrank {
 
@@ -42,7 +42,8 @@ std::unique_ptr<FullForm> FullPosterior::made(CovarianceForm form) const {
     return std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
   if (form == CovarianceForm::kOrthonormal)
     return std::make_unique<OrthonormalForm>(spec_.shape, spec_.lambda, spec_.scale);
-  return std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
+  return std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale,
+                                      spec_.covariance == Covariance::kDiagonalOfInverse);
 }
 
 FullPosterior::FullPosterior(const FullPosterior& other)
@@ -56,35 +57,18 @@ std::shared_ptr<const Posterior> FullPosterior::freeze() const {
   return std::shared_ptr<const Posterior>(new FullPosterior(*this));
 }
 
-WidthHealth FullPosterior::widths_of_diagonal(ExecutionContext& context, TangentFactors docs,
-                                              std::span<double> width_sq) const {
-  std::vector<double> diagonal(spec_.shape.parameters());
-  static_cast<const PrimalForm&>(*form_).diagonal(diagonal);
-  diagonal_gram(context, spec_.shape, docs, spec_.scale, diagonal, width_sq.data());
-  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
-}
-
 WidthHealth FullPosterior::widths(ExecutionContext& context, TangentFactors docs,
                                   std::span<double> width_sq) const {
   assert(std::ssize(width_sq) == docs.docs * docs.docs);
-  if (spec_.covariance == Covariance::kDiagonalOfInverse)
-    return widths_of_diagonal(context, docs, width_sq);
   return form_->widths(context, history_, docs, width_sq);
-}
-
-WidthHealth FullPosterior::widths_for_update(ExecutionContext& context, TangentFactors docs,
-                                             std::span<double> width_sq) {
-  if (spec_.covariance == Covariance::kDiagonalOfInverse)
-    return widths_of_diagonal(context, docs, width_sq);
-  return form_->widths_for_update(context, history_, docs, width_sq);
 }
 
 void FullPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) {
   assert(std::ssize(width_sq) == docs.docs * docs.docs);
-  WidthHealth health = widths_for_update(context, docs, width_sq);
+  WidthHealth health = form_->widths_for_update(context, history_, docs, width_sq);
   if (health.lost > 0) {
     rebuild(context, kIndefinite);
-    health = widths_for_update(context, docs, width_sq);
+    health = form_->widths_for_update(context, history_, docs, width_sq);
     if (health.lost > 0) throw_lost_precision(name(), kIndefinite);
   }
   negative_widths_ += health.negative;

@@ -6,7 +6,6 @@
 #include "models/posterior/form_policy.h"
 #include "models/posterior/full_form.h"
 #include "models/posterior/posterior.h"
-#include "models/posterior/primal_form.h"
 
 namespace olrank {
 
@@ -36,10 +35,6 @@ class FullPosterior : public Posterior {
 
  private:
   FullPosterior(const FullPosterior& other);
-  WidthHealth widths_of_diagonal(ExecutionContext& context, TangentFactors docs,
-                                 std::span<double> width_sq) const;
-  /// Like widths(), and keeps what makes observing pairs of these documents cheaper.
-  WidthHealth widths_for_update(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq);
   /// What observe() goes back to.
   struct Earlier {
     std::int64_t pairs = 0;

@@ -52,18 +52,6 @@ double inner_product(const double* a, const double* b, std::int64_t count) {
 
 }  // namespace
 
-std::unique_ptr<FullForm> OrthonormalForm::freeze() const {
-  auto frozen = std::make_unique<OrthonormalForm>(shape_, lambda_, scale_);
-  frozen->rank_ = rank_;
-  frozen->basis_ = basis_;
-  frozen->root_ = root_;
-  frozen->stride_ = stride_;
-  frozen->log_det_ = log_det_;
-  frozen->shared_ = true;
-  shared_ = true;
-  return frozen;
-}
-
 void OrthonormalForm::project(ExecutionContext& context, std::int64_t count, double* vectors,
                               double* coordinates, std::int64_t stride) const {
   Scratch& scratch = context.scratch();

@@ -20,12 +20,14 @@ namespace olrank {
 /// operations per document, twice the primal form's where r = p.
 class OrthonormalForm : public FullForm {
  public:
-  OrthonormalForm(const TangentShape& shape, double lambda, double scale)
-      : shape_(shape), parameters_(shape.parameters()), lambda_(lambda), scale_(scale) {}
+  using FullForm::FullForm;
 
   WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                      std::span<double> width_sq) const override;
-  std::unique_ptr<FullForm> freeze() const override;
+  std::unique_ptr<FullForm> freeze() const override {
+    shared_ = true;
+    return std::make_unique<OrthonormalForm>(*this);
+  }
   void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                TangentFactors docs, std::span<const PreferencePair> pairs) override;
   void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
@@ -54,10 +56,7 @@ class OrthonormalForm : public FullForm {
   void project(ExecutionContext& context, std::int64_t count, double* vectors, double* coordinates,
                std::int64_t stride) const;
 
-  TangentShape shape_;
-  std::int64_t parameters_;
-  double lambda_;
-  double scale_;
+  std::int64_t parameters_ = shape_.parameters();
   std::int64_t rank_ = 0;          // r
   std::shared_ptr<Matrix> basis_;  // Q; rows are appended, and a copy reads those that it knows
   std::shared_ptr<Matrix> root_;   // L, lower triangle, rows stride_ numbers apart

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
-#include "models/posterior/block_posterior.h"
 #include "models/posterior/diagonal_posterior.h"
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/inducing_posterior.h"
@@ -41,9 +40,6 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
       return std::make_unique<DiagonalPosterior>(spec);
     case Covariance::kInducing:
       return std::make_unique<InducingPosterior>(spec);
-    case Covariance::kUnitBlocks:
-    case Covariance::kLastLayer:
-      return std::make_unique<BlockPosterior>(spec);
     case Covariance::kNone:
       return std::make_unique<NoPosterior>(spec);
   }

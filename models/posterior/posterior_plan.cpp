@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/device/memory_growth.h"
-#include "core/learning/block_probes.h"
 #include "core/learning/dictionary_policy.h"
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
@@ -16,11 +15,8 @@ constexpr double kDoubleBytes = sizeof(double);
 /// What a thread's scratch memory takes before its size depends on that of the covariance.
 constexpr double kLeastScratch = 3.0 * (1 << 20);
 
-/// What kernels split their sums into: at most so many blocks, each with a tile of the result.
-constexpr double kPartialBlocks = 528.0;
-constexpr double kPartialSums = kPartialBlocks * 64.0 * 64.0;
-/// Pairs that blocks of a covariance take at once.
-constexpr double kPairsOfBlocks = 32.0;
+/// Kernels split their sums into at most 528 blocks, each with a tile of the result.
+constexpr double kPartialSums = 528.0 * 64.0 * 64.0;
 /// Likewise of an append, per new pair.
 constexpr double kAppendedSums = 1056.0 * 256.0;
 /// Parameters of a part of a gradient, of which each has an M.
@@ -84,33 +80,6 @@ double conversion_operations(const TangentShape& shape, std::int64_t pairs) {
   const auto p = static_cast<double>(shape.parameters());
   // Half of ΓᵀΓ, the factor and its inverse, half of L⁻ᵀL⁻¹.
   return p * p * static_cast<double>(pairs) + p * p * p;
-}
-
-UnitBlocks blocks_of(const TangentShape& shape, Covariance covariance) {
-  return {shape, first_layer_of(covariance, shape)};
-}
-
-double block_bytes(const PosteriorLoad& load, Covariance covariance) {
-  const UnitBlocks blocks = blocks_of(load.shape, covariance);
-  const double copies = load.home == PosteriorHome::kHost ? 2.0 : 1.0;
-  // In double, as the numbers of wide networks exceed 64 bits.
-  double parameters = 0.0;
-  double numbers = 0.0;
-  for (const NetworkLayer& layer : blocks.layers()) {
-    const double size = static_cast<double>(layer.columns) + (layer.has_bias() ? 1.0 : 0.0);
-    const double of_layer = static_cast<double>(layer.rows) * size;
-    parameters += of_layer;
-    numbers += of_layer * size;
-  }
-  const auto count = static_cast<double>(blocks.count());
-  const double probes = static_cast<double>(kBlockProbes) * (3.0 * parameters + 2.0 * count);
-  const double kept = (copies * numbers + probes) * kDoubleBytes;
-  if (load.home == PosteriorHome::kHost) return kept;
-  const auto v = static_cast<double>(load.docs);
-  const double of_widths = std::min(count, kPartialBlocks) * v * v;
-  const double of_update =
-      2.0 * std::min(static_cast<double>(load.added), kPairsOfBlocks) * parameters + count;
-  return kept + doubling((v * parameters + std::max(of_widths, of_update)) * kDoubleBytes);
 }
 
 PosteriorBytes dual_bytes(const PosteriorLoad& load) {

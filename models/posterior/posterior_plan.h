@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/ops/block_covariance.h"
+#include "core/ops/tangent_shape.h"
 #include "models/posterior_settings.h"
 
 namespace olrank {
@@ -41,12 +41,6 @@ struct PosteriorBytes {
 
   double all() const { return matrix + pairs + workspace; }
 };
-
-/// The blocks of a covariance by units or of the last layer.
-UnitBlocks blocks_of(const TangentShape& shape, Covariance covariance);
-/// Bytes that it takes at most, whatever it has observed. On the host its roots are copied while a frozen
-/// copy is in use; on a device it has the arrays of a round.
-double block_bytes(const PosteriorLoad& load, Covariance covariance);
 
 /// In dual form.
 PosteriorBytes dual_bytes(const PosteriorLoad& load);

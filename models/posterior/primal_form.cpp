@@ -1,31 +1,18 @@
 #include "models/posterior/primal_form.h"
 
-#include <cassert>
+#include <vector>
 
 #include "core/ops/blas.h"
+#include "core/ops/diagonal_covariance.h"
 #include "core/ops/inverse_covariance.h"
 
 namespace olrank {
 
-PrimalForm::PrimalForm(const TangentShape& shape, double lambda, double scale)
-    : shape_(shape),
-      lambda_(lambda),
-      scale_(scale),
+PrimalForm::PrimalForm(const TangentShape& shape, double lambda, double scale, bool by_diagonal)
+    : FullForm(shape, lambda, scale),
+      by_diagonal_(by_diagonal),
       inverse_(std::make_shared<Matrix>(shape.parameters() * shape.parameters())) {
   set_inverse_covariance(shape.parameters(), lambda, inverse_->data());
-}
-
-PrimalForm::PrimalForm(const PrimalForm& other, Frozen)
-    : shape_(other.shape_),
-      lambda_(other.lambda_),
-      scale_(other.scale_),
-      inverse_(other.inverse_),
-      shared_(true),
-      log_det_(other.log_det_) {}
-
-std::unique_ptr<FullForm> PrimalForm::freeze() const {
-  shared_ = true;
-  return std::unique_ptr<FullForm>(new PrimalForm(*this, Frozen{}));
 }
 
 double* PrimalForm::writable() {
@@ -36,7 +23,13 @@ double* PrimalForm::writable() {
 
 WidthHealth PrimalForm::widths(ExecutionContext& context, const ObservedPairs&, TangentFactors docs,
                                std::span<double> width_sq) const {
-  inverse_covariance_gram(context, shape_, docs, scale_, inverse_->data(), width_sq.data());
+  if (by_diagonal_) {
+    std::vector<double> diagonal(shape_.parameters());
+    for (std::size_t k = 0; k < diagonal.size(); ++k) diagonal[k] = (*inverse_)[k * (diagonal.size() + 1)];
+    diagonal_gram(context, shape_, docs, scale_, diagonal, width_sq.data());
+  } else {
+    inverse_covariance_gram(context, shape_, docs, scale_, inverse_->data(), width_sq.data());
+  }
   return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
 }
 
@@ -59,12 +52,6 @@ void PrimalForm::solve(ExecutionContext& context, const ObservedPairs&, std::spa
     blas::gemv(blas::Transpose::kNo, end - begin, p, 1.0, inverse_->data() + begin * p, p, v.data(), 0.0,
                solution.data() + begin);
   });
-}
-
-void PrimalForm::diagonal(std::span<double> diagonal) const {
-  const auto p = static_cast<std::size_t>(shape_.parameters());
-  assert(diagonal.size() == p);
-  for (std::size_t k = 0; k < p; ++k) diagonal[k] = (*inverse_)[k * (p + 1)];
 }
 
 void PrimalForm::save(StateWriter& state) const {

@@ -7,21 +7,23 @@
 
 namespace olrank {
 
-/// By parameters: A⁻¹ itself, p² numbers, updated by all pairs of a round at once.
+/// By parameters: A⁻¹ itself, p² numbers, updated by all pairs of a round at once. Widths take all of it,
+/// or its diagonal alone.
 class PrimalForm : public FullForm {
  public:
-  PrimalForm(const TangentShape& shape, double lambda, double scale);
+  PrimalForm(const TangentShape& shape, double lambda, double scale, bool by_diagonal);
 
   WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                      std::span<double> width_sq) const override;
-  std::unique_ptr<FullForm> freeze() const override;
+  std::unique_ptr<FullForm> freeze() const override {
+    shared_ = true;
+    return std::make_unique<PrimalForm>(*this);
+  }
   void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                TangentFactors docs, std::span<const PreferencePair> pairs) override;
   void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
   void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
              std::span<double> solution) const override;
-  /// diagonal[k] = (A⁻¹)_kk.
-  void diagonal(std::span<double> diagonal) const;
 
   double log_det() const override { return log_det_; }
   std::int64_t bytes() const override {
@@ -32,14 +34,10 @@ class PrimalForm : public FullForm {
 
  private:
   using Matrix = AlignedVector<double>;
-  struct Frozen {};
-  PrimalForm(const PrimalForm& other, Frozen);
   /// A⁻¹ to write to: copied first if a frozen form shares it.
   double* writable();
 
-  TangentShape shape_;
-  double lambda_;
-  double scale_;
+  bool by_diagonal_;
   std::shared_ptr<Matrix> inverse_;  // [p × p]
   mutable bool shared_ = false;      // with a frozen form
   double log_det_ = 0.0;             // log det(A)/det(λI)

@@ -18,7 +18,7 @@ class RankerSettings(TypedDict, total=False):
     parameterisation: Literal["ntk", "standard"]
     scaling: Literal["width", "none"]
     initialisation: Literal["usual", "symmetric"]
-    covariance: Literal["full", "inducing", "unit-blocks", "diagonal", "diagonal-of-inverse", "last-layer", "none"]
+    covariance: Literal["full", "inducing", "diagonal", "diagonal-of-inverse", "none"]
     form: Literal["auto", "dual", "primal"]
     budget: int
     shadow: Literal["none", "full"]

@@ -140,8 +140,7 @@ def covariances(step: Step) -> None:
     growth = ["--retrain", "growth", "--replay-steps", pick(4, 1), "--replay-pairs", pick(256, 16)]
     budget = ["--budget", pick(1000, 8)]
     cases = {"every round, full": ["--covariance", "full"], "growth, full": ["--covariance", "full", *growth],
-             "growth, inducing": ["--covariance", "inducing", *budget, *growth], "growth, unit-blocks": ["--covariance", "unit-blocks", *growth],
-             "growth, last-layer": ["--covariance", "last-layer", *growth]}
+             "growth, inducing": ["--covariance", "inducing", *budget, *growth]}
     for name, more in cases.items():
         step.numbers[name] = picked(step.trial(name.replace(", ", "-").replace(" ", "-"), [*flags, *more]))
     for name in cases:

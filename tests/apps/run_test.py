@@ -393,7 +393,7 @@ class BadInput(Folder):
             (2, "--lambda must be above 0", [*base, "--ranker", "olranknet", "--lambda", "0"]),
             (2, 'form = "dual" or covariance = "inducing" or covariance = "diagonal" would fit',
              [*base, "--ranker", "olranknet", "--form", "primal", "--width", "60000", "--rounds", "2"]),
-            (2, 'form = "primal" or covariance = "inducing" or covariance = "unit-blocks" or covariance = "diagonal" or covariance = "last-layer" would fit',
+            (2, 'form = "primal" or covariance = "inducing" or covariance = "diagonal" would fit',
              [*base, "--ranker", "olranknet", "--form", "dual", "--width", "16", "--pairs", "adjacent", "--rounds", "4000000"]),
             (2, "only fewer rounds or a smaller network would fit",
              [*base, "--ranker", "olranknet", "--width", "65536", "--depth", "16"]),

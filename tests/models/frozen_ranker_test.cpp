@@ -39,8 +39,6 @@ RankerSettings settings_of(const std::string& name) {
   if (has("dual")) settings.posterior.form = CovarianceForm::kDual;
   if (has("diagonal")) settings.posterior.covariance = Covariance::kDiagonal;
   if (has("of_inverse")) settings.posterior.covariance = Covariance::kDiagonalOfInverse;
-  if (has("by_unit")) settings.posterior.covariance = Covariance::kUnitBlocks;
-  if (has("last_layer")) settings.posterior.covariance = Covariance::kLastLayer;
   if (has("none")) settings.posterior.covariance = Covariance::kNone;
   if (has("theory")) settings.explore.alpha_schedule = AlphaSchedule::kTheory;
   if (has("blocks")) settings.explore.list = ListRule::kBlocks;
@@ -161,9 +159,8 @@ TEST_P(FrozenRankerTest, RanksByScoreWithoutExploration) {
 INSTANTIATE_TEST_SUITE_P(Kinds, FrozenRankerTest,
                          testing::Values("pairrank", "pairrank_diagonal_theory", "p2lin", "p2neur",
                                          "net_dual", "net_primal_theory", "net_auto_blocks_refine",
-                                         "net_diagonal", "net_of_inverse", "net_by_unit",
-                                         "net_last_layer_theory", "net_none", "lambda", "pdgd", "prpo",
-                                         "intervention_aware", "epsilon", "pairrank_sample",
+                                         "net_diagonal", "net_of_inverse", "net_none", "lambda", "pdgd",
+                                         "prpo", "intervention_aware", "epsilon", "pairrank_sample",
                                          "net_dual_sample", "net_diagonal_sample_theory",
                                          "lambda_inducing_ucb"),
                          [](const auto& info) { return info.param; });

@@ -109,12 +109,6 @@ class Network:
         assert begin == len(theta)
         return found
 
-    def units(self):
-        """The places in theta of the weights and the bias of each unit."""
-        layers = self.layers(np.arange(self.parameters))
-        return [[*weights, *([bias] if self.biases else [])]
-                for weight, layer_bias in layers for weights, bias in zip(weight, layer_bias)]
-
     def forward(self, theta, x):
         """h_0 ... h_{L-1}, and the scores with the sums of their absolute terms."""
         layers = self.layers(theta)
@@ -259,16 +253,6 @@ def squared_widths(gradients, observed, settings, network):
         a = lam + scale * (observed ** 2).sum(axis=0)
         scaled = gradients * np.sqrt(scale / a)
         return ((scaled[:, None, :] - scaled[None, :, :]) ** 2).sum(axis=2)
-    if settings["covariance"] in ("unit-blocks", "last-layer"):
-        units = network.units()
-        if settings["covariance"] == "last-layer":
-            units = units[-1:]
-        found = np.zeros((len(gradients), len(gradients)))
-        for unit in units:
-            a = lam * np.eye(len(unit)) + scale * observed[:, unit].T @ observed[:, unit]
-            half = np.sqrt(scale) * np.linalg.solve(np.linalg.cholesky(a), gradients[:, unit].T)
-            found += ((half[:, :, None] - half[:, None, :]) ** 2).sum(axis=0)
-        return found
     # Woodbury: A^-1 = (I - R^T (lam I + R R^T)^-1 R)/lam with the pairs' gradients times sqrt(s) as rows R.
     rows = observed * np.sqrt(scale)
     g = gradients * np.sqrt(scale)
@@ -476,12 +460,6 @@ class Traces(unittest.TestCase):
     def test_large_lambda_and_three_layers(self):
         self.follow(*self.synthetic(), "full", 16, "--alpha", 0.01, "--lambda", 10)
         self.follow(*self.synthetic(), "diagonal", 16, "--alpha", 0.1, "--lambda", 0.1, "--depth", 3)
-
-    def test_blocks(self):
-        for covariance in ("unit-blocks", "last-layer"):
-            for arguments in ((), ("--depth", 3, "--parameterisation", "standard")):
-                with self.subTest(covariance=covariance, arguments=arguments):
-                    self.follow(*self.synthetic(), covariance, 16, "--alpha", 0.1, "--lambda", 0.1, *arguments)
 
     def test_the_protocol_says_where_the_width_goes_whatever_the_parameterisation(self):
         """`paper` has 1/m in A and m before lambda, `reference` has neither; `scaling` says it by itself."""

@@ -194,8 +194,7 @@ TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
 TEST(ShadowTest, DecidesNothing) {
   for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kOlLambdaRank}) {
     for (const Covariance covariance :
-         {Covariance::kDiagonal, Covariance::kDiagonalOfInverse, Covariance::kUnitBlocks,
-          Covariance::kLastLayer, Covariance::kNone, Covariance::kFull}) {
+         {Covariance::kDiagonal, Covariance::kDiagonalOfInverse, Covariance::kNone, Covariance::kFull}) {
       std::vector<std::string> lines[2];
       int at = 0;
       for (const ShadowCovariance shadow : {ShadowCovariance::kNone, ShadowCovariance::kFull}) {

@@ -47,13 +47,13 @@ TEST(StudyRankers, CombineEveryStructureWidthAndDepth) {
 
 TEST(StudyRankers, TakeTheBudgetFromTheNameOfTheStructure) {
   StudySettings study;
-  study.structures = {"full", "inducing", "inducing-500", "unit-blocks", "last-layer"};
+  study.structures = {"full", "inducing", "inducing-500"};
   study.widths = {4};
   study.depths = {2};
   StudyBase of_file = base();
   of_file.network.posterior.budget = 70;
   const std::vector<StudyRanker> rankers = study_rankers(study, of_file);
-  ASSERT_EQ(rankers.size(), 5U);
+  ASSERT_EQ(rankers.size(), 3U);
   EXPECT_FALSE(rankers[0].cell.budget.has_value());
   EXPECT_EQ(rankers[1].settings.posterior.budget, 70);
   EXPECT_EQ(rankers[1].cell.budget, 70);
@@ -61,8 +61,6 @@ TEST(StudyRankers, TakeTheBudgetFromTheNameOfTheStructure) {
   EXPECT_EQ(rankers[2].settings.posterior.covariance, Covariance::kInducing);
   EXPECT_EQ(rankers[2].settings.posterior.budget, 500);
   EXPECT_EQ(rankers[2].settings.posterior.shadow, ShadowCovariance::kFull);
-  EXPECT_EQ(rankers[3].settings.posterior.covariance, Covariance::kUnitBlocks);
-  EXPECT_EQ(rankers[4].settings.posterior.covariance, Covariance::kLastLayer);
 }
 
 TEST(StudyRankers, TrainTheExactOneEveryRoundIfAsked) {

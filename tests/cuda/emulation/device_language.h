@@ -93,10 +93,6 @@ inline int __popc(std::uint32_t bits) {
   return std::popcount(bits);
 }
 
-inline int __ffs(std::uint32_t bits) {
-  return bits == 0 ? 0 : std::countr_zero(bits) + 1;
-}
-
 // Threads switch only where they wait, so plain operations are atomic.
 template <class T>
 T atomicAdd(T* place, T value) {

@@ -45,8 +45,6 @@ const std::vector<std::string> kNames = {"dual",
                                          "diagonal",
                                          "none",
                                          "inverse_diagonal",
-                                         "unit_blocks",
-                                         "last_layer",
                                          "inducing",
                                          "three_layers",
                                          "theory",
@@ -86,8 +84,8 @@ const std::vector<std::string> kNames = {"dual",
 /// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual",       "dual_recorded",  "three_layers",     "unit_blocks",          "inducing",
-          "lambdarank", "stops_ensemble", "batched_ensemble", "reference_lambdarank", "growth_ensemble"};
+  return {"dual",           "dual_recorded",    "three_layers",         "inducing",       "lambdarank",
+          "stops_ensemble", "batched_ensemble", "reference_lambdarank", "growth_ensemble"};
 }
 
 TEST_P(DeviceRankerTest, MatchesCpu) {
@@ -399,8 +397,7 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
 
 TEST_P(DeviceRankerTest, ShadowsMatchCpu) {
   constexpr std::int64_t kShown = 7;
-  for (const std::string name :
-       {"shadow", "shadow_dual", "shadow_primal_inverse", "shadow_primal_unit_blocks"}) {
+  for (const std::string name : {"shadow", "shadow_dual", "shadow_primal_inverse"}) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures, kShown);
     const auto on_device = make_on_device(settings_of(name), kShown);
@@ -459,12 +456,11 @@ TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
 }
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
-  for (const std::string name :
-       {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble", "batched_ensemble", "shadow",
-        "shadow_dual", "reference_lambdarank", "reference_ensemble", "unit_blocks", "inducing",
-        "last_layer", "growth_ensemble", "growth_recorded"}) {
+  for (const std::string name : {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble",
+                                 "batched_ensemble", "shadow", "shadow_dual", "reference_lambdarank",
+                                 "reference_ensemble", "inducing", "growth_ensemble", "growth_recorded"}) {
     SCOPED_TRACE(name);
-    const bool is_for_one_order = name.starts_with("growth") || name == "inducing" || name == "last_layer";
+    const bool is_for_one_order = name.starts_with("growth") || name == "inducing";
     if (is_for_one_order && static_cast<int>(GetParam()) != 0) continue;  // resuming depends on no order
     const std::uint32_t rounds = rounds_of(name);
     const std::uint32_t before = rounds - 4;
@@ -535,8 +531,8 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
   for (const std::string name :
        {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
-        "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32", "unit_blocks",
-        "inducing", "growth", "growth_ensemble_recorded"}) {
+        "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32", "inducing", "growth",
+        "growth_ensemble_recorded"}) {
     const bool grows = name.starts_with("growth");
     if (grows && static_cast<int>(GetParam()) != 0) continue;  // compares two orders already
     const std::uint32_t rounds = grows ? rounds_of(name) : 4;

@@ -87,7 +87,7 @@ TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere
 TEST_P(HandedQueriesTest, QueriesMayBeLongerThanThoseBefore) {
   constexpr std::int64_t kMany = 150;
   const SmallWorld large(7, 1, kMany, kFeatures);
-  for (const std::string name : {"dual", "inducing", "unit_blocks", "lambdarank", "stops_ensemble"}) {
+  for (const std::string name : {"dual", "inducing", "lambdarank", "stops_ensemble"}) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures);
     const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,

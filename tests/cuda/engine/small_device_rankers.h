@@ -63,7 +63,6 @@ inline RankerSettings settings_of(const std::string& name) {
   if (name.starts_with("shadow")) {
     settings.posterior.covariance =
         name.ends_with("inverse") ? Covariance::kDiagonalOfInverse : Covariance::kDiagonal;
-    if (name.ends_with("unit_blocks")) settings.posterior.covariance = Covariance::kUnitBlocks;
     settings.posterior.shadow = ShadowCovariance::kFull;
     settings.explore.alpha = 0.3;
     if (name.starts_with("shadow_dual")) settings.posterior.form = CovarianceForm::kDual;

@@ -16,9 +16,8 @@ namespace {
 
 class UploadedPosteriorTest : public KernelTest {};
 
-constexpr Covariance kStructures[] = {Covariance::kFull,       Covariance::kDiagonalOfInverse,
-                                      Covariance::kDiagonal,   Covariance::kInducing,
-                                      Covariance::kUnitBlocks, Covariance::kLastLayer};
+constexpr Covariance kStructures[] = {Covariance::kFull, Covariance::kDiagonalOfInverse,
+                                      Covariance::kDiagonal, Covariance::kInducing};
 
 PosteriorSpec uploaded_spec(const TangentShape& shape, Covariance covariance,
                             CovarianceForm form = CovarianceForm::kDual) {
@@ -72,7 +71,7 @@ void play_both(const PosteriorSpec& spec) {
   const auto expected = make_posterior(spec);
   ExecutionContext context;
   std::uint64_t seed = 40;
-  // More pairs at once than the CPU's forms take, and than a batch of units.
+  // More pairs at once than the CPU's forms take.
   for (const std::int64_t count : {0, 1, 3, 31, 33, 70, 2}) {
     const std::int64_t docs = count < 2 ? count + 1 : std::min<std::int64_t>(count, 33);
     const UploadedRound round(spec.shape, docs, count, ++seed);

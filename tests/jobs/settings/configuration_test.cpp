@@ -136,6 +136,9 @@ TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
   EXPECT_EQ(refusal_of("[ranker]\nalpha = 1\n"), "c.toml:1:1: Write this table as [[ranker]].");
   EXPECT_EQ(refusal_of("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
   EXPECT_EQ(refusal_of("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
+  EXPECT_EQ(refusal_of("[[ranker]]\ncovariance = \"last-layer\"\n"),
+            "c.toml:2:14: covariance 'last-layer' is gone: take \"diagonal\", or \"inducing\" where "
+            "directions matter.");
   EXPECT_EQ(refusal_of("[[ranker]]\nkind = \"pdgd\"\n[[ranker]]\nkind = \"pdgd\"\n"),
             "Two rankers are called 'pdgd'; give each [[ranker]] a unique name.");
   EXPECT_EQ(refusal_of("[[ranker]]\nname = \"a/b\"\n").substr(0, 23), "The ranker's name 'a/b'");

@@ -44,28 +44,6 @@ TEST(ModuleCourseTest, ReluPlaysTheRoundsOfTheClosedForm) {
   }
 }
 
-TEST(ModuleCourseTest, CovariancesOfLayersNeedLayers) {
-  RankerSettings settings = neural_settings("dual");
-  settings.network.network = NetworkForm::kModule;
-  const RankerLoad load = {.features = 5, .train_docs = 1'000, .rounds = 10, .cutoff = 10, .most_docs = 10};
-  for (const Covariance covariance : {Covariance::kUnitBlocks, Covariance::kLastLayer}) {
-    settings.posterior.covariance = covariance;
-    settings.network.module = "residual";
-    EXPECT_NO_THROW(plan_ranker(settings, load));
-    settings.network.module = "attention";
-    try {
-      plan_ranker(settings, load);
-      FAIL() << "took a covariance of layers without layers";
-    } catch (const InvalidArgument& error) {
-      EXPECT_EQ(
-          std::string(error.what()),
-          "Ranker 'dual' has covariance = \"" + std::string(name_of(covariance)) +
-              "\", which needs layers, but the gradients of module 'attention' are whole rows: choose "
-              "full, inducing or diagonal.");
-    }
-  }
-}
-
 TEST(ModuleCourseTest, AGpuTakesModulesOfAsManyLayersAsItsKernelsDo) {
   RankerSettings settings = neural_settings("dual");
   settings.network.network = NetworkForm::kModule;

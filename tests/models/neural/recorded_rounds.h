@@ -16,8 +16,6 @@ inline const std::vector<std::string>& neural_names() {
                                                  "none",
                                                  "three_layers",
                                                  "theory",
-                                                 "unit_blocks",
-                                                 "last_layer",
                                                  "lambdarank",
                                                  "expected",
                                                  "ensemble",
@@ -71,8 +69,6 @@ inline RankerSettings neural_settings(const std::string& name) {
   settings.posterior.form = name == "primal" ? CovarianceForm::kPrimal : CovarianceForm::kAuto;
   if (name == "dual") settings.posterior.form = CovarianceForm::kDual;
   if (name == "diagonal" || name == "reference") settings.posterior.covariance = Covariance::kDiagonal;
-  if (name == "unit_blocks") settings.posterior.covariance = Covariance::kUnitBlocks;
-  if (name == "last_layer") settings.posterior.covariance = Covariance::kLastLayer;
   if (name == "none") settings.posterior.covariance = Covariance::kNone;
   if (name.find("growth") != std::string::npos) {
     settings.trainer.retrain = Retrain::kGrowth;

@@ -278,8 +278,6 @@ constexpr Kind kKinds[] = {
     {Covariance::kFull, CovarianceForm::kDual, 8.0},  // orthonormal
     {Covariance::kDiagonal, CovarianceForm::kAuto, 0.0},
     {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto, 0.0},
-    {Covariance::kUnitBlocks, CovarianceForm::kAuto, 0.0},
-    {Covariance::kLastLayer, CovarianceForm::kAuto, 0.0},
 };
 
 /// Everything that decides what comes next.

@@ -183,8 +183,6 @@ inline constexpr PosteriorVariant kPosteriorVariants[] = {
     {Covariance::kFull, CovarianceForm::kAuto},
     {Covariance::kDiagonal, CovarianceForm::kAuto},
     {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto},
-    {Covariance::kUnitBlocks, CovarianceForm::kAuto},
-    {Covariance::kLastLayer, CovarianceForm::kAuto},
     {Covariance::kNone, CovarianceForm::kAuto}};
 
 inline PosteriorSpec posterior_spec(const NetworkShape& shape, const PosteriorVariant& variant) {

@@ -1,7 +1,6 @@
 #include "apps/experiment_flags.h"
 
 #include <cstdlib>
-#include <string_view>
 
 #include "jobs/shard.h"
 
@@ -16,12 +15,10 @@ void ExperimentFlags::declare(CLI::App& app) {
       ->type_name("I/N");
 }
 
-ExperimentRequest ExperimentFlags::request(bool ranks_are_shards) const {
-  const auto variable = [&](const char* name) {
-    return !ranks_are_shards && std::string_view(name) == "RANK" ? nullptr : std::getenv(name);
-  };
+ExperimentRequest ExperimentFlags::request() const {
   ExperimentRequest request;
-  request.shard = shard_.empty() ? shard_of_environment(variable) : parse_shard(shard_);
+  request.shard = shard_.empty() ? shard_of_environment([](const char* name) { return std::getenv(name); })
+                                 : parse_shard(shard_);
   if (resume_) request.existing = Existing::kResume;
   if (force_) request.existing = Existing::kReplace;
   return request;

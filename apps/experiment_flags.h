@@ -12,9 +12,8 @@ class ExperimentFlags {
  public:
   void declare(CLI::App& app);
 
-  /// The shard comes from --shard, otherwise from a scheduler's environment variables: RANK and WORLD_SIZE
-  /// only if they do not number the ranks of one run.
-  ExperimentRequest request(bool ranks_are_shards = true) const;
+  /// The shard comes from --shard, otherwise from a scheduler's environment variables.
+  ExperimentRequest request() const;
   bool resume() const { return resume_; }
 
  private:

@@ -12,7 +12,6 @@
 #include "jobs/dry_run.h"
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"
-#include "jobs/ranked_run.h"
 #include "jobs/recorded_experiment.h"
 #include "jobs/settings/configuration.h"
 
@@ -36,10 +35,6 @@ class RunCommand : public Command {
         ->type_name("FILE");
     app.add_flag("--trace-detail", trace_detail_,
                  "add parameters, squared widths and certain orders to the trace");
-    app.add_flag(
-        "--share-members", share_members_,
-        "train the members of each ensemble on several processes, started with torchrun or with its "
-        "variables");
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
@@ -49,52 +44,16 @@ class RunCommand : public Command {
       return 0;
     }
     refuse_unsupported_tables(configuration);
-    if (const auto ranked = share_members_ ? RankedRun::join(configuration) : nullptr)
-      return run_on_ranks(*ranked, configuration, output);
     ExperimentPlan plan = make_plan(configuration, request());
     if (dry_run_) {
       fmt::print("{}", dry_run_output(configuration, plan, output.form()));
       return 0;
     }
-    std::unique_ptr<OutputFolder> folder;
-    std::optional<Trace> trace;
-    prepare(configuration, plan, output, folder, trace);
-    return play(plan, output);
-  }
-
- private:
-  /// All ranks play the trials, and the first writes what one process would.
-  int run_on_ranks(RankedRun& ranked, const Configuration& configuration, const OutputFlags& output) const {
-    if (dry_run_) throw InvalidArgument("--dry-run is for one process: run it without --share-members.");
-    if (!trace_.empty())
-      throw InvalidArgument("--trace is for one process: run it without --share-members.");
-    const Configuration here = ranked.on_this_rank(configuration);
-    ExperimentRequest wanted = request();
-    wanted.ranks = &ranked.group();
-    ExperimentPlan plan = make_plan(here, wanted);
-    ranked.require_same(configuration, plan);
-    std::unique_ptr<OutputFolder> folder;
-    std::optional<Trace> trace;
-    int code = 0;
-    ranked.play([&] {
-      ranked.group().together([&] {
-        if (ranked.group().is_first()) prepare(configuration, plan, output, folder, trace);
-      });
-      code = ranked.group().is_first() ? play(plan, output) : exit_code_of(run_experiment(plan));
-    });
-    return code;
-  }
-
-  /// Makes the folder ready for the run, and the trace.
-  void prepare(const Configuration& configuration, ExperimentPlan& plan, const OutputFlags& output,
-               std::unique_ptr<OutputFolder>& folder, std::optional<Trace>& trace) const {
     if (trace_detail_ && trace_.empty()) throw InvalidArgument("--trace-detail requires --trace FILE.");
-    folder = prepare_experiment(configuration, plan, output.command_line, [&] {
+    std::optional<Trace> trace;
+    const auto folder = prepare_experiment(configuration, plan, output.command_line, [&] {
       if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
     });
-  }
-
-  static int play(const ExperimentPlan& plan, const OutputFlags& output) {
     const int code = run_and_summarise(plan);
     const Report report = write_report_page(plan.out);
     if (code == 0) fmt::print("{}", summary_output(report, output.form()));
@@ -103,6 +62,7 @@ class RunCommand : public Command {
     return code;
   }
 
+ private:
   Configuration resolve() const {
     const std::vector<SettingOverride> overrides = flags_.overrides();
     if (!file_.empty()) return resolve_configuration(std::filesystem::path(file_), overrides);
@@ -119,7 +79,7 @@ class RunCommand : public Command {
   }
 
   ExperimentRequest request() const {
-    ExperimentRequest request = experiment_.request(!share_members_);
+    ExperimentRequest request = experiment_.request();
     request.replay = replay_;
     return request;
   }
@@ -146,7 +106,6 @@ class RunCommand : public Command {
   std::string replay_;
   std::string trace_;
   bool trace_detail_ = false;
-  bool share_members_ = false;
   SettingFlags flags_;
 };
 

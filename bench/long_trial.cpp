@@ -111,8 +111,7 @@ LongSpan LongTrial::end(const ProductUnit& unit, bool& same_bits) {
 
 bool LongTrial::resumed_alike() const {
   TrialJob again(plan_, ranker_plan_, plan_.users.front(), identity_, *fold_, 0, execution_);
-  JobFolder reader(scratch_.path() / identity_.path(), {.access = JobFolder::Access::kRead});
-  reader.restore(again, recipe_);
+  folder_->load(again, recipe_);
   while (!again.trial.finished()) again.trial.play_round();
   if (again.trial.evaluation_due()) again.trial.evaluate();
   return state_of(again.trial) == state_of(job_.trial);

@@ -79,10 +79,8 @@ class Experiment {
         calibrated_(rankers_to_calibrate()) {}
 
   ExperimentOutcome run() {
-    if (plan_.ranks != nullptr && plan_.jobs > 1)
-      throw InvalidArgument("Several ranks play one trial at a time: use --jobs 1.");
     const InterruptGuard guard;
-    const auto stopping = [this] { return stop_signal() != 0; };
+    const auto stopping = [] { return InterruptGuard::requested() != 0; };
     // Each slot makes its own, on its thread.
     std::vector<std::unique_ptr<ExecutionContext>> executions(std::max(1, plan_.jobs));
     const auto execution_of = [&](std::int64_t slot) -> ExecutionContext& {
@@ -91,7 +89,7 @@ class Experiment {
       return *executions[slot];
     };
     const auto end = [&] {
-      outcome_.signal = stop_signal();
+      outcome_.signal = InterruptGuard::requested();
       progress_.end(outcome_.signal);
     };
     try {
@@ -123,7 +121,6 @@ class Experiment {
   std::vector<std::size_t> rankers_to_calibrate() const {
     std::vector<std::size_t> first_trials;
     if (!progress_.shows() || plan_.trial.rounds < kLongEnough) return first_trials;
-    if (plan_.ranks != nullptr) return first_trials;  // they would not calibrate for equally many rounds
     std::set<std::string> seen;
     std::int64_t unfinished = 0;
     for (std::size_t number = 0; number < trials_.size(); ++number) {
@@ -162,7 +159,6 @@ class Experiment {
     } catch (const NumericError& error) {
       count_failure(number, error);
     } catch (const OutOfDeviceMemory& error) {
-      if (plan_.ranks != nullptr) throw;  // the other ranks have their memory
       count_failure(number, error);
     } catch (...) {
       failed_ = true;
@@ -177,73 +173,16 @@ class Experiment {
     progress_.failed(number, error.what());
   }
 
-  bool stopping() const { return failed_ || stop_signal() != 0; }
-  /// Ranks stop in the same round.
-  int stop_signal() const {
-    return plan_.ranks != nullptr ? plan_.ranks->stop_signal() : InterruptGuard::requested();
-  }
-
-  enum class Start : char { kFinished = 'f', kRestored = 'r', kFirstRound = 'b' };
-
-  static Start start_of(const JobFolder& folder, const Recipe& recipe) {
-    if (folder.finished(recipe)) {
-      folder.check(recipe);
-      return Start::kFinished;
-    }
-    return folder.has_checkpoint() ? Start::kRestored : Start::kFirstRound;
-  }
-
-  /// With ranks, the first decides, and they have to play the same trial.
-  Start agreed_start(const JobFolder& folder, const Recipe& recipe) const {
-    if (plan_.ranks == nullptr) return start_of(folder, recipe);
-    RankGroup& ranks = *plan_.ranks;
-    const std::string first = ranks.text_of_first(recipe_json(recipe));
-    ranks.together([&] {
-      const std::string difference = recipe_difference(parse_recipe(first, "rank 0"), recipe);
-      if (difference.empty()) return;
-      throw InvalidArgument(
-          fmt::format("Rank {} plays another trial than rank 0 (there): the trials differ in {}. Start all "
-                      "ranks with the same program, settings and data.",
-                      ranks.rank(), difference));
-    });
-    Start start = Start::kFirstRound;
-    ranks.together([&] {
-      if (ranks.is_first()) start = start_of(folder, recipe);
-    });
-    return Start{ranks.text_of_first(std::string(1, static_cast<char>(start))).front()};
-  }
-
-  /// Ranks read the checkpoint before the first one removes what a restored trial does not need.
-  void restore(JobFolder& folder, TrialJob& job, const Recipe& recipe) const {
-    if (plan_.ranks == nullptr) return folder.restore(job, recipe);
-    RankGroup& ranks = *plan_.ranks;
-    ranks.together([&] {
-      if (!ranks.is_first()) folder.restore(job, recipe);
-    });
-    ranks.together([&] {
-      if (ranks.is_first()) folder.restore(job, recipe);
-    });
-    const std::string first = ranks.text_of_first(fmt::format("{}", job.steps()));
-    ranks.together([&] {
-      if (first == fmt::format("{}", job.steps())) return;
-      throw InvalidArgument(fmt::format(
-          "Rank {} reads a checkpoint of {} rounds, rank 0 one of {}: --out has to be a folder that "
-          "all ranks share.",
-          ranks.rank(), job.steps(), first));
-    });
-  }
+  bool stopping() const { return failed_ || InterruptGuard::requested() != 0; }
 
   Ended run_trial(std::size_t number, std::int64_t slot, ExecutionContext& execution) {
     const TrialIdentity& identity = trials_[number];
     const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
     const Recipe recipe =
         recipe_of(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold);
-    const bool writes = plan_.ranks == nullptr || plan_.ranks->is_first();
-    JobFolder folder(plan_.out / identity.path(),
-                     {.checkpoints = plan_.keep_checkpoints,
-                      .access = writes ? JobFolder::Access::kWrite : JobFolder::Access::kRead});
-    const Start start = agreed_start(folder, recipe);
-    if (start == Start::kFinished) {
+    JobFolder folder(plan_.out / identity.path(), {.checkpoints = plan_.keep_checkpoints});
+    if (folder.finished(recipe)) {
+      folder.check(recipe);
       progress_.finished_before(number);
       return Ended::kFinishedBefore;
     }
@@ -251,8 +190,8 @@ class Experiment {
     TrialJob job(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold, slot,
                  execution);  // may take a while to train
     Trial& trial = job.trial;
-    if (start == Start::kRestored) {
-      restore(folder, job, recipe);
+    if (folder.has_checkpoint()) {
+      folder.restore(job, recipe);
     } else {
       folder.begin();
     }

@@ -14,7 +14,6 @@
 #include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
-#include "core/ranks/rank_group.h"
 #include "core/runtime/run_forecast.h"
 #include "jobs/fold_cache.h"
 #include "jobs/output_folder.h"
@@ -70,8 +69,7 @@ struct ExperimentPlan {
   int threads = 1;  // of all jobs together
   Shard shard;
   Existing existing = Existing::kRefuse;
-  Trace* trace = nullptr;      // only in an experiment of one trial
-  RankGroup* ranks = nullptr;  // processes that play the same trials together; needs jobs = 1
+  Trace* trace = nullptr;  // only in an experiment of one trial
 };
 
 struct ExperimentOutcome {

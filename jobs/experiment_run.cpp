@@ -62,11 +62,6 @@ std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configurat
   return folder;
 }
 
-int exit_code_of(const ExperimentOutcome& outcome) {
-  if (outcome.signal != 0) return InterruptGuard::exit_code(outcome.signal);
-  return outcome.failures.empty() ? 0 : 1;
-}
-
 ExperimentOutcome run_and_write(const ExperimentPlan& plan) {
   ExperimentOutcome outcome = run_experiment(plan);
   if (plan.trace != nullptr) plan.trace->close();
@@ -81,12 +76,12 @@ int run_and_summarise(const ExperimentPlan& plan) {
   if (outcome.signal != 0) {
     log_info("Stopped by a signal; run the same command with --resume{} to continue.",
              plan.existing == Existing::kReplace ? " in place of --force" : "");
-    return exit_code_of(outcome);
+    return InterruptGuard::exit_code(outcome.signal);
   }
   if (outcome.finished_before > 0)
     log_info("Skipped {} that had already finished.", counted(outcome.finished_before, "trial"));
   for (const std::string& failure : outcome.failures) log_warning("Failed: {}", failure);
-  return exit_code_of(outcome);
+  return outcome.failures.empty() ? 0 : 1;
 }
 
 Report write_report_page(const std::filesystem::path& out) {

@@ -291,24 +291,23 @@ void add_fairness(const Configuration& configuration, const ExperimentPlan& plan
 }
 
 /// Parallel trials share the available memory equally.
-ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t cutoff, std::int64_t jobs,
-                                    RankGroup* ranks) {
-  return [ranker, cutoff, memory = available_memory() / jobs, ranks, start = start_model_of(ranker)](
+ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t cutoff, std::int64_t jobs) {
+  return [ranker, cutoff, memory = available_memory() / jobs, start = start_model_of(ranker)](
              const RankerData& data, const TrialKeys& keys) {
     RankerDependencies dependencies{
-        .labels = data.labels, .memory = memory, .sparse = data.train.is_sparse(), .ranks = ranks};
+        .labels = data.labels, .memory = memory, .sparse = data.train.is_sparse()};
     if (start) dependencies.first_thetas = start->thetas;
     return make_ranker(ranker, data.train.features, keys, cutoff, dependencies);
   };
 }
 
 ExperimentRanker::Make maker_on_gpus(const RankerSettings& ranker, std::int64_t cutoff,
-                                     const GpuSlots& slots, std::int64_t folds, RankGroup* ranks) {
-  return [ranker, cutoff, slots, folds, ranks](const RankerData& data, const TrialKeys& keys) {
+                                     const GpuSlots& slots, std::int64_t folds) {
+  return [ranker, cutoff, slots, folds](const RankerData& data, const TrialKeys& keys) {
     const std::int64_t documents = data.train.bytes() + data.eval_docs.bytes();
     const std::int64_t memory = slots.bytes_on(slots.tightest(documents, folds), documents, folds);
-    const RankerDevice place{slots.gpu_of(data.slot).index,     data.train, data.most_docs, data.eval_docs,
-                             std::max<std::int64_t>(1, memory), ranks};
+    const RankerDevice place{slots.gpu_of(data.slot).index, data.train, data.most_docs, data.eval_docs,
+                             std::max<std::int64_t>(1, memory)};
     return make_ranker(ranker, data.train.features, keys, cutoff,
                        {.device = &place, .sparse = data.train.is_sparse()});
   };
@@ -342,13 +341,13 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
     const bool on_gpus = device.takes(ranker);
     if (device.on_gpus() && !on_gpus)
       log_info("Ranker '{}' runs on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
-    plan.rankers.push_back({ranker.name,
-                            ranker_recipe(ranker, device),
-                            on_gpus ? maker_on_gpus(ranker, cutoff, slots, folds, request.ranks)
-                                    : maker_on_cpu(ranker, cutoff, jobs, request.ranks),
-                            {},
-                            row_of(ranker.kind).needs_labels,
-                            exploration_advice(ranker, configuration.data)});
+    plan.rankers.push_back(
+        {ranker.name,
+         ranker_recipe(ranker, device),
+         on_gpus ? maker_on_gpus(ranker, cutoff, slots, folds) : maker_on_cpu(ranker, cutoff, jobs),
+         {},
+         row_of(ranker.kind).needs_labels,
+         exploration_advice(ranker, configuration.data)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {
@@ -397,7 +396,6 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   plan.threads = threads_of(configuration);
   plan.shard = request.shard;
   plan.existing = request.existing;
-  plan.ranks = request.ranks;
   return plan;
 }
 

@@ -16,7 +16,6 @@ struct ExperimentRequest {
   Shard shard;
   Existing existing = Existing::kRefuse;
   bool ask_validation = false;  // take queries from the validation set instead of the training set
-  RankGroup* ranks = nullptr;   // the processes that play the trials together
 };
 
 /// Builds an executable plan from the configuration. The configuration must outlive the plan. Throws

@@ -77,7 +77,6 @@ JobFolder::JobFolder(fs::path path, const Options& options)
     : path_(std::move(path)),
       noun_(options.noun),
       checkpoints_(std::clamp(options.checkpoints, 1, kMostCheckpoints)),
-      writes_(options.access == Access::kWrite),
       checkpoint_writer_(path_ / kCheckpoints) {}
 
 JobFolder::~JobFolder() {
@@ -238,14 +237,13 @@ void JobFolder::remove_leftovers() const {
 }
 
 void JobFolder::begin() {
-  if (!writes_) return;
   make_folder(path_ / kCheckpoints);
   remove_leftovers();
   open_curve(true);
 }
 
 void JobFolder::append(std::string_view line) {
-  if (writes_) write_all(curve_, line, path_ / kCurve);
+  write_all(curve_, line, path_ / kCurve);
 }
 
 void JobFolder::sync_curve() const {
@@ -266,10 +264,6 @@ void JobFolder::make_room_for_checkpoint() const {
 }
 
 void JobFolder::write_checkpoint(const Job& job, const Recipe& recipe) {
-  if (!writes_) {
-    StateWriter unused;
-    return job.save(unused);
-  }
   StateWriter state = checkpoint_writer_.state();
   state.put_text("recipe", recipe_json(recipe));
   state.put("job.steps", job.steps());
@@ -282,16 +276,19 @@ void JobFolder::write_checkpoint(const Job& job, const Recipe& recipe) {
   });
 }
 
-void JobFolder::restore(Job& job, const Recipe& recipe) {
-  if (writes_) remove_leftovers();
-  Checkpoint latest = open_latest_checkpoint(writes_);
+JobFolder::Checkpoint JobFolder::load_latest(Job& job, const Recipe& recipe, bool warn) const {
+  Checkpoint latest = open_latest_checkpoint(warn);
   check_checkpoint(latest, recipe);
   check_rounds(latest.steps, rounds_of(recipe));
-  earlier_seconds_ = latest.seconds;
   job.load(latest.state);
   latest.state.require_end();
-  if (!writes_) return;
+  return latest;
+}
 
+void JobFolder::restore(Job& job, const Recipe& recipe) {
+  remove_leftovers();
+  const Checkpoint latest = load_latest(job, recipe, true);
+  earlier_seconds_ = latest.seconds;
   reopen();
   std::error_code ignored;
   for (int damaged = 0; damaged < latest.age; ++damaged) fs::remove(checkpoint_file(damaged), ignored);
@@ -318,14 +315,12 @@ void JobFolder::reopen() const {
 void JobFolder::finish(const Job& job, const Recipe& recipe, std::span<const ResultFile> files,
                        ordered_json summary) {
   finish_checkpoint();
-  if (writes_) {
-    for (const auto& [name, content] : files) write_file_atomically(path_ / name, content);
-    summary["finished"] = utc_now();
-    summary["version"] = version();
-    summary["commit"] = revision();
-    for (const auto& [name, text] : recipe) summary["recipe"][name] = text;
-    write_file_atomically(path_ / kSummaryFile, dump_json(summary, 2) + "\n");
-  }
+  for (const auto& [name, content] : files) write_file_atomically(path_ / name, content);
+  summary["finished"] = utc_now();
+  summary["version"] = version();
+  summary["commit"] = revision();
+  for (const auto& [name, text] : recipe) summary["recipe"][name] = text;
+  write_file_atomically(path_ / kSummaryFile, dump_json(summary, 2) + "\n");
   write_checkpoint(job, recipe);
   finish_checkpoint();
 }

@@ -31,13 +31,9 @@ class JobFolder {
   /// The most checkpoints that a job keeps.
   static constexpr int kMostCheckpoints = 9;
 
-  /// With kRead the folder stays as it is: ranks other than the first save the state with the first, and
-  /// write nothing.
-  enum class Access { kWrite, kRead };
   struct Options {
     std::string_view noun = "trial";  // that messages use
     int checkpoints = 1;              // the latest ones that it keeps
-    Access access = Access::kWrite;
   };
 
   explicit JobFolder(std::filesystem::path path);
@@ -68,6 +64,8 @@ class JobFolder {
   /// truncates the curve. A finished job, which has fewer rounds than the recipe, is one no longer. Throws
   /// as check() does.
   void restore(Job& job, const Recipe& recipe);
+  /// Restores the job likewise, and leaves the folder as it is.
+  void load(Job& job, const Recipe& recipe) const { load_latest(job, recipe, false); }
 
   /// Seconds on the clock since this object was made, and while earlier runs had the job: with the set-up,
   /// the waits and the checkpoints, which belong to no step.
@@ -100,6 +98,7 @@ class JobFolder {
   void check_rounds(std::int64_t there, std::int64_t here) const;
   Checkpoint open_checkpoint(const std::filesystem::path& file, int age, const std::string& restart) const;
   Checkpoint open_latest_checkpoint(bool warn) const;
+  Checkpoint load_latest(Job& job, const Recipe& recipe, bool warn) const;
   std::filesystem::path checkpoint_file(int age) const;
   std::string way_to_restart() const;
   void make_room_for_checkpoint() const;
@@ -111,7 +110,6 @@ class JobFolder {
   std::filesystem::path path_;
   std::string noun_;
   int checkpoints_;
-  bool writes_;
   int curve_ = -1;
   Stopwatch opened_;
   double earlier_seconds_ = 0.0;  // of runs before this one, up to the checkpoint

@@ -167,7 +167,7 @@ void CertainOrderRanker::score(ExecutionContext& context, FeatureMatrix docs,
 }
 
 std::int64_t CertainOrderRanker::parameters() const {
-  return learner_->members() * std::ssize(learner_->thetas().front());
+  return std::ssize(learner_->thetas()) * std::ssize(learner_->thetas().front());
 }
 
 std::vector<RankerFigure> CertainOrderRanker::figures(ExecutionContext& context) const {

@@ -37,7 +37,7 @@ class CertainOrderRanker : public OnlineRanker {
   void describe(const QueryDocs& query, bool full, RoundDetail& detail) override;
   void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override;
   std::int64_t parameters() const override;
-  ModelTensors model() const override { return belief_->model(learner_->all_thetas()); }
+  ModelTensors model() const override { return belief_->model(learner_->thetas()); }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
   std::shared_ptr<const FrozenRanker> freeze() const override;
   /// Where the covariance is on a device, of which there is one copy.

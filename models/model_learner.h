@@ -25,14 +25,9 @@ class ModelLearner {
   ModelLearner(const ModelLearner&) = delete;
   ModelLearner& operator=(const ModelLearner&) = delete;
 
-  /// Of the members that this process trains.
   virtual MemberThetas thetas() const = 0;
-  /// Of all members.
-  virtual std::vector<std::vector<float>> all_thetas() const { return {thetas().begin(), thetas().end()}; }
   /// Replaces those of thetas(); the history no longer belongs to them.
   virtual void set_thetas(std::vector<std::vector<float>> thetas) = 0;
-  /// Members of all ranks.
-  virtual std::int64_t members() const { return std::ssize(thetas()); }
   /// Adds a round's preferences to the history.
   virtual void observe(const Feedback& feedback, const LossPairs& loss) = 0;
   /// Trains every member on the history. Throws NumericError, with all parameters as they were, if no

@@ -11,7 +11,6 @@
 namespace olrank {
 
 struct RankerDevice;
-class RankGroup;
 
 /// What a ranker needs in addition to its settings.
 struct RankerDependencies {
@@ -20,7 +19,6 @@ struct RankerDependencies {
   std::span<const std::vector<float>> first_thetas = {};  // of each member, of a model to start from
   const RankerDevice* device = nullptr;                   // to compute the ranker on a device
   bool sparse = false;                                    // whether documents are sparse
-  RankGroup* ranks = nullptr;  // to share an ensemble's members with other processes; outlives the ranker
 };
 
 /// What a kind's maker is given.

@@ -97,12 +97,5 @@ if(LibTorch_FOUND AND NOT TARGET Torch::cpu)
           INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${site}/nvidia/cu13/include)
       endif()
     endforeach()
-    if(EXISTS ${site}/nvidia/nccl/lib/libnccl.so.2)
-      add_library(Torch::nccl SHARED IMPORTED)
-      set_target_properties(Torch::nccl PROPERTIES
-        IMPORTED_LOCATION ${site}/nvidia/nccl/lib/libnccl.so.2
-        INTERFACE_INCLUDE_DIRECTORIES ${site}/nvidia/nccl/include
-        INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${site}/nvidia/nccl/include)
-    endif()
   endif()
 endif()

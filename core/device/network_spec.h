@@ -14,7 +14,6 @@
 #include "core/ops/precision.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
-#include "core/ranks/member_share.h"
 
 namespace olrank {
 
@@ -68,17 +67,13 @@ struct DeviceNoiseSpec {
 struct DeviceNetworkSpec {
   int device = 0;  // as CUDA numbers the visible ones
   NetworkShape shape;
-  std::int64_t members = 1;  // on this device
-  /// Where other ranks have members, too, whose votes decide together: scores and outcomes are gathered.
-  std::optional<MemberShare> share;
+  std::int64_t members = 1;
   std::span<const float> first;  // θ₀, [members × p]
   DeviceData data;
   PosteriorSpec posterior;
   DeviceCertaintySpec certainty;
   DeviceTrainingSpec training;
   DeviceNoiseSpec noise;
-
-  MemberShare member_share() const { return share.value_or(MemberShare(members)); }
 };
 
 }  // namespace olrank

@@ -32,7 +32,6 @@ class BatchTrainer : public ResidentTrainer {
   bool can_repeat(const Outcome& outcome, int repeats) const override;
   void repeat(const ResidentHistory& history, std::int64_t member, int repeats) override;
   Divergence find_divergence(const ResidentHistory& history) override;
-  std::int64_t latest_steps() const override { return spec_.training.steps; }
   /// The first loss that has exploded and the number of its step; else 0.
   const double* outcome() const override { return outcome_.data(); }
   bool has_steps() const override { return false; }

@@ -29,7 +29,7 @@ std::vector<std::int64_t> single_offsets(std::int64_t most_docs) {
 }
 
 std::int64_t outcomes(const DeviceNetworkSpec& spec) {
-  return ResidentTrainer::kOutcomes * spec.member_share().members();
+  return ResidentTrainer::kOutcomes * spec.members;
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train, std::int
       most_together_(most_together),
       offsets_(std::span<const std::int64_t>(single_offsets(spec.data.most_docs))),
       rows_(spec.members * most_together * spec.shape.factors()),
-      scores_(spec.member_share().members() * most_together),
+      scores_(spec.members * most_together),
       magnitudes_(scores_.size()),
       mean_(spec.certainty.by_vote ? most_together : 0),
       // NaN where a number would be a mistake to use.
@@ -120,8 +120,7 @@ bool QueryView::holds(DeviceQuery query) const {
 void QueryView::score(Products& products, const NetworkStack& networks) {
   const float* features = documents() + query_.first_doc * spec_.shape.inputs;
   const FactorRows rows{rows_.data(), together_, spec_.shape.factors()};
-  const std::int64_t first = spec_.member_share().first() * together_;
-  const ScoreArrays out{scores_.data() + first, magnitudes_.data() + first};
+  const ScoreArrays out{scores_.data(), magnitudes_.data()};
   if (!by_vote()) {
     tangent_factors(products, networks, features, rows, out);
     return;
@@ -129,14 +128,8 @@ void QueryView::score(Products& products, const NetworkStack& networks) {
   forward(products, networks, features, rows, out);
 }
 
-std::array<RankGather::Rows, 2> QueryView::member_rows() {
-  const std::int64_t bytes = together_ * std::int64_t{sizeof(float)};
-  return {{{scores_.data(), bytes}, {magnitudes_.data(), bytes}}};
-}
-
 void QueryView::find_means(Stream stream) {
-  if (by_vote())
-    mean_scores(stream, spec_.member_share().members(), together_, scores_.data(), mean_.data());
+  if (by_vote()) mean_scores(stream, spec_.members, together_, scores_.data(), mean_.data());
 }
 
 void QueryView::order_by_score(Stream stream) {
@@ -160,8 +153,8 @@ void QueryView::find_certain_by_width(Stream stream, const CertaintyRule* rule,
 }
 
 void QueryView::find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome) {
-  certain_by_vote(stream, spec_.member_share().members(), query_.docs, together_, scores_.data() + first_,
-                  magnitudes(), on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_),
+  certain_by_vote(stream, spec_.members, query_.docs, together_, scores_.data() + first_, magnitudes(),
+                  on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_),
                   carried(status, outcome));
 }
 

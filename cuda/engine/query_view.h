@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,7 +10,6 @@
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
-#include "cuda/runtime/rank_gather.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -41,11 +39,9 @@ class QueryView {
     if (query_.there != 0) return query_.handed;
     return query_.handed == nullptr ? train_ : handed_.data();
   }
-  /// Scores, and factors for widths, of the queries that were brought. Of an ensemble the scores of this
-  /// device's members.
+  /// Scores, and factors for widths, of the queries that were brought. Of an ensemble the scores of all
+  /// members.
   void score(Products& products, const NetworkStack& networks);
-  /// Scores and magnitudes by member, of which ranks complete each other's.
-  std::array<RankGather::Rows, 2> member_rows();
   /// Of an ensemble the means over all members, by which orders are.
   void find_means(Stream stream);
   void order_by_score(Stream stream);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "core/learning/numeric_errors.h"
 #include "core/ops/pair_width.h"
 #include "cuda/engine/batch_trainer.h"
-#include "cuda/engine/filled_array.h"
 #include "cuda/engine/stacked_trainer.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/theory_alpha.h"
@@ -57,21 +55,6 @@ std::unique_ptr<ResidentTrainer> make_trainer(const DeviceNetworkSpec& spec, flo
   return std::make_unique<StackedTrainer>(spec, theta, products);
 }
 
-/// The earliest that any rank has found. A rank whose members all fared well found none: no step, or the
-/// last without a loss.
-ResidentTrainer::Divergence first_divergence(RankGroup& ranks, const ResidentTrainer::Divergence& mine,
-                                             std::int64_t last_step) {
-  ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
-  std::optional<ResidentTrainer::Divergence> first;
-  for (int rank = 0; rank < ranks.ranks(); ++rank) {
-    ResidentTrainer::Divergence found;
-    std::memcpy(&found, ranks.gathered(rank).data(), sizeof found);
-    const bool none = found.step == 0 || (found.step == last_step && std::isnan(found.loss));
-    if (!none && (!first || found.step < first->step)) first = found;
-  }
-  return first.value_or(mine);
-}
-
 }  // namespace
 
 ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
@@ -86,10 +69,8 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
                spec.training.retraining.replays() ? spec.training.retraining.replay : 0),
       posterior_(spec.posterior, products_),
       trainer_(make_trainer(spec, theta_.data(), products_)),
-      outcome_(filled_array(spec.share ? ResidentTrainer::kOutcomes * spec.share->members() : 0, 0.0)),
       eval_products_(plans_, eval_stream_.get()),
       theta_copy_(theta_.size()) {
-  if (spec.share) gather_.emplace(*spec.share);
   if (spec.posterior.has_shadow) shadow_.emplace(spec.posterior.shadow(), products_);
 }
 
@@ -116,7 +97,6 @@ void ResidentNetwork::score(std::span<const DeviceQuery> queries) {
   timeline_.mark(stream, "score");
   view_.bring(stream, queries);
   view_.score(products_, networks());
-  if (gather_) gather(stream, view_.member_rows());
   view_.find_means(stream);
 }
 
@@ -128,9 +108,9 @@ void ResidentNetwork::decide() {
     posterior_.gram(stream, view_.rows(), view_.m());
     if (const auto& theory = spec_.certainty.policy.theory)
       set_theory_alpha(stream, *theory, &posterior_.status()->log_det, rule_.data());
-    view_.find_certain_by_width(stream, rule_.data(), posterior_.status(), outcome());
+    view_.find_certain_by_width(stream, rule_.data(), posterior_.status(), trainer_->outcome());
   } else {
-    view_.find_certain_by_vote(stream, posterior_.status(), outcome());
+    view_.find_certain_by_vote(stream, posterior_.status(), trainer_->outcome());
   }
   timeline_.mark(stream, "");
   scored_ = true;
@@ -149,18 +129,6 @@ void ResidentNetwork::bring_for_learning(DeviceQuery query) {
     posterior_.gram(stream, view_.rows(), view_.m());
   }
   timeline_.mark(stream, "");
-}
-
-void ResidentNetwork::gather(Stream stream, std::span<const RankGather::Rows> rows) {
-  std::vector<RankGather::Rows> all(rows.begin(), rows.end());
-  const MemberShare share = spec_.member_share();
-  for (std::int64_t number = 0; number < ResidentTrainer::kOutcomes; ++number) {
-    double* of_all = outcome_.data() + number * share.members();
-    copy_bytes(stream, of_all + share.first(), trainer_->outcome() + number * share.count(),
-               static_cast<std::size_t>(share.count()) * sizeof(double));
-    all.push_back({of_all, sizeof(double)});
-  }
-  gather_->complete(stream, all);
 }
 
 DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
@@ -230,8 +198,7 @@ void ResidentNetwork::finish_training() {
   use_device(spec_.device);
   if (!update_unchecked_) return;
   do {
-    if (gather_) gather(stream_.get(), {});
-    view_.fetch_figures(stream_.get(), posterior_.status(), outcome());
+    view_.fetch_figures(stream_.get(), posterior_.status(), trainer_->outcome());
     stream_.wait();
     timeline_.collect(waited_);
   } while (validate_or_retry());
@@ -258,7 +225,7 @@ void ResidentNetwork::discard_negative_widths() {
 
 bool ResidentNetwork::validate_training() {
   if (!training_unchecked_) return false;
-  const std::int64_t members = spec_.member_share().members();
+  const std::int64_t members = spec_.members;
   const auto outcome_of = [&](std::int64_t member) -> ResidentTrainer::Outcome {
     const auto all = view_.outcome();
     return {all[member], all[members + member], all[2 * members + member]};
@@ -275,22 +242,18 @@ bool ResidentNetwork::validate_training() {
     return false;
   }
   ++repeats_;
-  for (const std::int64_t member : failed) {
-    const std::int64_t number = member - spec_.member_share().first();
-    if (number >= 0 && number < spec_.members) trainer_->repeat(history_, number, repeats_);
-  }
+  for (const std::int64_t member : failed) trainer_->repeat(history_, member, repeats_);
   scored_ = false;
   return true;
 }
 
 void ResidentNetwork::report_divergence() {
-  ResidentTrainer::Divergence found = trainer_->find_divergence(history_);
+  const ResidentTrainer::Divergence found = trainer_->find_divergence(history_);
   if (restarted_) {
     copy_bytes(stream_.get(), theta_.data(), theta_before_restart_.data(),
                static_cast<std::size_t>(theta_.size()) * sizeof(float));
     stream_.wait();
   }
-  if (gather_) found = first_divergence(*spec_.share->group(), found, trainer_->latest_steps());
   training_unchecked_ = update_unchecked_ = false;
   scored_ = false;
   std::optional<double> lambda;
@@ -386,8 +349,7 @@ void ResidentNetwork::restart(std::span<const float> start) {
 std::vector<double> ResidentNetwork::steps() {
   finish_training();
   if (!trainer_->has_steps()) return {};
-  const auto members = static_cast<std::size_t>(spec_.member_share().members());
-  const auto steps = view_.outcome().first(members);
+  const auto steps = view_.outcome().first(static_cast<std::size_t>(spec_.members));
   return {steps.begin(), steps.end()};
 }
 
@@ -443,7 +405,7 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   const std::int64_t at_once = std::min(kScoredAtOnce, docs.docs);
   const std::size_t bytes = static_cast<std::size_t>(docs.docs) * sizeof(float);
   eval_rows_.reserve(stream, spec_.members * at_once * spec_.shape.factors());
-  eval_scores_.reserve(stream, spec_.member_share().members() * at_once);
+  eval_scores_.reserve(stream, spec_.members * at_once);
   eval_means_.reserve(stream, docs.docs);
   if (eval_answer_.size() < bytes) eval_answer_ = PinnedBytes(bytes);
   // Many documents at once, at any width.
@@ -454,14 +416,8 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   for (std::int64_t first = 0; first < docs.docs; first += at_once) {
     const std::int64_t count = std::min(at_once, docs.docs - first);
     forward(eval_products_, copies, from + first * docs.features,
-            {eval_rows_.data(), count, spec_.shape.factors()},
-            {eval_scores_.data() + spec_.member_share().first() * count, nullptr});
-    if (gather_) {
-      const RankGather::Rows rows{eval_scores_.data(), count * std::int64_t{sizeof(float)}};
-      gather_->complete(stream, std::span(&rows, 1));
-    }
-    mean_scores(stream, spec_.member_share().members(), count, eval_scores_.data(),
-                eval_means_.data() + first);
+            {eval_rows_.data(), count, spec_.shape.factors()}, {eval_scores_.data(), nullptr});
+    mean_scores(stream, spec_.members, count, eval_scores_.data(), eval_means_.data() + first);
   }
   copy_bytes(stream, eval_answer_.data(), eval_means_.data(), bytes);
 }
@@ -487,7 +443,7 @@ void ResidentNetwork::add_seconds(StageClock& clock) {
 void ResidentNetwork::save(StateWriter& state) {
   finish_training();
   stream_.wait();
-  state.put("device.theta", spec_.member_share().all_of(theta_.to_host()));
+  state.put("device.theta", theta_.to_host());
   trainer_->save(state);
   posterior_.save(state);
   if (shadow_) shadow_->posterior().save(state);
@@ -498,9 +454,8 @@ void ResidentNetwork::save(StateWriter& state) {
 void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
   finish_training();
   stream_.wait();
-  std::vector<float> all(spec_.member_share().members() * spec_.shape.parameters());
-  state.get_into("device.theta", std::span(all));
-  const std::vector<float> theta = spec_.member_share().own_of(all);
+  std::vector<float> theta(theta_.size());
+  state.get_into("device.theta", std::span(theta));
   copy_to_device(std::span<const float>(theta), theta_.data());
   history_.restore(stream_.get(), history);
   trainer_->load(state);

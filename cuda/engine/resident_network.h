@@ -63,10 +63,6 @@ class ResidentNetwork : public DeviceNetwork {
   [[noreturn]] void report_divergence();
   /// Moves the parameters to where a training starts.
   void restart(std::span<const float> start);
-  /// Completes what the members of other ranks computed, and the outcomes of the latest training.
-  void gather(Stream stream, std::span<const RankGather::Rows> rows);
-  /// Of all members' latest training, on the device.
-  const double* outcome() const { return gather_ ? outcome_.data() : trainer_->outcome(); }
 
   DeviceNetworkSpec spec_;
   OwnedStream stream_;
@@ -82,8 +78,6 @@ class ResidentNetwork : public DeviceNetwork {
   std::optional<ShadowPosterior> shadow_;
   std::unique_ptr<ResidentTrainer> trainer_;
   DeviceArray<float> theta_before_restart_;  // of the latest training that started elsewhere
-  std::optional<RankGather> gather_;         // with members on other ranks
-  DeviceArray<double> outcome_;              // [kOutcomes × members of all ranks]
 
   // Evaluation, in its own stream and with a copy of the parameters.
   OwnedStream eval_stream_;

@@ -36,8 +36,6 @@ class ResidentTrainer {
     double loss = 0.0;
   };
   virtual Divergence find_divergence(const ResidentHistory& history) = 0;
-  /// The steps of the latest training, unless it ended early.
-  virtual std::int64_t latest_steps() const = 0;
 
   /// The outcome of the latest training, on the device: per member a number, the loss before and the loss
   /// after, [kOutcomes × members].

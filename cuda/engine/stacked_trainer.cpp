@@ -500,23 +500,21 @@ std::int64_t StackedTrainer::bytes() const {
 void StackedTrainer::save(StateWriter& state) const {
   std::vector<double> estimates;
   for (const CurvatureState& one : curvatures_.to_host()) estimates.push_back(one.estimate);
-  state.put("device.curvatures", spec_.member_share().all_of(estimates));
+  state.put("device.curvatures", estimates);
   state.put("device.curvature_pairs", curvature_pairs_);
-  state.put("device.eigenvectors", spec_.member_share().all_of(eigenvectors_.to_host()));
+  state.put("device.eigenvectors", eigenvectors_.to_host());
   state.put("device.trainings", trainings_);
   if (!replays()) return;
-  state.put("device.reference", spec_.member_share().all_of(reference_.to_host()));
-  state.put("device.reference_gradient", spec_.member_share().all_of(reference_gradient_.to_host()));
+  state.put("device.reference", reference_.to_host());
+  state.put("device.reference_gradient", reference_gradient_.to_host());
 }
 
 void StackedTrainer::load(StateReader& state) {
-  std::vector<double> all(spec_.member_share().members());
-  state.get_into("device.curvatures", std::span(all));
-  const std::vector<double> estimates = spec_.member_share().own_of(all);
+  std::vector<double> estimates(spec_.members);
+  state.get_into("device.curvatures", std::span(estimates));
   curvature_pairs_ = state.get_one<std::int64_t>("device.curvature_pairs");
-  all.resize(spec_.member_share().members() * parameters_);
-  state.get_into("device.eigenvectors", std::span(all));
-  const std::vector<double> vectors = spec_.member_share().own_of(all);
+  std::vector<double> vectors(spec_.members * parameters_);
+  state.get_into("device.eigenvectors", std::span(vectors));
   trainings_ = state.get_one<std::int64_t>("device.trainings");
   std::vector<CurvatureState> curvatures(estimates.size());
   for (std::size_t member = 0; member < estimates.size(); ++member)
@@ -524,12 +522,11 @@ void StackedTrainer::load(StateReader& state) {
   copy_to_device(std::span<const CurvatureState>(curvatures), curvatures_.data());
   copy_to_device(std::span<const double>(vectors), eigenvectors_.data());
   if (!replays()) return;
-  std::vector<float> all_references(all.size());
-  state.get_into("device.reference", std::span(all_references));
-  const std::vector<float> references = spec_.member_share().own_of(all_references);
+  std::vector<float> references(vectors.size());
+  state.get_into("device.reference", std::span(references));
   copy_to_device(std::span<const float>(references), reference_.data());
-  state.get_into("device.reference_gradient", std::span(all));
-  const std::vector<double> gradients = spec_.member_share().own_of(all);
+  std::vector<double> gradients(vectors.size());
+  state.get_into("device.reference_gradient", std::span(gradients));
   copy_to_device(std::span<const double>(gradients), reference_gradient_.data());
 }
 

@@ -35,7 +35,6 @@ class StackedTrainer : public ResidentTrainer {
   bool can_repeat(const Outcome& outcome, int repeats) const override;
   void repeat(const ResidentHistory& history, std::int64_t member, int repeats) override;
   Divergence find_divergence(const ResidentHistory& history) override;
-  std::int64_t latest_steps() const override { return step_count_; }
   const double* outcome() const override { return outcome_.data(); }
   bool has_steps() const override { return true; }
   std::int64_t bytes() const override;

@@ -33,8 +33,8 @@ struct FirstMembers {
   std::vector<PhiloxKey> restart_keys;
 };
 
-FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape, const TrialKeys& keys,
-                           const MemberShare& share) {
+FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape,
+                           const TrialKeys& keys) {
   FirstMembers first;
   if (!is_ensemble(settings)) {
     first.theta = first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation));
@@ -42,8 +42,8 @@ FirstMembers first_members(const RankerSettings& settings, const NetworkShape& s
     first.restart_keys = {keys.key(Purpose::kRestart)};
     return first;
   }
-  for (std::int64_t number = 0; number < share.count(); ++number) {
-    const auto member = static_cast<std::uint64_t>(share.first() + number);
+  const auto members = static_cast<std::uint64_t>(settings.posterior.members);
+  for (std::uint64_t member = 0; member < members; ++member) {
     const auto theta =
         first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation, member));
     first.theta.insert(first.theta.end(), theta.begin(), theta.end());
@@ -83,8 +83,7 @@ constexpr std::size_t kListsAtOnce = 16;
 constexpr std::int64_t kUsualDocs = 128;
 
 DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShape& shape,
-                               const RankerDevice& device, const FirstMembers& first,
-                               const MemberShare& share, std::int64_t cutoff) {
+                               const RankerDevice& device, const FirstMembers& first, std::int64_t cutoff) {
   DeviceNetworkSpec spec;
   spec.device = device.gpu;
   spec.shape = shape;
@@ -95,8 +94,7 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
   spec.posterior = posterior_spec(settings, shape);
   spec.training = training_spec(settings);
   if (is_ensemble(settings)) {
-    spec.members = share.count();
-    if (!share.is_whole()) spec.share = share;
+    spec.members = settings.posterior.members;
     spec.certainty.by_vote = true;
     spec.noise = {std::sqrt(settings.posterior.noise_variance), first.noise_keys};
   }
@@ -112,18 +110,16 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       keys_(keys),
       batch_key_(keys.key(Purpose::kBatch)),
       shape_(network_shape(settings.network, features)),
-      share_(is_ensemble(settings) ? MemberShare(settings.posterior.members, device.ranks)
-                                   : MemberShare(1)),
       history_(features, history_content(settings)),
       schedule_(retraining_rule(settings.trainer)),
       replay_key_(keys.key(Purpose::kReplay)),
       policy_(shape_, settings.posterior.form, {}),
       list_(settings.explore, settings.fair, keys, cutoff) {
-  FirstMembers first = first_members(settings, shape_, keys, share_);
+  FirstMembers first = first_members(settings, shape_, keys);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   restart_keys_ = std::move(first.restart_keys);
   if (settings.trainer.restart == Restart::kFirst) start_ = first.theta;
-  const DeviceNetworkSpec spec = network_spec(settings, shape_, device, first, share_, cutoff);
+  const DeviceNetworkSpec spec = network_spec(settings, shape_, device, first, cutoff);
   has_shadow_ = spec.posterior.has_shadow;
   network_ = make_network(spec);
   policy_ =
@@ -360,18 +356,16 @@ void DeviceRanker::score(ExecutionContext&, FeatureMatrix docs, std::span<float>
 }
 
 bool DeviceRanker::begin_scores(FeatureMatrix docs) {
-  // Ranks would not find the scores ready in the same round.
-  if (!share_.is_whole()) return false;
   validating([&] { network_->begin_scores(docs); });
   return true;
 }
 
 std::int64_t DeviceRanker::parameters() const {
-  return shape_.parameters() * share_.members();
+  return shape_.parameters() * (is_ensemble(settings_) ? settings_.posterior.members : 1);
 }
 
 std::vector<std::vector<float>> DeviceRanker::member_thetas() const {
-  const std::vector<float> all = share_.all_of(network_->theta());
+  const std::vector<float> all = network_->theta();
   const auto size = static_cast<std::ptrdiff_t>(shape_.parameters());
   std::vector<std::vector<float>> thetas;
   for (auto begin = all.begin(); begin != all.end(); begin += size)

@@ -78,7 +78,6 @@ class DeviceRanker : public OnlineRanker {
   std::vector<PhiloxKey> batch_keys_;    // of members, where training goes by mini-batches
   std::vector<PhiloxKey> restart_keys_;  // of members
   NetworkShape shape_;
-  MemberShare share_;
   DocumentHistory history_;
   RetrainingSchedule schedule_;
   std::uint32_t noise_round_ = 0;                             // of the latest training on the whole history

@@ -96,8 +96,8 @@ std::vector<RankerFigure> NetworkWidths::figures(ExecutionContext& context) cons
           {"posterior_bytes", static_cast<double>(posterior_->bytes()), posterior_->bytes_depend_on_run()}};
 }
 
-Evidence NetworkVotes::take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const {
-  return take_votes(scratch, share_.members(), docs);
+Evidence NetworkVotes::take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const {
+  return take_votes(scratch, members, docs);
 }
 
 void NetworkVotes::score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
@@ -108,28 +108,14 @@ void NetworkVotes::score(ExecutionContext& context, MemberThetas thetas, Feature
   evidence.least_difference = 0.0;
   for (std::size_t member = 0; member < thetas.size(); ++member) {
     model_->score_with_magnitudes(context, thetas[member], docs,
-                                  evidence.member_scores.subspan((share_.first() + member) * count, count),
-                                  magnitudes);
+                                  evidence.member_scores.subspan(member * count, count), magnitudes);
     evidence.least_difference = std::max(evidence.least_difference, score_rounding(magnitudes));
   }
-  evidence.least_difference =
-      share_.complete(evidence.member_scores, std::ssize(evidence.scores), evidence.least_difference);
   mean_over_members(evidence.member_scores, evidence.scores);
 }
 
 void NetworkVotes::mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
                               std::span<float> scores) const {
-  if (!share_.is_whole()) {
-    std::vector<float> of_members(share_.members() * scores.size());
-    for (std::size_t member = 0; member < thetas.size(); ++member) {
-      model_->score(
-          context, thetas[member], docs,
-          std::span(of_members).subspan((share_.first() + member) * scores.size(), scores.size()));
-    }
-    share_.complete(of_members, std::ssize(scores));
-    mean_over_members(of_members, scores);
-    return;
-  }
   std::vector<float> of_member(scores.size());
   std::vector<double> sums(scores.size());
   for (const auto& theta : thetas) {
@@ -141,7 +127,7 @@ void NetworkVotes::mean_score(ExecutionContext& context, MemberThetas thetas, Fe
 }
 
 std::shared_ptr<const Belief> NetworkVotes::freeze() const {
-  return std::make_shared<NetworkVotes>(model_, share_);
+  return std::make_shared<NetworkVotes>(model_);
 }
 
 ModelTensors NetworkVotes::model(MemberThetas thetas) const {

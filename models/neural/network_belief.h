@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "core/ranks/member_share.h"
 #include "models/belief.h"
 #include "models/neural/tangent_model.h"
 #include "models/posterior/posterior.h"
@@ -44,12 +43,10 @@ class NetworkWidths : public Belief {
   Posterior* learning_ = nullptr;  // *posterior_; null when frozen
 };
 
-/// The votes of networks; the ensemble's score is the mean of its members'. Parameters are those of this
-/// rank's members, evidence and scores of all: scoring gathers them.
+/// The votes of networks; the ensemble's score is the mean of its members'.
 class NetworkVotes : public Belief {
  public:
-  NetworkVotes(std::shared_ptr<const TangentModel> model, const MemberShare& share)
-      : model_(std::move(model)), share_(share) {}
+  explicit NetworkVotes(std::shared_ptr<const TangentModel> model) : model_(std::move(model)) {}
 
   Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const override;
   void score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
@@ -63,7 +60,6 @@ class NetworkVotes : public Belief {
 
  private:
   std::shared_ptr<const TangentModel> model_;
-  MemberShare share_;
 };
 
 }  // namespace olrank

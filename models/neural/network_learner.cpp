@@ -1,12 +1,9 @@
 #include "models/neural/network_learner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "core/error.h"
 #include "core/math/label_noise.h"
 #include "core/math/step_size.h"
 #include "models/neural/list_objective.h"
@@ -47,17 +44,16 @@ void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32
 
 NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const RankerSettings& settings,
                                const TrialKeys& keys, const std::optional<EnsembleSpec>& ensemble,
-                               MemberThetas first_thetas, const MemberShare& share)
+                               MemberThetas first_thetas)
     : model_(std::move(model)),
       weigh_by_ndcg_(row_of(settings.kind).weighs_by_ndcg),
       ensemble_(ensemble),
-      share_(share),
       history_(model_->features(), history_content(settings, model_->reads_lists())),
       restart_(settings.trainer.restart),
       schedule_(retraining_rule(settings.trainer)),
       replay_key_(keys.key(Purpose::kReplay)) {
-  for (std::int64_t number = 0; number < share_.count(); ++number) {
-    const auto member = static_cast<std::uint64_t>(share_.first() + number);
+  const auto members = static_cast<std::uint64_t>(ensemble_ ? ensemble_->members : 1);
+  for (std::uint64_t member = 0; member < members; ++member) {
     const PhiloxKey key = keys.key(Purpose::kInitialisation, member);
     first_thetas_.push_back(first_thetas.empty() ? model_->first_parameters(key) : first_thetas[member]);
   }
@@ -65,35 +61,17 @@ NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const 
   const double weight = prior_weight(settings.network, settings.posterior.lambda);
   if (settings.posterior.prior_noise && settings.trainer.loss == LossForm::kSum && ensemble_)
     prior_deviation_ = std::sqrt(ensemble_->noise_variance / prior_curvature(weight));
-  const auto trainer = [&](std::int64_t number) {
-    const auto member = static_cast<std::uint64_t>(share_.first() + number);
-    return make_network_trainer({*model_, settings.trainer, settings.posterior.lambda, weight,
-                                 first_thetas_[number], keys.key(Purpose::kBatch, member),
-                                 list_loss_of(settings)});
-  };
-  for (std::int64_t number = 0; number < share_.count(); ++number) {
-    const auto member = static_cast<std::uint64_t>(share_.first() + number);
+  for (std::uint64_t member = 0; member < members; ++member) {
     members_.push_back({keys.key(Purpose::kLabelNoise, member),
                         keys.key(Purpose::kRestart, member),
                         keys.key(Purpose::kPriorNoise, member),
-                        trainer(number),
+                        make_network_trainer({*model_, settings.trainer, settings.posterior.lambda, weight,
+                                              first_thetas_[member], keys.key(Purpose::kBatch, member),
+                                              list_loss_of(settings)}),
                         {},
                         {},
                         {}});
   }
-  if (!share_.is_whole()) passing_ = trainer(0);
-}
-
-std::vector<std::vector<float>> NetworkLearner::all_thetas() const {
-  if (share_.is_whole()) return thetas_;
-  std::vector<float> own;
-  for (const auto& theta : thetas_) own.insert(own.end(), theta.begin(), theta.end());
-  const std::vector<float> all = share_.all_of(own);
-  const std::size_t size = thetas_.front().size();
-  std::vector<std::vector<float>> thetas;
-  for (const float* theta = all.data(); theta != all.data() + all.size(); theta += size)
-    thetas.emplace_back(theta, theta + size);
-  return thetas;
 }
 
 void NetworkLearner::observe(const Feedback& feedback, const LossPairs& loss) {
@@ -141,7 +119,6 @@ std::span<const double> NetworkLearner::train(ExecutionContext& context, std::ui
     schedule_.trained(history_.sizes());
     noise_round_ = round;
   }
-  if (!share_.is_whole()) return {};  // the steps of other ranks' members are not known here
   const bool stepped =
       std::all_of(steps_.begin(), steps_.end(), [](double step) { return std::isfinite(step); });
   return stepped ? std::span<const double>(steps_) : std::span<const double>();
@@ -152,13 +129,7 @@ void NetworkLearner::end_failed_training() {
       std::find_if(failures_.begin(), failures_.end(), [](const auto& one) { return one != nullptr; });
   if (failure == failures_.end()) return;
   thetas_ = before_;
-  if (share_.is_whole()) std::rethrow_exception(*failure);
-  // Other ranks learn of it when scores or states are gathered next, and all end the trial there.
-  try {
-    std::rethrow_exception(*failure);
-  } catch (const NumericError& error) {
-    share_.group()->fail(error.what());
-  }
+  std::rethrow_exception(*failure);
 }
 
 void NetworkLearner::train_member(ExecutionContext& context, std::size_t number, TrainingExtent extent,
@@ -244,30 +215,10 @@ void NetworkLearner::save(StateWriter& state) const {
   }
   history_.save(state);
   save_schedule(state, schedule_, noise_round_);
-  state.put("members", share_.members());
-  if (share_.is_whole()) {
-    for (std::size_t number = 0; number < members_.size(); ++number) save_member(state, number);
-  } else {
-    save_members(state);
-  }
-}
-
-void NetworkLearner::save_member(StateWriter& state, std::size_t number) const {
-  state.put("theta", thetas_[number]);
-  members_[number].trainer->save(state);
-}
-
-void NetworkLearner::save_members(StateWriter& state) const {
-  StateWriter own;
-  for (std::size_t number = 0; number < members_.size(); ++number) save_member(own, number);
-  const std::vector<std::string> of_ranks = share_.group()->all_gather_text(own.bytes());
-  for (int rank = 0; rank < share_.group()->ranks(); ++rank) {
-    StateReader members(of_ranks[rank], fmt::format("the state of rank {}", rank));
-    for (std::int64_t number = 0; number < share_.count_of(rank); ++number) {
-      state.put("theta", members.get<float>("theta"));
-      passing_->load(members);
-      passing_->save(state);
-    }
+  state.put("members", std::ssize(members_));
+  for (std::size_t number = 0; number < members_.size(); ++number) {
+    state.put("theta", thetas_[number]);
+    members_[number].trainer->save(state);
   }
 }
 
@@ -281,13 +232,10 @@ void NetworkLearner::load(StateReader& state) {
   }
   history_.load(state);
   load_schedule(state, schedule_, noise_round_);
-  require_members(state, static_cast<std::size_t>(share_.members()));
-  std::vector<float> passing(thetas_.front().size());
-  for (std::int64_t member = 0; member < share_.members(); ++member) {
-    const std::int64_t number = member - share_.first();
-    const bool own = number >= 0 && number < share_.count();
-    state.get_into("theta", std::span(own ? thetas_[number] : passing));
-    (own ? *members_[number].trainer : *passing_).load(state);
+  require_members(state, members_.size());
+  for (std::size_t number = 0; number < members_.size(); ++number) {
+    state.get_into("theta", std::span(thetas_[number]));
+    members_[number].trainer->load(state);
   }
 }
 

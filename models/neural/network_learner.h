@@ -9,7 +9,6 @@
 
 #include "core/learning/retraining.h"
 #include "core/online/trial_keys.h"
-#include "core/ranks/member_share.h"
 #include "models/model_learner.h"
 #include "models/neural/document_history.h"
 #include "models/neural/network_trainer.h"
@@ -32,19 +31,16 @@ void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32
 /// Networks that are trained after each round that brought pairs: on the whole history, or as the schedule
 /// says on a sample of it. With noise, member n learns labels y + γ, γ ~ N(0, ν²) drawn again at every
 /// training on the whole history; with such a training in every round, in rounds without pairs, too.
-/// Members train side by side, each on one thread. With several ranks, each trains its share of the
-/// members; all keep the whole history, and the state that they save is that of one process.
+/// Members train side by side, each on one thread.
 class NetworkLearner : public ModelLearner {
  public:
   /// Members start at `first_thetas` where there are any, else at drawn θ₀.
   NetworkLearner(std::shared_ptr<const TangentModel> model, const RankerSettings& settings,
                  const TrialKeys& keys, const std::optional<EnsembleSpec>& ensemble,
-                 MemberThetas first_thetas, const MemberShare& share = MemberShare(1));
+                 MemberThetas first_thetas);
 
   MemberThetas thetas() const override { return thetas_; }
   void set_thetas(std::vector<std::vector<float>> thetas) override { thetas_ = std::move(thetas); }
-  std::vector<std::vector<float>> all_thetas() const override;
-  std::int64_t members() const override { return share_.members(); }
   void observe(const Feedback& feedback, const LossPairs& loss) override;
   bool trains_without_pairs() const override;
   bool learns_from_unshown() const override { return model_->reads_lists(); }
@@ -74,14 +70,10 @@ class NetworkLearner : public ModelLearner {
                                    std::vector<PairTerm>& perturbed) const;
   /// The error of the first member whose latest training failed, if any.
   void end_failed_training();
-  void save_member(StateWriter& state, std::size_t number) const;
-  /// Writes the members of every rank, in order.
-  void save_members(StateWriter& state) const;
 
   std::shared_ptr<const TangentModel> model_;
   bool weigh_by_ndcg_;
   std::optional<EnsembleSpec> ensemble_;
-  MemberShare share_;
   DocumentHistory history_;
   Restart restart_;
   double prior_deviation_ = 0.0;  // of the noise on a prior's centre
@@ -93,7 +85,6 @@ class NetworkLearner : public ModelLearner {
   std::vector<std::vector<float>> first_thetas_;  // θ₀
   std::vector<std::vector<float>> thetas_;
   std::vector<Member> members_;
-  std::unique_ptr<NetworkTrainer> passing_;  // takes the state of other ranks' members through
 
   bool brought_pairs_ = false;  // the round to train on
   std::vector<double> steps_;

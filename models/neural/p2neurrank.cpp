@@ -11,13 +11,12 @@ namespace olrank {
 std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {
   const RankerSettings& settings = request.settings;
   const EnsembleSpec ensemble{settings.posterior.members, settings.posterior.noise_variance};
-  const MemberShare share(ensemble.members, request.dependencies.ranks);
   const std::shared_ptr<const TangentModel> model =
       make_tangent_model(settings.network, request.features, libtorch_gpu(request.dependencies.device));
   CertainOrderRanker::Parts parts;
-  parts.belief = std::make_unique<NetworkVotes>(model, share);
+  parts.belief = std::make_unique<NetworkVotes>(model);
   parts.learner = std::make_unique<NetworkLearner>(model, settings, request.keys, ensemble,
-                                                   request.dependencies.first_thetas, share);
+                                                   request.dependencies.first_thetas);
   return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
 }
 

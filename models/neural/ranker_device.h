@@ -9,7 +9,6 @@
 #include "core/data/feature_matrix.h"
 #include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
-#include "core/ranks/rank_group.h"
 #include "models/posterior/form_policy.h"
 #include "models/ranker_settings.h"
 
@@ -25,8 +24,7 @@ struct RankerDevice {
   FeatureMatrix train;         // has to outlive the ranker, as does `eval_docs`
   std::int64_t most_docs = 0;  // of a query
   FeatureMatrix eval_docs;
-  std::int64_t memory = 0;     // bytes that the ranker may take on the device, next to these documents
-  RankGroup* ranks = nullptr;  // whose devices have shares of an ensemble's members; outlives the ranker
+  std::int64_t memory = 0;  // bytes that the ranker may take on the device, next to these documents
 
   // What modules need there; tests give emulated ones.
   std::function<std::unique_ptr<DevicePosterior>(int gpu, const PosteriorSpec&)> make_posterior =

@@ -47,6 +47,13 @@ class Frame(unittest.TestCase):
             self.assertEqual(done.stderr, f"olrank: Unknown flag '{flag}'. Did you mean '{here}'? See 'olrank {command} --help'.\n")
         self.assertIn("'train'", olrank("fit").stderr)
 
+    def test_dropped_names_are_refused_with_what_replaces_them(self):
+        for command, flag, here in (("run", "--share-members", "use --shard I/N"),):
+            done = olrank(command, flag)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), flag)
+            self.assertTrue(done.stderr.startswith(f"olrank: {flag} is gone"), done.stderr)
+            self.assertIn(here, done.stderr)
+
     def test_nothing_is_suggested_that_is_not_close(self):
         self.assertEqual(olrank("run", "--zzzzqqq").stderr, "olrank: Unknown flag '--zzzzqqq'. See 'olrank run --help'.\n")
         self.assertIn("Unknown command 'frobnicate'. The commands are run, train, tune,", olrank("frobnicate").stderr)

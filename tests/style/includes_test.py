@@ -30,7 +30,7 @@ ALLOWED = {
 ALLOWED_IN_CORE = {
     "clicks": {"math", "settings"},
     "data": {"io", "math", "random", "runtime", "settings", "text"},
-    "device": {"data", "explore", "io", "learning", "online", "ops", "random", "ranks", "runtime", "settings"},
+    "device": {"data", "explore", "io", "learning", "online", "ops", "random", "runtime", "settings"},
     "explore": {"math", "random", "runtime", "settings"},
     "feedback": {"io", "online", "random", "settings"},
     "io": {"text"},
@@ -41,7 +41,6 @@ ALLOWED_IN_CORE = {
     "online": {"data", "explore", "fair", "io", "random", "runtime"},
     "ops": {"data", "math", "random", "runtime", "settings"},
     "random": {"math"},
-    "ranks": {"runtime"},
     "runtime": set(),
     "settings": {"io", "text"},
     "statistics": {"math", "random", "settings"},
@@ -52,7 +51,7 @@ PUBLIC_HEADERS = "library"  # holds olrank/, the prefix that installed headers h
 EMULATION = ("tests", "cuda", "emulation")
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')
 TORCH = re.compile(r"^\s*#\s*include\s+[<\"](torch|ATen|c10)/")
-CUDA = re.compile(r"^\s*#\s*include\s+[<\"](cuda|cublas|nccl|cusolver|cub/|nvtx)")
+CUDA = re.compile(r"^\s*#\s*include\s+[<\"](cuda|cublas|cusolver|cub/|nvtx)")
 PART = re.compile(r"^\| `core/([a-z_]+)` \|.*\| ([^|]+) \|$")
 
 

@@ -204,9 +204,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   if (const RankerDevice* place = dependencies.device) {
     if (settings.network.network != NetworkForm::kModule)
       return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);
-    RankerDependencies there = dependencies;
-    there.ranks = place->ranks;
-    return row.make({settings, features, keys, cutoff, there});
+    return row.make({settings, features, keys, cutoff, dependencies});
   }
   check_on_cpu(settings);
   if (row.needs_labels && dependencies.labels == nullptr) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -111,6 +112,7 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
       }
     }
     const std::string flag = first.substr(0, first.find('='));
+    if (const auto dropped = dropped_sentence(flag)) throw InvalidArgument(*dropped);
     throw InvalidArgument(fmt::format("Unknown flag '{}'.{} See '{} --help'.", flag,
                                       question(suggestion(flag, known, kFlagAliases)), where));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -37,6 +38,14 @@ void SettingSources::apply_table(const Schema& schema, void* object, const TomlD
     const bool known = schema.find(entry.key) != nullptr;
     if (filter && !filter(entry.key, entry.origin)) continue;
     assign_setting(schema, object, entry.key, entry.value, known ? entry.origin : entry.key_origin);
+  }
+}
+
+void SettingSources::apply_written(const Schema& schema, void* object, const TomlDocument::Table& table) {
+  for (const TomlDocument::Entry& entry : table.entries) {
+    const DroppedSetting* dropped = dropped_setting(schema.table, entry.key);
+    if (dropped != nullptr && to_toml(entry.value) == dropped->fixed) continue;
+    assign_setting(schema, object, entry.key, entry.value, entry.origin);
   }
 }
 

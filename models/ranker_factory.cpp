@@ -10,7 +10,6 @@
 #include "core/text/counted.h"
 #include "models/clickgp/click_features.h"
 #include "models/external_adapter.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_plan.h"
 
@@ -147,25 +146,6 @@ void check_list(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, list, name_of(settings.fair.fair)));
 }
 
-/// Losses of lists need whole lists and clicks.
-void check_list_loss(const RankerKindRow& row, const RankerSettings& settings) {
-  const TrainerSettings& trainer = settings.trainer;
-  if (!list_loss_of(settings)) return;
-  if (trainer.retrain == Retrain::kGrowth) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has loss_kind = \"{}\", which needs whole lists, but retrain = \"growth\" trains on "
-        "drawn pairs: use retrain = \"every-round\" or loss_kind = \"pairs\".",
-        settings.name, name_of(trainer.loss_kind)));
-  }
-  if (row.is_ensemble() && settings.posterior.noise_variance > 0.0) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' has loss_kind = \"{}\" and noise_variance = {}, but the noise is on the "
-                    "labels of pairs, "
-                    "and clicks with noise are no grades: use noise_variance = 0 or loss_kind = \"pairs\".",
-                    settings.name, name_of(trainer.loss_kind), settings.posterior.noise_variance));
-  }
-}
-
 }  // namespace
 
 void check_sparse(const RankerSettings& settings) {
@@ -231,7 +211,6 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
   }
   check_step(row_of(settings.kind), settings);
   check_schedule(settings);
-  check_list_loss(row_of(settings.kind), settings);
   check_restart(row_of(settings.kind), settings);
   // A network may be too large even to be tried.
   const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});

@@ -11,7 +11,6 @@
 #include "models/clickgp/clickgp.h"
 #include "models/dueling_bandit.h"
 #include "models/linear/linear_ranking.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior_plan.h"
@@ -94,12 +93,6 @@ double history_bytes(const RankerSettings& settings, const ModelSize& shape, con
   if (shape.reads_lists)  // the gradients of one list
     bytes += 2.0 * static_cast<double>(load.most_docs * shape.tangents.factors()) * kFloat;
   if (trainer.history_limit > 0) bytes += pairs * 120.0;
-  if (list_loss_of(settings)) {
-    // Scores, slopes and clicks of all lists, and terms for all pairs of each, in an array that doubles,
-    // with half of them again to sort them.
-    const double listed_pairs = 0.5 * shown * static_cast<double>(load.cutoff - 1);
-    bytes += shown * 25.0 + 3.0 * listed_pairs * static_cast<double>(sizeof(PairTerm));
-  }
   if (retraining_rule(trainer).replays()) {
     const double drawn = std::min(static_cast<double>(trainer.replay), pairs);
     bytes += std::min(

@@ -71,7 +71,6 @@ const Schema& RankerSettings::schema() {
 }
 
 bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
-  if (key == "loss_kind") return ranker.trainer.loss_kind == TrainingLoss::kPairs;
   if (key == "restart") {
     const bool by_batches =
         row_of(ranker.kind).training == Training::kHistory && ranker.trainer.loss == LossForm::kMean;

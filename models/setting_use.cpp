@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include "models/neural/list_objective.h"
-
 namespace olrank {
 namespace {
 
@@ -192,14 +190,9 @@ constexpr std::array kUses = {
     SettingUse{"pairs", with_pair_rule},
     SettingUse{"examined_after", with_pair_rule},
     SettingUse{"debias",
-               [](const RankerKindRow& row) { return with_pair_rule(row) || by_interventions(row); },
-               [](const RankerSettings& settings) { return !list_loss_of(settings).has_value(); },
-               "loss_kind = \"pairs\""},
+               [](const RankerKindRow& row) { return with_pair_rule(row) || by_interventions(row); }},
     SettingUse{"optimizer", with_passes},
     SettingUse{"loss", with_newton_or_history},
-    SettingUse{"loss_kind",
-               [](const RankerKindRow& row) { return with_history(row) && !row.weighs_by_ndcg; },
-               has_full_batches, kSumLoss},
     SettingUse{"restart",
                [](const RankerKindRow& row) {
                  return with_history(row) || row.training == Training::kAskedLabels;

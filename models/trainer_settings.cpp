@@ -10,10 +10,6 @@ const Schema& TrainerSettings::schema() {
           .field("loss", &S::loss,
                  "`sum`: cross-entropy summed over pairs, plus mλ/2·‖θ − θ₀‖²; `mean`: mean cross-entropy, "
                  "plus λ‖θ‖²")
-          .field("loss_kind", &S::loss_kind,
-                 "the loss that a network's training minimises: `pairs` is the cross-entropy of the "
-                 "collected pairs; the others are losses of each shown list, with the clicks on its "
-                 "examined documents as grades")
           .field("restart", &S::restart,
                  "where a training on the whole history starts: `warm` at the current parameters, `first` "
                  "at the first ones, θ₀, `fresh` at new parameters in each round; `lambdarank-labels` "

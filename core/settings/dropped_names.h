@@ -19,6 +19,8 @@ struct DroppedSetting {
 inline constexpr std::array kDroppedSettings = {
     DroppedSetting{"data", "features_as", "\"float32\"",
                    "is gone, and features are float32: bound their memory with max_memory."},
+    DroppedSetting{"ranker", "loss_kind", "\"pairs\"",
+                   "is gone: networks learn from pairs of clicks; olrank train has the losses of lists."},
 };
 
 inline const DroppedSetting* dropped_setting(std::string_view table, std::string_view key) {

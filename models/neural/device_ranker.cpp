@@ -12,7 +12,6 @@
 #include "core/learning/numeric_errors.h"
 #include "core/online/frozen_ranker.h"
 #include "models/ensemble_model.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"

@@ -15,7 +15,6 @@ namespace olrank {
 
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
     : spec_(spec), eigenvector_(spec.model.parameters()), gradient_(eigenvector_.size()) {
-  if (spec.list_loss) list_objective_.emplace(*spec.list_loss);
   if (replays()) {
     reference_.assign(spec.first.begin(), spec.first.end());
     reference_gradient_.resize(gradient_.size());
@@ -40,11 +39,8 @@ FullBatchTrainer::Problem FullBatchTrainer::problem_of(const SampledPairs& pairs
 double FullBatchTrainer::find_curvature(ExecutionContext& context, const Problem& problem,
                                         std::span<const float> theta) {
   const auto kept = spec_.model.keep_docs(problem.docs);
-  // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound. That of a
-  // list's loss is bounded by terms for its pairs: ListObjective::curvature_terms().
-  const auto terms =
-      list_objective_ ? list_objective_->curvature_terms(problem.lists) : problem.curvature_terms;
-  return spec_.model.find_curvature(context, theta, problem.docs, terms, eigenvector_);
+  // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
+  return spec_.model.find_curvature(context, theta, problem.docs, problem.curvature_terms, eigenvector_);
 }
 
 std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionContext& context,
@@ -60,24 +56,9 @@ std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionCon
   return weighted_;
 }
 
-double FullBatchTrainer::find_list_gradient(ExecutionContext& context, const Problem& problem,
-                                            std::span<const float> theta) {
-  double loss = 0.0;
-  std::fill(gradient_.begin(), gradient_.end(), 0.0);
-  spec_.model.add_gradient_of_scores(
-      context, theta, problem.docs,
-      [&](std::span<const float> scores, std::span<double> slopes) {
-        loss = list_objective_->loss_of_scores(context, problem.lists, scores, slopes);
-      },
-      gradient_);
-  add_parameter_gradient(theta, objective(problem), gradient_);
-  return loss + parameter_loss(theta, objective(problem));
-}
-
 double FullBatchTrainer::find_gradient(ExecutionContext& context, const Problem& problem,
                                        std::span<const PairTerm> terms, std::span<const float> theta,
                                        bool with_loss) {
-  if (list_objective_) return find_list_gradient(context, problem, theta);
   if (with_loss)
     return spec_.model.find_loss_gradient(context, theta, problem.docs, terms, objective(problem),
                                           gradient_);
@@ -87,13 +68,6 @@ double FullBatchTrainer::find_gradient(ExecutionContext& context, const Problem&
 
 double FullBatchTrainer::loss_at(ExecutionContext& context, const Problem& problem,
                                  std::span<const float> theta) {
-  if (list_objective_) {
-    scores_.resize(problem.docs.docs);
-    slopes_.resize(scores_.size());
-    spec_.model.score(context, theta, problem.docs, scores_);
-    return list_objective_->loss_of_scores(context, problem.lists, scores_, slopes_) +
-           parameter_loss(theta, objective(problem));
-  }
   return spec_.model.find_loss(context, theta, problem.docs, problem.terms, objective(problem));
 }
 
@@ -198,7 +172,7 @@ std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const T
   problem.terms = task.terms;
   problem.curvature_terms = history.terms();
   problem.weigh_by_ndcg = task.weigh_by_ndcg;
-  if (task.weigh_by_ndcg || list_objective_) problem.lists = history.pair_lists();
+  if (task.weigh_by_ndcg) problem.lists = history.pair_lists();
   problem.observed = sizes.observed;
   problem.steps = spec_.settings.steps;
   problem.optimizer = spec_.settings.optimizer;

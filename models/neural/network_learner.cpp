@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/math/label_noise.h"
 #include "core/math/step_size.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_kinds.h"
 
@@ -21,7 +20,7 @@ RetrainingRule retraining_rule(const TrainerSettings& trainer) {
 
 HistoryContent history_content(const RankerSettings& settings, bool reads_lists) {
   const bool samples = retraining_rule(settings.trainer).retrain == Retrain::kGrowth;
-  const bool lists = row_of(settings.kind).weighs_by_ndcg || list_loss_of(settings);
+  const bool lists = row_of(settings.kind).weighs_by_ndcg;
   return {.lists = lists,
           .pairs = !samples,
           .counts = samples,
@@ -68,8 +67,7 @@ NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const 
   const auto trainer = [&](std::int64_t number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);
     return make_network_trainer({*model_, settings.trainer, settings.posterior.lambda, weight,
-                                 first_thetas_[number], keys.key(Purpose::kBatch, member),
-                                 list_loss_of(settings)});
+                                 first_thetas_[number], keys.key(Purpose::kBatch, member)});
   };
   for (std::int64_t number = 0; number < share_.count(); ++number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);

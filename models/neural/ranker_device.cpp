@@ -6,7 +6,6 @@
 
 #include "core/device/most_layers.h"
 #include "core/learning/retraining.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
@@ -64,10 +63,6 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
     return fmt::format("list = \"{}\" has no device implementation", name_of(settings.explore.list));
   if (row.is_ensemble() && settings.posterior.prior_noise)
     return "prior_noise has no device implementation";
-  if (list_loss_of(settings)) {
-    return fmt::format("loss_kind = \"{}\" has no device implementation",
-                       name_of(settings.trainer.loss_kind));
-  }
   return std::nullopt;
 }
 

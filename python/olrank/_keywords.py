@@ -42,7 +42,6 @@ class RankerSettings(TypedDict, total=False):
     debias: Sequence[float]
     optimizer: Literal["gd", "nesterov", "adam"]
     loss: Literal["sum", "mean"]
-    loss_kind: Literal["pairs", "listnet", "smooth-dcg", "ranksvm", "ranknet", "listmle"]
     restart: Literal["warm", "first", "fresh"]
     learning_rate: float
     learning_rate_decay: float

@@ -33,13 +33,6 @@ inline const std::vector<std::string>& neural_names() {
                                                  "limited_growth_ensemble",
                                                  "limited_lambdarank",
                                                  "waiting_growth",
-                                                 "listnet",
-                                                 "smooth_dcg",
-                                                 "ranksvm",
-                                                 "ranknet",
-                                                 "listmle",
-                                                 "limited_listnet",
-                                                 "listnet_ensemble",
                                                  "after",
                                                  "after_growth",
                                                  "first",
@@ -89,12 +82,6 @@ inline RankerSettings neural_settings(const std::string& name) {
     settings.network.parameterisation = Parameterisation::kStandard;
     settings.network.initialisation = FirstDraw::kSymmetric;
   }
-  if (name.find("listnet") != std::string::npos) settings.trainer.loss_kind = TrainingLoss::kListNet;
-  if (name == "smooth_dcg") settings.trainer.loss_kind = TrainingLoss::kSmoothDcg;
-  if (name == "ranksvm") settings.trainer.loss_kind = TrainingLoss::kRankSvm;
-  if (name == "ranknet") settings.trainer.loss_kind = TrainingLoss::kRankNet;
-  if (name == "listmle") settings.trainer.loss_kind = TrainingLoss::kListMle;
-  if (name == "listnet_ensemble") settings.posterior.noise_variance = 0.0;
   if (name == "three_layers") settings.network.depth = 3;
   if (name.starts_with("after")) settings.posterior.observe_at = ObserveAt::kAfter;
   if (name == "first") settings.trainer.restart = Restart::kFirst;

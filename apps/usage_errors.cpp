@@ -112,7 +112,7 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
       }
     }
     const std::string flag = first.substr(0, first.find('='));
-    if (const auto dropped = dropped_sentence(flag)) throw InvalidArgument(*dropped);
+    if (const auto dropped = dropped_flag_sentence(flag)) throw InvalidArgument(*dropped);
     throw InvalidArgument(fmt::format("Unknown flag '{}'.{} See '{} --help'.", flag,
                                       question(suggestion(flag, known, kFlagAliases)), where));
   }

@@ -96,14 +96,6 @@ void check_schedule(const RankerSettings& settings) {
         settings.name, trainer.replay, readable_bytes(sample),
         readable_bytes(static_cast<double>(memory))));
   }
-  const PosteriorSettings& posterior = settings.posterior;
-  if (trainer.history_limit > 0 && posterior.covariance == Covariance::kInducing &&
-      trainer.history_limit < posterior.budget) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has history_limit = {}, less than its budget = {}: keep at least as many pairs as the "
-        "covariance may, or 0 for all.",
-        settings.name, trainer.history_limit, posterior.budget));
-  }
 }
 
 /// `expected` is a mean over matchings: pairs with weights.

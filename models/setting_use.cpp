@@ -205,7 +205,6 @@ constexpr std::array kUses = {
     SettingUse{"retrain_growth", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"replay_steps", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"replay", with_newton_or_history, retrains_on_growth, kGrowth},
-    SettingUse{"history_limit", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"epochs", with_passes, has_mean_loss, kMeanLoss},
     SettingUse{"batch", with_batches, has_batches, kMeanLossOrNetwork},
     SettingUse{"precision", on_device},

@@ -68,10 +68,6 @@ const Schema& TrainerSettings::schema() {
           .only_flag("replay-pairs")
           .unit("pairs")
           .at_least(1)
-          .field("history_limit", &S::history_limit,
-                 "pairs that the history keeps, the newest ones; 0 keeps all")
-          .unit("pairs")
-          .at_least(0)
           .build();
   return schema;
 }

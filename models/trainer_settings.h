@@ -39,7 +39,6 @@ struct TrainerSettings {
   double retrain_growth = 0.05;
   std::int64_t replay_steps = 4;
   std::int64_t replay = 256;
-  std::int64_t history_limit = 0;
 
   RetrainingRule retraining() const { return {retrain, retrain_growth, replay_steps, replay}; }
 

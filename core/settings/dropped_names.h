@@ -21,6 +21,9 @@ inline constexpr std::array kDroppedSettings = {
                    "is gone, and features are float32: bound their memory with max_memory."},
     DroppedSetting{"ranker", "loss_kind", "\"pairs\"",
                    "is gone: networks learn from pairs of clicks; olrank train has the losses of lists."},
+    DroppedSetting{
+        "ranker", "history_limit", "0",
+        "is gone, and the history keeps all pairs: retrain = \"growth\" bounds what a round costs."},
 };
 
 inline const DroppedSetting* dropped_setting(std::string_view table, std::string_view key) {
@@ -31,7 +34,7 @@ inline const DroppedSetting* dropped_setting(std::string_view table, std::string
 }
 
 /// The sentence for a flag of earlier versions: --slack, --data-features-as.
-inline std::optional<std::string> dropped_sentence(std::string_view flag) {
+inline std::optional<std::string> dropped_flag_sentence(std::string_view flag) {
   for (const DroppedSetting& dropped : kDroppedSettings) {
     std::string key = "--" + std::string(dropped.key);
     std::string whole = "--" + std::string(dropped.table) + "-" + std::string(dropped.key);

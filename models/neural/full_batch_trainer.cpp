@@ -163,26 +163,21 @@ double FullBatchTrainer::descend_safely(ExecutionContext& context, const Problem
 std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
                                               std::span<float> theta) {
   const DocumentHistory& history = task.history;
-  const RetrainingSchedule::Sizes sizes = history.sizes();
-  // With a limit n stays, and new terms replace old ones.
-  const bool turned_over =
-      spec_.settings.history_limit > 0 && 10 * (sizes.entered - curvature_entered_) >= sizes.distinct;
+  const std::int64_t observed = history.observed();
   Problem problem;
   problem.docs = history.features();
   problem.terms = task.terms;
   problem.curvature_terms = history.terms();
   problem.weigh_by_ndcg = task.weigh_by_ndcg;
   if (task.weigh_by_ndcg) problem.lists = history.pair_lists();
-  problem.observed = sizes.observed;
+  problem.observed = observed;
   problem.steps = spec_.settings.steps;
   problem.optimizer = spec_.settings.optimizer;
   problem.round = task.round;
   problem.centre = task.centre.empty() ? spec_.first : task.centre;
-  if (by_curvature() && (curvature_is_stale(sizes.observed, curvature_pairs_) || turned_over ||
-                         history.latest_docs_outgrow())) {
+  if (by_curvature() && (curvature_is_stale(observed, curvature_pairs_) || history.latest_docs_outgrow())) {
     curvature_ = find_curvature(context, problem, theta);
-    curvature_pairs_ = sizes.observed;
-    curvature_entered_ = sizes.entered;
+    curvature_pairs_ = observed;
   }
   const double step = descend_safely(context, problem, curvature_, theta);
   if (replays()) {
@@ -238,7 +233,6 @@ void FullBatchTrainer::save(StateWriter& state) const {
   state.put("trainer.curvature_pairs", curvature_pairs_);
   state.put("trainer.eigenvector", eigenvector_);
   state.put("trainer.trainings", trainings_);
-  if (spec_.settings.history_limit > 0) state.put("trainer.curvature_entered", curvature_entered_);
   if (!replays()) return;
   state.put("trainer.reference", reference_);
   state.put("trainer.reference_gradient", reference_gradient_);
@@ -249,8 +243,6 @@ void FullBatchTrainer::load(StateReader& state) {
   curvature_pairs_ = state.get_one<std::int64_t>("trainer.curvature_pairs");
   state.get_into("trainer.eigenvector", std::span(eigenvector_));
   trainings_ = state.get_one<std::int64_t>("trainer.trainings");
-  if (spec_.settings.history_limit > 0)
-    curvature_entered_ = state.get_one<std::int64_t>("trainer.curvature_entered");
   if (!replays()) return;
   state.get_into("trainer.reference", std::span(reference_));
   state.get_into("trainer.reference_gradient", std::span(reference_gradient_));

@@ -72,10 +72,9 @@ class FullBatchTrainer : public NetworkTrainer {
   TrainerSpec spec_;
 
   // State.
-  double curvature_ = 0.0;              // κ_t
-  std::int64_t curvature_pairs_ = 0;    // n when it was computed
-  std::int64_t curvature_entered_ = 0;  // terms that had entered the history by then
-  std::vector<double> eigenvector_;     // where its power iteration stopped
+  double curvature_ = 0.0;            // κ_t
+  std::int64_t curvature_pairs_ = 0;  // n when it was computed
+  std::vector<double> eigenvector_;   // where its power iteration stopped
   std::int64_t trainings_ = 0;
   std::vector<float> reference_;            // θ after the latest training on the whole history
   std::vector<double> reference_gradient_;  // of the data there, of the history as it is now

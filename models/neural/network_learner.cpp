@@ -25,14 +25,14 @@ HistoryContent history_content(const RankerSettings& settings, bool reads_lists)
           .pairs = !samples,
           .counts = samples,
           .examined_after = settings.feedback.examined_after,
-          .limit = settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0,
           .whole_lists = reads_lists};
 }
 
 void save_schedule(StateWriter& state, const RetrainingSchedule& schedule, std::uint32_t noise_round) {
   if (schedule.rule().retrain == Retrain::kEveryRound) return;
-  const RetrainingSchedule::Sizes& latest = schedule.latest();
-  state.put("schedule.latest", std::vector{latest.observed, latest.distinct, latest.entered, latest.ever});
+  const auto [observed, distinct] = schedule.latest();
+  // Both are there twice, as checkpoints have them since histories could forget pairs.
+  state.put("schedule.latest", std::vector{observed, distinct, distinct, observed});
   state.put("noise_round", noise_round);
 }
 
@@ -40,7 +40,7 @@ void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32
   if (schedule.rule().retrain == Retrain::kEveryRound) return;
   std::vector<std::int64_t> latest(4);
   state.get_into("schedule.latest", std::span(latest));
-  schedule.set_latest({latest[0], latest[1], latest[2], latest[3]});
+  schedule.set_latest({latest[0], latest[1]});
   noise_round = state.get_one<std::uint32_t>("noise_round");
 }
 
@@ -109,7 +109,6 @@ std::span<const double> NetworkLearner::train(ExecutionContext& context, std::ui
   const TrainingExtent extent = schedule_.extent(history_.sizes());
   if (extent == TrainingExtent::kNothing) return {};
   if (extent == TrainingExtent::kHistory) {
-    history_.compact();
     // Should it fail, the next one is due: no reference has the round's pairs or noise.
     schedule_.set_latest({});
   } else {

@@ -56,7 +56,6 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (row.weighs_by_ndcg && retraining_rule(settings.trainer).retrain == Retrain::kGrowth)
     return fmt::format("'{}' with retrain = \"growth\" has no device implementation", row.name);
   if (settings.fair.fair == Fairness::kFairCo) return "fair = \"fairco\" has no device implementation";
-  if (history_content(settings).limit > 0) return "history_limit has no device implementation";
   if (row.evidence == OrderEvidence::kWidths && settings.posterior.observe_at == ObserveAt::kAfter)
     return "observe_at = \"after\" has no device implementation";
   if (follows_posterior(settings.explore.list))

@@ -56,7 +56,6 @@ class RankerSettings(TypedDict, total=False):
     retrain_growth: float
     replay_steps: int
     replay: int
-    history_limit: int
     exploration: Literal["greedy", "epsilon"]
     epsilon: float
     exploration_radius: float

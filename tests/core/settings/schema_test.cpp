@@ -94,9 +94,9 @@ TEST(SchemaTest, SettingsOfEarlierVersionsAreRefusedExceptTheirFixedValueInWritt
     EXPECT_NO_THROW(written(dropped.fixed)) << dropped.key;
     EXPECT_TRUE(message_of<InvalidArgument>([&] { written("\"other\""); }).ends_with(sentence));
   }
-  EXPECT_EQ(dropped_sentence("--data-features-as").value().substr(0, 25), "--data-features-as is gon");
-  EXPECT_EQ(dropped_sentence("--features-as").value().substr(0, 20), "--features-as is gon");
-  EXPECT_FALSE(dropped_sentence("--alpha"));
+  EXPECT_EQ(dropped_flag_sentence("--data-features-as").value().substr(0, 25), "--data-features-as is gon");
+  EXPECT_EQ(dropped_flag_sentence("--features-as").value().substr(0, 20), "--features-as is gon");
+  EXPECT_FALSE(dropped_flag_sentence("--alpha"));
 }
 
 }  // namespace

@@ -385,11 +385,6 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   EXPECT_EQ(why_not_on_device(settings),
             "'ollambdarank' with retrain = \"growth\" has no device implementation");
   settings = settings_of("dual");
-  settings.trainer.history_limit = 300;
-  EXPECT_EQ(why_not_on_device(settings), "history_limit has no device implementation");
-  // The history of a module stays on the host, with all that it can do there.
-  settings.network.network = NetworkForm::kModule;
-  EXPECT_EQ(why_not_on_device(settings), std::nullopt);
   settings.trainer.precision = Precision::kTf32;
   EXPECT_EQ(why_not_on_device(settings), "modules train in float32");
   settings = RankerSettings::defaults(RankerKind::kPdgd, ProtocolName::kPaper);

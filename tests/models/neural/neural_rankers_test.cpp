@@ -588,11 +588,11 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
     };
     for (int number = 0; number < 198; ++number) observe(world.query(number % 4));
     learner.train(context, 1);
-    EXPECT_EQ(latest().ever, 198);
+    EXPECT_EQ(latest().observed, 198);
     observe({9, 1000, {huge.data(), 2, kWorldFeatures}});
     EXPECT_THROW(learner.train(context, 2), NumericError);
-    EXPECT_EQ(latest().ever, 0);
-    EXPECT_EQ(latest().entered, 0);
+    EXPECT_EQ(latest().observed, 0);
+    EXPECT_EQ(latest().distinct, 0);
   }
 }
 

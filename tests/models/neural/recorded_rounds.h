@@ -28,10 +28,6 @@ inline const std::vector<std::string>& neural_names() {
                                                  "growth_lambdarank",
                                                  "growth_ensemble",
                                                  "growth_expected",
-                                                 "limited_growth",
-                                                 "limited_growth_lambdarank",
-                                                 "limited_growth_ensemble",
-                                                 "limited_lambdarank",
                                                  "waiting_growth",
                                                  "after",
                                                  "after_growth",
@@ -72,10 +68,6 @@ inline RankerSettings neural_settings(const std::string& name) {
     settings.trainer.replay = 64;
     settings.trainer.replay_steps = name.starts_with("waiting") ? 0 : 3;
     settings.feedback.pairs = PairRule::kAll;  // enough pairs for samples
-  }
-  if (name.starts_with("limited")) {
-    settings.trainer.history_limit = 250;
-    settings.feedback.pairs = PairRule::kAll;
   }
   if (name.ends_with("expected")) {
     settings.feedback.pairs = PairRule::kExpected;

@@ -181,8 +181,6 @@ constexpr std::array kUses = {
     SettingUse{"c1", with_widths, is_theory, kTheory},
     SettingUse{"c2", with_widths, is_theory, kTheory},
     SettingUse{"delta", with_delta, has_delta, kTheory},
-    SettingUse{"noise_subgaussian", with_widths, is_theory, kTheory},
-    SettingUse{"slack", with_widths},
     SettingUse{"list", with_orders},
     SettingUse{"refine", with_orders,
                [](const RankerSettings& settings) { return !follows_posterior(settings.explore.list); },
@@ -219,11 +217,6 @@ constexpr std::array kUses = {
     SettingUse{"exploration_radius", by_duels},
     SettingUse{"interleaving", by_duels},
     SettingUse{"candidates", [](const RankerKindRow& row) { return row.multileaves; }},
-    SettingUse{"temperature", by_duels,
-               [](const RankerSettings& settings) {
-                 return settings.bandit.interleaving == Interleaving::kProbabilistic;
-               },
-               "interleaving = \"probabilistic\""},
     SettingUse{"exposure_clip", by_proximal_steps},
     SettingUse{"refresh_rounds",
                [](const RankerKindRow& row) { return by_proximal_steps(row) || by_interventions(row); }},

@@ -24,6 +24,23 @@ inline constexpr std::array kDroppedSettings = {
     DroppedSetting{
         "ranker", "history_limit", "0",
         "is gone, and the history keeps all pairs: retrain = \"growth\" bounds what a round costs."},
+    DroppedSetting{"ranker", "slack", "0.0",
+                   "is gone: a larger alpha asks for more evidence before an order is certain."},
+    DroppedSetting{"ranker", "noise_subgaussian", "0.5",
+                   "is fixed at 0.5, as clicks lie in [0, 1]: scale the bound with c1."},
+    DroppedSetting{"ranker", "temperature", "3.0",
+                   "is fixed at 3, the value of probabilistic interleaving."},
+    DroppedSetting{"groups", "examination_lists", "100000",
+                   "is fixed at 100000 lists: give the probabilities with examination."},
+    DroppedSetting{"groups", "group_a", "\"at-most\"",
+                   "is gone, and A has the values of at most the first threshold: give beta for A to B."},
+    DroppedSetting{"recommend", "pairs_per_rating", "2", "is fixed at 2."},
+    DroppedSetting{"recommend", "finalists", "5", "is fixed at 5."},
+    DroppedSetting{"recommend", "descent_steps", "30", "is fixed at 30."},
+    DroppedSetting{"recommend", "descent_step_size", "0.1", "is fixed at 0.1."},
+    DroppedSetting{"recommend", "start_passes", "10", "is fixed at 10."},
+    DroppedSetting{"study", "calibration_alphas", "[0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0]",
+                   "is fixed at 0.001, 0.003, 0.01 and so on to 3."},
 };
 
 inline const DroppedSetting* dropped_setting(std::string_view table, std::string_view key) {

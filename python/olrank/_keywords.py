@@ -33,8 +33,6 @@ class RankerSettings(TypedDict, total=False):
     c1: float
     c2: float
     delta: float
-    noise_subgaussian: float
-    slack: float
     list: Literal["certain", "blocks", "blocks-certain", "greedy", "sample", "ucb"]
     refine: bool
     pairs: Literal["adjacent", "matched", "expected", "all"]
@@ -61,7 +59,6 @@ class RankerSettings(TypedDict, total=False):
     exploration_radius: float
     interleaving: Literal["team-draft", "probabilistic"]
     candidates: int
-    temperature: float
     exposure_clip: float
     refresh_rounds: int
     fair: Literal["none", "fairexp", "fairco"]

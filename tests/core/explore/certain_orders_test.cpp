@@ -54,36 +54,33 @@ TEST(CertainOrdersTest, ByWidthMatchesTheDefinition) {
   std::uint32_t number = 0;
   for (const std::size_t docs : {0, 1, 2, 63, 64, 65, 130}) {
     for (const double alpha : {0.0, 0.01, 0.3, 1.0, 5.0}) {
-      for (const double slack : {0.0, 0.01, 0.2, 0.5}) {
-        for (const double spread : {1e-6, 0.3, 3.0, 300.0}) {
-          RngStream coins = test_coins(++number);
-          const ScoredQuery query = random_query(coins, docs, spread, std::min(1.0, spread));
-          certain_by_width({alpha, slack, 0.0}, query.scores, query.by_score, query.width_sq, orders);
-          ASSERT_EQ(orders.docs(), static_cast<std::int64_t>(docs));
-          for (std::size_t a = 0; a < docs; ++a) {
-            for (std::size_t b = 0; b < docs; ++b) {
-              const auto i = static_cast<std::size_t>(query.by_score[a]);
-              const auto j = static_cast<std::size_t>(query.by_score[b]);
-              const bool marked =
-                  orders.certain(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
-              if (b <= a) {
-                ASSERT_FALSE(marked);
-                continue;
-              }
-              const long double z =
-                  static_cast<long double>(query.scores[i]) - static_cast<long double>(query.scores[j]);
-              const long double margin =
-                  1.0L / (1.0L + std::exp(-z)) -
-                  alpha * std::sqrt(static_cast<long double>(query.width_sq[i * docs + j])) - slack - 0.5L;
-              // Equal scores are exactly uncertain: ½ − αw − ε is never above ½.
-              if (z != 0.0L && !(std::fabs(margin) > kRounding)) {
-                ++too_close;
-                continue;
-              }
-              ASSERT_EQ(marked, z != 0.0L && margin > 0.0L)
-                  << docs << " docs, alpha " << alpha << ", slack " << slack << ", z " << double(z);
-              ++(marked ? certain : uncertain);
+      for (const double spread : {1e-6, 0.3, 3.0, 300.0}) {
+        RngStream coins = test_coins(++number);
+        const ScoredQuery query = random_query(coins, docs, spread, std::min(1.0, spread));
+        certain_by_width({alpha, 0.0}, query.scores, query.by_score, query.width_sq, orders);
+        ASSERT_EQ(orders.docs(), static_cast<std::int64_t>(docs));
+        for (std::size_t a = 0; a < docs; ++a) {
+          for (std::size_t b = 0; b < docs; ++b) {
+            const auto i = static_cast<std::size_t>(query.by_score[a]);
+            const auto j = static_cast<std::size_t>(query.by_score[b]);
+            const bool marked = orders.certain(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
+            if (b <= a) {
+              ASSERT_FALSE(marked);
+              continue;
             }
+            const long double z =
+                static_cast<long double>(query.scores[i]) - static_cast<long double>(query.scores[j]);
+            const long double margin =
+                1.0L / (1.0L + std::exp(-z)) -
+                alpha * std::sqrt(static_cast<long double>(query.width_sq[i * docs + j])) - 0.5L;
+            // Equal scores are exactly uncertain: ½ − αw is never above ½.
+            if (z != 0.0L && !(std::fabs(margin) > kRounding)) {
+              ++too_close;
+              continue;
+            }
+            ASSERT_EQ(marked, z != 0.0L && margin > 0.0L)
+                << docs << " docs, alpha " << alpha << ", z " << double(z);
+            ++(marked ? certain : uncertain);
           }
         }
       }

@@ -243,8 +243,7 @@ TEST(LinearLearnerTest, NewPairsOfMembersHaveTheirOwnNoise) {
     const Eigen::LLT<Eigen::MatrixXd> root(gram);
     Eigen::VectorXd whitened[2];
     for (const std::size_t member : {0, 1}) {
-      whitened[member] =
-          root.matrixL().solve(gradient_at(world, world.seen.size(), theta_of(learner, member)));
+      whitened[member] = root.matrixL().solve(gradient_at(world, theta_of(learner, member)));
       squares[member] += whitened[member].squaredNorm();
     }
     between += whitened[0].dot(whitened[1]);

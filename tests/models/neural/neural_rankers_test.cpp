@@ -351,7 +351,7 @@ TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
     const double log_ratio =
         (Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(a).eigenvalues().array() / lambda).log().sum() -
         2.0 * std::log(explore.delta);
-    const double nu = explore.noise_subgaussian;
+    const double nu = TheoryAlpha::kClickNoise;
     const double alpha = explore.c1 * (std::sqrt(nu * nu * log_ratio) + std::sqrt(lambda) * explore.c2);
     ASSERT_GT(alpha, 0.0);
     ASSERT_GE(alpha, earlier);

@@ -198,7 +198,6 @@ constexpr std::array kUses = {
     SettingUse{"learning_rate", with_steps_of_a_size, takes_steps, kNetwork},
     SettingUse{"learning_rate_decay", with_steps_of_a_size, steps_in_full_batches, kSumLossOrNetwork},
     SettingUse{"steps", with_steps, steps_in_full_batches, kSumLossOrNetwork},
-    SettingUse{"stop_gradient_norm", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"retrain", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"retrain_growth", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"replay_steps", with_newton_or_history, retrains_on_growth, kGrowth},

@@ -34,10 +34,6 @@ const Schema& TrainerSettings::schema() {
           .field("batch", &S::batch,
                  "pairs per mini-batch; queries for rankers that learn from true grades")
           .at_least(1)
-          .field(
-              "stop_gradient_norm", &S::stop_gradient_norm,
-              "stop a round's training once the gradient norm per pair is below this; 0 takes every step")
-          .at_least(0)
           .field("precision", &S::precision,
                  "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
                  "bits of mantissa for speed")

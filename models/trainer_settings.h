@@ -31,7 +31,7 @@ struct TrainerSettings {
   std::int64_t steps = 20;
   std::int64_t epochs = 20;
   std::int64_t batch = 1024;
-  double stop_gradient_norm = 0.0;
+  double newton_tolerance = 1e-6;  // of the gradient's norm per pair; no setting of users
   Precision precision = Precision::kFloat32;
   TrainingKernel training_kernel = TrainingKernel::kAuto;
   std::int64_t training_blocks = 0;  // of that one kernel; 0: as many as the card has multiprocessors

@@ -41,11 +41,18 @@ inline constexpr std::array kDroppedSettings = {
     DroppedSetting{"recommend", "start_passes", "10", "is fixed at 10."},
     DroppedSetting{"study", "calibration_alphas", "[0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0]",
                    "is fixed at 0.001, 0.003, 0.01 and so on to 3."},
+    DroppedSetting{"ranker", "stop_gradient_norm", "0.0",
+                   "is gone: set steps, and a linear ranker stops at 1e-06 as before."},
+    DroppedSetting{"ranker", "stop_gradient_norm", "1e-06",
+                   "is gone: set steps, and a linear ranker stops at 1e-06 as before."},
 };
 
-inline const DroppedSetting* dropped_setting(std::string_view table, std::string_view key) {
+/// With `fixed` only where the setting has this value.
+inline const DroppedSetting* dropped_setting(std::string_view table, std::string_view key,
+                                             std::string_view fixed = {}) {
   for (const DroppedSetting& dropped : kDroppedSettings) {
-    if (dropped.table == table && dropped.key == key) return &dropped;
+    if (dropped.table == table && dropped.key == key && (fixed.empty() || dropped.fixed == fixed))
+      return &dropped;
   }
   return nullptr;
 }

@@ -43,8 +43,7 @@ void SettingSources::apply_table(const Schema& schema, void* object, const TomlD
 
 void SettingSources::apply_written(const Schema& schema, void* object, const TomlDocument::Table& table) {
   for (const TomlDocument::Entry& entry : table.entries) {
-    const DroppedSetting* dropped = dropped_setting(schema.table, entry.key);
-    if (dropped != nullptr && to_toml(entry.value) == dropped->fixed) continue;
+    if (dropped_setting(schema.table, entry.key, to_toml(entry.value)) != nullptr) continue;
     assign_setting(schema, object, entry.key, entry.value, entry.origin);
   }
 }

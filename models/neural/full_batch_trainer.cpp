@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/learning/numeric_errors.h"
-#include "core/math/norm.h"
 #include "core/math/step_size.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
@@ -88,7 +87,6 @@ void FullBatchTrainer::move(const Problem& problem, std::int64_t number, double 
 
 double FullBatchTrainer::descend(ExecutionContext& context, const Problem& problem, double step,
                                  std::span<float> theta) {
-  const double target = spec_.settings.stop_gradient_norm * static_cast<double>(problem.observed);
   double began = std::nan("");
   start_moments(theta);
   for (std::int64_t number = 1; number <= problem.steps; ++number) {
@@ -96,7 +94,6 @@ double FullBatchTrainer::descend(ExecutionContext& context, const Problem& probl
     if (!terms) break;
     const double loss = find_gradient(context, problem, *terms, theta, number == 1);
     if (number == 1) began = loss;
-    if (target > 0.0 && norm(gradient_) <= target) break;
     move(problem, number, step, theta);
   }
   return began;

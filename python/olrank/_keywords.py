@@ -46,7 +46,6 @@ class RankerSettings(TypedDict, total=False):
     steps: int
     epochs: int
     batch: int
-    stop_gradient_norm: float
     precision: Literal["float32", "tf32"]
     training_kernel: Literal["auto", "persistent", "recorded"]
     training_blocks: int

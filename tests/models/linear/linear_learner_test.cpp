@@ -75,7 +75,7 @@ RankerSettings growth_settings() {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
   settings.posterior.lambda = kPrior;
   settings.trainer.retrain = Retrain::kGrowth;
-  settings.trainer.stop_gradient_norm = 1e-9;
+  settings.trainer.newton_tolerance = 1e-9;
   settings.trainer.replay = 32;
   return settings;
 }

@@ -125,7 +125,7 @@ TEST(TrainingSampleTest, DrawsBelongToTheRound) {
 
 /// |ΔNDCG| of a drawn pair is that of its whole list.
 TEST(TrainingSampleTest, DrawnPairsKeepTheirLists) {
-  Sampled sampled(true, 60);
+  Sampled sampled(true);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     sampled.add_round();
     std::vector<float> scores;

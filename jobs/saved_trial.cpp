@@ -50,7 +50,7 @@ class TrialMetadata {
   void assign(const Schema& schema, void* object, std::string_view key) const {
     const std::string origin = fmt::format("{}, {}", file_.string(), key);
     const TomlDocument document = parse_toml("[settings]\n" + text(key), origin);
-    SettingSources::apply_written(schema, object, document.tables.front());
+    SettingSources::apply_table(schema, object, document.tables.front());
   }
 
  private:

@@ -346,7 +346,7 @@ struct Ranker::State {
     const CallersGpu kept(on_gpu);
     const TomlDocument written = parse_toml(text, "settings");
     for (const auto& table : written.tables)
-      SettingSources::apply_written(RankerSettings::schema(), &settings, table);
+      SettingSources::apply_table(RankerSettings::schema(), &settings, table);
     if (has_module_file(settings.network) && !trust_code) {
       throw InvalidArgument(
           fmt::format("The saved ranker uses the TorchScript module '{}', whose code can read and write "

@@ -70,7 +70,7 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
   ServiceIdentity identity;
   for (const auto& table : parse_toml(text, origin).tables) {
     const auto read = [&](const Schema& schema, void* object) {
-      SettingSources::apply_written(schema, object, table);
+      SettingSources::apply_table(schema, object, table);
     };
     if (table.name == ServiceIdentity::schema().table) {
       read(ServiceIdentity::schema(), &identity);

@@ -7,8 +7,7 @@
 
 namespace olrank {
 
-/// A setting of earlier versions. Files that the program wrote may still hold it with the value that is
-/// fixed now.
+/// A setting of earlier versions. Files may still have it with the value that is fixed now.
 struct DroppedSetting {
   std::string_view table;
   std::string_view key;

@@ -36,15 +36,9 @@ void SettingSources::apply_table(const Schema& schema, void* object, const TomlD
                                  const SettingFilter& filter) {
   for (const TomlDocument::Entry& entry : table.entries) {
     const bool known = schema.find(entry.key) != nullptr;
+    if (!known && dropped_setting(schema.table, entry.key, to_toml(entry.value)) != nullptr) continue;
     if (filter && !filter(entry.key, entry.origin)) continue;
     assign_setting(schema, object, entry.key, entry.value, known ? entry.origin : entry.key_origin);
-  }
-}
-
-void SettingSources::apply_written(const Schema& schema, void* object, const TomlDocument::Table& table) {
-  for (const TomlDocument::Entry& entry : table.entries) {
-    if (dropped_setting(schema.table, entry.key, to_toml(entry.value)) != nullptr) continue;
-    assign_setting(schema, object, entry.key, entry.value, entry.origin);
   }
 }
 

@@ -78,14 +78,14 @@ TEST(SchemaTest, ErrorsListAllowedValues) {
             "here: 'labels' must be a or b, not 'c'.");
 }
 
-TEST(SchemaTest, SettingsOfEarlierVersionsAreRefusedExceptTheirFixedValueInWrittenFiles) {
+TEST(SchemaTest, SettingsOfEarlierVersionsAreRefusedExceptTheirFixedValueInFiles) {
   for (const DroppedSetting& dropped : kDroppedSettings) {
     Basket basket;
     const Schema schema = SchemaBuilder<Basket>(std::string(dropped.table), "").build();
     const auto written = [&](std::string_view value) {
       const TomlDocument document = parse_toml(
           "[" + schema.table + "]\n" + std::string(dropped.key) + " = " + std::string(value), "f");
-      SettingSources::apply_written(schema, &basket, document.tables.front());
+      SettingSources::apply_table(schema, &basket, document.tables.front());
     };
     const std::string sentence = "'" + std::string(dropped.key) + "' " + std::string(dropped.sentence);
     EXPECT_EQ(message_of<InvalidArgument>(

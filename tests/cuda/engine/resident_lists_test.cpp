@@ -4,9 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include "core/data/doc_table.h"
-#include "core/data/feature_store.h"
-#include "core/data/normaliser.h"
 #include "core/data/query_weights.h"
 #include "models/labels/label_training.h"
 #include "models/linear/linear_model.h"

@@ -238,7 +238,7 @@ TEST(SweepTest, PointNamesAreUniqueFolderNames) {
 }
 
 TEST(SweepTest, RefusesHugeGrids) {
-  std::string text = "[[ranker]]\nkind = \"olranknet\"\n[sweep]\n";
+  std::string text = "[[ranker]]\nkind = \"olranknet\"\nretrain = \"growth\"\n[sweep]\n";
   for (const std::string key :
        {"lambda", "alpha", "learning_rate", "retrain_growth", "learning_rate_decay"}) {
     text += key + " = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.15]\n";

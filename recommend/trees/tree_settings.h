@@ -30,7 +30,7 @@ struct TreeSettings {
   double tree_pair_weight = 5.0;  // λ_b
   double least_change = 1e-3;
   double like_at = 4.0;
-  // No settings of users.
+  // The rest are no settings of users.
   std::int64_t pairs_per_rating = 2;  // that fact draws in each pass
   std::int64_t finalists = 5;         // of a split that are fitted with their pairs
   std::int64_t descent_steps = 30;    // of AdaGrad in such a fit

@@ -26,7 +26,7 @@ namespace {
 constexpr double kCalibrationSeconds = 2.0;  // of each ranker
 
 std::int64_t fold_bytes(const FoldData& fold) {
-  return fold.data.train.feature_bytes() + fold.data.eval_set.feature_bytes();
+  return fold.data.train.all_rows().bytes() + fold.data.eval_set.all_rows().bytes();
 }
 
 RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_device) {

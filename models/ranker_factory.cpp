@@ -10,7 +10,6 @@
 #include "core/text/counted.h"
 #include "models/clickgp/click_features.h"
 #include "models/external_adapter.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_plan.h"
 
@@ -97,14 +96,6 @@ void check_schedule(const RankerSettings& settings) {
         settings.name, trainer.replay, readable_bytes(sample),
         readable_bytes(static_cast<double>(memory))));
   }
-  const PosteriorSettings& posterior = settings.posterior;
-  if (trainer.history_limit > 0 && posterior.covariance == Covariance::kInducing &&
-      trainer.history_limit < posterior.budget) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has history_limit = {}, less than its budget = {}: keep at least as many pairs as the "
-        "covariance may, or 0 for all.",
-        settings.name, trainer.history_limit, posterior.budget));
-  }
 }
 
 /// `expected` is a mean over matchings: pairs with weights.
@@ -145,25 +136,6 @@ void check_list(const RankerKindRow& row, const RankerSettings& settings) {
       "Ranker '{}' has list = \"{}\" and fair = \"{}\", which makes lists from certain orders: use fair = "
       "\"none\", or another list.",
       settings.name, list, name_of(settings.fair.fair)));
-}
-
-/// Losses of lists need whole lists and clicks.
-void check_list_loss(const RankerKindRow& row, const RankerSettings& settings) {
-  const TrainerSettings& trainer = settings.trainer;
-  if (!list_loss_of(settings)) return;
-  if (trainer.retrain == Retrain::kGrowth) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has loss_kind = \"{}\", which needs whole lists, but retrain = \"growth\" trains on "
-        "drawn pairs: use retrain = \"every-round\" or loss_kind = \"pairs\".",
-        settings.name, name_of(trainer.loss_kind)));
-  }
-  if (row.is_ensemble() && settings.posterior.noise_variance > 0.0) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' has loss_kind = \"{}\" and noise_variance = {}, but the noise is on the "
-                    "labels of pairs, "
-                    "and clicks with noise are no grades: use noise_variance = 0 or loss_kind = \"pairs\".",
-                    settings.name, name_of(trainer.loss_kind), settings.posterior.noise_variance));
-  }
 }
 
 }  // namespace
@@ -229,7 +201,6 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
   }
   check_step(row_of(settings.kind), settings);
   check_schedule(settings);
-  check_list_loss(row_of(settings.kind), settings);
   check_restart(row_of(settings.kind), settings);
   // A network may be too large even to be tried.
   const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});

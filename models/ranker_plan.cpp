@@ -11,7 +11,6 @@
 #include "models/clickgp/clickgp.h"
 #include "models/dueling_bandit.h"
 #include "models/linear/linear_ranking.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior_plan.h"
@@ -41,9 +40,7 @@ double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
   const auto& debias = settings.feedback.debias;
   const double copies =
       debias.empty() ? 1.0 : std::min(kMostDebiased, 1.0 / *std::min_element(debias.begin(), debias.end()));
-  const double pairs = static_cast<double>(load.rounds) * of_a_round * copies;
-  const auto limit = static_cast<double>(settings.trainer.history_limit);
-  return limit > 0.0 ? std::min(pairs, limit + of_a_round * copies) : pairs;
+  return static_cast<double>(load.rounds) * of_a_round * copies;
 }
 
 /// `members` models and `matrices` of their size, next to the history of a linear ranker. A model that
@@ -52,9 +49,7 @@ RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, s
                        std::int64_t matrices) {
   const auto stride = static_cast<double>(padded_features(load.features));
   const double of_a_round = static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
-  double pairs = static_cast<double>(load.rounds) * of_a_round;
-  if (settings.trainer.history_limit > 0)
-    pairs = std::min(pairs, static_cast<double>(settings.trainer.history_limit) + of_a_round);
+  const double pairs = static_cast<double>(load.rounds) * of_a_round;
   const double history = pairs * (stride + 8.0) * kDouble;
   if (newton_options(settings.trainer).replays) matrices += members;
   return {load.features * members,
@@ -80,26 +75,17 @@ double docs_of_pair(const ModelSize& shape, std::int64_t most_docs) {
   return shape.reads_lists ? std::max(2.0, static_cast<double>(most_docs)) : 2.0;
 }
 
-/// Documents, terms, observations and lists. With a limit up to half of the terms may be empty.
+/// Documents, terms, observations and lists.
 double history_bytes(const RankerSettings& settings, const ModelSize& shape, const RankerLoad& load) {
   const TrainerSettings& trainer = settings.trainer;
   const double pairs = history_pairs(settings, load);
-  double rounds = static_cast<double>(load.rounds);
-  if (trainer.history_limit > 0)
-    rounds = std::min(rounds, 2.0 * (static_cast<double>(trainer.history_limit) + 1.0));
+  const auto rounds = static_cast<double>(load.rounds);
   const double shown = rounds * static_cast<double>(load.cutoff);
   const double kept = shape.reads_lists ? rounds * static_cast<double>(load.most_docs) : shown;
   const double docs = std::min(static_cast<double>(load.train_docs), kept);
   double bytes = document_bytes(shape, docs) + pairs * 80.0 + shown * 8.0;
   if (shape.reads_lists)  // the gradients of one list
     bytes += 2.0 * static_cast<double>(load.most_docs * shape.tangents.factors()) * kFloat;
-  if (trainer.history_limit > 0) bytes += pairs * 120.0;
-  if (list_loss_of(settings)) {
-    // Scores, slopes and clicks of all lists, and terms for all pairs of each, in an array that doubles,
-    // with half of them again to sort them.
-    const double listed_pairs = 0.5 * shown * static_cast<double>(load.cutoff - 1);
-    bytes += shown * 25.0 + 3.0 * listed_pairs * static_cast<double>(sizeof(PairTerm));
-  }
   if (retraining_rule(trainer).replays()) {
     const double drawn = std::min(static_cast<double>(trainer.replay), pairs);
     bytes += std::min(

@@ -10,10 +10,6 @@ const Schema& TrainerSettings::schema() {
           .field("loss", &S::loss,
                  "`sum`: cross-entropy summed over pairs, plus mλ/2·‖θ − θ₀‖²; `mean`: mean cross-entropy, "
                  "plus λ‖θ‖²")
-          .field("loss_kind", &S::loss_kind,
-                 "the loss that a network's training minimises: `pairs` is the cross-entropy of the "
-                 "collected pairs; the others are losses of each shown list, with the clicks on its "
-                 "examined documents as grades")
           .field("restart", &S::restart,
                  "where a training on the whole history starts: `warm` at the current parameters, `first` "
                  "at the first ones, θ₀, `fresh` at new parameters in each round; `lambdarank-labels` "
@@ -38,10 +34,6 @@ const Schema& TrainerSettings::schema() {
           .field("batch", &S::batch,
                  "pairs per mini-batch; queries for rankers that learn from true grades")
           .at_least(1)
-          .field(
-              "stop_gradient_norm", &S::stop_gradient_norm,
-              "stop a round's training once the gradient norm per pair is below this; 0 takes every step")
-          .at_least(0)
           .field("precision", &S::precision,
                  "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
                  "bits of mantissa for speed")
@@ -72,10 +64,6 @@ const Schema& TrainerSettings::schema() {
           .only_flag("replay-pairs")
           .unit("pairs")
           .at_least(1)
-          .field("history_limit", &S::history_limit,
-                 "pairs that the history keeps, the newest ones; 0 keeps all")
-          .unit("pairs")
-          .at_least(0)
           .build();
   return schema;
 }

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/data/feature_blocks.h"
 #include "core/metrics/list_metrics.h"
 #include "core/metrics/per_query_csv.h"
 #include "sim/cosine.h"
@@ -51,13 +50,11 @@ bool Trial::evaluation_due() const {
 }
 
 QueryDocs Trial::query_docs(std::int64_t query) {
-  return {query, data_.train.offset(query), data_.train.read_features(query, decoded_)};
+  return {query, data_.train.offset(query), data_.train.rows_of(query)};
 }
 
 void Trial::score_eval_set() {
-  for_feature_blocks(data_.eval_set, execution_, [&](FeatureMatrix docs, std::int64_t first) {
-    ranker_.score(execution_, docs, std::span(eval_scores_).subspan(first, docs.docs));
-  });
+  ranker_.score(execution_, data_.eval_set.all_rows(), eval_scores_);
 }
 
 std::int64_t Trial::query_of(std::int64_t round) const {
@@ -254,8 +251,7 @@ void Trial::begin_evaluation() {
   fairness_ = {0, 0, fairness_.unrealisable};
   evaluated_round_ = round_;
   // The cosine uses the model that gave the scores.
-  scores_begun_ =
-      !data_.offline && !data_.eval_set.is_compact() && ranker_.begin_scores(data_.eval_set.all_rows());
+  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.eval_set.all_rows());
   if (!scores_begun_) score_eval_set();
   evaluating_ = true;
   evaluation_clock_ = clock_;

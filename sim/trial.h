@@ -172,7 +172,6 @@ class Trial {
 
   Evaluator evaluator_;
   std::vector<float> eval_scores_;
-  std::vector<float> decoded_;  // compact features of the round's query
   ClickLog log_;
   std::vector<std::int32_t> shown_;
   std::vector<double> propensity_;

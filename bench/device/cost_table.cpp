@@ -108,7 +108,6 @@ constexpr Decision kDecisions[] = {
     {"optimizer_step/decayed_step", kKernel, "One pass over θ."},
     {"optimizer_step/nesterov_step", kKernel, "One pass over θ."},
     {"optimizer_step/adam_step", kKernel, "One pass over θ."},
-    {"optimizer_step/stop_at_small_gradients", kKernel, "A norm per member, in a fixed order."},
     {"relu_layers/forward", "kernel; cuBLASLt as in training, and for judged documents",
      "With the ReLU in its epilogue; a query's documents are too few for a second launch."},
     {"relu_layers/backward_hidden", "cuBLASLt, and a kernel for the gates", "Of three layers and more."},

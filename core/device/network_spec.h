@@ -47,7 +47,6 @@ struct DeviceTrainingSpec {
   double learning_rate_decay = 1.0;           // of η, per training
   double prior_weight = 0.0;                  // ½mλ
   Precision precision = Precision::kFloat32;  // of products; the losses of J steps are always in float32
-  double stop_gradient_norm = 0.0;            // per pair; ends a training before its J steps; 0: never
   std::optional<DeviceMiniBatches> mini_batches;
   RetrainingRule retraining;   // the host decides by it; not with mini-batches or LambdaRank
   bool weigh_by_ndcg = false;  // LambdaRank

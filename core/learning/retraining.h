@@ -29,13 +29,10 @@ class RetrainingSchedule {
   /// Below so many observed pairs every round trains on the whole history.
   static constexpr std::int64_t kShortHistory = 200;
 
-  /// The sizes of a history: observed pairs that it holds, the distinct ones of them, those that ever
-  /// entered it, and all pairs ever observed. The last two go on growing once pairs are forgotten.
+  /// The sizes of a history: observed pairs, and the distinct ones of them.
   struct Sizes {
     std::int64_t observed = 0;
     std::int64_t distinct = 0;
-    std::int64_t entered = 0;
-    std::int64_t ever = 0;
   };
 
   explicit RetrainingSchedule(const RetrainingRule& rule) : rule_(rule) {}

@@ -48,7 +48,6 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       centre_(spec.first),
       before_(spec.members * parameters_),
       outcome_(filled_array(kOutcomes * spec.members, 0.0)),
-      steps_(if_wanted(stops(), spec.members)),
       gradient_(if_wanted(keeps_gradient(), spec.members * parameters_)),
       position_(
           if_wanted(spec.training.optimizer != Optimizer::kGradientDescent, spec.members * parameters_)),
@@ -61,7 +60,6 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       sample_curvatures_(if_wanted(spec.training.retraining.replays(), spec.members)),
       noise_keys_(spec.noise.keys),
       noise_round_(1),
-      observed_(1),
       reference_(if_wanted(spec.training.retraining.replays(), before_.size())),
       reference_gradient_(reference_.size()),
       linear_(reference_.size()),
@@ -92,7 +90,6 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
               sizes.losses};
     gates_.reserve(stream_, sizes.gates);
     slopes_.reserve(stream_, sizes.slopes);
-    norms_.reserve(stream_, sizes.norms);
   }
   bool moved = rows_.reserve(stream_, sizes_.rows);
   moved |= scores_.reserve(stream_, sizes_.scores);
@@ -157,7 +154,6 @@ void StackedTrainer::train(const ResidentHistory& history) {
   step_count_ = on_sample_ ? spec_.training.retraining.replay_steps : spec_.training.steps;
   make_room(history);
   copy_bytes(stream_, noise_round_.data(), history.latest().noise_round, sizeof(std::uint32_t));
-  copy_bytes(stream_, observed_.data(), history.latest().observed, sizeof(std::int64_t));
   copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
   const bool stale = !on_sample_ && curvature_is_stale(history.observed(), curvature_pairs_);
   if (by_curvature() && (stale || history.latest_docs_outgrow())) {
@@ -309,7 +305,6 @@ void StackedTrainer::find_reference_gradient(Products& products, const PairHisto
     pass.steps = 1;
     pass.step = outcome_.data() + members.first;
     pass.gradient = gradient;
-    pass.only_gradient = true;
     pass.workspace = persistent_workspace();
     pass.theta = reference_.data() + members.first * parameters_;
     train_persistently(products.stream(), pass);
@@ -321,7 +316,7 @@ void StackedTrainer::find_reference_gradient(Products& products, const PairHisto
 }
 
 PersistentWorkspace StackedTrainer::persistent_workspace() {
-  return {scores_.data(), partial_.data(), gates_.data(), slopes_.data(), losses_.data(), norms_.data()};
+  return {scores_.data(), partial_.data(), gates_.data(), slopes_.data(), losses_.data()};
 }
 
 void StackedTrainer::descend(Products& products, const ResidentHistory& history, Members members) {
@@ -354,9 +349,6 @@ void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory&
   training.step = outcome_.data() + members.first;
   training.rates = step_rates_.data();
   training.state = optimizer_state(members);
-  training.stop_norm = spec_.training.stop_gradient_norm;
-  training.observed = observed_.data();
-  if (stops()) training.gradient = gradient_.data() + members.first * parameters_;
   training.workspace = persistent_workspace();
   training.theta = theta_ + members.first * parameters_;
   training.began = outcome_.data() + spec_.members + members.first;
@@ -380,10 +372,6 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
   if (spec_.training.weigh_by_ndcg) {
     seen.weights = weights_.data() + members.first * plain.count;
     seen.labels = labels_.data() + members.first * plain.count;
-  }
-  if (stops()) {
-    copy_bytes(stream, steps_.data() + members.first, outcome_.data() + members.first,
-               static_cast<std::size_t>(members.count) * sizeof(double));
   }
   for (std::int64_t number = 1; number <= step_count_; ++number) {
     // Whether a training raised the loss is decided in float32.
@@ -414,12 +402,8 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
 
 void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
   const double* gradient = gradient_.data() + members.first * parameters_;
-  const double* step = (stops() ? steps_ : outcome_).data() + members.first;
+  const double* step = outcome_.data() + members.first;
   float* theta = theta_ + members.first * parameters_;
-  if (stops()) {
-    stop_at_small_gradients(stream, members.count, parameters_, gradient, spec_.training.stop_gradient_norm,
-                            observed_.data(), steps_.data() + members.first);
-  }
   switch (optimizer()) {
     case Optimizer::kGradientDescent:
       gradient_descent_step(stream, members.count, parameters_, gradient, step, theta);
@@ -486,15 +470,14 @@ void StackedTrainer::undo() {
 }
 
 std::int64_t StackedTrainer::bytes() const {
-  const std::int64_t numbers = steps_.size() + gradient_.size() + position_.size() + first_moment_.size() +
+  const std::int64_t numbers = gradient_.size() + position_.size() + first_moment_.size() +
                                second_moment_.size() + first_eigenvector_.size() + eigenvectors_.size() +
                                reference_gradient_.size() + linear_.size();
   return numbers * static_cast<std::int64_t>(sizeof(double)) +
          (2 * before_.size() + reference_.size()) * static_cast<std::int64_t>(sizeof(float)) +
          rows_.bytes() + scores_.bytes() + partial_.bytes() + losses_.bytes() + labels_.bytes() +
          weights_.bytes() + own_labels_.bytes() + own_weights_.bytes() + changes_.bytes() +
-         curvature_work_.bytes() + gates_.bytes() + slopes_.bytes() + norms_.bytes() +
-         member_streams_.bytes();
+         curvature_work_.bytes() + gates_.bytes() + slopes_.bytes() + member_streams_.bytes();
 }
 
 void StackedTrainer::save(StateWriter& state) const {

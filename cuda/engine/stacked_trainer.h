@@ -92,7 +92,6 @@ class StackedTrainer : public ResidentTrainer {
                                double* gradient);
   void undo();
   void move(Stream stream, Members members, std::int64_t number);
-  bool stops() const { return spec_.training.stop_gradient_norm > 0.0; }
   bool replays() const { return reference_.size() > 0; }
   Optimizer optimizer() const {
     return on_sample_ ? optimizer_of_replay(spec_.training.optimizer) : spec_.training.optimizer;
@@ -100,7 +99,7 @@ class StackedTrainer : public ResidentTrainer {
   bool by_curvature() const { return spec_.training.optimizer != Optimizer::kAdam; }
   Recordings& recordings() { return on_sample_ ? of_sample_ : of_history_; }
   const Recordings& recordings() const { return on_sample_ ? of_sample_ : of_history_; }
-  bool keeps_gradient() const { return stops() || spec_.training.optimizer != Optimizer::kGradientDescent; }
+  bool keeps_gradient() const { return spec_.training.optimizer != Optimizer::kGradientDescent; }
 
   NetworkStack stack(Members members) const;
   TrainingWorkspace workspace(Members members);
@@ -117,7 +116,6 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<float> centre_;     // θ₀
   DeviceArray<float> before_;     // θ before the latest training
   DeviceArray<double> outcome_;   // [kOutcomes × members]
-  DeviceArray<double> steps_;     // σ_t of each member; 0 once it has stopped
   DeviceArray<double> gradient_;  // kept if steps need all of it; else a step is taken as it is computed
   DeviceArray<double> position_;  // of optimizers with moments, like the next two
   DeviceArray<double> first_moment_;
@@ -129,7 +127,6 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<CurvatureState> sample_curvatures_;  // of the latest sample, found by repeats
   DeviceArray<PhiloxKey> noise_keys_;
   DeviceArray<std::uint32_t> noise_round_;
-  DeviceArray<std::int64_t> observed_;
   DeviceArray<float> reference_;            // θ after the latest training on the whole history
   DeviceArray<double> reference_gradient_;  // of the data there, of the history as it is now
   DeviceArray<double> linear_;              // h of a sample's objective
@@ -147,7 +144,6 @@ class StackedTrainer : public ResidentTrainer {
   GrowingArray<double> curvature_work_;
   GrowingArray<std::uint8_t> gates_;  // of the one kernel, like the next two
   GrowingArray<double> slopes_;
-  GrowingArray<double> norms_;
   TrainingSizes sizes_;
 
   Recordings of_history_;

@@ -17,12 +17,13 @@ constexpr std::int64_t kMostWidth = 255;  // wider layers are left to products o
 // A block owns a run of items, (part, member), and keeps the documents of a part in shared memory until it
 // needs those of another one: one part is read once for all J steps. A step has three phases, with a
 // barrier of the grid after each: scores; gradients by parts; sums over parts and the move, where a block
-// owns whole rows. Sums do not depend on who owns what. A fourth phase lets members stop.
+// owns whole rows. Sums do not depend on who owns what.
 template <int kDocs>
 __global__ void __launch_bounds__(kThreads, 1)
     persistent_training_kernel(const __grid_constant__ Task task) {
   const Room room(task);
   const PersistentTraining& training = task.training;
+  const bool only_gradient = training.gradient != nullptr;
   const std::int64_t items = task.items();
   const std::int64_t begin = items * blockIdx.x / gridDim.x;
   const std::int64_t end = items * (blockIdx.x + std::int64_t{1}) / gridDim.x;
@@ -52,8 +53,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       __syncthreads();
     }
     grid_barrier();
-    const bool last = !training.only_gradient && (number == training.steps || all_have_stopped(task, room));
-    if (last || (number == 0 && !training.only_gradient)) sum_losses(task, room);
+    const bool last = !only_gradient && number == training.steps;
+    if (last || (number == 0 && !only_gradient)) sum_losses(task, room);
     if (last) {
       grid_barrier();
       if (number == 0) finish_losses(task, training.began);
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       __syncthreads();
     }
     grid_barrier();
-    if (number == 0 && !training.only_gradient) finish_losses(task, training.began);
+    if (number == 0 && !only_gradient) finish_losses(task, training.began);
     for (std::int64_t i = blockIdx.x; i < task.members() * task.rows(); i += gridDim.x) {
       const std::int64_t member = i / task.rows();
       const int row = static_cast<int>(i % task.rows());
@@ -82,12 +83,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         use_output_bias(task, member, number, room);
       }
     }
-    if (training.only_gradient) return;
-    if (training.gradient != nullptr) {
-      grid_barrier();
-      stop_members(task, room);
-      move_by_kept_gradients(task, number, room);
-    }
+    if (only_gradient) return;
     grid_barrier();
   }
 }
@@ -156,12 +152,8 @@ PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members
   const TrainingParts parts = training_parts(shape, members, docs, most_shared_bytes(), blocks);
   const std::int64_t row = persistent::ratio_up(parts.columns, 4) * 4;
   const std::int64_t items = members * parts.parts;
-  return {members * docs,
-          items * (shape.width * row + 4),
-          items * parts.docs * parts.unit_shares,
-          members * 2 * terms,
-          members * LossBlocks(terms, shape.parameters(), true, true).all,
-          members * (shape.width + 1)};
+  return {members * docs, items * (shape.width * row + 4), items * parts.docs * parts.unit_shares,
+          members * 2 * terms, members * LossBlocks(terms, shape.parameters(), true, true).all};
 }
 
 void train_persistently(Stream stream, const PersistentTraining& training) {

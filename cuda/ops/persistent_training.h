@@ -44,7 +44,6 @@ struct PersistentWorkspace {
   std::uint8_t* gates = nullptr;  // which hidden units are active
   double* slopes = nullptr;       // at the ends of terms, of parts with very many
   double* losses = nullptr;       // summed over parts of the terms and parameters
-  double* norms = nullptr;        // squared norms of the gradient, by hidden unit
 };
 
 struct PersistentSizes {
@@ -53,7 +52,6 @@ struct PersistentSizes {
   std::int64_t gates = 0;
   std::int64_t slopes = 0;
   std::int64_t losses = 0;
-  std::int64_t norms = 0;
 };
 
 /// For a stack of all `members`; a stack of some uses the workspace from its beginning.
@@ -70,12 +68,7 @@ struct PersistentTraining {
   const double* step = nullptr;      // [members], σ_t
   const StepRates* rates = nullptr;  // [steps], Adam's
   OptimizerState state;              // of optimizers with moments, after begin_training()
-  /// A member stops at a gradient whose norm is at most `stop_norm` · `observed`, a number on the device;
-  /// 0: never.
-  double stop_norm = 0.0;
-  const std::int64_t* observed = nullptr;
-  double* gradient = nullptr;  // [members × p], if members may stop
-  bool only_gradient = false;  // at θ, without any step or loss
+  double* gradient = nullptr;        // [members × p] at θ, without any step or loss; null: to train
   PersistentWorkspace workspace;
   // Outputs.
   float* theta = nullptr;   // the stack's

@@ -15,7 +15,7 @@ LinearLearner::LinearLearner(std::int64_t features, const RankerSettings& settin
     : settings_(settings.trainer),
       lambda_(settings.posterior.lambda),
       ensemble_(ensemble),
-      history_(features, FoldedPairs::kPadding, settings_.history_limit),
+      history_(features, FoldedPairs::kPadding),
       schedule_(settings_.retraining()),
       replay_key_(keys.key(Purpose::kReplay)),
       thetas_(ensemble ? static_cast<std::size_t>(ensemble->members) : 1, std::vector<float>(features)) {
@@ -49,7 +49,7 @@ bool LinearLearner::trains_without_pairs() const {
 }
 
 RetrainingSchedule::Sizes LinearLearner::sizes() const {
-  return {history_.observed(), history_.distinct(), history_.entered(), history_.ever()};
+  return {history_.observed(), history_.row_count()};
 }
 
 bool LinearLearner::can_replay() const {
@@ -123,9 +123,6 @@ void LinearLearner::follow_history(Member& member, std::uint32_t round) const {
     }
     member.trainer.take_in(history_.row(own.row), 1.0, label);
   }
-  // Their noise stays until all noise is drawn again.
-  for (const PairHistory::Observation& old : history_.forgotten())
-    member.trainer.take_in(history_.row(old.row), -1.0, old.first_wins ? -1.0 : 0.0);
 }
 
 void LinearLearner::take_parameters(std::size_t member) {
@@ -156,9 +153,9 @@ void LinearLearner::Member::load_report(StateReader& state) {
 
 void LinearLearner::save(StateWriter& state) const {
   if (settings_.retrain == Retrain::kGrowth) {
-    const RetrainingSchedule::Sizes& latest = schedule_.latest();
-    state.put("training.latest",
-              std::vector{latest.observed, latest.distinct, latest.entered, latest.ever});
+    const auto [observed, distinct] = schedule_.latest();
+    // Both are there twice, as checkpoints have them since histories could forget pairs.
+    state.put("training.latest", std::vector{observed, distinct, distinct, observed});
   }
   if (!ensemble_) {
     members_.front().trainer.save(state);
@@ -177,7 +174,7 @@ void LinearLearner::load(StateReader& state) {
   if (settings_.retrain == Retrain::kGrowth) {
     std::vector<std::int64_t> latest(4);
     state.get_into("training.latest", std::span(latest));
-    schedule_.set_latest({latest[0], latest[1], latest[2], latest[3]});
+    schedule_.set_latest({latest[0], latest[1]});
   }
   if (!ensemble_) {
     members_.front().trainer.load(state);

@@ -48,7 +48,7 @@ class LinearLearner : public ModelLearner {
   std::span<const double> labels(const Member& member, std::uint32_t round);
   void train_on_history(ExecutionContext& context, std::uint32_t round, double ridge);
   void train_on_sample(ExecutionContext& context, std::uint32_t round, double ridge);
-  /// The latest pairs and those forgotten for them, in a member's expansion of its loss.
+  /// The latest pairs in a member's expansion of its loss.
   void follow_history(Member& member, std::uint32_t round) const;
   RetrainingSchedule::Sizes sizes() const;
   bool can_replay() const;

@@ -12,7 +12,6 @@
 #include "core/learning/numeric_errors.h"
 #include "core/online/frozen_ranker.h"
 #include "models/ensemble_model.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
@@ -63,7 +62,6 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
   spec.learning_rate_decay = trainer.learning_rate_decay;
   spec.prior_weight = prior_weight(settings.network, settings.posterior.lambda);
   spec.precision = trainer.precision;
-  spec.stop_gradient_norm = trainer.stop_gradient_norm;
   if (trainer.loss == LossForm::kMean) {
     check_batch_optimizer(trainer);
     spec.mini_batches = {trainer.epochs, trainer.batch, settings.posterior.lambda};

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/io/state_archive.h"
-#include "core/ops/list_loss.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
@@ -67,11 +66,10 @@ class NetworkTrainer {
 struct TrainerSpec {
   const TangentModel& model;  // has to outlive the trainer
   TrainerSettings settings;
-  double lambda = 10.0;                    // λ
-  double prior_weight = 0.0;               // ½mλ of ‖θ − θ₀‖², sum form
-  std::span<const float> first;            // θ₀; has to outlive the trainer
-  PhiloxKey batch_key;                     // of mini-batches
-  std::optional<ListLoss> list_loss = {};  // descends on this instead of the pairs' cross-entropy
+  double lambda = 10.0;          // λ
+  double prior_weight = 0.0;     // ½mλ of ‖θ − θ₀‖², sum form
+  std::span<const float> first;  // θ₀; has to outlive the trainer
+  PhiloxKey batch_key;           // of mini-batches
 };
 
 /// The sum form trains with full batches, the mean form with mini-batches (docs/MATH.md, "Training").

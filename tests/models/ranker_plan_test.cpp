@@ -141,19 +141,6 @@ TEST(RankerPlanTest, CopiesOfPairsNeedMemory) {
   EXPECT_EQ(bytes_of({1.0, 0.01}), bytes_of({}) + 9 * of_a_copy);
 }
 
-TEST(RankerPlanTest, ALimitedHistoryIsFlat) {
-  RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
-  settings.trainer.history_limit = 1000;
-  const auto bytes_of = [&](std::int64_t rounds) {
-    return plan_ranker(settings, {.features = 136, .train_docs = 1'000'000, .rounds = rounds}).bytes;
-  };
-  EXPECT_EQ(bytes_of(1'000'000), bytes_of(10'000));
-  settings.trainer.retrain = Retrain::kGrowth;
-  const std::int64_t few = bytes_of(10'000);
-  settings.trainer.replay = 4096;
-  EXPECT_GT(bytes_of(10'000), few);
-}
-
 TEST(RankerPlanTest, RefusesASampleThatFitsIntoNoMemory) {
   for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPairRank}) {
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
@@ -170,15 +157,6 @@ TEST(RankerPlanTest, RefusesASampleThatFitsIntoNoMemory) {
           << message;
     }
   }
-}
-
-TEST(RankerPlanTest, RefusesAHistoryBelowTheBudget) {
-  RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
-  settings.posterior.budget = 500;
-  settings.trainer.history_limit = 499;
-  EXPECT_NO_THROW(check_ranker(settings, 10));
-  settings.posterior.covariance = Covariance::kInducing;
-  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 
 }  // namespace

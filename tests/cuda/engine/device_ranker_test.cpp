@@ -55,13 +55,11 @@ const std::vector<std::string> kNames = {"dual",
                                          "lambdarank",
                                          "streams_ensemble",
                                          "batched_ensemble",
-                                         "stops",
-                                         "stops_nesterov",
-                                         "stops_ensemble",
+                                         "ensemble",
                                          "few_blocks",
                                          "dual_recorded",
                                          "adam_recorded",
-                                         "stops_ensemble_recorded",
+                                         "ensemble_recorded",
                                          "reference",
                                          "reference_gd",
                                          "reference_lambdarank",
@@ -85,7 +83,7 @@ const std::vector<std::string> kNames = {"dual",
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
   return {"dual",           "dual_recorded",    "three_layers",         "inducing",       "lambdarank",
-          "stops_ensemble", "batched_ensemble", "reference_lambdarank", "growth_ensemble"};
+          "ensemble", "batched_ensemble", "reference_lambdarank", "growth_ensemble"};
 }
 
 TEST_P(DeviceRankerTest, MatchesCpu) {
@@ -383,11 +381,6 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   EXPECT_EQ(why_not_on_device(settings),
             "'ollambdarank' with retrain = \"growth\" has no device implementation");
   settings = settings_of("dual");
-  settings.trainer.history_limit = 300;
-  EXPECT_EQ(why_not_on_device(settings), "history_limit has no device implementation");
-  // The history of a module stays on the host, with all that it can do there.
-  settings.network.network = NetworkForm::kModule;
-  EXPECT_EQ(why_not_on_device(settings), std::nullopt);
   settings.trainer.precision = Precision::kTf32;
   EXPECT_EQ(why_not_on_device(settings), "modules train in float32");
   settings = RankerSettings::defaults(RankerKind::kPdgd, ProtocolName::kPaper);
@@ -437,22 +430,6 @@ Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last) {
     course.rounds.push_back(play_round(ranker, context.round, world(), round));
   course.state = state_of(ranker);
   return course;
-}
-
-TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
-  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "checks the CPU's rankers, once";
-  std::vector<std::vector<float>> learned;
-  for (const double norm : {0.0, kStopNorm, 1e9}) {
-    RankerSettings settings = settings_of("stops");
-    settings.trainer.stop_gradient_norm = norm;
-    const auto ranker = make_neural(settings, kFeatures);
-    TestContext context;
-    for (std::uint32_t round = 1; round <= kRounds; ++round)
-      play_round(*ranker, context.round, world(), round);
-    learned.push_back(detail_of(*ranker, 2, kRounds + 1).round.theta[0]);
-  }
-  EXPECT_NE(learned[1], learned[0]);
-  EXPECT_NE(learned[1], learned[2]);
 }
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {

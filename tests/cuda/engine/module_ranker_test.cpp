@@ -39,7 +39,6 @@ const std::vector<ModuleCase> kModuleCases = {{"dual"},
                                               {"dual", "residual", Covariance::kInducing},
                                               {"dual", "residual", Covariance::kNone},
                                               {"lambdarank", "attention"},
-                                              {"limited_growth", "layernorm", Covariance::kDiagonal},
                                               {"dual", "layernorm", Covariance::kDiagonal, true},
                                               {"ensemble"}};
 

@@ -15,7 +15,6 @@ namespace olrank::small_device_rankers {
 inline constexpr std::int64_t kFeatures = 5;
 inline constexpr std::int64_t kDocs = 12;
 inline constexpr std::uint32_t kRounds = 8;
-inline constexpr double kStopNorm = 0.1;  // a pair: some trainings end early, some do not
 
 inline const SmallWorld& world() {
   static const SmallWorld made(81, 6, kDocs, kFeatures);
@@ -55,11 +54,6 @@ inline RankerSettings settings_of(const std::string& name) {
     settings.trainer.learning_rate = 0.01;
     settings.trainer.learning_rate_decay = 0.9;
   }
-  if (name.starts_with("stops")) {
-    settings.trainer.steps = 8;
-    settings.trainer.stop_gradient_norm = kStopNorm;
-  }
-  if (name == "stops_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name.starts_with("shadow")) {
     settings.posterior.covariance =
         name.ends_with("inverse") ? Covariance::kDiagonalOfInverse : Covariance::kDiagonal;

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/data/feature_matrix.h"
-#include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
 #include "core/ranks/rank_group.h"
 #include "models/posterior/form_policy.h"
@@ -28,9 +27,7 @@ struct RankerDevice {
   std::int64_t memory = 0;     // bytes that the ranker may take on the device, next to these documents
   RankGroup* ranks = nullptr;  // whose devices have shares of an ensemble's members; outlives the ranker
 
-  // What modules need there; tests give emulated ones.
-  std::function<std::unique_ptr<DevicePosterior>(int gpu, const PosteriorSpec&)> make_posterior =
-      make_device_posterior;
+  // Where LibTorch computes modules.
   std::function<std::optional<int>(int gpu)> libtorch_number = libtorch_number_of;
 };
 

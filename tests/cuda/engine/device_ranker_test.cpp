@@ -389,6 +389,8 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   EXPECT_EQ(why_not_on_device(settings), "history_limit has no device implementation");
   // The history of a module stays on the host, with all that it can do there.
   settings.network.network = NetworkForm::kModule;
+  EXPECT_EQ(why_not_on_device(settings), "the covariance of a module lives on the CPU");
+  settings.posterior.covariance = Covariance::kNone;
   EXPECT_EQ(why_not_on_device(settings), std::nullopt);
   settings.trainer.precision = Precision::kTf32;
   EXPECT_EQ(why_not_on_device(settings), "modules train in float32");

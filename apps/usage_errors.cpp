@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -111,6 +112,10 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
       }
     }
     const std::string flag = first.substr(0, first.find('='));
+    std::string setting = flag.substr(std::min<std::size_t>(2, flag.size()));
+    std::replace(setting.begin(), setting.end(), '-', '_');
+    if (const DroppedName* dropped = dropped_name(setting))
+      throw InvalidArgument(fmt::format("{}: {}", flag, dropped->sentence));
     throw InvalidArgument(fmt::format("Unknown flag '{}'.{} See '{} --help'.", flag,
                                       question(suggestion(flag, known, kFlagAliases)), where));
   }

@@ -217,7 +217,6 @@ constexpr std::array kUses = {
     SettingUse{"batch", with_batches, has_batches, kMeanLossOrNetwork},
     SettingUse{"precision", on_device},
     SettingUse{"training_kernel", on_device, has_full_batches, kSumLoss},
-    SettingUse{"training_blocks", on_device, has_full_batches, kSumLoss},
     SettingUse{"exploration", by_epsilon},
     SettingUse{"epsilon", by_epsilon,
                [](const RankerSettings& settings) {

@@ -49,12 +49,6 @@ const Schema& TrainerSettings::schema() {
                  "how a GPU takes the steps of full-batch training: `persistent` in one kernel that keeps "
                  "the documents in shared memory, `recorded` as a recorded graph of kernels, `auto` as "
                  "`persistent` wherever that is possible")
-          .field("training_blocks", &S::training_blocks,
-                 "largest number of multiprocessors for the `persistent` kernel; 0 takes all. A smaller "
-                 "number lets trials of `run.jobs` train side by side, as 8 does for 16 trials; the number "
-                 "changes how sums are split")
-          .at_least(0)
-          .at_most(1024)
           .field("retrain", &S::retrain,
                  "when the ranker trains on its whole history: in every round that brings pairs (an "
                  "ensemble in every round), or once the history has grown by `retrain_growth`, with steps "

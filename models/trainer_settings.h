@@ -40,7 +40,6 @@ struct TrainerSettings {
   double stop_gradient_norm = 0.0;
   Precision precision = Precision::kFloat32;
   TrainingKernel training_kernel = TrainingKernel::kAuto;
-  std::int64_t training_blocks = 0;  // of that one kernel; 0: as many as the card has multiprocessors
   Retrain retrain = Retrain::kEveryRound;
   double retrain_growth = 0.05;
   std::int64_t replay_steps = 4;

@@ -54,7 +54,6 @@ struct DeviceTrainingSpec {
   bool weigh_by_ndcg = false;  // LambdaRank
   MemberSchedule schedule = MemberSchedule::kAuto;
   TrainingKernel kernel = TrainingKernel::kAuto;
-  std::int64_t blocks = 0;  // of one kernel for all steps, at most; 0: of the whole card
 };
 
 /// Noise that the members of an ensemble add to their labels, drawn again at every training on the whole

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -15,6 +16,8 @@ std::string header(const Schema& schema) {
 
 const Setting& find_setting(const Schema& schema, std::string_view key, std::string_view origin) {
   if (const Setting* setting = schema.find(key)) return *setting;
+  if (const DroppedName* dropped = dropped_name(key))
+    throw InvalidArgument(fmt::format("{}: {}", origin, dropped->sentence));
   throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}. {}", origin, key, header(schema),
                                     did_you_mean(key, schema.keys())));
 }
@@ -82,6 +85,8 @@ std::vector<std::string> Schema::keys() const {
 
 void assign_setting(const Schema& schema, void* object, std::string_view key, const SettingValue& value,
                     std::string_view origin) {
+  const DroppedName* dropped = schema.find(key) == nullptr ? dropped_name(key) : nullptr;
+  if (dropped != nullptr && to_toml(value) == dropped->kept) return;
   const Setting& setting = find_setting(schema, key, origin);
   SettingValue converted;
   try {

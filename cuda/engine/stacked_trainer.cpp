@@ -86,8 +86,7 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
   const bool weighs = spec_.training.weigh_by_ndcg;
   if (in_one_kernel_) {
     const std::int64_t docs = on_sample_ ? bucket.docs : history.view_of_docs().docs;
-    const PersistentSizes sizes =
-        persistent_sizes(spec_.shape, spec_.members, docs, bucket.terms, spec_.training.blocks);
+    const PersistentSizes sizes = persistent_sizes(spec_.shape, spec_.members, docs, bucket.terms);
     sizes_ = {if_wanted(by_curvature(), bucket.docs * spec_.shape.factors()), sizes.scores, sizes.partial,
               sizes.losses};
     gates_.reserve(stream_, sizes.gates);
@@ -303,7 +302,6 @@ void StackedTrainer::find_reference_gradient(Products& products, const PairHisto
   networks.theta = reference_.data() + members.first * parameters_;
   if (in_one_kernel_) {
     PersistentTraining pass;
-    pass.blocks = spec_.training.blocks;
     pass.stack = networks;
     pass.history = pairs;
     pass.steps = 1;
@@ -345,7 +343,6 @@ void StackedTrainer::descend(Products& products, const ResidentHistory& history,
 
 void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members) {
   PersistentTraining training;
-  training.blocks = spec_.training.blocks;
   training.stack = stack(members);
   training.history = view(history, members);
   training.objective = objective(members);

@@ -123,7 +123,7 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
 }  // namespace persistent
 
 TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                             std::size_t most_shared_bytes, std::int64_t blocks) {
+                             std::size_t most_shared_bytes) {
   TrainingParts best;
   if (shape.depth != 2 || shape.width > persistent::kMostWidth) return best;
   std::int64_t least_time = 0;
@@ -131,7 +131,7 @@ TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, st
     const TrainingParts made =
         persistent::parts_of_size(shape, members, docs, docs_of_thread, most_shared_bytes);
     if (made.shared_bytes == 0) break;
-    const std::int64_t waves = persistent::ratio_up(made.parts * members, blocks > 0 ? blocks : kAllBlocks);
+    const std::int64_t waves = persistent::ratio_up(made.parts * members, kAllBlocks);
     const std::int64_t time = waves * (persistent::kTimeOfAnyPart + docs_of_thread);
     if (docs_of_thread > 1 && time >= least_time) continue;
     best = made;
@@ -152,8 +152,8 @@ bool trains_persistently(const NetworkShape& shape, std::int64_t members) {
 }
 
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                                 std::int64_t terms, std::int64_t blocks) {
-  const TrainingParts parts = training_parts(shape, members, docs, most_shared_bytes(), blocks);
+                                 std::int64_t terms) {
+  const TrainingParts parts = training_parts(shape, members, docs, most_shared_bytes());
   const std::int64_t row = persistent::ratio_up(parts.columns, 4) * 4;
   const std::int64_t items = members * parts.parts;
   return {members * docs,
@@ -167,15 +167,14 @@ PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members
 void train_persistently(Stream stream, const PersistentTraining& training) {
   const NetworkStack& stack = training.stack;
   const TrainingParts parts =
-      training_parts(stack.shape, stack.all(), training.history.docs, most_shared_bytes(), training.blocks);
+      training_parts(stack.shape, stack.all(), training.history.docs, most_shared_bytes());
   const persistent::Task task{
       training, parts, OutputLayer(stack.shape), stack.shape.layer(0),
       LossBlocks(training.history.count, stack.shape.parameters(), training.objective)};
   const persistent::PersistentKernel kernel = persistent::kernel_of(parts);
   const dim3 block{persistent::kThreads};
   const std::int64_t useful = std::max(task.items(), task.members() * task.rows());
-  std::int64_t blocks = std::min(blocks_at_once(kernel, block, parts.shared_bytes), useful);
-  if (training.blocks > 0) blocks = std::min(blocks, training.blocks);
+  const std::int64_t blocks = std::min(blocks_at_once(kernel, block, parts.shared_bytes), useful);
   launch_together(kernel, dim3{static_cast<unsigned>(blocks)}, block, parts.shared_bytes, stream, task);
 }
 

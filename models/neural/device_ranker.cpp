@@ -72,7 +72,6 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
   spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
   spec.schedule = settings.posterior.member_schedule;
   spec.kernel = trainer.training_kernel;
-  spec.blocks = trainer.training_blocks;
   return spec;
 }
 

@@ -52,7 +52,6 @@ class RankerSettings(TypedDict, total=False):
     stop_gradient_norm: float
     precision: Literal["float32", "tf32"]
     training_kernel: Literal["auto", "persistent", "recorded"]
-    training_blocks: int
     retrain: Literal["every-round", "growth"]
     retrain_growth: float
     replay_steps: int

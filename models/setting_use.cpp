@@ -175,8 +175,6 @@ constexpr std::array kUses = {
     SettingUse{"noise_variance", with_votes},
     SettingUse{"prior_noise", [](const RankerKindRow& row) { return with_votes(row) && with_history(row); },
                has_full_batches, kSumLoss},
-    SettingUse{"member_schedule",
-               [](const RankerKindRow& row) { return with_votes(row) && on_device(row); }},
     SettingUse{"alpha", with_widths, [](const RankerSettings& settings) { return !is_theory(settings); },
                "alpha_schedule = \"constant\""},
     SettingUse{"alpha_schedule", with_widths},

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "core/data/feature_matrix.h"
-#include "core/device/member_schedule.h"
 #include "core/device/posterior_spec.h"
 #include "core/device/training_kernel.h"
 #include "core/explore/certainty_policy.h"
@@ -52,7 +51,6 @@ struct DeviceTrainingSpec {
   std::optional<DeviceMiniBatches> mini_batches;
   RetrainingRule retraining;   // the host decides by it; not with mini-batches or LambdaRank
   bool weigh_by_ndcg = false;  // LambdaRank
-  MemberSchedule schedule = MemberSchedule::kAuto;
   TrainingKernel kernel = TrainingKernel::kAuto;
 };
 

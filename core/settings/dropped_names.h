@@ -17,6 +17,10 @@ inline constexpr std::array kDroppedNames = {
     DroppedName{"training_blocks", "0",
                 "The setting training_blocks has gone, as the training kernel takes the whole GPU: remove "
                 "it."},
+    DroppedName{
+        "member_schedule", "\"auto\"",
+        "The setting member_schedule has gone, as a GPU trains members in one kernel or in a stream "
+        "each: remove it."},
 };
 
 /// Null for a name that no version removed.

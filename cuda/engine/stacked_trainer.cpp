@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/math/step_size.h"
 #include "core/random/rng_stream.h"
@@ -68,11 +69,8 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       member_streams_(products.plans(), spec.members) {}
 
 void StackedTrainer::Recordings::forget() {
-  trained = 0;
-  for (Recorded& one : recorded) {
-    one.work.forget();
-    one.timed = false;
-  }
+  trained = false;
+  steps.forget();
 }
 
 void StackedTrainer::make_room(const ResidentHistory& history) {
@@ -216,49 +214,22 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   }
 }
 
-/// The first trainings in a bucket, one per schedule that may be chosen, are not recorded: a size that is
-/// seen once needs no graph, and kernels must be loaded before a graph is recorded. The next ones time the
-/// schedules in turn.
-std::size_t StackedTrainer::next_schedule() const {
-  if (spec_.members == 1 || spec_.training.schedule == MemberSchedule::kBatched) return 0;
-  if (spec_.training.schedule == MemberSchedule::kStreams) return 1;
-  const auto& recorded = recordings().recorded;
-  for (std::size_t i = 0; i < recorded.size(); ++i) {
-    if (!recorded[i].timed) return i;
-  }
-  const auto seconds = [](const Recorded& one) { return one.end.seconds_since(one.begin); };
-  return seconds(recorded[1]) < seconds(recorded[0]) ? 1 : 0;
-}
-
+/// The first training in a bucket is not recorded: a size that is seen once needs no graph, and kernels
+/// must be loaded before a graph is recorded.
 void StackedTrainer::start(const ResidentHistory& history) {
-  if (in_one_kernel_) {
-    start_steps(history, MemberSchedule::kBatched);
+  const auto work = [&] { start_steps(history); };
+  Recordings& own = recordings();
+  if (in_one_kernel_ || !std::exchange(own.trained, true)) {
+    work();
     return;
   }
-  const std::int64_t trained = recordings().trained++;
-  const bool tries_both = spec_.training.schedule == MemberSchedule::kAuto && spec_.members > 1;
-  if (trained == 0 || (tries_both && trained == 1)) {
-    const bool streams = spec_.training.schedule == MemberSchedule::kStreams || trained == 1;
-    start_steps(history, streams ? MemberSchedule::kStreams : MemberSchedule::kBatched);
-    return;
-  }
-  const std::size_t chosen = next_schedule();
-  Recorded& one = recordings().recorded[chosen];
-  const auto work = [&] { start_steps(history, kSchedules[chosen]); };
-  const bool times = one.work.record(stream_, work) && !one.timed;
-  if (times) one.begin.record(stream_);
-  one.work.start(stream_, work);
-  if (times) one.end.record(stream_);
-  one.timed |= times;
+  own.steps.record(stream_, work);
+  own.steps.start(stream_, work);
 }
 
-void StackedTrainer::start_steps(const ResidentHistory& history, MemberSchedule schedule) {
+void StackedTrainer::start_steps(const ResidentHistory& history) {
   if (on_sample_) correct_sample(history);
-  descend_all(history, schedule);
-}
-
-void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule schedule) {
-  if (schedule != MemberSchedule::kStreams) {
+  if (in_one_kernel_) {
     descend(products_, history, {0, spec_.members});
     return;
   }

@@ -26,8 +26,7 @@ std::string_view why_not_in_one_kernel(const DeviceNetworkSpec& spec) {
 bool trains_in_one_kernel(const DeviceNetworkSpec& spec) {
   if (spec.training.kernel == TrainingKernel::kRecorded) return false;
   const std::string_view why_not = why_not_in_one_kernel(spec);
-  if (spec.training.kernel == TrainingKernel::kAuto)
-    return why_not.empty() && spec.training.schedule == MemberSchedule::kAuto;
+  if (spec.training.kernel == TrainingKernel::kAuto) return why_not.empty();
   if (!why_not.empty()) {
     throw InvalidArgument(fmt::format(
         "training_kernel = \"persistent\" is impossible for this ranker, as {}: use \"auto\".", why_not));

@@ -70,7 +70,6 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
   }
   spec.retraining = retraining_rule(trainer);
   spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
-  spec.schedule = settings.posterior.member_schedule;
   spec.kernel = trainer.training_kernel;
   return spec;
 }

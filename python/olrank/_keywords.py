@@ -27,7 +27,6 @@ class RankerSettings(TypedDict, total=False):
     members: int
     noise_variance: float
     prior_noise: bool
-    member_schedule: Literal["auto", "streams", "batched"]
     alpha: float
     alpha_schedule: Literal["constant", "theory"]
     c1: float

@@ -51,11 +51,10 @@ elif name == "olrank" and words[:2] == ["data", "synth"]:
     with open(root / "made", "a") as made:
         made.write(words[2] + "\n")
 elif name == "olrank" and words[:2] == ["bench", "round"]:
-    structures = [after("--structure") + "-" + one if one else after("--structure") for one in after("--member-schedule", "").split(",")]
     stages = {"total": 0.0004, "idle": 0.0001, "elapsed": 0.0004}
     pathlib.Path(after("--json")).write_text(json.dumps({"measurements": [
-        {"name": "/".join(["round", one, stage]), "parameters": {"n": int(n)}, "seconds": {"median": seconds}}
-        for n in after("--pairs").split(",") for one in structures for stage, seconds in stages.items()]}))
+        {"name": "/".join(["round", after("--structure"), stage]), "parameters": {"n": int(n)}, "seconds": {"median": seconds}}
+        for n in after("--pairs").split(",") for stage, seconds in stages.items()]}))
 elif name == "olrank" and words[0] == "train":
     out = pathlib.Path(after("--out"))
     out.mkdir(parents=True, exist_ok=True)
@@ -352,9 +351,9 @@ class FakeProgramsTest(Evidence):
         self.assertEqual(status, 1)
         steps = self.steps()
         failed = {name for name, step in steps.items() if step["outcome"] == "failed"}
-        self.assertEqual(failed, {"parity", "determinism", "bench", "members", "memcheck", "racecheck", "synccheck", "initcheck", "ceilings"}, said)
+        self.assertEqual(failed, {"parity", "determinism", "bench", "memcheck", "racecheck", "synccheck", "initcheck", "ceilings"}, said)
         self.assertIn("KernelTest.A/0", steps["parity"]["reason"])
-        self.assertRegex(steps["determinism"]["reason"], "in a second run: first f.*by every schedule.*with many jobs.*after an interr.*across")
+        self.assertRegex(steps["determinism"]["reason"], "in a second run: first f.*with many jobs.*after an interr.*across")
         self.assertEqual(steps["memcheck"]["numbers"]["kernels"]["errors"], 3)
         self.assertEqual(self.read()["outcome"], "failed")
 
@@ -448,10 +447,10 @@ class FakeProgramsTest(Evidence):
         self.assertEqual(self.steps()["rounds"]["outcome"], "passed")
         self.assertEqual(self.steps()["rounds"]["numbers"]["idle share by nsys, full n=1000"], "nsys is not installed")
 
-    def test_measures_rounds_of_members_by_both_schedules(self) -> None:
+    def test_measures_rounds_of_members(self) -> None:
         self.prove("--only", "rounds")
         found = self.steps()["rounds"]["numbers"]
-        self.assertLessEqual({f"ensemble-10-{schedule} n={n}" for schedule in ("streams", "batched") for n in (100, 1000, 10_000)}, set(found))
+        self.assertLessEqual({f"ensemble-10 n={n}" for n in (100, 1000, 10_000)}, set(found))
 
     def test_samples_clocks_power_and_the_reasons_of_lower_clocks(self) -> None:
         for old in (False, True):

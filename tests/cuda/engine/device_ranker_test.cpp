@@ -55,8 +55,8 @@ const std::vector<std::string> kNames = {"dual",
                                          "expected",
                                          "expected_ensemble",
                                          "lambdarank",
-                                         "streams_ensemble",
-                                         "batched_ensemble",
+                                         "ensemble",
+                                         "ensemble_recorded",
                                          "stops",
                                          "stops_nesterov",
                                          "stops_ensemble",
@@ -85,8 +85,8 @@ const std::vector<std::string> kNames = {"dual",
 /// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual",       "dual_recorded",  "three_layers",     "unit_blocks",          "inducing",
-          "lambdarank", "stops_ensemble", "batched_ensemble", "reference_lambdarank", "growth_ensemble"};
+  return {"dual",       "dual_recorded",  "three_layers",      "unit_blocks",          "inducing",
+          "lambdarank", "stops_ensemble", "ensemble_recorded", "reference_lambdarank", "growth_ensemble"};
 }
 
 TEST_P(DeviceRankerTest, MatchesCpu) {
@@ -461,7 +461,7 @@ TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
   for (const std::string name :
-       {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble", "batched_ensemble", "shadow",
+       {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble", "ensemble_recorded", "shadow",
         "shadow_dual", "reference_lambdarank", "reference_ensemble", "unit_blocks", "inducing",
         "last_layer", "growth_ensemble", "growth_recorded"}) {
     SCOPED_TRACE(name);
@@ -536,7 +536,7 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
   for (const std::string name :
        {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
-        "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32", "unit_blocks",
+        "ensemble_recorded", "reference_lambdarank", "reference_ensemble", "dual_tf32", "unit_blocks",
         "inducing", "growth", "growth_ensemble_recorded"}) {
     const bool grows = name.starts_with("growth");
     if (grows && static_cast<int>(GetParam()) != 0) continue;  // compares two orders already
@@ -568,7 +568,7 @@ TEST_P(DeviceRankerTest, EveryDeviceHasTheSameBits) {
   const int count = devices();
   if (count < 2) GTEST_SKIP() << "one GPU";
   for (const std::string name :
-       {"dual", "shadow_primal_inverse", "streams_ensemble", "reference_lambdarank"}) {
+       {"dual", "shadow_primal_inverse", "ensemble_recorded", "reference_lambdarank"}) {
     SCOPED_TRACE(name);
     std::vector<std::unique_ptr<OnlineRanker>> rankers;
     for (int device = 0; device < count; ++device)
@@ -594,7 +594,7 @@ TEST_P(DeviceRankerTest, EveryDeviceHasTheSameBits) {
 // TF32 rounds training alone: scores are computed in float32, and the first list, before any training, is
 // the same.
 TEST_P(DeviceRankerTest, TrainingInTf32StaysNearTrainingInFloat32) {
-  for (const std::string name : {"dual", "lambdarank", "batched_ensemble", "reference"}) {
+  for (const std::string name : {"dual", "lambdarank", "ensemble_recorded", "reference"}) {
     SCOPED_TRACE(name);
     const auto plain = make_on_device(settings_of(name));
     const auto rounded = make_on_device(settings_of(name + "_tf32"));
@@ -618,22 +618,11 @@ TEST_P(DeviceRankerTest, TrainingInTf32StaysNearTrainingInFloat32) {
   }
 }
 
-TEST_P(DeviceRankerTest, MemberSchedulesHaveTheSameBits) {
-  RankerSettings settings = settings_of("batched_ensemble_recorded");
-  const auto batched = make_on_device(settings);
-  const Course expected = play(*batched, 1, kRounds);
-  for (const MemberSchedule schedule : {MemberSchedule::kStreams, MemberSchedule::kAuto}) {
-    settings.posterior.member_schedule = schedule;
-    const auto other = make_on_device(settings);
-    EXPECT_TRUE(play(*other, 1, kRounds).state == expected.state);
-  }
-}
-
 #if defined(OLRANK_KERNELS_EMULATED)
 // Kernels and copies: each costs microseconds, whatever it does.
 TEST_P(DeviceRankerTest, AQueryIsScoredWithFewStarts) {
   TestContext context;
-  for (const auto& [name, expected] : {std::pair{"dual", 9}, {"diagonal", 7}, {"batched_ensemble", 5}}) {
+  for (const auto& [name, expected] : {std::pair{"dual", 9}, {"diagonal", 7}, {"ensemble", 5}}) {
     const auto ranker = make_on_device(settings_of(name));
     play(*ranker, 1, 3);
     ranker->rank(context.round, world().query_of(4), 4);  // memory grows
@@ -645,7 +634,7 @@ TEST_P(DeviceRankerTest, AQueryIsScoredWithFewStarts) {
 
 TEST_P(DeviceRankerTest, UnrecordedTrainingsHaveTheSameBits) {
   const ExpectedWarnings warnings;
-  for (const std::string name : {"dual_recorded", "batched_ensemble", "reference_lambdarank"}) {
+  for (const std::string name : {"dual_recorded", "ensemble_recorded", "reference_lambdarank"}) {
     const auto recorded = make_on_device(settings_of(name));
     const Course expected = play(*recorded, 1, 5);
     emulation::fail_recordings(3);
@@ -737,7 +726,7 @@ TEST_P(DeviceRankerTest, RefusesOneKernelWhereItIsImpossible) {
   EXPECT_NE(refusal("dual_tf32").find("as it computes in float32"), std::string::npos);
   EXPECT_NE(refusal("lambdarank").find("as LambdaRank's weights"), std::string::npos);
   EXPECT_EQ(refusal("dual"), "");
-  EXPECT_EQ(refusal("batched_ensemble"), "");
+  EXPECT_EQ(refusal("ensemble"), "");
 #if defined(OLRANK_KERNELS_EMULATED)
   emulation::set_blocks_at_once(0);
   EXPECT_NE(refusal("dual").find("shared memory"), std::string::npos);

@@ -30,8 +30,6 @@ RankerSettings shared_settings(const std::string& name) {
   settings.trainer.epochs = 2;
   settings.trainer.batch = 7;
   if (settings.trainer.loss == LossForm::kMean) settings.trainer.learning_rate = 0.01;
-  if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
-  if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
   if (name.starts_with("repeating")) settings.trainer.learning_rate = 16.0;
   if (name.starts_with("diverging")) {
     settings.trainer.optimizer = Optimizer::kAdam;
@@ -90,9 +88,8 @@ class SharedEnsembleTest : public KernelTest {};
 
 TEST_P(SharedEnsembleTest, HasTheBitsOfOneProcess) {
   // All of them for one order of threads, one of each kind for the others.
-  std::vector<std::string> names = {"batched_ensemble", "reference_ensemble"};
-  if (static_cast<int>(GetParam()) == 0)
-    names.insert(names.end(), {"streams_ensemble", "repeating_ensemble"});
+  std::vector<std::string> names = {"ensemble", "reference_ensemble"};
+  if (static_cast<int>(GetParam()) == 0) names.push_back("repeating_ensemble");
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
     const RankerSettings settings = shared_settings(name);

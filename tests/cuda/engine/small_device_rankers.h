@@ -81,8 +81,6 @@ inline RankerSettings settings_of(const std::string& name) {
     settings.trainer.learning_rate = 0.01;
     settings.trainer.replay_steps = 5;  // more than in other rounds
   }
-  if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
-  if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
   return settings;
 }
 

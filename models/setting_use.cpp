@@ -213,7 +213,6 @@ constexpr std::array kUses = {
     SettingUse{"history_limit", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"epochs", with_passes, has_mean_loss, kMeanLoss},
     SettingUse{"batch", with_batches, has_batches, kMeanLossOrNetwork},
-    SettingUse{"precision", on_device},
     SettingUse{"training_kernel", on_device, has_full_batches, kSumLoss},
     SettingUse{"exploration", by_epsilon},
     SettingUse{"epsilon", by_epsilon,

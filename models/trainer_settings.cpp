@@ -42,9 +42,6 @@ const Schema& TrainerSettings::schema() {
               "stop_gradient_norm", &S::stop_gradient_norm,
               "stop a round's training once the gradient norm per pair is below this; 0 takes every step")
           .at_least(0)
-          .field("precision", &S::precision,
-                 "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
-                 "bits of mantissa for speed")
           .field("training_kernel", &S::training_kernel,
                  "how a GPU takes the steps of full-batch training: `persistent` in one kernel that keeps "
                  "the documents in shared memory, `recorded` as a recorded graph of kernels, `auto` as "

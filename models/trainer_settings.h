@@ -8,7 +8,6 @@
 #include "core/device/training_kernel.h"
 #include "core/learning/retraining.h"
 #include "core/ops/optimizer_step.h"
-#include "core/ops/precision.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -38,7 +37,6 @@ struct TrainerSettings {
   std::int64_t epochs = 20;
   std::int64_t batch = 1024;
   double stop_gradient_norm = 0.0;
-  Precision precision = Precision::kFloat32;
   TrainingKernel training_kernel = TrainingKernel::kAuto;
   Retrain retrain = Retrain::kEveryRound;
   double retrain_growth = 0.05;

@@ -21,6 +21,8 @@ inline constexpr std::array kDroppedNames = {
         "member_schedule", "\"auto\"",
         "The setting member_schedule has gone, as a GPU trains members in one kernel or in a stream "
         "each: remove it."},
+    DroppedName{"precision", "\"float32\"",
+                "The setting precision has gone, as a GPU trains in float32: remove it."},
 };
 
 /// Null for a name that no version removed.

@@ -336,8 +336,6 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
                                         Members members) {
   const Stream stream = products.stream();
   const NetworkStack networks = stack(members);
-  NetworkStack trained = networks;
-  trained.precision = spec_.training.precision;
   const TrainingWorkspace work = workspace(members);
   const PairHistoryView plain = view(history, members);
   const std::int64_t p = parameters_;
@@ -354,8 +352,7 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
                static_cast<std::size_t>(members.count) * sizeof(double));
   }
   for (std::int64_t number = 1; number <= step_count_; ++number) {
-    // Whether a training raised the loss is decided in float32.
-    forward_history(products, number == 1 ? networks : trained, seen, work);
+    forward_history(products, networks, seen, work);
     if (spec_.training.weigh_by_ndcg) {
       const std::int64_t observations = of_history_.bucket.observations;
       ndcg_weights(stream, history.impressions(), history.observations(), observations, plain.count,
@@ -373,7 +370,7 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
       use.theta = theta_ + members.first * p;
       use.step = outcome_.data() + members.first;
     }
-    pair_gradients(products, trained, seen, objective, work, use);
+    pair_gradients(products, networks, seen, objective, work, use);
     if (keeps_gradient()) move(stream, members, number);
   }
   forward_history(products, networks, plain, work);

@@ -13,7 +13,6 @@ namespace {
 /// Why one kernel cannot take the steps; empty if it can.
 std::string_view why_not_in_one_kernel(const DeviceNetworkSpec& spec) {
   if (spec.training.weigh_by_ndcg) return "LambdaRank's weights are computed by other kernels";
-  if (spec.training.precision != Precision::kFloat32) return "it computes in float32";
   if (spec.shape.depth != 2) return "it trains networks with one hidden layer";
   if (!trains_persistently(spec.shape, spec.members))
     return "the network is too large for the shared memory of a multiprocessor, or the GPU does not start "

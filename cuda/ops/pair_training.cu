@@ -293,7 +293,6 @@ void multiply_outer_products(Products& products, const NetworkStack& stack, std:
   shape.a = {layer.delta, rows.stride, part_docs * rows.stride};
   shape.b = {l == 0 ? 0 : layer.input, input_stride, part_docs * input_stride};
   shape.c = {layer.weight, layer.columns, partial.stride};
-  shape.precision = stack.precision;
   const auto multiply = [&](std::int64_t part, std::int64_t docs, std::int64_t batch) {
     shape.inner = docs;
     shape.batch = batch;

@@ -135,7 +135,6 @@ ProductShape forward_product(const NetworkStack& stack, std::int64_t l, const Fa
   shape.a = l == 0 ? MatrixPlaces{0, layer.columns, 0} : within(rows, layer.input);
   shape.b = {layer.weight, layer.columns, stack.shape.parameters()};
   shape.c = within(rows, stack.shape.layer(l + 1).input);
-  shape.precision = stack.precision;
   shape.bias = layer.bias;
   shape.relu = true;
   shape.batch = stack.members;
@@ -152,7 +151,6 @@ ProductShape backward_product(const NetworkStack& stack, std::int64_t l, const F
   shape.a = within(rows, above.delta);
   shape.b = {above.weight, above.columns, stack.shape.parameters()};
   shape.c = within(rows, stack.shape.layer(l).delta);
-  shape.precision = stack.precision;
   shape.batch = stack.members;
   return shape;
 }

@@ -62,7 +62,6 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
   spec.learning_rate = trainer.learning_rate;
   spec.learning_rate_decay = trainer.learning_rate_decay;
   spec.prior_weight = prior_weight(settings.network, settings.posterior.lambda);
-  spec.precision = trainer.precision;
   spec.stop_gradient_norm = trainer.stop_gradient_norm;
   if (trainer.loss == LossForm::kMean) {
     check_batch_optimizer(trainer);

@@ -49,7 +49,6 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (!settings.start_from.empty()) return "rankers that start from a model run on the CPU";
   if (settings.network.network == NetworkForm::kModule) {
     // Their history and its schedules stay on the host.
-    if (settings.trainer.precision != Precision::kFloat32) return "modules train in float32";
     if (row.evidence == OrderEvidence::kWidths && settings.posterior.covariance != Covariance::kNone)
       return "the covariance of a module lives on the CPU";
     return std::nullopt;

@@ -49,7 +49,6 @@ class RankerSettings(TypedDict, total=False):
     epochs: int
     batch: int
     stop_gradient_norm: float
-    precision: Literal["float32", "tf32"]
     training_kernel: Literal["auto", "persistent", "recorded"]
     retrain: Literal["every-round", "growth"]
     retrain_growth: float

@@ -106,7 +106,7 @@ def picked(summary: dict) -> dict:
 
 
 def trials(step: Step) -> None:
-    """Trials of the paper's size, twice for their spread: full and diagonal covariance, a recorded graph in place of the one kernel, TF32."""
+    """Trials of the paper's size, twice for their spread: full and diagonal covariance, a recorded graph in place of the one kernel."""
     pick = step.run.pick
     flags = ["--ranker", "olranknet", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(5000, 20), "--protocol-eval-every",
              pick(100, 10), "--data", step.run.large_data(step)]
@@ -126,10 +126,6 @@ def trials(step: Step) -> None:
     summary = step.trial("recorded", [*flags, "--covariance", "full", "--training-kernel", "recorded"])
     step.numbers["recorded"] = picked(summary)
     step.at_most("training in one kernel over a recorded graph, whole trials", full / 2.0 / max(summary["seconds"], 1e-9), 1.0)
-    if not step.run.rehearse:  # the CPU has no TF32
-        summary = step.trial("tf32", [*flags, "--covariance", "full", "--precision", "tf32"])
-        step.numbers["tf32"] = picked(summary)
-        step.at_most("training in TF32 over float32, whole trials", summary["seconds"] / max(full / 2.0, 1e-9), 1.0)
 
 
 def covariances(step: Step) -> None:

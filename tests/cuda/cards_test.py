@@ -114,12 +114,6 @@ class Cards(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(log.exists(), jobs == cores)
 
-    def test_trials_in_tf32_run_on_a_card_alone(self):
-        flags = ["--data", DATA, "--ranker", "olranknet", "--precision", "tf32", "--width", 4, "--steps", 2, "--rounds", 6, "--clicks", "perfect"]
-        done = self.olrank("run", "--quiet", *flags, "--device", "cuda:0", "--out", self.root / "tf32")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("which needs a GPU, but it is computed on the CPU", self.refusal(*flags, "--device", "cpu"))
-
     def train(self, name, *arguments, **variables):
         done = self.olrank("train", "--quiet", "--data", DATA, "--out", self.root / name, "--epochs", 2, *arguments, **variables)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -80,7 +80,7 @@ elif name == "olrank" and words[0] == "run":
         (trial / "curve.jsonl").write_text("".join(json.dumps({"round": r, "pairs": r, "offline": {"ndcg@10": 0.4}}) + "\n" for r in (0, 5, 9)))
         if waits:
             time.sleep(60)
-        seconds = 3.0 if "tf32" in words else 4.0 + 0.5 * (out.name == "full-2") if "full" in words else 2.0
+        seconds = 4.0 + 0.5 * (out.name == "full-2") if "full" in words else 2.0
         (trial / "summary.json").write_text(json.dumps({
             "seconds": seconds, "seconds_by_stage": {"train": 0.75 * seconds, "rank": 0.2}, "seed": seed,
             "last": {"pairs": 5, "posterior_bytes": 50 if after("--form") == "auto" and not plan.get("stays_dual") else 100},

@@ -391,8 +391,6 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   EXPECT_EQ(why_not_on_device(settings), "the covariance of a module lives on the CPU");
   settings.posterior.covariance = Covariance::kNone;
   EXPECT_EQ(why_not_on_device(settings), std::nullopt);
-  settings.trainer.precision = Precision::kTf32;
-  EXPECT_EQ(why_not_on_device(settings), "modules train in float32");
   settings = RankerSettings::defaults(RankerKind::kPdgd, ProtocolName::kPaper);
   settings.network.network = NetworkForm::kModule;
   EXPECT_EQ(why_not_on_device(settings), "'pdgd' has no device implementation");
@@ -536,8 +534,8 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
   for (const std::string name :
        {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
-        "ensemble_recorded", "reference_lambdarank", "reference_ensemble", "dual_tf32", "unit_blocks",
-        "inducing", "growth", "growth_ensemble_recorded"}) {
+        "ensemble_recorded", "reference_lambdarank", "reference_ensemble", "unit_blocks", "inducing",
+        "growth", "growth_ensemble_recorded"}) {
     const bool grows = name.starts_with("growth");
     if (grows && static_cast<int>(GetParam()) != 0) continue;  // compares two orders already
     const std::uint32_t rounds = grows ? rounds_of(name) : 4;
@@ -589,33 +587,6 @@ TEST_P(DeviceRankerTest, EveryDeviceHasTheSameBits) {
     }
   }
   device::use_device(0);
-}
-
-// TF32 rounds training alone: scores are computed in float32, and the first list, before any training, is
-// the same.
-TEST_P(DeviceRankerTest, TrainingInTf32StaysNearTrainingInFloat32) {
-  for (const std::string name : {"dual", "lambdarank", "ensemble_recorded", "reference"}) {
-    SCOPED_TRACE(name);
-    const auto plain = make_on_device(settings_of(name));
-    const auto rounded = make_on_device(settings_of(name + "_tf32"));
-    expect_equal_details(detail_of(*rounded, 1, 1), detail_of(*plain, 1, 1));
-    TestContext context;
-    for (std::uint32_t round = 1; round <= kRounds; ++round) {
-      const RecordedRound played = play_round(*plain, context.round, world(), round);
-      rounded->learn(context.round, played.feedback(world(), round));
-    }
-    const std::vector<float> expected = flat_theta(*plain);
-    const std::vector<float> found = flat_theta(*rounded);
-    EXPECT_TRUE(all_near(found, expected, 0.02, 0.0));
-    EXPECT_FALSE(tf32_rounds() && all_near(found, expected, 1e-5, 0.0));
-    const Detail detail = detail_of(*rounded, 2, kRounds + 1);
-    std::vector<float> scores(kDocs);
-    rounded->score(context.execution, world().query(2).features, scores);
-    EXPECT_EQ(detail.round.scores.size(), scores.size());
-    // The same sums of some dozen products in another order, where TF32 would change a factor by 2⁻¹².
-    EXPECT_TRUE(
-        all_near(std::vector<double>(scores.begin(), scores.end()), detail.round.scores, 2e-6, 2e-6));
-  }
 }
 
 #if defined(OLRANK_KERNELS_EMULATED)
@@ -723,7 +694,6 @@ TEST_P(DeviceRankerTest, RefusesOneKernelWhereItIsImpossible) {
       refusal("three_layers"),
       "training_kernel = \"persistent\" is impossible for this ranker, as it trains networks with one "
       "hidden layer: use \"auto\".");
-  EXPECT_NE(refusal("dual_tf32").find("as it computes in float32"), std::string::npos);
   EXPECT_NE(refusal("lambdarank").find("as LambdaRank's weights"), std::string::npos);
   EXPECT_EQ(refusal("dual"), "");
   EXPECT_EQ(refusal("ensemble"), "");

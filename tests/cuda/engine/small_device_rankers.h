@@ -23,11 +23,6 @@ inline const SmallWorld& world() {
 }
 
 inline RankerSettings settings_of(const std::string& name) {
-  if (name.ends_with("_tf32")) {
-    RankerSettings settings = settings_of(name.substr(0, name.size() - 5));
-    settings.trainer.precision = Precision::kTf32;
-    return settings;
-  }
   if (name.ends_with("_recorded")) {
     RankerSettings settings = settings_of(name.substr(0, name.size() - 9));
     settings.trainer.training_kernel = TrainingKernel::kRecorded;

@@ -87,12 +87,6 @@ __global__ void __launch_bounds__(RankUpdate::kThreads)
   if (status->failed == 0) rank_update<RankUpdate::kSubtractFromBoth>(parameters, q, count, inverse);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    roots_of_inverse_kernel(std::int64_t parameters, double scale, const double* inverse, double* root) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (k < parameters) root[k] = std::sqrt(scale * inverse[k * (parameters + 1)]);
-}
-
 // y = A⁻¹ x. A warp owns a row.
 __global__ void __launch_bounds__(kThreads)
     apply_inverse_kernel(std::int64_t parameters, const double* inverse, const double* x, double* y) {
@@ -194,12 +188,6 @@ void apply_inverse_covariance(Stream stream, std::int64_t parameters, const doub
                               const double* x, double* y) {
   launch(apply_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads / 32))}, dim3{kThreads}, 0,
          stream, parameters, inverse, x, y);
-}
-
-void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,
-                      double* root) {
-  launch(roots_of_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads))}, dim3{kThreads}, 0, stream,
-         parameters, scale, inverse, root);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

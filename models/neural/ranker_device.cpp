@@ -61,6 +61,9 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (history_content(settings).limit > 0) return "history_limit has no device implementation";
   if (row.evidence == OrderEvidence::kWidths && settings.posterior.observe_at == ObserveAt::kAfter)
     return "observe_at = \"after\" has no device implementation";
+  if (row.evidence == OrderEvidence::kWidths &&
+      settings.posterior.covariance == Covariance::kDiagonalOfInverse)
+    return "covariance = \"diagonal-of-inverse\" has no device implementation";
   if (follows_posterior(settings.explore.list))
     return fmt::format("list = \"{}\" has no device implementation", name_of(settings.explore.list));
   if (row.is_ensemble() && settings.posterior.prior_noise)

@@ -44,7 +44,6 @@ const std::vector<std::string> kNames = {"dual",
                                          "primal",
                                          "diagonal",
                                          "none",
-                                         "inverse_diagonal",
                                          "unit_blocks",
                                          "last_layer",
                                          "inducing",
@@ -375,7 +374,11 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   EXPECT_EQ(why_not_on_device(settings_of("after")), "observe_at = \"after\" has no device implementation");
   EXPECT_EQ(why_not_on_device(settings_of("noisy_prior_ensemble")),
             "prior_noise has no device implementation");
-  RankerSettings settings = settings_of("lambdarank");
+  RankerSettings settings = settings_of("dual");
+  settings.posterior.covariance = Covariance::kDiagonalOfInverse;
+  EXPECT_EQ(why_not_on_device(settings),
+            "covariance = \"diagonal-of-inverse\" has no device implementation");
+  settings = settings_of("lambdarank");
   EXPECT_EQ(why_not_on_device(settings), std::nullopt);
   settings.explore.list = ListRule::kSample;
   EXPECT_EQ(why_not_on_device(settings), "list = \"sample\" has no device implementation");
@@ -398,8 +401,7 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
 
 TEST_P(DeviceRankerTest, ShadowsMatchCpu) {
   constexpr std::int64_t kShown = 7;
-  for (const std::string name :
-       {"shadow", "shadow_dual", "shadow_primal_inverse", "shadow_primal_unit_blocks"}) {
+  for (const std::string name : {"shadow", "shadow_dual", "shadow_primal", "shadow_primal_unit_blocks"}) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures, kShown);
     const auto on_device = make_on_device(settings_of(name), kShown);
@@ -565,8 +567,7 @@ int devices() {
 TEST_P(DeviceRankerTest, EveryDeviceHasTheSameBits) {
   const int count = devices();
   if (count < 2) GTEST_SKIP() << "one GPU";
-  for (const std::string name :
-       {"dual", "shadow_primal_inverse", "ensemble_recorded", "reference_lambdarank"}) {
+  for (const std::string name : {"dual", "shadow_primal", "ensemble_recorded", "reference_lambdarank"}) {
     SCOPED_TRACE(name);
     std::vector<std::unique_ptr<OnlineRanker>> rankers;
     for (int device = 0; device < count; ++device)

@@ -43,7 +43,6 @@ inline RankerSettings settings_of(const std::string& name) {
     settings.posterior.covariance = Covariance::kInducing;
     settings.posterior.budget = 6;
   }
-  if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
   if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "adam") {
     settings.trainer.optimizer = Optimizer::kAdam;
@@ -56,8 +55,7 @@ inline RankerSettings settings_of(const std::string& name) {
   }
   if (name == "stops_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name.starts_with("shadow")) {
-    settings.posterior.covariance =
-        name.ends_with("inverse") ? Covariance::kDiagonalOfInverse : Covariance::kDiagonal;
+    settings.posterior.covariance = Covariance::kDiagonal;
     if (name.ends_with("unit_blocks")) settings.posterior.covariance = Covariance::kUnitBlocks;
     settings.posterior.shadow = ShadowCovariance::kFull;
     settings.explore.alpha = 0.3;

@@ -1,13 +1,16 @@
 #include "cuda/engine/stacked_trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
+#include "core/error.h"
 #include "core/math/step_size.h"
 #include "core/random/rng_stream.h"
 #include "cuda/engine/filled_array.h"
-#include "cuda/engine/training_kernel_choice.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/replay.h"
 #include "cuda/ops/tangent_factors.h"
@@ -35,6 +38,28 @@ std::vector<StepRates> rates_of(const DeviceNetworkSpec& spec) {
 
 std::int64_t if_wanted(bool wanted, std::int64_t size) {
   return wanted ? size : 0;
+}
+
+/// Why one kernel cannot take the steps; empty if it can.
+std::string_view why_not_in_one_kernel(const DeviceNetworkSpec& spec) {
+  if (spec.training.weigh_by_ndcg) return "LambdaRank's weights are computed by other kernels";
+  if (spec.shape.depth != 2) return "it trains networks with one hidden layer";
+  if (!trains_persistently(spec.shape, spec.members))
+    return "the network is too large for the shared memory of a multiprocessor, or the GPU does not start "
+           "cooperative kernels";
+  return {};
+}
+
+/// Whether one kernel takes the steps, on the calling thread's device: a function of the spec and the card.
+bool trains_in_one_kernel(const DeviceNetworkSpec& spec) {
+  if (spec.training.kernel == TrainingKernel::kRecorded) return false;
+  const std::string_view why_not = why_not_in_one_kernel(spec);
+  if (spec.training.kernel == TrainingKernel::kAuto) return why_not.empty();
+  if (!why_not.empty()) {
+    throw InvalidArgument(fmt::format(
+        "training_kernel = \"persistent\" is impossible for this ranker, as {}: use \"auto\".", why_not));
+  }
+  return true;
 }
 
 }  // namespace

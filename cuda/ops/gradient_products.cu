@@ -5,19 +5,13 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
-
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
-unsigned count_of(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
 
 /// Tiles of 64 units of all layers, one after another.
 std::int64_t unit_tiles(const TangentShape& shape) {

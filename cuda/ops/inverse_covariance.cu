@@ -7,6 +7,7 @@
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/partial_sums.cuh"
 #include "cuda/ops/rank_update.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kPart = 256;  // parameters: 54 parts of p = 13,700, each a tile of 128 × 128
 constexpr unsigned kFinishColumns = 32;
-
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
-unsigned count_of(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
 
 // A thread owns a parameter.
 __global__ void __launch_bounds__(kThreads)

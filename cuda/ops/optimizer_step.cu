@@ -4,6 +4,7 @@
 
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/optimizer_step.cuh"
+#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 unsigned blocks_of(std::int64_t n) {
-  return static_cast<unsigned>((n + kThreads - 1) / kThreads);
+  return count_of(parts_of(n, kThreads));
 }
 
 }  // namespace
@@ -90,36 +91,36 @@ void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t p
                              const double* gradient, double norm_per_pair, const std::int64_t* observed,
                              double* step) {
   if (members == 0) return;
-  launch(stop_at_small_gradients_kernel, dim3{static_cast<unsigned>(members)}, dim3{kThreads},
+  launch(stop_at_small_gradients_kernel, dim3{count_of(members)}, dim3{kThreads},
          kThreads / 32 * sizeof(double), stream, parameters, gradient, norm_per_pair, observed, step);
 }
 
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta) {
   if (members == 0) return;
-  launch(gradient_descent_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)},
-         dim3{kThreads}, 0, stream, parameters, gradient, step, theta);
+  launch(gradient_descent_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0,
+         stream, parameters, gradient, step, theta);
 }
 
 void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(decayed_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
-         0, stream, parameters, rates, gradient, step, state, theta);
+  launch(decayed_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, rates, gradient, step, state, theta);
 }
 
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(adam_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads}, 0,
-         stream, parameters, rates, gradient, step, state, theta);
+  launch(adam_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, rates, gradient, step, state, theta);
 }
 
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
                    const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(nesterov_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
-         0, stream, parameters, gradient, step, state, theta);
+  launch(nesterov_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, gradient, step, state, theta);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

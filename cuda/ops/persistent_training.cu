@@ -107,13 +107,13 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
                             int docs_of_thread, std::size_t most_shared_bytes) {
   TrainingParts made;
   made.docs_of_thread = docs_of_thread;
-  made.unit_shares = static_cast<int>(ratio_up(shape.width, kUnits));
+  made.unit_shares = static_cast<int>(parts_of(shape.width, kUnits));
   made.doc_shares = std::min(kMostDocShares, kThreads / made.unit_shares);
   made.columns = static_cast<int>(shape.inputs) + (shape.biases ? 1 : 0);
   // An odd multiple of 4: rows of neighbouring threads start in different banks, in groups of four.
-  made.row_stride = static_cast<int>(ratio_up(made.columns, 4) | 1) * 4;
+  made.row_stride = static_cast<int>(parts_of(made.columns, 4) | 1) * 4;
   made.docs = std::int64_t{docs_of_thread} * made.doc_shares;
-  made.parts = ratio_up(docs, made.docs);
+  made.parts = parts_of(docs, made.docs);
   made.shared_bytes = RoomSizes(made, members).all();
   if (made.shared_bytes > most_shared_bytes) made.shared_bytes = 0;
   return made;
@@ -131,7 +131,7 @@ TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, st
     const TrainingParts made =
         persistent::parts_of_size(shape, members, docs, docs_of_thread, most_shared_bytes);
     if (made.shared_bytes == 0) break;
-    const std::int64_t waves = persistent::ratio_up(made.parts * members, kAllBlocks);
+    const std::int64_t waves = parts_of(made.parts * members, kAllBlocks);
     const std::int64_t time = waves * (persistent::kTimeOfAnyPart + docs_of_thread);
     if (docs_of_thread > 1 && time >= least_time) continue;
     best = made;
@@ -154,7 +154,7 @@ bool trains_persistently(const NetworkShape& shape, std::int64_t members) {
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                                  std::int64_t terms) {
   const TrainingParts parts = training_parts(shape, members, docs, most_shared_bytes());
-  const std::int64_t row = persistent::ratio_up(parts.columns, 4) * 4;
+  const std::int64_t row = parts_of(parts.columns, 4) * 4;
   const std::int64_t items = members * parts.parts;
   return {members * docs,
           items * (shape.width * row + 4),

@@ -44,6 +44,11 @@ inline constexpr emulation::Schedule kSchedules[] = {
 
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(Emulated, name, testing::ValuesIn(kSchedules))
 
+/// For what no order of threads changes.
+inline bool is_first_order(emulation::Schedule order) {
+  return order == kSchedules[0];
+}
+
 #else
 
 class KernelTest : public testing::TestWithParam<int> {
@@ -52,6 +57,10 @@ class KernelTest : public testing::TestWithParam<int> {
 };
 
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(OnDevice, name, testing::Values(0))
+
+inline bool is_first_order(int /*order*/) {
+  return true;
+}
 
 #endif
 

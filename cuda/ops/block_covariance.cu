@@ -406,7 +406,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 BlockTable::BlockTable(const TangentShape& shape, std::int64_t first_layer)
-    : layers(shape), first_unit(layers.first_unit[first_layer]) {
+    : layers(shape), first_unit(first_layer * layers.width) {
   for (std::int64_t l = first_layer; l < layers.depth; ++l) {
     const std::int64_t size = layers.layer[l].unit_parameters();
     const std::int64_t units = layers.layer[l].rows;

@@ -26,16 +26,9 @@ struct UnitTile {
   std::int64_t first = 0;
 
   __device__ UnitTile(const LayerTable& layers, unsigned number) {
-    const auto tiles = [](std::int64_t rows) { return (rows + DoubleTile::kSide - 1) / DoubleTile::kSide; };
-    std::int64_t tile = number;
-    if (layers.width > 0) {
-      const std::int64_t per_layer = tiles(layers.width);
-      layer = min(tile / per_layer, layers.depth - 1);
-      tile -= layer * per_layer;
-    } else {
-      for (; tile >= tiles(layers.layer[layer].rows); ++layer) tile -= tiles(layers.layer[layer].rows);
-    }
-    first = tile * DoubleTile::kSide;
+    const std::int64_t per_layer = parts_of(layers.width, DoubleTile::kSide);
+    layer = min(number / per_layer, layers.depth - 1);
+    first = (number - layer * per_layer) * DoubleTile::kSide;
   }
 };
 

@@ -13,7 +13,6 @@
 #include "core/runtime/device.h"
 #include "core/text/counted.h"
 #include "models/neural/device_ranker.h"
-#include "models/ranker_factory.h"
 
 namespace olrank {
 namespace {

@@ -1,9 +1,9 @@
 #include "cuda/ops/float_tile.h"
 
-#include "cuda/runtime/grid_size.h"
-
 #include <algorithm>
 #include <limits>
+
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

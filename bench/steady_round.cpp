@@ -41,7 +41,6 @@ RankerSettings settings_of(const RoundSizes& sizes) {
   const StudyBase base = {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper),
                           RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
   RankerSettings settings = study_rankers(study, base).back().settings;
-  if (sizes.schedule) settings.posterior.member_schedule = *sizes.schedule;
   if (!sizes.module.empty()) {
     settings.network.network = NetworkForm::kModule;
     settings.network.module = sizes.module;
@@ -261,7 +260,6 @@ double elapsed_per_round(const std::vector<PlayedTrial>& trials, std::int64_t ro
 Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
   Measurement measurement;
   std::string variant = sizes.module.empty() ? sizes.structure : sizes.structure + "-" + sizes.module;
-  if (sizes.schedule) variant += fmt::format("-{}", name_of(*sizes.schedule));
   if (grows(sizes)) variant += fmt::format("-{}", name_of(sizes.training.retrain));
   measurement.name = fmt::format("round/{}/{}", variant, stage);
   if (sizes.gpu) measurement.device = "cuda";

@@ -66,7 +66,7 @@ class Belief {
   virtual void observe(ExecutionContext&, FeatureMatrix, const Evidence&, std::span<const PreferencePair>) {
   }
 
-  /// This belief as it is now; no later observation changes it. Null if it is on a device.
+  /// This belief as it is now; no later observation changes it.
   virtual std::shared_ptr<const Belief> freeze() const = 0;
   virtual ModelTensors model(MemberThetas thetas) const = 0;
   virtual std::vector<RankerFigure> figures(ExecutionContext&) const { return {}; }

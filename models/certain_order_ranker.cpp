@@ -182,21 +182,8 @@ std::vector<RankerFigure> CertainOrderRanker::figures(ExecutionContext& context)
 }
 
 std::shared_ptr<const FrozenRanker> CertainOrderRanker::freeze() const {
-  auto belief = belief_->freeze();
-  if (!belief) return nullptr;
-  return std::make_shared<FrozenCertainOrderRanker>(settings_, keys_, std::move(belief),
+  return std::make_shared<FrozenCertainOrderRanker>(settings_, keys_, belief_->freeze(),
                                                     learner_->thetas());
-}
-
-void CertainOrderRanker::make_lists(ExecutionContext& context, std::span<ListRequest> requests) {
-  const ListMaker maker(settings_, keys_);
-  for (ListRequest& request : requests) {
-    try {
-      maker.make(context, *belief_, learner_->thetas(), *request.task, *request.ranking);
-    } catch (const Error&) {
-      request.failure = std::current_exception();
-    }
-  }
 }
 
 // The order is part of a result's fingerprint, which digests the archive.

@@ -40,9 +40,6 @@ class CertainOrderRanker : public OnlineRanker {
   ModelTensors model() const override { return belief_->model(learner_->thetas()); }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
   std::shared_ptr<const FrozenRanker> freeze() const override;
-  /// Where the covariance is on a device, of which there is one copy.
-  bool makes_lists() const override { return belief_->freeze() == nullptr; }
-  void make_lists(ExecutionContext& context, std::span<ListRequest> requests) override;
   bool learns_from_unshown() const override { return learner_->learns_from_unshown(); }
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;

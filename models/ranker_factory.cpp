@@ -154,15 +154,6 @@ void check_sparse(const RankerSettings& settings) {
                                      }))));
 }
 
-void check_on_cpu(const RankerSettings& settings) {
-  if (settings.trainer.precision == Precision::kFloat32) return;
-  throw InvalidArgument(fmt::format(
-      "Ranker '{}' has precision = \"{}\", which needs a GPU, but it is computed on the CPU: use "
-      "precision = \"float32\"{}.",
-      settings.name, name_of(settings.trainer.precision),
-      why_not_on_device(settings) ? "" : " or --device cuda"));
-}
-
 std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
                                           const TrialKeys& keys, std::int64_t cutoff,
                                           const RankerDependencies& dependencies) {
@@ -178,7 +169,6 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
       return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);
     return row.make({settings, features, keys, cutoff, dependencies});
   }
-  check_on_cpu(settings);
   if (row.needs_labels && dependencies.labels == nullptr) {
     throw InvalidArgument(
         fmt::format("Ranker '{}' learns from true grades, as every '{}' does, and there are none here: "
@@ -212,7 +202,6 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
         readable_bytes(static_cast<double>(memory)), advice_on_memory(plan, memory)));
   }
   const LabelledQueries none;
-  settings.trainer.precision = Precision::kFloat32;  // whether a GPU will compute it is another question
   make_ranker(settings, 1, TrialKeys{}, cutoff, {.labels = &none});
 }
 

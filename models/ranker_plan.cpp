@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/device/most_layers.h"
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/text/byte_size.h"
@@ -152,21 +151,8 @@ RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load
   return plan_linear(settings, load, settings.posterior.members, settings.posterior.members);
 }
 
-/// Refuses a covariance of more layers than a GPU takes.
-void check_layers(const RankerSettings& settings, const ModelSize& shape, PosteriorHome home) {
-  const auto layers = std::ssize(shape.tangents.layers());
-  if (home == PosteriorHome::kHost || settings.posterior.covariance == Covariance::kNone ||
-      layers <= kMostDeviceLayers)
-    return;
-  throw InvalidArgument(fmt::format(
-      "Ranker '{}' has {} layers of parameters, and a covariance on a GPU takes at most {}: use "
-      "--device cpu, or fewer layers.",
-      settings.name, layers, kMostDeviceLayers));
-}
-
 RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
   const ModelSize shape = model_size(settings.network, load.features);
-  check_layers(settings, shape, load.home);
   const std::int64_t of_round = pairs_of_a_round(settings.feedback.pairs, load.cutoff);
   const PosteriorLoad posterior{shape.tangents, load.home, load.rounds * of_round, load.most_docs,
                                 of_round};

@@ -173,8 +173,6 @@ constexpr std::array kUses = {
     SettingUse{"noise_variance", with_votes},
     SettingUse{"prior_noise", [](const RankerKindRow& row) { return with_votes(row) && with_history(row); },
                has_full_batches, kSumLoss},
-    SettingUse{"member_schedule",
-               [](const RankerKindRow& row) { return with_votes(row) && on_device(row); }},
     SettingUse{"alpha", with_widths, [](const RankerSettings& settings) { return !is_theory(settings); },
                "alpha_schedule = \"constant\""},
     SettingUse{"alpha_schedule", with_widths},
@@ -204,9 +202,7 @@ constexpr std::array kUses = {
     SettingUse{"replay", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"epochs", with_passes, has_mean_loss, kMeanLoss},
     SettingUse{"batch", with_batches, has_batches, kMeanLossOrNetwork},
-    SettingUse{"precision", on_device},
     SettingUse{"training_kernel", on_device, has_full_batches, kSumLoss},
-    SettingUse{"training_blocks", on_device, has_full_batches, kSumLoss},
     SettingUse{"exploration", by_epsilon},
     SettingUse{"epsilon", by_epsilon,
                [](const RankerSettings& settings) {

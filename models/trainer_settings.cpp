@@ -34,19 +34,10 @@ const Schema& TrainerSettings::schema() {
           .field("batch", &S::batch,
                  "pairs per mini-batch; queries for rankers that learn from true grades")
           .at_least(1)
-          .field("precision", &S::precision,
-                 "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
-                 "bits of mantissa for speed")
           .field("training_kernel", &S::training_kernel,
                  "how a GPU takes the steps of full-batch training: `persistent` in one kernel that keeps "
                  "the documents in shared memory, `recorded` as a recorded graph of kernels, `auto` as "
                  "`persistent` wherever that is possible")
-          .field("training_blocks", &S::training_blocks,
-                 "largest number of multiprocessors for the `persistent` kernel; 0 takes all. A smaller "
-                 "number lets trials of `run.jobs` train side by side, as 8 does for 16 trials; the number "
-                 "changes how sums are split")
-          .at_least(0)
-          .at_most(1024)
           .field("retrain", &S::retrain,
                  "when the ranker trains on its whole history: in every round that brings pairs (an "
                  "ensemble in every round), or once the history has grown by `retrain_growth`, with steps "

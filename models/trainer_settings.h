@@ -8,7 +8,6 @@
 #include "core/device/training_kernel.h"
 #include "core/learning/retraining.h"
 #include "core/ops/optimizer_step.h"
-#include "core/ops/precision.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -32,9 +31,7 @@ struct TrainerSettings {
   std::int64_t epochs = 20;
   std::int64_t batch = 1024;
   double newton_tolerance = 1e-6;  // of the gradient's norm per pair; no setting of users
-  Precision precision = Precision::kFloat32;
   TrainingKernel training_kernel = TrainingKernel::kAuto;
-  std::int64_t training_blocks = 0;  // of that one kernel; 0: as many as the card has multiprocessors
   Retrain retrain = Retrain::kEveryRound;
   double retrain_growth = 0.05;
   std::int64_t replay_steps = 4;

@@ -65,7 +65,6 @@ constexpr Decision kDecisions[] = {
     {"inverse_covariance/update_inverse_covariance", kKernel,
      "Of rank k: reads one half of A⁻¹ and writes both. Memory is the limit."},
     {"inverse_covariance/apply_inverse_covariance", kKernel, "Of drift checks: one pass over A⁻¹."},
-    {"inverse_covariance/roots_of_inverse", kKernel, "Reads the diagonal."},
     {"inverse_covariance/reset_inverse_covariance", kKernel, "Writes A⁻¹ once."},
     {"inverse_covariance/fill_parameter_table", kKernel, "Once per network."},
     {"covariance_matrix/pair_covariance", kKernel,

@@ -412,8 +412,7 @@ class SmallCases {
          .prepare = [sizes = sizes_, multiplier](Stream stream) {
            const auto made = make_docs(sizes, stream, sizes.scored_at_once);
            const auto score = [=](Stream on, device::Multiplier by) {
-             device::forward(made->products(on), made->stack(Precision::kFloat32, by),
-                             data<float>(made->features), made->view(),
+             device::forward(made->products(on), made->stack(by), data<float>(made->features), made->view(),
                              {data<float>(made->scores), nullptr});
            };
            DeviceWork work = alone([=](Stream on) { score(on, multiplier); });

@@ -1,6 +1,7 @@
 #include "cuda/ops/optimizer_step.h"
 
 #include "cuda/ops/optimizer_step.cuh"
+#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 unsigned blocks_of(std::int64_t n) {
-  return static_cast<unsigned>((n + kThreads - 1) / kThreads);
+  return count_of(parts_of(n, kThreads));
 }
 
 }  // namespace
@@ -74,29 +75,29 @@ void begin_training(Stream stream, std::int64_t numbers, const float* theta, con
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta) {
   if (members == 0) return;
-  launch(gradient_descent_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)},
-         dim3{kThreads}, 0, stream, parameters, gradient, step, theta);
+  launch(gradient_descent_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0,
+         stream, parameters, gradient, step, theta);
 }
 
 void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(decayed_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
-         0, stream, parameters, rates, gradient, step, state, theta);
+  launch(decayed_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, rates, gradient, step, state, theta);
 }
 
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(adam_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads}, 0,
-         stream, parameters, rates, gradient, step, state, theta);
+  launch(adam_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, rates, gradient, step, state, theta);
 }
 
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
                    const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(nesterov_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
-         0, stream, parameters, gradient, step, state, theta);
+  launch(nesterov_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, gradient, step, state, theta);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

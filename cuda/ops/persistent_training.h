@@ -14,7 +14,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// How documents are split into parts, and a part over the threads of a block. Functions of the sizes and
 /// of the shared memory that a block can have, so that sums have the same order on all devices with as
 /// much. Of the possible sizes of a part the one is taken whose largest share of a block takes the least
-/// time on `blocks` of them.
+/// time on kAllBlocks of them.
 struct TrainingParts {
   std::int64_t docs = 0;   // in a part
   std::int64_t parts = 0;  // of the history
@@ -26,13 +26,13 @@ struct TrainingParts {
   std::size_t shared_bytes = 0;
 };
 
-/// The multiprocessors of an H100 or H200: 0 blocks stand for as many.
+/// The multiprocessors of an H100 or H200, for which parts are made on any card.
 inline constexpr std::int64_t kAllBlocks = 132;
 
 /// For `docs` > 0 documents of `members` networks in all stacks together, on a device whose blocks can have
 /// so much shared memory. No part fits into it if shared_bytes is 0.
 TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                             std::size_t most_shared_bytes, std::int64_t blocks = 0);
+                             std::size_t most_shared_bytes);
 
 /// Whether networks of this shape can be trained so, on the calling thread's device.
 bool trains_persistently(const NetworkShape& shape, std::int64_t members);
@@ -56,7 +56,7 @@ struct PersistentSizes {
 
 /// For a stack of all `members`; a stack of some uses the workspace from its beginning.
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                                 std::int64_t terms, std::int64_t blocks = 0);
+                                 std::int64_t terms);
 
 struct PersistentTraining {
   NetworkStack stack;
@@ -64,7 +64,6 @@ struct PersistentTraining {
   StackedObjective objective;
   Optimizer optimizer = Optimizer::kGradientDescent;
   std::int64_t steps = 20;
-  std::int64_t blocks = 0;           // at most; 0: of the whole device
   const double* step = nullptr;      // [members], σ_t
   const StepRates* rates = nullptr;  // [steps], Adam's
   OptimizerState state;              // of optimizers with moments, after begin_training()

@@ -61,16 +61,13 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
   spec.learning_rate = trainer.learning_rate;
   spec.learning_rate_decay = trainer.learning_rate_decay;
   spec.prior_weight = prior_weight(settings.network, settings.posterior.lambda);
-  spec.precision = trainer.precision;
   if (trainer.loss == LossForm::kMean) {
     check_batch_optimizer(trainer);
     spec.mini_batches = {trainer.epochs, trainer.batch, settings.posterior.lambda};
   }
   spec.retraining = retraining_rule(trainer);
   spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
-  spec.schedule = settings.posterior.member_schedule;
   spec.kernel = trainer.training_kernel;
-  spec.blocks = trainer.training_blocks;
   return spec;
 }
 

@@ -32,7 +32,7 @@ class Posterior {
   virtual WidthHealth widths(ExecutionContext& context, TangentFactors docs,
                              std::span<double> width_sq) const = 0;
   /// A copy of this posterior that no later pair changes. Large arrays are shared until a later pair
-  /// overwrites them. Null on a device.
+  /// overwrites them.
   virtual std::shared_ptr<const Posterior> freeze() const = 0;
 
   /// Adds pairs of these documents to A.
@@ -50,8 +50,6 @@ class Posterior {
   std::int64_t negative_widths() const { return negative_widths_; }
   virtual const PosteriorSpec& spec() const { return spec_; }
   virtual std::int64_t bytes() const = 0;
-  /// Whether bytes() depends on how memory has grown since this run began, so that it is no result.
-  virtual bool bytes_depend_on_run() const { return false; }
 
   /// A loaded posterior continues to the same bits as the saved one.
   virtual void save(StateWriter& state) const = 0;

@@ -27,7 +27,6 @@ class RankerSettings(TypedDict, total=False):
     members: int
     noise_variance: float
     prior_noise: bool
-    member_schedule: Literal["auto", "streams", "batched"]
     alpha: float
     alpha_schedule: Literal["constant", "theory"]
     c1: float
@@ -46,9 +45,7 @@ class RankerSettings(TypedDict, total=False):
     steps: int
     epochs: int
     batch: int
-    precision: Literal["float32", "tf32"]
     training_kernel: Literal["auto", "persistent", "recorded"]
-    training_blocks: int
     retrain: Literal["every-round", "growth"]
     retrain_growth: float
     replay_steps: int

@@ -82,8 +82,7 @@ TEST_P(SettingUseTest, IgnoredSettingsChangeNothing) {
   const std::string played = play_rounds(settings());
   int ignored = 0;
   for (const Setting& setting : RankerSettings::schema().settings) {
-    if (!why_ignored(settings(), setting.key) || setting.key == "precision")
-      continue;  // refused on the CPU
+    if (!why_ignored(settings(), setting.key)) continue;
     ++ignored;
     EXPECT_EQ(play_rounds(changed(settings(), setting)), played) << setting.key;
   }

@@ -241,14 +241,6 @@ TEST(TrainingPartsTest, AMultiprocessorKeepsItsDocumentsAtThePapersSize) {
   EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 10'000).parts, 132);
 }
 
-// Eight blocks keep larger parts: 16 of 133 documents in two turns, where the whole card takes 106 of 19.
-TEST(TrainingPartsTest, FewBlocksHaveLargerParts) {
-  const device::TrainingParts parts =
-      device::training_parts(ntk_shape(136, 100, 2), 1, 2'000, kOfHopper, 8);
-  EXPECT_EQ(parts.docs, 133);
-  EXPECT_EQ(parts.parts, 16);
-}
-
 /// Where docs/evidence/GPU-RECORD.md says that 85 % of the multiprocessors of an H100 have work.
 bool is_well_used(std::int64_t n) {
   constexpr std::int64_t kRanges[][2] = {{1'065, 1'254},   {2'129, 2'508},  {3'193, 3'762},

@@ -44,29 +44,5 @@ TEST(ModuleCourseTest, ReluPlaysTheRoundsOfTheClosedForm) {
   }
 }
 
-TEST(ModuleCourseTest, AGpuTakesModulesOfAsManyLayersAsItsKernelsDo) {
-  RankerSettings settings = neural_settings("dual");
-  settings.network.network = NetworkForm::kModule;
-  settings.network.module = "residual";
-  RankerLoad load = {.features = 5, .train_docs = 1'000, .rounds = 10, .cutoff = 10, .most_docs = 10};
-  load.home = PosteriorHome::kDevice;
-  settings.network.depth = 16;  // of two layers each, with those of inputs and scores
-  EXPECT_NO_THROW(plan_ranker(settings, load));
-  settings.network.depth = 17;
-  try {
-    plan_ranker(settings, load);
-    FAIL() << "34 layers";
-  } catch (const InvalidArgument& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "Ranker 'dual' has 34 layers of parameters, and a covariance on a GPU takes at most 32: use "
-              "--device cpu, or fewer layers.");
-  }
-  settings.posterior.covariance = Covariance::kNone;
-  EXPECT_NO_THROW(plan_ranker(settings, load));
-  load.home = PosteriorHome::kHost;
-  settings.posterior.covariance = Covariance::kFull;
-  EXPECT_NO_THROW(plan_ranker(settings, load));
-}
-
 }  // namespace
 }  // namespace olrank

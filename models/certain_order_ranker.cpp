@@ -200,19 +200,12 @@ void CertainOrderRanker::make_lists(ExecutionContext& context, std::span<ListReq
 }
 
 // The order is part of a result's fingerprint, which digests the archive.
-void CertainOrderRanker::save(StateWriter& state) const {
-  learner_->save(state);
-  belief_->save(state);
-  learner_->save_figures(state);
-  if (shadow_) shadow_->save(state);
-}
-
-void CertainOrderRanker::load(StateReader& state) {
-  learner_->load(state);
-  belief_->load(state);
-  learner_->load_figures(state);
-  if (shadow_) shadow_->load(state);
-  scored_query_ = -1;
+void CertainOrderRanker::fields(StateFields& state) {
+  state.part(*learner_);
+  state.part(*belief_);
+  learner_->figure_fields(state);
+  if (shadow_) state.part(*shadow_);
+  if (state.reads()) scored_query_ = -1;
 }
 
 void CertainOrderRanker::save_for_lists(StateWriter& state) const {

@@ -44,8 +44,7 @@ class CertainOrderRanker : public OnlineRanker {
   bool makes_lists() const override { return belief_->freeze() == nullptr; }
   void make_lists(ExecutionContext& context, std::span<ListRequest> requests) override;
   bool learns_from_unshown() const override { return learner_->learns_from_unshown(); }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
   void save_for_lists(StateWriter& state) const override;
   void load_for_lists(StateReader& state) override;
 

@@ -67,16 +67,10 @@ void DeployedPolicyRanker::end_policy_round() {
   deployed_.assign(theta().begin(), theta().end());
 }
 
-void DeployedPolicyRanker::save(StateWriter& state) const {
-  ScoreModelRanker::save(state);
-  state.put("prpo.safe", deployed_);
-  state.put("prpo.since_refresh", since_refresh_);
-}
-
-void DeployedPolicyRanker::load(StateReader& state) {
-  ScoreModelRanker::load(state);
-  state.get_into("prpo.safe", std::span(deployed_));
-  since_refresh_ = state.get_one<std::int64_t>("prpo.since_refresh");
+void DeployedPolicyRanker::fields(StateFields& state) {
+  ScoreModelRanker::fields(state);
+  state.sized("prpo.safe", deployed_);
+  state.numbers("prpo.since_refresh", since_refresh_);
 }
 
 }  // namespace olrank

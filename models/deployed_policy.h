@@ -17,8 +17,7 @@ class DeployedPolicyRanker : public ScoreModelRanker {
   std::shared_ptr<const FrozenRanker> freeze() const override;
   /// Probabilities of a rank sum over all documents of the query.
   bool learns_from_unshown() const override { return true; }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  protected:
   DeployedPolicyRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,

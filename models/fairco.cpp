@@ -173,38 +173,22 @@ std::shared_ptr<const FrozenRanker> FairCo::freeze() const {
   return std::make_shared<FrozenFairCo>(shared_model(), theta(), gain_);
 }
 
-void FairCo::save(StateWriter& state) const {
-  ScoreModelRanker::save(state);
+void FairCo::fields(StateFields& state) {
+  ScoreModelRanker::fields(state);
   if (linear_) {
-    state.put("fairco.matrix", matrix_);
-    state.put("fairco.target", target_);
+    state.sized("fairco.matrix", matrix_);
+    state.sized("fairco.target", target_);
     return;
   }
-  state.put("fairco.doc_numbers", doc_numbers_);
-  state.put("fairco.docs", docs_);
-  state.put("fairco.rows", shown_rows_);
-  state.put("fairco.targets", shown_targets_);
-  state.put("steps", steps_);
-  state.put("position", position_);
-  state.put("first", first_);
-  state.put("second", second_);
-}
-
-void FairCo::load(StateReader& state) {
-  ScoreModelRanker::load(state);
-  if (linear_) {
-    state.get_into("fairco.matrix", std::span(matrix_));
-    state.get_into("fairco.target", std::span(target_));
-    return;
-  }
-  doc_numbers_ = state.get<std::int64_t>("fairco.doc_numbers");
-  docs_ = state.get<float>("fairco.docs");
-  shown_rows_ = state.get<std::int32_t>("fairco.rows");
-  shown_targets_ = state.get<float>("fairco.targets");
-  steps_ = state.get_one<std::int64_t>("steps");
-  state.get_into("position", std::span(position_));
-  state.get_into("first", std::span(first_));
-  state.get_into("second", std::span(second_));
+  state.any("fairco.doc_numbers", doc_numbers_);
+  state.any("fairco.docs", docs_);
+  state.any("fairco.rows", shown_rows_);
+  state.any("fairco.targets", shown_targets_);
+  state.numbers("steps", steps_);
+  state.sized("position", position_);
+  state.sized("first", first_);
+  state.sized("second", second_);
+  if (!state.reads()) return;
   const auto distinct = std::ssize(doc_numbers_);
   const bool fits = std::ssize(docs_) == distinct * features_ &&
                     shown_rows_.size() == shown_targets_.size() &&

@@ -23,8 +23,7 @@ class FairCo : public ScoreModelRanker {
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
   std::shared_ptr<const FrozenRanker> freeze() const override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
   void remember(const QueryDocs& query, std::int32_t doc, double target);

@@ -137,15 +137,10 @@ std::vector<RankerFigure> ScoreModelRanker::figures(ExecutionContext& /*context*
   return {};
 }
 
-void ScoreModelRanker::save(StateWriter& state) const {
-  state.put("theta", theta_);
-  state.put("rounds_learned", rounds_learned_);
-}
-
-void ScoreModelRanker::load(StateReader& state) {
-  state.get_into("theta", std::span<float>(theta_));
-  rounds_learned_ = state.get_one<std::uint64_t>("rounds_learned");
-  scored_round_ = 0;
+void ScoreModelRanker::fields(StateFields& state) {
+  state.sized("theta", theta_);
+  state.numbers("rounds_learned", rounds_learned_);
+  if (state.reads()) scored_round_ = 0;
 }
 
 RankedList ScoreModelRanker::greedy_list(ExecutionContext& context, std::span<const double> scores) {

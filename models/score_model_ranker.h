@@ -25,8 +25,7 @@ class ScoreModelRanker : public OnlineRanker {
   ModelTensors model() const override { return model_->tensors(theta_); }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
   bool learns_from_unshown() const override { return model_->reads_lists(); }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
   /// Throws InvalidArgument if clicks and list differ in length, or if a document is out of range or shown
   /// twice.

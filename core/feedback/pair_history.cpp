@@ -89,49 +89,38 @@ std::int64_t PairHistory::draw_earlier(PhiloxKey key, std::uint32_t round, std::
   return earlier_.item_at(coins.index_of(earlier()));
 }
 
-void PairHistory::save(StateWriter& state) const {
-  state.put("history.features", features_);
-  state.put("history.observed", observed_);
-  state.put("history.docs", docs_);
-  state.put("history.count", count_);
-  state.put("history.first_wins", first_wins_);
+void PairHistory::fields(StateFields& state) {
+  state.number("history.features", features_, [&](std::int64_t saved) {
+    state.require(saved == features_, "The saved history has another number of features.");
+  });
+  state.numbers("history.observed", observed_);
+  state.any("history.docs", docs_);
+  if (state.reads()) {
+    count_.resize(docs_.size() / 2);
+    first_wins_.resize(count_.size());
+    rows_.resize(count_.size() * static_cast<std::size_t>(stride_));
+    entered_ = row_count();
+    ever_ = observed_;
+  }
+  state.sized("history.count", count_);
+  state.sized("history.first_wins", first_wins_);
   if (limit_ == 0) {
-    state.put_growing("history.rows", rows_lineage_, std::span<const double>(rows_), std::ssize(rows_));
-    return;
+    state.growing("history.rows", rows_lineage_, rows_);
+  } else {
+    state.sized("history.rows", rows_);
+    std::vector<std::int64_t> kept;
+    for (const Observation& pair : kept_) kept.push_back(2 * pair.row + (pair.first_wins ? 1 : 0));
+    state.any("history.kept", kept);
+    state.any("history.free_rows", free_rows_);
+    state.numbers("history.entered", entered_);
+    state.numbers("history.ever", ever_);
+    if (state.reads()) {
+      rows_lineage_.renew();
+      kept_.clear();
+      for (const std::int64_t packed : kept) kept_.push_back({packed / 2, packed % 2 != 0});
+    }
   }
-  state.put("history.rows", rows_);
-  std::vector<std::int64_t> kept;
-  for (const Observation& pair : kept_) kept.push_back(2 * pair.row + (pair.first_wins ? 1 : 0));
-  state.put("history.kept", kept);
-  state.put("history.free_rows", free_rows_);
-  state.put("history.entered", entered_);
-  state.put("history.ever", ever_);
-}
-
-void PairHistory::load(StateReader& state) {
-  if (state.get_one<std::int64_t>("history.features") != features_) {
-    state.fail("The saved history has another number of features.");
-  }
-  observed_ = state.get_one<std::int64_t>("history.observed");
-  docs_ = state.get<std::int64_t>("history.docs");
-  count_.resize(docs_.size() / 2);
-  first_wins_.resize(count_.size());
-  rows_.resize(count_.size() * static_cast<std::size_t>(stride_));
-  state.get_into("history.count", std::span(count_));
-  state.get_into("history.first_wins", std::span(first_wins_));
-  state.get_into("history.rows", std::span(rows_));
-  rows_lineage_.renew();
-  entered_ = row_count();
-  ever_ = observed_;
-  kept_.clear();
-  free_rows_.clear();
-  if (limit_ > 0) {
-    for (const std::int64_t packed : state.get<std::int64_t>("history.kept"))
-      kept_.push_back({packed / 2, packed % 2 != 0});
-    free_rows_ = state.get<std::int64_t>("history.free_rows");
-    entered_ = state.get_one<std::int64_t>("history.entered");
-    ever_ = state.get_one<std::int64_t>("history.ever");
-  }
+  if (!state.reads()) return;
   latest_.clear();
   forgotten_.clear();
   row_of_.clear();

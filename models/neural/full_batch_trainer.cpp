@@ -259,27 +259,15 @@ std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const 
   return descend_safely(context, problem, curvature, theta);
 }
 
-void FullBatchTrainer::save(StateWriter& state) const {
-  state.put("trainer.curvature", curvature_);
-  state.put("trainer.curvature_pairs", curvature_pairs_);
-  state.put("trainer.eigenvector", eigenvector_);
-  state.put("trainer.trainings", trainings_);
-  if (spec_.settings.history_limit > 0) state.put("trainer.curvature_entered", curvature_entered_);
+void FullBatchTrainer::fields(StateFields& state) {
+  state.numbers("trainer.curvature", curvature_);
+  state.numbers("trainer.curvature_pairs", curvature_pairs_);
+  state.sized("trainer.eigenvector", eigenvector_);
+  state.numbers("trainer.trainings", trainings_);
+  if (spec_.settings.history_limit > 0) state.numbers("trainer.curvature_entered", curvature_entered_);
   if (!replays()) return;
-  state.put("trainer.reference", reference_);
-  state.put("trainer.reference_gradient", reference_gradient_);
-}
-
-void FullBatchTrainer::load(StateReader& state) {
-  curvature_ = state.get_one<double>("trainer.curvature");
-  curvature_pairs_ = state.get_one<std::int64_t>("trainer.curvature_pairs");
-  state.get_into("trainer.eigenvector", std::span(eigenvector_));
-  trainings_ = state.get_one<std::int64_t>("trainer.trainings");
-  if (spec_.settings.history_limit > 0)
-    curvature_entered_ = state.get_one<std::int64_t>("trainer.curvature_entered");
-  if (!replays()) return;
-  state.get_into("trainer.reference", std::span(reference_));
-  state.get_into("trainer.reference_gradient", std::span(reference_gradient_));
+  state.sized("trainer.reference", reference_);
+  state.sized("trainer.reference_gradient", reference_gradient_);
 }
 
 }  // namespace olrank

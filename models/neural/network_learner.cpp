@@ -281,7 +281,8 @@ void NetworkLearner::load(StateReader& state) {
   }
   history_.load(state);
   load_schedule(state, schedule_, noise_round_);
-  require_members(state, static_cast<std::size_t>(share_.members()));
+  StateFields fields(state);
+  member_count(fields, static_cast<std::size_t>(share_.members()));
   std::vector<float> passing(thetas_.front().size());
   for (std::int64_t member = 0; member < share_.members(); ++member) {
     const std::int64_t number = member - share_.first();

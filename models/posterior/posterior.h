@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/device/posterior_spec.h"
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/learning/covariance_checks.h"
 #include "core/online/preference_pair.h"
 #include "core/ops/pair_width.h"
@@ -17,7 +17,7 @@ namespace olrank {
 /// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or a part of it, each g_s at the
 /// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
 /// Feedback", WWW 2022, state the full form and compute the diagonal one.
-class Posterior {
+class Posterior : public Stateful {
  public:
   explicit Posterior(const PosteriorSpec& spec);
   virtual ~Posterior() = default;
@@ -52,10 +52,6 @@ class Posterior {
   virtual std::int64_t bytes() const = 0;
   /// Whether bytes() depends on how memory has grown since this run began, so that it is no result.
   virtual bool bytes_depend_on_run() const { return false; }
-
-  /// A loaded posterior continues to the same bits as the saved one.
-  virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
 
  protected:
   Posterior(const Posterior&) = default;

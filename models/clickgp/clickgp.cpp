@@ -48,17 +48,12 @@ class FrozenClickGp : public FrozenRanker {
     const RankedList made = of_query.make(context, state_, task.round, task.fair, task.explore);
     ranking.scores.assign(of_query.scores().begin(), of_query.scores().end());
     ranking.by_score.assign(of_query.by_score().begin(), of_query.by_score().end());
-    ranking.list.assign(made.docs.begin(), made.docs.end());
-    ranking.knows_orders = true;
-    ranking.certainty = made.certainty;
-    ranking.fairness = made.fairness;
-    ranking.propensity.assign(made.propensity.begin(), made.propensity.end());
     if (made.stated_orders.empty()) {
       of_query.order_probabilities(state_, of_query.list().shown(made), ranking.probabilities);
     } else {
       ranking.probabilities.assign(of_query.probabilities().begin(), of_query.probabilities().end());
     }
-    std::swap(ranking.orders, of_query.list().orders());
+    of_query.list().hand_over(made, ranking);
   }
   ModelTensors model() const override { return model_; }
 

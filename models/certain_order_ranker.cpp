@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "models/controlled_orders.h"
-#include "models/score_order.h"
+#include "models/score_model.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/metrics/score_order.h"
-#include "models/score_order.h"
 
 namespace olrank {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/learning/numeric_errors.h"
 #include "core/metrics/score_order.h"
+#include "core/online/numeric_errors.h"
 
 namespace olrank {
 

@@ -13,7 +13,7 @@ namespace olrank {
 
 /// A covariance that lives on a device, of gradients whose factors come from the host: those of scoring
 /// functions that the device's networks do not compute. Drift is watched and repaired as
-/// core/learning/covariance_checks.h says. Used by one thread at a time.
+/// core/covariance/covariance_checks.h says. Used by one thread at a time.
 class DevicePosterior {
  public:
   DevicePosterior() = default;

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/learning/block_probes.h"
+#include "core/covariance/block_probes.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/posterior_status.h"
 #include "cuda/engine/resident_forms.h"

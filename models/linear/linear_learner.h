@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/feedback/pair_history.h"
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 #include "core/online/trial_keys.h"
 #include "models/linear/newton_trainer.h"
 #include "models/model_learner.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/learning/numeric_errors.h"
 #include "core/math/norm.h"
 #include "core/math/step_size.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/replay_optimizer.h"

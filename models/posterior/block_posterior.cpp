@@ -8,14 +8,14 @@
 #include <numeric>
 #include <utility>
 
+#include "core/covariance/block_probes.h"
 #include "core/error.h"
-#include "core/learning/block_probes.h"
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/blas.h"
 #include "core/text/byte_size.h"
 #include "models/posterior/gradient_length.h"
 #include "models/posterior/observed_pairs.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 
 namespace olrank {
 namespace {

@@ -13,8 +13,8 @@ namespace olrank {
 /// other parameters count as known. Time and memory do not depend on the observed pairs, which are not
 /// kept.
 ///
-/// Drift is measured along a few vectors (core/learning/block_probes.h). Beyond the bound it warns; nothing
-/// is rebuilt, as nothing keeps more digits than roots.
+/// Drift is measured along a few vectors (core/covariance/block_probes.h). Beyond the bound it warns;
+/// nothing is rebuilt, as nothing keeps more digits than roots.
 class BlockPosterior : public Posterior {
  public:
   explicit BlockPosterior(const PosteriorSpec& spec);

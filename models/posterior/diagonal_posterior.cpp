@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/diagonal_covariance.h"
 #include "models/posterior/observed_pairs.h"
 

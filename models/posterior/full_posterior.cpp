@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/diagonal_covariance.h"
 #include "core/ops/gradient_products.h"
 #include "core/runtime/log.h"
@@ -19,7 +19,7 @@
 #include "models/posterior/dual_form.h"
 #include "models/posterior/gradient_length.h"
 #include "models/posterior/orthonormal_form.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 
 namespace olrank {
 

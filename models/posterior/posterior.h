@@ -4,9 +4,9 @@
 #include <memory>
 #include <span>
 
+#include "core/covariance/covariance_checks.h"
 #include "core/device/posterior_spec.h"
 #include "core/io/state_fields.h"
-#include "core/learning/covariance_checks.h"
 #include "core/online/preference_pair.h"
 #include "core/ops/pair_width.h"
 #include "core/ops/tangent_factors.h"

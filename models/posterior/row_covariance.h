@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "core/covariance/covariance_checks.h"
 #include "core/io/state_fields.h"
-#include "core/learning/covariance_checks.h"
 #include "core/runtime/execution_context.h"
 #include "models/posterior_settings.h"
 
@@ -33,7 +33,7 @@ class RowCovariance : public Stateful {
   /// log(det A / det λI).
   double log_det() const { return log_det_; }
 
-  /// See core/learning/covariance_checks.h. Warns once if it is beyond the bound.
+  /// See core/covariance/covariance_checks.h. Warns once if it is beyond the bound.
   double drift() const;
   bool is_root() const { return updates_ == kRoot; }
 

@@ -9,7 +9,7 @@
 #include "cuda/engine/watched_posterior.h"
 #include "cuda/runtime/work.h"
 #include "models/posterior/posterior.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/expected_warnings.h"
 #if defined(OLRANK_KERNELS_EMULATED)

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 #include "tests/models/neural/recorded_rounds.h"
 
 namespace olrank {
@@ -51,10 +51,10 @@ TEST(ModuleCourseTest, CovariancesOfLayersNeedLayers) {
   for (const Covariance covariance : {Covariance::kUnitBlocks, Covariance::kLastLayer}) {
     settings.posterior.covariance = covariance;
     settings.network.module = "residual";
-    EXPECT_NO_THROW(plan_ranker(settings, load));
+    EXPECT_NO_THROW(memory_of_ranker(settings, load));
     settings.network.module = "attention";
     try {
-      plan_ranker(settings, load);
+      memory_of_ranker(settings, load);
       FAIL() << "took a covariance of layers without layers";
     } catch (const InvalidArgument& error) {
       EXPECT_EQ(
@@ -73,10 +73,10 @@ TEST(ModuleCourseTest, AGpuTakesModulesOfAsManyLayersAsItsKernelsDo) {
   RankerLoad load = {.features = 5, .train_docs = 1'000, .rounds = 10, .cutoff = 10, .most_docs = 10};
   load.home = PosteriorHome::kDevice;
   settings.network.depth = 16;  // of two layers each, with those of inputs and scores
-  EXPECT_NO_THROW(plan_ranker(settings, load));
+  EXPECT_NO_THROW(memory_of_ranker(settings, load));
   settings.network.depth = 17;
   try {
-    plan_ranker(settings, load);
+    memory_of_ranker(settings, load);
     FAIL() << "34 layers";
   } catch (const InvalidArgument& error) {
     EXPECT_EQ(std::string(error.what()),
@@ -84,10 +84,10 @@ TEST(ModuleCourseTest, AGpuTakesModulesOfAsManyLayersAsItsKernelsDo) {
               "--device cpu, or fewer layers.");
   }
   settings.posterior.covariance = Covariance::kNone;
-  EXPECT_NO_THROW(plan_ranker(settings, load));
+  EXPECT_NO_THROW(memory_of_ranker(settings, load));
   load.home = PosteriorHome::kHost;
   settings.posterior.covariance = Covariance::kFull;
-  EXPECT_NO_THROW(plan_ranker(settings, load));
+  EXPECT_NO_THROW(memory_of_ranker(settings, load));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "core/learning/block_probes.h"
+#include "core/covariance/block_probes.h"
 
 #include <cmath>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/ops/pair_width.h"
 #include "models/posterior/observed_pairs.h"
 
@@ -12,7 +12,7 @@ namespace olrank {
 
 /// One of the exact representations of A⁻¹ of the full covariance. FullPosterior owns the history and
 /// checks the numbers.
-class FullForm : public Stateful {
+class FullForm {
  public:
   FullForm() = default;
   virtual ~FullForm() = default;
@@ -43,6 +43,8 @@ class FullForm : public Stateful {
 
   virtual double log_det() const = 0;
   virtual std::int64_t bytes() const = 0;
+  virtual void save(StateWriter& state) const = 0;
+  virtual void load(StateReader& state) = 0;
 };
 
 }  // namespace olrank

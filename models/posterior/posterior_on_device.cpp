@@ -44,10 +44,16 @@ void PosteriorOnDevice::observe(ExecutionContext&, TangentFactors docs,
   device_->observe(docs, pairs);
 }
 
-void PosteriorOnDevice::fields(StateFields& state) {
-  state.part(*device_);
-  state.number("device.excess", policy_.excess(), [&](double excess) { policy_.set_excess(excess); });
-  state.numbers("device.negative_widths", negative_widths_);
+void PosteriorOnDevice::save(StateWriter& state) const {
+  device_->save(state);
+  state.put("device.excess", policy_.excess());
+  state.put("device.negative_widths", negative_widths_);
+}
+
+void PosteriorOnDevice::load(StateReader& state) {
+  device_->load(state);
+  policy_.set_excess(state.get_one<double>("device.excess"));
+  negative_widths_ = state.get_one<std::int64_t>("device.negative_widths");
 }
 
 }  // namespace olrank

@@ -30,7 +30,8 @@ class PosteriorOnDevice : public Posterior {
   std::int64_t bytes() const override { return device_->bytes(); }
   bool bytes_depend_on_run() const override { return true; }
 
-  void fields(StateFields& state) override;
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
 
  private:
   FormPolicy policy_;

@@ -34,7 +34,7 @@ struct Evidence {
 class Belief : public Stateful {
  public:
   Belief() = default;
-  virtual ~Belief() = default;
+  ~Belief() override = default;
   Belief(const Belief&) = delete;
   Belief& operator=(const Belief&) = delete;
 

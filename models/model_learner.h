@@ -21,7 +21,7 @@ struct EnsembleSpec {
 class ModelLearner : public Stateful {
  public:
   ModelLearner() = default;
-  virtual ~ModelLearner() = default;
+  ~ModelLearner() override = default;
   ModelLearner(const ModelLearner&) = delete;
   ModelLearner& operator=(const ModelLearner&) = delete;
 

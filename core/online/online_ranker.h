@@ -76,7 +76,7 @@ struct ListRequest {
 class OnlineRanker : public Stateful {
  public:
   OnlineRanker() = default;
-  virtual ~OnlineRanker() = default;
+  ~OnlineRanker() override = default;
   OnlineRanker(const OnlineRanker&) = delete;
   OnlineRanker& operator=(const OnlineRanker&) = delete;
 

@@ -515,8 +515,9 @@ void ClickRegression::fields(StateFields& state) {
   const std::int64_t width = belief_.columns();
   const auto sums = [&](const std::string& name, AlignedVector<double>& matrix,
                         AlignedVector<double>& vector) {
-    std::vector<double> values(vector.begin(), vector.end());
-    for (std::int64_t row = 0; row < (matrix.empty() ? 0 : width); ++row)
+    std::vector<double> values;
+    if (!state.reads()) values.assign(vector.begin(), vector.end());
+    for (std::int64_t row = 0; row < (state.reads() || matrix.empty() ? 0 : width); ++row)
       values.insert(values.end(), matrix.begin() + row * width, matrix.begin() + row * width + row + 1);
     state.any(prefix + name, values);
     if (!state.reads()) return;

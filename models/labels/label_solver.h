@@ -19,7 +19,7 @@ double penalty(const LabelSettings& settings, std::span<const float> theta);
 class LabelSolver : public Stateful {
  public:
   LabelSolver() = default;
-  virtual ~LabelSolver() = default;
+  ~LabelSolver() override = default;
   LabelSolver(const LabelSolver&) = delete;
   LabelSolver& operator=(const LabelSolver&) = delete;
 

@@ -48,7 +48,7 @@ struct ReplayTask {
 class NetworkTrainer : public Stateful {
  public:
   NetworkTrainer() = default;
-  virtual ~NetworkTrainer() = default;
+  ~NetworkTrainer() override = default;
   NetworkTrainer(const NetworkTrainer&) = delete;
   NetworkTrainer& operator=(const NetworkTrainer&) = delete;
 

@@ -20,7 +20,7 @@ namespace olrank {
 class Posterior : public Stateful {
  public:
   explicit Posterior(const PosteriorSpec& spec);
-  virtual ~Posterior() = default;
+  ~Posterior() override = default;
   Posterior& operator=(const Posterior&) = delete;
 
   /// w²_ij = s · ‖g_i − g_j‖²_{A⁻¹}, [docs × docs], for documents with factors at the current parameters.

@@ -19,7 +19,7 @@
 #include "core/text/byte_size.h"
 #include "jobs/covariance/study_rankers.h"
 #include "models/ranker_factory.h"
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 
 namespace olrank {
 namespace {
@@ -280,8 +280,8 @@ void check_memory(const RoundSizes& asked) {
   const std::int64_t rounds_before = 2 * sizes.pairs / kCutoff;
   const std::int64_t played = warm_ups(sizes) + sizes.rounds;
   const std::int64_t docs = 2 * sizes.pairs + played * sizes.docs;
-  const RankerPlan plan =
-      plan_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + played, kCutoff});
+  const RankerMemory plan =
+      memory_of_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + played, kCutoff});
   const double of_data = static_cast<double>(docs * sizes.features) * sizeof(float);
   const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
   const std::int64_t available = available_memory();

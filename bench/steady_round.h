@@ -7,7 +7,7 @@
 
 #include "bench/measurement.h"
 #include "bench/product_unit.h"
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 
 namespace olrank {
 

@@ -11,7 +11,7 @@
 #include "models/clickgp/click_features.h"
 #include "models/external_adapter.h"
 #include "models/neural/ranker_network.h"
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 
 namespace olrank {
 namespace {
@@ -193,7 +193,7 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
   check_schedule(settings);
   check_restart(row_of(settings.kind), settings);
   // A network may be too large even to be tried.
-  const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
+  const RankerMemory plan = memory_of_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
   const std::int64_t memory = available_memory();
   if (plan.bytes > memory) {
     throw InvalidArgument(fmt::format(

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/device/training_kernel.h"
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 #include "core/ops/optimizer_step.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"

@@ -8,7 +8,7 @@
 #include "core/device/posterior_spec.h"
 #include "core/device/training_kernel.h"
 #include "core/explore/certainty_policy.h"
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"

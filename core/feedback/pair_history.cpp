@@ -60,28 +60,21 @@ std::int64_t PairHistory::draw_earlier(PhiloxKey key, std::uint32_t round, std::
   return earlier_.item_at(coins.index_of(earlier()));
 }
 
-void PairHistory::save(StateWriter& state) const {
-  state.put("history.features", features_);
-  state.put("history.observed", observed_);
-  state.put("history.docs", docs_);
-  state.put("history.count", count_);
-  state.put("history.first_wins", first_wins_);
-  state.put_growing("history.rows", rows_lineage_, std::span<const double>(rows_), std::ssize(rows_));
-}
-
-void PairHistory::load(StateReader& state) {
-  if (state.get_one<std::int64_t>("history.features") != features_) {
-    state.fail("The saved history has another number of features.");
+void PairHistory::fields(StateFields& state) {
+  state.number("history.features", features_, [&](std::int64_t saved) {
+    state.require(saved == features_, "The saved history has another number of features.");
+  });
+  state.numbers("history.observed", observed_);
+  state.any("history.docs", docs_);
+  if (state.reads()) {
+    count_.resize(docs_.size() / 2);
+    first_wins_.resize(count_.size());
+    rows_.resize(count_.size() * static_cast<std::size_t>(stride_));
   }
-  observed_ = state.get_one<std::int64_t>("history.observed");
-  docs_ = state.get<std::int64_t>("history.docs");
-  count_.resize(docs_.size() / 2);
-  first_wins_.resize(count_.size());
-  rows_.resize(count_.size() * static_cast<std::size_t>(stride_));
-  state.get_into("history.count", std::span(count_));
-  state.get_into("history.first_wins", std::span(first_wins_));
-  state.get_into("history.rows", std::span(rows_));
-  rows_lineage_.renew();
+  state.sized("history.count", count_);
+  state.sized("history.first_wins", first_wins_);
+  state.growing("history.rows", rows_lineage_, rows_);
+  if (!state.reads()) return;
   latest_.clear();
   row_of_.clear();
   earlier_.clear();

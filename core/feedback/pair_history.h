@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/feedback/count_tree.h"
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/online/preference_pair.h"
 #include "core/online/query_docs.h"
 #include "core/random/rng_stream.h"
@@ -16,7 +16,7 @@ namespace olrank {
 /// The history of preferences of a linear ranker. All pairs of the same two documents
 /// share one row with counts, so memory and the cost of a pass stop growing once queries
 /// repeat.
-class PairHistory {
+class PairHistory : public Stateful {
  public:
   /// Rows are padded with zeros to a multiple of `padding` features.
   PairHistory(std::int64_t features, std::int64_t padding);
@@ -44,8 +44,7 @@ class PairHistory {
   /// The row of one of them: each is drawn with the same probability, by its own counter (round, 0, draw).
   std::int64_t draw_earlier(PhiloxKey key, std::uint32_t round, std::uint32_t draw) const;
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void fields(StateFields& state) override;
 
  private:
   struct Key {

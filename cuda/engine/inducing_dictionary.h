@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/covariance/dictionary_policy.h"
 #include "core/io/state_archive.h"
-#include "core/learning/dictionary_policy.h"
 #include "core/ops/tangent_shape.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_pairs.h"

@@ -227,20 +227,12 @@ LabelTraining::Evaluation LabelTraining::evaluate(const Dataset& data) {
   return {loss, olrank::evaluate(data, scores_, evaluator_.options(), context_)};
 }
 
-void LabelTraining::save(StateWriter& state) const {
-  state.put("training.epoch", epoch_);
-  state.put("training.best_epoch", best_epoch_);
-  state.put("training.best_ndcg", best_ndcg_);
-  state.put("training.best_theta", best_theta_);
-  solver_->save(state);
-}
-
-void LabelTraining::load(StateReader& state) {
-  epoch_ = state.get_one<std::int64_t>("training.epoch");
-  best_epoch_ = state.get_one<std::int64_t>("training.best_epoch");
-  best_ndcg_ = state.get_one<double>("training.best_ndcg");
-  best_theta_ = state.get<float>("training.best_theta");
-  solver_->load(state);
+void LabelTraining::fields(StateFields& state) {
+  state.numbers("training.epoch", epoch_);
+  state.numbers("training.best_epoch", best_epoch_);
+  state.numbers("training.best_ndcg", best_ndcg_);
+  state.any("training.best_theta", best_theta_);
+  state.part(*solver_);
 }
 
 }  // namespace olrank

@@ -141,61 +141,36 @@ std::vector<RankerFigure> LinearLearner::figures() const {
   return {{"optimality_gap", gap}, {"gradient_norm", gradient}};
 }
 
-void LinearLearner::Member::save_report(StateWriter& state) const {
-  state.put("training.gradient_norm", last_training.gradient_norm);
-  state.put("training.optimality_gap", last_training.optimality_gap);
+void LinearLearner::Member::report_fields(StateFields& state) {
+  state.numbers("training.gradient_norm", last_training.gradient_norm);
+  state.numbers("training.optimality_gap", last_training.optimality_gap);
 }
 
-void LinearLearner::Member::load_report(StateReader& state) {
-  last_training.gradient_norm = state.get_one<double>("training.gradient_norm");
-  last_training.optimality_gap = state.get_one<double>("training.optimality_gap");
-}
-
-void LinearLearner::save(StateWriter& state) const {
+void LinearLearner::fields(StateFields& state) {
   if (settings_.retrain == Retrain::kGrowth) {
-    const auto [observed, distinct] = schedule_.latest();
+    auto [observed, distinct] = schedule_.latest();
     // Both are there twice, as checkpoints have them since histories could forget pairs.
-    state.put("training.latest", std::vector{observed, distinct, distinct, observed});
+    std::int64_t distinct_again = distinct, observed_again = observed;
+    state.numbers("training.latest", observed, distinct, distinct_again, observed_again);
+    if (state.reads()) schedule_.set_latest({observed, distinct});
   }
   if (!ensemble_) {
-    members_.front().trainer.save(state);
-    history_.save(state);
-    return;
-  }
-  history_.save(state);
-  state.put("members", std::ssize(members_));
-  for (const Member& member : members_) {
-    member.trainer.save(state);
-    member.save_report(state);
-  }
-}
-
-void LinearLearner::load(StateReader& state) {
-  if (settings_.retrain == Retrain::kGrowth) {
-    std::vector<std::int64_t> latest(4);
-    state.get_into("training.latest", std::span(latest));
-    schedule_.set_latest({latest[0], latest[1]});
-  }
-  if (!ensemble_) {
-    members_.front().trainer.load(state);
-    history_.load(state);
+    members_.front().trainer.fields(state);
+    history_.fields(state);
   } else {
-    history_.load(state);
-    require_members(state, members_.size());
+    history_.fields(state);
+    member_count(state, members_.size());
     for (Member& member : members_) {
-      member.trainer.load(state);
-      member.load_report(state);
+      member.trainer.fields(state);
+      member.report_fields(state);
     }
   }
+  if (!state.reads()) return;
   for (std::size_t number = 0; number < members_.size(); ++number) take_parameters(number);
 }
 
-void LinearLearner::save_figures(StateWriter& state) const {
-  if (!ensemble_) members_.front().save_report(state);
-}
-
-void LinearLearner::load_figures(StateReader& state) {
-  if (!ensemble_) members_.front().load_report(state);
+void LinearLearner::figure_fields(StateFields& state) {
+  if (!ensemble_) members_.front().report_fields(state);
 }
 
 }  // namespace olrank

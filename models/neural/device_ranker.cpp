@@ -9,8 +9,8 @@
 
 #include "core/device/device_docs.h"
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
 #include "core/online/frozen_ranker.h"
+#include "core/online/numeric_errors.h"
 #include "models/ensemble_model.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/network_learner.h"

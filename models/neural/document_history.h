@@ -10,9 +10,9 @@
 #include "core/data/dataset.h"
 #include "core/feedback/count_tree.h"
 #include "core/io/state_archive.h"
-#include "core/learning/retraining.h"
 #include "core/online/feedback.h"
 #include "core/online/online_ranker.h"
+#include "core/online/retraining.h"
 #include "core/ops/pair_training.h"
 #include "models/neural/pair_lists.h"
 

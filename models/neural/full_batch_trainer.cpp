@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/learning/numeric_errors.h"
+#include "core/math/norm.h"
 #include "core/math/step_size.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/replay_optimizer.h"
@@ -225,24 +226,14 @@ std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const 
   return descend_safely(context, problem, curvature, theta);
 }
 
-void FullBatchTrainer::save(StateWriter& state) const {
-  state.put("trainer.curvature", curvature_);
-  state.put("trainer.curvature_pairs", curvature_pairs_);
-  state.put("trainer.eigenvector", eigenvector_);
-  state.put("trainer.trainings", trainings_);
+void FullBatchTrainer::fields(StateFields& state) {
+  state.numbers("trainer.curvature", curvature_);
+  state.numbers("trainer.curvature_pairs", curvature_pairs_);
+  state.sized("trainer.eigenvector", eigenvector_);
+  state.numbers("trainer.trainings", trainings_);
   if (!replays()) return;
-  state.put("trainer.reference", reference_);
-  state.put("trainer.reference_gradient", reference_gradient_);
-}
-
-void FullBatchTrainer::load(StateReader& state) {
-  curvature_ = state.get_one<double>("trainer.curvature");
-  curvature_pairs_ = state.get_one<std::int64_t>("trainer.curvature_pairs");
-  state.get_into("trainer.eigenvector", std::span(eigenvector_));
-  trainings_ = state.get_one<std::int64_t>("trainer.trainings");
-  if (!replays()) return;
-  state.get_into("trainer.reference", std::span(reference_));
-  state.get_into("trainer.reference_gradient", std::span(reference_gradient_));
+  state.sized("trainer.reference", reference_);
+  state.sized("trainer.reference_gradient", reference_gradient_);
 }
 
 }  // namespace olrank

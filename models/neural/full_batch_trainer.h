@@ -19,8 +19,7 @@ class FullBatchTrainer : public NetworkTrainer {
                               std::span<float> theta) override;
   std::optional<double> replay(ExecutionContext& context, const ReplayTask& task,
                                std::span<float> theta) override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
   /// What one training descends on.

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
 #include "core/math/certainty.h"
+#include "core/online/numeric_errors.h"
 #include "models/ensemble_model.h"
 
 namespace olrank {

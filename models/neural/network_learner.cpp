@@ -229,7 +229,8 @@ void NetworkLearner::load(StateReader& state) {
   }
   history_.load(state);
   load_schedule(state, schedule_, noise_round_);
-  require_members(state, members_.size());
+  StateFields fields(state);
+  member_count(fields, members_.size());
   for (std::size_t number = 0; number < members_.size(); ++number) {
     state.get_into("theta", std::span(thetas_[number]));
     members_[number].trainer->load(state);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
@@ -44,10 +44,10 @@ struct ReplayTask {
 };
 
 /// Trains a network's parameters on the history, from where they are.
-class NetworkTrainer {
+class NetworkTrainer : public Stateful {
  public:
   NetworkTrainer() = default;
-  virtual ~NetworkTrainer() = default;
+  ~NetworkTrainer() override = default;
   NetworkTrainer(const NetworkTrainer&) = delete;
   NetworkTrainer& operator=(const NetworkTrainer&) = delete;
 
@@ -58,9 +58,6 @@ class NetworkTrainer {
   /// The same on a sample of the history; only where the settings retrain on growth.
   virtual std::optional<double> replay(ExecutionContext& context, const ReplayTask& task,
                                        std::span<float> theta) = 0;
-
-  virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
 };
 
 struct TrainerSpec {

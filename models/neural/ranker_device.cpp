@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/device/most_layers.h"
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"

@@ -15,7 +15,7 @@
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/runtime/address_range.h"
 #include "cuda/runtime/work.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "tests/cuda/ops/kernel_test.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "cuda/engine/watched_posterior.h"

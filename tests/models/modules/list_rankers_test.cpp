@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 #include "tests/models/neural/recorded_rounds.h"
 
 namespace olrank {
@@ -110,7 +110,7 @@ TEST(ListRankersPlanTest, CountsWholeLists) {
   RankerSettings settings = list_settings("none");
   RankerLoad load = {
       .features = 100, .train_docs = 1'000'000, .rounds = 1'000, .cutoff = 10, .most_docs = 40};
-  const auto bytes = [&] { return static_cast<double>(plan_ranker(settings, load).bytes); };
+  const auto bytes = [&] { return static_cast<double>(memory_of_ranker(settings, load).bytes); };
   const double before = bytes();
   load.most_docs = 80;
   // 1,000 lists with 40 documents more of 100 features and their scores and weights.

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 #include "tests/models/neural/recorded_rounds.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "core/learning/dictionary_roll.h"
+#include "core/covariance/dictionary_roll.h"
 
 #include <gtest/gtest.h>
 

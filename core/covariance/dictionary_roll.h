@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/learning/dictionary_policy.h"
+#include "core/covariance/dictionary_policy.h"
 
 namespace olrank {
 

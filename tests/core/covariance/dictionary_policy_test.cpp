@@ -1,4 +1,4 @@
-#include "core/learning/dictionary_policy.h"
+#include "core/covariance/dictionary_policy.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/learning/dictionary_roll.h"
+#include "core/covariance/dictionary_roll.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

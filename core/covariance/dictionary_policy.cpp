@@ -1,4 +1,4 @@
-#include "core/learning/dictionary_policy.h"
+#include "core/covariance/dictionary_policy.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 
 #include <fmt/format.h>
 

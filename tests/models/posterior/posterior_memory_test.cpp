@@ -1,4 +1,4 @@
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-TEST(PosteriorPlanTest, DualPaysUntilAboutTheNumberOfParameters) {
+TEST(PosteriorMemoryTest, DualPaysUntilAboutTheNumberOfParameters) {
   // n²V against p²V: the two meet where n is a little below p, as tangent kernels cost something too.
   const NetworkShape shape = ntk_shape(136, 100, 2);
   const std::int64_t pairs = primal_pays_from(shape, 120);

@@ -1,10 +1,11 @@
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "core/covariance/block_probes.h"
+#include "core/covariance/dictionary_policy.h"
 #include "core/device/memory_growth.h"
-#include "core/learning/dictionary_policy.h"
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 

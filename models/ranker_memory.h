@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
@@ -20,7 +20,7 @@ struct RankerLoad {
 };
 
 /// The memory that a ranker needs in a trial, at most.
-struct RankerPlan {
+struct RankerMemory {
   /// The same ranker with another form of its covariance.
   struct Form {
     std::string setting;     // the setting that selects it: covariance = "diagonal"
@@ -34,25 +34,25 @@ struct RankerPlan {
 
 /// The worst case, in which every round brings the most pairs; allocates nothing. Throws InvalidArgument
 /// for sizes that no network can have.
-RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_ranker(const RankerSettings& settings, const RankerLoad& load);
 
 /// What a sample of `replay` pairs takes, at most, from queries of up to `most_docs` documents.
 double replay_bytes(const RankerSettings& settings, std::int64_t features, std::int64_t most_docs = 2);
 
-// The plans of the kinds, for their rows in models/ranker_kinds.cpp.
-RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_toprank(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_clickgp(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_intervention_aware(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_external(const RankerSettings& settings, const RankerLoad& load);
-RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& load);  // all others
+// What the kinds need, for their rows in models/ranker_kinds.cpp.
+RankerMemory memory_of_pairrank(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_p2linrank(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_confident_network(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_p2neurrank(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_toprank(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_clickgp(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_intervention_aware(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_fairco(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_external(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_score_model(const RankerSettings& settings, const RankerLoad& load);  // all others
 
 /// What to do if `plan.bytes` exceed `available`: the bytes of each form of the covariance and which of
 /// them would fit, as a clause: form = "dual" needs 3.0 GB, ….
-std::string advice_on_memory(const RankerPlan& plan, std::int64_t available);
+std::string advice_on_memory(const RankerMemory& plan, std::int64_t available);
 
 }  // namespace olrank

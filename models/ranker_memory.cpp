@@ -1,4 +1,4 @@
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "models/linear/linear_ranking.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 
 namespace olrank {
 namespace {
@@ -44,8 +44,8 @@ double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
 
 /// `members` models and `matrices` of their size, next to the history of a linear ranker. A model that
 /// replays has one more matrix.
-RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, std::int64_t members,
-                       std::int64_t matrices) {
+RankerMemory memory_of_linear(const RankerSettings& settings, const RankerLoad& load, std::int64_t members,
+                              std::int64_t matrices) {
   const auto stride = static_cast<double>(padded_features(load.features));
   const double of_a_round = static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
   const double pairs = static_cast<double>(load.rounds) * of_a_round;
@@ -143,15 +143,15 @@ double replay_bytes(const RankerSettings& settings, std::int64_t features, std::
          (document_bytes(shape, docs_of_pair(shape, most_docs)) + kTermBytes);
 }
 
-RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load) {
-  return plan_linear(settings, load, 1, 3);
+RankerMemory memory_of_pairrank(const RankerSettings& settings, const RankerLoad& load) {
+  return memory_of_linear(settings, load, 1, 3);
 }
 
-RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load) {
-  return plan_linear(settings, load, settings.posterior.members, settings.posterior.members);
+RankerMemory memory_of_p2linrank(const RankerSettings& settings, const RankerLoad& load) {
+  return memory_of_linear(settings, load, settings.posterior.members, settings.posterior.members);
 }
 
-RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
+RankerMemory memory_of_confident_network(const RankerSettings& settings, const RankerLoad& load) {
   const ModelSize shape = model_size(settings.network, load.features);
   const std::int64_t of_round = pairs_of_a_round(settings.feedback.pairs, load.cutoff);
   const PosteriorLoad posterior{shape.tangents, load.home, load.rounds * of_round, load.most_docs,
@@ -166,7 +166,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   double others = parameter_bytes(shape, settings) + history_bytes(settings, shape, load) +
                   batch_bytes(settings, shape, observed);
   if (settings.posterior.has_shadow()) others += bytes.best_full();
-  RankerPlan plan{shape.parameters(), whole_bytes(others + bytes.of(settings.posterior)), {}};
+  RankerMemory plan{shape.parameters(), whole_bytes(others + bytes.of(settings.posterior)), {}};
   if (settings.posterior.covariance == Covariance::kNone) return plan;
   plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
                 {"form = \"primal\"", whole_bytes(others + bytes.primal)},
@@ -175,7 +175,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   return plan;
 }
 
-RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& load) {
+RankerMemory memory_of_p2neurrank(const RankerSettings& settings, const RankerLoad& load) {
   const ModelSize shape = model_size(settings.network, load.features);
   const std::int64_t members = settings.posterior.members;
   return {shape.parameters() * members,
@@ -185,7 +185,7 @@ RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& loa
           {}};
 }
 
-RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& load) {
+RankerMemory memory_of_score_model(const RankerSettings& settings, const RankerLoad& load) {
   const ModelSize shape = model_size(settings.network, load.features);
   // Dueling bandits hold a neighbour of θ for each candidate.
   const auto tried = static_cast<double>(candidates_of(settings));
@@ -195,7 +195,7 @@ RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& lo
           {}};
 }
 
-RankerPlan plan_toprank(const RankerSettings& /*settings*/, const RankerLoad& load) {
+RankerMemory memory_of_toprank(const RankerSettings& /*settings*/, const RankerLoad& load) {
   constexpr double kOfPair = 4.0 + 4.0 + 1.0 / 8.0;  // lead and count of half of the pairs, a bit of each
   const auto docs = static_cast<double>(load.train_docs);
   const auto most = static_cast<double>(load.most_docs);
@@ -203,13 +203,13 @@ RankerPlan plan_toprank(const RankerSettings& /*settings*/, const RankerLoad& lo
   return {load.features, whole_bytes(weights + docs * most * kOfPair / 2.0), {}};
 }
 
-RankerPlan plan_clickgp(const RankerSettings& settings, const RankerLoad& load) {
+RankerMemory memory_of_clickgp(const RankerSettings& settings, const RankerLoad& load) {
   const auto rounds = static_cast<double>(load.rounds);
   const double docs =
       std::min(static_cast<double>(load.train_docs), rounds * static_cast<double>(load.cutoff));
   double memory = clickgp_bytes(settings, load.features, docs, std::min(docs, rounds));
   if (settings.click.memory_limit > 0.0) memory = std::min(memory, settings.click.memory_limit * 1e6);
-  RankerPlan plan;
+  RankerMemory plan;
   double matrices = 0.0;
   for (const ClickFeatures& of_model : click_features_of(settings, load.features)) {
     const auto columns = static_cast<double>(of_model.most_columns());
@@ -223,8 +223,8 @@ RankerPlan plan_clickgp(const RankerSettings& settings, const RankerLoad& load) 
   return plan;
 }
 
-RankerPlan plan_intervention_aware(const RankerSettings& settings, const RankerLoad& load) {
-  RankerPlan plan = plan_score_model(settings, load);
+RankerMemory memory_of_intervention_aware(const RankerSettings& settings, const RankerLoad& load) {
+  RankerMemory plan = memory_of_score_model(settings, load);
   const double of_doc = static_cast<double>(load.features) * kFloat +
                         static_cast<double>(load.cutoff + 2) * kDouble;  // with its name and clicks
   plan.bytes += whole_bytes(static_cast<double>(load.train_docs) * of_doc +
@@ -232,8 +232,8 @@ RankerPlan plan_intervention_aware(const RankerSettings& settings, const RankerL
   return plan;
 }
 
-RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load) {
-  RankerPlan plan = plan_score_model(settings, load);
+RankerMemory memory_of_fairco(const RankerSettings& settings, const RankerLoad& load) {
+  RankerMemory plan = memory_of_score_model(settings, load);
   const auto features = static_cast<double>(load.features);
   if (settings.network.network == NetworkForm::kLinear) {
     plan.bytes += whole_bytes(2.0 * features * features * kDouble);
@@ -245,18 +245,18 @@ RankerPlan plan_fairco(const RankerSettings& settings, const RankerLoad& load) {
   return plan;
 }
 
-RankerPlan plan_external(const RankerSettings& /*settings*/, const RankerLoad& /*load*/) {
+RankerMemory memory_of_external(const RankerSettings& /*settings*/, const RankerLoad& /*load*/) {
   return {};  // only the program knows
 }
 
-RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {
+RankerMemory memory_of_ranker(const RankerSettings& settings, const RankerLoad& load) {
   return row_of(settings.kind).plan(settings, load);
 }
 
-std::string advice_on_memory(const RankerPlan& plan, std::int64_t available) {
+std::string advice_on_memory(const RankerMemory& plan, std::int64_t available) {
   std::string takes;
   std::string fits;
-  for (const RankerPlan::Form& form : plan.forms) {
+  for (const RankerMemory::Form& form : plan.forms) {
     takes += fmt::format("{}{} takes {}", takes.empty() ? "" : ", ", form.setting,
                          readable_bytes(static_cast<double>(form.bytes)));
     if (form.bytes <= available) fits += fmt::format("{}{}", fits.empty() ? "" : " or ", form.setting);

@@ -1,4 +1,4 @@
-#include "core/learning/covariance_checks.h"
+#include "core/covariance/covariance_checks.h"
 
 #include <fmt/format.h>
 

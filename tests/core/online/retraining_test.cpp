@@ -1,4 +1,4 @@
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 
 #include <gtest/gtest.h>
 

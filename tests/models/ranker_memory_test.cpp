@@ -1,4 +1,4 @@
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -22,12 +22,14 @@ RankerSettings network_settings(Covariance covariance, CovarianceForm form) {
 /// 10 documents shown bring at most 5 adjacent pairs a round.
 constexpr RankerLoad kLoad = {.features = 136, .train_docs = 1000, .rounds = 10'000, .cutoff = 10};
 
-TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
-  const RankerPlan none = plan_ranker(network_settings(Covariance::kNone, CovarianceForm::kAuto), kLoad);
+TEST(RankerMemoryTest, BytesOfCovariancesMatchTheirFormulas) {
+  const RankerMemory none =
+      memory_of_ranker(network_settings(Covariance::kNone, CovarianceForm::kAuto), kLoad);
   EXPECT_EQ(none.parameters, 13'700);
   EXPECT_TRUE(none.forms.empty());
   const auto beyond = [&](Covariance covariance, CovarianceForm form) {
-    return static_cast<double>(plan_ranker(network_settings(covariance, form), kLoad).bytes - none.bytes);
+    return static_cast<double>(memory_of_ranker(network_settings(covariance, form), kLoad).bytes -
+                               none.bytes);
   };
   const double n = 50'000.0;
   const double p = 13'700.0;
@@ -51,7 +53,7 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
   RankerLoad longer = kLoad;
   longer.rounds = 1'000'000;
   const auto beyond_of_longer = [&](Covariance covariance) {
-    return plan_ranker(network_settings(covariance, CovarianceForm::kAuto), longer).bytes;
+    return memory_of_ranker(network_settings(covariance, CovarianceForm::kAuto), longer).bytes;
   };
   EXPECT_NEAR(
       static_cast<double>(beyond_of_longer(Covariance::kInducing) - beyond_of_longer(Covariance::kNone)),
@@ -59,32 +61,33 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
       << "memory does not grow with the rounds";
   RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   shadowed.posterior.shadow = ShadowCovariance::kFull;
-  EXPECT_NEAR(static_cast<double>(plan_ranker(shadowed, kLoad).bytes - none.bytes), p * 16 + primal, 2);
+  EXPECT_NEAR(static_cast<double>(memory_of_ranker(shadowed, kLoad).bytes - none.bytes), p * 16 + primal,
+              2);
 }
 
-TEST(RankerPlanTest, PlansTheParametersOfEveryKind) {
+TEST(RankerMemoryTest, PlansTheParametersOfEveryKind) {
   for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
     if (row_of(kind).is_external) continue;  // none is registered
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
     settings.network.width = 6;
-    const RankerPlan plan = plan_ranker(settings, {.features = 7, .rounds = 10});
+    const RankerMemory plan = memory_of_ranker(settings, {.features = 7, .rounds = 10});
     EXPECT_GE(plan.bytes, plan.parameters * 4) << name;
     LabelledQueries none;
     EXPECT_EQ(plan.parameters, make_ranker(settings, 7, {}, 10, {.labels = &none})->parameters()) << name;
   }
 }
 
-TEST(RankerPlanTest, DoesNotOverflowForTheWidestNetwork) {
+TEST(RankerMemoryTest, DoesNotOverflowForTheWidestNetwork) {
   RankerSettings settings = network_settings(Covariance::kFull, CovarianceForm::kPrimal);
   settings.network.width = 65'536;
   settings.network.depth = 16;
-  const RankerPlan plan = plan_ranker(settings, {.features = 136, .rounds = 4'294'967'295});
+  const RankerMemory plan = memory_of_ranker(settings, {.features = 136, .rounds = 4'294'967'295});
   EXPECT_EQ(plan.bytes, std::int64_t{9'000'000'000'000'000'000});
   EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 
-TEST(RankerPlanTest, AdviceNamesWhatWouldFit) {
-  const RankerPlan plan = {5, 900, {{"a", 900}, {"b", 3000}, {"c", 20}}};
+TEST(RankerMemoryTest, AdviceNamesWhatWouldFit) {
+  const RankerMemory plan = {5, 900, {{"a", 900}, {"b", 3000}, {"c", 20}}};
   EXPECT_EQ(advice_on_memory(plan, 1000),
             "a takes 900 bytes, b takes 3.0 kB, c takes 20 bytes; a or c would fit");
   EXPECT_EQ(advice_on_memory(plan, 10),
@@ -93,7 +96,7 @@ TEST(RankerPlanTest, AdviceNamesWhatWouldFit) {
   EXPECT_EQ(advice_on_memory({5, 900, {}}, 10), "fewer rounds, features or parameters would fit");
 }
 
-TEST(RankerPlanTest, LinearRankersRefuseCovariancesOfNetworks) {
+TEST(RankerMemoryTest, LinearRankersRefuseCovariancesOfNetworks) {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
   settings.name = "mine";
   for (const auto& [covariance, name] : EnumNames<Covariance>::values) {
@@ -112,7 +115,7 @@ TEST(RankerPlanTest, LinearRankersRefuseCovariancesOfNetworks) {
   }
 }
 
-TEST(RankerPlanTest, ExpectedPairsNeedAWeightedLoss) {
+TEST(RankerMemoryTest, ExpectedPairsNeedAWeightedLoss) {
   for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPdgd}) {
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
     settings.feedback.pairs = PairRule::kExpected;
@@ -129,11 +132,11 @@ TEST(RankerPlanTest, ExpectedPairsNeedAWeightedLoss) {
   EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 
-TEST(RankerPlanTest, CopiesOfPairsNeedMemory) {
+TEST(RankerMemoryTest, CopiesOfPairsNeedMemory) {
   RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   const auto bytes_of = [&](std::vector<double> debias) {
     settings.feedback.debias = std::move(debias);
-    return plan_ranker(settings, {.features = 136, .train_docs = 1'000, .rounds = 10'000}).bytes;
+    return memory_of_ranker(settings, {.features = 136, .train_docs = 1'000, .rounds = 10'000}).bytes;
   };
   const std::int64_t of_a_copy = bytes_of({0.5}) - bytes_of({});
   EXPECT_GT(of_a_copy, 0);
@@ -141,7 +144,7 @@ TEST(RankerPlanTest, CopiesOfPairsNeedMemory) {
   EXPECT_EQ(bytes_of({1.0, 0.01}), bytes_of({}) + 9 * of_a_copy);
 }
 
-TEST(RankerPlanTest, RefusesASampleThatFitsIntoNoMemory) {
+TEST(RankerMemoryTest, RefusesASampleThatFitsIntoNoMemory) {
   for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPairRank}) {
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
     settings.name = "mine";

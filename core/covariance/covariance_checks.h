@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 #include "core/runtime/function_ref.h"
 
 // How covariances on CPU and device detect and repair numerical drift. Their inverses are updated in place

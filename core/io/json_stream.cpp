@@ -94,6 +94,7 @@ class EventParser {
   Outcome begin_value(bool& opened) {
     skip_space();
     if (at_ == end_) return kInvalid;
+    begin_here();
     switch (*at_) {
       case '{':
         ++at_;
@@ -136,11 +137,14 @@ class EventParser {
   }
 
   Outcome leave() {
+    handler_.column = static_cast<std::size_t>(at_ - text_.data());  // of the bracket just read
     const bool was_object = in_object_;
     within_.pop_back();
     in_object_ = !within_.empty() && within_.back();
     return outcome(was_object ? handler_.end_object() : handler_.end_array());
   }
+
+  void begin_here() { handler_.column = static_cast<std::size_t>(at_ - text_.data()) + 1; }
 
   void skip_space() {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
@@ -154,6 +158,7 @@ class EventParser {
 
   /// A member's name and its colon.
   Outcome read_key() {
+    begin_here();
     if (at_ == end_ || *at_ != '"' || !read_string()) return kInvalid;
     if (!handler_.key(word_)) return kStopped;
     skip_space();

@@ -41,6 +41,9 @@ class JsonHandler {
   virtual bool start_array() = 0;
   virtual bool end_array() = 0;
 
+  /// Where the latest value, name or closing bracket begins, in bytes from 1; the parser sets it.
+  std::size_t column = 1;
+
   enum class Fault { kSyntax, kNumberOutOfRange };
   /// The text is invalid at `byte`, counted from 1.
   virtual void invalid(std::size_t byte, Fault fault) = 0;

@@ -74,7 +74,7 @@ bool has_valid_check(std::string_view line);
 /// That checksum; empty for a line that does not end in one.
 std::string_view check_of(std::string_view line);
 
-/// What is wrong with a line, and the column (from 1).
+/// What is wrong with a line, and the column (in bytes from 1).
 struct RecordFailure {
   std::int64_t column = 1;
   std::string message;
@@ -82,6 +82,18 @@ struct RecordFailure {
 
 /// Parses a line. Skips unknown keys; the round is optional, and the checksum is not verified.
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record);
+
+/// Where a line has what a replay compares with the data, in bytes from 1.
+struct ReplayColumns {
+  std::int64_t query = 1;
+  std::vector<std::int64_t> docs;
+};
+
+/// Parses of a line only the query, the shown documents, their clicks and rewards, and skips all else.
+/// Documents with numbers are indices. There are no documents if the line is blank or has only the
+/// configuration of a trace.
+std::optional<RecordFailure> parse_replay_line(std::string_view line, FeedbackRecord& record,
+                                               ReplayColumns& columns);
 
 /// Appends the ID as JSON, in the client's form.
 void append_json_id(std::string& out, const DocId& id);

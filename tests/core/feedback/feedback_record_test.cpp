@@ -1,4 +1,4 @@
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 
 #include <fmt/format.h>
 
@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kCheck = ",\"check\":\"";
 constexpr std::size_t kHexDigits = 32;
 constexpr const char* kNotAnObject = "The line is not a JSON object.";
+constexpr std::size_t kMostReplayed = 1'000'000;  // documents of a list
 
 void append_ids(std::string& out, std::string_view key, const DocId* begin, const DocId* end) {
   out += fmt::format(",\"{}\":[", key);
@@ -47,38 +48,44 @@ void append_inputs(std::string& out, const FeedbackRecord& record) {
   out += ']';
 }
 
-/// SAX handler for one line; skips unknown keys.
+/// SAX handler for one line; skips unknown keys. With `replay` it takes only what a replay needs, with
+/// exact columns.
 class RecordReader final : public JsonHandler {
  public:
-  explicit RecordReader(FeedbackRecord& record) : record_(record) { record = {}; }
+  RecordReader(std::string_view line, FeedbackRecord& record, ReplayColumns* replay)
+      : line_(line), record_(record), replay_(replay) {
+    record = {};
+  }
 
-  const std::string& message() const { return message_; }
-  std::size_t position() const { return position_; }
+  std::optional<RecordFailure> read() {
+    if (parse_json_events(line_, *this)) {
+      column = 1;
+      if (finish()) return std::nullopt;
+    }
+    return std::move(failure_);
+  }
 
   bool finish() {
+    if (replay_ != nullptr && !seen_[kQid] && has_config_) return true;
     for (const Field required : {kQid, kShown, kClicks}) {
       if (!seen_[required]) return fail(fmt::format("'{}' is missing.", kNames[required]));
     }
+    column = shown_column_;
     if (shown_.empty()) return fail("'shown' is empty; list at least one document.");
-    if (record_.clicks.size() != shown_.size()) {
-      return fail(fmt::format("'shown' has {} and 'clicks' has {}; give one click (0 or 1) per document.",
-                              counted(shown_.size(), "document"), counted(record_.clicks.size(), "value")));
-    }
+    column = clicks_column_;
+    const std::size_t shown = shown_.size();
+    if (record_.clicks.size() != shown) return fail_count(record_.clicks.size(), kClicks, "click (0 or 1)");
+    if (!record_.propensity.empty() && record_.propensity.size() != shown)
+      return fail_count(record_.propensity.size(), kPropensity, "probability");
+    column = rewards_column_;
+    if (!record_.rewards.empty() && record_.rewards.size() != shown)
+      return fail_count(record_.rewards.size(), kRewards, "value");
     record_.docs = std::move(shown_);
     record_.docs.insert(record_.docs.end(), std::make_move_iterator(unshown_.begin()),
                         std::make_move_iterator(unshown_.end()));
     record_.has_unshown = seen_[kUnshown];
-    if (!record_.propensity.empty() && record_.propensity.size() != record_.clicks.size()) {
-      return fail(fmt::format("'shown' has {} and 'propensity' has {}; give one probability per document.",
-                              counted(record_.clicks.size(), "document"),
-                              counted(record_.propensity.size(), "value")));
-    }
-    if (!record_.rewards.empty() && record_.rewards.size() != record_.clicks.size()) {
-      return fail(fmt::format("'shown' has {} and 'rewards' has {}; give one value per document.",
-                              counted(record_.clicks.size(), "document"),
-                              counted(record_.rewards.size(), "value")));
-    }
     if (!seen_[kInputs]) return true;
+    column = 1;
     if (rows_ != std::ssize(record_.docs)) {
       return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
                               counted(record_.docs.size(), "document"), counted(rows_, "list")));
@@ -94,10 +101,7 @@ class RecordReader final : public JsonHandler {
   bool null() override { return scalar(); }
   bool boolean(bool value) override {
     if (field_ == kClicks && depth_ == 2) return add_click(value ? 1 : 0);
-    if (field_ == kExplore && depth_ == 1) {
-      record_.explored = value;
-      return true;
-    }
+    if (field_ == kExplore && depth_ == 1) return set(record_.explored, std::optional(value));
     return scalar();
   }
   bool number_integer(std::int64_t value) override {
@@ -106,31 +110,21 @@ class RecordReader final : public JsonHandler {
     if (field_ == kPropensity && depth_ == 2) return add_propensity(static_cast<double>(value));
     if (field_ == kRewards && depth_ == 2) return add_reward(static_cast<double>(value));
     if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
-    if (depth_ == 1 && field_ == kQid) return set_text(record_.query, fmt::format("{}", value));
-    if (depth_ == 1 && field_ == kTime && value > 0) {
-      record_.time = value;
-      return true;
-    }
-    if (depth_ == 1 && field_ == kSnapshot && value >= 0) {
-      record_.snapshot = value;
-      return true;
-    }
-    if (depth_ == 1 && field_ == kBucket && value >= 0) {
-      record_.bucket = value;
-      return true;
-    }
-    if (depth_ == 1 && field_ == kRound && value > 0) {
-      record_.round = static_cast<std::uint64_t>(value);
-      return true;
-    }
+    if (depth_ == 1 && field_ == kQid) return set_query(fmt::format("{}", value));
+    if (depth_ == 1 && field_ == kTime && value > 0) return set(record_.time, value);
+    if (depth_ == 1 && field_ == kSnapshot && value >= 0) return set(record_.snapshot, value);
+    if (depth_ == 1 && field_ == kBucket && value >= 0) return set(record_.bucket, value);
+    if (depth_ == 1 && field_ == kRound && value > 0)
+      return set(record_.round, static_cast<std::uint64_t>(value));
     return scalar();
   }
   bool number_unsigned(std::uint64_t value) override {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
     constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (value <= kLargest) return number_integer(static_cast<std::int64_t>(value));
-    if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
-    if (depth_ == 1 && field_ == kQid) return set_text(record_.query, fmt::format("{}", value));
+    if (field_ == kRewards && depth_ == 2) return add_reward(static_cast<double>(value));
+    if (is_list_of_ids() && replay_ == nullptr) return add_id({fmt::format("{}", value), true});
+    if (depth_ == 1 && field_ == kQid) return set_query(fmt::format("{}", value));
     return scalar();
   }
   bool number_float(const JsonNumber& number) override {
@@ -146,12 +140,12 @@ class RecordReader final : public JsonHandler {
   }
   bool string(std::string& value) override {
     if (is_list_of_ids()) return add_id({value, false});
-    if (depth_ == 1 && field_ == kQid) return set_text(record_.query, value);
-    if (depth_ == 1 && field_ == kImpression) return set_text(record_.impression, value);
+    if (depth_ == 1 && field_ == kQid) return set_query(value);
+    if (depth_ == 1 && field_ == kImpression) return set(record_.impression, value);
     if (depth_ == 1 && field_ == kGroups) return set_groups(value);
-    if (depth_ == 1 && field_ == kExperiment) return set_text(record_.experiment, value);
-    if (depth_ == 1 && field_ == kArm) return set_text(record_.arm, value);
-    if (depth_ == 1 && field_ == kTeams) return set_text(record_.teams, value);
+    if (depth_ == 1 && field_ == kExperiment) return set(record_.experiment, value);
+    if (depth_ == 1 && field_ == kArm) return set(record_.arm, value);
+    if (depth_ == 1 && field_ == kTeams) return set(record_.teams, value);
     return scalar();
   }
 
@@ -167,19 +161,26 @@ class RecordReader final : public JsonHandler {
     for (int known = 0; known < kOther; ++known) {
       if (name == kNames[known]) field_ = static_cast<Field>(known);
     }
+    if (replay_ != nullptr) {
+      has_config_ = has_config_ || name == "config";
+      if (field_ != kQid && field_ != kShown && field_ != kClicks && field_ != kRewards) field_ = kOther;
+    }
     if (field_ != kOther && seen_[field_]) return fail(fmt::format("'{}' appears twice.", name));
     seen_[field_] = true;
     return true;
   }
   bool end_object() override { return leave(); }
   bool start_array() override {
-    if (depth_ == 0) return fail(kNotAnObject);
+    if (depth_ == 0) return fail(not_an_object());
     const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs ||
                       field_ == kPropensity || field_ == kIncumbent || field_ == kCandidate ||
                       field_ == kRewards;
     if (!list && may_be_foreign()) field_ = kOther;
     if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
     ++depth_;
+    if (field_ == kShown) shown_column_ = column;
+    if (field_ == kClicks) clicks_column_ = column;
+    if (field_ == kRewards) rewards_column_ = column;
     row_begin_ = record_.inputs.size();
     return true;
   }
@@ -196,8 +197,14 @@ class RecordReader final : public JsonHandler {
     return leave();
   }
   void invalid(std::size_t byte, Fault fault) override {
-    position_ = byte;
-    fail(fault == Fault::kNumberOutOfRange ? "The number is out of range." : kNotAnObject);
+    if (fault == Fault::kNumberOutOfRange) {
+      fail("The number is out of range for a double.");
+    } else {
+      column = std::min(std::max<std::size_t>(byte, 1), line_.size() + 1);
+      fail(replay_ == nullptr    ? kNotAnObject
+           : byte > line_.size() ? "The JSON of this line is incomplete."
+                                 : "The line is not valid JSON from here on.");
+    }
   }
 
  private:
@@ -229,21 +236,48 @@ class RecordReader final : public JsonHandler {
       "arm",    "bucket",     "teams",    "candidate", "rewards"};
 
   bool fail(std::string message) {
-    if (message_.empty()) message_ = std::move(message);
+    if (!failure_) failure_ = RecordFailure{static_cast<std::int64_t>(column), std::move(message)};
     return false;
   }
-  std::string wrong_type() const { return fmt::format("'{}' has the wrong type.", kNames[field_]); }
+  std::string not_an_object() const {
+    return replay_ == nullptr
+               ? kNotAnObject
+               : R"(A line must be an object: {"qid": ..., "shown": [...], "clicks": [...]}.)";
+  }
+  std::string wrong_type() const {
+    if (replay_ == nullptr) return fmt::format("'{}' has the wrong type.", kNames[field_]);
+    if (field_ == kQid) return "'qid' must be a string or an integer.";
+    if (field_ == kShown)
+      return depth_ == 1 ? "'shown' must be a list of documents."
+                         : "A shown document must be its index within the query, from 0, or its name as a "
+                           "string.";
+    if (depth_ == 1)
+      return fmt::format("'{}' must be a list with one entry for each shown document.", kNames[field_]);
+    return field_ == kClicks ? "A click must be 0 or 1, or false or true."
+                             : "A reward must be a number of at least 0.";
+  }
+  bool fail_count(std::size_t values, Field field, std::string_view one) {
+    return fail(fmt::format("'shown' has {} and '{}' has {}; give one {} per document.",
+                            counted(shown_.size(), "document"), kNames[field], counted(values, "value"),
+                            one));
+  }
+  bool is_too_long(std::size_t values) const { return replay_ != nullptr && values == kMostReplayed; }
+  bool fail_too_long() {
+    return fail(fmt::format("A list of more than {} documents was never shown.", kMostReplayed));
+  }
   bool leave() {
     --depth_;
     return true;
   }
   bool scalar() {
-    if (depth_ == 0) return fail(kNotAnObject);
+    if (depth_ == 0) return fail(not_an_object());
     // A foreign log's round may be anything, since our log numbers its own, and so may what older logs
     // lack.
     return field_ == kOther || field_ == kRound || may_be_foreign() ? true : fail(wrong_type());
   }
-  bool may_be_foreign() const { return depth_ == 1 && field_ >= kTime && field_ != kOther; }
+  bool may_be_foreign() const {
+    return depth_ == 1 && field_ >= kTime && field_ != kOther && replay_ == nullptr;
+  }
   bool is_list_of_ids() const {
     return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent || field_ == kCandidate) &&
            depth_ == 2;
@@ -255,15 +289,25 @@ class RecordReader final : public JsonHandler {
     return true;
   }
   bool add_reward(double value) {
-    if (!(value >= 0.0)) return fail(fmt::format("A reward must be at least 0, not {}.", value));
+    if (!(value >= 0.0))
+      return fail(replay_ != nullptr ? wrong_type()
+                                     : fmt::format("A reward must be at least 0, not {}.", value));
+    if (is_too_long(record_.rewards.size())) return fail_too_long();
     record_.rewards.push_back(value);
     return true;
   }
-  bool set_text(std::string& target, std::string text) {
-    target = std::move(text);
+  template <class T>
+  bool set(T& target, T value) {
+    target = std::move(value);
     return true;
   }
+  bool set_query(std::string text) {
+    if (replay_ != nullptr) replay_->query = static_cast<std::int64_t>(column);
+    return set(record_.query, std::move(text));
+  }
   bool add_id(DocId id) {
+    if (is_too_long(shown_.size())) return fail_too_long();
+    if (replay_ != nullptr) replay_->docs.push_back(static_cast<std::int64_t>(column));
     (field_ == kShown       ? shown_
      : field_ == kUnshown   ? unshown_
      : field_ == kIncumbent ? record_.incumbent
@@ -280,7 +324,10 @@ class RecordReader final : public JsonHandler {
     return true;
   }
   bool add_click(std::int64_t value) {
-    if (value != 0 && value != 1) return fail(fmt::format("A click must be 0 or 1, not {}.", value));
+    if (value != 0 && value != 1)
+      return fail(replay_ != nullptr ? wrong_type()
+                                     : fmt::format("A click must be 0 or 1, not {}.", value));
+    if (is_too_long(record_.clicks.size())) return fail_too_long();
     record_.clicks.push_back(static_cast<std::uint8_t>(value));
     return true;
   }
@@ -298,11 +345,16 @@ class RecordReader final : public JsonHandler {
     return true;
   }
 
+  std::string_view line_;
   FeedbackRecord& record_;
+  ReplayColumns* replay_;
+  std::size_t shown_column_ = 1;
+  std::size_t clicks_column_ = 1;
+  std::size_t rewards_column_ = 1;
+  bool has_config_ = false;
   std::vector<DocId> shown_;
   std::vector<DocId> unshown_;
-  std::string message_;
-  std::size_t position_ = 0;
+  std::optional<RecordFailure> failure_;
   std::int64_t depth_ = 0;
   std::int64_t rows_ = 0;
   std::int64_t row_begin_ = 0;
@@ -391,10 +443,15 @@ bool has_valid_check(std::string_view line) {
 }
 
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record) {
-  RecordReader reader(record);
-  if (parse_json_events(line, reader) && reader.finish()) return std::nullopt;
-  return RecordFailure{static_cast<std::int64_t>(std::max<std::size_t>(reader.position(), 1)),
-                       reader.message()};
+  return RecordReader(line, record, nullptr).read();
+}
+
+std::optional<RecordFailure> parse_replay_line(std::string_view line, FeedbackRecord& record,
+                                               ReplayColumns& columns) {
+  columns = {};
+  record = {};
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos) return std::nullopt;
+  return RecordReader(line, record, &columns).read();
 }
 
 }  // namespace olrank

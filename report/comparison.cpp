@@ -97,7 +97,7 @@ using FoldAndSeed = std::pair<std::int64_t, std::int64_t>;
 /// By fold and seed, then by round.
 using TrialCurves = std::map<FoldAndSeed, std::map<std::int64_t, double>>;
 
-TrialCurves curves_of(const std::vector<const TrialResults*>& trials, Measure measure) {
+TrialCurves curves_of(const TrialList& trials, Measure measure) {
   TrialCurves curves;
   for (const TrialResults* trial : trials) {
     for (const CurveEvaluation& point : trial->curve.points) {
@@ -285,7 +285,7 @@ class Comparison {
     }
   }
 
-  static std::set<Measure> measures_in(const std::vector<const TrialResults*>& trials) {
+  static std::set<Measure> measures_in(const TrialList& trials) {
     std::set<Measure> measures;
     for (std::size_t i = 0; i < kMeasures; ++i) measures.insert(static_cast<Measure>(i));
     for (const TrialResults* trial : trials) {
@@ -297,7 +297,7 @@ class Comparison {
     return measures;
   }
 
-  static MeanCurve curve_of(const std::vector<const TrialResults*>& trials, Measure measure) {
+  static MeanCurve curve_of(const TrialList& trials, Measure measure) {
     ValuesByRound values;
     for (const TrialResults* trial : trials) {
       for (const CurveEvaluation& point : trial->curve.points) {
@@ -358,8 +358,7 @@ std::string short_name(const Report& report, const DataResults& data) {
   return same > 1 ? data.data : name;
 }
 
-FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
-                     const std::function<double(const TrialResults&)>& value) {
+FoldedValues by_fold(const TrialList& trials, const std::function<double(const TrialResults&)>& value) {
   std::map<std::int64_t, std::vector<double>> folds;
   for (const TrialResults* trial : trials) {
     const double result = value(*trial);
@@ -370,12 +369,11 @@ FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
   return folded;
 }
 
-std::vector<Curve> unit_curves(const std::vector<const TrialResults*>& trials, Measure measure) {
+std::vector<Curve> unit_curves(const TrialList& trials, Measure measure) {
   return units_of(curves_of(trials, measure));
 }
 
-DifferenceCurves difference_curves(const std::vector<const TrialResults*>& a,
-                                   const std::vector<const TrialResults*>& b, Measure measure) {
+DifferenceCurves difference_curves(const TrialList& a, const TrialList& b, Measure measure) {
   TrialCurves differences;
   const TrialCurves of_b = curves_of(b, measure);
   for (const auto& [place, curve] : curves_of(a, measure)) {

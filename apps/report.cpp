@@ -13,11 +13,11 @@
 #include "core/runtime/log.h"
 #include "jobs/experiment_run.h"
 #include "jobs/output_folder.h"
-#include "report/comparison.h"
 #include "report/exports.h"
 #include "report/figure_files.h"
 #include "report/findings.h"
 #include "report/latex_table.h"
+#include "report/report.h"
 #include "report/report_page.h"
 #include "report/summary_table.h"
 

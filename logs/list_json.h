@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/metrics/text_lines.h"
+#include "core/io/text_lines.h"
 #include "logs/feedback_record.h"
 
 namespace olrank {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/metrics/text_lines.h"
+#include "core/io/text_lines.h"
 #include "logs/feedback_record.h"
 
 namespace olrank {

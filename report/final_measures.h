@@ -8,7 +8,7 @@
 
 #include "core/statistics/hierarchical_bootstrap.h"
 #include "core/statistics/mean_interval.h"
-#include "report/comparison.h"
+#include "report/report.h"
 
 namespace olrank {
 

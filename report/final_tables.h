@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/statistics/hierarchical_bootstrap.h"
-#include "report/compare.h"
-#include "report/comparison.h"
 #include "report/final_measures.h"
+#include "report/paired_comparison.h"
+#include "report/report.h"
 
 namespace olrank {
 

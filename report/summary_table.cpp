@@ -14,9 +14,9 @@
 #include "core/text/counted.h"
 #include "core/text/csv.h"
 #include "core/text/text_table.h"
-#include "report/comparison.h"
 #include "report/final_measures.h"
 #include "report/number_text.h"
+#include "report/report.h"
 
 namespace olrank {
 namespace {

@@ -26,7 +26,7 @@
 #include "jobs/recommending/recommend_configuration.h"
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/recommending/study_cells.h"
-#include "report/compare.h"
+#include "report/paired_comparison.h"
 
 namespace olrank {
 namespace {

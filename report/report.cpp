@@ -1,4 +1,4 @@
-#include "report/comparison.h"
+#include "report/report.h"
 
 #include <fmt/format.h>
 

@@ -23,7 +23,7 @@ struct StudyCell {
 };
 
 /// The finished cells of a study's folder, one file each: DIR/cells/NAME.json. A file appears by atomic
-/// rename and says nothing about time or machine, so that equal cells have equal bytes.
+/// rename.
 class StudyCells {
  public:
   struct Naming {

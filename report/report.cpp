@@ -109,22 +109,10 @@ TrialCurves curves_of(const TrialList& trials, Measure measure) {
   return curves;
 }
 
-std::vector<Curve> units_of(const TrialCurves& curves) {
-  std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>> folds;  // by fold and round
-  for (const auto& [place, curve] : curves) {
-    for (const auto& [round, value] : curve) folds[place.first][round].push_back(value);
-  }
-  std::vector<Curve> units;
-  if (folds.size() < 2) {
-    for (const auto& [place, curve] : curves) units.emplace_back(curve.begin(), curve.end());
-    return units;
-  }
-  for (const auto& [fold, rounds] : folds) {
-    Curve unit;
-    for (const auto& [round, values] : rounds) unit.emplace_back(round, mean_of(values));
-    units.push_back(std::move(unit));
-  }
-  return units;
+std::vector<Curve> each_of(const TrialCurves& curves) {
+  std::vector<Curve> all;
+  for (const auto& [place, curve] : curves) all.emplace_back(curve.begin(), curve.end());
+  return all;
 }
 
 /// By round and fold.
@@ -369,8 +357,8 @@ FoldedValues by_fold(const TrialList& trials, const std::function<double(const T
   return folded;
 }
 
-std::vector<Curve> unit_curves(const TrialList& trials, Measure measure) {
-  return units_of(curves_of(trials, measure));
+std::vector<Curve> trial_curves(const TrialList& trials, Measure measure) {
+  return each_of(curves_of(trials, measure));
 }
 
 DifferenceCurves difference_curves(const TrialList& a, const TrialList& b, Measure measure) {
@@ -390,13 +378,13 @@ DifferenceCurves difference_curves(const TrialList& a, const TrialList& b, Measu
   }
   DifferenceCurves result;
   result.mean = mean_curve(rounds);
-  result.units = units_of(differences);
+  result.trials = each_of(differences);
   return result;
 }
 
-std::size_t most_units(const MeanCurve& curve) {
+std::size_t most_trials(const MeanCurve& curve) {
   std::size_t most = 0;
-  for (const RoundEstimate& point : curve) most = std::max(most, point.estimate.units);
+  for (const RoundEstimate& point : curve) most = std::max(most, point.estimate.values);
   return most;
 }
 

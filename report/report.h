@@ -90,21 +90,20 @@ std::string short_name(const Report& report, const DataResults& data);
 /// Rounds, ascending, and values.
 using Curve = std::vector<std::pair<std::int64_t, double>>;
 
-/// The curves of the independent units behind a mean curve: of each seed, or with several folds the mean of
-/// each fold.
-std::vector<Curve> unit_curves(const TrialList& trials, Measure measure);
+/// The curves behind a mean curve, one for each trial.
+std::vector<Curve> trial_curves(const TrialList& trials, Measure measure);
 
 /// What two rankers differ by over the rounds, on the folds and seeds that both played.
 struct DifferenceCurves {
   MeanCurve mean;
-  std::vector<Curve> units;
+  std::vector<Curve> trials;
 };
 
 /// a − b.
 DifferenceCurves difference_curves(const TrialList& a, const TrialList& b, Measure measure);
 
-/// The most seeds or folds behind a point of the curve.
-std::size_t most_units(const MeanCurve& curve);
+/// The most trials behind a point of the curve.
+std::size_t most_trials(const MeanCurve& curve);
 
 /// The trials' finite values by fold, folds ascending.
 FoldedValues by_fold(const TrialList& trials, const std::function<double(const TrialResults&)>& value);

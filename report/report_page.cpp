@@ -48,25 +48,24 @@ std::string p_text(double p) {
 
 /// What lines and bands show, or why there are no bands.
 std::string band_note(const Report& report, const UserResults& user, const FinalTable& table) {
-  std::size_t units = 0;
+  std::size_t trials = 0;
   bool over_folds = false;
   for (const RankerTrials& ranker : user.rankers) {
     const MeanCurve& curve = ranker.curve(Measure::kOfflineNdcg);
-    units = std::max(units, most_units(curve));
+    trials = std::max(trials, most_trials(curve));
     for (const RoundEstimate& point : curve) over_folds = over_folds || point.estimate.over_folds;
   }
-  if (units < 2)
+  if (trials < 2)
     return "The lines have no bands, because a single seed does not show the spread between seeds.";
-  const std::string unit = over_folds ? "fold" : "seed";
-  if (units < kFewUnits) {
+  const std::string unit = over_folds ? "trial" : "seed";
+  if (trials < kFewUnits) {
     return fmt::format(
         "Thick lines are means, thin lines the {0} {1}s. There are no bands: over {0} {1}s they would be "
         "too wide to say anything.",
-        units, unit);
+        trials, unit);
   }
   const RankerTrials* baseline = baseline_of(report, user, table);
-  std::string note = fmt::format("Lines are means over {}{} {}s. Bands are 95 % t intervals",
-                                 over_folds ? "the trials of " : "", units, unit);
+  std::string note = fmt::format("Lines are means over {} {}s. Bands are 95 % t intervals", trials, unit);
   if (baseline != nullptr) {
     note += fmt::format(": of paired differences where a title says 'minus {}', else of means",
                         report.rankers[baseline->ranker].name);

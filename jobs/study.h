@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "jobs/shard.h"
@@ -18,7 +19,7 @@ struct StudyCell {
   std::string recipe;  // what else decides the result: sizes, settings, fingerprints of data
   double cost = 1.0;   // in comparison with other cells
   /// An object that has the recipe; nothing if a signal stopped it.
-  std::function<std::optional<nlohmann::ordered_json>()> compute;
+  std::function<std::optional<nlohmann::ordered_json>()> compute = {};
   std::string title = {};  // that progress shows; the name if empty
 };
 

@@ -29,7 +29,7 @@ class CellProgress {
   CellProgress(std::size_t cells, double cost) : cells_(cells), cost_(cost) {}
 
   /// Called under a lock.
-  void finished(const StudyCell& cell) {
+  void finished(const WorkCell& cell) {
     ++done_;
     done_cost_ += cell.cost;
     const double seconds = begun_.seconds();
@@ -57,11 +57,11 @@ class CellProgress {
 
 }  // namespace
 
-std::filesystem::path StudyCells::file_of(const StudyCell& cell) const {
+std::filesystem::path WorkCells::file_of(const WorkCell& cell) const {
   return folder_ / kCells / (cell.name + ".json");
 }
 
-std::vector<std::string> StudyCells::files() const {
+std::vector<std::string> WorkCells::files() const {
   std::vector<std::string> names;
   std::error_code missing;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / kCells, missing)) {
@@ -71,11 +71,11 @@ std::vector<std::string> StudyCells::files() const {
   return names;
 }
 
-bool StudyCells::has(const StudyCell& cell) const {
+bool WorkCells::has(const WorkCell& cell) const {
   return std::filesystem::exists(file_of(cell));
 }
 
-nlohmann::ordered_json StudyCells::read(const StudyCell& cell) const {
+nlohmann::ordered_json WorkCells::read(const WorkCell& cell) const {
   const std::filesystem::path file = file_of(cell);
   nlohmann::ordered_json json = try_parse_json(read_file(file, kLargestJson));
   if (!json.is_object() || !json.contains(naming_.recipe)) {
@@ -91,20 +91,20 @@ nlohmann::ordered_json StudyCells::read(const StudyCell& cell) const {
   return json;
 }
 
-void StudyCells::write(const StudyCell& cell, const nlohmann::ordered_json& result) const {
+void WorkCells::write(const WorkCell& cell, const nlohmann::ordered_json& result) const {
   make_folder(folder_ / kCells);
   write_file_atomically(file_of(cell), dump_json(result, 1) + "\n");
 }
 
-void StudyCells::clear() const {
+void WorkCells::clear() const {
   for (const std::string& name : files()) {
     const std::array<std::string_view, 1> file = {name};
     remove_files(folder_, kCells, file);
   }
 }
 
-void StudyCells::compute(const std::vector<StudyCell>& cells, const Shard& shard, int jobs) const {
-  std::vector<const StudyCell*> missing;
+void WorkCells::compute(const std::vector<WorkCell>& cells, const Shard& shard, int jobs) const {
+  std::vector<const WorkCell*> missing;
   double cost = 0.0;
   for (std::size_t place = 0; place < cells.size(); ++place) {
     if (!shard.has(place) || has(cells[place])) continue;

@@ -13,8 +13,8 @@
 
 namespace olrank {
 
-/// One piece of a study: a pure function of its name and recipe.
-struct StudyCell {
+/// One piece of a study that is computed once: a pure function of its name and recipe.
+struct WorkCell {
   std::string name;
   std::string recipe;  // what else decides the result: sizes, settings, fingerprints of data
   double cost = 1.0;   // in comparison with other cells
@@ -25,7 +25,7 @@ struct StudyCell {
 
 /// The finished cells of a study's folder, one file each: DIR/cells/NAME.json. A file appears by atomic
 /// rename.
-class StudyCells {
+class WorkCells {
  public:
   struct Naming {
     std::string_view command;                       // that messages name: "olrank bench generalisation"
@@ -33,22 +33,22 @@ class StudyCells {
     std::function<bool(std::string_view)> is_cell;  // whether a file of this name may be a cell's
   };
 
-  StudyCells(std::filesystem::path folder, Naming naming)
+  WorkCells(std::filesystem::path folder, Naming naming)
       : folder_(std::move(folder)), naming_(std::move(naming)) {}
 
-  bool has(const StudyCell& cell) const;
+  bool has(const WorkCell& cell) const;
   bool has_any() const { return !files().empty(); }
   /// Throws InvalidArgument for a cell of another recipe, IoError for a file that is no cell.
-  nlohmann::ordered_json read(const StudyCell& cell) const;
-  void write(const StudyCell& cell, const nlohmann::ordered_json& result) const;
+  nlohmann::ordered_json read(const WorkCell& cell) const;
+  void write(const WorkCell& cell, const nlohmann::ordered_json& result) const;
   /// Removes all cells.
   void clear() const;
   /// Computes the shard's cells that the folder lacks, `jobs` at once, and tells the progress. Stops early
   /// at a signal; the first error ends it.
-  void compute(const std::vector<StudyCell>& cells, const Shard& shard, int jobs) const;
+  void compute(const std::vector<WorkCell>& cells, const Shard& shard, int jobs) const;
 
  private:
-  std::filesystem::path file_of(const StudyCell& cell) const;
+  std::filesystem::path file_of(const WorkCell& cell) const;
   std::vector<std::string> files() const;
 
   std::filesystem::path folder_;

@@ -89,8 +89,8 @@ class RecommenderStudyRun {
     folder.write_manifest(command);
     const InterruptGuard guard;
     ExecutionContext context(threads_);
-    const StudyCells store(out_, {"olrank recommend study", "settings", {}});
-    std::vector<StudyCell> cells;
+    const WorkCells store(out_, {"olrank recommend study", "settings", {}});
+    std::vector<WorkCell> cells;
     for (const RecommenderCell& cell : plan.cells)
       cells.push_back(study_cell(cell, plan.study.sweep, context));
     store.compute(cells, {}, 1);
@@ -117,7 +117,7 @@ class RecommenderStudyRun {
 
  private:
   /// A training as a cell, which gives its summary.
-  StudyCell study_cell(const RecommenderCell& cell, const std::string& sweep, ExecutionContext& context) {
+  WorkCell study_cell(const RecommenderCell& cell, const std::string& sweep, ExecutionContext& context) {
     const std::string recipe = print_recommend_settings(resolved(cell.settings));
     const auto train = [this, &cell, &context, recipe]() -> std::optional<ordered_json> {
       const ReviewParts& parts = parts_of(cell.settings, context);

@@ -9,6 +9,7 @@
 #include "core/text/csv.h"
 #include "core/text/text_table.h"
 #include "jobs/settings/setting_json.h"
+#include "report/number_text.h"
 
 namespace olrank {
 namespace {

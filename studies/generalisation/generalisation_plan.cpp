@@ -23,7 +23,7 @@ class CellPlanner {
  public:
   explicit CellPlanner(const GeneralisationPlan& plan) : plan_(plan), sizes_(plan.sizes) {}
 
-  std::vector<StudyCell> plan() {
+  std::vector<WorkCell> plan() {
     for (const char experiment : plan_.experiments) {
       switch (experiment) {
         case 'A':
@@ -109,7 +109,7 @@ class CellPlanner {
 
   const GeneralisationPlan& plan_;
   const GeneralisationSizes& sizes_;
-  std::vector<StudyCell> cells_;
+  std::vector<WorkCell> cells_;
 };
 
 }  // namespace
@@ -167,7 +167,7 @@ std::vector<CellRow> rows_of(const nlohmann::ordered_json& cell) {
   return rows;
 }
 
-std::vector<StudyCell> plan_cells(const GeneralisationPlan& plan) {
+std::vector<WorkCell> plan_cells(const GeneralisationPlan& plan) {
   return CellPlanner(plan).plan();
 }
 

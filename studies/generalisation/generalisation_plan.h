@@ -68,7 +68,7 @@ struct GeneralisationPlan {
 
 /// All cells, experiment by experiment: an experiment, a setting of it and a seed each, such as
 /// "A-query-m50-seed3".
-std::vector<StudyCell> plan_cells(const GeneralisationPlan& plan);
+std::vector<WorkCell> plan_cells(const GeneralisationPlan& plan);
 
 // The rows of single cells.
 std::vector<CellRow> list_length_rows(const GeneralisationSizes& sizes, std::int64_t docs,

@@ -30,11 +30,11 @@ bool is_cell_name(std::string_view name) {
 }
 
 /// Clears the folder, or checks what is in it.
-void settle_existing(const std::string& out, const ExperimentRequest& request, const StudyCells& store,
-                     const std::vector<StudyCell>& cells) {
+void settle_existing(const std::string& out, const ExperimentRequest& request, const WorkCells& store,
+                     const std::vector<WorkCell>& cells) {
   if (request.existing == Existing::kReplace) return store.clear();
   if (request.existing == Existing::kResume) {
-    for (const StudyCell& cell : cells) {
+    for (const WorkCell& cell : cells) {
       if (store.has(cell)) store.read(cell);  // refuses other sizes
     }
     return;
@@ -47,9 +47,9 @@ void settle_existing(const std::string& out, const ExperimentRequest& request, c
                   out));
 }
 
-std::vector<StudiedRow> studied_rows(const std::vector<StudyCell>& cells, const StudyCells& store) {
+std::vector<StudiedRow> studied_rows(const std::vector<WorkCell>& cells, const WorkCells& store) {
   std::vector<StudiedRow> rows;
-  for (const StudyCell& cell : cells) {
+  for (const WorkCell& cell : cells) {
     const nlohmann::ordered_json json = store.read(cell);
     for (CellRow& row : rows_of(json)) {
       rows.push_back({json.at("experiment").get<std::string>().at(0), json.at("seed").get<std::int64_t>(),
@@ -79,9 +79,9 @@ int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& gen
   OutputFolder::require_own(out, FolderKind::kGeneralisation);  // before the data is read
   for (const std::string& folder : generalisation.data)
     plan.data.push_back(load_real_lists(folder, plan.sizes));
-  const std::vector<StudyCell> cells = plan_cells(plan);
+  const std::vector<WorkCell> cells = plan_cells(plan);
   const OutputFolder folder(out, FolderKind::kGeneralisation, request.shard);
-  const StudyCells store(out, {"olrank bench generalisation", "recipe", is_cell_name});
+  const WorkCells store(out, {"olrank bench generalisation", "recipe", is_cell_name});
   settle_existing(out, request, store, cells);
   folder.write_manifest({{"experiments", plan.experiments},
                          {"seeds", plan.seeds},
@@ -97,7 +97,7 @@ int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& gen
     return InterruptGuard::exit_code(InterruptGuard::requested());
   }
   const auto missing =
-      std::count_if(cells.begin(), cells.end(), [&](const StudyCell& cell) { return !store.has(cell); });
+      std::count_if(cells.begin(), cells.end(), [&](const WorkCell& cell) { return !store.has(cell); });
   if (missing > 0) {
     log_info("Shard {} of {} is finished; {} of other shards are missing.", request.shard.index,
              request.shard.count, counted(missing, "cell"));

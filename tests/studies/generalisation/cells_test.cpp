@@ -195,11 +195,11 @@ TEST(GeneralisationCells, PairsOfLongListsAreLeftOutWhereTheyCostTooMuch) {
   EXPECT_EQ(rows["ranksvm"], 1);
 }
 
-TEST(StudyCells, ReadBackWhatTheyWrote) {
+TEST(WorkCells, ReadBackWhatTheyWrote) {
   const TemporaryFolder folder;
-  const StudyCells store(folder.path(), {"olrank bench generalisation", "recipe",
-                                         [](std::string_view name) { return name.starts_with("B-"); }});
-  StudyCell cell{"B-m5-seed4", "of these sizes"};
+  const WorkCells store(folder.path(), {"olrank bench generalisation", "recipe",
+                                        [](std::string_view name) { return name.starts_with("B-"); }});
+  WorkCell cell{"B-m5-seed4", "of these sizes"};
   EXPECT_FALSE(store.has_any());
   const std::vector<CellRow> written = {
       {{{"loss", "listnet"}}, {{"m", 5.0}, {"gap", 0.1 + 0.2}, {"none", std::nan("")}}}};

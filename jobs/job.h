@@ -7,7 +7,8 @@
 //   its tables; `olrank run`, tuning/tuning and covariance/covariance_study go through it.
 //   experiment plays a plan: job_slots take the trials of a shard, each a trial_job in a job_folder.
 //   training/training_job and recommending/recommender_run are trainings by passes, each a pass_job in a
-//   job_folder; recommending/recommender_study plays many of the latter.
+//   job_folder; study computes the cells of
+//   recommending/recommender_study and of studies/generalisation, one after another or several at once.
 //   eval_request, ranked_lists and exploring_lists read what was learned: saved_trial, or a model file.
 
 #include <cstdint>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/covariance/block_probes.h"
 #include "core/covariance/dictionary_policy.h"
 #include "core/device/memory_growth.h"
 #include "core/ops/blas.h"

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kLargestCode = 255.0;
 
-/// Of what is not negative. std::lround() would keep the compiler from computing vectors.
+/// `value` is not negative. std::lround() would keep the compiler from computing vectors.
 OLRANK_ALWAYS_INLINE std::uint8_t rounded(double value) {
   return static_cast<std::uint8_t>(static_cast<int>(value + 0.5));  // NOLINT(bugprone-incorrect-roundings)
 }

@@ -15,8 +15,8 @@ namespace olrank {
 struct CompactFeatures {
   FeatureType type = FeatureType::kFloat32;  // that is: none
   std::span<const std::byte> codes;          // [docs × columns]
-  /// Of 8 bits: [queries × 2 × columns], the lows of a query before its highs. Empty where every column
-  /// goes from 0 to 1.
+  /// Features of 8 bits have bounds [queries × 2 × columns], a query's lows before its highs; it is empty
+  /// where every column goes from 0 to 1.
   std::span<const float> bounds;
 
   std::int64_t bytes() const { return static_cast<std::int64_t>(codes.size() + bounds.size_bytes()); }

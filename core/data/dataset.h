@@ -94,8 +94,8 @@ class Dataset {
   FeatureMatrix rows_of(std::int64_t query) const {
     return all_rows().part(offset(query), offset(query + 1));
   }
-  /// The same for code that reads dense rows only. Throws InvalidArgument for sparse ones. Not of compact
-  /// features.
+  /// Returns all rows to code that reads dense ones only. Throws InvalidArgument for sparse ones. Compact
+  /// features are not allowed.
   FeatureMatrix all_features() const {
     if (is_sparse()) refuse_sparse();
     return all_rows();
@@ -106,7 +106,7 @@ class Dataset {
   }
   /// The features of a query in float32, whatever they are kept as, to [docs × features].
   void copy_features(std::int64_t query, float* to) const;
-  /// The same where they are, or decoded into the buffer.
+  /// Returns the query's features where they are, or decoded into the buffer.
   FeatureMatrix read_features(std::int64_t query, std::vector<float>& buffer) const;
   std::span<const std::int64_t> offsets() const { return contents_.offsets; }
   std::span<const std::uint8_t> all_grades() const { return contents_.grades; }

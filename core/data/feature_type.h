@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What the features of a data set are kept as. Every computation gets them as float32.
+/// A data set keeps its features as one of these types. Every computation gets them as float32.
 enum class FeatureType { kFloat32, kFloat16, kUint8 };
 
 template <>

@@ -135,7 +135,7 @@ GroupRule::GroupRule(const GroupSettings& settings, const Dataset& train) : sett
       throw DataError(settings.file, 0, 0,
                       fmt::format("No document of the training part is in group {}.", letter));
     }
-    // Of the values between the thresholds.
+    // The group has the values between the thresholds at this place.
     const std::size_t place = settings.group_a == GroupSide::kAtMost ? group : groups_ - 1 - group;
     std::string where;
     if (place > 0) where += fmt::format("above {}", thresholds_[place - 1]);

@@ -45,7 +45,7 @@ class PairHistory {
     std::int64_t row = 0;
     bool first_wins = false;
   };
-  /// What the last add() changed, with repetitions; the rows of both are intact until the next one.
+  /// The last add() changed these, with repetitions; the rows of both are intact until the next one.
   std::span<const Observation> latest() const { return latest_; }
   std::span<const Observation> forgotten() const { return forgotten_; }
   /// Pairs held that are older than the last add().

@@ -48,7 +48,7 @@ struct UserResults {
   std::string user;
   std::vector<RankerTrials> rankers;
 
-  /// Of protocol.metrics in any trial, without their random orders and without NDCG at the experiment's
+  /// Lists protocol.metrics of any trial, without their random orders and without NDCG at the experiment's
   /// cutoff, which every experiment has.
   std::vector<NamedMetric> metrics(std::int64_t cutoff) const;
 };
@@ -94,7 +94,7 @@ using Curve = std::vector<std::pair<std::int64_t, double>>;
 /// each fold.
 std::vector<Curve> unit_curves(const std::vector<const TrialResults*>& trials, Measure measure);
 
-/// What two rankers differ by over the rounds, on the folds and seeds that both played.
+/// Two rankers differ by these over the rounds, on the folds and seeds that both played.
 struct DifferenceCurves {
   MeanCurve mean;
   std::vector<Curve> units;

@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// Of a sample: the mean is NaN without values, the others with fewer than two.
+/// The moments are those of a sample: the mean is NaN without values, the others with fewer than two.
 struct Moments {
   double mean = 0.0;
   double deviation = 0.0;
@@ -27,7 +27,7 @@ inline std::string interval_text(double mean, double half_width, int digits) {
   return std::isfinite(half_width) ? fmt::format("{} ± {:.{}f}", text, half_width, digits) : text;
 }
 
-/// What the ± of a table means, as a clause: `units` are "5 fold means" or "3 seeds".
+/// The clause says what the ± of a table means: `units` are "5 fold means" or "3 seeds".
 inline std::string meaning_of_intervals(const std::string& units) {
   return fmt::format("± is half the width of the 95 % t interval of the mean over {}", units);
 }

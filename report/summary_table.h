@@ -33,7 +33,7 @@ struct SummaryRow {
   double seconds = 0.0;  // not in the table, because it differs between runs
   double rounds_per_second = 0.0;
   std::string result_fingerprint;
-  // Of random orders of the same queries; NaN in the summaries of earlier versions.
+  // These are of random orders of the same queries; NaN in the summaries of earlier versions.
   double random_offline_ndcg = std::numeric_limits<double>::quiet_NaN();
   double random_online_ndcg = std::numeric_limits<double>::quiet_NaN();
   double random_discounted_ndcg = std::numeric_limits<double>::quiet_NaN();
@@ -66,7 +66,7 @@ std::string summary_csv(const std::vector<SummaryRow>& rows);
 /// are dropped: rounds/s, trials, wrong, certain, online.
 std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about,
                          std::int64_t columns = 0);
-/// The same as JSON, the conventions in every row.
+/// Writes the means as JSON, with the conventions in every row.
 std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about);
 
 }  // namespace olrank

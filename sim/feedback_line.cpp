@@ -220,7 +220,7 @@ class LineReader {
     return fmt::format("A list of more than {} documents was never shown.", kMostShown);
   }
 
-  /// Of the bracket just read.
+  /// Returns the column of the bracket just read.
   std::int64_t column_of_bracket() const { return static_cast<std::int64_t>(reached_); }
 
   /// Start of the number or word just read. The parser finds the end of a number by reading the byte after

@@ -356,7 +356,7 @@ void Trial::load(Certainty& certainty, StateReader& state) {
   certainty.share_rounds = state.get_one<std::int64_t>("certainty.share_rounds");
   certainty.blocks_sum = state.get_one<std::int64_t>("certainty.blocks_sum");
   certainty.rounds = state.get_one<std::int64_t>("certainty.rounds");
-  // Those of the other ranks come from load_beside().
+  // The sizes at other ranks come from load_beside().
   const auto get_sizes = [&state](std::string_view name, BlockSums& of_ranks) {
     std::array<std::int64_t, kFingerprintedBlocks.size()> sizes{};
     state.get_into(name, std::span<std::int64_t>(sizes));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -152,6 +153,10 @@ std::vector<SettingOverride> settings_of_environment(std::span<const char* const
         if (known.back() == name) found = &setting;
       }
       if (found == nullptr) {
+        for (const DroppedSetting& dropped : kDroppedSettings) {
+          if (dropped.table == schema->table && prefix + capitals(dropped.key) == name)
+            throw InvalidArgument(fmt::format("{} {}", name, dropped.sentence));
+        }
         throw InvalidArgument(fmt::format(
             "The environment variable {} is no setting of [{}]. {} Unset it, or correct its name.", name,
             schema->table, did_you_mean(name, known)));

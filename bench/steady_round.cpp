@@ -19,7 +19,7 @@
 #include "core/text/byte_size.h"
 #include "jobs/covariance/study_rankers.h"
 #include "models/ranker_factory.h"
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 
 namespace olrank {
 namespace {
@@ -41,7 +41,6 @@ RankerSettings settings_of(const RoundSizes& sizes) {
   const StudyBase base = {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper),
                           RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
   RankerSettings settings = study_rankers(study, base).back().settings;
-  if (sizes.schedule) settings.posterior.member_schedule = *sizes.schedule;
   if (!sizes.module.empty()) {
     settings.network.network = NetworkForm::kModule;
     settings.network.module = sizes.module;
@@ -261,7 +260,6 @@ double elapsed_per_round(const std::vector<PlayedTrial>& trials, std::int64_t ro
 Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
   Measurement measurement;
   std::string variant = sizes.module.empty() ? sizes.structure : sizes.structure + "-" + sizes.module;
-  if (sizes.schedule) variant += fmt::format("-{}", name_of(*sizes.schedule));
   if (grows(sizes)) variant += fmt::format("-{}", name_of(sizes.training.retrain));
   measurement.name = fmt::format("round/{}/{}", variant, stage);
   if (sizes.gpu) measurement.device = "cuda";
@@ -282,8 +280,8 @@ void check_memory(const RoundSizes& asked) {
   const std::int64_t rounds_before = 2 * sizes.pairs / kCutoff;
   const std::int64_t played = warm_ups(sizes) + sizes.rounds;
   const std::int64_t docs = 2 * sizes.pairs + played * sizes.docs;
-  const RankerPlan plan =
-      plan_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + played, kCutoff});
+  const RankerMemory plan =
+      memory_of_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + played, kCutoff});
   const double of_data = static_cast<double>(docs * sizes.features) * sizeof(float);
   const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
   const std::int64_t available = available_memory();

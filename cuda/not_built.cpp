@@ -2,7 +2,6 @@
 #include "core/device/device_docs.h"
 #include "core/device/device_lists.h"
 #include "core/device/device_network.h"
-#include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 
@@ -30,10 +29,6 @@ void sleep_while_waiting(const GpuDescription&) {
 
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec&) {
   throw NotBuiltWithCuda("A network on a device");
-}
-
-std::unique_ptr<DevicePosterior> make_device_posterior(int, const PosteriorSpec&) {
-  throw NotBuiltWithCuda("A covariance on a device");
 }
 
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec&) {

@@ -13,7 +13,6 @@
 #include "core/runtime/device.h"
 #include "core/text/counted.h"
 #include "models/neural/device_ranker.h"
-#include "models/ranker_factory.h"
 
 namespace olrank {
 namespace {
@@ -86,7 +85,7 @@ void check_one_type(const std::string& asked, const std::vector<GpuDescription>&
                   asked, type_of(first), type_of(*other), name_of_gpus(alike)));
 }
 
-/// Refuses a GPU that no ranker can use, and rankers that need a GPU on the CPU.
+/// Refuses a GPU that no ranker can use.
 DeviceChoice checked(DeviceChoice choice, const Configuration& configuration) {
   const std::vector<RankerSettings>& rankers = configuration.rankers;
   const auto taken = [&](const RankerSettings& ranker) { return choice.takes(ranker); };
@@ -96,9 +95,6 @@ DeviceChoice checked(DeviceChoice choice, const Configuration& configuration) {
         fmt::format("--device {}: No ranker of this configuration can run on a GPU: '{}' cannot, as {}. "
                     "Use --device cpu.",
                     configuration.run.device, first.name, *why_not_on_device(first)));
-  }
-  for (const RankerSettings& ranker : rankers) {
-    if (!choice.takes(ranker)) check_on_cpu(ranker);
   }
   return choice;
 }

@@ -18,7 +18,7 @@
 #include "jobs/device_choice.h"
 #include "jobs/job_slots.h"
 #include "models/ranker_factory.h"
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 
 namespace olrank {
 namespace {
@@ -26,7 +26,7 @@ namespace {
 constexpr double kCalibrationSeconds = 2.0;  // of each ranker
 
 std::int64_t fold_bytes(const FoldData& fold) {
-  return fold.data.train.feature_bytes() + fold.data.eval_set.feature_bytes();
+  return fold.data.train.all_rows().bytes() + fold.data.eval_set.all_rows().bytes();
 }
 
 RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_device) {
@@ -40,7 +40,7 @@ RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_dev
 }
 
 /// The trials on a GPU share its copy of each fold that they play.
-void check_device_memory(const RankerSettings& ranker, const RankerPlan& planned, std::int64_t data,
+void check_device_memory(const RankerSettings& ranker, const RankerMemory& planned, std::int64_t data,
                          std::int64_t folds, const GpuSlots& slots) {
   const std::int64_t place = slots.tightest(data, folds);
   const std::int64_t left = slots.bytes_on(place, data, folds);
@@ -99,7 +99,7 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
   const GpuSlots slots = GpuSlots::of(configuration, device);
   for (const RankerSettings& ranker : configuration.rankers) {
     if (fold->data.train.is_sparse()) check_sparse(ranker);
-    const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
+    const RankerMemory planned = memory_of_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
     if (device.takes(ranker)) {
       check_device_memory(ranker, planned, data, std::ssize(plan.folds), slots);
       continue;
@@ -136,7 +136,7 @@ std::string dry_run_output(const Configuration& configuration, const ExperimentP
     });
     if (count == 0) continue;
     const TrialEstimate& estimate = estimates.at(ranker.name);
-    const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
+    const RankerMemory planned = memory_of_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
     const bool is_external = row_of(ranker.kind).is_external;
     table.add({ranker.name, fmt::format("{}", count), fmt::format("{}", estimate.parameters),
                is_external ? "unknown" : readable_bytes(static_cast<double>(planned.bytes)),

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/data/data_loader.h"
-#include "core/data/feature_blocks.h"
 #include "core/data/normaliser_text.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
@@ -73,9 +72,7 @@ OfflineModel train_offline_model(const TrialData& data, std::int64_t fold, Execu
   offline.theta = offline_linear_theta(LabelledQueries(data.train), data.train.features(), fold);
   offline.eval_scores.resize(data.eval_set.docs());
   const LinearModel model(data.train.features());
-  for_feature_blocks(data.eval_set, context, [&](FeatureMatrix docs, std::int64_t first) {
-    model.score(context, offline.theta, docs, std::span(offline.eval_scores).subspan(first, docs.docs));
-  });
+  model.score(context, offline.theta, data.eval_set.all_rows(), offline.eval_scores);
   return offline;
 }
 
@@ -130,8 +127,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
     recorded = RecordedFeedback::read(request.replay, parts.train, allowed_bytes(configuration.data),
                                       parts.train.contents().store.get());
   auto data = std::make_shared<FoldData>(
-      FoldData{{normaliser.apply(query_data, context, configuration.data.features_as),
-                normaliser.apply(eval_set, context, configuration.data.features_as), max_grade},
+      FoldData{{normaliser.apply(query_data, context), normaliser.apply(eval_set, context), max_grade},
                {},
                {{"normalisation", normaliser_text(normaliser)},
                 {"feature_names", feature_names_text(plain_feature_names(normaliser.features))}},

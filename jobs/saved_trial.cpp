@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/online/trial_keys.h"
 #include "core/runtime/execution_context.h"
+#include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
 #include "jobs/device_choice.h"
 #include "jobs/trial_job.h"
@@ -49,8 +50,7 @@ class TrialMetadata {
   void assign(const Schema& schema, void* object, std::string_view key) const {
     const std::string origin = fmt::format("{}, {}", file_.string(), key);
     const TomlDocument document = parse_toml("[settings]\n" + text(key), origin);
-    for (const TomlDocument::Entry& entry : document.tables.front().entries)
-      assign_setting(schema, object, entry.key, entry.value, entry.origin);
+    SettingSources::apply_table(schema, object, document.tables.front());
   }
 
  private:

@@ -98,16 +98,16 @@ TrialSettings TrialJob::settings(const ExperimentPlan& plan, const FoldData& fol
 }
 
 void TrialJob::save(StateWriter& state) const {
-  curve_.save(state);
-  before_last_.save(state);
+  save_fields(curve_, state);
+  save_fields(before_last_, state);
   save_clock(trial.clock(), state);
   trial.save_beside(state);
   trial.save(state);
 }
 
 void TrialJob::load(StateReader& state) {
-  curve_ = CurveState::load(state);
-  before_last_ = CurveState::load(state);
+  load_fields(curve_, state);
+  load_fields(before_last_, state);
   load_clock(trial.clock(), state);
   trial.load_beside(state);
   trial.load(state);

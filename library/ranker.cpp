@@ -25,6 +25,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 #include "core/settings/choice.h"
+#include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
 #include "core/version.h"
 #include "jobs/device_choice.h"
@@ -344,10 +345,8 @@ struct Ranker::State {
     }
     const CallersGpu kept(on_gpu);
     const TomlDocument written = parse_toml(text, "settings");
-    for (const auto& table : written.tables) {
-      for (const auto& entry : table.entries)
-        assign_setting(RankerSettings::schema(), &settings, entry.key, entry.value, entry.origin);
-    }
+    for (const auto& table : written.tables)
+      SettingSources::apply_table(RankerSettings::schema(), &settings, table);
     if (has_module_file(settings.network) && !trust_code) {
       throw InvalidArgument(
           fmt::format("The saved ranker uses the TorchScript module '{}', whose code can read and write "

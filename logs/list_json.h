@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/feedback/feedback_record.h"
 #include "core/metrics/text_lines.h"
-#include "logs/feedback_record.h"
 
 namespace olrank {
 

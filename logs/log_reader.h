@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/feedback/feedback_record.h"
 #include "core/metrics/text_lines.h"
-#include "logs/feedback_record.h"
 
 namespace olrank {
 

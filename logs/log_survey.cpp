@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "core/feedback/feedback_record.h"
 #include "core/text/counted.h"
-#include "logs/feedback_record.h"
 
 namespace olrank {
 namespace {

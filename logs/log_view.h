@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "core/feedback/feedback_record.h"
 #include "core/text/output_form.h"
-#include "logs/feedback_record.h"
 
 namespace olrank {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/feedback/feedback_record.h"
 #include "core/settings/enum_names.h"
-#include "logs/feedback_record.h"
 #include "logs/list_features.h"
 
 namespace olrank {

@@ -19,10 +19,6 @@ const Schema& BanditSettings::schema() {
           .field("interleaving", &S::interleaving, "how candidates are interleaved (dbgd, mgd)")
           .field("candidates", &S::candidates, "candidates per round (mgd)")
           .at_least(1)
-          .field("temperature", &S::temperature, "exponent of 1/rank^τ in probabilistic interleaving")
-          .symbol("τ")
-          .above(0)
-          .at_most(32)  // lists follow the rankers closely, and no weight underflows yet
           .field("exposure_clip", &S::exposure_clip,
                  "largest factor between a document's exposure by the learned policy and by the policy "
                  "that shows lists; a document beyond this factor counts no more (prpo)")

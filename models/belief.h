@@ -8,7 +8,7 @@
 #include "core/data/dataset.h"
 #include "core/explore/certainty_policy.h"
 #include "core/explore/order_bits.h"
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 
@@ -31,10 +31,10 @@ struct Evidence {
 /// What a ranker knows about the order of a query's documents: their scores, and either widths from a
 /// posterior or the votes of an ensemble. The parameters belong to its ModelLearner. Const functions may
 /// run on several threads at once.
-class Belief {
+class Belief : public Stateful {
  public:
   Belief() = default;
-  virtual ~Belief() = default;
+  ~Belief() override = default;
   Belief(const Belief&) = delete;
   Belief& operator=(const Belief&) = delete;
 
@@ -66,12 +66,10 @@ class Belief {
   virtual void observe(ExecutionContext&, FeatureMatrix, const Evidence&, std::span<const PreferencePair>) {
   }
 
-  /// This belief as it is now; no later observation changes it. Null if it is on a device.
+  /// This belief as it is now; no later observation changes it.
   virtual std::shared_ptr<const Belief> freeze() const = 0;
   virtual ModelTensors model(MemberThetas thetas) const = 0;
   virtual std::vector<RankerFigure> figures(ExecutionContext&) const { return {}; }
-  virtual void save(StateWriter&) const {}
-  virtual void load(StateReader&) {}
 };
 
 /// Sets the certain orders of a query, by place in the order by score, and returns the rule that decided.

@@ -4,52 +4,18 @@
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
-#include "models/score_order.h"
+#include "models/controlled_orders.h"
+#include "models/score_model.h"
 
 namespace olrank {
 namespace {
 
-/// Makes lists ahead of their rounds.
-struct ListMaker {
-  ListMaker(const RankerSettings& settings, const TrialKeys& of)
-      : explore(settings.explore), fair(settings.fair), policy(certainty_policy(settings)), keys(of) {}
-
-  void make(ExecutionContext& context, const Belief& belief, MemberThetas thetas, const RankingTask& task,
-            Ranking& ranking) const {
-    Scratch& scratch = context.scratch();
-    const Scratch::Frame frame(scratch);
-    Evidence evidence = belief.take_evidence(scratch, std::ssize(thetas), task.docs.docs);
-    belief.score(context, thetas, task.docs, evidence);
-    ranking.scores.assign(evidence.scores.begin(), evidence.scores.end());
-    order_by_score(context, evidence.scores, ranking.by_score);
-    if (belief.has_widths()) belief.measure_widths(context, task.docs, evidence);
-    CertainList list = CertainList::of(task, explore, fair, keys);
-    const CertaintyRule rule =
-        find_certain_orders(context, policy, belief, evidence, ranking.by_score, list.orders());
-    RankedList made;
-    if (task.fair != nullptr && fair.fair == Fairness::kFairCo) {
-      ControlledOrders controlled;
-      controlled.find(context, policy, belief, evidence, *task.fair, fair.fair_gain);
-      made = list.make_controlled(ranking.by_score, controlled.by_score(), controlled.orders(), task.round);
-    } else {
-      made = list.make_explored(ranking.by_score, {evidence.scores, evidence.width_sq, rule.alpha},
-                                task.round, task.fair);
-    }
-    list.hand_over(made, ranking);
-  }
-
-  ExplorationSettings explore;
-  FairSettings fair;
-  CertaintyPolicy policy;
-  TrialKeys keys;
-};
-
 /// Makes lists as a CertainOrderRanker did when it was frozen.
 class FrozenCertainOrderRanker : public FrozenRanker {
  public:
-  FrozenCertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys,
-                           std::shared_ptr<const Belief> belief, MemberThetas thetas)
-      : maker_(settings, keys), belief_(std::move(belief)), thetas_(thetas.begin(), thetas.end()) {}
+  FrozenCertainOrderRanker(const CertainListMaker& maker, std::shared_ptr<const Belief> belief,
+                           MemberThetas thetas)
+      : maker_(maker), belief_(std::move(belief)), thetas_(thetas.begin(), thetas.end()) {}
 
   void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
     maker_.make(context, *belief_, thetas_, task, ranking);
@@ -57,19 +23,50 @@ class FrozenCertainOrderRanker : public FrozenRanker {
   ModelTensors model() const override { return belief_->model(thetas_); }
 
  private:
-  ListMaker maker_;
+  CertainListMaker maker_;
   std::shared_ptr<const Belief> belief_;
   std::vector<std::vector<float>> thetas_;
 };
 
 }  // namespace
 
+CertainListMaker::CertainListMaker(const RankerSettings& settings, const TrialKeys& of)
+    : explore(settings.explore), fair(settings.fair), policy(certainty_policy(settings)), keys(of) {}
+
+CertainListMaker::Decided CertainListMaker::decide(ExecutionContext& context, const Belief& belief,
+                                                   const Evidence& evidence,
+                                                   std::span<const std::int32_t> by_score,
+                                                   std::uint32_t round, const FairRound* groups,
+                                                   CertainList& list) const {
+  const CertaintyRule rule =
+      find_certain_orders(context, policy, belief, evidence, by_score, list.orders());
+  if (groups == nullptr || fair.fair != Fairness::kFairCo)
+    return {list.make_explored(by_score, {evidence.scores, evidence.width_sq, rule.alpha}, round, groups),
+            rule};
+  ControlledOrders controlled;
+  controlled.find(context, policy, belief, evidence, *groups, fair.fair_gain);
+  return {list.make_controlled(by_score, controlled.by_score(), controlled.orders(), round), rule};
+}
+
+void CertainListMaker::make(ExecutionContext& context, const Belief& belief, MemberThetas thetas,
+                            const RankingTask& task, Ranking& ranking) const {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  Evidence evidence = belief.take_evidence(scratch, std::ssize(thetas), task.docs.docs);
+  belief.score(context, thetas, task.docs, evidence);
+  ranking.scores.assign(evidence.scores.begin(), evidence.scores.end());
+  order_by_score(context, evidence.scores, ranking.by_score);
+  if (belief.has_widths()) belief.measure_widths(context, task.docs, evidence);
+  CertainList list = CertainList::of(task, explore, fair, keys);
+  const Decided made = decide(context, belief, evidence, ranking.by_score, task.round, task.fair, list);
+  list.hand_over(made.list, ranking);
+}
+
 CertainOrderRanker::CertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys,
                                        std::int64_t cutoff, Parts parts)
     : settings_(settings),
-      policy_(certainty_policy(settings)),
+      maker_(settings, keys),
       batch_key_(keys.key(Purpose::kBatch)),
-      keys_(keys),
       belief_(std::move(parts.belief)),
       learner_(std::move(parts.learner)),
       shadow_(std::move(parts.shadow)),
@@ -94,27 +91,16 @@ RankedList CertainOrderRanker::rank(RoundContext& context, const QueryDocs& quer
     const auto measured = context.clock.measure("width");
     belief_->measure_and_repair_widths(context.execution, query.features, evidence_);
   }
-  RankedList list;
-  CertaintyRule rule;
+  CertainListMaker::Decided made;
   {
     const auto measured = context.clock.measure("rank");
-    rule = find_certain_orders(context.execution, policy_, *belief_, evidence_, by_score_, list_.orders());
-    list = query.fair != nullptr && settings_.fair.fair == Fairness::kFairCo
-               ? rank_controlled(context.execution, *query.fair, round)
-               : list_.make_explored(by_score_, {evidence_.scores, evidence_.width_sq, rule.alpha}, round,
-                                     query.fair);
+    made = maker_.decide(context.execution, *belief_, evidence_, by_score_, round, query.fair, list_);
   }
   if (shadow_) {
     const auto measured = context.clock.measure("shadow");
-    shadow_->compare(context.execution, list_.shown(list), evidence_, rule, list);
+    shadow_->compare(context.execution, list_.shown(made.list), evidence_, made.rule, made.list);
   }
-  return list;
-}
-
-RankedList CertainOrderRanker::rank_controlled(ExecutionContext& context, const FairRound& fair,
-                                               std::uint32_t round) {
-  controlled_.find(context, policy_, *belief_, evidence_, fair, settings_.fair.fair_gain);
-  return list_.make_controlled(by_score_, controlled_.by_score(), controlled_.orders(), round);
+  return made.list;
 }
 
 LearnReport CertainOrderRanker::learn(RoundContext& context, const Feedback& feedback) {
@@ -172,27 +158,23 @@ std::int64_t CertainOrderRanker::parameters() const {
 
 std::vector<RankerFigure> CertainOrderRanker::figures(ExecutionContext& context) const {
   std::vector<RankerFigure> figures = belief_->figures(context);
-  if (policy_.theory) {
+  if (maker_.policy.theory) {
     const double log_det = belief_->log_det();
     figures.push_back({"log_det", log_det});
-    figures.push_back({"alpha", policy_.theory->at(log_det)});
+    figures.push_back({"alpha", maker_.policy.theory->at(log_det)});
   }
   for (RankerFigure& figure : learner_->figures()) figures.push_back(std::move(figure));
   return figures;
 }
 
 std::shared_ptr<const FrozenRanker> CertainOrderRanker::freeze() const {
-  auto belief = belief_->freeze();
-  if (!belief) return nullptr;
-  return std::make_shared<FrozenCertainOrderRanker>(settings_, keys_, std::move(belief),
-                                                    learner_->thetas());
+  return std::make_shared<FrozenCertainOrderRanker>(maker_, belief_->freeze(), learner_->thetas());
 }
 
 void CertainOrderRanker::make_lists(ExecutionContext& context, std::span<ListRequest> requests) {
-  const ListMaker maker(settings_, keys_);
   for (ListRequest& request : requests) {
     try {
-      maker.make(context, *belief_, learner_->thetas(), *request.task, *request.ranking);
+      maker_.make(context, *belief_, learner_->thetas(), *request.task, *request.ranking);
     } catch (const Error&) {
       request.failure = std::current_exception();
     }
@@ -200,19 +182,12 @@ void CertainOrderRanker::make_lists(ExecutionContext& context, std::span<ListReq
 }
 
 // The order is part of a result's fingerprint, which digests the archive.
-void CertainOrderRanker::save(StateWriter& state) const {
-  learner_->save(state);
-  belief_->save(state);
-  learner_->save_figures(state);
-  if (shadow_) shadow_->save(state);
-}
-
-void CertainOrderRanker::load(StateReader& state) {
-  learner_->load(state);
-  belief_->load(state);
-  learner_->load_figures(state);
-  if (shadow_) shadow_->load(state);
-  scored_query_ = -1;
+void CertainOrderRanker::fields(StateFields& state) {
+  state.part(*learner_);
+  state.part(*belief_);
+  learner_->figure_fields(state);
+  if (shadow_) state.part(*shadow_);
+  if (state.reads()) scored_query_ = -1;
 }
 
 void CertainOrderRanker::save_for_lists(StateWriter& state) const {

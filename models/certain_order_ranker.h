@@ -11,12 +11,34 @@
 #include "core/online/trial_keys.h"
 #include "models/belief.h"
 #include "models/certain_list.h"
-#include "models/controlled_orders.h"
 #include "models/model_learner.h"
 #include "models/neural/width_shadow.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
+
+/// How a query's list follows from what is known of it: for the ranker that learns and for its snapshots.
+struct CertainListMaker {
+  struct Decided {
+    RankedList list;  // valid as long as the CertainList's
+    CertaintyRule rule;
+  };
+
+  CertainListMaker(const RankerSettings& settings, const TrialKeys& of);
+
+  /// The certain orders and the list. FairCo's is by scores of which those of one group are raised.
+  Decided decide(ExecutionContext& context, const Belief& belief, const Evidence& evidence,
+                 std::span<const std::int32_t> by_score, std::uint32_t round, const FairRound* groups,
+                 CertainList& list) const;
+  /// A list ahead of its round.
+  void make(ExecutionContext& context, const Belief& belief, MemberThetas thetas, const RankingTask& task,
+            Ranking& ranking) const;
+
+  ExplorationSettings explore;
+  FairSettings fair;
+  CertaintyPolicy policy;
+  TrialKeys keys;
+};
 
 /// A ranker that explores only the pairs whose order is still uncertain: scores → widths or votes → certain
 /// orders → list → clicks → pairs → history and posterior → training. What it knows is its Belief, how its
@@ -40,27 +62,20 @@ class CertainOrderRanker : public OnlineRanker {
   ModelTensors model() const override { return belief_->model(learner_->thetas()); }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
   std::shared_ptr<const FrozenRanker> freeze() const override;
-  /// Where the covariance is on a device, of which there is one copy.
-  bool makes_lists() const override { return belief_->freeze() == nullptr; }
-  void make_lists(ExecutionContext& context, std::span<ListRequest> requests) override;
   bool learns_from_unshown() const override { return learner_->learns_from_unshown(); }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
   void save_for_lists(StateWriter& state) const override;
   void load_for_lists(StateReader& state) override;
 
  private:
-  /// FairCo: the list by scores of which those of one group are raised.
-  RankedList rank_controlled(ExecutionContext& context, const FairRound& fair, std::uint32_t round);
   /// Takes the round's pairs into the posterior, with evidence at the current parameters.
   void observe(RoundContext& context, const Feedback& feedback);
   /// Scores of a query at the current parameters, as the evidence.
   void score_query(ExecutionContext& context, const QueryDocs& query);
 
   RankerSettings settings_;
-  CertaintyPolicy policy_;
+  CertainListMaker maker_;
   PhiloxKey batch_key_;
-  TrialKeys keys_;
 
   // State.
   std::unique_ptr<Belief> belief_;
@@ -74,7 +89,6 @@ class CertainOrderRanker : public OnlineRanker {
   std::int64_t scored_query_ = -1;  // −1 once the parameters have changed
   std::vector<std::int32_t> by_score_;
   CertainList list_;
-  ControlledOrders controlled_;
   std::vector<PreferencePair> pairs_;
   LossPairs loss_;
 };

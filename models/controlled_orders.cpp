@@ -1,7 +1,7 @@
 #include "models/controlled_orders.h"
 
 #include "core/fair/fair_control.h"
-#include "models/score_order.h"
+#include "models/score_model.h"
 
 namespace olrank {
 

@@ -3,40 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/frozen_score_model.h"
 #include "models/plackett_luce_gradient.h"
 
 namespace olrank {
-namespace {
-
-/// Scores by the policy that learns, lists by the one that is deployed.
-class FrozenDeployedPolicy : public FrozenScoreModel {
- public:
-  FrozenDeployedPolicy(std::shared_ptr<const ScoreModel> model, std::span<const float> theta,
-                       std::span<const float> deployed, PhiloxKey list_key)
-      : FrozenScoreModel(model, theta),
-        model_(std::move(model)),
-        deployed_(deployed.begin(), deployed.end()),
-        list_key_(list_key) {}
-
- private:
-  void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
-    Scratch& scratch = context.scratch();
-    const Scratch::Frame frame(scratch);
-    const auto narrow = scratch.take<float>(ranking.scores.size());
-    model_->score(context, deployed_, task.docs, narrow);
-    const auto scores = scratch.take<double>(narrow.size());
-    std::copy(narrow.begin(), narrow.end(), scores.begin());
-    draw_plackett_luce(scores, list_key_, task.round, scratch, ranking.list, ranking.propensity);
-  }
-
-  std::shared_ptr<const ScoreModel> model_;
-  std::vector<float> deployed_;
-  PhiloxKey list_key_;
-};
-
-}  // namespace
-
 DeployedPolicyRanker::DeployedPolicyRanker(std::unique_ptr<ScoreModel> model,
                                            const RankerSettings& settings, TrialKeys keys,
                                            std::vector<float> first_theta)
@@ -56,8 +25,18 @@ RankedList DeployedPolicyRanker::rank(RoundContext& context, const QueryDocs& qu
   return shown_list();
 }
 
-std::shared_ptr<const FrozenRanker> DeployedPolicyRanker::freeze() const {
-  return std::make_shared<FrozenDeployedPolicy>(shared_model(), theta(), deployed_, list_key_);
+ScoreLists DeployedPolicyRanker::lists() const {
+  return [model = shared_model(), deployed = deployed_, key = list_key_](
+             ExecutionContext& context, const RankingTask& task, std::span<const double> /*learned*/,
+             std::vector<std::int32_t>& list, std::vector<double>& propensity) {
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto narrow = scratch.take<float>(task.docs.docs);
+    model->score(context, deployed, task.docs, narrow);
+    const auto scores = scratch.take<double>(narrow.size());
+    std::copy(narrow.begin(), narrow.end(), scores.begin());
+    draw_plackett_luce(scores, key, task.round, scratch, list, propensity);
+  };
 }
 
 void DeployedPolicyRanker::end_policy_round() {
@@ -67,16 +46,10 @@ void DeployedPolicyRanker::end_policy_round() {
   deployed_.assign(theta().begin(), theta().end());
 }
 
-void DeployedPolicyRanker::save(StateWriter& state) const {
-  ScoreModelRanker::save(state);
-  state.put("prpo.safe", deployed_);
-  state.put("prpo.since_refresh", since_refresh_);
-}
-
-void DeployedPolicyRanker::load(StateReader& state) {
-  ScoreModelRanker::load(state);
-  state.get_into("prpo.safe", std::span(deployed_));
-  since_refresh_ = state.get_one<std::int64_t>("prpo.since_refresh");
+void DeployedPolicyRanker::fields(StateFields& state) {
+  ScoreModelRanker::fields(state);
+  state.sized("prpo.safe", deployed_);
+  state.numbers("prpo.since_refresh", since_refresh_);
 }
 
 }  // namespace olrank

@@ -14,11 +14,9 @@ namespace olrank {
 class DeployedPolicyRanker : public ScoreModelRanker {
  public:
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
-  std::shared_ptr<const FrozenRanker> freeze() const override;
   /// Probabilities of a rank sum over all documents of the query.
   bool learns_from_unshown() const override { return true; }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  protected:
   DeployedPolicyRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
@@ -29,6 +27,8 @@ class DeployedPolicyRanker : public ScoreModelRanker {
   void end_policy_round();
 
  private:
+  ScoreLists lists() const override;
+
   PhiloxKey list_key_;
   std::int64_t refresh_rounds_;
 

@@ -10,6 +10,11 @@
 #include "models/first_model.h"
 
 namespace olrank {
+namespace {
+
+constexpr double kTemperature = 3.0;  // τ of 1/rank^τ in probabilistic interleaving
+
+}  // namespace
 
 std::int64_t candidates_of(const RankerSettings& settings) {
   return row_of(settings.kind).multileaves ? settings.bandit.candidates : 1;
@@ -20,7 +25,6 @@ DuelingBanditRanker::DuelingBanditRanker(std::unique_ptr<ScoreModel> model, cons
     : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
       candidates_(candidates_of(settings)),
       radius_(settings.bandit.exploration_radius),
-      temperature_(settings.bandit.temperature),
       interleaving_(settings.bandit.interleaving),
       direction_key_(keys.key(Purpose::kDirection)),
       interleaving_key_(keys.key(Purpose::kInterleaving)) {}
@@ -65,7 +69,7 @@ void DuelingBanditRanker::rank_candidates(RoundContext& context, const QueryDocs
   const std::size_t known = rank_weights_.size();
   if (interleaving_ == Interleaving::kProbabilistic && known < docs) {
     rank_weights_.resize(docs);
-    rank_weights(temperature_, rank_weights_);
+    rank_weights(kTemperature, rank_weights_);
   }
 }
 

@@ -37,7 +37,6 @@ class DuelingBanditRanker : public ScoreModelRanker {
 
   std::size_t candidates_;
   double radius_;  // δ
-  double temperature_;
   Interleaving interleaving_;
   PhiloxKey direction_key_;
   PhiloxKey interleaving_key_;

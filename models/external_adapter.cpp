@@ -95,14 +95,11 @@ std::vector<RankerFigure> ExternalAdapter::figures(ExecutionContext& /*context*/
   return {};
 }
 
-void ExternalAdapter::save(StateWriter& state) const {
-  state.put("external.round", round_);
-  state.put_text("external.state", ranker_->save());
-}
-
-void ExternalAdapter::load(StateReader& state) {
-  round_ = state.get_one<std::uint32_t>("external.round");
-  ranker_->load(state.get_text("external.state"));
+void ExternalAdapter::fields(StateFields& state) {
+  state.numbers("external.round", round_);
+  std::string own = state.reads() ? "" : ranker_->save();
+  state.text("external.state", own);
+  if (state.reads()) ranker_->load(own);
 }
 
 std::unique_ptr<OnlineRanker> make_external(const RankerRequest& request) {

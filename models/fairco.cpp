@@ -11,37 +11,8 @@
 #include "core/ops/blas.h"
 #include "core/ops/optimizer_step.h"
 #include "models/first_model.h"
-#include "models/frozen_score_model.h"
 
 namespace olrank {
-namespace {
-
-template <class Scores>
-void raise(const FairRound* fair, double gain, const Scores& scores, std::vector<double>& raised) {
-  raised.assign(scores.begin(), scores.end());
-  if (fair == nullptr) return;
-  for (std::size_t doc = 0; doc < raised.size(); ++doc)
-    raised[doc] += fair_control(*fair, gain, fair->groups[doc]);
-}
-
-class FrozenFairCo : public FrozenScoreModel {
- public:
-  FrozenFairCo(std::shared_ptr<const ScoreModel> model, std::span<const float> theta, double gain)
-      : FrozenScoreModel(std::move(model), theta), gain_(gain) {}
-
- private:
-  void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
-    std::vector<double> raised;
-    raise(task.fair, gain_, ranking.scores, raised);
-    order_by_score(raised, ranking.list, context.scratch());
-    ranking.propensity.clear();  // it depends on what was shown before
-  }
-
-  double gain_;
-};
-
-}  // namespace
-
 FairCo::FairCo(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                std::vector<float> first_theta)
     : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
@@ -72,14 +43,23 @@ FairCo::FairCo(std::unique_ptr<ScoreModel> model, const RankerSettings& settings
 }
 
 RankedList FairCo::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  const auto scores = scores_of(context, query, round);
-  const auto measured = context.clock.measure("rank");
-  raise(query.fair, gain_, scores, raised_);
-  list_.resize(raised_.size());
-  order_by_score(raised_, list_, context.execution.scratch());
-  RankedList list{list_, std::nullopt};
+  RankedList list = ScoreModelRanker::rank(context, query, round);
   if (query.fair != nullptr) list.fairness = ListFairness{};
   return list;
+}
+
+ScoreLists FairCo::lists() const {
+  return [gain = gain_](ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
+                        std::vector<std::int32_t>& list, std::vector<double>& propensity) {
+    const Scratch::Frame frame(context.scratch());
+    const auto raised = context.scratch().take<double>(scores.size());
+    for (std::size_t doc = 0; doc < raised.size(); ++doc)
+      raised[doc] =
+          scores[doc] + (task.fair ? fair_control(*task.fair, gain, task.fair->groups[doc]) : 0.0);
+    list.resize(raised.size());
+    order_by_score(raised, list, context.scratch());
+    propensity.clear();  // it depends on what was shown before
+  };
 }
 
 LearnReport FairCo::learn(RoundContext& context, const Feedback& feedback) {
@@ -169,42 +149,22 @@ void FairCo::take_steps(ExecutionContext& context, std::uint32_t round) {
   set_theta(theta);
 }
 
-std::shared_ptr<const FrozenRanker> FairCo::freeze() const {
-  return std::make_shared<FrozenFairCo>(shared_model(), theta(), gain_);
-}
-
-void FairCo::save(StateWriter& state) const {
-  ScoreModelRanker::save(state);
+void FairCo::fields(StateFields& state) {
+  ScoreModelRanker::fields(state);
   if (linear_) {
-    state.put("fairco.matrix", matrix_);
-    state.put("fairco.target", target_);
+    state.sized("fairco.matrix", matrix_);
+    state.sized("fairco.target", target_);
     return;
   }
-  state.put("fairco.doc_numbers", doc_numbers_);
-  state.put("fairco.docs", docs_);
-  state.put("fairco.rows", shown_rows_);
-  state.put("fairco.targets", shown_targets_);
-  state.put("steps", steps_);
-  state.put("position", position_);
-  state.put("first", first_);
-  state.put("second", second_);
-}
-
-void FairCo::load(StateReader& state) {
-  ScoreModelRanker::load(state);
-  if (linear_) {
-    state.get_into("fairco.matrix", std::span(matrix_));
-    state.get_into("fairco.target", std::span(target_));
-    return;
-  }
-  doc_numbers_ = state.get<std::int64_t>("fairco.doc_numbers");
-  docs_ = state.get<float>("fairco.docs");
-  shown_rows_ = state.get<std::int32_t>("fairco.rows");
-  shown_targets_ = state.get<float>("fairco.targets");
-  steps_ = state.get_one<std::int64_t>("steps");
-  state.get_into("position", std::span(position_));
-  state.get_into("first", std::span(first_));
-  state.get_into("second", std::span(second_));
+  state.any("fairco.doc_numbers", doc_numbers_);
+  state.any("fairco.docs", docs_);
+  state.any("fairco.rows", shown_rows_);
+  state.any("fairco.targets", shown_targets_);
+  state.numbers("steps", steps_);
+  state.sized("position", position_);
+  state.sized("first", first_);
+  state.sized("second", second_);
+  if (!state.reads()) return;
   const auto distinct = std::ssize(doc_numbers_);
   const bool fits = std::ssize(docs_) == distinct * features_ &&
                     shown_rows_.size() == shown_targets_.size() &&

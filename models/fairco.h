@@ -22,11 +22,11 @@ class FairCo : public ScoreModelRanker {
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
-  std::shared_ptr<const FrozenRanker> freeze() const override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
+  ScoreLists lists() const override;
+
   void remember(const QueryDocs& query, std::int32_t doc, double target);
   void solve();
   void take_steps(ExecutionContext& context, std::uint32_t round);
@@ -54,7 +54,6 @@ class FairCo : public ScoreModelRanker {
   std::vector<double> first_;
   std::vector<double> second_;
 
-  std::vector<double> raised_;
   std::vector<float> batch_docs_;
   std::vector<double> gradient_;
   std::vector<double> row_;

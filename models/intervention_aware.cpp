@@ -190,50 +190,36 @@ LearnReport InterventionAware::learn(RoundContext& context, const Feedback& feed
   return {};
 }
 
-void InterventionAware::save(StateWriter& state) const {
-  DeployedPolicyRanker::save(state);
-  state.put("queries", names_);
-  for (const ObservedQuery& query : queries_) {
-    state.put("docs", query.docs);
-    state.put("features", query.features);
-    state.put("clicks", query.clicks);
-    state.put("places", query.places);
-    state.put("lists", query.lists);
+void InterventionAware::fields(StateFields& state) {
+  DeployedPolicyRanker::fields(state);
+  state.any("queries", names_);
+  if (state.reads()) {
+    queries_.assign(names_.size(), {});
+    row_of_.clear();
   }
-  state.put("log", log_);
-  reading_of_users_.save(state, "");
-  state.put("examined", examined_);
-  state.put("lists_by_rank", lists_);
-  state.put("clicks_of_all", clicks_);
-}
-
-void InterventionAware::load(StateReader& state) {
-  DeployedPolicyRanker::load(state);
-  names_ = state.get<std::int64_t>("queries");
-  queries_.assign(names_.size(), {});
-  row_of_.clear();
-  for (std::size_t row = 0; row < names_.size(); ++row) {
+  for (std::size_t row = 0; row < queries_.size(); ++row) {
     ObservedQuery& query = queries_[row];
-    query.docs = state.get<std::int64_t>("docs");
+    state.any("docs", query.docs);
     const std::size_t docs = query.docs.size();
-    query.features.resize(docs * score_model().features());
-    query.clicks.resize(docs);
-    query.places.resize(docs * ranks_);
-    state.get_into("features", std::span(query.features));
-    state.get_into("clicks", std::span(query.clicks));
-    state.get_into("places", std::span(query.places));
-    query.lists = state.get_one<std::int64_t>("lists");
-    if (docs == 0 || query.lists < 1) state.fail("A query of its log has no documents or no lists.");
-    if (names_[row] >= 0) row_of_.emplace(names_[row], static_cast<std::int32_t>(row));
+    if (state.reads()) {
+      query.features.resize(docs * score_model().features());
+      query.clicks.resize(docs);
+      query.places.resize(docs * ranks_);
+    }
+    state.sized("features", query.features);
+    state.sized("clicks", query.clicks);
+    state.sized("places", query.places);
+    state.numbers("lists", query.lists);
+    state.require(docs > 0 && query.lists >= 1, "A query of its log has no documents or no lists.");
+    if (state.reads() && names_[row] >= 0) row_of_.emplace(names_[row], static_cast<std::int32_t>(row));
   }
-  log_ = state.get<std::int32_t>("log");
-  for (const std::int32_t row : log_) {
-    if (row < 0 || row >= std::ssize(queries_)) state.fail("Its log has a query that it does not know.");
-  }
-  reading_of_users_.load(state, "");
-  state.get_into("examined", std::span(examined_));
-  state.get_into("lists_by_rank", std::span(lists_));
-  clicks_ = state.get_one<double>("clicks_of_all");
+  state.any("log", log_);
+  for (const std::int32_t row : log_)
+    state.require(row >= 0 && row < std::ssize(queries_), "Its log has a query that it does not know.");
+  reading_of_users_.fields(state, "");
+  state.sized("examined", examined_);
+  state.sized("lists_by_rank", lists_);
+  state.numbers("clicks_of_all", clicks_);
 }
 
 std::unique_ptr<OnlineRanker> make_intervention_aware(const RankerRequest& request) {

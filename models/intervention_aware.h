@@ -45,8 +45,7 @@ class InterventionAware : public DeployedPolicyRanker {
                     std::vector<float> first_theta, std::int64_t ranks);
 
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
   /// Without the log.
   void save_for_lists(StateWriter& state) const override { DeployedPolicyRanker::save(state); }
   void load_for_lists(StateReader& state) override { DeployedPolicyRanker::load(state); }

@@ -72,22 +72,13 @@ LearnReport LambdaRankLabels::learn(RoundContext& context, const Feedback& feedb
   return {};
 }
 
-void LambdaRankLabels::save(StateWriter& state) const {
-  ScoreModelRanker::save(state);
-  state.put("asked", asked_);
-  state.put("steps", steps_);
-  state.put("position", position_);
-  state.put("first", first_);
-  state.put("second", second_);
-}
-
-void LambdaRankLabels::load(StateReader& state) {
-  ScoreModelRanker::load(state);
-  asked_ = state.get<std::int64_t>("asked");
-  steps_ = state.get_one<std::int64_t>("steps");
-  state.get_into("position", std::span(position_));
-  state.get_into("first", std::span(first_));
-  state.get_into("second", std::span(second_));
+void LambdaRankLabels::fields(StateFields& state) {
+  ScoreModelRanker::fields(state);
+  state.any("asked", asked_);
+  state.numbers("steps", steps_);
+  state.sized("position", position_);
+  state.sized("first", first_);
+  state.sized("second", second_);
 }
 
 std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request) {

@@ -24,8 +24,7 @@ class LambdaRankLabels : public ScoreModelRanker {
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   /// Uses only the query of the feedback. Reports no pairs, because none came from clicks.
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
   const LabelledQueries& labels_;

@@ -4,10 +4,11 @@
 
 namespace olrank {
 
-void require_members(StateReader& state, std::size_t expected) {
-  const auto saved = state.get_one<std::int64_t>("members");
-  if (saved != static_cast<std::int64_t>(expected))
-    state.fail(fmt::format("The saved ensemble has {} members, this one {}.", saved, expected));
+void member_count(StateFields& state, std::size_t expected) {
+  state.number("members", static_cast<std::int64_t>(expected), [&](std::int64_t saved) {
+    if (saved != static_cast<std::int64_t>(expected))
+      state.reader().fail(fmt::format("The saved ensemble has {} members, this one {}.", saved, expected));
+  });
 }
 
 }  // namespace olrank

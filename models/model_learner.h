@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/feedback/preference_pairs.h"
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/online/online_ranker.h"
 #include "models/belief.h"
 
@@ -18,10 +18,10 @@ struct EnsembleSpec {
 };
 
 /// How a ranker's parameters follow its feedback: the history and the trainers.
-class ModelLearner {
+class ModelLearner : public Stateful {
  public:
   ModelLearner() = default;
-  virtual ~ModelLearner() = default;
+  ~ModelLearner() override = default;
   ModelLearner(const ModelLearner&) = delete;
   ModelLearner& operator=(const ModelLearner&) = delete;
 
@@ -40,14 +40,11 @@ class ModelLearner {
   virtual bool learns_from_unshown() const { return false; }
 
   virtual std::vector<RankerFigure> figures() const { return {}; }
-  virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
   /// What figures() needs in addition, if it follows the belief in the archive.
-  virtual void save_figures(StateWriter&) const {}
-  virtual void load_figures(StateReader&) {}
+  virtual void figure_fields(StateFields&) {}
 };
 
-/// Reads "members" and refuses a saved state with another count than `expected`.
-void require_members(StateReader& state, std::size_t expected);
+/// The entry "members"; a saved state with another count than `expected` is refused.
+void member_count(StateFields& state, std::size_t expected);
 
 }  // namespace olrank

@@ -5,45 +5,20 @@
 
 #include "core/feedback/preference_pairs.h"
 #include "models/first_model.h"
-#include "models/frozen_score_model.h"
 #include "models/plackett_luce_gradient.h"
 
 namespace olrank {
-namespace {
-
-class FrozenPdgd : public FrozenScoreModel {
- public:
-  FrozenPdgd(std::shared_ptr<const ScoreModel> model, std::span<const float> theta, PhiloxKey list_key)
-      : FrozenScoreModel(std::move(model), theta), list_key_(list_key) {}
-
- private:
-  void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
-    Scratch& scratch = context.scratch();
-    const Scratch::Frame frame(scratch);
-    const auto scores = scratch.take<double>(ranking.scores.size());
-    std::copy(ranking.scores.begin(), ranking.scores.end(), scores.begin());
-    draw_plackett_luce(scores, list_key_, task.round, scratch, ranking.list, ranking.propensity);
-  }
-
-  PhiloxKey list_key_;
-};
-
-}  // namespace
-
 PdgdRanker::PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                        std::vector<float> first_theta)
     : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
       list_key_(keys.key(Purpose::kList)) {}
 
-RankedList PdgdRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  const auto scores = scores_of(context, query, round);
-  const auto measured = context.clock.measure("rank");
-  draw_plackett_luce(scores, list_key_, round, context.execution.scratch(), list_, propensity_);
-  return shown_list();
-}
-
-std::shared_ptr<const FrozenRanker> PdgdRanker::freeze() const {
-  return std::make_shared<FrozenPdgd>(shared_model(), theta(), list_key_);
+ScoreLists PdgdRanker::lists() const {
+  return
+      [key = list_key_](ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
+                        std::vector<std::int32_t>& list, std::vector<double>& propensity) {
+        draw_plackett_luce(scores, key, task.round, context.scratch(), list, propensity);
+      };
 }
 
 LearnReport PdgdRanker::learn(RoundContext& context, const Feedback& feedback) {

@@ -16,13 +16,13 @@ class PdgdRanker : public ScoreModelRanker {
   PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
              std::vector<float> first_theta = {});
 
-  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
-  std::shared_ptr<const FrozenRanker> freeze() const override;
   /// The denominators of its weights sum over all documents of the query.
   bool learns_from_unshown() const override { return true; }
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
 
  private:
+  ScoreLists lists() const override;
+
   PhiloxKey list_key_;
   std::vector<PreferencePair> pairs_;
 };

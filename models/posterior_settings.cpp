@@ -40,9 +40,6 @@ const Schema& PosteriorSettings::schema() {
               "prior_noise", &S::prior_noise,
               "whether a member's prior is perturbed like its labels: its centre is drawn around θ₀ with "
               "variance ν²/(mλ), again for each training on the whole history")
-          .field("member_schedule", &S::member_schedule,
-                 "how a GPU trains ensemble members: in parallel streams, as one batch, or whichever is "
-                 "measured to be faster")
           .build();
   return schema;
 }

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/device/member_schedule.h"
 #include "core/device/posterior_spec.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
@@ -30,7 +29,6 @@ struct PosteriorSettings {
   std::int64_t members = 2;
   double noise_variance = 0.1;
   bool prior_noise = false;
-  MemberSchedule member_schedule = MemberSchedule::kAuto;
 
   /// Whether a full covariance is kept alongside another one.
   bool has_shadow() const { return shadow == ShadowCovariance::kFull && covariance != Covariance::kFull; }

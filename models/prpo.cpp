@@ -47,17 +47,11 @@ LearnReport PrpoRanker::learn(RoundContext& context, const Feedback& feedback) {
   return {};
 }
 
-void PrpoRanker::save(StateWriter& state) const {
-  DeployedPolicyRanker::save(state);
-  state.put("prpo.clicks_below", clicks_below_);
-  state.put("prpo.lists", lists_);
-}
-
-void PrpoRanker::load(StateReader& state) {
-  DeployedPolicyRanker::load(state);
-  clicks_below_ = state.get<double>("prpo.clicks_below");
-  lists_ = state.get<std::int64_t>("prpo.lists");
-  if (clicks_below_.size() != lists_.size()) state.fail("Its counts of clicks and lists differ in length.");
+void PrpoRanker::fields(StateFields& state) {
+  DeployedPolicyRanker::fields(state);
+  state.any("prpo.clicks_below", clicks_below_);
+  state.any("prpo.lists", lists_);
+  state.require(clicks_below_.size() == lists_.size(), "Its counts of clicks and lists differ in length.");
 }
 
 std::unique_ptr<OnlineRanker> make_prpo(const RankerRequest& request) {

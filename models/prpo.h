@@ -23,8 +23,7 @@ class PrpoRanker : public DeployedPolicyRanker {
              std::vector<float> first_theta = {});
 
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
   /// What the clicks from each rank downwards are above their mean so far, which then takes them in.

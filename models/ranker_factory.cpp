@@ -10,9 +10,8 @@
 #include "core/text/counted.h"
 #include "models/clickgp/click_features.h"
 #include "models/external_adapter.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 
 namespace olrank {
 namespace {
@@ -97,14 +96,6 @@ void check_schedule(const RankerSettings& settings) {
         settings.name, trainer.replay, readable_bytes(sample),
         readable_bytes(static_cast<double>(memory))));
   }
-  const PosteriorSettings& posterior = settings.posterior;
-  if (trainer.history_limit > 0 && posterior.covariance == Covariance::kInducing &&
-      trainer.history_limit < posterior.budget) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has history_limit = {}, less than its budget = {}: keep at least as many pairs as the "
-        "covariance may, or 0 for all.",
-        settings.name, trainer.history_limit, posterior.budget));
-  }
 }
 
 /// `expected` is a mean over matchings: pairs with weights.
@@ -147,25 +138,6 @@ void check_list(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, list, name_of(settings.fair.fair)));
 }
 
-/// Losses of lists need whole lists and clicks.
-void check_list_loss(const RankerKindRow& row, const RankerSettings& settings) {
-  const TrainerSettings& trainer = settings.trainer;
-  if (!list_loss_of(settings)) return;
-  if (trainer.retrain == Retrain::kGrowth) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has loss_kind = \"{}\", which needs whole lists, but retrain = \"growth\" trains on "
-        "drawn pairs: use retrain = \"every-round\" or loss_kind = \"pairs\".",
-        settings.name, name_of(trainer.loss_kind)));
-  }
-  if (row.is_ensemble() && settings.posterior.noise_variance > 0.0) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' has loss_kind = \"{}\" and noise_variance = {}, but the noise is on the "
-                    "labels of pairs, "
-                    "and clicks with noise are no grades: use noise_variance = 0 or loss_kind = \"pairs\".",
-                    settings.name, name_of(trainer.loss_kind), settings.posterior.noise_variance));
-  }
-}
-
 }  // namespace
 
 void check_sparse(const RankerSettings& settings) {
@@ -182,15 +154,6 @@ void check_sparse(const RankerSettings& settings) {
                                      }))));
 }
 
-void check_on_cpu(const RankerSettings& settings) {
-  if (settings.trainer.precision == Precision::kFloat32) return;
-  throw InvalidArgument(fmt::format(
-      "Ranker '{}' has precision = \"{}\", which needs a GPU, but it is computed on the CPU: use "
-      "precision = \"float32\"{}.",
-      settings.name, name_of(settings.trainer.precision),
-      why_not_on_device(settings) ? "" : " or --device cuda"));
-}
-
 std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
                                           const TrialKeys& keys, std::int64_t cutoff,
                                           const RankerDependencies& dependencies) {
@@ -204,11 +167,8 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   if (const RankerDevice* place = dependencies.device) {
     if (settings.network.network != NetworkForm::kModule)
       return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);
-    RankerDependencies there = dependencies;
-    there.ranks = place->ranks;
-    return row.make({settings, features, keys, cutoff, there});
+    return row.make({settings, features, keys, cutoff, dependencies});
   }
-  check_on_cpu(settings);
   if (row.needs_labels && dependencies.labels == nullptr) {
     throw InvalidArgument(
         fmt::format("Ranker '{}' learns from true grades, as every '{}' does, and there are none here: "
@@ -231,10 +191,9 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
   }
   check_step(row_of(settings.kind), settings);
   check_schedule(settings);
-  check_list_loss(row_of(settings.kind), settings);
   check_restart(row_of(settings.kind), settings);
   // A network may be too large even to be tried.
-  const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
+  const RankerMemory plan = memory_of_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
   const std::int64_t memory = available_memory();
   if (plan.bytes > memory) {
     throw InvalidArgument(fmt::format(
@@ -243,7 +202,6 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
         readable_bytes(static_cast<double>(memory)), advice_on_memory(plan, memory)));
   }
   const LabelledQueries none;
-  settings.trainer.precision = Precision::kFloat32;  // whether a GPU will compute it is another question
   make_ranker(settings, 1, TrialKeys{}, cutoff, {.labels = &none});
 }
 

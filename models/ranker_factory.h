@@ -24,7 +24,4 @@ void check_ranker(const RankerSettings& settings, std::int64_t cutoff);
 /// Throws for settings that need dense features.
 void check_sparse(const RankerSettings& settings);
 
-/// Throws for settings that only a device can follow.
-void check_on_cpu(const RankerSettings& settings);
-
 }  // namespace olrank

@@ -13,7 +13,7 @@ namespace olrank {
 
 class OnlineRanker;
 struct RankerLoad;
-struct RankerPlan;
+struct RankerMemory;
 struct RankerRequest;
 struct RankerSettings;
 
@@ -81,7 +81,7 @@ struct RankerKindRow {
   /// Changes what all kinds share under a protocol; null for nothing.
   void (*set_defaults)(RankerSettings& settings, const DefaultsContext& context) = nullptr;
   /// The memory of a trial.
-  RankerPlan (*plan)(const RankerSettings& settings, const RankerLoad& load) = nullptr;
+  RankerMemory (*plan)(const RankerSettings& settings, const RankerLoad& load) = nullptr;
   /// The ranker before round 1. The request has passed the checks of make_ranker().
   std::unique_ptr<OnlineRanker> (*make)(const RankerRequest& request) = nullptr;
 

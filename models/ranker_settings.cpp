@@ -71,7 +71,6 @@ const Schema& RankerSettings::schema() {
 }
 
 bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
-  if (key == "loss_kind") return ranker.trainer.loss_kind == TrainingLoss::kPairs;
   if (key == "restart") {
     const bool by_batches =
         row_of(ranker.kind).training == Training::kHistory && ranker.trainer.loss == LossForm::kMean;
@@ -91,10 +90,9 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
 
 CertaintyPolicy certainty_policy(const RankerSettings& settings) {
   const ExplorationSettings& explore = settings.explore;
-  CertaintyPolicy policy{explore.alpha, explore.slack, std::nullopt};
+  CertaintyPolicy policy{explore.alpha, std::nullopt};
   if (explore.alpha_schedule == AlphaSchedule::kTheory) {
-    policy.theory = {explore.c1, explore.c2, explore.delta, explore.noise_subgaussian,
-                     settings.posterior.lambda};
+    policy.theory = {explore.c1, explore.c2, explore.delta, settings.posterior.lambda};
   }
   return policy;
 }

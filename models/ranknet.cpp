@@ -10,7 +10,6 @@
 #include "core/metrics/score_order.h"
 #include "models/epsilon_greedy.h"
 #include "models/first_model.h"
-#include "models/frozen_score_model.h"
 
 namespace olrank {
 namespace {
@@ -25,23 +24,6 @@ double exploration_of(const RankerSettings& settings) {
       settings.name, epsilon));
 }
 
-class FrozenRankNet : public FrozenScoreModel {
- public:
-  FrozenRankNet(std::shared_ptr<const ScoreModel> model, std::span<const float> theta, double epsilon,
-                PhiloxKey list_key)
-      : FrozenScoreModel(std::move(model), theta), epsilon_(epsilon), list_key_(list_key) {}
-
- private:
-  void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
-    if (epsilon_ == 0.0) return;
-    epsilon_greedy_list(ranking.by_score, epsilon_, list_key_, task.round, context.scratch(), ranking.list,
-                        ranking.propensity);
-  }
-
-  double epsilon_;
-  PhiloxKey list_key_;
-};
-
 }  // namespace
 
 RankNetRanker::RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
@@ -52,22 +34,18 @@ RankNetRanker::RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSett
       list_key_(keys.key(Purpose::kList)),
       batch_key_(keys.key(Purpose::kBatch)) {}
 
-RankedList RankNetRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  const auto scores = scores_of(context, query, round);
-  const auto measured = context.clock.measure("rank");
-  if (epsilon_ == 0.0) return greedy_list(context.execution, scores);
-  list_.resize(scores.size());
-  propensity_.resize(scores.size());
-  Scratch& scratch = context.execution.scratch();
-  const Scratch::Frame frame(scratch);
-  const auto best_first = scratch.take<std::int32_t>(scores.size());
-  order_by_score(scores, best_first, scratch);
-  epsilon_greedy_list(best_first, epsilon_, list_key_, round, scratch, list_, propensity_);
-  return shown_list();
-}
-
-std::shared_ptr<const FrozenRanker> RankNetRanker::freeze() const {
-  return std::make_shared<FrozenRankNet>(shared_model(), theta(), epsilon_, list_key_);
+ScoreLists RankNetRanker::lists() const {
+  return [epsilon = epsilon_, key = list_key_](
+             ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
+             std::vector<std::int32_t>& list, std::vector<double>& propensity) {
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto best_first = scratch.take<std::int32_t>(scores.size());
+    order_by_score(scores, best_first, scratch);
+    list.assign(best_first.begin(), best_first.end());
+    propensity.assign(scores.size(), 1.0);
+    if (epsilon > 0.0) epsilon_greedy_list(best_first, epsilon, key, task.round, scratch, list, propensity);
+  };
 }
 
 LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback) {

@@ -20,11 +20,11 @@ class RankNetRanker : public ScoreModelRanker {
   RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                 std::vector<float> first_theta = {});
 
-  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
-  std::shared_ptr<const FrozenRanker> freeze() const override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
 
  private:
+  ScoreLists lists() const override;
+
   PairSettings feedback_;
   double epsilon_;  // 0: greedy
   PhiloxKey list_key_;

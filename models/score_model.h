@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/data/dataset.h"
 #include "core/data/normaliser.h"
@@ -47,6 +48,13 @@ class ScoreModel {
   /// θ as named tensors, with the description of the function.
   virtual ModelTensors tensors(std::span<const float> theta) const = 0;
 };
+
+/// Scores of one query's documents, and the documents best first. Throws NumericError for a score that is
+/// NaN.
+void score_and_order(ExecutionContext& context, const ScoreModel& model, std::span<const float> theta,
+                     FeatureMatrix docs, std::vector<float>& scores, std::vector<std::int32_t>& by_score);
+void order_by_score(ExecutionContext& context, std::span<const float> scores,
+                    std::vector<std::int32_t>& by_score);
 
 /// The largest |score| / |input| that leaves a margin to the range of float32.
 inline double largest_finite_gain() {

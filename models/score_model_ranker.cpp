@@ -11,6 +11,37 @@
 #include "core/metrics/score_order.h"
 
 namespace olrank {
+namespace {
+
+/// A score model with its parameters, and the ranker's way to make lists.
+class FrozenScoreModel : public FrozenRanker {
+ public:
+  FrozenScoreModel(std::shared_ptr<const ScoreModel> model, std::span<const float> theta, ScoreLists lists)
+      : model_(std::move(model)), theta_(theta.begin(), theta.end()), lists_(std::move(lists)) {}
+
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    score_and_order(context, *model_, theta_, task.docs, ranking.scores, ranking.by_score);
+    ranking.knows_orders = false;
+    ranking.certainty.reset();
+    if (!task.explore) {
+      ranking.list = ranking.by_score;
+      ranking.propensity.assign(ranking.list.size(), 1.0);
+      return;
+    }
+    const Scratch::Frame frame(context.scratch());
+    const auto scores = context.scratch().take<double>(ranking.scores.size());
+    std::copy(ranking.scores.begin(), ranking.scores.end(), scores.begin());
+    lists_(context, task, scores, ranking.list, ranking.propensity);
+  }
+  ModelTensors model() const override { return model_->tensors(theta_); }
+
+ private:
+  std::shared_ptr<const ScoreModel> model_;
+  std::vector<float> theta_;
+  ScoreLists lists_;
+};
+
+}  // namespace
 
 ScoreModelRanker::ScoreModelRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
                                    TrialKeys keys, std::vector<float> first_theta)
@@ -58,6 +89,19 @@ std::span<const double> ScoreModelRanker::scores_of(RoundContext& context, const
   scored_query_ = query;
   scored_round_ = round;
   return scores_;
+}
+
+RankedList ScoreModelRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  const auto scores = scores_of(context, query, round);
+  const auto measured = context.clock.measure("rank");
+  lists()(context.execution, {.docs = query.features, .round = round, .fair = query.fair}, scores, list_,
+          propensity_);
+  return shown_list();
+}
+
+std::shared_ptr<const FrozenRanker> ScoreModelRanker::freeze() const {
+  ScoreLists lists = this->lists();
+  return lists ? std::make_shared<FrozenScoreModel>(model_, theta_, std::move(lists)) : nullptr;
 }
 
 double ScoreModelRanker::step() const {
@@ -137,15 +181,10 @@ std::vector<RankerFigure> ScoreModelRanker::figures(ExecutionContext& /*context*
   return {};
 }
 
-void ScoreModelRanker::save(StateWriter& state) const {
-  state.put("theta", theta_);
-  state.put("rounds_learned", rounds_learned_);
-}
-
-void ScoreModelRanker::load(StateReader& state) {
-  state.get_into("theta", std::span<float>(theta_));
-  rounds_learned_ = state.get_one<std::uint64_t>("rounds_learned");
-  scored_round_ = 0;
+void ScoreModelRanker::fields(StateFields& state) {
+  state.sized("theta", theta_);
+  state.numbers("rounds_learned", rounds_learned_);
+  if (state.reads()) scored_round_ = 0;
 }
 
 RankedList ScoreModelRanker::greedy_list(ExecutionContext& context, std::span<const double> scores) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/ranker_settings.h"
@@ -14,19 +16,26 @@
 
 namespace olrank {
 
+/// Makes a list from a query's scores: the documents, and the propensity of each rank as in RankedList. May
+/// run on several threads at once.
+using ScoreLists =
+    std::function<void(ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
+                       std::vector<std::int32_t>& list, std::vector<double>& propensity)>;
+
 /// What rankers without a posterior share. Their state is the parameters θ of a score model and the number
 /// of rounds they learned from. Scores are kept from rank() to learn() and recomputed if the feedback is
 /// about another query or θ has changed.
 class ScoreModelRanker : public OnlineRanker {
  public:
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
+  std::shared_ptr<const FrozenRanker> freeze() const override;
   void describe(const QueryDocs& query, bool full, RoundDetail& detail) override;
   void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override;
   std::int64_t parameters() const override { return model_->parameters(); }
   ModelTensors model() const override { return model_->tensors(theta_); }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
   bool learns_from_unshown() const override { return model_->reads_lists(); }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
   /// Throws InvalidArgument if clicks and list differ in length, or if a document is out of range or shown
   /// twice.
@@ -36,6 +45,9 @@ class ScoreModelRanker : public OnlineRanker {
   /// `first_theta` are the parameters before anything is learned; all zero when empty.
   ScoreModelRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                    std::vector<float> first_theta);
+
+  /// How this ranker and its snapshots make lists; none for one that overrides rank() and has no snapshots.
+  virtual ScoreLists lists() const { return nullptr; }
 
   const std::string& name() const { return name_; }
   const TrialKeys& keys() const { return keys_; }

@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include "models/neural/list_objective.h"
-
 namespace olrank {
 namespace {
 
@@ -175,16 +173,12 @@ constexpr std::array kUses = {
     SettingUse{"noise_variance", with_votes},
     SettingUse{"prior_noise", [](const RankerKindRow& row) { return with_votes(row) && with_history(row); },
                has_full_batches, kSumLoss},
-    SettingUse{"member_schedule",
-               [](const RankerKindRow& row) { return with_votes(row) && on_device(row); }},
     SettingUse{"alpha", with_widths, [](const RankerSettings& settings) { return !is_theory(settings); },
                "alpha_schedule = \"constant\""},
     SettingUse{"alpha_schedule", with_widths},
     SettingUse{"c1", with_widths, is_theory, kTheory},
     SettingUse{"c2", with_widths, is_theory, kTheory},
     SettingUse{"delta", with_delta, has_delta, kTheory},
-    SettingUse{"noise_subgaussian", with_widths, is_theory, kTheory},
-    SettingUse{"slack", with_widths},
     SettingUse{"list", with_orders},
     SettingUse{"refine", with_orders,
                [](const RankerSettings& settings) { return !follows_posterior(settings.explore.list); },
@@ -192,14 +186,9 @@ constexpr std::array kUses = {
     SettingUse{"pairs", with_pair_rule},
     SettingUse{"examined_after", with_pair_rule},
     SettingUse{"debias",
-               [](const RankerKindRow& row) { return with_pair_rule(row) || by_interventions(row); },
-               [](const RankerSettings& settings) { return !list_loss_of(settings).has_value(); },
-               "loss_kind = \"pairs\""},
+               [](const RankerKindRow& row) { return with_pair_rule(row) || by_interventions(row); }},
     SettingUse{"optimizer", with_passes},
     SettingUse{"loss", with_newton_or_history},
-    SettingUse{"loss_kind",
-               [](const RankerKindRow& row) { return with_history(row) && !row.weighs_by_ndcg; },
-               has_full_batches, kSumLoss},
     SettingUse{"restart",
                [](const RankerKindRow& row) {
                  return with_history(row) || row.training == Training::kAskedLabels;
@@ -207,17 +196,13 @@ constexpr std::array kUses = {
     SettingUse{"learning_rate", with_steps_of_a_size, takes_steps, kNetwork},
     SettingUse{"learning_rate_decay", with_steps_of_a_size, steps_in_full_batches, kSumLossOrNetwork},
     SettingUse{"steps", with_steps, steps_in_full_batches, kSumLossOrNetwork},
-    SettingUse{"stop_gradient_norm", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"retrain", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"retrain_growth", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"replay_steps", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"replay", with_newton_or_history, retrains_on_growth, kGrowth},
-    SettingUse{"history_limit", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"epochs", with_passes, has_mean_loss, kMeanLoss},
     SettingUse{"batch", with_batches, has_batches, kMeanLossOrNetwork},
-    SettingUse{"precision", on_device},
     SettingUse{"training_kernel", on_device, has_full_batches, kSumLoss},
-    SettingUse{"training_blocks", on_device, has_full_batches, kSumLoss},
     SettingUse{"exploration", by_epsilon},
     SettingUse{"epsilon", by_epsilon,
                [](const RankerSettings& settings) {
@@ -227,11 +212,6 @@ constexpr std::array kUses = {
     SettingUse{"exploration_radius", by_duels},
     SettingUse{"interleaving", by_duels},
     SettingUse{"candidates", [](const RankerKindRow& row) { return row.multileaves; }},
-    SettingUse{"temperature", by_duels,
-               [](const RankerSettings& settings) {
-                 return settings.bandit.interleaving == Interleaving::kProbabilistic;
-               },
-               "interleaving = \"probabilistic\""},
     SettingUse{"exposure_clip", by_proximal_steps},
     SettingUse{"refresh_rounds",
                [](const RankerKindRow& row) { return by_proximal_steps(row) || by_interventions(row); }},

@@ -186,32 +186,27 @@ std::vector<RankerFigure> TopRank::figures(ExecutionContext& /*context*/) const 
   return {};
 }
 
-void TopRank::save(StateWriter& state) const {
+void TopRank::fields(StateFields& state) {
   std::vector<std::int64_t> queries;
   std::vector<std::int64_t> docs;
   std::vector<std::int32_t> lead;
   std::vector<std::int32_t> count;
   std::vector<std::uint64_t> better;
-  for (const auto& [query, known] : known_) {
-    queries.push_back(query);
-    docs.push_back(known.docs);
-    lead.insert(lead.end(), known.lead.begin(), known.lead.end());
-    count.insert(count.end(), known.count.begin(), known.count.end());
-    better.insert(better.end(), known.better.begin(), known.better.end());
+  if (!state.reads()) {
+    for (const auto& [query, known] : known_) {
+      queries.push_back(query);
+      docs.push_back(known.docs);
+      lead.insert(lead.end(), known.lead.begin(), known.lead.end());
+      count.insert(count.end(), known.count.begin(), known.count.end());
+      better.insert(better.end(), known.better.begin(), known.better.end());
+    }
   }
-  state.put("toprank.queries", queries);
-  state.put("toprank.docs", docs);
-  state.put("toprank.lead", lead);
-  state.put("toprank.count", count);
-  state.put("toprank.better", better);
-}
-
-void TopRank::load(StateReader& state) {
-  const auto queries = state.get<std::int64_t>("toprank.queries");
-  const auto docs = state.get<std::int64_t>("toprank.docs");
-  const auto lead = state.get<std::int32_t>("toprank.lead");
-  const auto count = state.get<std::int32_t>("toprank.count");
-  const auto better = state.get<std::uint64_t>("toprank.better");
+  state.any("toprank.queries", queries);
+  state.any("toprank.docs", docs);
+  state.any("toprank.lead", lead);
+  state.any("toprank.count", count);
+  state.any("toprank.better", better);
+  if (!state.reads()) return;
   known_.clear();
   ranked_ = nullptr;
   std::size_t pairs = 0;

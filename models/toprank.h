@@ -32,8 +32,7 @@ class TopRank : public OnlineRanker {
   ModelTensors model() const override;
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
   bool learns_from_unshown() const override { return true; }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
   /// What is known about a query.

@@ -10,10 +10,6 @@ const Schema& TrainerSettings::schema() {
           .field("loss", &S::loss,
                  "`sum`: cross-entropy summed over pairs, plus mλ/2·‖θ − θ₀‖²; `mean`: mean cross-entropy, "
                  "plus λ‖θ‖²")
-          .field("loss_kind", &S::loss_kind,
-                 "the loss that a network's training minimises: `pairs` is the cross-entropy of the "
-                 "collected pairs; the others are losses of each shown list, with the clicks on its "
-                 "examined documents as grades")
           .field("restart", &S::restart,
                  "where a training on the whole history starts: `warm` at the current parameters, `first` "
                  "at the first ones, θ₀, `fresh` at new parameters in each round; `lambdarank-labels` "
@@ -38,23 +34,10 @@ const Schema& TrainerSettings::schema() {
           .field("batch", &S::batch,
                  "pairs per mini-batch; queries for rankers that learn from true grades")
           .at_least(1)
-          .field(
-              "stop_gradient_norm", &S::stop_gradient_norm,
-              "stop a round's training once the gradient norm per pair is below this; 0 takes every step")
-          .at_least(0)
-          .field("precision", &S::precision,
-                 "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
-                 "bits of mantissa for speed")
           .field("training_kernel", &S::training_kernel,
                  "how a GPU takes the steps of full-batch training: `persistent` in one kernel that keeps "
                  "the documents in shared memory, `recorded` as a recorded graph of kernels, `auto` as "
                  "`persistent` wherever that is possible")
-          .field("training_blocks", &S::training_blocks,
-                 "largest number of multiprocessors for the `persistent` kernel; 0 takes all. A smaller "
-                 "number lets trials of `run.jobs` train side by side, as 8 does for 16 trials; the number "
-                 "changes how sums are split")
-          .at_least(0)
-          .at_most(1024)
           .field("retrain", &S::retrain,
                  "when the ranker trains on its whole history: in every round that brings pairs (an "
                  "ensemble in every round), or once the history has grown by `retrain_growth`, with steps "
@@ -72,10 +55,6 @@ const Schema& TrainerSettings::schema() {
           .only_flag("replay-pairs")
           .unit("pairs")
           .at_least(1)
-          .field("history_limit", &S::history_limit,
-                 "pairs that the history keeps, the newest ones; 0 keeps all")
-          .unit("pairs")
-          .at_least(0)
           .build();
   return schema;
 }

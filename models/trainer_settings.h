@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "core/device/training_kernel.h"
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 #include "core/ops/optimizer_step.h"
-#include "core/ops/precision.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -16,11 +15,6 @@ namespace olrank {
 
 /// The summed cross-entropy plus mλ/2 ‖θ − θ₀‖², or its mean plus λ‖θ‖².
 enum class LossForm { kSum, kMean };
-
-/// What networks with the summed loss descend on: the cross-entropy of the collected pairs, or the loss of
-/// each examined list (core/ops/list_loss.h) with clicks as grades. RankCosine is not among them: it has no
-/// slope at scores of 0, where networks start.
-enum class TrainingLoss { kPairs, kListNet, kSmoothDcg, kRankSvm, kRankNet, kListMle };
 
 /// Where a training on the whole history starts: at the current parameters, at θ₀, or at parameters that
 /// are drawn for it.
@@ -30,22 +24,18 @@ enum class Restart { kWarm, kFirst, kFresh };
 struct TrainerSettings {
   Optimizer optimizer = Optimizer::kGradientDescent;
   LossForm loss = LossForm::kSum;
-  TrainingLoss loss_kind = TrainingLoss::kPairs;
   Restart restart = Restart::kWarm;
   double learning_rate = 1.0;
   double learning_rate_decay = 1.0;
   std::int64_t steps = 20;
   std::int64_t epochs = 20;
   std::int64_t batch = 1024;
-  double stop_gradient_norm = 0.0;
-  Precision precision = Precision::kFloat32;
+  double newton_tolerance = 1e-6;  // of the gradient's norm per pair; no setting of users
   TrainingKernel training_kernel = TrainingKernel::kAuto;
-  std::int64_t training_blocks = 0;  // of that one kernel; 0: as many as the card has multiprocessors
   Retrain retrain = Retrain::kEveryRound;
   double retrain_growth = 0.05;
   std::int64_t replay_steps = 4;
   std::int64_t replay = 256;
-  std::int64_t history_limit = 0;
 
   RetrainingRule retraining() const { return {retrain, retrain_growth, replay_steps, replay}; }
 
@@ -69,16 +59,6 @@ template <>
 struct EnumNames<LossForm> {
   static constexpr std::array values = {std::pair{LossForm::kSum, std::string_view("sum")},
                                         std::pair{LossForm::kMean, std::string_view("mean")}};
-};
-
-template <>
-struct EnumNames<TrainingLoss> {
-  static constexpr std::array values = {std::pair{TrainingLoss::kPairs, std::string_view("pairs")},
-                                        std::pair{TrainingLoss::kListNet, std::string_view("listnet")},
-                                        std::pair{TrainingLoss::kSmoothDcg, std::string_view("smooth-dcg")},
-                                        std::pair{TrainingLoss::kRankSvm, std::string_view("ranksvm")},
-                                        std::pair{TrainingLoss::kRankNet, std::string_view("ranknet")},
-                                        std::pair{TrainingLoss::kListMle, std::string_view("listmle")}};
 };
 
 template <>

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/feedback/feedback_record.h"
 #include "core/io/state_archive.h"
 #include "core/statistics/clustered_mean.h"
-#include "logs/feedback_record.h"
 #include "serve/arms.h"
 
 namespace olrank {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/feedback/feedback_record.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
-#include "logs/feedback_record.h"
 
 namespace olrank {
 

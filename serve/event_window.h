@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 #include "serve/file_log.h"
 #include "serve/impressions.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 #include "logs/log_survey.h"
 #include "serve/feedback_log.h"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 
 namespace olrank {
 

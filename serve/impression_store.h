@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 
 namespace olrank {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 #include "serve/file_log.h"
 #include "serve/impression_file.h"
 #include "serve/impression_store.h"

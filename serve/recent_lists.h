@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/explore/exploring_list.h"
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 
 namespace olrank {
 

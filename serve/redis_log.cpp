@@ -7,10 +7,10 @@
 #include <exception>
 #include <utility>
 
+#include "core/feedback/feedback_record.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
-#include "logs/feedback_record.h"
 #include "serve/service_identity.h"
 
 namespace olrank {

@@ -58,20 +58,21 @@ class RequestReader : public JsonHandler {
   virtual bool number(double value, std::optional<std::int64_t> whole) = 0;
   virtual bool flag(bool value) = 0;
 
-  /// Index of the key in `names`; rejects unknown and repeated keys. `parent` is the path of the key's
+  /// Index of the key in `names`; rejects unknown and repeated keys. parent() makes the path of the key's
   /// object, empty or ending in a dot.
-  static int known_key(const std::string& parent, const std::string& name,
-                       std::span<const std::string> names, unsigned& seen) {
-    const std::string place = parent + excerpt(name);
+  template <class Parent>
+  static int known_key(const Parent& parent, const std::string& name, std::span<const std::string> names,
+                       unsigned& seen) {
+    const auto place = [&] { return parent() + excerpt(name); };
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       const std::string near = near_name(excerpt(name), names);
-      throw ApiError(422, place.empty() ? "body" : place,
+      throw ApiError(422, place().empty() ? "body" : place(),
                      near.empty() ? fmt::format("Unknown field. The fields are {}.", joined(names))
                                   : fmt::format("Unknown field. Did you mean '{}'?", near));
     }
     const auto index = static_cast<int>(found - names.begin());
-    if ((seen >> index & 1U) != 0) throw ApiError(422, place, "The field appears twice.");
+    if ((seen >> index & 1U) != 0) throw ApiError(422, place(), "The field appears twice.");
     seen |= 1U << index;
     return index;
   }

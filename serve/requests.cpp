@@ -19,6 +19,10 @@
 namespace olrank {
 namespace {
 
+std::string no_parent() {
+  return {};
+}
+
 /// The names of a ranking request's fields: POST /v1/rerank brings the documents in a search response.
 struct RankFieldNames {
   std::vector<std::string> top;
@@ -91,7 +95,9 @@ class RankReader final : public RequestReader {
             fmt::format("A request may have at most {} features, all documents together.", limits_.values),
             413);
       request_.values.resize(begin + limits_.features, 0.0F);
-      given_.assign(limits_.features, false);
+      given_.assign(limits_.features, 0);
+      name_after_.resize(limits_.features + 1, nullptr);
+      named_ = 0;
       place_ = kFeatureObject;
     } else {
       reject_type("object");
@@ -100,11 +106,12 @@ class RankReader final : public RequestReader {
   }
   bool key(std::string& name) override {
     if (place_ == kTop) {
-      field_ = known_key("", name, names_.top, seen_);
+      field_ = known_key(no_parent, name, names_.top, seen_);
     } else if (place_ == kDoc) {
-      const std::string parent = last_doc() + ".";
+      const auto parent = [&] { return last_doc() + "."; };
       if (name == names_.doc[kGroup] && limits_.groups == 0)
-        throw ApiError(422, parent + name, "This service has no groups; it was started without --groups.");
+        throw ApiError(422, parent() + name,
+                       "This service has no groups; it was started without --groups.");
       const auto names = std::span(names_.doc).first(limits_.groups > 0 ? kGroup + 1 : kGroup);
       doc_field_ = known_key(parent, name, names, doc_seen_);
     } else {
@@ -192,16 +199,15 @@ class RankReader final : public RequestReader {
     }
     return true;
   }
+  bool number_float(const JsonNumber& given) override {
+    if (place_ != kFeatureList && place_ != kFeatureObject) return RequestReader::number_float(given);
+    return add_feature(given.rounded());
+  }
   bool number(double value, std::optional<std::int64_t> whole) override {
     switch (place_) {
       case kFeatureList:
-        if (feature_ == limits_.features) reject_count(feature_ + 1);
-        request_.values.push_back(as_feature(value));
-        ++feature_;
-        return true;
       case kFeatureObject:
-        *(request_.values.end() - limits_.features + feature_) = as_feature(value);
-        return true;
+        return add_feature(static_cast<float>(value));
       case kTop:
         if (field_ == kQuery && whole) {
           request_.query = fmt::format("{}", *whole);
@@ -270,28 +276,42 @@ class RankReader final : public RequestReader {
     if (const auto group = group_named(value, limits_.groups)) return *group;
     reject(fmt::format("A document's group must be {}.", letters_of(limits_.groups)));
   }
-  float as_feature(double value) const {
-    const auto narrow = static_cast<float>(value);
-    if (!std::isfinite(narrow)) reject("The number is out of range for a 32-bit float.");
-    return narrow;
+  bool add_feature(float value) {
+    const bool is_list = place_ == kFeatureList;
+    if (is_list && feature_ == limits_.features) reject_count(feature_ + 1);
+    if (!std::isfinite(value)) reject("The number is out of range for a 32-bit float.");
+    if (is_list) {
+      request_.values.push_back(value);
+      ++feature_;
+    } else {
+      *(request_.values.end() - limits_.features + feature_) = value;
+    }
+    return true;
   }
   /// Index of a feature given by its name or by its number, from 1.
   std::int64_t feature_of(const std::string& name) {
-    const std::string place = fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], excerpt(name));
+    const auto place = [&] {
+      return fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], excerpt(name));
+    };
     std::int64_t index = 0;
-    if (const auto named = limits_.names.find(name); named != limits_.names.end()) {
-      index = named->second;
+    const Name*& expected = name_after_[named_];
+    if (expected != nullptr && expected->first == name) {
+      index = expected->second;
+    } else if (const auto known = limits_.names.find(name); known != limits_.names.end()) {
+      expected = &*known;
+      index = known->second;
     } else {
       const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), index);
       const bool is_number = !name.empty() && rest == name.data() + name.size();
       if (!is_number && !limits_.names.empty())
-        throw ApiError(422, place, no_such_feature(name, limits_.names));
+        throw ApiError(422, place(), no_such_feature(name, limits_.names));
       if (!is_number || error != std::errc{} || index < 1 || index > limits_.features)
-        throw ApiError(422, place, fmt::format("Feature numbers go from 1 to {}.", limits_.features));
+        throw ApiError(422, place(), fmt::format("Feature numbers go from 1 to {}.", limits_.features));
       --index;
     }
-    if (given_[index]) throw ApiError(422, place, "The feature appears twice.");
-    given_[index] = true;
+    if (given_[index] != 0) throw ApiError(422, place(), "The feature appears twice.");
+    given_[index] = 1;
+    named_ = index + 1;
     return index;
   }
   [[noreturn]] void reject_count(std::int64_t count) const {
@@ -314,7 +334,10 @@ class RankReader final : public RequestReader {
   unsigned seen_ = 0;
   unsigned doc_seen_ = 0;
   std::int64_t feature_ = 0;  // index of the next feature: in a list, how many were read
-  std::vector<bool> given_;
+  std::vector<char> given_;   // whether the document's object has the feature
+  std::size_t named_ = 0;     // one more than the index of its latest feature; 0: none
+  using Name = decltype(RequestLimits::names)::value_type;
+  std::vector<const Name*> name_after_;  // by named_, in an earlier document: most have one order
 };
 
 class FeedbackReader final : public RequestReader {
@@ -353,9 +376,9 @@ class FeedbackReader final : public RequestReader {
     if (place_ == kTop) {
       if (name == kNames[kEvents] && !limits_.window)
         throw ApiError(422, name, "This service has no events; it was started without --window.");
-      field_ = known_key("", name, std::span(kNames).first(limits_.window ? 3 : 2), seen_);
+      field_ = known_key(no_parent, name, std::span(kNames).first(limits_.window ? 3 : 2), seen_);
     } else {
-      const std::string parent = fmt::format("events[{}].", request_.events.size() - 1);
+      const auto parent = [&] { return fmt::format("events[{}].", request_.events.size() - 1); };
       event_field_ = known_key(parent, name, kEventNames, event_seen_);
     }
     return true;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/fair/doc_group.h"
-#include "logs/feedback_record.h"
+#include "core/feedback/feedback_record.h"
 #include "serve/impression_store.h"
 
 namespace olrank {

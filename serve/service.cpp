@@ -523,60 +523,44 @@ std::string Service::snapshot_tag() const {
 
 std::string Service::metrics() const {
   const auto published = learner_.latest();
-  const auto number = [](auto value) { return static_cast<double>(value); };
+  const ImpressionStore::Counts lists = impression_counts();
   std::string text = counters_.text();
-  text += metric_text("olrank_rounds_total", "counter", "Rounds of feedback learned.",
-                      number(published->round));
-  text += metric_text("olrank_skipped_rounds_total", "counter",
-                      "Rounds of feedback that could not be learned and changed nothing.",
-                      number(published->skipped));
-  text += metric_text("olrank_log_rounds_total", "counter", "Rounds of feedback in the log.",
-                      number(log_.rounds()));
-  text +=
-      metric_text("olrank_log_bytes", "gauge", "Size of the feedback log in bytes.", number(log_.bytes()));
-  text += metric_text("olrank_pairs_total", "counter", "Preference pairs learned from.",
-                      number(published->pairs));
-  text += metric_text("olrank_feedback_accepted_total", "counter",
-                      "Feedback requests accepted since the service started.", number(accepted_.load()));
-  text += metric_text("olrank_feedback_duplicates_total", "counter",
-                      "Feedback requests that repeated an accepted one.", number(duplicates_.load()));
-  const ImpressionStore::Counts impressions = impression_counts();
-  text += metric_text("olrank_open_impressions", "gauge", "Shown lists awaiting feedback.",
-                      number(impressions.open));
-  text += metric_text("olrank_impressions_dropped_total", "counter",
-                      "Shown lists forgotten unanswered because newer ones needed the place.",
-                      number(impressions.dropped));
-  text += metric_text("olrank_late_events_total", "counter",
-                      "Events that came after their list's window had closed; they are kept, not learned.",
-                      number(impressions.late));
-  text += metric_text("olrank_impression_bytes", "gauge", "Memory of shown lists and remembered answers.",
-                      number(impressions.bytes));
-  text += metric_text("olrank_impression_bytes_limit", "gauge", "Limit of olrank_impression_bytes.",
-                      number(impressions.byte_limit));
-  text += metric_text("olrank_certain_share", "gauge",
-                      "Share of shown pairs whose order was certain, since the service started.",
-                      counters_.certain_share());
+  const auto counter = [&](std::string_view name, auto value, std::string_view help) {
+    text += metric_text(fmt::format("olrank_{}_total", name), "counter", help, static_cast<double>(value));
+  };
+  const auto gauge = [&](std::string_view name, auto value, std::string_view help) {
+    text += metric_text(fmt::format("olrank_{}", name), "gauge", help, static_cast<double>(value));
+  };
+  counter("rounds", published->round, "Rounds of feedback learned.");
+  counter("skipped_rounds", published->skipped,
+          "Rounds of feedback that could not be learned and changed nothing.");
+  counter("log_rounds", log_.rounds(), "Rounds of feedback in the log.");
+  gauge("log_bytes", log_.bytes(), "Size of the feedback log in bytes.");
+  counter("pairs", published->pairs, "Preference pairs learned from.");
+  counter("feedback_accepted", accepted_.load(), "Feedback requests accepted since the service started.");
+  counter("feedback_duplicates", duplicates_.load(), "Feedback requests that repeated an accepted one.");
+  gauge("open_impressions", lists.open, "Shown lists awaiting feedback.");
+  counter("impressions_dropped", lists.dropped,
+          "Shown lists forgotten unanswered because newer ones needed the place.");
+  counter("late_events", lists.late,
+          "Events that came after their list's window had closed; they are kept, not learned.");
+  gauge("impression_bytes", lists.bytes, "Memory of shown lists and remembered answers.");
+  gauge("impression_bytes_limit", lists.byte_limit, "Limit of olrank_impression_bytes.");
+  gauge("certain_share", counters_.certain_share(),
+        "Share of shown pairs whose order was certain, since the service started.");
   if (balance_) text += balance_->metrics();
   if (published->arms) text += published->arms->metrics();
-  text += metric_text("olrank_feedback_rejected_by_disk", "gauge",
-                      "1 while the disk is full or failing, so that no feedback is logged, else 0.",
-                      log_.is_failing() ? 1.0 : 0.0);
-  text += metric_text("olrank_log_away", "gauge", "1 while the shared log cannot be reached, else 0.",
-                      log_.is_away() ? 1.0 : 0.0);
+  gauge("feedback_rejected_by_disk", log_.is_failing(),
+        "1 while the disk is full or failing, so that no feedback is logged, else 0.");
+  gauge("log_away", log_.is_away(), "1 while the shared log cannot be reached, else 0.");
   if (const auto archived = log_.archived())
-    text += metric_text("olrank_archived_rounds_total", "counter",
-                        "Rounds of the shared log that this learner has in its own.", number(*archived));
-  text += metric_text("olrank_model_round", "gauge", "Rounds learned by the ranker that makes the lists.",
-                      number(published->round));
+    counter("archived_rounds", *archived, "Rounds of the shared log that this learner has in its own.");
+  gauge("model_round", published->round, "Rounds learned by the ranker that makes the lists.");
   if (const auto age = learner_.model_age())
-    text += metric_text("olrank_model_age_seconds", "gauge",
-                        "Seconds since this replica last knew that its model is the newest.", *age);
-  text += metric_text("olrank_learning", "gauge", "1 while learning is running, 0 after it has failed.",
-                      learner_.failure() ? 0.0 : 1.0);
-  for (const RankerFigure& figure : published->figures) {
-    text += metric_text("olrank_" + figure.name, "gauge",
-                        "Statistic of the ranker; may lag a few hundred rounds behind.", figure.value);
-  }
+    gauge("model_age_seconds", *age, "Seconds since this replica last knew that its model is the newest.");
+  gauge("learning", !learner_.failure(), "1 while learning is running, 0 after it has failed.");
+  for (const RankerFigure& figure : published->figures)
+    gauge(figure.name, figure.value, "Statistic of the ranker; may lag a few hundred rounds behind.");
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
 #include "serve/service_groups.h"
 
@@ -69,8 +70,7 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
   ServiceIdentity identity;
   for (const auto& table : parse_toml(text, origin).tables) {
     const auto read = [&](const Schema& schema, void* object) {
-      for (const auto& entry : table.entries)
-        assign_setting(schema, object, entry.key, entry.value, entry.origin);
+      SettingSources::apply_table(schema, object, table);
     };
     if (table.name == ServiceIdentity::schema().table) {
       read(ServiceIdentity::schema(), &identity);

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/data/normaliser.h"
+#include "core/feedback/feedback_record.h"
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "jobs/settings/configuration.h"
-#include "logs/feedback_record.h"
 #include "models/model_scorer.h"
 #include "serve/arms.h"
 #include "serve/state_folder.h"

@@ -25,30 +25,11 @@ void CurveState::add(const CurvePoint& point, std::uint64_t line_bytes) {
   last_online = point.online_ndcg;
 }
 
-void CurveState::save(StateWriter& state) const {
-  state.put("curve.bytes", bytes);
-  const std::uint64_t halves[] = {digest.high, digest.low};
-  state.put("curve.digest", std::span<const std::uint64_t>(halves));
-  const double areas[] = {offline_area, online_area, last_round, last_offline, last_online};
-  state.put("curve.areas", std::span<const double>(areas));
-  state.put("curve.points", points);
-}
-
-CurveState CurveState::load(StateReader& state) {
-  CurveState curve;
-  curve.bytes = state.get_one<std::uint64_t>("curve.bytes");
-  std::uint64_t halves[2];
-  state.get_into("curve.digest", std::span<std::uint64_t>(halves));
-  curve.digest = {halves[0], halves[1]};
-  double areas[5];
-  state.get_into("curve.areas", std::span<double>(areas));
-  curve.offline_area = areas[0];
-  curve.online_area = areas[1];
-  curve.last_round = areas[2];
-  curve.last_offline = areas[3];
-  curve.last_online = areas[4];
-  curve.points = state.get_one<std::int64_t>("curve.points");
-  return curve;
+void CurveState::fields(StateFields& state) {
+  state.numbers("curve.bytes", bytes);
+  state.numbers("curve.digest", digest.high, digest.low);
+  state.numbers("curve.areas", offline_area, online_area, last_round, last_offline, last_online);
+  state.numbers("curve.points", points);
 }
 
 }  // namespace olrank

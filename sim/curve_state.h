@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/io/fingerprint.h"
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "sim/curve.h"
 
 namespace olrank {
@@ -26,8 +26,7 @@ struct CurveState {
   double mean_offline() const { return last_round > 0.0 ? offline_area / last_round : last_offline; }
   double mean_online() const { return last_round > 0.0 ? online_area / last_round : last_online; }
 
-  void save(StateWriter& state) const;
-  static CurveState load(StateReader& state);
+  void fields(StateFields& state);
 };
 
 /// The fingerprint of a text and of what came before it.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,12 +15,12 @@
 #include "core/data/letor_reader.h"
 #include "core/data/text_blocks.h"
 #include "core/error.h"
+#include "core/feedback/feedback_record.h"
 #include "core/io/byte_stream.h"
 #include "core/io/descriptor.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
-#include "sim/feedback_line.h"
 
 namespace olrank {
 namespace {
@@ -50,35 +51,25 @@ class LineResolver {
       queries_.emplace(train.qid(query), query);
   }
 
-  std::int64_t query(const FeedbackLine& line, std::int64_t number) {
-    const auto known = queries_.find(line.qid);
-    if (known == queries_.end()) {
-      fail(number, line.qid_column, fmt::format("The training data has no query {}.", excerpt(line.qid)));
-    }
-    if (line.shown.empty()) fail(number, line.shown_column, "'shown' must not be empty.");
-    if (line.clicks.size() != line.shown.size()) {
-      fail(number, line.clicks_column,
-           fmt::format("The line has {} shown documents but {} clicks; each document needs one.",
-                       line.shown.size(), line.clicks.size()));
-    }
-    if (!line.rewards.empty() && line.rewards.size() != line.shown.size()) {
-      fail(number, line.rewards_column,
-           fmt::format("The line has {} shown documents but {} rewards; each document needs one.",
-                       line.shown.size(), line.rewards.size()));
-    }
+  std::int64_t query(const std::string& qid, std::int64_t number, std::int64_t column) {
+    const auto known = queries_.find(qid);
+    if (known == queries_.end())
+      fail(number, column, fmt::format("The training data has no query {}.", excerpt(qid)));
     return known->second;
   }
 
   /// Appends the line's documents.
-  void append_shown(const FeedbackLine& line, std::int64_t query, std::int64_t number,
-                    std::vector<std::int32_t>& shown) {
-    for (const ShownDoc& called : line.shown) {
-      const std::int32_t doc =
-          called.index ? by_index(called, query, number) : by_name(called, query, number);
+  void append_shown(const std::vector<DocId>& docs, const std::vector<std::int64_t>& columns,
+                    std::int64_t query, std::int64_t number, std::vector<std::int32_t>& shown) {
+    for (std::size_t rank = 0; rank < docs.size(); ++rank) {
+      const std::int64_t column = columns[rank];
+      const std::string& called = docs[rank].text;
+      const std::int32_t doc = docs[rank].is_number ? by_index(called, query, number, column)
+                                                    : by_name(called, query, number, column);
       const auto at = static_cast<std::size_t>(doc);
       if (at >= shown_in_.size()) shown_in_.resize(at + 1, 0);
       if (shown_in_[at] == number) {
-        fail(number, called.column,
+        fail(number, column,
              fmt::format("Document {} of query {} is shown twice.", doc, excerpt(train_.qid(query))));
       }
       shown_in_[at] = number;
@@ -91,28 +82,32 @@ class LineResolver {
   }
 
  private:
-  std::int32_t by_index(const ShownDoc& called, std::int64_t query, std::int64_t number) const {
+  std::int32_t by_index(const std::string& called, std::int64_t query, std::int64_t number,
+                        std::int64_t column) const {
     const std::int64_t docs = train_.docs_of(query);
-    if (*called.index < 0 || *called.index >= docs) {
-      fail(number, called.column,
+    std::int64_t index = 0;
+    std::from_chars(called.data(), called.data() + called.size(), index);
+    if (index < 0 || index >= docs) {
+      fail(number, column,
            fmt::format("Query {} has {} documents, so an index must be between 0 and {}, not {}.",
-                       excerpt(train_.qid(query)), docs, docs - 1, *called.index));
+                       excerpt(train_.qid(query)), docs, docs - 1, index));
     }
-    return static_cast<std::int32_t>(*called.index);
+    return static_cast<std::int32_t>(index);
   }
 
-  std::int32_t by_name(const ShownDoc& called, std::int64_t query, std::int64_t number) {
-    const std::int32_t doc = names_.by_name(query, called.name);
+  std::int32_t by_name(const std::string& called, std::int64_t query, std::int64_t number,
+                       std::int64_t column) {
+    const std::int32_t doc = names_.by_name(query, called);
     if (doc == DocFinder::kAmbiguous) {
-      fail(number, called.column,
+      fail(number, column,
            fmt::format("Query {} has several documents named {}. Use indices instead, from 0.",
-                       excerpt(train_.qid(query)), excerpt(called.name)));
+                       excerpt(train_.qid(query)), excerpt(called)));
     }
     if (doc == DocFinder::kUnknown) {
-      fail(number, called.column,
+      fail(number, column,
            fmt::format("Query {} has no document named {}. Use the index, a number from 0, for a document "
                        "without a name.",
-                       excerpt(train_.qid(query)), excerpt(called.name)));
+                       excerpt(train_.qid(query)), excerpt(called)));
     }
     return doc;
   }
@@ -140,19 +135,20 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
       TextBlocks::of_stream(descriptor_stream(file.number(), path.string()), kBlockBytes, kLongestLine);
   LineResolver resolver(path.string(), train);
   RecordedFeedback recorded;
-  FeedbackLine line;
+  FeedbackRecord line;
+  ReplayColumns columns;
   std::int64_t number = 0;
   for (TextBlock block; blocks->next(block);) {
     for (std::string_view text = block.text; !text.empty();) {
       const std::size_t end = std::min(text.find('\n'), text.size());
       ++number;
-      if (const auto failure = parse_feedback_line(text.substr(0, end), line)) {
-        resolver.fail(number, failure->column, failure->sentence);
+      if (const auto failure = parse_replay_line(text.substr(0, end), line, columns)) {
+        resolver.fail(number, failure->column, failure->message);
       }
       text.remove_prefix(std::min(end + 1, text.size()));
-      if (line.blank) continue;
-      const std::int64_t query = resolver.query(line, number);
-      resolver.append_shown(line, query, number, recorded.shown_);
+      if (line.docs.empty()) continue;
+      const std::int64_t query = resolver.query(line.query, number, columns.query);
+      resolver.append_shown(line.docs, columns.docs, query, number, recorded.shown_);
       recorded.queries_.push_back(query);
       // Without rewards a click is worth 1.
       if (!line.rewards.empty() && recorded.rewards_.empty())

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/data/feature_blocks.h"
 #include "core/metrics/list_metrics.h"
 #include "core/metrics/per_query_csv.h"
 #include "sim/cosine.h"
@@ -51,13 +50,11 @@ bool Trial::evaluation_due() const {
 }
 
 QueryDocs Trial::query_docs(std::int64_t query) {
-  return {query, data_.train.offset(query), data_.train.read_features(query, decoded_)};
+  return {query, data_.train.offset(query), data_.train.rows_of(query)};
 }
 
 void Trial::score_eval_set() {
-  for_feature_blocks(data_.eval_set, execution_, [&](FeatureMatrix docs, std::int64_t first) {
-    ranker_.score(execution_, docs, std::span(eval_scores_).subspan(first, docs.docs));
-  });
+  ranker_.score(execution_, data_.eval_set.all_rows(), eval_scores_);
 }
 
 std::int64_t Trial::query_of(std::int64_t round) const {
@@ -254,8 +251,7 @@ void Trial::begin_evaluation() {
   fairness_ = {0, 0, fairness_.unrealisable};
   evaluated_round_ = round_;
   // The cosine uses the model that gave the scores.
-  scores_begun_ =
-      !data_.offline && !data_.eval_set.is_compact() && ranker_.begin_scores(data_.eval_set.all_rows());
+  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.eval_set.all_rows());
   if (!scores_begun_) score_eval_set();
   evaluating_ = true;
   evaluation_clock_ = clock_;
@@ -290,132 +286,89 @@ std::string Trial::queries_csv() {
   return query_ndcg_csv(data_.eval_set, evaluator_);
 }
 
-void Trial::save_beside(StateWriter& state) const {
-  state.put("trial.last_lists", last_lists_.values());
-  state.put("trial.examined_regret", examined_regret_);
-  for (const Certainty* certainty : {&certainty_, &interval_.certainty}) {
-    state.put("trial.block_size_sum", std::span<const std::int64_t>(certainty->block_size_sum));
-    state.put("trial.block_size_rounds", std::span<const std::int64_t>(certainty->block_size_rounds));
-  }
-  state.put("interval.evaluated_round", interval_.evaluated_round);
-  save(interval_.certainty, state);
-  state.put("interval.width_ratios", interval_.width_ratios);
-  save(interval_.fairness, state);
-}
-
-void Trial::load_beside(StateReader& state) {
-  last_lists_.restore(state.get<double>("trial.last_lists"));
-  examined_regret_ = state.get_one<std::int64_t>("trial.examined_regret");
+void Trial::fields_beside(StateFields& state) {
+  std::vector<double> lists = last_lists_.values();
+  state.any("trial.last_lists", lists);
+  if (state.reads()) last_lists_.restore(lists);
+  state.numbers("trial.examined_regret", examined_regret_);
   for (Certainty* certainty : {&certainty_, &interval_.certainty}) {
-    state.get_into("trial.block_size_sum", std::span<std::int64_t>(certainty->block_size_sum));
-    state.get_into("trial.block_size_rounds", std::span<std::int64_t>(certainty->block_size_rounds));
+    state.sized("trial.block_size_sum", certainty->block_size_sum);
+    state.sized("trial.block_size_rounds", certainty->block_size_rounds);
   }
-  interval_.evaluated_round = state.get_one<std::int64_t>("interval.evaluated_round");
-  load(interval_.certainty, state);
-  interval_.width_ratios = state.get<double>("interval.width_ratios");
-  interval_.fairness = load_fairness(state);
+  state.numbers("interval.evaluated_round", interval_.evaluated_round);
+  certainty_fields(interval_.certainty, state);
+  state.any("interval.width_ratios", interval_.width_ratios);
+  fairness_fields(interval_.fairness, state);
 }
 
 // Trials without groups have the state that they had before there were any.
-void Trial::save(const Fairness& fairness, StateWriter& state) const {
-  if (users_.fairness == nullptr) return;
-  const std::int64_t counts[] = {fairness.violated_sum, fairness.violated_rounds, fairness.unrealisable};
-  state.put("fairness.counts", std::span<const std::int64_t>(counts));
+void Trial::fairness_fields(Fairness& fairness, StateFields& state) const {
+  if (users_.fairness != nullptr)
+    state.numbers("fairness.counts", fairness.violated_sum, fairness.violated_rounds,
+                  fairness.unrealisable);
 }
 
-Trial::Fairness Trial::load_fairness(StateReader& state) const {
-  if (users_.fairness == nullptr) return {};
-  std::int64_t counts[3];
-  state.get_into("fairness.counts", std::span<std::int64_t>(counts));
-  return {counts[0], counts[1], counts[2]};
-}
-
-void Trial::save(const Certainty& certainty, StateWriter& state) {
-  state.put("certainty.share_sum", certainty.share_sum);
-  state.put("certainty.share_rounds", certainty.share_rounds);
-  state.put("certainty.blocks_sum", certainty.blocks_sum);
-  state.put("certainty.rounds", certainty.rounds);
-  const auto put_sizes = [&state](std::string_view name, const BlockSums& of_ranks) {
+void Trial::certainty_fields(Certainty& certainty, StateFields& state) {
+  state.numbers("certainty.share_sum", certainty.share_sum);
+  state.numbers("certainty.share_rounds", certainty.share_rounds);
+  state.numbers("certainty.blocks_sum", certainty.blocks_sum);
+  state.numbers("certainty.rounds", certainty.rounds);
+  // The sizes of the other ranks are in fields_beside().
+  const auto sizes = [&state](std::string_view name, BlockSums& of_ranks) {
     std::array<std::int64_t, kFingerprintedBlocks.size()> sizes{};
     for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = of_ranks[kFingerprintedBlocks[i]];
-    state.put(name, std::span<const std::int64_t>(sizes));
-  };
-  put_sizes("certainty.block_size_sum", certainty.block_size_sum);
-  put_sizes("certainty.block_size_rounds", certainty.block_size_rounds);
-  const std::int64_t tallies[] = {certainty.contradicted.count, certainty.contradicted.total,
-                                  certainty.turned_decisions.count, certainty.turned_decisions.total};
-  state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
-  // Rankers that state no probabilities have the state that they had before there were any.
-  std::vector<std::int64_t> stated;
-  for (const Tally& tally : certainty.stated) stated.insert(stated.end(), {tally.count, tally.total});
-  if (is_stated(certainty.stated)) state.put(kStated, stated);
-}
-
-void Trial::load(Certainty& certainty, StateReader& state) {
-  certainty.share_sum = state.get_one<double>("certainty.share_sum");
-  certainty.share_rounds = state.get_one<std::int64_t>("certainty.share_rounds");
-  certainty.blocks_sum = state.get_one<std::int64_t>("certainty.blocks_sum");
-  certainty.rounds = state.get_one<std::int64_t>("certainty.rounds");
-  // The sizes at other ranks come from load_beside().
-  const auto get_sizes = [&state](std::string_view name, BlockSums& of_ranks) {
-    std::array<std::int64_t, kFingerprintedBlocks.size()> sizes{};
-    state.get_into(name, std::span<std::int64_t>(sizes));
+    state.sized(name, sizes);
+    if (!state.reads()) return;
     for (std::size_t i = 0; i < sizes.size(); ++i) of_ranks[kFingerprintedBlocks[i]] = sizes[i];
   };
-  get_sizes("certainty.block_size_sum", certainty.block_size_sum);
-  get_sizes("certainty.block_size_rounds", certainty.block_size_rounds);
-  std::int64_t tallies[4];
-  state.get_into("certainty.tallies", std::span<std::int64_t>(tallies));
-  certainty.contradicted = {tallies[0], tallies[1]};
-  certainty.turned_decisions = {tallies[2], tallies[3]};
-  certainty.stated = {};
-  if (state.is_next(kStated)) {
-    std::array<std::int64_t, 2 * kStatedFrom.size()> stated{};
-    state.get_into(kStated, std::span<std::int64_t>(stated));
-    for (std::size_t at = 0; at < certainty.stated.size(); ++at)
-      certainty.stated[at] = {stated[2 * at], stated[2 * at + 1]};
+  sizes("certainty.block_size_sum", certainty.block_size_sum);
+  sizes("certainty.block_size_rounds", certainty.block_size_rounds);
+  state.numbers("certainty.tallies", certainty.contradicted.count, certainty.contradicted.total,
+                certainty.turned_decisions.count, certainty.turned_decisions.total);
+  // Rankers that state no probabilities have the state that they had before there were any.
+  if (state.reads()) certainty.stated = {};
+  if (!(state.reads() ? state.reader().is_next(kStated) : is_stated(certainty.stated))) return;
+  std::array<std::int64_t, 2 * kStatedFrom.size()> stated{};
+  for (std::size_t at = 0; at < certainty.stated.size(); ++at) {
+    stated[2 * at] = certainty.stated[at].count;
+    stated[2 * at + 1] = certainty.stated[at].total;
   }
+  state.sized(kStated, stated);
+  if (!state.reads()) return;
+  for (std::size_t at = 0; at < certainty.stated.size(); ++at)
+    certainty.stated[at] = {stated[2 * at], stated[2 * at + 1]};
 }
 
-void Trial::save(StateWriter& state) const {
-  state.put("trial.round", round_);
-  state.put("trial.evaluated_round", evaluated_round_);
-  state.put("trial.pairs", pairs_);
-  const OnlineState& online = online_.state();
-  state.put("online.rounds", online.rounds);
-  state.put("online.ndcg_sum", online.ndcg_sum);
-  state.put("online.discounted_ndcg", online.discounted_ndcg);
-  state.put("online.weight", online.weight);
-  state.put("online.regret", online.regret);
-  state.put("online.exposure", online.exposure);
-  save(certainty_, state);
-  save(fairness_, state);
-  if (users_.fairness != nullptr) exposure_.save(users_.fairness->rule, state);
-  state.put("trial.width_ratios", width_ratios_);
-  ranker_.save(state);
-}
-
-void Trial::load(StateReader& state) {
-  round_ = state.get_one<std::int64_t>("trial.round");
-  evaluated_round_ = state.get_one<std::int64_t>("trial.evaluated_round");
-  pairs_ = state.get_one<std::int64_t>("trial.pairs");
-  OnlineState online;
-  online.rounds = state.get_one<std::int64_t>("online.rounds");
-  online.ndcg_sum = state.get_one<double>("online.ndcg_sum");
-  online.discounted_ndcg = state.get_one<double>("online.discounted_ndcg");
-  online.weight = state.get_one<double>("online.weight");
-  online.regret = state.get_one<std::int64_t>("online.regret");
-  online.exposure = state.get<std::int64_t>("online.exposure");
-  online_.restore(std::move(online));
-  random_ = RandomOnline(online_options(settings_, data_));
-  for (std::int64_t round = 1; round <= round_; ++round)
-    random_.observe(data_.train.grades_of(query_of(round)));
-  load(certainty_, state);
-  fairness_ = load_fairness(state);
-  if (users_.fairness != nullptr) exposure_.load(users_.fairness->rule, state);
-  width_ratios_ = state.get<double>("trial.width_ratios");
-  ranker_.load(state);
-  if (finished() || !ended_between_evaluations()) return;
+void Trial::fields(StateFields& state) {
+  state.numbers("trial.round", round_);
+  state.numbers("trial.evaluated_round", evaluated_round_);
+  state.numbers("trial.pairs", pairs_);
+  OnlineState online = online_.state();
+  state.numbers("online.rounds", online.rounds);
+  state.numbers("online.ndcg_sum", online.ndcg_sum);
+  state.numbers("online.discounted_ndcg", online.discounted_ndcg);
+  state.numbers("online.weight", online.weight);
+  state.numbers("online.regret", online.regret);
+  state.any("online.exposure", online.exposure);
+  if (state.reads()) {
+    online_.restore(std::move(online));
+    random_ = RandomOnline(online_options(settings_, data_));
+    for (std::int64_t round = 1; round <= round_; ++round)
+      random_.observe(data_.train.grades_of(query_of(round)));
+  }
+  certainty_fields(certainty_, state);
+  fairness_fields(fairness_, state);
+  if (users_.fairness != nullptr) {
+    const ExposureRule& rule = users_.fairness->rule;
+    if (state.reads()) {
+      exposure_.load(rule, state.reader());
+    } else {
+      exposure_.save(rule, state.writer());
+    }
+  }
+  state.any("trial.width_ratios", width_ratios_);
+  state.part(ranker_);
+  if (!state.reads() || finished() || !ended_between_evaluations()) return;
   evaluated_round_ = interval_.evaluated_round;
   certainty_ = interval_.certainty;
   width_ratios_ = std::move(interval_.width_ratios);

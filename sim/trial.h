@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/online.h"
 #include "core/metrics/random_online.h"
@@ -50,7 +50,7 @@ struct PlayedRound {
 /// One run of rounds: query, list, clicks, learning, and every E rounds an evaluation of the current model.
 /// All of its state is in the ranker, in save() and in the keys, so a restored trial continues with the
 /// same bits. The only place where features and grades of a query meet.
-class Trial {
+class Trial : public Stateful {
  public:
   Trial(const TrialSettings& settings, const TrialData& data, const TrialUsers& users,
         const TrialKeys& keys, OnlineRanker& ranker, ExecutionContext& execution);
@@ -86,11 +86,16 @@ class Trial {
 
   /// Saves what a checkpoint needs and a fingerprint does not cover: the latest lists, and what an
   /// evaluation between two multiples of E has cleared. Goes before save().
-  void save_beside(StateWriter& state) const;
+  void save_beside(StateWriter& state) const {
+    StateFields fields(state);
+    const_cast<Trial*>(this)->fields_beside(fields);
+  }
   /// Goes before load(), which with more rounds than the saved trial had undoes such an evaluation.
-  void load_beside(StateReader& state);
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void load_beside(StateReader& state) {
+    StateFields fields(state);
+    fields_beside(fields);
+  }
+  void fields(StateFields& state) override;
   /// Loads only the ranker's state from a saved trial and returns the rounds played. Skips the entries
   /// before it.
   static std::int64_t load_ranker(StateReader& state, OnlineRanker& ranker);
@@ -129,10 +134,9 @@ class Trial {
   bool ended_between_evaluations() const {
     return evaluated_round_ == round_ && round_ % settings_.eval_every != 0;
   }
-  static void save(const Certainty& certainty, StateWriter& state);
-  static void load(Certainty& certainty, StateReader& state);
-  void save(const Fairness& fairness, StateWriter& state) const;
-  Fairness load_fairness(StateReader& state) const;
+  void fields_beside(StateFields& state);
+  static void certainty_fields(Certainty& certainty, StateFields& state);
+  void fairness_fields(Fairness& fairness, StateFields& state) const;
   QueryDocs query_docs(std::int64_t query);
   void score_eval_set();
   void play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail);
@@ -172,7 +176,6 @@ class Trial {
 
   Evaluator evaluator_;
   std::vector<float> eval_scores_;
-  std::vector<float> decoded_;  // compact features of the round's query
   ClickLog log_;
   std::vector<std::int32_t> shown_;
   std::vector<double> propensity_;

@@ -8,6 +8,9 @@
 namespace olrank {
 namespace {
 
+/// Random lists that estimate a user's probabilities of examination where no formula gives them.
+constexpr std::int64_t kExaminationLists = 100'000;
+
 /// Where the user goes on from a document of grade g with probability c_g, rank r is examined with the mean
 /// of Π c over all choices of r − 1 documents: an elementary symmetric mean, which grows document by
 /// document.
@@ -88,7 +91,7 @@ PlannedFairness make_trial_fairness(const GroupSettings& groups, const std::vect
                                     std::int64_t fold, const std::string& user_name) {
   PlannedFairness planned;
   if (groups.examination.empty()) {
-    planned.examination = examination_of(user, train, cutoff, groups.examination_lists, fold, user_name);
+    planned.examination = examination_of(user, train, cutoff, kExaminationLists, fold, user_name);
   } else {
     planned.examination.by_rank.assign(groups.examination.begin(), groups.examination.begin() + cutoff);
   }

@@ -41,10 +41,6 @@ void RoundFlags::declare(CLI::App& app) {
   app.add_option("--trials", sizes_.trials, "trials to run in parallel [default: 1]")
       ->check(CLI::PositiveNumber);
   app.add_option("--device", device_, "auto, cpu, cuda or cuda:N; auto means the CPU [default: auto]");
-  app.add_option("--member-schedule", schedules_,
-                 "how a GPU trains the members of ensemble-N: auto, streams, batched, or several of them "
-                 "[default: auto]")
-      ->delimiter(',');
   app.add_option(
          "--rounds", sizes_.rounds,
          "rounds to measure [default: 11; with --retrain growth, those from one training on the whole "
@@ -64,17 +60,12 @@ RoundSizes RoundFlags::common_sizes() const {
   RoundSizes sizes = sizes_;
   sizes.training.retrain = named<Retrain>("--retrain", retrain_);
   if (const auto gpu = gpu_for(device_)) sizes.gpu = gpu->index;
-  if (!schedules_.empty() && (!sizes.gpu || members_of(sizes.structure) == 0)) {
-    throw InvalidArgument(
-        "--member-schedule is for ensembles on a GPU: add --structure ensemble-10 and --device cuda.");
-  }
   return sizes;
 }
 
 RoundSizes RoundFlags::sizes() const {
   const std::vector<RoundSizes> all = all_sizes();
-  if (all.size() > 1)
-    throw InvalidArgument("--pairs and --member-schedule must have one value each in this command.");
+  if (all.size() > 1) throw InvalidArgument("--pairs must have one value in this command.");
   return all.front();
 }
 
@@ -83,11 +74,7 @@ std::vector<RoundSizes> RoundFlags::all_sizes() const {
   RoundSizes sizes = common_sizes();
   for (const std::int64_t pairs : pairs_) {
     sizes.pairs = pairs;
-    if (schedules_.empty()) all.push_back(sizes);
-    for (const std::string& schedule : schedules_) {
-      sizes.schedule = named<MemberSchedule>("--member-schedule", schedule);
-      all.push_back(sizes);
-    }
+    all.push_back(sizes);
   }
   return all;
 }
@@ -96,10 +83,9 @@ std::string RoundFlags::command_line() const {
   const RetrainingRule& training = sizes_.training;
   return fmt::format(
       " --structure {}{} --pairs {} --docs {} --width {} --depth {} --features {} --threads {} --trials "
-      "{}{}{}",
+      "{}{}",
       sizes_.structure, sizes_.module.empty() ? "" : " --module " + sizes_.module, fmt::join(pairs_, ","),
       sizes_.docs, sizes_.width, sizes_.depth, sizes_.features, sizes_.threads, sizes_.trials,
-      schedules_.empty() ? "" : fmt::format(" --member-schedule {}", fmt::join(schedules_, ",")),
       retrain_ == name_of(Retrain::kEveryRound)
           ? ""
           : fmt::format(" --retrain {} --retrain-growth {} --replay-steps {} --replay-pairs {}", retrain_,

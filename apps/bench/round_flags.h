@@ -16,7 +16,7 @@ class RoundFlags {
   void declare(CLI::App& app);
   /// Throws if the device is not available, or if a flag has several values.
   RoundSizes sizes() const;
-  /// One for each value of --pairs and of --member-schedule.
+  /// One for each value of --pairs.
   std::vector<RoundSizes> all_sizes() const;
   /// The flags with their values, for a command line.
   std::string command_line() const;
@@ -26,7 +26,6 @@ class RoundFlags {
 
   RoundSizes sizes_;
   std::vector<std::int64_t> pairs_ = {RoundSizes{}.pairs};
-  std::vector<std::string> schedules_;
   std::string device_ = "auto";
   std::string retrain_ = std::string(name_of(Retrain::kEveryRound));
 };

@@ -55,9 +55,8 @@ struct MadeDocs {
   at::Tensor scores;      // [members × docs]
   at::Tensor magnitudes;  // likewise
 
-  device::NetworkStack stack(Precision precision = Precision::kFloat32,
-                             device::Multiplier multiplier = device::Multiplier::kChosen) const {
-    return {shape, data<float>(theta), members, 0, precision, multiplier};
+  device::NetworkStack stack(device::Multiplier multiplier = device::Multiplier::kChosen) const {
+    return {shape, data<float>(theta), members, 0, multiplier};
   }
   /// Made at their first use in a stream.
   device::Products& products(Stream stream) {

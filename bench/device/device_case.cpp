@@ -1,50 +1,23 @@
 #include "bench/device/device_case.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace olrank {
 namespace {
 
-/// LibTorch's products round their factors to TF32 while it lives.
-class RoundedProducts {
- public:
-  RoundedProducts() { at::globalContext().setAllowTF32CuBLAS(true); }
-  ~RoundedProducts() { at::globalContext().setAllowTF32CuBLAS(false); }
-  RoundedProducts(const RoundedProducts&) = delete;
-  RoundedProducts& operator=(const RoundedProducts&) = delete;
-};
-
 /// A training step of a wide network, where products take all the time: ours and LibTorch's, which are
-/// those of cuBLAS, in float32 and in TF32.
+/// those of cuBLAS.
 std::vector<DeviceCase> wide_cases(DeviceSizes sizes) {
   sizes.width = sizes.wide;
   sizes.pairs = {*std::max_element(sizes.pairs.begin(), sizes.pairs.end())};
   sizes.members = {1};
-  std::map<std::string, DeviceCase> steps;
+  std::vector<DeviceCase> cases;
   for (DeviceCase& one : training_cases(sizes)) {
+    if (one.name != "training/step") continue;
     one.least_share = 0.0;
     one.least_ratio = 0.0;
-    if (one.name == "training/step" || one.name == "training/step_tf32")
-      steps.emplace(one.name, std::move(one));
-  }
-  std::vector<DeviceCase> cases;
-  for (auto& [name, one] : steps) {
-    if (name == "training/step_tf32") {
-      one.prepare = [rounded = one.prepare, plain = steps.at("training/step").prepare](Stream stream) {
-        DeviceWork work = rounded(stream);
-        const DeviceWork other = plain(stream);
-        work.libtorch = [other] {
-          const RoundedProducts products;
-          other.libtorch();
-        };
-        return work;
-      };
-    }
-    cases.push_back(one);
+    cases.push_back(std::move(one));
   }
   return cases;
 }

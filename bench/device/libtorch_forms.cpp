@@ -169,7 +169,7 @@ at::Tensor certain_by_width(const at::Tensor& m, const at::Tensor& scores, const
                                   .index_select(1, order);
   const at::Tensor placed = scores.index_select(0, order).to(at::kDouble);
   const at::Tensor difference = placed.unsqueeze(1) - placed.unsqueeze(0);
-  const at::Tensor clear = 0.5 * at::tanh(0.5 * difference) - rule.slack;
+  const at::Tensor clear = 0.5 * at::tanh(0.5 * difference);
   const at::Tensor least = magnitudes.max().to(at::kDouble) * kScoreRounding;
   return clear.gt(rule.alpha * width_sq.sqrt()).logical_and_(difference.gt(least));
 }

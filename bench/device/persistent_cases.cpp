@@ -15,8 +15,8 @@ struct OneKernel {
   std::int64_t members;
   std::shared_ptr<MadeDocs> docs;
   at::Tensor terms, offsets, ends, incidence_work;
-  at::Tensor centre, step, observed, gradient, losses;
-  at::Tensor scores, partial, gates, slopes, loss_sums, norms;
+  at::Tensor centre, step, gradient, losses;
+  at::Tensor scores, partial, gates, slopes, loss_sums;
 
   OneKernel(const DeviceSizes& of, Stream stream, std::int64_t pairs, std::int64_t count)
       : sizes(of),
@@ -29,7 +29,6 @@ struct OneKernel {
         centre(docs->theta * 0.5),
         // So small that θ does not change over any number of steps.
         step(at::full({count}, 1e-15, options_of(of, at::kDouble))),
-        observed(at::ones({1}, options_of(of, at::kLong))),
         gradient(empty_tensor(of, at::kDouble, {count, docs->shape.parameters()})),
         losses(empty_tensor(of, at::kDouble, {2 * count})) {
     std::vector<PairTerm> made;
@@ -44,7 +43,6 @@ struct OneKernel {
     gates = empty_tensor(of, at::kByte, {needed.gates});
     slopes = empty_tensor(of, at::kDouble, {needed.slopes});
     loss_sums = empty_tensor(of, at::kDouble, {needed.losses});
-    norms = empty_tensor(of, at::kDouble, {needed.norms});
   }
 
   double prior_weight() const { return 0.5 * real(sizes.width) * 10.0; }
@@ -60,20 +58,18 @@ struct OneKernel {
     made.objective = {1.0, prior_weight(), data<float>(centre)};
     made.steps = steps;
     made.step = data<double>(step);
-    made.workspace = {data<float>(scores),  data<float>(partial),    data<std::uint8_t>(gates),
-                      data<double>(slopes), data<double>(loss_sums), data<double>(norms)};
+    made.workspace = {data<float>(scores), data<float>(partial), data<std::uint8_t>(gates),
+                      data<double>(slopes), data<double>(loss_sums)};
     made.theta = data<float>(docs->theta);
     made.began = data<double>(losses);
     made.ended = made.began + members;
     return made;
   }
-  /// The gradient of a first step at which every member stops.
+  /// The gradient of a first step.
   at::Tensor first_gradient(Stream on) const {
-    device::PersistentTraining stopping = training(1);
-    stopping.stop_norm = 1e300;
-    stopping.observed = data<std::int64_t>(observed);
-    stopping.gradient = data<double>(gradient);
-    device::train_persistently(on, stopping);
+    device::PersistentTraining pass = training(1);
+    pass.gradient = data<double>(gradient);
+    device::train_persistently(on, pass);
     return gradient;
   }
   libtorch::TrainingStep in_libtorch() const {

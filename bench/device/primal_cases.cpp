@@ -110,23 +110,6 @@ class PrimalCases {
                             [=] { return at::mv(query->inverse, x); },
                             [=](const at::Tensor& other) { return disagreement_of(y, other); }, 1e-10);
                       }});
-    cases_.push_back(
-        {.name = "inverse_covariance/roots_of_inverse",
-         .parameters = {{"p", shape_.parameters()}},
-         .operations = 2.0 * p_,
-         .bytes = 2.0 * kDoubleBytes * p_,
-         .prepare = [sizes = sizes_](Stream stream) {
-           const auto query = std::make_shared<Primal>(sizes, stream);
-           const at::Tensor root = at::zeros({query->shape().parameters()}, options_of(sizes, at::kDouble));
-           const auto in_libtorch = [=] { return (query->inverse.diagonal() * query->scale).sqrt(); };
-           return compared(
-               [=](Stream on) {
-                 device::roots_of_inverse(on, query->shape().parameters(), query->scale,
-                                          data<double>(query->inverse), data<double>(root));
-               },
-               [=] { return in_libtorch(); },
-               [=](const at::Tensor& other) { return disagreement_of(root, other); }, 1e-14);
-         }});
   }
 
   /// With M = I, I + ΔMΔᵀ = 3I, so that LibTorch needs no factorisation. Scaled down, so that repeats do

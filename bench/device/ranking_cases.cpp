@@ -290,7 +290,7 @@ class RankingCases {
            const auto query = std::make_shared<Placed>(sizes, 1);
            const at::Tensor half = at::randn({sizes.docs, 8}, options_of(sizes, at::kDouble)) * 0.1;
            const at::Tensor m = at::mm(half, half.t());
-           const at::Tensor rule = uploaded(sizes, std::vector<CertaintyRule>{{0.5, 0.0, 0.0}});
+           const at::Tensor rule = uploaded(sizes, std::vector<CertaintyRule>{{0.5, 0.0}});
            return alone([=](Stream on) {
              device::certain_by_width(
                  on,

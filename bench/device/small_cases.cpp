@@ -327,7 +327,7 @@ class SmallCases {
                       }});
   }
 
-  /// The start of a training, and its stopping test between steps.
+  /// The start of a training, and a step.
   void add_starts(std::int64_t members) {
     const std::int64_t p = shape_.parameters();
     const double numbers = real(members) * p_;
@@ -360,23 +360,6 @@ class SmallCases {
                           device::gradient_descent_step(on, members, p, data<double>(gradient),
                                                         data<double>(step), data<float>(theta));
                         });
-                      }});
-    cases_.push_back({.name = "optimizer_step/stop_at_small_gradients",
-                      .parameters = parameters,
-                      .operations = 2.0 * numbers,
-                      .bytes = numbers * kDoubleBytes,
-                      .prepare = [sizes = sizes_, members, p](Stream) {
-                        const at::Tensor gradient = at::randn({members, p}, options_of(sizes, at::kDouble));
-                        const at::Tensor step = at::ones({members}, gradient.options());
-                        const at::Tensor observed = uploaded(sizes, std::vector<std::int64_t>{1});
-                        return compared(
-                            [=](Stream on) {
-                              device::stop_at_small_gradients(on, members, p, data<double>(gradient), 1e-9,
-                                                              data<std::int64_t>(observed),
-                                                              data<double>(step));
-                            },
-                            [=] { return at::gt(gradient.norm(2, 1), 1e-9).to(at::kDouble); },
-                            [=](const at::Tensor& other) { return disagreement_of(step, other); }, 0.0);
                       }});
   }
 
@@ -429,8 +412,7 @@ class SmallCases {
          .prepare = [sizes = sizes_, multiplier](Stream stream) {
            const auto made = make_docs(sizes, stream, sizes.scored_at_once);
            const auto score = [=](Stream on, device::Multiplier by) {
-             device::forward(made->products(on), made->stack(Precision::kFloat32, by),
-                             data<float>(made->features), made->view(),
+             device::forward(made->products(on), made->stack(by), data<float>(made->features), made->view(),
                              {data<float>(made->scores), nullptr});
            };
            DeviceWork work = alone([=](Stream on) { score(on, multiplier); });

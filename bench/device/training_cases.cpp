@@ -235,29 +235,6 @@ class TrainingCases {
                         work.tolerance = 1e-4;  // sums in float32
                         return work;
                       }});
-    cases_.push_back({.name = "training/step_tf32",
-                      .parameters = of_members(n, members),
-                      .operations = 2.0 * passes,
-                      .bytes = 2.0 * (features + hidden) + 4.0 * theta,
-                      .arithmetic = Arithmetic::kTf32,
-                      .prepare = [sizes = sizes_, n, members](Stream stream) {
-                        const auto training = std::make_shared<Training>(sizes, stream, n, members);
-                        const device::NetworkStack rounded = training->docs->stack(Precision::kTf32);
-                        DeviceWork work = alone([=](Stream on) {
-                          training->forward(on, rounded);
-                          training->gradients(on, rounded, training->moves());
-                        });
-                        work.disagreement = [=](Stream on) {
-                          training->forward(on, training->docs->stack());
-                          training->gradients(on, training->docs->stack(), training->asks());
-                          const at::Tensor exact = training->gradient.clone();
-                          training->forward(on, rounded);
-                          training->gradients(on, rounded, training->asks());
-                          return disagreement_of(training->gradient, exact);
-                        };
-                        work.tolerance = 0.05;  // units near 0 may change sign
-                        return work;
-                      }});
   }
 
   /// A step in float32 both ways, whichever is chosen at this width.
@@ -274,9 +251,7 @@ class TrainingCases {
          .arithmetic = Arithmetic::kFloat,
          .prepare = [sizes, n, multiplier](Stream stream) {
            const auto training = std::make_shared<Training>(sizes, stream, n, 1);
-           const auto by = [=](device::Multiplier one) {
-             return training->docs->stack(Precision::kFloat32, one);
-           };
+           const auto by = [=](device::Multiplier one) { return training->docs->stack(one); };
            DeviceWork work = alone([=](Stream on) {
              training->forward(on, by(multiplier));
              training->gradients(on, by(multiplier), training->moves());

@@ -18,7 +18,7 @@ namespace olrank {
 
 constexpr double kLambda = 10.0;
 constexpr double kGramTolerance = 1e-9;  // sums in double, in another order, through differences
-constexpr CertaintyRule kRule{0.03, 0.0, 0.0};
+constexpr CertaintyRule kRule{0.03, 0.0};
 
 inline std::vector<PreferencePair> round_pairs() {
   std::vector<PreferencePair> pairs;

@@ -32,11 +32,6 @@ const Schema& DataSettings::schema() {
               "`sparse` keeps the features that are not zero alone, `dense` all; `auto` is sparse from "
               "10,000 features on where fewer than 1 in 16 values are not zero, and where a dense matrix "
               "above 1 GB would take more than 100 times the bytes of its text")
-          .field("features_as", &DataSettings::features_as,
-                 "what the normalised features are kept as: `float16` halves their memory and rounds them "
-                 "to 11 bits, `uint8` quarters it and rounds each column of a query to 256 steps from its "
-                 "smallest to its largest value")
-          .flag("features-as")
           .build();
   return schema;
 }

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/data/feature_type.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -32,7 +31,6 @@ struct DataSettings {
   std::string cache = "auto";
   std::string max_memory = "auto";
   FeatureLayout layout = FeatureLayout::kAuto;
-  FeatureType features_as = FeatureType::kFloat32;
   bool weights = false;  // of the training part are read; no setting of users
 
   static const Schema& schema();

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/data/compact_features.h"
 #include "core/data/feature_matrix.h"
 #include "core/io/fingerprint.h"
 
@@ -38,7 +37,7 @@ class Dataset {
   struct Contents {
     std::shared_ptr<const void> memory;        // owns the memory of the spans below
     std::shared_ptr<FeatureStore> store;       // of features made of these; null: the process's own memory
-    std::span<const float> values;             // [docs × features] or of sparse rows; empty if compact
+    std::span<const float> values;             // [docs × features] or of sparse rows
     std::span<const std::uint8_t> grades;      // [docs]
     std::span<const std::int64_t> offsets;     // [queries + 1], documents before each query
     std::vector<std::string> qids;             // [queries]
@@ -46,7 +45,6 @@ class Dataset {
     PackedTexts doc_names;                     // [docs], or empty when no document is named
     std::span<const std::int64_t> row_begins;  // [docs + 1] of sparse rows, as in FeatureMatrix; else empty
     std::span<const std::int32_t> columns;     // of the values of sparse rows
-    CompactFeatures compact;
     std::int64_t features = 0;
     std::string source;       // the files that were read, for messages; empty where there are none
     Fingerprint fingerprint;  // of content only, not of compression or line ends
@@ -72,18 +70,10 @@ class Dataset {
   bool has_doc_names() const { return !contents_.doc_names.empty(); }
   const Contents& contents() const { return contents_; }
 
-  /// Whether the features are kept as less than float32: they are then read by copy_features() and
-  /// read_features().
-  bool is_compact() const { return contents_.compact.type != FeatureType::kFloat32; }
-  /// Memory or files that the features take.
-  std::int64_t feature_bytes() const {
-    return is_compact() ? contents_.compact.bytes() : all_rows().bytes();
-  }
   /// Whether the rows are those of FeatureMatrix::is_sparse().
   bool is_sparse() const { return !contents_.row_begins.empty(); }
   /// Dense or sparse, with the queries as lists.
   FeatureMatrix all_rows() const {
-    assert(!is_compact());
     return {contents_.values.data(),
             docs(),
             features(),
@@ -94,8 +84,7 @@ class Dataset {
   FeatureMatrix rows_of(std::int64_t query) const {
     return all_rows().part(offset(query), offset(query + 1));
   }
-  /// Returns all rows to code that reads dense ones only. Throws InvalidArgument for sparse ones. Compact
-  /// features are not allowed.
+  /// Returns all rows to code that reads dense ones only. Throws InvalidArgument for sparse ones.
   FeatureMatrix all_features() const {
     if (is_sparse()) refuse_sparse();
     return all_rows();
@@ -104,10 +93,6 @@ class Dataset {
     if (is_sparse()) refuse_sparse();
     return rows_of(query);
   }
-  /// The features of a query in float32, whatever they are kept as, to [docs × features].
-  void copy_features(std::int64_t query, float* to) const;
-  /// Returns the query's features where they are, or decoded into the buffer.
-  FeatureMatrix read_features(std::int64_t query, std::vector<float>& buffer) const;
   std::span<const std::int64_t> offsets() const { return contents_.offsets; }
   std::span<const std::uint8_t> all_grades() const { return contents_.grades; }
   std::span<const std::uint8_t> grades_of(std::int64_t query) const {

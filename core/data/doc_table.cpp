@@ -17,7 +17,6 @@ namespace {
 struct OwnedContents {
   MappedMemory values;
   SparseRows rows;
-  MappedMemory bounds;
   std::vector<std::uint8_t> grades;
   std::vector<std::int64_t> offsets;
   std::string name_text;
@@ -177,16 +176,9 @@ Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& p
   Dataset::Contents contents = data.contents();
   auto owned = copy_sides(contents);
   owned->values = std::move(features.values);
-  owned->bounds = std::move(features.bounds);
-  contents.values = {};
+  contents.values = owned->values.as<float>();
   contents.row_begins = {};
   contents.columns = {};
-  contents.compact = {};
-  if (features.type == FeatureType::kFloat32) {
-    contents.values = owned->values.as<float>();
-  } else {
-    contents.compact = {features.type, owned->values.as<std::byte>(), owned->bounds.as<float>()};
-  }
   contents.features = features.features;
   contents.memory = std::move(owned);
   contents.fingerprint = content_fingerprint(contents, pool);
@@ -206,8 +198,7 @@ Dataset with_rows(const Dataset& data, SparseRows rows, std::int64_t features, T
 Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool,
                                 const std::function<void(std::span<const float>)>& look_at) {
   constexpr std::size_t kBlock = std::size_t{1} << 19;  // bytes
-  const bool is_compact = contents.compact.type != FeatureType::kFloat32;
-  const auto features = is_compact ? contents.compact.codes : std::as_bytes(contents.values);
+  const auto features = std::as_bytes(contents.values);
   const std::size_t blocks = (features.size() + kBlock - 1) / kBlock;
   std::vector<Fingerprint> of_block(blocks);
   pool.run(static_cast<std::int64_t>(blocks), [&](std::int64_t number, int) {
@@ -240,10 +231,6 @@ Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& p
   for (const Fingerprint& block : of_block) {
     add_number(block.high);
     add_number(block.low);
-  }
-  if (is_compact) {
-    all.add(name_of(contents.compact.type));
-    all.add(contents.compact.bounds);
   }
   if (!contents.weights.empty()) {
     all.add("weights");

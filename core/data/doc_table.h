@@ -57,12 +57,9 @@ struct DocTable {
 /// appearance, documents in file order.
 Dataset gathered(DocTable table, ThreadPool& pool);
 
-/// Features of every document: float32 values, or the codes and bounds of CompactFeatures.
 struct OwnedFeatures {
   std::int64_t features = 0;
-  MappedMemory values;
-  FeatureType type = FeatureType::kFloat32;
-  MappedMemory bounds = {};
+  MappedMemory values;  // float [docs × features]
 };
 
 /// Returns the queries, grades and names of `data` with other features. Shares no memory with `data`.

@@ -62,13 +62,9 @@ MappedMemory FeatureStore::take_in_file(std::size_t bytes, std::string_view what
   return MappedMemory::of_unnamed_file(folder_, bytes);
 }
 
-MappedMemory stored_bytes(FeatureStore* store, std::int64_t bytes) {
-  const auto size = static_cast<std::size_t>(bytes);
-  return store != nullptr ? store->take(size) : MappedMemory::anonymous(size);
-}
-
 MappedMemory feature_memory(FeatureStore* store, std::int64_t docs, std::int64_t features) {
-  return stored_bytes(store, docs * features * static_cast<std::int64_t>(sizeof(float)));
+  const std::size_t bytes = static_cast<std::size_t>(docs * features) * sizeof(float);
+  return store != nullptr ? store->take(bytes) : MappedMemory::anonymous(bytes);
 }
 
 Dataset stored_by(std::shared_ptr<FeatureStore> store, Dataset data, const std::string& name) {

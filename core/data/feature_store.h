@@ -42,8 +42,7 @@ class FeatureStore {
   std::filesystem::path folder_;
 };
 
-/// Memory from the store, or the process's own without one: so many bytes, or for features in float32.
-MappedMemory stored_bytes(FeatureStore* store, std::int64_t bytes);
+/// Memory for features, from the store, or the process's own without one.
 MappedMemory feature_memory(FeatureStore* store, std::int64_t docs, std::int64_t features);
 
 /// The data set, which carries the store from now on. Throws DataError with `name` if a query alone exceeds

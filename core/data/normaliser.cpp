@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +13,6 @@
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
-#include "core/data/half.h"
 #include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/math/column_range.h"
@@ -207,6 +205,20 @@ void scale_columns(float* values, std::int64_t docs, std::int64_t columns, const
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     float* row = values + doc * columns;
     for (std::int64_t c = 0; c < columns; ++c) row[c] = share_of_range(row[c], low[c], width[c]);
+  }
+}
+
+/// The smallest and the largest value of each column.
+OLRANK_VECTOR_CLONES
+void column_bounds(const float* values, std::int64_t docs, std::int64_t columns, float* low, float* high) {
+  std::copy_n(values, columns, low);
+  std::copy_n(values, columns, high);
+  for (std::int64_t doc = 1; doc < docs; ++doc) {
+    const float* row = values + doc * columns;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      low[c] = row[c] < low[c] ? row[c] : low[c];
+      high[c] = high[c] < row[c] ? row[c] : high[c];
+    }
   }
 }
 
@@ -404,15 +416,14 @@ void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
 }
 
 std::optional<FittedNormaliser::BadInput> FittedNormaliser::find_bad_input(const float* inputs,
-                                                                           std::int64_t docs,
-                                                                           float limit) const {
+                                                                           std::int64_t docs) const {
   const std::int64_t columns = this->inputs();
   if (kind == Normalisation::kQueryMinmax) return std::nullopt;  // inputs are in [0, 1]
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     const float* row = inputs + doc * columns;
-    if (!any_beyond(row, columns, limit)) continue;
+    if (!any_beyond(row, columns, kLargestInput)) continue;
     std::int64_t c = 0;
-    while (std::abs(row[c]) <= limit) ++c;
+    while (std::abs(row[c]) <= kLargestInput) ++c;
     const std::int64_t column = c % this->columns();
     return BadInput{doc, kept.empty() ? column : kept[column], row[c]};
   }
@@ -423,38 +434,21 @@ void FittedNormaliser::refuse(const Dataset& raw, const std::optional<BadInput>&
   if (!bad) return;
   std::int64_t query = 0;
   while (raw.offset(query + 1) <= bad->doc) ++query;
-  const std::string input =
-      fmt::format("{}Feature {} of document {} of query {} gives the input {:g}, beyond ",
-                  raw.contents().source.empty() ? "" : raw.contents().source + ": ", bad->feature + 1,
-                  bad->doc - raw.offset(query) + 1, raw.qid(query), bad->value);
-  if (std::abs(bad->value) <= kLargestInput) {
-    throw InvalidArgument(fmt::format(
-        "{}±{:g}, the largest number of float16. Use normalise = \"query-minmax\", keep features as "
-        "float32 or uint8, or correct the value.",
-        input, kLargestHalf));
-  }
   throw InvalidArgument(
-      fmt::format("{}the limit of ±{:g}: scores would overflow. Use normalise = \"query-minmax\", or "
-                  "correct the value.",
-                  input, kLargestInput));
+      fmt::format("{}Feature {} of document {} of query {} gives the input {:g}, beyond the limit of "
+                  "±{:g}: scores would "
+                  "overflow. Use normalise = \"query-minmax\", or correct the value.",
+                  raw.contents().source.empty() ? "" : raw.contents().source + ": ", bad->feature + 1,
+                  bad->doc - raw.offset(query) + 1, raw.qid(query), bad->value, kLargestInput));
 }
 
-Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context, FeatureType type) const {
+Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) const {
   if (raw.features() != features) {
     throw InvalidArgument(fmt::format("The normalisation was fitted to {} features, but the data has {}.",
                                       features, raw.features()));
   }
   if (cosines > 0) without_terms().apply(raw, context);  // refuses what the scaling would hide
-  if (raw.is_sparse()) {
-    if (type != FeatureType::kFloat32) {
-      throw InvalidArgument(fmt::format(
-          "features_as = \"{}\" is for dense features, and the data are sparse: use \"float32\", or set "
-          "data.layout = \"dense\".",
-          name_of(type)));
-    }
-    return apply_sparse(raw, context);
-  }
-  if (type != FeatureType::kFloat32) return apply_compactly(raw, context, type);
+  if (raw.is_sparse()) return apply_sparse(raw, context);
   if (kind == Normalisation::kNone && kept.empty() && cosines == 0) {
     refuse(raw, find_bad_input(raw.all_features().values, raw.docs()));
     return raw;
@@ -469,43 +463,6 @@ Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context, F
   });
   refuse(raw, find_bad_input(values, raw.docs()));
   return with_features(raw, {columns, std::move(matrix)}, context.pool());
-}
-
-/// Each query is normalised on its own and only its codes are kept.
-Dataset FittedNormaliser::apply_compactly(const Dataset& raw, ExecutionContext& context,
-                                          FeatureType type) const {
-  const std::int64_t columns = inputs();
-  const bool is_share = kind == Normalisation::kQueryMinmax && cosines == 0;  // from 0 to 1
-  const bool has_bounds = type == FeatureType::kUint8 && !is_share;
-  const float limit = type == FeatureType::kFloat16 ? kLargestHalf : kLargestInput;
-  FeatureStore* const store = raw.contents().store.get();
-  OwnedFeatures made{columns, stored_bytes(store, raw.docs() * columns * bytes_of(type)), type};
-  if (has_bounds) made.bounds = feature_memory(store, raw.queries(), 2 * columns);
-  std::mutex mutex;
-  std::optional<BadInput> bad;  // the first
-  context.for_blocks(raw.queries(), 8, [&](std::int64_t begin, std::int64_t end, int worker) {
-    for (std::int64_t query = begin; query < end; ++query) {
-      const std::int64_t first = raw.offset(query);
-      const std::int64_t docs = raw.docs_of(query);
-      const Scratch::Frame frame(context.scratch(worker));
-      const auto values = context.scratch(worker).take<float>(docs * columns);
-      apply(raw.features_of(query), values.data());
-      if (auto found = find_bad_input(values.data(), docs, limit)) {
-        found->doc += first;
-        const std::lock_guard lock(mutex);
-        if (!bad || found->doc < bad->doc) bad = found;
-        return;
-      }
-      std::span<float> bounds;
-      if (has_bounds) {
-        bounds = made.bounds.as<float>().subspan(query * 2 * columns, 2 * columns);
-        column_bounds(values.data(), docs, columns, bounds.data(), bounds.data() + columns);
-      }
-      encode_features(type, values, bounds, columns, made.values.data() + first * columns * bytes_of(type));
-    }
-  });
-  refuse(raw, bad);
-  return with_features(raw, std::move(made), context.pool());
 }
 
 }  // namespace olrank

@@ -68,22 +68,19 @@ struct FittedNormaliser {
     std::int64_t feature = 0;  // raw index
     float value = 0.0F;        // the input, not the raw value
   };
-  /// The first of inputs [docs × inputs()] that is beyond ±limit or not a number. Scaling within a query
-  /// hides large values, so only inputs without cosines show them.
-  std::optional<BadInput> find_bad_input(const float* inputs, std::int64_t docs,
-                                         float limit = kLargestInput) const;
+  /// The first of inputs [docs × inputs()] that is beyond ±kLargestInput or not a number. Scaling within a
+  /// query hides large values, so only inputs without cosines show them.
+  std::optional<BadInput> find_bad_input(const float* inputs, std::int64_t docs) const;
 
-  /// A part normalised and kept as `type`; its fingerprint is of the normalised content. Does not depend on
-  /// the threads. Throws InvalidArgument for inputs beyond the limit, or beyond the type's.
-  Dataset apply(const Dataset& raw, ExecutionContext& context,
-                FeatureType type = FeatureType::kFloat32) const;
+  /// A part normalised; its fingerprint is of the normalised content. Does not depend on the threads.
+  /// Throws InvalidArgument for inputs beyond the limit.
+  Dataset apply(const Dataset& raw, ExecutionContext& context) const;
 
  private:
   /// Writes the columns [docs × columns()], scaled where that does not depend on the query.
   void select(FeatureMatrix raw, float* inputs) const;
   void require_good_entries(const Dataset& raw) const;  // of sparse rows
   Dataset apply_sparse(const Dataset& raw, ExecutionContext& context) const;
-  Dataset apply_compactly(const Dataset& raw, ExecutionContext& context, FeatureType type) const;
   /// Throws if there is one.
   static void refuse(const Dataset& raw, const std::optional<BadInput>& bad);
 };

@@ -21,8 +21,7 @@ struct DeviceListsSpec {
   std::span<const std::uint8_t> grades;   // of every document
   std::span<const std::int64_t> offsets;  // [queries + 1], of the documents
   /// The documents may take so many bytes on the device. Where they take more, each batch of them travels
-  /// there when it is needed, while the one before it is computed; no result depends on it. So do those of
-  /// compact documents, each decoded on its way.
+  /// there when it is needed, while the one before it is computed; no result depends on it.
   std::int64_t bytes_for_docs = 0;
 };
 

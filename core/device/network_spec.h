@@ -5,13 +5,11 @@
 #include <span>
 
 #include "core/data/feature_matrix.h"
-#include "core/device/member_schedule.h"
 #include "core/device/posterior_spec.h"
 #include "core/device/training_kernel.h"
 #include "core/explore/certainty_policy.h"
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 #include "core/ops/optimizer_step.h"
-#include "core/ops/precision.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
 
@@ -42,18 +40,14 @@ struct DeviceMiniBatches {
 /// J steps from the current θ on Σ cross-entropy + prior_weight ‖θ − θ₀‖², or mini-batches instead.
 struct DeviceTrainingSpec {
   Optimizer optimizer = Optimizer::kGradientDescent;
-  std::int64_t steps = 20;                    // J
-  double learning_rate = 1.0;                 // η
-  double learning_rate_decay = 1.0;           // of η, per training
-  double prior_weight = 0.0;                  // ½mλ
-  Precision precision = Precision::kFloat32;  // of products; the losses of J steps are always in float32
-  double stop_gradient_norm = 0.0;            // per pair; ends a training before its J steps; 0: never
+  std::int64_t steps = 20;           // J
+  double learning_rate = 1.0;        // η
+  double learning_rate_decay = 1.0;  // of η, per training
+  double prior_weight = 0.0;         // ½mλ
   std::optional<DeviceMiniBatches> mini_batches;
   RetrainingRule retraining;   // the host decides by it; not with mini-batches or LambdaRank
   bool weigh_by_ndcg = false;  // LambdaRank
-  MemberSchedule schedule = MemberSchedule::kAuto;
   TrainingKernel kernel = TrainingKernel::kAuto;
-  std::int64_t blocks = 0;  // of one kernel for all steps, at most; 0: of the whole card
 };
 
 /// Noise that the members of an ensemble add to their labels, drawn again at every training on the whole

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/learning/covariance_checks.h"
+#include "core/covariance/covariance_checks.h"
 #include "core/ops/tangent_shape.h"
 #include "core/settings/enum_names.h"
 

@@ -5,8 +5,8 @@
 
 #include "core/data/feature_matrix.h"
 #include "core/explore/certain_orders.h"
-#include "core/learning/retraining.h"
 #include "core/online/preference_pair.h"
+#include "core/online/retraining.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/sampled_term.h"
 

@@ -11,13 +11,12 @@ namespace olrank {
 /// round.
 struct CertaintyPolicy {
   double alpha = 0.0;                 // α
-  double slack = 0.0;                 // ε ≥ 0
   std::optional<TheoryAlpha> theory;  // gives α instead, if set
 
   /// `log_det` is log(det A/det λI) of the covariance; score differences up to `least_difference` are
   /// rounding.
   CertaintyRule rule(double log_det, double least_difference) const {
-    return {theory ? theory->at(log_det) : alpha, slack, least_difference};
+    return {theory ? theory->at(log_det) : alpha, least_difference};
   }
 };
 

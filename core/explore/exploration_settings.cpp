@@ -25,14 +25,6 @@ const Schema& ExplorationSettings::schema() {
           .symbol("δ")
           .above(0)
           .at_most(1)
-          .field("noise_subgaussian", &S::noise_subgaussian,
-                 "sub-Gaussian parameter of the click noise in the theoretical α_t")
-          .symbol("ν")
-          .above(0)
-          .field("slack", &S::slack, "additional margin, as a probability, that a certain order needs")
-          .symbol("ε")
-          .at_least(0)
-          .at_most(0.5)
           .field("list", &S::list,
                  "how the shown list is built from scores and certain orders; `blocks-certain` gives the "
                  "lists of `certain`; `sample` (posterior sampling) sorts by scores that are drawn with α "

@@ -20,8 +20,6 @@ struct ExplorationSettings {
   double c1 = 1.0;
   double c2 = 1.0;
   double delta = 0.1;
-  double noise_subgaussian = 0.5;
-  double slack = 0.0;
   ListRule list = ListRule::kCertain;
   bool refine = false;
 

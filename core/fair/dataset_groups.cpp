@@ -135,12 +135,11 @@ GroupRule::GroupRule(const GroupSettings& settings, const Dataset& train) : sett
       throw DataError(settings.file, 0, 0,
                       fmt::format("No document of the training part is in group {}.", letter));
     }
-    // The group has the values between the thresholds at this place.
-    const std::size_t place = settings.group_a == GroupSide::kAtMost ? group : groups_ - 1 - group;
+    // The group has the values between the thresholds around its place.
     std::string where;
-    if (place > 0) where += fmt::format("above {}", thresholds_[place - 1]);
-    if (place < thresholds_.size())
-      where += fmt::format("{}at most {}", where.empty() ? "" : " and ", thresholds_[place]);
+    if (group > 0) where += fmt::format("above {}", thresholds_[group - 1]);
+    if (group < thresholds_.size())
+      where += fmt::format("{}at most {}", where.empty() ? "" : " and ", thresholds_[group]);
     const auto& given = settings.threshold ? *settings.threshold : *settings.quantile;
     throw InvalidArgument(fmt::format(
         "groups.{} = {} leaves group {} empty: no value of feature {} in the training part is {}.",
@@ -192,13 +191,12 @@ DatasetGroups GroupRule::groups_of(const Dataset& part) const {
     groups.of_doc = read_groups(settings_.file, part, groups_);
   } else {
     const FeatureMatrix all = part.all_features();
-    const bool a_is_above = settings_.group_a == GroupSide::kAbove;
     groups.of_doc.resize(all.docs);
     for (std::int64_t doc = 0; doc < all.docs; ++doc) {
       const double value = all.values[doc * all.features + settings_.feature - 1];
       const auto below = std::count_if(thresholds_.begin(), thresholds_.end(),
                                        [&](double threshold) { return value > threshold; });
-      groups.of_doc[doc] = static_cast<DocGroup>(a_is_above ? std::ssize(thresholds_) - below : below);
+      groups.of_doc[doc] = static_cast<DocGroup>(below);
     }
   }
   groups.summaries = summarise(groups.of_doc, groups_, part.all_grades());

@@ -112,10 +112,6 @@ const Schema& GroupSettings::schema() {
           .at_least(0.0)
           .at_most(1.0)
           .field(
-              "group_a", &S::group_a,
-              "group A has the values of at most the first threshold (`at-most`), or those above the last "
-              "(`above`)")
-          .field(
               "file", &S::file,
               "a CSV file `qid,doc,group` instead of a feature: `doc` counts the documents of a query from "
               "0, `group` is a letter from A on")
@@ -138,11 +134,6 @@ const Schema& GroupSettings::schema() {
                  "user's probabilities")
           .at_least(0.0)
           .at_most(1.0)
-          .field("examination_lists", &S::examination_lists,
-                 "random lists that estimate the simulated user's probabilities of examination where no "
-                 "formula gives them")
-          .at_least(1)
-          .at_most(10'000'000)
           .build();
   return schema;
 }

@@ -13,8 +13,6 @@
 
 namespace olrank {
 
-/// Which documents are group A: those whose value is at most the first threshold, or those above the last.
-enum class GroupSide { kAtMost, kAbove };
 /// A shown document's exposure is its rank's P, or whether the user examined it.
 enum class ExposureKind { kPosition, kExamined };
 
@@ -23,13 +21,11 @@ struct GroupSettings {
   std::int64_t feature = 0;                      // from 1, as in the data's files
   std::optional<std::vector<double>> threshold;  // one between each two groups, increasing
   std::optional<std::vector<double>> quantile;
-  GroupSide group_a = GroupSide::kAtMost;
   std::string file;
   std::optional<std::vector<double>> beta;  // β of A against B, C, …; else from mean grades
   double epsilon = 1.0;                     // ε, in units of P(1)
   ExposureKind exposure = ExposureKind::kPosition;
   std::vector<double> examination;  // P(1), P(2), …; empty: the user model's
-  std::int64_t examination_lists = 100'000;
 
   bool are_set() const { return feature > 0 || !file.empty(); }
   /// How many groups the settings say; none where a file does.
@@ -44,12 +40,6 @@ struct GroupSettings {
 
 /// "key=value,key=value" of the settings above. `origin` begins error messages: "--groups".
 GroupSettings parse_group_settings(std::string_view text, std::string_view origin);
-
-template <>
-struct EnumNames<GroupSide> {
-  static constexpr std::array values = {std::pair{GroupSide::kAtMost, std::string_view("at-most")},
-                                        std::pair{GroupSide::kAbove, std::string_view("above")}};
-};
 
 template <>
 struct EnumNames<ExposureKind> {

@@ -50,23 +50,11 @@ bool ChangeAlarm::learn(std::span<const double> predicted, std::span<const std::
   return true;
 }
 
-void ChangeAlarm::save(StateWriter& state, std::string_view name) const {
-  state.put(std::string(name), std::vector<double>{all_, lists_, silent_, usual_, variance_, sum_});
-}
-
-void ChangeAlarm::load(StateReader& state, std::string_view name) {
-  double numbers[6] = {};
-  state.get_into(std::string(name), std::span<double>(numbers));
-  for (const double number : numbers) {
-    if (!std::isfinite(number)) state.fail("A number of the alarm is not finite.");
-  }
-  if (numbers[4] <= 0.0) state.fail("The alarm's variance is not positive.");
-  all_ = numbers[0];
-  lists_ = numbers[1];
-  silent_ = numbers[2];
-  usual_ = numbers[3];
-  variance_ = numbers[4];
-  sum_ = numbers[5];
+void ChangeAlarm::fields(StateFields& state, std::string_view name) {
+  state.numbers(name, all_, lists_, silent_, usual_, variance_, sum_);
+  for (const double number : {all_, lists_, silent_, usual_, variance_, sum_})
+    state.require(std::isfinite(number), "A number of the alarm is not finite.");
+  state.require(variance_ > 0.0, "The alarm's variance is not positive.");
 }
 
 }  // namespace olrank

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 
 namespace olrank {
 
@@ -22,8 +22,7 @@ class ChangeAlarm {
   /// alarm rings. It then learns the usual surprise from the start.
   bool learn(std::span<const double> predicted, std::span<const std::uint8_t> clicks);
 
-  void save(StateWriter& state, std::string_view name) const;
-  void load(StateReader& state, std::string_view name);
+  void fields(StateFields& state, std::string_view name);
 
  private:
   static constexpr double kFirstLists = 100.0;  // in which nothing is usual yet

@@ -161,24 +161,20 @@ void Examination::forget(double share) {
   by_rank_lead_ *= 1.0 - share;
 }
 
-void Examination::save(StateWriter& state, std::string_view prefix) const {
+void Examination::fields(StateFields& state, std::string_view prefix) {
   std::vector<double> counts = {after_click_.yes, after_click_.no, after_skip_.yes, after_skip_.no};
   for (const Counts& of_rank : looks_) counts.insert(counts.end(), {of_rank.yes, of_rank.no});
-  state.put(std::string(prefix) + "examination", counts);
-  counts = {by_rank_lead_};
-  for (const Counts& of_rank : looks_by_rank_) counts.insert(counts.end(), {of_rank.yes, of_rank.no});
-  state.put(std::string(prefix) + "examination_by_rank", counts);
-}
-
-void Examination::load(StateReader& state, std::string_view prefix) {
-  const auto counts = state.get<double>(std::string(prefix) + "examination");
-  if (counts.size() < 4 || counts.size() % 2 != 0) state.fail("Its counts of examination are not pairs.");
+  std::vector<double> by_rank = {by_rank_lead_};
+  for (const Counts& of_rank : looks_by_rank_) by_rank.insert(by_rank.end(), {of_rank.yes, of_rank.no});
+  state.any(std::string(prefix) + "examination", counts);
+  state.require(counts.size() >= 4 && counts.size() % 2 == 0, "Its counts of examination are not pairs.");
+  state.any(std::string(prefix) + "examination_by_rank", by_rank);
+  state.require(by_rank.size() % 2 != 0, "Its counts of examination by rank are not pairs.");
+  if (!state.reads()) return;
   after_click_ = {counts[0], counts[1]};
   after_skip_ = {counts[2], counts[3]};
   looks_.clear();
   for (std::size_t i = 4; i < counts.size(); i += 2) looks_.push_back({counts[i], counts[i + 1]});
-  const auto by_rank = state.get<double>(std::string(prefix) + "examination_by_rank");
-  if (by_rank.size() % 2 == 0) state.fail("Its counts of examination by rank are not pairs.");
   by_rank_lead_ = by_rank[0];
   looks_by_rank_.clear();
   for (std::size_t i = 1; i < by_rank.size(); i += 2)

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 
 namespace olrank {
 
@@ -43,8 +43,7 @@ class Examination {
   /// Brings all counts `share` of the way back to those at the start.
   void forget(double share);
 
-  void save(StateWriter& state, std::string_view prefix) const;
-  void load(StateReader& state, std::string_view prefix);
+  void fields(StateFields& state, std::string_view prefix);
 
  private:
   /// The counts of yes and no.

@@ -5,8 +5,8 @@
 
 namespace olrank {
 
-PairHistory::PairHistory(std::int64_t features, std::int64_t padding, std::int64_t limit)
-    : features_(features), stride_((features + padding - 1) / padding * padding), limit_(limit) {}
+PairHistory::PairHistory(std::int64_t features, std::int64_t padding)
+    : features_(features), stride_((features + padding - 1) / padding * padding) {}
 
 std::size_t PairHistory::Hash::operator()(const Key& key) const {
   // Both numbers count documents, so they are small and dense: a multiplication spreads them well enough.
@@ -23,17 +23,11 @@ std::int64_t PairHistory::row_of(const QueryDocs& query, std::int32_t first, std
   const Key key{query.number(first), query.number(second)};
   const auto [known, is_new] = row_of_.try_emplace(key, row_count());
   if (!is_new) return known->second;
-  ++entered_;
-  if (free_rows_.empty()) {
-    rows_.resize(rows_.size() + static_cast<std::size_t>(stride_));
-    docs_.resize(docs_.size() + 2);
-    count_.push_back(0.0);
-    first_wins_.push_back(0.0);
-    earlier_.append(0);
-  } else {
-    known->second = free_rows_.back();
-    free_rows_.pop_back();
-  }
+  rows_.resize(rows_.size() + static_cast<std::size_t>(stride_));
+  docs_.resize(docs_.size() + 2);
+  count_.push_back(0.0);
+  first_wins_.push_back(0.0);
+  earlier_.append(0);
   const std::int64_t number = known->second;
   double* row = rows_.data() + number * stride_;
   const auto x = query.features.doc(first);
@@ -44,44 +38,21 @@ std::int64_t PairHistory::row_of(const QueryDocs& query, std::int32_t first, std
   return number;
 }
 
-void PairHistory::change(const Observation& pair, double by) {
-  count_[pair.row] += by;
-  first_wins_[pair.row] += pair.first_wins ? by : 0.0;
-  observed_ += static_cast<std::int64_t>(by);
-}
-
 void PairHistory::add(const QueryDocs& query, std::span<const PreferencePair> pairs) {
   assert(query.features.features == features_);
   for (const Observation& pair : latest_) earlier_.add(pair.row, 1);
   latest_.clear();
-  forgotten_.clear();
   for (const auto& [winner, loser] : pairs) {
     assert(winner != loser);
     const bool in_order = query.number(winner) < query.number(loser);
     const std::int32_t first = in_order ? winner : loser;
     const std::int32_t second = in_order ? loser : winner;
     const Observation pair{row_of(query, first, second), winner == first};
-    change(pair, 1.0);
+    count_[pair.row] += 1.0;
+    first_wins_[pair.row] += pair.first_wins ? 1.0 : 0.0;
     latest_.push_back(pair);
-    if (limit_ > 0) kept_.push_back(pair);
   }
-  ever_ += std::ssize(pairs);
-  while (limit_ > 0 && observed_ > limit_) forget_oldest();
-}
-
-void PairHistory::forget_oldest() {
-  const Observation oldest = kept_.front();
-  if (kept_.size() == latest_.size()) {
-    latest_.erase(latest_.begin());  // this round alone brought more than the limit
-  } else {
-    earlier_.add(oldest.row, -1);
-    forgotten_.push_back(oldest);
-  }
-  kept_.pop_front();
-  change(oldest, -1.0);
-  if (count_[oldest.row] > 0.0) return;
-  row_of_.erase(key_of(oldest.row));
-  free_rows_.push_back(oldest.row);
+  observed_ += std::ssize(pairs);
 }
 
 std::int64_t PairHistory::draw_earlier(PhiloxKey key, std::uint32_t round, std::uint32_t draw) const {
@@ -89,56 +60,27 @@ std::int64_t PairHistory::draw_earlier(PhiloxKey key, std::uint32_t round, std::
   return earlier_.item_at(coins.index_of(earlier()));
 }
 
-void PairHistory::save(StateWriter& state) const {
-  state.put("history.features", features_);
-  state.put("history.observed", observed_);
-  state.put("history.docs", docs_);
-  state.put("history.count", count_);
-  state.put("history.first_wins", first_wins_);
-  if (limit_ == 0) {
-    state.put_growing("history.rows", rows_lineage_, std::span<const double>(rows_), std::ssize(rows_));
-    return;
+void PairHistory::fields(StateFields& state) {
+  state.number("history.features", features_, [&](std::int64_t saved) {
+    state.require(saved == features_, "The saved history has another number of features.");
+  });
+  state.numbers("history.observed", observed_);
+  state.any("history.docs", docs_);
+  if (state.reads()) {
+    count_.resize(docs_.size() / 2);
+    first_wins_.resize(count_.size());
+    rows_.resize(count_.size() * static_cast<std::size_t>(stride_));
   }
-  state.put("history.rows", rows_);
-  std::vector<std::int64_t> kept;
-  for (const Observation& pair : kept_) kept.push_back(2 * pair.row + (pair.first_wins ? 1 : 0));
-  state.put("history.kept", kept);
-  state.put("history.free_rows", free_rows_);
-  state.put("history.entered", entered_);
-  state.put("history.ever", ever_);
-}
-
-void PairHistory::load(StateReader& state) {
-  if (state.get_one<std::int64_t>("history.features") != features_) {
-    state.fail("The saved history has another number of features.");
-  }
-  observed_ = state.get_one<std::int64_t>("history.observed");
-  docs_ = state.get<std::int64_t>("history.docs");
-  count_.resize(docs_.size() / 2);
-  first_wins_.resize(count_.size());
-  rows_.resize(count_.size() * static_cast<std::size_t>(stride_));
-  state.get_into("history.count", std::span(count_));
-  state.get_into("history.first_wins", std::span(first_wins_));
-  state.get_into("history.rows", std::span(rows_));
-  rows_lineage_.renew();
-  entered_ = row_count();
-  ever_ = observed_;
-  kept_.clear();
-  free_rows_.clear();
-  if (limit_ > 0) {
-    for (const std::int64_t packed : state.get<std::int64_t>("history.kept"))
-      kept_.push_back({packed / 2, packed % 2 != 0});
-    free_rows_ = state.get<std::int64_t>("history.free_rows");
-    entered_ = state.get_one<std::int64_t>("history.entered");
-    ever_ = state.get_one<std::int64_t>("history.ever");
-  }
+  state.sized("history.count", count_);
+  state.sized("history.first_wins", first_wins_);
+  state.growing("history.rows", rows_lineage_, rows_);
+  if (!state.reads()) return;
   latest_.clear();
-  forgotten_.clear();
   row_of_.clear();
   earlier_.clear();
   for (std::int64_t row = 0; row < row_count(); ++row) {
     earlier_.append(static_cast<std::int64_t>(count_[row]));
-    if (count_[row] > 0.0) row_of_.emplace(key_of(row), row);
+    row_of_.emplace(key_of(row), row);
   }
 }
 

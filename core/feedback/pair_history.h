@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "core/feedback/count_tree.h"
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/online/preference_pair.h"
 #include "core/online/query_docs.h"
 #include "core/random/rng_stream.h"
@@ -16,26 +15,19 @@ namespace olrank {
 
 /// The history of preferences of a linear ranker. All pairs of the same two documents
 /// share one row with counts, so memory and the cost of a pass stop growing once queries
-/// repeat, or with a limit once it is reached.
-class PairHistory {
+/// repeat.
+class PairHistory : public Stateful {
  public:
-  /// Rows are padded with zeros to a multiple of `padding` features. With a limit, only so many of the
-  /// newest pairs are kept.
-  PairHistory(std::int64_t features, std::int64_t padding, std::int64_t limit = 0);
+  /// Rows are padded with zeros to a multiple of `padding` features.
+  PairHistory(std::int64_t features, std::int64_t padding);
 
   void add(const QueryDocs& query, std::span<const PreferencePair> pairs);
 
-  std::int64_t observed() const { return observed_; }  // n: pairs that it holds, with repetitions
-  std::int64_t distinct() const { return row_count() - std::ssize(free_rows_); }
-  std::int64_t entered() const {
-    return entered_;
-  }                                            // distinct pairs ever, one that came back counted again
-  std::int64_t ever() const { return ever_; }  // pairs ever, with repetitions
+  std::int64_t observed() const { return observed_; }  // n: pairs, with repetitions
   std::int64_t row_count() const { return std::ssize(count_); }
   std::int64_t stride() const { return stride_; }
 
-  /// x_first − x_second, [row_count × stride]; which of the two is first is arbitrary but fixed. A row
-  /// whose pairs are all forgotten stays, with count 0, until another pair takes its place.
+  /// x_first − x_second, [row_count × stride]; which of the two is first is arbitrary but fixed.
   std::span<const double> rows() const { return rows_; }
   const double* row(std::int64_t number) const { return rows_.data() + number * stride_; }
   std::span<const double> count() const { return count_; }            // observations
@@ -45,16 +37,14 @@ class PairHistory {
     std::int64_t row = 0;
     bool first_wins = false;
   };
-  /// The last add() changed these, with repetitions; the rows of both are intact until the next one.
+  /// The pairs of the last add(), with repetitions.
   std::span<const Observation> latest() const { return latest_; }
-  std::span<const Observation> forgotten() const { return forgotten_; }
-  /// Pairs held that are older than the last add().
+  /// Pairs that are older than the last add().
   std::int64_t earlier() const { return earlier_.total(); }
   /// The row of one of them: each is drawn with the same probability, by its own counter (round, 0, draw).
   std::int64_t draw_earlier(PhiloxKey key, std::uint32_t round, std::uint32_t draw) const;
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void fields(StateFields& state) override;
 
  private:
   struct Key {
@@ -67,26 +57,18 @@ class PairHistory {
   };
 
   std::int64_t row_of(const QueryDocs& query, std::int32_t first, std::int32_t second);
-  void change(const Observation& pair, double by);
-  void forget_oldest();
   Key key_of(std::int64_t row) const;
 
   std::int64_t features_;
   std::int64_t stride_;
-  std::int64_t limit_;
   std::int64_t observed_ = 0;
-  std::int64_t entered_ = 0;
-  std::int64_t ever_ = 0;
   std::vector<double> rows_;
   Lineage rows_lineage_;
   std::vector<double> count_;
   std::vector<double> first_wins_;
   std::vector<std::int64_t> docs_;  // first and second of each row
   std::unordered_map<Key, std::int64_t, Hash> row_of_;
-  std::deque<Observation> kept_;  // oldest first; only with a limit
-  std::vector<std::int64_t> free_rows_;
   std::vector<Observation> latest_;
-  std::vector<Observation> forgotten_;
   CountTree earlier_;  // pairs of each row that are older than latest_
 };
 

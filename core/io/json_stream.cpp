@@ -1,6 +1,8 @@
 #include "core/io/json_stream.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -77,12 +79,12 @@ class EventParser {
         if (at_ == end_) return kInvalid;
         const char c = *at_++;
         if (c == ',') {
-          if (!within_.back()) break;
+          if (!in_object_) break;
           skip_space();
           if (const Outcome named = read_key(); named != kGoOn) return named;
           break;
         }
-        if (c != (within_.back() ? '}' : ']')) return kInvalid;
+        if (c != (in_object_ ? '}' : ']')) return kInvalid;
         if (const Outcome ended = leave(); ended != kGoOn) return ended;
       }
     }
@@ -92,11 +94,12 @@ class EventParser {
   Outcome begin_value(bool& opened) {
     skip_space();
     if (at_ == end_) return kInvalid;
+    begin_here();
     switch (*at_) {
       case '{':
         ++at_;
         if (!handler_.start_object()) return kStopped;
-        within_.push_back(true);
+        enter(true);
         skip_space();
         if (at_ != end_ && *at_ == '}') {
           ++at_;
@@ -107,7 +110,7 @@ class EventParser {
       case '[':
         ++at_;
         if (!handler_.start_array()) return kStopped;
-        within_.push_back(false);
+        enter(false);
         skip_space();
         if (at_ != end_ && *at_ == ']') {
           ++at_;
@@ -128,11 +131,20 @@ class EventParser {
     }
   }
 
-  Outcome leave() {
-    const bool is_object = within_.back();
-    within_.pop_back();
-    return outcome(is_object ? handler_.end_object() : handler_.end_array());
+  void enter(bool object) {
+    within_.push_back(object);
+    in_object_ = object;
   }
+
+  Outcome leave() {
+    handler_.column = static_cast<std::size_t>(at_ - text_.data());  // of the bracket just read
+    const bool was_object = in_object_;
+    within_.pop_back();
+    in_object_ = !within_.empty() && within_.back();
+    return outcome(was_object ? handler_.end_object() : handler_.end_array());
+  }
+
+  void begin_here() { handler_.column = static_cast<std::size_t>(at_ - text_.data()) + 1; }
 
   void skip_space() {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
@@ -146,6 +158,7 @@ class EventParser {
 
   /// A member's name and its colon.
   Outcome read_key() {
+    begin_here();
     if (at_ == end_ || *at_ != '"' || !read_string()) return kInvalid;
     if (!handler_.key(word_)) return kStopped;
     skip_space();
@@ -154,45 +167,60 @@ class EventParser {
     return kGoOn;
   }
 
-  /// At least one digit.
-  bool skip_digits() {
+  /// Appends the digits to `number`, which wraps around, and returns their count.
+  std::ptrdiff_t read_digits(std::uint64_t& number) {
     const char* const begin = at_;
-    while (at_ != end_ && is_json_digit(*at_)) ++at_;
-    return at_ != begin;
+    for (; at_ != end_ && is_json_digit(*at_); ++at_)
+      number = 10 * number + static_cast<unsigned>(*at_ - '0');
+    return at_ - begin;
   }
 
   Outcome read_number() {
+    constexpr int kShort = 19;  // decimal digits that any 64-bit integer holds
     const char* const begin = at_;
     const bool is_negative = *at_ == '-';
     if (is_negative) ++at_;
+    JsonNumber number;
+    std::ptrdiff_t digits = 1;
     if (at_ != end_ && *at_ == '0') {
       ++at_;
-    } else if (!skip_digits()) {
-      return kInvalid;
+    } else {
+      digits = read_digits(number.significand);
+      if (digits == 0) return kInvalid;
     }
     bool is_whole = true;
     bool may_be_beyond = false;  // the range of doubles
+    std::ptrdiff_t decimals = 0;
     if (at_ != end_ && *at_ == '.') {
       is_whole = false;
       ++at_;
-      if (!skip_digits()) return kInvalid;
+      decimals = read_digits(number.significand);
+      if (decimals == 0) return kInvalid;
+      digits += decimals;
     }
     if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
       is_whole = false;
       ++at_;
+      const bool is_below_one = at_ != end_ && *at_ == '-';
       if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
-      const char* const exponent = at_;
-      if (!skip_digits()) return kInvalid;
-      may_be_beyond = at_ - exponent > 2;
+      std::uint64_t exponent = 0;
+      const std::ptrdiff_t length = read_digits(exponent);
+      if (length == 0) return kInvalid;
+      may_be_beyond = length > 2;
+      if (!may_be_beyond) number.exponent = static_cast<int>(is_below_one ? 0 - exponent : exponent);
     }
+    number.is_short = digits <= kShort && !may_be_beyond;
+    if (is_whole && number.is_short && !is_negative)
+      return outcome(handler_.number_unsigned(number.significand));
     may_be_beyond = may_be_beyond || at_ - begin > 200;
-    const auto fits = [&](auto& number) { return std::from_chars(begin, at_, number).ec == std::errc{}; };
+    const auto fits = [&](auto& whole) { return std::from_chars(begin, at_, whole).ec == std::errc{}; };
     if (is_whole && is_negative) {
-      if (std::int64_t number = 0; fits(number)) return outcome(handler_.number_integer(number));
+      if (std::int64_t whole = 0; fits(whole)) return outcome(handler_.number_integer(whole));
     } else if (is_whole) {
-      if (std::uint64_t number = 0; fits(number)) return outcome(handler_.number_unsigned(number));
+      if (std::uint64_t whole = 0; fits(whole)) return outcome(handler_.number_unsigned(whole));
     }
-    const JsonNumber number{{begin, at_}};
+    number.digits = {begin, at_};
+    if (number.is_short) number.exponent -= static_cast<int>(decimals);
     if (may_be_beyond && std::isinf(number.value())) return kInvalid;
     return outcome(handler_.number_float(number));
   }
@@ -275,12 +303,51 @@ class EventParser {
   const char* end_;
   JsonHandler& handler_;
   std::vector<bool> within_;  // for each open bracket: whether it is an object's
+  bool in_object_ = false;    // the last of them
   std::string word_;
 };
 
 }  // namespace
 
+namespace {
+
+constexpr int kExactPowers = 22;  // of ten, which doubles hold without rounding
+constexpr auto kPowersOfTen = [] {
+  std::array<double, kExactPowers + 1> powers{1.0};
+  for (int power = 1; power <= kExactPowers; ++power) powers[power] = 10.0 * powers[power - 1];
+  return powers;
+}();
+constexpr std::uint64_t kExactIntegers = std::uint64_t{1} << 53U;
+
+/// A short number, with one rounding if its significand is an exact double, with two otherwise.
+double scaled(const JsonNumber& number) {
+  const auto significand = static_cast<double>(number.significand);
+  const double size = number.exponent < 0 ? significand / kPowersOfTen[-number.exponent]
+                                          : significand * kPowersOfTen[number.exponent];
+  return number.digits.front() == '-' ? -size : size;
+}
+
+bool is_scalable(const JsonNumber& number) {
+  return number.is_short && number.exponent >= -kExactPowers && number.exponent <= kExactPowers;
+}
+
+}  // namespace
+
+float JsonNumber::rounded() const {
+  if (!is_scalable(*this)) return static_cast<float>(value());
+  const double near = scaled(*this);
+  if (significand <= kExactIntegers) return static_cast<float>(near);
+  // Two roundings miss the nearest double by at most three places. It becomes the same float, unless the
+  // middle of two floats lies between: there a double's 29 bits below a float's are 1 and zeros.
+  constexpr std::uint64_t kMiddle = std::uint64_t{1} << 28U;
+  constexpr std::uint64_t kMiss = 4;
+  const std::uint64_t below = std::bit_cast<std::uint64_t>(near) & (2 * kMiddle - 1);
+  const bool is_safe = below < kMiddle - kMiss || below > kMiddle + kMiss;
+  return static_cast<float>(is_safe ? near : value());
+}
+
 double JsonNumber::value() const {
+  if (is_scalable(*this) && significand <= kExactIntegers) return scaled(*this);
   double value = 0.0;
   if (std::from_chars(digits.data(), digits.data() + digits.size(), value).ec == std::errc{}) return value;
   const json rounded = json::parse(digits, nullptr, false);  // for what is almost zero

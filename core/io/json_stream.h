@@ -14,6 +14,13 @@ struct JsonNumber {
   std::string_view digits;  // as written
   /// The nearest double; infinity for what is beyond the largest.
   double value() const;
+  /// static_cast<float>(value()), in a fraction of its time.
+  float rounded() const;
+
+  // ±significand × 10^exponent, unless the parser found too many digits for it.
+  std::uint64_t significand = 0;
+  int exponent = 0;
+  bool is_short = false;
 };
 
 /// Receives the events of a JSON text, so that nothing is built that the receiver does not want. A handler
@@ -33,6 +40,9 @@ class JsonHandler {
   virtual bool end_object() = 0;
   virtual bool start_array() = 0;
   virtual bool end_array() = 0;
+
+  /// Where the latest value, name or closing bracket begins, in bytes from 1; the parser sets it.
+  std::size_t column = 1;
 
   enum class Fault { kSyntax, kNumberOutOfRange };
   /// The text is invalid at `byte`, counted from 1.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/explore/ranked_list.h"
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/online/feedback.h"
 #include "core/online/preference_pair.h"
 #include "core/online/query_docs.h"
@@ -73,10 +73,10 @@ struct ListRequest {
 /// history; random draws depend on keys and the round's number alone, so that a loaded ranker continues to
 /// the same bits. learn() depends on the feedback alone, not on an earlier rank(), so that feedback on
 /// other rankers' lists works too.
-class OnlineRanker {
+class OnlineRanker : public Stateful {
  public:
   OnlineRanker() = default;
-  virtual ~OnlineRanker() = default;
+  ~OnlineRanker() override = default;
   OnlineRanker(const OnlineRanker&) = delete;
   OnlineRanker& operator=(const OnlineRanker&) = delete;
 
@@ -114,9 +114,6 @@ class OnlineRanker {
   virtual void make_lists(ExecutionContext&, std::span<ListRequest>) {}
   /// Whether learn() reads documents that were not shown.
   virtual bool learns_from_unshown() const { return false; }
-
-  virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
 
   /// The part of the state that lists come from, without what only learning needs. A ranker of the same
   /// settings that has loaded it freezes to the same lists; it cannot learn on.

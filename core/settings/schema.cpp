@@ -16,6 +16,8 @@ std::string header(const Schema& schema) {
 
 const Setting& find_setting(const Schema& schema, std::string_view key, std::string_view origin) {
   if (const Setting* setting = schema.find(key)) return *setting;
+  if (const DroppedSetting* dropped = dropped_setting(schema.table, key))
+    throw InvalidArgument(fmt::format("{} {}", setting_subject(origin, key), dropped->sentence));
   throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}. {}", origin, key, header(schema),
                                     did_you_mean(key, schema.keys())));
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
@@ -35,6 +36,7 @@ void SettingSources::apply_table(const Schema& schema, void* object, const TomlD
                                  const SettingFilter& filter) {
   for (const TomlDocument::Entry& entry : table.entries) {
     const bool known = schema.find(entry.key) != nullptr;
+    if (!known && dropped_setting(schema.table, entry.key, to_toml(entry.value)) != nullptr) continue;
     if (filter && !filter(entry.key, entry.origin)) continue;
     assign_setting(schema, object, entry.key, entry.value, known ? entry.origin : entry.key_origin);
   }

@@ -36,7 +36,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Products
       member_streams_(products.plans(), spec.members) {}
 
 NetworkStack BatchTrainer::stack(std::int64_t member) const {
-  return {spec_.shape, theta_ + member * parameters_, 1, 1, spec_.training.precision};
+  return {spec_.shape, theta_ + member * parameters_, 1, 1};
 }
 
 TrainingWorkspace BatchTrainer::workspace(std::int64_t member) {

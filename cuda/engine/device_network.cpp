@@ -2,20 +2,14 @@
 
 #include "core/device/device_docs.h"
 #include "core/device/device_lists.h"
-#include "core/device/device_posterior.h"
 #include "cuda/engine/device_intake.h"
 #include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
-#include "cuda/engine/uploaded_posterior.h"
 
 namespace olrank {
 
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec) {
   return cuda::make_network(spec);
-}
-
-std::unique_ptr<DevicePosterior> make_device_posterior(int device, const PosteriorSpec& spec) {
-  return cuda::make_posterior(device, spec);
 }
 
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {

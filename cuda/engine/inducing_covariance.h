@@ -6,7 +6,6 @@
 
 #include "core/io/state_archive.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/growing_matrix.h"
 #include "cuda/engine/inducing_dictionary.h"
 #include "cuda/engine/posterior_status.h"
 

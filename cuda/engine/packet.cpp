@@ -34,7 +34,6 @@ PackedUpdate lay_out(Sections& sections, const DeviceUpdate& update, std::span<c
   };
   PackedUpdate packed;
   packed.noise_round = place(std::span(&update.noise_round, 1));
-  packed.observed = place(std::span(&update.observed, 1));
   packed.pairs = place(update.pairs);
   packed.new_docs = place(update.new_docs);
   packed.doc_numbers = place(update.doc_numbers);

@@ -12,7 +12,6 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// Where an update's arrays are on the device until the next update.
 struct PackedUpdate {
   const std::uint32_t* noise_round = nullptr;
-  const std::int64_t* observed = nullptr;
   const PreferencePair* pairs = nullptr;
   const std::int64_t* new_docs = nullptr;
   const std::int64_t* doc_numbers = nullptr;

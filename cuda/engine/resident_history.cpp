@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/math/dcg.h"
-#include "cuda/engine/padded_size.h"
 #include "cuda/ops/history_update.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

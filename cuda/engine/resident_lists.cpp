@@ -48,7 +48,7 @@ ResidentLists::ResidentLists(const DeviceListsSpec& spec)
       step_(1),
       all_(spec.offsets.size() - 1) {
   std::iota(all_.begin(), all_.end(), 0);
-  if (!spec.docs->is_compact() && spec.docs->feature_bytes() <= spec.bytes_for_docs)
+  if (spec.docs->all_rows().bytes() <= spec.bytes_for_docs)
     docs_.emplace(spec.device, spec.docs->all_features());
 }
 
@@ -119,8 +119,7 @@ const float* ResidentLists::bring_documents(const Batch& batch, std::span<const 
   place.arrived.wait();  // what it held is on the device
   auto* to = reinterpret_cast<float*>(place.on_host.data());
   for (const std::int64_t query : queries.subspan(batch.begin, batch.queries())) {
-    spec_.docs->copy_features(query, to);
-    to += docs_of(query) * columns;
+    to = std::copy_n(spec_.docs->features_of(query).values, docs_of(query) * columns, to);
   }
   place.used.hold(copy_stream_.get());
   copy_bytes(copy_stream_.get(), place.on_device.data(), place.on_host.data(), bytes);

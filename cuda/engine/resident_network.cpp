@@ -9,7 +9,7 @@
 
 #include "core/device/device_docs.h"
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/pair_width.h"
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/stacked_trainer.h"

@@ -14,7 +14,6 @@
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/engine/saved_values.h"
 #include "cuda/ops/covariance_matrix.h"
-#include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/tangent_kernel.h"
@@ -217,10 +216,8 @@ class PrimalPosterior : public ExactPosterior {
   PrimalPosterior(const PosteriorSpec& spec, Products& products, ResidentPairs history)
       : ExactPosterior(spec, std::move(history)),
         library_(&products),
-        by_diagonal_(spec.covariance == Covariance::kDiagonalOfInverse),
         parameters_(spec.shape.parameters()),
         inverse_(parameters_ * parameters_),
-        root_(by_diagonal_ ? parameters_ : 0),
         delta_places_(parameters_),
         input_places_(parameters_) {
     fill_parameter_table(products.stream(), spec.shape, table());
@@ -228,49 +225,28 @@ class PrimalPosterior : public ExactPosterior {
   }
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
-    if (!by_diagonal_) {
-      gram_of(stream, docs, m);
-      return;
-    }
-    workspace_.reserve(stream, diagonal_gram_workspace(spec_.shape, docs.docs));
-    diagonal_gram(stream, spec_.shape, docs, root_.data(), workspace_.data(), m);
+    latest_.reserve(stream, docs.docs * parameters_);
+    workspace_.reserve(stream, inverse_gram_workspace(spec_.shape, docs.docs));
+    inverse_covariance_gram(*library_, spec_.shape, table(), docs, spec_.scale, inverse_.data(),
+                            workspace_.data(), latest_.data(), m);
   }
 
   void observe(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
                std::int64_t count) override {
-    if (by_diagonal_) {
-      exact_m_.reserve(stream, docs.docs * docs.docs);
-      gram_of(stream, docs, exact_m_.data());
-      m = exact_m_.data();
-    }
     update(stream, docs, m, pairs, count);
-    find_roots(stream);
     history_.append(stream, docs, pairs, count);
   }
 
   void rebuild(Stream stream) override {
-    if (invert_afresh(stream)) {
-      find_roots(stream);
-      return;
-    }
+    if (invert_afresh(stream)) return;
     OwnedStream::wait_for(stream);
     status_.reset();
     reset_inverse_covariance(stream, parameters_, spec_.lambda, inverse_.data());
     DeviceArray<double> m(ResidentPairs::kMostReplayed * ResidentPairs::kMostReplayed);
     history_.replay(stream, [&](const FactorRows& docs, const PreferencePair* pairs, std::int64_t count) {
-      gram_of(stream, docs, m.data());
+      gram(stream, docs, m.data());
       update(stream, docs, m.data(), pairs, count);
     });
-    find_roots(stream);
-  }
-
-  double error_along(Stream stream, std::span<const double> vector) override {
-    if (!by_diagonal_) return ExactPosterior::error_along(stream, vector);
-    return ExactPosterior::error_along(stream, unit_at_largest(vector));
-  }
-  double error_of_pair(Stream stream, std::int64_t pair) override {
-    if (!by_diagonal_) return ExactPosterior::error_of_pair(stream, pair);
-    return error_along(stream, history_.gradient(stream, pair));
   }
 
   std::int64_t bytes() const override {
@@ -296,7 +272,6 @@ class PrimalPosterior : public ExactPosterior {
     copy_to_device(std::span<const double>(inverse), inverse_.data());
     mirror_lower(stream, parameters_, inverse_.data());
     status_.load(state);
-    find_roots(stream);
   }
 
  private:
@@ -330,31 +305,18 @@ class PrimalPosterior : public ExactPosterior {
 
   ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
 
-  /// M by A⁻¹ itself; leaves G A⁻¹ in latest_.
-  void gram_of(Stream stream, const FactorRows& docs, double* m) {
-    latest_.reserve(stream, docs.docs * parameters_);
-    workspace_.reserve(stream, inverse_gram_workspace(spec_.shape, docs.docs));
-    inverse_covariance_gram(*library_, spec_.shape, table(), docs, spec_.scale, inverse_.data(),
-                            workspace_.data(), latest_.data(), m);
-  }
   void update(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
               std::int64_t count) {
     workspace_.reserve(stream, inverse_update_workspace(parameters_, count));
     update_inverse_covariance(stream, parameters_, docs.docs, latest_.data(), m, spec_.scale, pairs, count,
                               workspace_.data(), inverse_.data(), status_.get());
   }
-  void find_roots(Stream stream) {
-    if (by_diagonal_) roots_of_inverse(stream, parameters_, spec_.scale, inverse_.data(), root_.data());
-  }
 
   Products* library_;
-  bool by_diagonal_;
   std::int64_t parameters_;
   DeviceArray<double> inverse_;  // A⁻¹
-  DeviceArray<double> root_;     // √(s A⁻¹_kk)
   DeviceArray<std::int32_t> delta_places_;
   DeviceArray<std::int32_t> input_places_;
-  GrowingArray<double> exact_m_;
 };
 
 /// Every width is 0.
@@ -388,13 +350,12 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& 
   switch (spec.covariance) {
     case Covariance::kFull:
       if (spec.is_dual()) return std::make_unique<DualPosterior>(spec);
-      [[fallthrough]];
-    case Covariance::kDiagonalOfInverse:
       return std::make_unique<PrimalPosterior>(spec, products, ResidentPairs(spec.shape));
     case Covariance::kDiagonal:
       return make_resident_diagonal(spec, products.stream());
     case Covariance::kInducing:
       return make_resident_inducing(spec, products);
+    case Covariance::kDiagonalOfInverse:  // the CPU's alone: why_not_on_device()
     case Covariance::kNone:
       break;
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cuda/engine/padded_size.h"
 #include "cuda/ops/history_update.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

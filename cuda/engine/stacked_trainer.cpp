@@ -1,12 +1,16 @@
 #include "cuda/engine/stacked_trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
+#include "core/error.h"
 #include "core/math/step_size.h"
 #include "core/random/rng_stream.h"
 #include "cuda/engine/filled_array.h"
-#include "cuda/engine/training_kernel_choice.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/replay.h"
 #include "cuda/ops/tangent_factors.h"
@@ -36,6 +40,28 @@ std::int64_t if_wanted(bool wanted, std::int64_t size) {
   return wanted ? size : 0;
 }
 
+/// Why one kernel cannot take the steps; empty if it can.
+std::string_view why_not_in_one_kernel(const DeviceNetworkSpec& spec) {
+  if (spec.training.weigh_by_ndcg) return "LambdaRank's weights are computed by other kernels";
+  if (spec.shape.depth != 2) return "it trains networks with one hidden layer";
+  if (!trains_persistently(spec.shape, spec.members))
+    return "the network is too large for the shared memory of a multiprocessor, or the GPU does not start "
+           "cooperative kernels";
+  return {};
+}
+
+/// Whether one kernel takes the steps, on the calling thread's device: a function of the spec and the card.
+bool trains_in_one_kernel(const DeviceNetworkSpec& spec) {
+  if (spec.training.kernel == TrainingKernel::kRecorded) return false;
+  const std::string_view why_not = why_not_in_one_kernel(spec);
+  if (spec.training.kernel == TrainingKernel::kAuto) return why_not.empty();
+  if (!why_not.empty()) {
+    throw InvalidArgument(fmt::format(
+        "training_kernel = \"persistent\" is impossible for this ranker, as {}: use \"auto\".", why_not));
+  }
+  return true;
+}
+
 }  // namespace
 
 StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Products& products)
@@ -48,7 +74,6 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       centre_(spec.first),
       before_(spec.members * parameters_),
       outcome_(filled_array(kOutcomes * spec.members, 0.0)),
-      steps_(if_wanted(stops(), spec.members)),
       gradient_(if_wanted(keeps_gradient(), spec.members * parameters_)),
       position_(
           if_wanted(spec.training.optimizer != Optimizer::kGradientDescent, spec.members * parameters_)),
@@ -61,18 +86,14 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       sample_curvatures_(if_wanted(spec.training.retraining.replays(), spec.members)),
       noise_keys_(spec.noise.keys),
       noise_round_(1),
-      observed_(1),
       reference_(if_wanted(spec.training.retraining.replays(), before_.size())),
       reference_gradient_(reference_.size()),
       linear_(reference_.size()),
       member_streams_(products.plans(), spec.members) {}
 
 void StackedTrainer::Recordings::forget() {
-  trained = 0;
-  for (Recorded& one : recorded) {
-    one.work.forget();
-    one.timed = false;
-  }
+  trained = false;
+  steps.forget();
 }
 
 void StackedTrainer::make_room(const ResidentHistory& history) {
@@ -86,13 +107,11 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
   const bool weighs = spec_.training.weigh_by_ndcg;
   if (in_one_kernel_) {
     const std::int64_t docs = on_sample_ ? bucket.docs : history.view_of_docs().docs;
-    const PersistentSizes sizes =
-        persistent_sizes(spec_.shape, spec_.members, docs, bucket.terms, spec_.training.blocks);
+    const PersistentSizes sizes = persistent_sizes(spec_.shape, spec_.members, docs, bucket.terms);
     sizes_ = {if_wanted(by_curvature(), bucket.docs * spec_.shape.factors()), sizes.scores, sizes.partial,
               sizes.losses};
     gates_.reserve(stream_, sizes.gates);
     slopes_.reserve(stream_, sizes.slopes);
-    norms_.reserve(stream_, sizes.norms);
   }
   bool moved = rows_.reserve(stream_, sizes_.rows);
   moved |= scores_.reserve(stream_, sizes_.scores);
@@ -157,7 +176,6 @@ void StackedTrainer::train(const ResidentHistory& history) {
   step_count_ = on_sample_ ? spec_.training.retraining.replay_steps : spec_.training.steps;
   make_room(history);
   copy_bytes(stream_, noise_round_.data(), history.latest().noise_round, sizeof(std::uint32_t));
-  copy_bytes(stream_, observed_.data(), history.latest().observed, sizeof(std::int64_t));
   copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
   const bool stale = !on_sample_ && curvature_is_stale(history.observed(), curvature_pairs_);
   if (by_curvature() && (stale || history.latest_docs_outgrow())) {
@@ -217,49 +235,22 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   }
 }
 
-/// The first trainings in a bucket, one per schedule that may be chosen, are not recorded: a size that is
-/// seen once needs no graph, and kernels must be loaded before a graph is recorded. The next ones time the
-/// schedules in turn.
-std::size_t StackedTrainer::next_schedule() const {
-  if (spec_.members == 1 || spec_.training.schedule == MemberSchedule::kBatched) return 0;
-  if (spec_.training.schedule == MemberSchedule::kStreams) return 1;
-  const auto& recorded = recordings().recorded;
-  for (std::size_t i = 0; i < recorded.size(); ++i) {
-    if (!recorded[i].timed) return i;
-  }
-  const auto seconds = [](const Recorded& one) { return one.end.seconds_since(one.begin); };
-  return seconds(recorded[1]) < seconds(recorded[0]) ? 1 : 0;
-}
-
+/// The first training in a bucket is not recorded: a size that is seen once needs no graph, and kernels
+/// must be loaded before a graph is recorded.
 void StackedTrainer::start(const ResidentHistory& history) {
-  if (in_one_kernel_) {
-    start_steps(history, MemberSchedule::kBatched);
+  const auto work = [&] { start_steps(history); };
+  Recordings& own = recordings();
+  if (in_one_kernel_ || !std::exchange(own.trained, true)) {
+    work();
     return;
   }
-  const std::int64_t trained = recordings().trained++;
-  const bool tries_both = spec_.training.schedule == MemberSchedule::kAuto && spec_.members > 1;
-  if (trained == 0 || (tries_both && trained == 1)) {
-    const bool streams = spec_.training.schedule == MemberSchedule::kStreams || trained == 1;
-    start_steps(history, streams ? MemberSchedule::kStreams : MemberSchedule::kBatched);
-    return;
-  }
-  const std::size_t chosen = next_schedule();
-  Recorded& one = recordings().recorded[chosen];
-  const auto work = [&] { start_steps(history, kSchedules[chosen]); };
-  const bool times = one.work.record(stream_, work) && !one.timed;
-  if (times) one.begin.record(stream_);
-  one.work.start(stream_, work);
-  if (times) one.end.record(stream_);
-  one.timed |= times;
+  own.steps.record(stream_, work);
+  own.steps.start(stream_, work);
 }
 
-void StackedTrainer::start_steps(const ResidentHistory& history, MemberSchedule schedule) {
+void StackedTrainer::start_steps(const ResidentHistory& history) {
   if (on_sample_) correct_sample(history);
-  descend_all(history, schedule);
-}
-
-void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule schedule) {
-  if (schedule != MemberSchedule::kStreams) {
+  if (in_one_kernel_) {
     descend(products_, history, {0, spec_.members});
     return;
   }
@@ -303,13 +294,11 @@ void StackedTrainer::find_reference_gradient(Products& products, const PairHisto
   networks.theta = reference_.data() + members.first * parameters_;
   if (in_one_kernel_) {
     PersistentTraining pass;
-    pass.blocks = spec_.training.blocks;
     pass.stack = networks;
     pass.history = pairs;
     pass.steps = 1;
     pass.step = outcome_.data() + members.first;
     pass.gradient = gradient;
-    pass.only_gradient = true;
     pass.workspace = persistent_workspace();
     pass.theta = reference_.data() + members.first * parameters_;
     train_persistently(products.stream(), pass);
@@ -321,7 +310,7 @@ void StackedTrainer::find_reference_gradient(Products& products, const PairHisto
 }
 
 PersistentWorkspace StackedTrainer::persistent_workspace() {
-  return {scores_.data(), partial_.data(), gates_.data(), slopes_.data(), losses_.data(), norms_.data()};
+  return {scores_.data(), partial_.data(), gates_.data(), slopes_.data(), losses_.data()};
 }
 
 void StackedTrainer::descend(Products& products, const ResidentHistory& history, Members members) {
@@ -345,7 +334,6 @@ void StackedTrainer::descend(Products& products, const ResidentHistory& history,
 
 void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members) {
   PersistentTraining training;
-  training.blocks = spec_.training.blocks;
   training.stack = stack(members);
   training.history = view(history, members);
   training.objective = objective(members);
@@ -354,9 +342,6 @@ void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory&
   training.step = outcome_.data() + members.first;
   training.rates = step_rates_.data();
   training.state = optimizer_state(members);
-  training.stop_norm = spec_.training.stop_gradient_norm;
-  training.observed = observed_.data();
-  if (stops()) training.gradient = gradient_.data() + members.first * parameters_;
   training.workspace = persistent_workspace();
   training.theta = theta_ + members.first * parameters_;
   training.began = outcome_.data() + spec_.members + members.first;
@@ -368,8 +353,6 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
                                         Members members) {
   const Stream stream = products.stream();
   const NetworkStack networks = stack(members);
-  NetworkStack trained = networks;
-  trained.precision = spec_.training.precision;
   const TrainingWorkspace work = workspace(members);
   const PairHistoryView plain = view(history, members);
   const std::int64_t p = parameters_;
@@ -381,13 +364,8 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
     seen.weights = weights_.data() + members.first * plain.count;
     seen.labels = labels_.data() + members.first * plain.count;
   }
-  if (stops()) {
-    copy_bytes(stream, steps_.data() + members.first, outcome_.data() + members.first,
-               static_cast<std::size_t>(members.count) * sizeof(double));
-  }
   for (std::int64_t number = 1; number <= step_count_; ++number) {
-    // Whether a training raised the loss is decided in float32.
-    forward_history(products, number == 1 ? networks : trained, seen, work);
+    forward_history(products, networks, seen, work);
     if (spec_.training.weigh_by_ndcg) {
       const std::int64_t observations = of_history_.bucket.observations;
       ndcg_weights(stream, history.impressions(), history.observations(), observations, plain.count,
@@ -405,7 +383,7 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
       use.theta = theta_ + members.first * p;
       use.step = outcome_.data() + members.first;
     }
-    pair_gradients(products, trained, seen, objective, work, use);
+    pair_gradients(products, networks, seen, objective, work, use);
     if (keeps_gradient()) move(stream, members, number);
   }
   forward_history(products, networks, plain, work);
@@ -414,12 +392,8 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
 
 void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
   const double* gradient = gradient_.data() + members.first * parameters_;
-  const double* step = (stops() ? steps_ : outcome_).data() + members.first;
+  const double* step = outcome_.data() + members.first;
   float* theta = theta_ + members.first * parameters_;
-  if (stops()) {
-    stop_at_small_gradients(stream, members.count, parameters_, gradient, spec_.training.stop_gradient_norm,
-                            observed_.data(), steps_.data() + members.first);
-  }
   switch (optimizer()) {
     case Optimizer::kGradientDescent:
       gradient_descent_step(stream, members.count, parameters_, gradient, step, theta);
@@ -486,15 +460,14 @@ void StackedTrainer::undo() {
 }
 
 std::int64_t StackedTrainer::bytes() const {
-  const std::int64_t numbers = steps_.size() + gradient_.size() + position_.size() + first_moment_.size() +
+  const std::int64_t numbers = gradient_.size() + position_.size() + first_moment_.size() +
                                second_moment_.size() + first_eigenvector_.size() + eigenvectors_.size() +
                                reference_gradient_.size() + linear_.size();
   return numbers * static_cast<std::int64_t>(sizeof(double)) +
          (2 * before_.size() + reference_.size()) * static_cast<std::int64_t>(sizeof(float)) +
          rows_.bytes() + scores_.bytes() + partial_.bytes() + losses_.bytes() + labels_.bytes() +
          weights_.bytes() + own_labels_.bytes() + own_weights_.bytes() + changes_.bytes() +
-         curvature_work_.bytes() + gates_.bytes() + slopes_.bytes() + norms_.bytes() +
-         member_streams_.bytes();
+         curvature_work_.bytes() + gates_.bytes() + slopes_.bytes() + member_streams_.bytes();
 }
 
 void StackedTrainer::save(StateWriter& state) const {

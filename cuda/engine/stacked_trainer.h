@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,7 +20,8 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Full-batch training of N networks side by side, on the whole history or a sample of it;
 /// models/neural/full_batch_trainer.h has the mathematics. The steps of all members are one kernel, or a
-/// graph that is recorded once per size of the pairs and replayed without the host.
+/// graph with a stream for each member that is recorded once per size of the pairs and replayed without the
+/// host.
 class StackedTrainer : public ResidentTrainer {
  public:
   /// The spec's spans are read now only. `theta` [members × p] is trained, in the stream of `products`,
@@ -47,21 +47,12 @@ class StackedTrainer : public ResidentTrainer {
     std::int64_t first = 0;
     std::int64_t count = 1;
   };
-  /// All members' steps under one schedule, for one size of the pairs.
-  struct Recorded {
-    RecordedWork work;
-    Event begin;
-    Event end;
-    bool timed = false;
-  };
-  /// The ways to train members side by side.
-  static constexpr std::array kSchedules = {MemberSchedule::kBatched, MemberSchedule::kStreams};
-  /// What is recorded for the latest size of the whole history, or of its samples.
+  /// All members' steps, for the latest size of the whole history or of its samples.
   struct Recordings {
     ResidentHistory::Bucket bucket;
     std::int64_t moves = 0;  // of the pairs' arrays
-    std::array<Recorded, kSchedules.size()> recorded;
-    std::int64_t trained = 0;
+    RecordedWork steps;
+    bool trained = false;
 
     void forget();
   };
@@ -75,9 +66,7 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<CurvatureState>& curvatures_of(int repeats);
   double curvature_growth(const ResidentHistory& history, int repeats) const;
   void start(const ResidentHistory& history);
-  std::size_t next_schedule() const;
-  void start_steps(const ResidentHistory& history, MemberSchedule schedule);
-  void descend_all(const ResidentHistory& history, MemberSchedule schedule);
+  void start_steps(const ResidentHistory& history);
   void descend(Products& products, const ResidentHistory& history, Members members);
   void descend_by_kernels(Products& products, const ResidentHistory& history, Members members);
   void descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members);
@@ -92,15 +81,13 @@ class StackedTrainer : public ResidentTrainer {
                                double* gradient);
   void undo();
   void move(Stream stream, Members members, std::int64_t number);
-  bool stops() const { return spec_.training.stop_gradient_norm > 0.0; }
   bool replays() const { return reference_.size() > 0; }
   Optimizer optimizer() const {
     return on_sample_ ? optimizer_of_replay(spec_.training.optimizer) : spec_.training.optimizer;
   }
   bool by_curvature() const { return spec_.training.optimizer != Optimizer::kAdam; }
   Recordings& recordings() { return on_sample_ ? of_sample_ : of_history_; }
-  const Recordings& recordings() const { return on_sample_ ? of_sample_ : of_history_; }
-  bool keeps_gradient() const { return stops() || spec_.training.optimizer != Optimizer::kGradientDescent; }
+  bool keeps_gradient() const { return spec_.training.optimizer != Optimizer::kGradientDescent; }
 
   NetworkStack stack(Members members) const;
   TrainingWorkspace workspace(Members members);
@@ -117,7 +104,6 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<float> centre_;     // θ₀
   DeviceArray<float> before_;     // θ before the latest training
   DeviceArray<double> outcome_;   // [kOutcomes × members]
-  DeviceArray<double> steps_;     // σ_t of each member; 0 once it has stopped
   DeviceArray<double> gradient_;  // kept if steps need all of it; else a step is taken as it is computed
   DeviceArray<double> position_;  // of optimizers with moments, like the next two
   DeviceArray<double> first_moment_;
@@ -129,7 +115,6 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<CurvatureState> sample_curvatures_;  // of the latest sample, found by repeats
   DeviceArray<PhiloxKey> noise_keys_;
   DeviceArray<std::uint32_t> noise_round_;
-  DeviceArray<std::int64_t> observed_;
   DeviceArray<float> reference_;            // θ after the latest training on the whole history
   DeviceArray<double> reference_gradient_;  // of the data there, of the history as it is now
   DeviceArray<double> linear_;              // h of a sample's objective
@@ -147,7 +132,6 @@ class StackedTrainer : public ResidentTrainer {
   GrowingArray<double> curvature_work_;
   GrowingArray<std::uint8_t> gates_;  // of the one kernel, like the next two
   GrowingArray<double> slopes_;
-  GrowingArray<double> norms_;
   TrainingSizes sizes_;
 
   Recordings of_history_;

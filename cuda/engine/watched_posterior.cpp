@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 #include "core/runtime/log.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

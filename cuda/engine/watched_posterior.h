@@ -4,8 +4,8 @@
 #include <memory>
 #include <string_view>
 
+#include "core/covariance/covariance_checks.h"
 #include "core/io/state_archive.h"
-#include "core/learning/covariance_checks.h"
 #include "cuda/engine/resident_posterior.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -29,7 +29,7 @@ class WatchedPosterior {
   void switch_to_primal();
 
   const CovarianceStatus* status() const { return posterior_->status(); }
-  /// See core/learning/covariance_checks.h. Warns once if it is beyond the bound; waits.
+  /// See core/covariance/covariance_checks.h. Warns once if it is beyond the bound; waits.
   double drift(Stream stream);
   const PosteriorSpec& spec() const { return posterior_->spec(); }
   std::int64_t bytes() const { return posterior_->bytes(); }

@@ -7,19 +7,13 @@
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/rank_update.cuh"
 #include "cuda/ops/tangent_kernel.h"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kPairsAtATime = 256;
-
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
-unsigned count_of(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
 
 /// `count` pairs from `first` on.
 FactorRows pairs_from(const FactorRows& pairs, std::int64_t first, std::int64_t count) {

@@ -5,6 +5,7 @@
 
 #include "cuda/ops/live_units.cuh"
 #include "cuda/ops/partial_sums.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -125,8 +126,8 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
 void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
                     const DiagonalState& state) {
   const std::int64_t p = shape.parameters();
-  launch(reset_diagonal_kernel, dim3{static_cast<unsigned>((p + kThreads - 1) / kThreads)}, dim3{kThreads},
-         0, stream, p, lambda, scale, state);
+  launch(reset_diagonal_kernel, dim3{count_of(parts_of(p, kThreads))}, dim3{kThreads}, 0, stream, p, lambda,
+         scale, state);
 }
 
 void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows& rows,
@@ -137,8 +138,7 @@ void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows&
   std::int64_t most = 0;
   for (const NetworkLayer& layer : shape.layers())
     most = std::max(most, layer.rows * layer.unit_parameters());
-  const dim3 grid{static_cast<unsigned>((most + kThreads - 1) / kThreads),
-                  static_cast<unsigned>(layers.depth)};
+  const dim3 grid{count_of(parts_of(most, kThreads)), static_cast<unsigned>(layers.depth)};
   launch(add_to_diagonal_kernel, grid, dim3{kThreads}, 0, stream, layers, rows, pairs, count, scale, state);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cuda/runtime/grid_size.h"
+
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
@@ -21,10 +23,6 @@ struct Share {
   double cost;
 };
 constexpr Share kShares[] = {{8, 8, 24, 17, 1.1}, {4, 8, 24, 17, 1.25}, {2, 4, 24, 32, 2.5}};
-
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
 
 /// Shares per tile along a side of n numbers, for tiles of equal size.
 std::int64_t even_shares(std::int64_t n, std::int64_t share, std::int64_t most) {

@@ -5,19 +5,13 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
-
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
-unsigned count_of(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
 
 /// Tiles of 64 units of all layers, one after another.
 std::int64_t unit_tiles(const TangentShape& shape) {
@@ -32,16 +26,9 @@ struct UnitTile {
   std::int64_t first = 0;
 
   __device__ UnitTile(const LayerTable& layers, unsigned number) {
-    const auto tiles = [](std::int64_t rows) { return (rows + DoubleTile::kSide - 1) / DoubleTile::kSide; };
-    std::int64_t tile = number;
-    if (layers.width > 0) {
-      const std::int64_t per_layer = tiles(layers.width);
-      layer = min(tile / per_layer, layers.depth - 1);
-      tile -= layer * per_layer;
-    } else {
-      for (; tile >= tiles(layers.layer[layer].rows); ++layer) tile -= tiles(layers.layer[layer].rows);
-    }
-    first = tile * DoubleTile::kSide;
+    const std::int64_t per_layer = parts_of(layers.width, DoubleTile::kSide);
+    layer = min(number / per_layer, layers.depth - 1);
+    first = (number - layer * per_layer) * DoubleTile::kSide;
   }
 };
 

@@ -1,5 +1,6 @@
 #include "cuda/ops/history_update.h"
 
+#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -24,14 +25,13 @@ __global__ void write_terms_kernel(const DeviceUpdate::Term* changed, std::int64
 void gather_docs(Stream stream, const float* from, std::int64_t features, const std::int64_t* numbers,
                  std::int64_t count, float* to) {
   if (count == 0) return;
-  launch(gather_docs_kernel, dim3{static_cast<unsigned>(count)}, dim3{kThreads}, 0, stream, from, features,
-         numbers, to);
+  launch(gather_docs_kernel, dim3{count_of(count)}, dim3{kThreads}, 0, stream, from, features, numbers, to);
 }
 
 void write_terms(Stream stream, const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms) {
   if (count == 0) return;
-  launch(write_terms_kernel, dim3{static_cast<unsigned>((count + kThreads - 1) / kThreads)}, dim3{kThreads},
-         0, stream, changed, count, terms);
+  launch(write_terms_kernel, dim3{count_of(parts_of(count, kThreads))}, dim3{kThreads}, 0, stream, changed,
+         count, terms);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -7,6 +7,7 @@
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/partial_sums.cuh"
 #include "cuda/ops/rank_update.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kPart = 256;  // parameters: 54 parts of p = 13,700, each a tile of 128 × 128
 constexpr unsigned kFinishColumns = 32;
-
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
-unsigned count_of(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
 
 // A thread owns a parameter.
 __global__ void __launch_bounds__(kThreads)
@@ -85,12 +79,6 @@ __global__ void __launch_bounds__(RankUpdate::kThreads)
     subtract_gram_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* inverse,
                          const CovarianceStatus* status) {
   if (status->failed == 0) rank_update<RankUpdate::kSubtractFromBoth>(parameters, q, count, inverse);
-}
-
-__global__ void __launch_bounds__(kThreads)
-    roots_of_inverse_kernel(std::int64_t parameters, double scale, const double* inverse, double* root) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (k < parameters) root[k] = std::sqrt(scale * inverse[k * (parameters + 1)]);
 }
 
 // y = A⁻¹ x. A warp owns a row.
@@ -194,12 +182,6 @@ void apply_inverse_covariance(Stream stream, std::int64_t parameters, const doub
                               const double* x, double* y) {
   launch(apply_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads / 32))}, dim3{kThreads}, 0,
          stream, parameters, inverse, x, y);
-}
-
-void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,
-                      double* root) {
-  launch(roots_of_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads))}, dim3{kThreads}, 0, stream,
-         parameters, scale, inverse, root);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

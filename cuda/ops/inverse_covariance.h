@@ -51,8 +51,4 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
 void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
                               const double* x, double* y);
 
-/// root[k] = √(scale · A⁻¹_kk), for widths from the inverse's diagonal.
-void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,
-                      double* root);
-
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cuda/ops/double_tile.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -19,13 +20,6 @@ static_assert(kBlock % kStagedRows == 0 && kLeastRowsPerPart % kStagedRows == 0 
               kColumns % kStagedRows == 0);
 constexpr unsigned kFinishColumns = 32;
 constexpr unsigned kThreads = 256;
-
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
-unsigned count_of(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
 
 /// At most 64 rows of L⁻¹ from `first` on, within one row block, as an operand.
 struct FactorRowsOperand {

@@ -6,6 +6,7 @@
 #include "core/math/step_size.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/gradient_products.h"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -13,13 +14,6 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kDocsPerBlock = kThreads / 32;
 constexpr std::int64_t kPerNormBlock = 2048;
-
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
-unsigned count_of(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
 
 // v ← v/‖v‖. A thread owns a number.
 __global__ void __launch_bounds__(kThreads)

@@ -1,5 +1,6 @@
 #include "cuda/ops/list_batch.h"
 
+#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -43,8 +44,8 @@ void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, c
 
 void add_numbers(Stream stream, std::int64_t count, const double* numbers, double* sum) {
   if (count == 0) return;
-  launch(add_numbers_kernel, dim3{static_cast<unsigned>((count + kThreads - 1) / kThreads)}, dim3{kThreads},
-         0, stream, count, numbers, sum);
+  launch(add_numbers_kernel, dim3{count_of(parts_of(count, kThreads))}, dim3{kThreads}, 0, stream, count,
+         numbers, sum);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

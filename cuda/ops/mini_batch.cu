@@ -5,6 +5,7 @@
 #include "core/math/label_noise.h"
 #include "core/math/step_size.h"
 #include "cuda/ops/block_sum.cuh"
+#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -88,8 +89,8 @@ void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence
 void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
                    const StepRates& rates, BatchCursor* cursors) {
   if (members == 0) return;
-  launch(begin_batches_kernel, dim3{static_cast<unsigned>((members + kThreads - 1) / kThreads)},
-         dim3{kThreads}, 0, stream, members, order, per_member, rates, cursors);
+  launch(begin_batches_kernel, dim3{count_of(parts_of(members, kThreads))}, dim3{kThreads}, 0, stream,
+         members, order, per_member, rates, cursors);
 }
 
 void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,
@@ -100,8 +101,8 @@ void finish_batch(Stream stream, std::int64_t count, const double* loss, const S
 void gather_batch(Stream stream, const BatchSource& source, const BatchCursor* cursor, std::int64_t count,
                   float* features, PairTerm* terms) {
   if (count == 0) return;
-  launch(gather_batch_kernel, dim3{static_cast<unsigned>(count)}, dim3{kThreads}, 0, stream, source, cursor,
-         features, terms);
+  launch(gather_batch_kernel, dim3{count_of(count)}, dim3{kThreads}, 0, stream, source, cursor, features,
+         terms);
 }
 
 void note_bad_scores(Stream stream, const BatchCursor* cursor, std::int64_t docs, const float* scores,

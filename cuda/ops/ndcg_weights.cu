@@ -3,6 +3,7 @@
 #include "core/math/dcg.h"
 #include "core/math/score_order.h"
 #include "cuda/ops/stable_groups.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -89,11 +90,10 @@ void ndcg_weights(Stream stream, const ImpressionView& impressions, const PairOb
                   const std::int32_t* items, std::int64_t members, std::int64_t docs, const float* scores,
                   double* changes, double* weights, double* labels) {
   if (members == 0 || terms == 0) return;
-  const auto stacked = static_cast<unsigned>(members);
+  const auto stacked = count_of(members);
   if (impressions.count > 0) {
-    launch(ndcg_changes_kernel,
-           dim3{static_cast<unsigned>((impressions.count + kWarps - 1) / kWarps), stacked}, dim3{kThreads},
-           0, stream, impressions, observations, observation_count, docs, scores, changes);
+    launch(ndcg_changes_kernel, dim3{count_of(parts_of(impressions.count, kWarps)), stacked},
+           dim3{kThreads}, 0, stream, impressions, observations, observation_count, docs, scores, changes);
   }
   launch(fold_changes_kernel, dim3{group_blocks(terms), stacked}, dim3{kThreads}, 0, stream, observations,
          observation_count, terms, offsets, items, changes, weights, labels);

@@ -1,9 +1,7 @@
 #include "cuda/ops/optimizer_step.h"
 
-#include <cmath>
-
-#include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/optimizer_step.cuh"
+#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -18,18 +16,6 @@ __global__ void __launch_bounds__(kThreads)
   state.position[k] = double{theta[k]};
   state.first_moment[k] = 0.0;
   if (state.second_moment != nullptr) state.second_moment[k] = 0.0;
-}
-
-// A block owns a member, a thread every kThreads-th parameter, in a fixed order; double.
-__global__ void __launch_bounds__(kThreads)
-    stop_at_small_gradients_kernel(std::int64_t parameters, const double* gradient, double norm_per_pair,
-                                   const std::int64_t* observed, double* step) {
-  const double* own = gradient + blockIdx.x * parameters;
-  double sum = 0.0;
-  for (std::int64_t k = threadIdx.x; k < parameters; k += kThreads) sum += own[k] * own[k];
-  sum = block_sum(sum, dynamic_shared<double>());
-  if (threadIdx.x != 0) return;
-  if (std::sqrt(sum) <= norm_per_pair * static_cast<double>(*observed)) step[blockIdx.x] = 0.0;
 }
 
 // A thread owns a parameter, blockIdx.y is the member.
@@ -76,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 unsigned blocks_of(std::int64_t n) {
-  return static_cast<unsigned>((n + kThreads - 1) / kThreads);
+  return count_of(parts_of(n, kThreads));
 }
 
 }  // namespace
@@ -86,40 +72,32 @@ void begin_training(Stream stream, std::int64_t numbers, const float* theta, con
   launch(begin_training_kernel, dim3{blocks_of(numbers)}, dim3{kThreads}, 0, stream, numbers, theta, state);
 }
 
-void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t parameters,
-                             const double* gradient, double norm_per_pair, const std::int64_t* observed,
-                             double* step) {
-  if (members == 0) return;
-  launch(stop_at_small_gradients_kernel, dim3{static_cast<unsigned>(members)}, dim3{kThreads},
-         kThreads / 32 * sizeof(double), stream, parameters, gradient, norm_per_pair, observed, step);
-}
-
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta) {
   if (members == 0) return;
-  launch(gradient_descent_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)},
-         dim3{kThreads}, 0, stream, parameters, gradient, step, theta);
+  launch(gradient_descent_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0,
+         stream, parameters, gradient, step, theta);
 }
 
 void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(decayed_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
-         0, stream, parameters, rates, gradient, step, state, theta);
+  launch(decayed_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, rates, gradient, step, state, theta);
 }
 
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(adam_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads}, 0,
-         stream, parameters, rates, gradient, step, state, theta);
+  launch(adam_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, rates, gradient, step, state, theta);
 }
 
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
                    const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  launch(nesterov_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
-         0, stream, parameters, gradient, step, state, theta);
+  launch(nesterov_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
+         parameters, gradient, step, state, theta);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

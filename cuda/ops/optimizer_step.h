@@ -18,12 +18,6 @@ struct OptimizerState {
 /// position = θ, moments 0. second_moment may be null.
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state);
 
-/// Sets a member's step to 0 if its gradient's norm is at most `norm_per_pair` · `observed`, the latter a
-/// number on the device.
-void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t parameters,
-                             const double* gradient, double norm_per_pair, const std::int64_t* observed,
-                             double* step);
-
 /// θ ← θ − step · gradient. pair_gradients() can do this in its last pass.
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta);

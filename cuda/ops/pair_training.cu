@@ -11,6 +11,7 @@
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -19,13 +20,6 @@ constexpr unsigned kThreads = 256;
 constexpr std::int64_t kLeastDocsPerPart = 32;
 constexpr std::int64_t kWantedBlocks = 132;
 constexpr std::int64_t kColumns = 32;  // of a block of column sums
-
-unsigned count(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
-std::int64_t parts_of(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
 
 /// How the documents are split for sums of outer products. Depends on sizes only, so that sums have a fixed
 /// order.
@@ -273,9 +267,9 @@ void launch_outer_products(Stream stream, const NetworkStack& stack, std::int64_
   const std::int64_t columns = layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
   const std::int64_t groups = l == 0 ? parts_of(columns, kColumns) : 0;
   launch(outer_product_kernel_for(task.tile),
-         dim3{count(task.tiles + groups), count(partial.parts), count(stack.members)},
-         dim3{count(task.tile.threads())}, task.tile.shared_bytes(), stream, task, layers, features, rows,
-         partial);
+         dim3{count_of(task.tiles + groups), count_of(partial.parts), count_of(stack.members)},
+         dim3{count_of(task.tile.threads())}, task.tile.shared_bytes(), stream, task, layers, features,
+         rows, partial);
 }
 
 /// A layer's outer products by the library. The whole parts of one member are a batch, or else a part of
@@ -293,7 +287,6 @@ void multiply_outer_products(Products& products, const NetworkStack& stack, std:
   shape.a = {layer.delta, rows.stride, part_docs * rows.stride};
   shape.b = {l == 0 ? 0 : layer.input, input_stride, part_docs * input_stride};
   shape.c = {layer.weight, layer.columns, partial.stride};
-  shape.precision = stack.precision;
   const auto multiply = [&](std::int64_t part, std::int64_t docs, std::int64_t batch) {
     shape.inner = docs;
     shape.batch = batch;
@@ -339,8 +332,9 @@ void finish_gradients(Products& products, const NetworkStack& stack, const float
     backward_hidden(products, stack, rows);
     sum_over_docs(products, stack, features, rows, partial);
   }
-  launch(finish_gradient_kernel, dim3{count(parts_of(shape.parameters(), kThreads)), count(stack.members)},
-         dim3{kThreads}, 0, products.stream(), partial, stack.theta, objective, use);
+  launch(finish_gradient_kernel,
+         dim3{count_of(parts_of(shape.parameters(), kThreads)), count_of(stack.members)}, dim3{kThreads}, 0,
+         products.stream(), partial, stack.theta, objective, use);
 }
 
 }  // namespace
@@ -364,7 +358,7 @@ std::int64_t most_partial_sums(const NetworkShape& shape, std::int64_t members, 
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
                     const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels) {
   if (terms_count == 0 || members == 0) return;
-  launch(perturb_labels_kernel, dim3{count(parts_of(terms_count, kThreads)), count(members)},
+  launch(perturb_labels_kernel, dim3{count_of(parts_of(terms_count, kThreads)), count_of(members)},
          dim3{kThreads}, 0, stream, terms, terms_count, keys, round, noise, labels);
 }
 
@@ -379,12 +373,12 @@ void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView
   if (stack.members == 0) return;
   const LossBlocks blocks(history.count, stack.shape.parameters(), objective);
   if (blocks.all > 0) {
-    launch(loss_sums_kernel, dim3{count(blocks.all), count(stack.members)}, dim3{kThreads},
+    launch(loss_sums_kernel, dim3{count_of(blocks.all), count_of(stack.members)}, dim3{kThreads},
            kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
            stack.shape.parameters(), objective, blocks, workspace.losses);
   }
-  launch(finish_losses_kernel, dim3{count(parts_of(stack.members, 32))}, dim3{32}, 0, stream, stack.members,
-         blocks, workspace.losses, objective, losses);
+  launch(finish_losses_kernel, dim3{count_of(parts_of(stack.members, 32))}, dim3{32}, 0, stream,
+         stack.members, blocks, workspace.losses, objective, losses);
 }
 
 void pair_gradients(Products& products, const NetworkStack& stack, const PairHistoryView& history,
@@ -393,9 +387,9 @@ void pair_gradients(Products& products, const NetworkStack& stack, const PairHis
   if (stack.members == 0) return;
   const FactorRows rows = rows_of(stack.shape, history, workspace);
   if (history.docs > 0) {
-    launch(output_slopes_kernel, dim3{count(parts_of(history.docs, kThreads / 32)), count(stack.members)},
-           dim3{kThreads}, 0, products.stream(), OutputLayer(stack.shape), history, stack.theta,
-           workspace.scores, rows);
+    launch(output_slopes_kernel,
+           dim3{count_of(parts_of(history.docs, kThreads / 32)), count_of(stack.members)}, dim3{kThreads},
+           0, products.stream(), OutputLayer(stack.shape), history, stack.theta, workspace.scores, rows);
   }
   finish_gradients(products, stack, history.features, rows, objective, workspace, use);
 }
@@ -405,7 +399,7 @@ void score_gradient(Products& products, const NetworkStack& stack, const PairHis
                     double* gradient) {
   const FactorRows rows = rows_of(stack.shape, documents, workspace);
   if (documents.docs > 0) {
-    launch(known_slopes_kernel, dim3{count(parts_of(documents.docs, kThreads / 32))}, dim3{kThreads}, 0,
+    launch(known_slopes_kernel, dim3{count_of(parts_of(documents.docs, kThreads / 32))}, dim3{kThreads}, 0,
            products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
   }
   finish_gradients(products, stack, documents.features, rows, {scale, 0.0, nullptr, nullptr}, workspace,

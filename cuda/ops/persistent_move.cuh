@@ -1,13 +1,12 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "cuda/ops/optimizer_step.cuh"
 #include "cuda/ops/persistent_room.cuh"
 
 // What the persistent training kernel does across parts of the documents: whole gradients and the moves by
-// them, members that stop, and losses.
+// them, and losses.
 namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent {
 
 /// Takes one step of a parameter.
@@ -27,9 +26,9 @@ __device__ inline void move(const PersistentTraining& training, std::int64_t pla
   }
 }
 
-/// Moves a parameter, or keeps its gradient if the member may stop here. Returns the gradient.
-__device__ inline double use_gradient(const Task& task, std::int64_t place, std::int64_t number,
-                                      double step, double of_data) {
+/// Moves a parameter, or keeps its gradient if that is all that is wanted.
+__device__ inline void use_gradient(const Task& task, std::int64_t place, std::int64_t number, double step,
+                                    double of_data) {
   const PersistentTraining& training = task.training;
   const double gradient = training.objective.data_scale * of_data +
                           slope_of_parameter(training.objective, place, double{training.theta[place]});
@@ -38,7 +37,6 @@ __device__ inline double use_gradient(const Task& task, std::int64_t place, std:
   } else {
     move(training, place, number, step, gradient);
   }
-  return gradient;
 }
 
 /// The bias of the output, by the first warp.
@@ -51,9 +49,7 @@ __device__ inline void use_output_bias(const Task& task, std::int64_t member, st
   sum = warp_sum(sum);
   if (threadIdx.x != 0) return;
   const std::int64_t place = member * task.output.parameters + task.output.layer.bias;
-  const double gradient = use_gradient(task, place, number, room.steps[member], sum);
-  if (task.training.gradient != nullptr)
-    task.training.workspace.norms[member * task.rows() + task.units()] = gradient * gradient;
+  use_gradient(task, place, number, room.steps[member], sum);
 }
 
 /// The gradient of a hidden unit's weights and of the weight w that the output gives it, in double. With U
@@ -84,7 +80,6 @@ __device__ inline void use_row(const Task& task, std::int64_t member, int unit, 
   const double step = room.steps[member];
   __syncthreads();
   double product = 0.0;
-  double norm = 0.0;
   for (int column = static_cast<int>(threadIdx.x); column < columns; column += kThreads) {
     double sum = 0.0;
     for (int group = 0; group < groups; ++group) sum += room.row[group * 4 * quads + column];
@@ -93,41 +88,11 @@ __device__ inline void use_row(const Task& task, std::int64_t member, int unit, 
         first + (is_bias ? task.hidden.bias + unit
                          : task.hidden.weight + std::int64_t{unit} * task.inputs() + column);
     product += double{task.training.theta[place]} * sum;
-    const double gradient = use_gradient(task, place, number, step, output_weight * sum);
-    norm += gradient * gradient;
+    use_gradient(task, place, number, step, output_weight * sum);
   }
   product = block_sum(product, room.warps);
+  if (threadIdx.x == 0) use_gradient(task, output_place, number, step, product);
   __syncthreads();
-  if (task.training.gradient != nullptr) norm = block_sum(norm, room.warps);
-  if (threadIdx.x == 0) {
-    const double gradient = use_gradient(task, output_place, number, step, product);
-    if (task.training.gradient != nullptr)
-      task.training.workspace.norms[member * task.rows() + unit] = norm + gradient * gradient;
-  }
-  __syncthreads();
-}
-
-/// Sets the steps of members with small gradients to 0; every block does so for itself. A warp owns a
-/// member.
-__device__ inline void stop_members(const Task& task, const Room& room) {
-  const std::int64_t rows = task.rows();
-  const double limit = task.training.stop_norm * static_cast<double>(*task.training.observed);
-  for (std::int64_t member = threadIdx.x / 32; member < task.members(); member += kThreads / 32) {
-    double sum = 0.0;
-    for (std::int64_t row = threadIdx.x % 32; row < rows; row += 32)
-      sum += task.training.workspace.norms[member * rows + row];
-    sum = warp_sum(sum);
-    if (threadIdx.x % 32 == 0 && std::sqrt(sum) <= limit) room.steps[member] = 0.0;
-  }
-  __syncthreads();
-}
-
-__device__ inline void move_by_kept_gradients(const Task& task, std::int64_t number, const Room& room) {
-  const std::int64_t parameters = task.output.parameters;
-  const std::int64_t all = task.members() * parameters;
-  for (std::int64_t place = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; place < all;
-       place += std::int64_t{gridDim.x} * kThreads)
-    move(task.training, place, number, room.steps[place / parameters], task.training.gradient[place]);
 }
 
 __device__ inline void sum_losses(const Task& task, const Room& room) {
@@ -149,13 +114,6 @@ __device__ inline void finish_losses(const Task& task, double* losses) {
   for (std::int64_t member = threadIdx.x; member < task.members(); member += kThreads)
     losses[member] =
         loss_of_sums(blocks, task.training.workspace.losses + member * blocks.all, task.training.objective);
-}
-
-__device__ inline bool all_have_stopped(const Task& task, const Room& room) {
-  for (std::int64_t member = 0; member < task.members(); ++member) {
-    if (room.steps[member] != 0.0) return false;
-  }
-  return true;
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent

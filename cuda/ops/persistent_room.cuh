@@ -8,6 +8,7 @@
 #include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"
 #include "cuda/ops/persistent_training.h"
+#include "cuda/runtime/grid_size.h"
 
 // What the blocks of the persistent training kernel share: its argument, a block's shared memory, and how
 // documents and weights come there.
@@ -21,10 +22,6 @@ constexpr int kMostDocShares = 32;  // so that no float32 sum is over more than 
 constexpr int kDocLanes = 8;        // that share a document's terms
 
 static_assert(kMostDocShares * kMostDocsOfThread <= kMostDocsPerFloatSum);
-
-OLRANK_HOST_DEVICE inline std::int64_t ratio_up(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
 
 /// Sizes of a block's shared memory, in bytes that are multiples of 16.
 struct RoomSizes {
@@ -43,7 +40,7 @@ struct RoomSizes {
     const std::int64_t units = std::int64_t{kUnits} * of.unit_shares;
     const std::int64_t weight_bytes = units * of.row_stride * kFloat;
     const std::int64_t delta_bytes = of.docs * (units + 4) * kFloat;
-    const std::int64_t row_bytes = max(std::int64_t{kThreads}, ratio_up(of.columns, 4)) * 4 * kDouble;
+    const std::int64_t row_bytes = max(std::int64_t{kThreads}, parts_of(of.columns, 4)) * 4 * kDouble;
     docs = in_sixteens(of.docs * of.row_stride * kFloat);
     weights = in_sixteens(max(max(weight_bytes, delta_bytes), row_bytes));
     sums = in_sixteens(of.docs * of.unit_shares * kDouble);

@@ -17,12 +17,13 @@ constexpr std::int64_t kMostWidth = 255;  // wider layers are left to products o
 // A block owns a run of items, (part, member), and keeps the documents of a part in shared memory until it
 // needs those of another one: one part is read once for all J steps. A step has three phases, with a
 // barrier of the grid after each: scores; gradients by parts; sums over parts and the move, where a block
-// owns whole rows. Sums do not depend on who owns what. A fourth phase lets members stop.
+// owns whole rows. Sums do not depend on who owns what.
 template <int kDocs>
 __global__ void __launch_bounds__(kThreads, 1)
     persistent_training_kernel(const __grid_constant__ Task task) {
   const Room room(task);
   const PersistentTraining& training = task.training;
+  const bool only_gradient = training.gradient != nullptr;
   const std::int64_t items = task.items();
   const std::int64_t begin = items * blockIdx.x / gridDim.x;
   const std::int64_t end = items * (blockIdx.x + std::int64_t{1}) / gridDim.x;
@@ -52,8 +53,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       __syncthreads();
     }
     grid_barrier();
-    const bool last = !training.only_gradient && (number == training.steps || all_have_stopped(task, room));
-    if (last || (number == 0 && !training.only_gradient)) sum_losses(task, room);
+    const bool last = !only_gradient && number == training.steps;
+    if (last || (number == 0 && !only_gradient)) sum_losses(task, room);
     if (last) {
       grid_barrier();
       if (number == 0) finish_losses(task, training.began);
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       __syncthreads();
     }
     grid_barrier();
-    if (number == 0 && !training.only_gradient) finish_losses(task, training.began);
+    if (number == 0 && !only_gradient) finish_losses(task, training.began);
     for (std::int64_t i = blockIdx.x; i < task.members() * task.rows(); i += gridDim.x) {
       const std::int64_t member = i / task.rows();
       const int row = static_cast<int>(i % task.rows());
@@ -82,12 +83,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         use_output_bias(task, member, number, room);
       }
     }
-    if (training.only_gradient) return;
-    if (training.gradient != nullptr) {
-      grid_barrier();
-      stop_members(task, room);
-      move_by_kept_gradients(task, number, room);
-    }
+    if (only_gradient) return;
     grid_barrier();
   }
 }
@@ -107,13 +103,13 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
                             int docs_of_thread, std::size_t most_shared_bytes) {
   TrainingParts made;
   made.docs_of_thread = docs_of_thread;
-  made.unit_shares = static_cast<int>(ratio_up(shape.width, kUnits));
+  made.unit_shares = static_cast<int>(parts_of(shape.width, kUnits));
   made.doc_shares = std::min(kMostDocShares, kThreads / made.unit_shares);
   made.columns = static_cast<int>(shape.inputs) + (shape.biases ? 1 : 0);
   // An odd multiple of 4: rows of neighbouring threads start in different banks, in groups of four.
-  made.row_stride = static_cast<int>(ratio_up(made.columns, 4) | 1) * 4;
+  made.row_stride = static_cast<int>(parts_of(made.columns, 4) | 1) * 4;
   made.docs = std::int64_t{docs_of_thread} * made.doc_shares;
-  made.parts = ratio_up(docs, made.docs);
+  made.parts = parts_of(docs, made.docs);
   made.shared_bytes = RoomSizes(made, members).all();
   if (made.shared_bytes > most_shared_bytes) made.shared_bytes = 0;
   return made;
@@ -123,7 +119,7 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
 }  // namespace persistent
 
 TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                             std::size_t most_shared_bytes, std::int64_t blocks) {
+                             std::size_t most_shared_bytes) {
   TrainingParts best;
   if (shape.depth != 2 || shape.width > persistent::kMostWidth) return best;
   std::int64_t least_time = 0;
@@ -131,7 +127,7 @@ TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, st
     const TrainingParts made =
         persistent::parts_of_size(shape, members, docs, docs_of_thread, most_shared_bytes);
     if (made.shared_bytes == 0) break;
-    const std::int64_t waves = persistent::ratio_up(made.parts * members, blocks > 0 ? blocks : kAllBlocks);
+    const std::int64_t waves = parts_of(made.parts * members, kAllBlocks);
     const std::int64_t time = waves * (persistent::kTimeOfAnyPart + docs_of_thread);
     if (docs_of_thread > 1 && time >= least_time) continue;
     best = made;
@@ -152,30 +148,25 @@ bool trains_persistently(const NetworkShape& shape, std::int64_t members) {
 }
 
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                                 std::int64_t terms, std::int64_t blocks) {
-  const TrainingParts parts = training_parts(shape, members, docs, most_shared_bytes(), blocks);
-  const std::int64_t row = persistent::ratio_up(parts.columns, 4) * 4;
+                                 std::int64_t terms) {
+  const TrainingParts parts = training_parts(shape, members, docs, most_shared_bytes());
+  const std::int64_t row = parts_of(parts.columns, 4) * 4;
   const std::int64_t items = members * parts.parts;
-  return {members * docs,
-          items * (shape.width * row + 4),
-          items * parts.docs * parts.unit_shares,
-          members * 2 * terms,
-          members * LossBlocks(terms, shape.parameters(), true, true).all,
-          members * (shape.width + 1)};
+  return {members * docs, items * (shape.width * row + 4), items * parts.docs * parts.unit_shares,
+          members * 2 * terms, members * LossBlocks(terms, shape.parameters(), true, true).all};
 }
 
 void train_persistently(Stream stream, const PersistentTraining& training) {
   const NetworkStack& stack = training.stack;
   const TrainingParts parts =
-      training_parts(stack.shape, stack.all(), training.history.docs, most_shared_bytes(), training.blocks);
+      training_parts(stack.shape, stack.all(), training.history.docs, most_shared_bytes());
   const persistent::Task task{
       training, parts, OutputLayer(stack.shape), stack.shape.layer(0),
       LossBlocks(training.history.count, stack.shape.parameters(), training.objective)};
   const persistent::PersistentKernel kernel = persistent::kernel_of(parts);
   const dim3 block{persistent::kThreads};
   const std::int64_t useful = std::max(task.items(), task.members() * task.rows());
-  std::int64_t blocks = std::min(blocks_at_once(kernel, block, parts.shared_bytes), useful);
-  if (training.blocks > 0) blocks = std::min(blocks, training.blocks);
+  const std::int64_t blocks = std::min(blocks_at_once(kernel, block, parts.shared_bytes), useful);
   launch_together(kernel, dim3{static_cast<unsigned>(blocks)}, block, parts.shared_bytes, stream, task);
 }
 

@@ -14,7 +14,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// How documents are split into parts, and a part over the threads of a block. Functions of the sizes and
 /// of the shared memory that a block can have, so that sums have the same order on all devices with as
 /// much. Of the possible sizes of a part the one is taken whose largest share of a block takes the least
-/// time on `blocks` of them.
+/// time on kAllBlocks of them.
 struct TrainingParts {
   std::int64_t docs = 0;   // in a part
   std::int64_t parts = 0;  // of the history
@@ -26,13 +26,13 @@ struct TrainingParts {
   std::size_t shared_bytes = 0;
 };
 
-/// The multiprocessors of an H100 or H200: 0 blocks stand for as many.
+/// The multiprocessors of an H100 or H200, for which parts are made on any card.
 inline constexpr std::int64_t kAllBlocks = 132;
 
 /// For `docs` > 0 documents of `members` networks in all stacks together, on a device whose blocks can have
 /// so much shared memory. No part fits into it if shared_bytes is 0.
 TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                             std::size_t most_shared_bytes, std::int64_t blocks = 0);
+                             std::size_t most_shared_bytes);
 
 /// Whether networks of this shape can be trained so, on the calling thread's device.
 bool trains_persistently(const NetworkShape& shape, std::int64_t members);
@@ -44,7 +44,6 @@ struct PersistentWorkspace {
   std::uint8_t* gates = nullptr;  // which hidden units are active
   double* slopes = nullptr;       // at the ends of terms, of parts with very many
   double* losses = nullptr;       // summed over parts of the terms and parameters
-  double* norms = nullptr;        // squared norms of the gradient, by hidden unit
 };
 
 struct PersistentSizes {
@@ -53,12 +52,11 @@ struct PersistentSizes {
   std::int64_t gates = 0;
   std::int64_t slopes = 0;
   std::int64_t losses = 0;
-  std::int64_t norms = 0;
 };
 
 /// For a stack of all `members`; a stack of some uses the workspace from its beginning.
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
-                                 std::int64_t terms, std::int64_t blocks = 0);
+                                 std::int64_t terms);
 
 struct PersistentTraining {
   NetworkStack stack;
@@ -66,16 +64,10 @@ struct PersistentTraining {
   StackedObjective objective;
   Optimizer optimizer = Optimizer::kGradientDescent;
   std::int64_t steps = 20;
-  std::int64_t blocks = 0;           // at most; 0: of the whole device
   const double* step = nullptr;      // [members], σ_t
   const StepRates* rates = nullptr;  // [steps], Adam's
   OptimizerState state;              // of optimizers with moments, after begin_training()
-  /// A member stops at a gradient whose norm is at most `stop_norm` · `observed`, a number on the device;
-  /// 0: never.
-  double stop_norm = 0.0;
-  const std::int64_t* observed = nullptr;
-  double* gradient = nullptr;  // [members × p], if members may stop
-  bool only_gradient = false;  // at θ, without any step or loss
+  double* gradient = nullptr;        // [members × p] at θ, without any step or loss; null: to train
   PersistentWorkspace workspace;
   // Outputs.
   float* theta = nullptr;   // the stack's

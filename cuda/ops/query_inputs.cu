@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/math/column_range.h"
+#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -55,8 +56,8 @@ __global__ void __launch_bounds__(kThreads)
 void query_inputs(Stream stream, const GivenDocs& given, bool scale, float limit, float* inputs,
                   unsigned long long* bad) {
   if (given.docs == 0 || given.features == 0) return;
-  launch(query_inputs_kernel, dim3{static_cast<unsigned>((given.features + kColumns - 1) / kColumns)},
-         dim3{kThreads}, 2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
+  launch(query_inputs_kernel, dim3{count_of(parts_of(given.features, kColumns))}, dim3{kThreads},
+         2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

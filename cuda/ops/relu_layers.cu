@@ -2,6 +2,7 @@
 
 #include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/output_layer.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -75,10 +76,6 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
               member * docs + doc, out);
 }
 
-unsigned count(std::int64_t n) {
-  return static_cast<unsigned>(n);
-}
-
 using ForwardKernel = void (*)(LayerPass, FloatTile, OutputLayer, ScoreArrays);
 
 ForwardKernel forward_kernel(const FloatTile& tile) {
@@ -90,7 +87,7 @@ void score(Stream stream, const NetworkStack& stack, const float* features, cons
            const ScoreArrays& out) {
   const OutputLayer output(stack.shape);
   const bool hidden = stack.shape.depth > 1;
-  const dim3 grid{count((rows.docs + kWarpsPerBlock - 1) / kWarpsPerBlock), count(stack.members)};
+  const dim3 grid{count_of(parts_of(rows.docs, kWarpsPerBlock)), count_of(stack.members)};
   launch(score_kernel, grid, dim3{kWarpsPerBlock * 32}, 0, stream, output, stack.theta,
          hidden ? rows.values + output.layer.input : features, hidden ? rows.stride : stack.shape.inputs,
          hidden ? rows.docs * rows.stride : 0, rows.docs, out);
@@ -113,8 +110,8 @@ bool multiply_layer(Stream stream, const NetworkStack& stack, std::int64_t l, co
   const std::int64_t unit_tiles = tile.column_tiles(layer.rows);
   const bool scores_too = out.scores != nullptr && unit_tiles == 1;
   launch(forward_kernel(tile),
-         dim3{count(unit_tiles), count(tile.row_tiles(rows.docs)), count(stack.members)},
-         dim3{count(tile.threads())}, tile.shared_bytes(), stream, pass, tile, OutputLayer(stack.shape),
+         dim3{count_of(unit_tiles), count_of(tile.row_tiles(rows.docs)), count_of(stack.members)},
+         dim3{count_of(tile.threads())}, tile.shared_bytes(), stream, pass, tile, OutputLayer(stack.shape),
          scores_too ? out : ScoreArrays{});
   return scores_too;
 }
@@ -135,7 +132,6 @@ ProductShape forward_product(const NetworkStack& stack, std::int64_t l, const Fa
   shape.a = l == 0 ? MatrixPlaces{0, layer.columns, 0} : within(rows, layer.input);
   shape.b = {layer.weight, layer.columns, stack.shape.parameters()};
   shape.c = within(rows, stack.shape.layer(l + 1).input);
-  shape.precision = stack.precision;
   shape.bias = layer.bias;
   shape.relu = true;
   shape.batch = stack.members;
@@ -152,7 +148,6 @@ ProductShape backward_product(const NetworkStack& stack, std::int64_t l, const F
   shape.a = within(rows, above.delta);
   shape.b = {above.weight, above.columns, stack.shape.parameters()};
   shape.c = within(rows, stack.shape.layer(l).delta);
-  shape.precision = stack.precision;
   shape.batch = stack.members;
   return shape;
 }
@@ -183,7 +178,7 @@ void backward_hidden(Products& products, const NetworkStack& stack, const Factor
     products.multiply(backward_product(stack, l, rows), rows.values, stack.theta, rows.values);
     const NetworkLayer above = stack.shape.layer(l + 1);
     const std::int64_t numbers = rows.docs * above.columns;
-    launch(gate_kernel, dim3{count((numbers + kGateThreads - 1) / kGateThreads), count(stack.members)},
+    launch(gate_kernel, dim3{count_of(parts_of(numbers, kGateThreads)), count_of(stack.members)},
            dim3{kGateThreads}, 0, products.stream(), rows, above.columns, above.input,
            stack.shape.layer(l).delta);
   }

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "core/ops/precision.h"
 #include "core/ops/relu_network.h"
 #include "cuda/runtime/products.h"
 
@@ -11,13 +10,13 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Who multiplies the matrices of the layers between inputs and last hidden units: our kernels, which have
-/// float32 alone and no backward pass between hidden layers, or cuBLASLt.
+/// no backward pass between hidden layers, or cuBLASLt.
 enum class Multiplier { kChosen, kOwn, kLibrary };
 
 /// Whether cuBLASLt is chosen: where it is needed, or products are so large that it is faster.
 constexpr std::int64_t kLeastWidthOfLibrary = 256;
-inline bool library_multiplies(const NetworkShape& shape, Precision precision) {
-  return precision == Precision::kTf32 || shape.depth > 2 || shape.width >= kLeastWidthOfLibrary;
+inline bool library_multiplies(const NetworkShape& shape) {
+  return shape.depth > 2 || shape.width >= kLeastWidthOfLibrary;
 }
 
 /// N networks of one shape.
@@ -28,13 +27,12 @@ struct NetworkStack {
   /// The number of members in all stacks together; 0: this stack is the only one. Sums are split by it, so
   /// that members get the same bits in several stacks as in one.
   std::int64_t of = 0;
-  Precision precision = Precision::kFloat32;  // of products; TF32 only if training requests it
   Multiplier multiplier = Multiplier::kChosen;
 
   std::int64_t all() const { return of == 0 ? members : of; }
   bool by_library() const {
     return multiplier == Multiplier::kLibrary ||
-           (multiplier == Multiplier::kChosen && library_multiplies(shape, precision));
+           (multiplier == Multiplier::kChosen && library_multiplies(shape));
   }
 };
 
@@ -51,7 +49,7 @@ struct ScoreArrays {
   float* magnitudes = nullptr;  // the sum of the absolute terms behind each score; may be null
 };
 
-/// h_1 to h_{L−1} of every document, in the stack's precision, and scores from them, in double; h_0 is
+/// h_1 to h_{L−1} of every document, and scores from them, in double; h_0 is
 /// not written. If one tile of our kernel covers the last hidden layer, it computes the scores too.
 void forward(Products& products, const NetworkStack& stack, const float* features, const FactorRows& rows,
              const ScoreArrays& out);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cuda/ops/block_sum.cuh"
+#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -68,23 +69,23 @@ void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count,
                   const PhiloxKey* keys, const std::uint32_t* noise_round, double noise,
                   const SampleParts& parts) {
   if (count == 0 || members == 0) return;
-  const auto blocks = static_cast<unsigned>((count + kTermThreads - 1) / kTermThreads);
-  launch(split_sample_kernel, dim3{blocks, static_cast<unsigned>(members)}, dim3{kTermThreads}, 0, stream,
-         sources, count, keys, noise_round, noise, parts);
+  const auto blocks = count_of(parts_of(count, kTermThreads));
+  launch(split_sample_kernel, dim3{blocks, count_of(members)}, dim3{kTermThreads}, 0, stream, sources,
+         count, keys, noise_round, noise, parts);
 }
 
 void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t parameters,
                          const double* gradient, double* sum) {
   if (members == 0) return;
-  launch(add_finite_gradient_kernel, dim3{static_cast<unsigned>(members)}, dim3{kGradientThreads},
-         kGradientShared, stream, parameters, gradient, sum);
+  launch(add_finite_gradient_kernel, dim3{count_of(members)}, dim3{kGradientThreads}, kGradientShared,
+         stream, parameters, gradient, sum);
 }
 
 void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
                          double* gradient) {
   if (members == 0) return;
-  launch(subtract_from_whole_kernel, dim3{static_cast<unsigned>(members)}, dim3{kGradientThreads},
-         kGradientShared, stream, parameters, whole, gradient);
+  launch(subtract_from_whole_kernel, dim3{count_of(members)}, dim3{kGradientThreads}, kGradientShared,
+         stream, parameters, whole, gradient);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

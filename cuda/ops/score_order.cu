@@ -2,6 +2,7 @@
 
 #include "core/math/score_order.h"
 #include "cuda/ops/block_sum.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -54,14 +55,14 @@ __global__ void mean_scores_kernel(std::int64_t members, std::int64_t docs, cons
 void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
                     std::int32_t* order, std::int32_t* first_bad) {
   if (queries == 0) return;
-  launch(order_by_score_kernel, dim3{static_cast<unsigned>(queries)}, dim3{kThreads},
-         kWarps * sizeof(std::int32_t), stream, offsets, scores, order, first_bad);
+  launch(order_by_score_kernel, dim3{count_of(queries)}, dim3{kThreads}, kWarps * sizeof(std::int32_t),
+         stream, offsets, scores, order, first_bad);
 }
 
 void mean_scores(Stream stream, std::int64_t members, std::int64_t docs, const float* scores, float* mean) {
   if (docs == 0) return;
-  launch(mean_scores_kernel, dim3{static_cast<unsigned>((docs + kThreads - 1) / kThreads)}, dim3{kThreads},
-         0, stream, members, docs, scores, mean);
+  launch(mean_scores_kernel, dim3{count_of(parts_of(docs, kThreads))}, dim3{kThreads}, 0, stream, members,
+         docs, scores, mean);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

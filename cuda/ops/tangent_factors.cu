@@ -1,6 +1,7 @@
 #include "cuda/ops/tangent_factors.h"
 
 #include "cuda/ops/output_layer.cuh"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -36,8 +37,7 @@ void tangent_factors(Products& products, const NetworkStack& stack, const float*
                      const FactorRows& rows, const ScoreArrays& out) {
   if (rows.docs == 0 || stack.members == 0) return;
   forward(products, stack, features, rows, out);
-  const dim3 grid{static_cast<unsigned>((rows.docs + kWarpsPerBlock - 1) / kWarpsPerBlock),
-                  static_cast<unsigned>(stack.members)};
+  const dim3 grid{count_of(parts_of(rows.docs, kWarpsPerBlock)), static_cast<unsigned>(stack.members)};
   launch(finish_factors_kernel, grid, dim3{kWarpsPerBlock * 32}, 0, products.stream(),
          OutputLayer(stack.shape), stack.shape.inputs, stack.theta, features, rows);
   backward_hidden(products, stack, rows);

@@ -3,7 +3,6 @@
 #include <compare>
 #include <cstdint>
 
-#include "core/ops/precision.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -31,7 +30,6 @@ struct ProductShape {
   MatrixPlaces a;
   MatrixPlaces b;
   MatrixPlaces c;
-  Precision precision = Precision::kFloat32;  // of products of floats
   std::int64_t bias = -1;  // place in B's array of `columns` numbers to add to each row of C; −1 for none
   bool relu = false;       // of what is then written to C
   std::int64_t batch = 1;

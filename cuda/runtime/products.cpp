@@ -43,11 +43,10 @@ struct Arithmetic {
   friend auto operator<=>(const Arithmetic&, const Arithmetic&) = default;
 };
 
-Arithmetic arithmetic_of(const float* /*a*/, Precision precision) {
-  return {CUDA_R_32F, precision == Precision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-          sizeof(float)};
+Arithmetic arithmetic_of(const float* /*a*/) {
+  return {CUDA_R_32F, CUBLAS_COMPUTE_32F, sizeof(float)};
 }
-Arithmetic arithmetic_of(const double* /*a*/, Precision /*precision*/) {
+Arithmetic arithmetic_of(const double* /*a*/) {
   return {CUDA_R_64F, CUBLAS_COMPUTE_64F, sizeof(double)};
 }
 
@@ -143,17 +142,11 @@ bool splits_sums(const cublasLtMatmulAlgo_t& algorithm) {
   return parts > 1;
 }
 
-/// The library's first choice among algorithms whose sums are not split; none if it has none. By itself the
-/// library may take small products in float32 although TF32 is allowed.
+/// The library's first choice among algorithms whose sums are not split; none if it has none.
 std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arithmetic& arithmetic,
-                                           const ProductShape& shape, bool insists_on_tf32) {
+                                           const ProductShape& shape) {
   Description product(arithmetic, shape);
   cublasLtMatmulPreferenceOpaque_t wishes = wishes_for(arithmetic, shape);
-  if (insists_on_tf32) {
-    prefer(wishes, CUBLASLT_MATMUL_PREF_IMPL_MASK,
-           std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32 | CUBLASLT_NUMERICAL_IMPL_FLAGS_HMMA |
-                         CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F});
-  }
   cublasLtMatmulHeuristicResult_t found[kCandidates];
   int count = 0;
   const cublasStatus_t status =
@@ -165,17 +158,6 @@ std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arith
     if (found[i].state == CUBLAS_STATUS_SUCCESS && !splits_sums(found[i].algo)) return found[i].algo;
   }
   return std::nullopt;
-}
-
-/// In TF32 where that is allowed and the library has such an algorithm.
-std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arithmetic& arithmetic,
-                                           const ProductShape& shape) {
-  if (arithmetic.compute == CUBLAS_COMPUTE_32F_FAST_TF32) {
-    if (const auto rounded = choose(library, arithmetic, shape, true)) return rounded;
-    log_info("cuBLASLt multiplies {} × {} by {} × {} numbers in float32: it has no algorithm in TF32.",
-             shape.rows, shape.inner, shape.inner, shape.columns);
-  }
-  return choose(library, arithmetic, shape, false);
 }
 
 bool serves(cublasLtHandle_t library, const Arithmetic& arithmetic, const ProductShape& shape,
@@ -235,7 +217,7 @@ struct ProductPlans::State {
                 const Number* b, Number* c, ProductScales scales) {
     check_product(shape);
     if (shape.rows == 0 || shape.columns == 0 || shape.batch == 0) return;
-    const Arithmetic arithmetic = arithmetic_of(a, shape.precision);
+    const Arithmetic arithmetic = arithmetic_of(a);
     const Plan& made = plan(arithmetic, shape, stream);
     ProductShape at_once = shape;
     if (made.one_by_one) at_once.batch = 1;

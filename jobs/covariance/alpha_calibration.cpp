@@ -33,6 +33,9 @@ CalibrationPoint point_of(const ExperimentResults& results, const StudyRanker& r
   return point;
 }
 
+/// The values of α that are tried, rising.
+constexpr double kAlphas[] = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0};
+
 /// Rounded to four digits, for a configuration file.
 double rounded(double alpha) {
   return std::strtod(fmt::format("{:.4g}", alpha).c_str(), nullptr);
@@ -42,8 +45,7 @@ double rounded(double alpha) {
 
 AlphaCalibration::AlphaCalibration(const Configuration& configuration, const StudySettings& study,
                                    std::vector<StudyRanker> rankers)
-    : alphas_(study.calibration_alphas), rankers_(std::move(rankers)), configuration_(configuration) {
-  std::sort(alphas_.begin(), alphas_.end());
+    : rankers_(std::move(rankers)), configuration_(configuration) {
   configuration_.study.reset();
   configuration_.data.evaluate = EvaluationPart::kVali;
   configuration_.protocol.rounds = study.calibration_rounds;
@@ -57,7 +59,7 @@ AlphaCalibration::AlphaCalibration(const Configuration& configuration, const Stu
       configuration_.rankers.push_back(ranker.settings);
       continue;
     }
-    for (const double alpha : alphas_) configuration_.rankers.push_back(with_alpha(ranker, alpha).settings);
+    for (const double alpha : kAlphas) configuration_.rankers.push_back(with_alpha(ranker, alpha).settings);
   }
 }
 
@@ -84,7 +86,7 @@ std::vector<Calibration> AlphaCalibration::calibrations() const {
     if (is_exact(ranker)) {
       calibration.points = {exact};
     } else {
-      for (const double alpha : alphas_)
+      for (const double alpha : kAlphas)
         calibration.points.push_back(point_of(results, with_alpha(ranker, alpha)));
       match_alpha(calibration);
       calibration.alpha = rounded(calibration.alpha);

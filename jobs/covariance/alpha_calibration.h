@@ -30,7 +30,6 @@ class AlphaCalibration {
  private:
   const StudyRanker& exact_of(const StudyRanker& ranker) const;
 
-  std::vector<double> alphas_;
   std::vector<StudyRanker> rankers_;
   Configuration configuration_;
 };

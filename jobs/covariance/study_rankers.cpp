@@ -56,7 +56,6 @@ void check_axes(const StudySettings& study) {
   check_axis(study.widths, "widths");
   check_axis(study.depths, "depths");
   check_axis(study.noise_variances, "noise_variances");
-  check_axis(study.calibration_alphas, "calibration_alphas");
   for (const std::string& structure : study.structures) check_structure(structure);
   const auto& structures = study.structures;
   if (std::find(structures.begin(), structures.end(), kExactStructure) == structures.end()) {

@@ -25,8 +25,6 @@ const Schema& StudySettings::schema() {
           .field("alpha", &S::alpha,
                  "`given` uses the ranker's own α for every structure; `matched` chooses α so that each "
                  "structure is wrong as often as `full`; also `--alpha matched`")
-          .field("calibration_alphas", &S::calibration_alphas, "values of α that `matched` tries")
-          .above(0)
           .field("calibration_rounds", &S::calibration_rounds,
                  "rounds per value of α, on queries of the validation set")
           .unit("rounds")

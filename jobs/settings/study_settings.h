@@ -30,7 +30,6 @@ struct StudySettings {
   std::vector<std::int64_t> depths = {2, 3};
   std::vector<double> noise_variances = {0.1, 0.01};
   StudyAlpha alpha = StudyAlpha::kGiven;
-  std::vector<double> calibration_alphas = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0};
   std::int64_t calibration_rounds = 200;
   bool exact_widths = true;
   bool exact_training = false;

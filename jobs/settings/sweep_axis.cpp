@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/settings/dropped_names.h"
 #include "core/text/nearest.h"
 #include "models/setting_use.h"
 
@@ -64,6 +65,8 @@ const Setting& swept_setting(const std::string& ranker, const std::string& key, 
   const Schema& schema = RankerSettings::schema();
   const Setting* setting = schema.find(key);
   if (setting == nullptr) {
+    if (const DroppedSetting* dropped = dropped_setting(schema.table, key))
+      throw InvalidArgument(fmt::format("{}: '{}' {}", origin, key, dropped->sentence));
     throw InvalidArgument(fmt::format("{}: Unknown key '{}' in [{}]. {}", origin, key,
                                       ranker.empty() ? kSweepTable : kSweepTable + "." + ranker,
                                       did_you_mean(key, schema.keys())));

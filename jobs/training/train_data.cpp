@@ -45,11 +45,10 @@ TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts
       fit_normaliser(configuration.data.normalise, raw.train, configuration.data.drop_constant, context);
   int most_grade = std::max(raw.train.max_grade(), raw.test.max_grade());
   if (raw.vali) most_grade = std::max(most_grade, raw.vali->max_grade());
-  const FeatureType type = configuration.data.features_as;
   std::optional<Dataset> vali;
-  if (raw.vali) vali = normaliser.apply(*raw.vali, context, type);
-  Dataset train = normaliser.apply(raw.train, context, type);
-  Dataset test = normaliser.apply(raw.test, context, type);
+  if (raw.vali) vali = normaliser.apply(*raw.vali, context);
+  Dataset train = normaliser.apply(raw.train, context);
+  Dataset test = normaliser.apply(raw.test, context);
   return {std::move(train), std::move(vali), std::move(test), most_grade, std::move(normaliser)};
 }
 

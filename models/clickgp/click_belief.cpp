@@ -163,28 +163,20 @@ void ClickBelief::difference_variances(const ClickView& view, std::span<const st
   }
 }
 
-void ClickBelief::save(StateWriter& state, const std::string& prefix) const {
-  state.put(prefix + "theta", theta());
-  state.put(prefix + "departures", std::vector<double>{departures_.document, departures_.query});
-  const std::int64_t size = factor_ ? columns() : 0;
+void ClickBelief::fields(StateFields& state, const std::string& prefix) {
+  state.sized(prefix + "theta", theta_);
+  state.numbers(prefix + "departures", departures_.document, departures_.query);
+  const std::int64_t size = factor_ || state.reads() ? columns() : 0;
   std::vector<double> triangle;
-  for (std::int64_t row = 0; row < size; ++row) {
+  for (std::int64_t row = 0; row < size && !state.reads(); ++row) {
     const double* values = factor_->data() + row * size;
     triangle.insert(triangle.end(), values, values + row + 1);
   }
-  state.put(prefix + "factor", triangle);
-}
-
-void ClickBelief::load(StateReader& state, const std::string& prefix) {
-  state.get_into(prefix + "theta", std::span<double>(theta_));
-  double departures[2] = {};
-  state.get_into(prefix + "departures", std::span<double>(departures));
-  departures_ = {departures[0], departures[1]};
-  const auto triangle = state.get<double>(prefix + "factor");
+  state.any(prefix + "factor", triangle);
+  if (!state.reads()) return;
   factor_.reset();
   if (triangle.empty()) return;
-  const std::int64_t size = columns();
-  if (std::ssize(triangle) != size * (size + 1) / 2) state.fail("Its factor has another size.");
+  state.require(std::ssize(triangle) == size * (size + 1) / 2, "Its factor has another size.");
   factor_ = std::make_shared<AlignedVector<double>>(size * size);
   auto next = triangle.begin();
   for (std::int64_t row = 0; row < size; ++row) {

@@ -75,8 +75,7 @@ class ClickBelief {
   void difference_variances(const ClickView& view, std::span<const std::int32_t> docs,
                             std::span<double> variances) const;
 
-  void save(StateWriter& state, const std::string& prefix) const;
-  void load(StateReader& state, const std::string& prefix);
+  void fields(StateFields& state, const std::string& prefix);
 
  private:
   ClickFeatures features_;

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 
 namespace olrank {
 

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/fair/fair_control.h"
-#include "models/score_order.h"
+#include "models/score_model.h"
 
 namespace olrank {
 namespace {

@@ -489,77 +489,42 @@ std::string ClickRegression::prefix() const {
   return fmt::format("clickgp.{}.", number_);
 }
 
-void ClickRegression::save(StateWriter& state) const {
+void ClickRegression::fields(StateFields& state) {
   const std::string prefix = this->prefix();
-  if (const ProductPlaces* products = belief_.features().products()) {
+  if (const ProductPlaces* known = belief_.features().products()) {
     std::vector<std::int64_t> numbers;
-    for (const auto [a, b] : *products) numbers.insert(numbers.end(), {a, b});
-    state.put(prefix + "products", numbers);
+    for (const auto [a, b] : *known) numbers.insert(numbers.end(), {a, b});
+    state.any(prefix + "products", numbers);
+    if (state.reads()) set_products(state, numbers);
   }
-  belief_.save(state, prefix);
-  examination_.save(state, prefix);
+  belief_.fields(state, prefix);
+  examination_.fields(state, prefix);
   std::vector<double> numbers = {documents_};
   for (const Block& block : blocks_) numbers.insert(numbers.end(), {block.squares, block.precision});
-  state.put(prefix + "blocks", numbers);
-  state.put(prefix + "schedule",
-            std::vector<std::uint64_t>{next_refresh_, has_evidence_ ? 1U : 0U, retired_at_, begun_at_});
+  state.sized(prefix + "blocks", numbers);
+  if (state.reads()) {
+    documents_ = numbers[0];
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      blocks_[b].squares = numbers[1 + 2 * b];
+      blocks_[b].precision = numbers[2 + 2 * b];
+    }
+  }
+  std::uint64_t has_evidence = has_evidence_ ? 1 : 0;
+  state.numbers(prefix + "schedule", next_refresh_, has_evidence, retired_at_, begun_at_);
+  if (state.reads()) has_evidence_ = has_evidence != 0;
   const std::int64_t width = belief_.columns();
-  const auto put = [&](const std::string& name, const AlignedVector<double>& matrix,
-                       const AlignedVector<double>& vector) {
-    std::vector<double> values(vector.begin(), vector.end());
-    for (std::int64_t row = 0; row < (matrix.empty() ? 0 : width); ++row)
+  const auto sums = [&](const std::string& name, AlignedVector<double>& matrix,
+                        AlignedVector<double>& vector) {
+    std::vector<double> values;
+    if (!state.reads()) values.assign(vector.begin(), vector.end());
+    for (std::int64_t row = 0; row < (state.reads() || matrix.empty() ? 0 : width); ++row)
       values.insert(values.end(), matrix.begin() + row * width, matrix.begin() + row * width + row + 1);
-    state.put(prefix + name, values);
-  };
-  put("sums", precision_, evidence_);
-  put("retired", retired_precision_, retired_evidence_);
-}
-
-void ClickRegression::load(StateReader& state) {
-  const std::string prefix = this->prefix();
-  if (belief_.features().products() != nullptr) {
-    const auto numbers = state.get<std::int64_t>(prefix + "products");
-    if (std::ssize(numbers) % (2 * ClickFeatures::kPlacesAtOnce) != 0 ||
-        std::ssize(numbers) > 2 * ClickFeatures::kMostProducts)
-      state.fail("It has another number of products.");
-    ProductPlaces products(numbers.size() / 2);
-    for (std::size_t p = 0; p < products.size(); ++p) {
-      products[p] = {static_cast<std::int32_t>(numbers[2 * p]),
-                     static_cast<std::int32_t>(numbers[2 * p + 1])};
-      const bool is_free = numbers[2 * p] < 0;
-      for (const std::int64_t number : {numbers[2 * p], numbers[2 * p + 1]}) {
-        if (is_free ? number != -1 : number < 0 || number >= belief_.features().inputs())
-          state.fail("It has a product of an input that is not there.");
-      }
-    }
-    belief_.set_products(std::move(products));
-    blocks_.back().end = belief_.columns();
-  }
-  belief_.load(state, prefix);
-  examination_.load(state, prefix);
-  std::vector<double> numbers(1 + 2 * blocks_.size());
-  state.get_into(prefix + "blocks", std::span<double>(numbers));
-  documents_ = numbers[0];
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    blocks_[b].squares = numbers[1 + 2 * b];
-    blocks_[b].precision = numbers[2 + 2 * b];
-  }
-  std::uint64_t schedule[4] = {};
-  state.get_into(prefix + "schedule", std::span<std::uint64_t>(schedule));
-  next_refresh_ = schedule[0];
-  has_evidence_ = schedule[1] != 0;
-  retired_at_ = schedule[2];
-  begun_at_ = schedule[3];
-  const std::int64_t width = belief_.columns();
-  const auto get = [&](const std::string& name, AlignedVector<double>& matrix,
-                       AlignedVector<double>& vector) {
-    const auto values = state.get<double>(prefix + name);
-    if (values.empty()) {
-      matrix.clear();
-      vector.clear();
-      return;
-    }
-    if (std::ssize(values) != width + width * (width + 1) / 2) state.fail("Its sums have another size.");
+    state.any(prefix + name, values);
+    if (!state.reads()) return;
+    matrix.clear();
+    vector.clear();
+    if (values.empty()) return;
+    state.require(std::ssize(values) == width + width * (width + 1) / 2, "Its sums have another size.");
     vector.assign(values.begin(), values.begin() + width);
     matrix.assign(width * width, 0.0);
     auto next = values.begin() + width;
@@ -568,9 +533,27 @@ void ClickRegression::load(StateReader& state) {
       next += row + 1;
     }
   };
-  get("sums", precision_, evidence_);
-  get("retired", retired_precision_, retired_evidence_);
-  if (precision_.empty()) state.fail("Its sums are missing.");
+  sums("sums", precision_, evidence_);
+  sums("retired", retired_precision_, retired_evidence_);
+  state.require(!precision_.empty(), "Its sums are missing.");
+}
+
+void ClickRegression::set_products(const StateFields& state, std::span<const std::int64_t> numbers) {
+  state.require(std::ssize(numbers) % (2 * ClickFeatures::kPlacesAtOnce) == 0 &&
+                    std::ssize(numbers) <= 2 * ClickFeatures::kMostProducts,
+                "It has another number of products.");
+  ProductPlaces products(numbers.size() / 2);
+  for (std::size_t p = 0; p < products.size(); ++p) {
+    products[p] = {static_cast<std::int32_t>(numbers[2 * p]),
+                   static_cast<std::int32_t>(numbers[2 * p + 1])};
+    const bool is_free = numbers[2 * p] < 0;
+    for (const std::int64_t number : {numbers[2 * p], numbers[2 * p + 1]}) {
+      state.require(is_free ? number == -1 : number >= 0 && number < belief_.features().inputs(),
+                    "It has a product of an input that is not there.");
+    }
+  }
+  belief_.set_products(std::move(products));
+  blocks_.back().end = belief_.columns();
 }
 
 }  // namespace olrank

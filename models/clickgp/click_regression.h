@@ -77,10 +77,10 @@ class ClickRegression {
   /// Brings what was learned of examination a step back to its start.
   void forget(double share);
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void fields(StateFields& state);
 
  private:
+  void set_products(const StateFields& state, std::span<const std::int64_t> numbers);
   /// A block of θ with a precision of its own.
   struct Block {
     std::int64_t begin = 0;

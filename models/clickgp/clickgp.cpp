@@ -48,17 +48,12 @@ class FrozenClickGp : public FrozenRanker {
     const RankedList made = of_query.make(context, state_, task.round, task.fair, task.explore);
     ranking.scores.assign(of_query.scores().begin(), of_query.scores().end());
     ranking.by_score.assign(of_query.by_score().begin(), of_query.by_score().end());
-    ranking.list.assign(made.docs.begin(), made.docs.end());
-    ranking.knows_orders = true;
-    ranking.certainty = made.certainty;
-    ranking.fairness = made.fairness;
-    ranking.propensity.assign(made.propensity.begin(), made.propensity.end());
     if (made.stated_orders.empty()) {
       of_query.order_probabilities(state_, of_query.list().shown(made), ranking.probabilities);
     } else {
       ranking.probabilities.assign(of_query.probabilities().begin(), of_query.probabilities().end());
     }
-    std::swap(ranking.orders, of_query.list().orders());
+    of_query.list().hand_over(made, ranking);
   }
   ModelTensors model() const override { return model_; }
 
@@ -370,38 +365,30 @@ std::shared_ptr<const FrozenRanker> ClickGp::freeze() const {
   return std::make_shared<FrozenClickGp>(settings_, keys_, state_, model());
 }
 
-void ClickGp::save(StateWriter& state) const {
-  state.put("clickgp.learned", state_.learned);
-  if (const std::vector<float>* start = state_.beliefs.back().features().start())
-    state.put(kStart, std::span<const float>(*start));
-  state.put("clickgp.log_likelihoods", log_likelihoods_);
-  alarm_.save(state, "clickgp.alarm");
-  state.put("clickgp.changes", changes_);
-  state.put("clickgp.changed_at", state_.changed_at);
-  state.put("clickgp.latest_query", latest_query_);
-  for (const ClickRegression& model : models_) model.save(state);
-  state_.memory.save(state);
-}
-
-void ClickGp::load(StateReader& state) {
-  state_.learned = state.get_one<std::uint64_t>("clickgp.learned");
-  // A saved ranker needs no model file.
-  if (state.is_next(kStart)) {
-    auto start = std::make_shared<const std::vector<float>>(state.get<float>(kStart));
-    if (!ClickFeatures::is_start(*start, features_)) state.fail("Its start model has other weights.");
-    start_models(start);
+void ClickGp::fields(StateFields& state) {
+  state.numbers("clickgp.learned", state_.learned);
+  if (state.reads()) {
+    // A saved ranker needs no model file.
+    if (state.reader().is_next(kStart)) {
+      auto start = std::make_shared<const std::vector<float>>(state.reader().get<float>(kStart));
+      state.require(ClickFeatures::is_start(*start, features_), "Its start model has other weights.");
+      start_models(start);
+    }
+  } else if (const std::vector<float>* start = state_.beliefs.back().features().start()) {
+    state.writer().put(kStart, *start);
   }
-  state.get_into("clickgp.log_likelihoods", std::span(log_likelihoods_));
-  alarm_.load(state, "clickgp.alarm");
-  changes_ = state.get_one<double>("clickgp.changes");
-  state_.changed_at = state.get_one<std::uint64_t>("clickgp.changed_at");
-  latest_query_ = state.get_one<std::int64_t>("clickgp.latest_query");
+  state.sized("clickgp.log_likelihoods", log_likelihoods_);
+  alarm_.fields(state, "clickgp.alarm");
+  state.numbers("clickgp.changes", changes_);
+  state.numbers("clickgp.changed_at", state_.changed_at);
+  state.numbers("clickgp.latest_query", latest_query_);
   for (std::size_t model = 0; model < models_.size(); ++model) {
-    models_[model].load(state);
-    publish(model);
+    models_[model].fields(state);
+    if (state.reads()) publish(model);
   }
+  if (!state.reads()) return state_.memory.save(state.writer());
   ranking_.forget_look();
-  state_.memory.load(state, features_, centred_, std::ssize(models_));
+  state_.memory.load(state.reader(), features_, centred_, std::ssize(models_));
   memory_bytes_ = 0;
   for (const ClickMemory::Entry& entry : state_.memory.edit_all()) memory_bytes_ += entry.known->bytes();
   update_weights();

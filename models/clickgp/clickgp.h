@@ -34,8 +34,7 @@ class ClickGp : public OnlineRanker {
   std::shared_ptr<const FrozenRanker> freeze() const override;
   /// Inputs are scaled within the query, by all of its documents.
   bool learns_from_unshown() const override { return true; }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
   void start_models(const std::shared_ptr<const std::vector<float>>& start);

@@ -35,23 +35,14 @@ class AdamSolver : public LabelSolver {
   }
   std::span<const float> theta() const override { return theta_; }
 
-  void save(StateWriter& state) const override {
-    state.put("adam.pass", pass_);
-    state.put("adam.steps", steps_);
-    state.put("adam.step", step_);
-    state.put("adam.position", position_);
-    state.put("adam.first", first_);
-    state.put("adam.second", second_);
-    state.put("adam.theta", theta_);
-  }
-  void load(StateReader& state) override {
-    pass_ = state.get_one<std::uint32_t>("adam.pass");
-    steps_ = state.get_one<std::int64_t>("adam.steps");
-    step_ = state.get_one<double>("adam.step");
-    state.get_into("adam.position", std::span(position_));
-    state.get_into("adam.first", std::span(first_));
-    state.get_into("adam.second", std::span(second_));
-    state.get_into("adam.theta", std::span(theta_));
+  void fields(StateFields& state) override {
+    state.numbers("adam.pass", pass_);
+    state.numbers("adam.steps", steps_);
+    state.numbers("adam.step", step_);
+    state.sized("adam.position", position_);
+    state.sized("adam.first", first_);
+    state.sized("adam.second", second_);
+    state.sized("adam.theta", theta_);
   }
 
  private:

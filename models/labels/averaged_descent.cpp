@@ -48,20 +48,13 @@ class AveragedDescent : public LabelSolver {
   std::span<const float> theta() const override { return mean_; }
   std::span<const float> latest() const override { return latest_; }
 
-  void save(StateWriter& state) const override {
-    state.put("descent.pass", pass_);
-    state.put("descent.steps", steps_);
-    state.put("descent.w", w_);
-    state.put("descent.sum", sum_);
-    state.put("descent.mean", mean_);
-  }
-  void load(StateReader& state) override {
-    pass_ = state.get_one<std::uint32_t>("descent.pass");
-    steps_ = state.get_one<std::int64_t>("descent.steps");
-    state.get_into("descent.w", std::span(w_));
-    state.get_into("descent.sum", std::span(sum_));
-    state.get_into("descent.mean", std::span(mean_));
-    std::copy(w_.begin(), w_.end(), latest_.begin());
+  void fields(StateFields& state) override {
+    state.numbers("descent.pass", pass_);
+    state.numbers("descent.steps", steps_);
+    state.sized("descent.w", w_);
+    state.sized("descent.sum", sum_);
+    state.sized("descent.mean", mean_);
+    if (state.reads()) std::copy(w_.begin(), w_.end(), latest_.begin());
   }
 
  private:

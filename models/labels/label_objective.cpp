@@ -54,7 +54,7 @@ void LabelObjective::split(std::span<const std::int64_t> queries) {
   if (block.begin < block.end) blocks_.push_back(block);
 }
 
-/// Adjacent queries are read where they are, others and compact ones are copied next to each other.
+/// Adjacent queries are read where they are, others are copied next to each other.
 FeatureMatrix LabelObjective::documents_of(Worker& worker, std::span<const std::int64_t> queries) const {
   worker.list_ends.clear();
   worker.grades.clear();
@@ -82,13 +82,11 @@ FeatureMatrix LabelObjective::documents_of(Worker& worker, std::span<const std::
     rows.list_ends = worker.list_ends;
     return rows;
   }
-  if (adjacent && !data.is_compact())
-    return {data.features_of(queries.front()).values, docs, features, worker.list_ends};
+  if (adjacent) return {data.features_of(queries.front()).values, docs, features, worker.list_ends};
   worker.values.resize(docs * features);
   float* to = worker.values.data();
   for (const std::int64_t query : queries) {
-    data.copy_features(query, to);
-    to += data.docs_of(query) * features;
+    to = std::copy_n(data.features_of(query).values, data.docs_of(query) * features, to);
   }
   return {worker.values.data(), docs, features, worker.list_ends};
 }
@@ -176,9 +174,8 @@ double LabelObjective::sum_of_blocks(std::span<const float> theta, std::span<con
 
 double LabelObjective::longest_row() const {
   double longest_sq = 0.0;
-  std::vector<float> decoded;
   for (const std::int64_t query : all_) {
-    const FeatureMatrix docs = labels_.data().read_features(query, decoded);
+    const FeatureMatrix docs = labels_.data().rows_of(query);
     for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
       double sum = 0.0;
       for (const float value : docs.is_sparse() ? docs.sparse_doc(doc).values : docs.doc(doc))

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/random/rng_stream.h"
 #include "models/labels/label_objective.h"
 #include "models/labels/label_settings.h"
@@ -16,10 +16,10 @@ namespace olrank {
 double penalty(const LabelSettings& settings, std::span<const float> theta);
 
 /// Minimises mean loss + penalty(), pass by pass. The order of its draws follows from the key alone.
-class LabelSolver {
+class LabelSolver : public Stateful {
  public:
   LabelSolver() = default;
-  virtual ~LabelSolver() = default;
+  ~LabelSolver() override = default;
   LabelSolver(const LabelSolver&) = delete;
   LabelSolver& operator=(const LabelSolver&) = delete;
 
@@ -32,10 +32,6 @@ class LabelSolver {
   virtual std::span<const float> theta() const = 0;
   /// The parameters of the latest step, where theta() is a mean of several.
   virtual std::span<const float> latest() const { return theta(); }
-
-  /// A loaded solver continues to the same bits as the saved one.
-  virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
 };
 
 /// The objective has to outlive the solver.

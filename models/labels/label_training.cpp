@@ -6,7 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/data/feature_blocks.h"
 #include "core/data/query_weights.h"
 #include "core/error.h"
 #include "core/text/byte_size.h"
@@ -159,7 +158,7 @@ std::unique_ptr<DeviceLists> LabelTraining::make_lists(const Dataset& data) {
   spec.offsets = data.offsets();
   spec.bytes_for_docs = device_->bytes_for_docs;
   std::unique_ptr<DeviceLists> lists = device_->make_lists(spec);
-  if (lists->docs_stay()) device_->bytes_for_docs -= spec.docs->feature_bytes();
+  if (lists->docs_stay()) device_->bytes_for_docs -= spec.docs->all_rows().bytes();
   return lists;
 }
 
@@ -177,9 +176,7 @@ double LabelTraining::score(const Dataset& data, std::span<const float> theta) {
     sum = lists->score(theta, scores_);
   } else {
     slopes_.resize(data.docs());
-    for_feature_blocks(data, context_, [&](FeatureMatrix docs, std::int64_t first) {
-      model_->score(context_, theta, docs, std::span(scores_).subspan(first, docs.docs));
-    });
+    model_->score(context_, theta, data.all_rows(), scores_);
     sum = list_losses(context_, form_, scores_, data.all_grades(), data.offsets().subspan(1), slopes_);
   }
   return data.queries() > 0 ? sum / static_cast<double>(data.queries()) : 0.0;
@@ -230,20 +227,12 @@ LabelTraining::Evaluation LabelTraining::evaluate(const Dataset& data) {
   return {loss, olrank::evaluate(data, scores_, evaluator_.options(), context_)};
 }
 
-void LabelTraining::save(StateWriter& state) const {
-  state.put("training.epoch", epoch_);
-  state.put("training.best_epoch", best_epoch_);
-  state.put("training.best_ndcg", best_ndcg_);
-  state.put("training.best_theta", best_theta_);
-  solver_->save(state);
-}
-
-void LabelTraining::load(StateReader& state) {
-  epoch_ = state.get_one<std::int64_t>("training.epoch");
-  best_epoch_ = state.get_one<std::int64_t>("training.best_epoch");
-  best_ndcg_ = state.get_one<double>("training.best_ndcg");
-  best_theta_ = state.get<float>("training.best_theta");
-  solver_->load(state);
+void LabelTraining::fields(StateFields& state) {
+  state.numbers("training.epoch", epoch_);
+  state.numbers("training.best_epoch", best_epoch_);
+  state.numbers("training.best_ndcg", best_ndcg_);
+  state.any("training.best_theta", best_theta_);
+  state.part(*solver_);
 }
 
 }  // namespace olrank

@@ -10,7 +10,7 @@
 
 #include "core/data/dataset.h"
 #include "core/device/visible_gpus.h"
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/metrics/evaluator.h"
 #include "core/online/trial_keys.h"
 #include "models/labels/label_solver.h"
@@ -43,7 +43,7 @@ void require_order(const LabelledQueries& labels);
 /// Fits one model to labels: passes of the solver, an evaluation on the validation part after each, and the
 /// best model by it where `patience` is set. Everything follows from settings, data and keys, and from
 /// whether a GPU computes; the number of threads changes no bit.
-class LabelTraining {
+class LabelTraining : public Stateful {
  public:
   struct Point {
     std::int64_t epoch = 0;
@@ -82,8 +82,7 @@ class LabelTraining {
   };
   Evaluation evaluate(const Dataset& data);
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void fields(StateFields& state) override;
 
  private:
   void refuse_sparse() const;  // where only dense documents can be trained on

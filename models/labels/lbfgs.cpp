@@ -63,31 +63,22 @@ class Lbfgs : public LabelSolver {
   bool converged() const override { return converged_; }
   std::span<const float> theta() const override { return theta_; }
 
-  void save(StateWriter& state) const override {
-    state.put("lbfgs.theta", theta_);
-    state.put("lbfgs.gradient", gradient_);
-    state.put("lbfgs.value", value_);
-    state.put("lbfgs.started", static_cast<std::uint8_t>(started_));
-    state.put("lbfgs.converged", static_cast<std::uint8_t>(converged_));
-    state.put("lbfgs.memory", static_cast<std::int64_t>(steps_.size()));
-    for (std::size_t entry = 0; entry < steps_.size(); ++entry) {
-      state.put("lbfgs.step", steps_[entry]);
-      state.put("lbfgs.change", changes_[entry]);
-    }
-  }
-  void load(StateReader& state) override {
-    state.get_into("lbfgs.theta", std::span(theta_));
-    state.get_into("lbfgs.gradient", std::span(gradient_));
-    value_ = state.get_one<double>("lbfgs.value");
-    started_ = state.get_one<std::uint8_t>("lbfgs.started") != 0;
-    converged_ = state.get_one<std::uint8_t>("lbfgs.converged") != 0;
-    const auto entries = state.get_one<std::int64_t>("lbfgs.memory");
-    forget();
+  void fields(StateFields& state) override {
+    state.sized("lbfgs.theta", theta_);
+    state.sized("lbfgs.gradient", gradient_);
+    state.numbers("lbfgs.value", value_);
+    state.numbers("lbfgs.started", started_);
+    state.numbers("lbfgs.converged", converged_);
+    auto entries = static_cast<std::int64_t>(steps_.size());
+    state.numbers("lbfgs.memory", entries);
+    if (state.reads()) forget();
     for (std::int64_t entry = 0; entry < entries; ++entry) {
-      steps_.emplace_back(theta_.size());
-      changes_.emplace_back(theta_.size());
-      state.get_into("lbfgs.step", std::span(steps_.back()));
-      state.get_into("lbfgs.change", std::span(changes_.back()));
+      if (state.reads()) {
+        steps_.emplace_back(theta_.size());
+        changes_.emplace_back(theta_.size());
+      }
+      state.sized("lbfgs.step", steps_[entry]);
+      state.sized("lbfgs.change", changes_[entry]);
     }
   }
 

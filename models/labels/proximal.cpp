@@ -75,26 +75,12 @@ class Proximal : public LabelSolver {
   bool converged() const override { return converged_; }
   std::span<const float> theta() const override { return theta_; }
 
-  void save(StateWriter& state) const override {
-    state.put("proximal.w", w_);
-    state.put("proximal.before", before_);
-    state.put("proximal.numbers", std::vector<double>{momentum_, curvature_, value_});
-    state.put("proximal.flags", std::vector<std::uint8_t>{static_cast<std::uint8_t>(started_),
-                                                          static_cast<std::uint8_t>(converged_)});
-  }
-  void load(StateReader& state) override {
-    state.get_into("proximal.w", std::span(w_));
-    state.get_into("proximal.before", std::span(before_));
-    double numbers[3];
-    state.get_into("proximal.numbers", std::span<double>(numbers));
-    momentum_ = numbers[0];
-    curvature_ = numbers[1];
-    value_ = numbers[2];
-    std::uint8_t flags[2];
-    state.get_into("proximal.flags", std::span<std::uint8_t>(flags));
-    started_ = flags[0] != 0;
-    converged_ = flags[1] != 0;
-    std::copy(w_.begin(), w_.end(), theta_.begin());
+  void fields(StateFields& state) override {
+    state.sized("proximal.w", w_);
+    state.sized("proximal.before", before_);
+    state.numbers("proximal.numbers", momentum_, curvature_, value_);
+    state.numbers("proximal.flags", started_, converged_);
+    if (state.reads()) std::copy(w_.begin(), w_.end(), theta_.begin());
   }
 
  private:

@@ -70,20 +70,16 @@ void HistoryExpansion::add_gradient(std::span<const double> theta, std::span<dou
   for (std::size_t k = 0; k < moved.size(); ++k) gradient[k] += gradient_[k];
 }
 
-void HistoryExpansion::save(StateWriter& state) const {
-  state.put("expansion.centre", centre_);
-  state.put("expansion.gradient", gradient_);
-  state.put("expansion.hessian", hessian_);
-}
-
-void HistoryExpansion::load(StateReader& state) {
-  centre_ = state.get<double>("expansion.centre");
-  if (!centre_.empty() && std::ssize(centre_) != stride_)
-    state.fail("The saved expansion has another number of features.");
-  gradient_.resize(centre_.size());
-  hessian_.resize(centre_.size() * centre_.size());
-  state.get_into("expansion.gradient", std::span(gradient_));
-  state.get_into("expansion.hessian", std::span(hessian_));
+void HistoryExpansion::fields(StateFields& state) {
+  state.any("expansion.centre", centre_);
+  state.require(centre_.empty() || std::ssize(centre_) == stride_,
+                "The saved expansion has another number of features.");
+  if (state.reads()) {
+    gradient_.resize(centre_.size());
+    hessian_.resize(centre_.size() * centre_.size());
+  }
+  state.sized("expansion.gradient", gradient_);
+  state.sized("expansion.hessian", hessian_);
 }
 
 SampledGradient::SampledGradient(ExecutionContext& context, const HistoryExpansion& expansion,

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/ops/folded_pair_gradient.h"
 #include "core/runtime/execution_context.h"
 
@@ -34,8 +34,7 @@ class HistoryExpansion {
   /// gradient += ∇ at θ_ref + H (θ − θ_ref).
   void add_gradient(std::span<const double> theta, std::span<double> gradient) const;
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void fields(StateFields& state);
 
  private:
   std::int64_t stride_;

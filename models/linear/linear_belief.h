@@ -27,8 +27,7 @@ class LinearWidths : public Belief {
   std::shared_ptr<const Belief> freeze() const override;
   ModelTensors model(MemberThetas thetas) const override;
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
-  void save(StateWriter& state) const override { covariance_.save(state); }
-  void load(StateReader& state) override { covariance_.load(state); }
+  void fields(StateFields& state) override { covariance_.fields(state); }
 
  private:
   LinearModel model_;

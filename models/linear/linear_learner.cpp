@@ -15,7 +15,7 @@ LinearLearner::LinearLearner(std::int64_t features, const RankerSettings& settin
     : settings_(settings.trainer),
       lambda_(settings.posterior.lambda),
       ensemble_(ensemble),
-      history_(features, FoldedPairs::kPadding, settings_.history_limit),
+      history_(features, FoldedPairs::kPadding),
       schedule_(settings_.retraining()),
       replay_key_(keys.key(Purpose::kReplay)),
       thetas_(ensemble ? static_cast<std::size_t>(ensemble->members) : 1, std::vector<float>(features)) {
@@ -49,7 +49,7 @@ bool LinearLearner::trains_without_pairs() const {
 }
 
 RetrainingSchedule::Sizes LinearLearner::sizes() const {
-  return {history_.observed(), history_.distinct(), history_.entered(), history_.ever()};
+  return {history_.observed(), history_.row_count()};
 }
 
 bool LinearLearner::can_replay() const {
@@ -123,9 +123,6 @@ void LinearLearner::follow_history(Member& member, std::uint32_t round) const {
     }
     member.trainer.take_in(history_.row(own.row), 1.0, label);
   }
-  // Their noise stays until all noise is drawn again.
-  for (const PairHistory::Observation& old : history_.forgotten())
-    member.trainer.take_in(history_.row(old.row), -1.0, old.first_wins ? -1.0 : 0.0);
 }
 
 void LinearLearner::take_parameters(std::size_t member) {
@@ -144,61 +141,36 @@ std::vector<RankerFigure> LinearLearner::figures() const {
   return {{"optimality_gap", gap}, {"gradient_norm", gradient}};
 }
 
-void LinearLearner::Member::save_report(StateWriter& state) const {
-  state.put("training.gradient_norm", last_training.gradient_norm);
-  state.put("training.optimality_gap", last_training.optimality_gap);
+void LinearLearner::Member::report_fields(StateFields& state) {
+  state.numbers("training.gradient_norm", last_training.gradient_norm);
+  state.numbers("training.optimality_gap", last_training.optimality_gap);
 }
 
-void LinearLearner::Member::load_report(StateReader& state) {
-  last_training.gradient_norm = state.get_one<double>("training.gradient_norm");
-  last_training.optimality_gap = state.get_one<double>("training.optimality_gap");
-}
-
-void LinearLearner::save(StateWriter& state) const {
+void LinearLearner::fields(StateFields& state) {
   if (settings_.retrain == Retrain::kGrowth) {
-    const RetrainingSchedule::Sizes& latest = schedule_.latest();
-    state.put("training.latest",
-              std::vector{latest.observed, latest.distinct, latest.entered, latest.ever});
+    auto [observed, distinct] = schedule_.latest();
+    // Both are there twice, as checkpoints have them since histories could forget pairs.
+    std::int64_t distinct_again = distinct, observed_again = observed;
+    state.numbers("training.latest", observed, distinct, distinct_again, observed_again);
+    if (state.reads()) schedule_.set_latest({observed, distinct});
   }
   if (!ensemble_) {
-    members_.front().trainer.save(state);
-    history_.save(state);
-    return;
-  }
-  history_.save(state);
-  state.put("members", std::ssize(members_));
-  for (const Member& member : members_) {
-    member.trainer.save(state);
-    member.save_report(state);
-  }
-}
-
-void LinearLearner::load(StateReader& state) {
-  if (settings_.retrain == Retrain::kGrowth) {
-    std::vector<std::int64_t> latest(4);
-    state.get_into("training.latest", std::span(latest));
-    schedule_.set_latest({latest[0], latest[1], latest[2], latest[3]});
-  }
-  if (!ensemble_) {
-    members_.front().trainer.load(state);
-    history_.load(state);
+    members_.front().trainer.fields(state);
+    history_.fields(state);
   } else {
-    history_.load(state);
-    require_members(state, members_.size());
+    history_.fields(state);
+    member_count(state, members_.size());
     for (Member& member : members_) {
-      member.trainer.load(state);
-      member.load_report(state);
+      member.trainer.fields(state);
+      member.report_fields(state);
     }
   }
+  if (!state.reads()) return;
   for (std::size_t number = 0; number < members_.size(); ++number) take_parameters(number);
 }
 
-void LinearLearner::save_figures(StateWriter& state) const {
-  if (!ensemble_) members_.front().save_report(state);
-}
-
-void LinearLearner::load_figures(StateReader& state) {
-  if (!ensemble_) members_.front().load_report(state);
+void LinearLearner::figure_fields(StateFields& state) {
+  if (!ensemble_) members_.front().report_fields(state);
 }
 
 }  // namespace olrank

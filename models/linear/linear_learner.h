@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/feedback/pair_history.h"
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 #include "core/online/trial_keys.h"
 #include "models/linear/newton_trainer.h"
 #include "models/model_learner.h"
@@ -29,10 +29,8 @@ class LinearLearner : public ModelLearner {
   std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
   bool trains_without_pairs() const override;
   std::vector<RankerFigure> figures() const override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
-  void save_figures(StateWriter& state) const override;
-  void load_figures(StateReader& state) override;
+  void fields(StateFields& state) override;
+  void figure_fields(StateFields& state) override;
 
  private:
   struct Member {
@@ -40,15 +38,14 @@ class LinearLearner : public ModelLearner {
     NewtonTrainer trainer;
     NewtonReport last_training;
 
-    void save_report(StateWriter& state) const;
-    void load_report(StateReader& state);
+    void report_fields(StateFields& state);
   };
 
   /// Labels of a member's training.
   std::span<const double> labels(const Member& member, std::uint32_t round);
   void train_on_history(ExecutionContext& context, std::uint32_t round, double ridge);
   void train_on_sample(ExecutionContext& context, std::uint32_t round, double ridge);
-  /// The latest pairs and those forgotten for them, in a member's expansion of its loss.
+  /// The latest pairs in a member's expansion of its loss.
   void follow_history(Member& member, std::uint32_t round) const;
   RetrainingSchedule::Sizes sizes() const;
   bool can_replay() const;

@@ -9,14 +9,13 @@ std::int64_t padded_features(std::int64_t features) {
 }
 
 NewtonTrainer::Options newton_options(const TrainerSettings& settings) {
-  return {.tolerance = settings.stop_gradient_norm,
+  return {.tolerance = settings.newton_tolerance,
           .max_steps = settings.steps,
           .replays = settings.retraining().replays()};
 }
 
 void set_newton_defaults(TrainerSettings& settings) {
   settings.steps = 50;
-  settings.stop_gradient_norm = 1e-6;
 }
 
 double ridge_weight(LossForm form, double lambda, std::int64_t observed) {

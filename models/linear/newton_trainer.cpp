@@ -222,23 +222,14 @@ NewtonReport NewtonTrainer::descend_on_sample(ExecutionContext& context, const F
   return report;
 }
 
-void NewtonTrainer::save(StateWriter& state) const {
-  state.put("newton.theta", theta_);
-  state.put("newton.inverse_hessian", inverse_hessian_);
+void NewtonTrainer::fields(StateFields& state) {
+  state.sized("newton.theta", theta_);
+  state.any("newton.inverse_hessian", inverse_hessian_);
+  state.require(inverse_hessian_.empty() || inverse_hessian_.size() == theta_.size() * theta_.size(),
+                "The saved inverse Hessian has another number of features.");
   if (!options_.replays) return;
-  state.put("newton.inverse_ridge", inverse_ridge_);
-  expansion_.save(state);
-}
-
-void NewtonTrainer::load(StateReader& state) {
-  state.get_into("newton.theta", std::span(theta_));
-  inverse_hessian_ = state.get<double>("newton.inverse_hessian");
-  if (!inverse_hessian_.empty() && inverse_hessian_.size() != theta_.size() * theta_.size()) {
-    state.fail("The saved inverse Hessian has another number of features.");
-  }
-  if (!options_.replays) return;
-  inverse_ridge_ = state.get_one<double>("newton.inverse_ridge");
-  expansion_.load(state);
+  state.numbers("newton.inverse_ridge", inverse_ridge_);
+  expansion_.fields(state);
 }
 
 }  // namespace olrank

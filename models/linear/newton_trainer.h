@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/ops/folded_pair_gradient.h"
 #include "core/runtime/execution_context.h"
 #include "models/linear/history_expansion.h"
@@ -27,7 +27,7 @@ struct NewtonReport {
 /// pairs that come and go change. A replay takes Newton's steps with the kept inverse along the
 /// SampledGradient of Q and a sample in which each pair is weighted by the pairs that it stands for. No
 /// pass goes over the history.
-class NewtonTrainer {
+class NewtonTrainer : public Stateful {
  public:
   struct Options {
     double tolerance = 1e-6;      // of ‖∇F‖/max(1, n)
@@ -55,8 +55,7 @@ class NewtonTrainer {
   /// Returns to parameters of an earlier training.
   void restore(std::span<const double> theta);
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void fields(StateFields& state) override;
 
  private:
   /// ∇F at θ into the second argument.

@@ -7,24 +7,15 @@
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_device.h"
 #include "models/neural/ranker_network.h"
-#include "models/posterior/posterior_on_device.h"
+#include "models/posterior/posterior.h"
 
 namespace olrank {
 namespace {
 
-/// The posterior of this spec where the ranker lives, on the host or on a device.
-std::unique_ptr<Posterior> made(PosteriorSpec spec, const RankerRequest& request,
-                                const TangentModel& model) {
-  const RankerDevice* device = request.dependencies.device;
-  if (device == nullptr || spec.covariance == Covariance::kNone) {
-    const std::int64_t memory = request.dependencies.memory;
-    spec.memory = covariance_memory(request.settings.posterior, memory > 0 ? memory : available_memory());
-    return make_posterior(spec);
-  }
-  auto there = device->make_posterior(device->gpu, spec);
-  const ModelSize size{request.features, spec.shape, model.reads_lists()};
-  const FormPolicy::Room room = room_on_device(request.settings, size, *device, there->grows_in_place());
-  return std::make_unique<PosteriorOnDevice>(spec, room, std::move(there));
+std::unique_ptr<Posterior> made(PosteriorSpec spec, const RankerRequest& request) {
+  const std::int64_t memory = request.dependencies.memory;
+  spec.memory = covariance_memory(request.settings.posterior, memory > 0 ? memory : available_memory());
+  return make_posterior(spec);
 }
 
 }  // namespace
@@ -36,8 +27,8 @@ std::unique_ptr<OnlineRanker> make_confident_network(const RankerRequest& reques
   const PosteriorSpec spec = posterior_spec(settings, model->tangent_shape());
   CertainOrderRanker::Parts parts;
   if (spec.has_shadow)
-    parts.shadow = std::make_unique<WidthShadow>(spec.shape, made(spec.shadow(), request, *model));
-  parts.belief = std::make_unique<NetworkWidths>(model, made(spec, request, *model));
+    parts.shadow = std::make_unique<WidthShadow>(spec.shape, made(spec.shadow(), request));
+  parts.belief = std::make_unique<NetworkWidths>(model, made(spec, request));
   parts.learner = std::make_unique<NetworkLearner>(model, settings, request.keys, std::nullopt,
                                                    request.dependencies.first_thetas);
   return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));

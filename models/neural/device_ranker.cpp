@@ -9,10 +9,9 @@
 
 #include "core/device/device_docs.h"
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
 #include "core/online/frozen_ranker.h"
+#include "core/online/numeric_errors.h"
 #include "models/ensemble_model.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
@@ -62,17 +61,13 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
   spec.learning_rate = trainer.learning_rate;
   spec.learning_rate_decay = trainer.learning_rate_decay;
   spec.prior_weight = prior_weight(settings.network, settings.posterior.lambda);
-  spec.precision = trainer.precision;
-  spec.stop_gradient_norm = trainer.stop_gradient_norm;
   if (trainer.loss == LossForm::kMean) {
     check_batch_optimizer(trainer);
     spec.mini_batches = {trainer.epochs, trainer.batch, settings.posterior.lambda};
   }
   spec.retraining = retraining_rule(trainer);
   spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
-  spec.schedule = settings.posterior.member_schedule;
   spec.kernel = trainer.training_kernel;
-  spec.blocks = trainer.training_blocks;
   return spec;
 }
 

@@ -10,8 +10,8 @@
 
 #include "core/device/device_network.h"
 #include "core/feedback/preference_pairs.h"
-#include "core/learning/retraining.h"
 #include "core/online/online_ranker.h"
+#include "core/online/retraining.h"
 #include "core/online/trial_keys.h"
 #include "models/certain_list.h"
 #include "models/neural/document_history.h"

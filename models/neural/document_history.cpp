@@ -14,18 +14,11 @@ std::uint64_t packed(std::int32_t first, std::int32_t second) {
   return static_cast<std::uint64_t>(first) << 32 | static_cast<std::uint32_t>(second);
 }
 
-template <class T>
-void drop_front(std::vector<T>& values, std::int64_t count) {
-  values.erase(values.begin(), values.begin() + count);
-}
-
 }  // namespace
 
 DocumentHistory::DocumentHistory(std::int64_t features, const HistoryContent& content)
     : features_(features), content_(content) {
-  const bool limited = content_.limit > 0;
-  content_.pairs = content_.pairs || content_.lists || limited;
-  content_.counts = content_.counts || limited;
+  content_.pairs = content_.pairs || content_.lists;
 }
 
 std::int32_t DocumentHistory::row_of(const QueryDocs& query, std::int32_t doc) {
@@ -66,22 +59,11 @@ std::int32_t DocumentHistory::row_in_list(const QueryDocs& query, std::int32_t d
   return std::lower_bound(rows_by_number_.begin(), rows_by_number_.end(), first)->second;
 }
 
-void DocumentHistory::keep_whole_lists(std::vector<std::int32_t>& new_row) const {
-  std::int64_t begin = 0;
-  for (const std::int64_t end : list_ends_) {
-    const std::span<std::int32_t> rows = std::span(new_row).subspan(begin, end - begin);
-    if (std::any_of(rows.begin(), rows.end(), [](std::int32_t row) { return row >= 0; }))
-      std::fill(rows.begin(), rows.end(), 0);
-    begin = end;
-  }
-}
-
 std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
   const auto [known, is_new] =
       term_of_.try_emplace(packed(first, second), static_cast<std::int32_t>(terms_.size()));
   if (!is_new) return known->second;
   terms_.push_back({first, second, 0.0, 0.0});
-  ++empty_;
   if (content_.counts) {
     count_.push_back(0);
     others_.append(0);
@@ -92,13 +74,7 @@ std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
 void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight) {
   assert(feedback.query.features.features == features_);
   settle();
-  drop_forgotten();
   rows_by_number_.clear();
-  ever_ += std::ssize(pairs);
-  if (content_.limit > 0) {
-    pairs = pairs.last(std::min(pairs.size(), static_cast<std::size_t>(content_.limit)));
-    forget(std::max<std::int64_t>(0, observed_ + std::ssize(pairs) - content_.limit));
-  }
   const std::int64_t known_docs = docs();
   const auto examined =
       static_cast<std::size_t>(examined_documents(feedback.clicks, content_.examined_after));
@@ -116,10 +92,6 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
     const bool first_wins = feedback.query.number(winner) < feedback.query.number(loser);
     const std::int32_t term = first_wins ? term_of(winner_row, loser_row) : term_of(loser_row, winner_row);
     PairTerm& folded = terms_[term];
-    if (folded.weight == 0.0) {
-      ++entered_;
-      --empty_;
-    }
     folded.weight += weight;
     folded.labels += first_wins ? weight : 0.0;
     const bool placed = content_.lists;
@@ -128,7 +100,6 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
     ++observed_;
   }
   if (content_.pairs) observations_.insert(observations_.end(), latest_.begin(), latest_.end());
-  if (content_.limit > 0) weights_.insert(weights_.end(), latest_.size(), weight);
   if (content_.lists) {
     for (std::size_t rank = 0; rank < examined; ++rank) {
       list_rows_.push_back(row_of(feedback.query, feedback.shown[rank]));
@@ -159,120 +130,17 @@ void DocumentHistory::settle() {
   latest_.clear();
 }
 
-void DocumentHistory::drop_forgotten() {
-  dropped_ += forgotten_;
-  dropped_lists_ += forgotten_lists_;
-  forgotten_ = forgotten_lists_ = 0;
-  if (2 * dropped_ > std::ssize(observations_)) erase_dropped();
-}
-
-void DocumentHistory::erase_dropped() {
-  if (dropped_ == 0) return;
-  drop_front(observations_, dropped_);
-  drop_front(weights_, dropped_);
-  if (content_.lists) {
-    const std::int64_t docs =
-        dropped_lists_ < std::ssize(lists_) ? lists_[dropped_lists_].first_doc : std::ssize(list_rows_);
-    drop_front(list_rows_, docs);
-    drop_front(list_clicks_, docs);
-    drop_front(lists_, dropped_lists_);
-    for (ExaminedList& list : lists_) {
-      list.first_doc -= docs;
-      list.first_pair -= dropped_;
-      if (list.first_pair >= 0) continue;  // the first list has lost some pairs
-      list.pairs += static_cast<std::int32_t>(list.first_pair);
-      list.first_pair = 0;
-    }
-  }
-  dropped_ = dropped_lists_ = 0;
-}
-
-void DocumentHistory::forget(std::int64_t pairs) {
-  for (std::int64_t pair = 0; pair < pairs; ++pair) {
-    const PairObservation& one = observations_[dropped_ + pair];
-    const double weight = weights_[dropped_ + pair];
-    PairTerm& term = terms_[one.term];
-    others_.add(one.term, -1);
-    term.weight -= weight;
-    term.labels -= one.first_wins != 0 ? weight : 0.0;
-    if (--count_[one.term] > 0) continue;
-    term.weight = term.labels = 0.0;  // without the rounding of sums
-    ++empty_;
-  }
-  forgotten_ = pairs;
-  observed_ -= pairs;
-  const auto live = std::span(lists_).subspan(dropped_lists_);
-  while (forgotten_lists_ < std::ssize(live) &&
-         live[forgotten_lists_].first_pair + live[forgotten_lists_].pairs <= dropped_ + pairs)
-    ++forgotten_lists_;
-}
-
-void DocumentHistory::compact() {
-  constexpr std::int64_t kFewTerms = 64;
-  if (2 * empty_ <= std::max(std::ssize(terms_), kFewTerms)) return;
-  drop_forgotten();
-  erase_dropped();
-  std::vector<std::int32_t> new_row(doc_numbers_.size(), -1);
-  for (const PairTerm& term : terms_) {
-    if (term.weight != 0.0) new_row[term.first] = new_row[term.second] = 0;
-  }
-  for (const std::int32_t row : list_rows_) new_row[row] = 0;
-  keep_whole_lists(new_row);
-  std::erase_if(list_ends_, [&](std::int64_t end) { return new_row[end - 1] < 0; });
-  std::int32_t rows = 0;
-  for (std::int64_t row = 0; row < docs(); ++row) {
-    if (new_row[row] < 0) continue;
-    const auto x = features().doc(row);
-    std::copy(x.begin(), x.end(), values_.begin() + rows * features_);
-    doc_numbers_[rows] = doc_numbers_[row];
-    new_row[row] = rows++;
-  }
-  for (std::int64_t& end : list_ends_) end = new_row[end - 1] + 1;
-  doc_numbers_.resize(rows);
-  values_.resize(rows * features_);
-  values_lineage_.renew();
-  std::vector<std::int32_t> new_term(terms_.size(), -1);
-  std::int32_t terms = 0;
-  for (std::size_t t = 0; t < terms_.size(); ++t) {
-    const PairTerm& term = terms_[t];
-    if (term.weight == 0.0) continue;
-    count_[terms] = count_[t];
-    new_term[t] = terms;
-    terms_[terms++] = {new_row[term.first], new_row[term.second], term.weight, term.labels};
-  }
-  terms_.resize(terms);
-  count_.resize(terms);
-  empty_ = 0;
-  for (PairObservation& one : observations_) one.term = new_term[one.term];
-  for (PairObservation& one : latest_) one.term = new_term[one.term];
-  for (std::int32_t& row : list_rows_) row = new_row[row];
-  rebuild_indices();
-}
-
 DocumentHistory::Lists DocumentHistory::lists() const {
-  const PairLists live = pair_lists();
-  Lists lists{{0}, {0}, live.rows, live.clicks};
-  for (const ExaminedList& one : live.lists) {
+  Lists lists{{0}, {0}, list_rows_, list_clicks_};
+  for (const ExaminedList& one : lists_) {
     lists.first_doc.push_back(lists.first_doc.back() + one.docs);
-    const std::int64_t end = one.first_pair + one.pairs - live.first_pair;
-    lists.first_pair.push_back(static_cast<std::int32_t>(end));
+    lists.first_pair.push_back(static_cast<std::int32_t>(one.first_pair + one.pairs));
   }
-  if (!live.lists.empty()) lists.rows = live.rows.subspan(live.lists.front().first_doc);
-  if (!live.lists.empty()) lists.clicks = live.clicks.subspan(live.lists.front().first_doc);
   return lists;
 }
 
 PairLists DocumentHistory::pair_lists() const {
-  PairLists live = pair_lists_with_forgotten();
-  live.lists = live.lists.subspan(forgotten_lists_);
-  live.pairs = observations();
-  live.first_pair += forgotten_;
-  return live;
-}
-
-PairLists DocumentHistory::pair_lists_with_forgotten() const {
-  return {std::span(lists_).subspan(dropped_lists_),  list_rows_, list_clicks_,
-          std::span(observations_).subspan(dropped_), dropped_,   doc_numbers_};
+  return {lists_, list_rows_, list_clicks_, observations_, doc_numbers_};
 }
 
 std::span<const std::int32_t> DocumentHistory::latest_rows() const {
@@ -317,11 +185,7 @@ void DocumentHistory::save(StateWriter& state) const {
     std::vector<std::int64_t> counts = count_;
     for (const PairObservation& one : latest_) ++counts[one.term];
     state.put("history.term_counts", counts);
-    state.put("history.entered", entered_);
-  }
-  if (content_.limit > 0) {
-    state.put("history.weights", std::span(weights_).subspan(dropped_ + forgotten_));
-    state.put("history.ever", ever_);
+    state.put("history.entered", std::ssize(terms_));
   }
 }
 
@@ -329,7 +193,7 @@ void DocumentHistory::load(StateReader& state) {
   if (state.get_one<std::int64_t>("history.features") != features_) {
     state.fail("The saved history belongs to data with another number of features.");
   }
-  ever_ = observed_ = state.get_one<std::int64_t>("history.observed");
+  observed_ = state.get_one<std::int64_t>("history.observed");
   doc_numbers_ = state.get<std::int64_t>("history.doc_numbers");
   values_.resize(doc_numbers_.size() * static_cast<std::size_t>(features_));
   state.get_into("history.values", std::span(values_));
@@ -346,8 +210,6 @@ void DocumentHistory::load(StateReader& state) {
   terms_.clear();
   for (std::size_t i = 0; i + 1 < ends.size(); i += 2)
     terms_.push_back({ends[i], ends[i + 1], sums[i], sums[i + 1]});
-  empty_ =
-      std::count_if(terms_.begin(), terms_.end(), [](const PairTerm& term) { return term.weight == 0.0; });
   const auto seen = state.get<std::int32_t>("history.observations");
   observations_.clear();
   for (std::size_t i = 0; i + 3 < seen.size(); i += 4) {
@@ -368,15 +230,10 @@ void DocumentHistory::load(StateReader& state) {
   if (content_.counts) {
     count_.resize(terms_.size());
     state.get_into("history.term_counts", std::span(count_));
-    entered_ = state.get_one<std::int64_t>("history.entered");
-  }
-  if (content_.limit > 0) {
-    weights_.resize(observations_.size());
-    state.get_into("history.weights", std::span(weights_));
-    ever_ = state.get_one<std::int64_t>("history.ever");
+    if (state.get_one<std::int64_t>("history.entered") != std::ssize(terms_))
+      state.fail("The saved history has forgotten pairs, which histories of this version keep.");
   }
   latest_.clear();
-  dropped_ = dropped_lists_ = forgotten_ = forgotten_lists_ = 0;
   rebuild_indices();
 }
 

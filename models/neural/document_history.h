@@ -10,9 +10,9 @@
 #include "core/data/dataset.h"
 #include "core/feedback/count_tree.h"
 #include "core/io/state_archive.h"
-#include "core/learning/retraining.h"
 #include "core/online/feedback.h"
 #include "core/online/online_ranker.h"
+#include "core/online/retraining.h"
 #include "core/ops/pair_training.h"
 #include "models/neural/pair_lists.h"
 
@@ -24,7 +24,6 @@ struct HistoryContent {
   bool pairs = true;    // every observed pair, in order
   bool counts = false;  // how often each pair was observed, so that one can be drawn
   std::int64_t examined_after = 1;  // as PairSettings
-  std::int64_t limit = 0;           // observed pairs that it keeps, the newest ones; 0: all
   // Whole lists, for models whose scores depend on the other documents.
   bool whole_lists = false;
 };
@@ -32,8 +31,7 @@ struct HistoryContent {
 /// Every preference so far, for networks: the distinct documents, each with its features once, and the
 /// pairs between them, repetitions folded. The cost of a pass is that of its documents, so a round stops
 /// getting slower once queries repeat. With whole lists, it keeps all documents of a query together, once
-/// for each distinct set of documents, and a document of two lists is two documents. With a limit, the
-/// oldest pairs leave when new ones come, and compact() drops what they leave behind.
+/// for each distinct set of documents, and a document of two lists is two documents.
 class DocumentHistory {
  public:
   DocumentHistory(std::int64_t features, const HistoryContent& content);
@@ -43,11 +41,6 @@ class DocumentHistory {
   /// Adds pairs of the same weight.
   void add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight = 1.0);
 
-  /// Once more than half of the terms are empty, removes them and the documents that nothing refers to.
-  /// Others get new numbers, and with them new noise, so the time for this is right before a training on
-  /// the whole history.
-  void compact();
-
   std::int64_t observed() const { return observed_; }  // n, with repetitions
   std::int64_t docs() const { return std::ssize(doc_numbers_); }
   FeatureMatrix features() const { return {values_.data(), docs(), features_, list_ends_}; }
@@ -56,9 +49,7 @@ class DocumentHistory {
   /// `weight` is the total weight of a term's pairs, `labels` that of the pairs which the first document
   /// won.
   std::span<const PairTerm> terms() const { return terms_; }
-  RetrainingSchedule::Sizes sizes() const {
-    return {observed_, std::ssize(terms_) - empty_, entered_, ever_};
-  }
+  RetrainingSchedule::Sizes sizes() const { return {observed_, std::ssize(terms_)}; }
   const HistoryContent& content() const { return content_; }
 
   /// Whether the last add() brought documents that outgrow all before them.
@@ -68,13 +59,6 @@ class DocumentHistory {
   /// The pairs of the last add(), and the weight of each.
   std::span<const PairObservation> latest() const { return latest_; }
   double latest_weight() const { return latest_weight_; }
-  /// The pairs that it removed, the weight of each, and those of the first of them.
-  std::span<const PairObservation> forgotten() const {
-    return std::span(observations_).subspan(dropped_, forgotten_);
-  }
-  std::span<const double> forgotten_weights() const {
-    return std::span(weights_).subspan(dropped_, forgotten_);
-  }
 
   /// The observed pairs but for the latest, by term: how many in all, how many of a term, and the term of
   /// each number below. Needs counts.
@@ -84,9 +68,7 @@ class DocumentHistory {
     return static_cast<std::int32_t>(others_.item_at(number));
   }
 
-  std::span<const PairObservation> observations() const {
-    return std::span(observations_).subspan(dropped_ + forgotten_);
-  }
+  std::span<const PairObservation> observations() const { return observations_; }
 
   /// Numbers of the distinct documents within the training part.
   std::span<const std::int64_t> doc_numbers() const { return doc_numbers_; }
@@ -100,8 +82,6 @@ class DocumentHistory {
   Lists lists() const;
   /// The same with the pairs.
   PairLists pair_lists() const;
-  /// With the forgotten pairs, which are the first ones.
-  PairLists pair_lists_with_forgotten() const;
   /// Documents and clicks of the last list.
   std::span<const std::int32_t> latest_rows() const;
   std::span<const std::uint8_t> latest_clicks() const;
@@ -117,24 +97,15 @@ class DocumentHistory {
   std::int32_t row_of(const QueryDocs& query, std::int32_t doc);
   std::int32_t row_in_list(const QueryDocs& query, std::int32_t doc);
   void append_doc(const QueryDocs& query, std::int32_t doc);
-  /// Marks all rows of a list of which one is marked, that is not −1.
-  void keep_whole_lists(std::vector<std::int32_t>& new_row) const;
   std::int32_t term_of(std::int32_t first, std::int32_t second);
   void note_sizes(std::int64_t first_row);
   /// Counts the latest pairs as others.
   void settle();
-  void drop_forgotten();
-  /// Removes what was dropped, once it is more than the rest: a pair's part is then O(1).
-  void erase_dropped();
-  /// Removes the oldest pairs.
-  void forget(std::int64_t pairs);
   void rebuild_indices();
 
   std::int64_t features_;
   HistoryContent content_;
   std::int64_t observed_ = 0;
-  std::int64_t entered_ = 0;  // terms that came, again if they were empty
-  std::int64_t ever_ = 0;     // pairs that came
   double largest_doc_ = 0.0;  // ‖x‖²
   bool latest_docs_outgrow_ = false;
   std::vector<float> values_;  // [docs × features]
@@ -142,20 +113,12 @@ class DocumentHistory {
   std::vector<std::int64_t> doc_numbers_;  // within the training part
   std::vector<std::int64_t> list_ends_;    // of whole lists
   std::vector<PairTerm> terms_;            // first < second by document number
-  std::int64_t empty_ = 0;                 // terms without pairs
   std::vector<std::int64_t> count_;        // of a term's pairs but for the latest
   CountTree others_;                       // the same
   std::vector<ExaminedList> lists_;
   std::vector<std::int32_t> list_rows_;
   std::vector<std::uint8_t> list_clicks_;
   std::vector<PairObservation> observations_;
-  std::vector<double> weights_;  // of observations, with a limit
-  // At the front are pairs and lists that nothing refers to, then, until the next add(), the forgotten
-  // ones.
-  std::int64_t dropped_ = 0;
-  std::int64_t dropped_lists_ = 0;
-  std::int64_t forgotten_ = 0;
-  std::int64_t forgotten_lists_ = 0;
   std::vector<PairObservation> latest_;
   double latest_weight_ = 1.0;
   std::unordered_map<std::int64_t, std::int32_t> row_of_;  // without whole lists

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/learning/numeric_errors.h"
 #include "core/math/norm.h"
 #include "core/math/step_size.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/replay_optimizer.h"
@@ -15,7 +15,6 @@ namespace olrank {
 
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
     : spec_(spec), eigenvector_(spec.model.parameters()), gradient_(eigenvector_.size()) {
-  if (spec.list_loss) list_objective_.emplace(*spec.list_loss);
   if (replays()) {
     reference_.assign(spec.first.begin(), spec.first.end());
     reference_gradient_.resize(gradient_.size());
@@ -40,11 +39,8 @@ FullBatchTrainer::Problem FullBatchTrainer::problem_of(const SampledPairs& pairs
 double FullBatchTrainer::find_curvature(ExecutionContext& context, const Problem& problem,
                                         std::span<const float> theta) {
   const auto kept = spec_.model.keep_docs(problem.docs);
-  // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound. That of a
-  // list's loss is bounded by terms for its pairs: ListObjective::curvature_terms().
-  const auto terms =
-      list_objective_ ? list_objective_->curvature_terms(problem.lists) : problem.curvature_terms;
-  return spec_.model.find_curvature(context, theta, problem.docs, terms, eigenvector_);
+  // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
+  return spec_.model.find_curvature(context, theta, problem.docs, problem.curvature_terms, eigenvector_);
 }
 
 std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionContext& context,
@@ -60,24 +56,9 @@ std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionCon
   return weighted_;
 }
 
-double FullBatchTrainer::find_list_gradient(ExecutionContext& context, const Problem& problem,
-                                            std::span<const float> theta) {
-  double loss = 0.0;
-  std::fill(gradient_.begin(), gradient_.end(), 0.0);
-  spec_.model.add_gradient_of_scores(
-      context, theta, problem.docs,
-      [&](std::span<const float> scores, std::span<double> slopes) {
-        loss = list_objective_->loss_of_scores(context, problem.lists, scores, slopes);
-      },
-      gradient_);
-  add_parameter_gradient(theta, objective(problem), gradient_);
-  return loss + parameter_loss(theta, objective(problem));
-}
-
 double FullBatchTrainer::find_gradient(ExecutionContext& context, const Problem& problem,
                                        std::span<const PairTerm> terms, std::span<const float> theta,
                                        bool with_loss) {
-  if (list_objective_) return find_list_gradient(context, problem, theta);
   if (with_loss)
     return spec_.model.find_loss_gradient(context, theta, problem.docs, terms, objective(problem),
                                           gradient_);
@@ -87,13 +68,6 @@ double FullBatchTrainer::find_gradient(ExecutionContext& context, const Problem&
 
 double FullBatchTrainer::loss_at(ExecutionContext& context, const Problem& problem,
                                  std::span<const float> theta) {
-  if (list_objective_) {
-    scores_.resize(problem.docs.docs);
-    slopes_.resize(scores_.size());
-    spec_.model.score(context, theta, problem.docs, scores_);
-    return list_objective_->loss_of_scores(context, problem.lists, scores_, slopes_) +
-           parameter_loss(theta, objective(problem));
-  }
   return spec_.model.find_loss(context, theta, problem.docs, problem.terms, objective(problem));
 }
 
@@ -114,7 +88,6 @@ void FullBatchTrainer::move(const Problem& problem, std::int64_t number, double 
 
 double FullBatchTrainer::descend(ExecutionContext& context, const Problem& problem, double step,
                                  std::span<float> theta) {
-  const double target = spec_.settings.stop_gradient_norm * static_cast<double>(problem.observed);
   double began = std::nan("");
   start_moments(theta);
   for (std::int64_t number = 1; number <= problem.steps; ++number) {
@@ -122,7 +95,6 @@ double FullBatchTrainer::descend(ExecutionContext& context, const Problem& probl
     if (!terms) break;
     const double loss = find_gradient(context, problem, *terms, theta, number == 1);
     if (number == 1) began = loss;
-    if (target > 0.0 && norm(gradient_) <= target) break;
     move(problem, number, step, theta);
   }
   return began;
@@ -189,26 +161,21 @@ double FullBatchTrainer::descend_safely(ExecutionContext& context, const Problem
 std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
                                               std::span<float> theta) {
   const DocumentHistory& history = task.history;
-  const RetrainingSchedule::Sizes sizes = history.sizes();
-  // With a limit n stays, and new terms replace old ones.
-  const bool turned_over =
-      spec_.settings.history_limit > 0 && 10 * (sizes.entered - curvature_entered_) >= sizes.distinct;
+  const std::int64_t observed = history.observed();
   Problem problem;
   problem.docs = history.features();
   problem.terms = task.terms;
   problem.curvature_terms = history.terms();
   problem.weigh_by_ndcg = task.weigh_by_ndcg;
-  if (task.weigh_by_ndcg || list_objective_) problem.lists = history.pair_lists();
-  problem.observed = sizes.observed;
+  if (task.weigh_by_ndcg) problem.lists = history.pair_lists();
+  problem.observed = observed;
   problem.steps = spec_.settings.steps;
   problem.optimizer = spec_.settings.optimizer;
   problem.round = task.round;
   problem.centre = task.centre.empty() ? spec_.first : task.centre;
-  if (by_curvature() && (curvature_is_stale(sizes.observed, curvature_pairs_) || turned_over ||
-                         history.latest_docs_outgrow())) {
+  if (by_curvature() && (curvature_is_stale(observed, curvature_pairs_) || history.latest_docs_outgrow())) {
     curvature_ = find_curvature(context, problem, theta);
-    curvature_pairs_ = sizes.observed;
-    curvature_entered_ = sizes.entered;
+    curvature_pairs_ = observed;
   }
   const double step = descend_safely(context, problem, curvature_, theta);
   if (replays()) {
@@ -259,27 +226,14 @@ std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const 
   return descend_safely(context, problem, curvature, theta);
 }
 
-void FullBatchTrainer::save(StateWriter& state) const {
-  state.put("trainer.curvature", curvature_);
-  state.put("trainer.curvature_pairs", curvature_pairs_);
-  state.put("trainer.eigenvector", eigenvector_);
-  state.put("trainer.trainings", trainings_);
-  if (spec_.settings.history_limit > 0) state.put("trainer.curvature_entered", curvature_entered_);
+void FullBatchTrainer::fields(StateFields& state) {
+  state.numbers("trainer.curvature", curvature_);
+  state.numbers("trainer.curvature_pairs", curvature_pairs_);
+  state.sized("trainer.eigenvector", eigenvector_);
+  state.numbers("trainer.trainings", trainings_);
   if (!replays()) return;
-  state.put("trainer.reference", reference_);
-  state.put("trainer.reference_gradient", reference_gradient_);
-}
-
-void FullBatchTrainer::load(StateReader& state) {
-  curvature_ = state.get_one<double>("trainer.curvature");
-  curvature_pairs_ = state.get_one<std::int64_t>("trainer.curvature_pairs");
-  state.get_into("trainer.eigenvector", std::span(eigenvector_));
-  trainings_ = state.get_one<std::int64_t>("trainer.trainings");
-  if (spec_.settings.history_limit > 0)
-    curvature_entered_ = state.get_one<std::int64_t>("trainer.curvature_entered");
-  if (!replays()) return;
-  state.get_into("trainer.reference", std::span(reference_));
-  state.get_into("trainer.reference_gradient", std::span(reference_gradient_));
+  state.sized("trainer.reference", reference_);
+  state.sized("trainer.reference_gradient", reference_gradient_);
 }
 
 }  // namespace olrank

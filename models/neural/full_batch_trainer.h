@@ -1,6 +1,5 @@
 #pragma once
 
-#include "models/neural/list_objective.h"
 #include "models/neural/network_trainer.h"
 
 namespace olrank {
@@ -9,7 +8,6 @@ namespace olrank {
 /// `gd` and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the
 /// data term; κ_t is recomputed when the history has grown by a tenth, or its documents by far. A training
 /// that fails (core/math/step_size.h) is undone and repeated with half the step until it holds.
-/// Instead of the cross-entropy, L may have the losses of the examined lists.
 ///
 /// Between two such trainings replay() descends on a sample, whose gradient is corrected by the known one
 /// of the whole history at the latest training's result.
@@ -21,8 +19,7 @@ class FullBatchTrainer : public NetworkTrainer {
                               std::span<float> theta) override;
   std::optional<double> replay(ExecutionContext& context, const ReplayTask& task,
                                std::span<float> theta) override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
   /// What one training descends on.
@@ -34,7 +31,7 @@ class FullBatchTrainer : public NetworkTrainer {
     std::span<const double> linear;             // h of the objective
     Optimizer optimizer = Optimizer::kGradientDescent;
     bool weigh_by_ndcg = false;
-    PairLists lists;                 // for weigh_by_ndcg and losses of lists
+    PairLists lists;                 // for weigh_by_ndcg
     std::span<const double> scales;  // of their pairs; empty: 1
     std::int64_t observed = 0;       // n
     std::int64_t steps = 0;
@@ -67,21 +64,16 @@ class FullBatchTrainer : public NetworkTrainer {
   /// gradient_ = that of the loss; returns the loss if asked to.
   double find_gradient(ExecutionContext& context, const Problem& problem, std::span<const PairTerm> terms,
                        std::span<const float> theta, bool with_loss);
-  /// The same of the losses of lists, which it always returns.
-  double find_list_gradient(ExecutionContext& context, const Problem& problem,
-                            std::span<const float> theta);
   /// gradient_ = that of the data at the reference; false if it is not finite.
   bool find_reference_gradient(ExecutionContext& context, const Problem& problem);
   void move(const Problem& problem, std::int64_t number, double step, std::span<float> theta);
 
   TrainerSpec spec_;
-  std::optional<ListObjective> list_objective_;
 
   // State.
-  double curvature_ = 0.0;              // κ_t
-  std::int64_t curvature_pairs_ = 0;    // n when it was computed
-  std::int64_t curvature_entered_ = 0;  // terms that had entered the history by then
-  std::vector<double> eigenvector_;     // where its power iteration stopped
+  double curvature_ = 0.0;            // κ_t
+  std::int64_t curvature_pairs_ = 0;  // n when it was computed
+  std::vector<double> eigenvector_;   // where its power iteration stopped
   std::int64_t trainings_ = 0;
   std::vector<float> reference_;            // θ after the latest training on the whole history
   std::vector<double> reference_gradient_;  // of the data there, of the history as it is now
@@ -93,7 +85,6 @@ class FullBatchTrainer : public NetworkTrainer {
   std::vector<double> position_;  // θ in double during a nesterov or adam training
   std::vector<float> before_;
   std::vector<float> scores_;
-  std::vector<double> slopes_;
   std::vector<double> changes_;
   std::vector<PairTerm> weighted_;
 };

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
 #include "core/math/label_noise.h"
 #include "core/math/step_size.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/optimizer_step.h"
 
 namespace olrank {

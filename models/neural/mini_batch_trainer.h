@@ -26,8 +26,6 @@ class MiniBatchTrainer : public NetworkTrainer {
   std::optional<double> replay(ExecutionContext&, const ReplayTask&, std::span<float>) override {
     return std::nullopt;
   }
-  void save(StateWriter&) const override {}
-  void load(StateReader&) override {}
 
  private:
   void gather(const TrainingTask& task, std::span<const std::int32_t> batch);

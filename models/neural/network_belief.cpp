@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
 #include "core/math/certainty.h"
+#include "core/online/numeric_errors.h"
 #include "models/ensemble_model.h"
 
 namespace olrank {
@@ -81,9 +81,7 @@ void NetworkWidths::observe(ExecutionContext& context, FeatureMatrix docs, const
 }
 
 std::shared_ptr<const Belief> NetworkWidths::freeze() const {
-  std::shared_ptr<const Posterior> frozen = posterior_->freeze();
-  if (!frozen) return nullptr;
-  return std::shared_ptr<const Belief>(new NetworkWidths(model_, std::move(frozen)));
+  return std::shared_ptr<const Belief>(new NetworkWidths(model_, posterior_->freeze()));
 }
 
 ModelTensors NetworkWidths::model(MemberThetas thetas) const {
@@ -93,7 +91,7 @@ ModelTensors NetworkWidths::model(MemberThetas thetas) const {
 std::vector<RankerFigure> NetworkWidths::figures(ExecutionContext& context) const {
   return {{"drift", posterior_->drift(context)},
           {"negative_widths", static_cast<double>(posterior_->negative_widths())},
-          {"posterior_bytes", static_cast<double>(posterior_->bytes()), posterior_->bytes_depend_on_run()}};
+          {"posterior_bytes", static_cast<double>(posterior_->bytes())}};
 }
 
 Evidence NetworkVotes::take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const {

@@ -6,7 +6,6 @@
 
 #include "core/math/label_noise.h"
 #include "core/math/step_size.h"
-#include "models/neural/list_objective.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_kinds.h"
 
@@ -18,19 +17,19 @@ RetrainingRule retraining_rule(const TrainerSettings& trainer) {
 
 HistoryContent history_content(const RankerSettings& settings, bool reads_lists) {
   const bool samples = retraining_rule(settings.trainer).retrain == Retrain::kGrowth;
-  const bool lists = row_of(settings.kind).weighs_by_ndcg || list_loss_of(settings);
+  const bool lists = row_of(settings.kind).weighs_by_ndcg;
   return {.lists = lists,
           .pairs = !samples,
           .counts = samples,
           .examined_after = settings.feedback.examined_after,
-          .limit = settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0,
           .whole_lists = reads_lists};
 }
 
 void save_schedule(StateWriter& state, const RetrainingSchedule& schedule, std::uint32_t noise_round) {
   if (schedule.rule().retrain == Retrain::kEveryRound) return;
-  const RetrainingSchedule::Sizes& latest = schedule.latest();
-  state.put("schedule.latest", std::vector{latest.observed, latest.distinct, latest.entered, latest.ever});
+  const auto [observed, distinct] = schedule.latest();
+  // Both are there twice, as checkpoints have them since histories could forget pairs.
+  state.put("schedule.latest", std::vector{observed, distinct, distinct, observed});
   state.put("noise_round", noise_round);
 }
 
@@ -38,7 +37,7 @@ void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32
   if (schedule.rule().retrain == Retrain::kEveryRound) return;
   std::vector<std::int64_t> latest(4);
   state.get_into("schedule.latest", std::span(latest));
-  schedule.set_latest({latest[0], latest[1], latest[2], latest[3]});
+  schedule.set_latest({latest[0], latest[1]});
   noise_round = state.get_one<std::uint32_t>("noise_round");
 }
 
@@ -66,8 +65,7 @@ NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const 
                         keys.key(Purpose::kRestart, member),
                         keys.key(Purpose::kPriorNoise, member),
                         make_network_trainer({*model_, settings.trainer, settings.posterior.lambda, weight,
-                                              first_thetas_[member], keys.key(Purpose::kBatch, member),
-                                              list_loss_of(settings)}),
+                                              first_thetas_[member], keys.key(Purpose::kBatch, member)}),
                         {},
                         {},
                         {}});
@@ -89,7 +87,6 @@ std::span<const double> NetworkLearner::train(ExecutionContext& context, std::ui
   const TrainingExtent extent = schedule_.extent(history_.sizes());
   if (extent == TrainingExtent::kNothing) return {};
   if (extent == TrainingExtent::kHistory) {
-    history_.compact();
     // Should it fail, the next one is due: no reference has the round's pairs or noise.
     schedule_.set_latest({});
   } else {
@@ -232,7 +229,8 @@ void NetworkLearner::load(StateReader& state) {
   }
   history_.load(state);
   load_schedule(state, schedule_, noise_round_);
-  require_members(state, members_.size());
+  StateFields fields(state);
+  member_count(fields, members_.size());
   for (std::size_t number = 0; number < members_.size(); ++number) {
     state.get_into("theta", std::span(thetas_[number]));
     members_[number].trainer->load(state);

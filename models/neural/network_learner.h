@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/learning/retraining.h"
+#include "core/online/retraining.h"
 #include "core/online/trial_keys.h"
 #include "models/model_learner.h"
 #include "models/neural/document_history.h"

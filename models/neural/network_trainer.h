@@ -6,8 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_archive.h"
-#include "core/ops/list_loss.h"
+#include "core/io/state_fields.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
@@ -45,10 +44,10 @@ struct ReplayTask {
 };
 
 /// Trains a network's parameters on the history, from where they are.
-class NetworkTrainer {
+class NetworkTrainer : public Stateful {
  public:
   NetworkTrainer() = default;
-  virtual ~NetworkTrainer() = default;
+  ~NetworkTrainer() override = default;
   NetworkTrainer(const NetworkTrainer&) = delete;
   NetworkTrainer& operator=(const NetworkTrainer&) = delete;
 
@@ -59,19 +58,15 @@ class NetworkTrainer {
   /// The same on a sample of the history; only where the settings retrain on growth.
   virtual std::optional<double> replay(ExecutionContext& context, const ReplayTask& task,
                                        std::span<float> theta) = 0;
-
-  virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
 };
 
 struct TrainerSpec {
   const TangentModel& model;  // has to outlive the trainer
   TrainerSettings settings;
-  double lambda = 10.0;                    // λ
-  double prior_weight = 0.0;               // ½mλ of ‖θ − θ₀‖², sum form
-  std::span<const float> first;            // θ₀; has to outlive the trainer
-  PhiloxKey batch_key;                     // of mini-batches
-  std::optional<ListLoss> list_loss = {};  // descends on this instead of the pairs' cross-entropy
+  double lambda = 10.0;          // λ
+  double prior_weight = 0.0;     // ½mλ of ‖θ − θ₀‖², sum form
+  std::span<const float> first;  // θ₀; has to outlive the trainer
+  PhiloxKey batch_key;           // of mini-batches
 };
 
 /// The sum form trains with full batches, the mean form with mini-batches (docs/MATH.md, "Training").

@@ -33,12 +33,9 @@ void ndcg_changes(const PairLists& lists, std::span<const float> scores, std::ve
     for (const std::uint8_t click : clicks) {
       if (click != 0) ideal += kClickGain * dcg_discount(clicked++, Discount::kLog2);
     }
-    // The first list may have lost its first pairs.
-    const std::int64_t begin = std::max(list.first_pair, lists.first_pair);
-    for (std::int64_t pair = begin; pair < list.first_pair + list.pairs; ++pair) {
-      const std::int64_t at = pair - lists.first_pair;
-      const PairObservation& seen = lists.pairs[at];
-      changes[at] = ndcg_change(kClickGain, discount_of[seen.winner], discount_of[seen.loser], ideal);
+    for (std::int64_t pair = list.first_pair; pair < list.first_pair + list.pairs; ++pair) {
+      const PairObservation& seen = lists.pairs[pair];
+      changes[pair] = ndcg_change(kClickGain, discount_of[seen.winner], discount_of[seen.loser], ideal);
     }
   }
 }

@@ -22,7 +22,6 @@ struct PairLists {
   std::span<const std::int32_t> rows;    // of the lists' documents
   std::span<const std::uint8_t> clicks;  // on them
   std::span<const PairObservation> pairs;
-  std::int64_t first_pair = 0;                // the number that lists give to the first of `pairs`
   std::span<const std::int64_t> doc_numbers;  // by row
 };
 

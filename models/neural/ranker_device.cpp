@@ -5,8 +5,7 @@
 #include <limits>
 
 #include "core/device/most_layers.h"
-#include "core/learning/retraining.h"
-#include "models/neural/list_objective.h"
+#include "core/online/retraining.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
@@ -49,7 +48,8 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (!settings.start_from.empty()) return "rankers that start from a model run on the CPU";
   if (settings.network.network == NetworkForm::kModule) {
     // Their history and its schedules stay on the host.
-    if (settings.trainer.precision != Precision::kFloat32) return "modules train in float32";
+    if (row.evidence == OrderEvidence::kWidths && settings.posterior.covariance != Covariance::kNone)
+      return "the covariance of a module lives on the CPU";
     return std::nullopt;
   }
   if (settings.network.depth > kMostDeviceLayers)
@@ -57,17 +57,15 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (row.weighs_by_ndcg && retraining_rule(settings.trainer).retrain == Retrain::kGrowth)
     return fmt::format("'{}' with retrain = \"growth\" has no device implementation", row.name);
   if (settings.fair.fair == Fairness::kFairCo) return "fair = \"fairco\" has no device implementation";
-  if (history_content(settings).limit > 0) return "history_limit has no device implementation";
   if (row.evidence == OrderEvidence::kWidths && settings.posterior.observe_at == ObserveAt::kAfter)
     return "observe_at = \"after\" has no device implementation";
+  if (row.evidence == OrderEvidence::kWidths &&
+      settings.posterior.covariance == Covariance::kDiagonalOfInverse)
+    return "covariance = \"diagonal-of-inverse\" has no device implementation";
   if (follows_posterior(settings.explore.list))
     return fmt::format("list = \"{}\" has no device implementation", name_of(settings.explore.list));
   if (row.is_ensemble() && settings.posterior.prior_noise)
     return "prior_noise has no device implementation";
-  if (list_loss_of(settings)) {
-    return fmt::format("loss_kind = \"{}\" has no device implementation",
-                       name_of(settings.trainer.loss_kind));
-  }
   return std::nullopt;
 }
 

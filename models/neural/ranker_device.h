@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/data/feature_matrix.h"
-#include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
 #include "models/posterior/form_policy.h"
 #include "models/ranker_settings.h"
@@ -26,9 +25,7 @@ struct RankerDevice {
   FeatureMatrix eval_docs;
   std::int64_t memory = 0;  // bytes that the ranker may take on the device, next to these documents
 
-  // What modules need there; tests give emulated ones.
-  std::function<std::unique_ptr<DevicePosterior>(int gpu, const PosteriorSpec&)> make_posterior =
-      make_device_posterior;
+  // Where LibTorch computes modules.
   std::function<std::optional<int>(int gpu)> libtorch_number = libtorch_number_of;
 };
 

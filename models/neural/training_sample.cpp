@@ -47,23 +47,14 @@ void TrainingSample::draw(const DocumentHistory& history, PhiloxKey key, std::ui
 
 void TrainingSample::take_changes(const DocumentHistory& history) {
   start(history);
-  const auto forgotten = std::ssize(history.forgotten());
   if (history.content().lists) {
-    for (std::int64_t pair = 0; pair < forgotten; ++pair) counted_.push_back({pair, -1.0});
-    const auto all = std::ssize(history.pair_lists_with_forgotten().pairs);
+    const auto all = std::ssize(history.observations());
     for (std::int64_t pair = all - std::ssize(history.latest()); pair < all; ++pair)
       counted_.push_back({pair, 1.0});
     take_pairs(counted_);
     return;
   }
   take_own();
-  for (std::int64_t pair = 0; pair < forgotten; ++pair) {
-    const PairObservation& one = history.forgotten()[pair];
-    const double weight = history.forgotten_weights()[pair];
-    SampledTerm& source = sources_[local_term(one.term)];
-    source.drawn_weight -= weight;
-    source.drawn_labels -= one.first_wins != 0 ? weight : 0.0;
-  }
   for (SampledTerm& source : sources_) weigh_others(source);
   fold_sources();
 }
@@ -125,26 +116,25 @@ void TrainingSample::fold_sources() {
 }
 
 void TrainingSample::draw_pairs(PhiloxKey key, std::uint32_t round, std::int64_t replay) {
-  const auto all = std::ssize(history_->pair_lists_with_forgotten().pairs);
-  const std::int64_t first = std::ssize(history_->forgotten());
-  const std::int64_t others = all - first - std::ssize(history_->latest());
+  const auto all = std::ssize(history_->observations());
+  const std::int64_t others = all - std::ssize(history_->latest());
   if (others <= replay) {
-    for (std::int64_t pair = first; pair < first + others; ++pair) counted_.push_back({pair, 1.0});
+    for (std::int64_t pair = 0; pair < others; ++pair) counted_.push_back({pair, 1.0});
   } else {
     const double scale = static_cast<double>(others) / static_cast<double>(replay);
     for (std::int64_t number = 0; number < replay; ++number) {
       RngStream coins(key, round, 0, static_cast<std::uint32_t>(number));
-      counted_.push_back({first + coins.index_of(others), scale});
+      counted_.push_back({coins.index_of(others), scale});
     }
     std::sort(counted_.begin(), counted_.end(),
               [](const CountedPair& a, const CountedPair& b) { return a.number < b.number; });
   }
-  for (std::int64_t pair = first + others; pair < all; ++pair) counted_.push_back({pair, 1.0});
+  for (std::int64_t pair = others; pair < all; ++pair) counted_.push_back({pair, 1.0});
   take_pairs(counted_);
 }
 
 void TrainingSample::take_pairs(std::span<const CountedPair> counted) {
-  const PairLists all = history_->pair_lists_with_forgotten();
+  const PairLists all = history_->pair_lists();
   std::int64_t latest_list = -1;
   std::int64_t latest_pair = -1;
   for (const CountedPair& one : counted) {
@@ -154,7 +144,7 @@ void TrainingSample::take_pairs(std::span<const CountedPair> counted) {
     }
     latest_pair = one.number;
     const auto after = std::upper_bound(
-        all.lists.begin(), all.lists.end(), all.first_pair + one.number,
+        all.lists.begin(), all.lists.end(), one.number,
         [](std::int64_t pair, const ExaminedList& list) { return pair < list.first_pair; });
     const std::int64_t number = after - all.lists.begin() - 1;
     const ExaminedList& list = all.lists[number];

@@ -22,7 +22,7 @@ class TrainingSample {
   /// more than `replay` others are there, all of them. A pair that is drawn stands for the mean of its
   /// repetitions; with lists, for itself, with its list.
   void draw(const DocumentHistory& history, PhiloxKey key, std::uint32_t round, std::int64_t replay);
-  /// How the latest round changed the history: its own pairs, and with weight −1 those that it removed.
+  /// How the latest round changed the history: its own pairs.
   void take_changes(const DocumentHistory& history);
 
   FeatureMatrix features() const { return docs_.features(); }
@@ -34,7 +34,7 @@ class TrainingSample {
   /// By term; without lists.
   std::span<const SampledTerm> sources() const { return sources_; }
   /// The sampled pairs with their lists, and how much each counts. Empty if the history has no lists.
-  PairLists lists() const { return {lists_, list_rows_, list_clicks_, pairs_, 0, doc_numbers()}; }
+  PairLists lists() const { return {lists_, list_rows_, list_clicks_, pairs_, doc_numbers()}; }
   std::span<const double> scales() const { return scales_; }
 
  private:

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/diagonal_covariance.h"
 #include "models/posterior/observed_pairs.h"
 
@@ -59,17 +59,11 @@ double DiagonalPosterior::log_det() const {
   return sum;
 }
 
-void DiagonalPosterior::save(StateWriter& state) const {
-  state.put("diagonal_pairs", pairs_);
-  state.put("diagonal_negative_widths", negative_widths_);
-  state.put("diagonal", std::span<const double>(diagonal_));
-}
-
-void DiagonalPosterior::load(StateReader& state) {
-  pairs_ = state.get_one<std::int64_t>("diagonal_pairs");
-  negative_widths_ = state.get_one<std::int64_t>("diagonal_negative_widths");
-  state.get_into("diagonal", std::span<double>(diagonal_));
-  invert();
+void DiagonalPosterior::fields(StateFields& state) {
+  state.numbers("diagonal_pairs", pairs_);
+  state.numbers("diagonal_negative_widths", negative_widths_);
+  state.sized("diagonal", diagonal_);
+  if (state.reads()) invert();
 }
 
 }  // namespace olrank

@@ -24,8 +24,7 @@ class DiagonalPosterior : public Posterior {
     return static_cast<std::int64_t>((diagonal_.size() + inverse_.size()) * sizeof(double));
   }
 
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
 
  private:
   void invert();

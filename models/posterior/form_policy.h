@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/ops/tangent_shape.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "models/posterior_settings.h"
 
 namespace olrank {

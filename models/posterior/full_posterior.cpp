@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/learning/numeric_errors.h"
+#include "core/online/numeric_errors.h"
 #include "core/ops/gradient_products.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "models/posterior/dual_form.h"
 #include "models/posterior/gradient_length.h"
 #include "models/posterior/orthonormal_form.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "models/posterior/primal_form.h"
 
 namespace olrank {

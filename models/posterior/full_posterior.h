@@ -11,7 +11,7 @@ namespace olrank {
 
 /// The full covariance, or the diagonal of its inverse. With form = "auto" it starts in dual form, by
 /// pairs, and switches to primal form, by parameters, as FormPolicy says. Drift is checked and repaired as
-/// core/learning/covariance_checks.h says: a full covariance that loses its digits goes on in orthonormal
+/// core/covariance/covariance_checks.h says: a full covariance that loses its digits goes on in orthonormal
 /// form if that fits into memory, else it is computed afresh in its own form.
 class FullPosterior : public Posterior {
  public:

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/learning/covariance_checks.h"
+#include "core/covariance/covariance_checks.h"
 
 namespace olrank {
 

@@ -11,7 +11,7 @@ namespace olrank {
 double gradient_length_sq(const TangentShape& shape, const float* factors);
 
 /// Throws NumericError where a document of these pairs has more information than a covariance with λ takes
-/// in: core/learning/covariance_checks.h.
+/// in: core/covariance/covariance_checks.h.
 void require_information(const TangentShape& shape, double lambda, double scale, TangentFactors docs,
                          std::span<const PreferencePair> pairs);
 

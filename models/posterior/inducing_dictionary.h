@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/learning/dictionary_policy.h"
+#include "core/covariance/dictionary_policy.h"
 #include "models/posterior/lower_triangle.h"
 #include "models/posterior/observed_pairs.h"
 

@@ -29,8 +29,7 @@ class NoPosterior : public Posterior {
   std::int64_t pairs() const override { return pairs_; }
   double log_det() const override { return 0.0; }
   std::int64_t bytes() const override { return 0; }
-  void save(StateWriter& state) const override { state.put("none_pairs", pairs_); }
-  void load(StateReader& state) override { pairs_ = state.get_one<std::int64_t>("none_pairs"); }
+  void fields(StateFields& state) override { state.numbers("none_pairs", pairs_); }
 
  private:
   std::int64_t pairs_ = 0;

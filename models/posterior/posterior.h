@@ -4,9 +4,9 @@
 #include <memory>
 #include <span>
 
+#include "core/covariance/covariance_checks.h"
 #include "core/device/posterior_spec.h"
-#include "core/io/state_archive.h"
-#include "core/learning/covariance_checks.h"
+#include "core/io/state_fields.h"
 #include "core/online/preference_pair.h"
 #include "core/ops/pair_width.h"
 #include "core/ops/tangent_factors.h"
@@ -17,10 +17,10 @@ namespace olrank {
 /// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or a part of it, each g_s at the
 /// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
 /// Feedback", WWW 2022, state the full form and compute the diagonal one.
-class Posterior {
+class Posterior : public Stateful {
  public:
   explicit Posterior(const PosteriorSpec& spec);
-  virtual ~Posterior() = default;
+  ~Posterior() override = default;
   Posterior& operator=(const Posterior&) = delete;
 
   /// w²_ij = s · ‖g_i − g_j‖²_{A⁻¹}, [docs × docs], for documents with factors at the current parameters.
@@ -32,7 +32,7 @@ class Posterior {
   virtual WidthHealth widths(ExecutionContext& context, TangentFactors docs,
                              std::span<double> width_sq) const = 0;
   /// A copy of this posterior that no later pair changes. Large arrays are shared until a later pair
-  /// overwrites them. Null on a device.
+  /// overwrites them.
   virtual std::shared_ptr<const Posterior> freeze() const = 0;
 
   /// Adds pairs of these documents to A.
@@ -50,12 +50,6 @@ class Posterior {
   std::int64_t negative_widths() const { return negative_widths_; }
   virtual const PosteriorSpec& spec() const { return spec_; }
   virtual std::int64_t bytes() const = 0;
-  /// Whether bytes() depends on how memory has grown since this run began, so that it is no result.
-  virtual bool bytes_depend_on_run() const { return false; }
-
-  /// A loaded posterior continues to the same bits as the saved one.
-  virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
 
  protected:
   Posterior(const Posterior&) = default;

@@ -318,20 +318,12 @@ double RowCovariance::error_along(std::span<const double> v) const {
   return error;
 }
 
-void RowCovariance::save(StateWriter& state) const {
-  state.put("covariance.matrix", matrix_);
-  state.put("covariance.inverse", inverse_);
-  state.put("covariance.diagonal", diagonal_);
-  state.put("covariance.updates", updates_);
-  state.put("covariance.log_det", log_det_);
-}
-
-void RowCovariance::load(StateReader& state) {
-  state.get_into("covariance.matrix", std::span(matrix_));
-  state.get_into("covariance.inverse", std::span(inverse_));
-  state.get_into("covariance.diagonal", std::span(diagonal_));
-  updates_ = state.get_one<std::int64_t>("covariance.updates");
-  log_det_ = state.get_one<double>("covariance.log_det");
+void RowCovariance::fields(StateFields& state) {
+  state.sized("covariance.matrix", matrix_);
+  state.sized("covariance.inverse", inverse_);
+  state.sized("covariance.diagonal", diagonal_);
+  state.numbers("covariance.updates", updates_);
+  state.numbers("covariance.log_det", log_det_);
 }
 
 }  // namespace olrank

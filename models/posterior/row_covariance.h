@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_archive.h"
-#include "core/learning/covariance_checks.h"
+#include "core/covariance/covariance_checks.h"
+#include "core/io/state_fields.h"
 #include "core/runtime/execution_context.h"
 #include "models/posterior_settings.h"
 
@@ -15,7 +15,7 @@ namespace olrank {
 /// A = λI + Σ_s g_s g_sᵀ over observed pairs of a linear ranker, whose gradients are feature vectors: the
 /// primal form of docs/MATH.md, in double. Where it loses its digits, as by features of very different
 /// scale, it goes on with a Cholesky factor of A that takes pairs in by rotations.
-class RowCovariance {
+class RowCovariance : public Stateful {
  public:
   RowCovariance(Covariance structure, std::int64_t features, double lambda);
 
@@ -33,12 +33,11 @@ class RowCovariance {
   /// log(det A / det λI).
   double log_det() const { return log_det_; }
 
-  /// See core/learning/covariance_checks.h. Warns once if it is beyond the bound.
+  /// See core/covariance/covariance_checks.h. Warns once if it is beyond the bound.
   double drift() const;
   bool is_root() const { return updates_ == kRoot; }
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void fields(StateFields& state) override;
 
  private:
   static constexpr std::int64_t kRoot = -1;

@@ -27,14 +27,11 @@ class RankerSettings(TypedDict, total=False):
     members: int
     noise_variance: float
     prior_noise: bool
-    member_schedule: Literal["auto", "streams", "batched"]
     alpha: float
     alpha_schedule: Literal["constant", "theory"]
     c1: float
     c2: float
     delta: float
-    noise_subgaussian: float
-    slack: float
     list: Literal["certain", "blocks", "blocks-certain", "greedy", "sample", "ucb"]
     refine: bool
     pairs: Literal["adjacent", "matched", "expected", "all"]
@@ -42,28 +39,22 @@ class RankerSettings(TypedDict, total=False):
     debias: Sequence[float]
     optimizer: Literal["gd", "nesterov", "adam"]
     loss: Literal["sum", "mean"]
-    loss_kind: Literal["pairs", "listnet", "smooth-dcg", "ranksvm", "ranknet", "listmle"]
     restart: Literal["warm", "first", "fresh"]
     learning_rate: float
     learning_rate_decay: float
     steps: int
     epochs: int
     batch: int
-    stop_gradient_norm: float
-    precision: Literal["float32", "tf32"]
     training_kernel: Literal["auto", "persistent", "recorded"]
-    training_blocks: int
     retrain: Literal["every-round", "growth"]
     retrain_growth: float
     replay_steps: int
     replay: int
-    history_limit: int
     exploration: Literal["greedy", "epsilon"]
     epsilon: float
     exploration_radius: float
     interleaving: Literal["team-draft", "probabilistic"]
     candidates: int
-    temperature: float
     exposure_clip: float
     refresh_rounds: int
     fair: Literal["none", "fairexp", "fairco"]

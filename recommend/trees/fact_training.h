@@ -10,10 +10,9 @@
 namespace olrank {
 
 /// The settings that it reads.
-inline constexpr std::array<std::string_view, 15> kFactKeys = {
-    "dimension", "user_depth",    "item_depth",        "node_rows",        "parent_factor",
-    "personal",  "user_penalty",  "item_penalty",      "tree_pair_weight", "pairs_per_rating",
-    "finalists", "descent_steps", "descent_step_size", "start_passes",     "least_change"};
+inline constexpr std::array<std::string_view, 10> kFactKeys = {
+    "dimension", "user_depth",   "item_depth",   "node_rows",        "parent_factor",
+    "personal",  "user_penalty", "item_penalty", "tree_pair_weight", "least_change"};
 
 /// FacT: two trees over what reviews mention, alternated. Jia, Toward Reliable Decision-making in
 /// Information Systems, PhD thesis, UVA 2022, §4.2.

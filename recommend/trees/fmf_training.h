@@ -10,9 +10,9 @@
 namespace olrank {
 
 /// The settings that it reads.
-inline constexpr std::array<std::string_view, 9> kFmfKeys = {
-    "dimension",    "user_depth",   "node_rows",    "parent_factor", "user_penalty",
-    "item_penalty", "start_passes", "least_change", "like_at"};
+inline constexpr std::array<std::string_view, 8> kFmfKeys = {
+    "dimension",    "user_depth",   "node_rows",    "parent_factor",
+    "user_penalty", "item_penalty", "least_change", "like_at"};
 
 /// FMF, functional matrix factorisation: a tree of users whose questions are items, liked, disliked or
 /// unknown. Zhou, Yang and Zha, "Functional matrix factorizations for cold-start recommendation", SIGIR

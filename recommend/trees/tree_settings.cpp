@@ -31,27 +31,6 @@ const Schema& TreeSettings::schema() {
                  "weight of the loss of a pair against a rating's squared error in fact")
           .symbol("λ_b")
           .at_least(0)
-          .field("pairs_per_rating", &TreeSettings::pairs_per_rating,
-                 "pairs that fact draws for each rating in each pass")
-          .at_least(1)
-          .at_most(100)
-          .field("finalists", &TreeSettings::finalists,
-                 "candidates of a split that are fitted with their pairs, after the closed form has "
-                 "screened all")
-          .at_least(1)
-          .at_most(1000)
-          .field("descent_steps", &TreeSettings::descent_steps,
-                 "steps of AdaGrad that fit factors to pairs")
-          .at_least(1)
-          .at_most(100000)
-          .field("descent_step_size", &TreeSettings::descent_step_size,
-                 "step of AdaGrad in the fits of factors to pairs")
-          .above(0)
-          .at_most(10)
-          .field("start_passes", &TreeSettings::start_passes,
-                 "passes of the plain factorisation that gives the first item factors")
-          .at_least(1)
-          .at_most(100000)
           .field("least_change", &TreeSettings::least_change,
                  "the training ends once a pass changes the loss by less than this share")
           .at_least(0)

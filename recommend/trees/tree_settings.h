@@ -28,13 +28,14 @@ struct TreeSettings {
   double user_penalty = 300.0;    // λ_u
   double item_penalty = 300.0;    // λ_v
   double tree_pair_weight = 5.0;  // λ_b
-  std::int64_t pairs_per_rating = 2;
-  std::int64_t finalists = 5;
-  std::int64_t descent_steps = 30;
-  double descent_step_size = 0.1;
-  std::int64_t start_passes = 10;
   double least_change = 1e-3;
   double like_at = 4.0;
+  // The rest are no settings of users.
+  std::int64_t pairs_per_rating = 2;  // that fact draws in each pass
+  std::int64_t finalists = 5;         // of a split that are fitted with their pairs
+  std::int64_t descent_steps = 30;    // of AdaGrad in such a fit
+  double descent_step_size = 0.1;
+  std::int64_t start_passes = 10;  // of the plain factorisation that gives the first item factors
 
   static const Schema& schema();
 };

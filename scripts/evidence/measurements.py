@@ -106,7 +106,7 @@ def picked(summary: dict) -> dict:
 
 
 def trials(step: Step) -> None:
-    """Trials of the paper's size, twice for their spread: full and diagonal covariance, a recorded graph in place of the one kernel, TF32."""
+    """Trials of the paper's size, twice for their spread: full and diagonal covariance, a recorded graph in place of the one kernel."""
     pick = step.run.pick
     flags = ["--ranker", "olranknet", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(5000, 20), "--protocol-eval-every",
              pick(100, 10), "--data", step.run.large_data(step)]
@@ -126,10 +126,6 @@ def trials(step: Step) -> None:
     summary = step.trial("recorded", [*flags, "--covariance", "full", "--training-kernel", "recorded"])
     step.numbers["recorded"] = picked(summary)
     step.at_most("training in one kernel over a recorded graph, whole trials", full / 2.0 / max(summary["seconds"], 1e-9), 1.0)
-    if not step.run.rehearse:  # the CPU has no TF32
-        summary = step.trial("tf32", [*flags, "--covariance", "full", "--precision", "tf32"])
-        step.numbers["tf32"] = picked(summary)
-        step.at_most("training in TF32 over float32, whole trials", summary["seconds"] / max(full / 2.0, 1e-9), 1.0)
 
 
 def covariances(step: Step) -> None:
@@ -167,7 +163,7 @@ def measured_stages(step: Step, name: str, flags: Sequence[object]) -> dict[str,
 
 
 def rounds(step: Step) -> None:
-    """A round in the middle of a trial, of the full covariance and of ten members by either schedule."""
+    """A round in the middle of a trial, of the full covariance and of ten members."""
     pick = step.run.pick
     sizes = pick((1000, 10_000), (40, 80))
     found = measured_stages(step, "full", ["--structure", "full", "--pairs", ",".join(map(str, sizes))])
@@ -176,8 +172,7 @@ def rounds(step: Step) -> None:
         step.at_most(f"milliseconds of a round at n = {n}", 1e3 * stages["total"], wanted)
         if "idle" in stages:
             step.at_most(f"share of a round at n = {n} in which the GPU is idle", stages["idle"] / max(stages["total"], 1e-9), 0.1)
-    schedules = [] if step.run.rehearse else ["--member-schedule", "streams,batched"]
-    measured_stages(step, "members", ["--structure", pick("ensemble-10", "ensemble-2"), "--pairs", pick("100,1000,10000", "10,40"), *schedules])
+    measured_stages(step, "members", ["--structure", pick("ensemble-10", "ensemble-2"), "--pairs", pick("100,1000,10000", "10,40")])
     count_busy(step, sizes[0])
 
 
@@ -205,29 +200,26 @@ def count_busy(step: Step, n: int) -> None:
 
 
 def members(step: Step) -> None:
-    """Ten members compared with one, in one kernel where that is possible; streams compared with batched."""
+    """Ten members compared with one, in one kernel where that is possible, and in streams of their own."""
     pick = step.run.pick
     flags = ["--ranker", "p2neurrank", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(1000, 10), "--data",
              step.run.small_data(step)]
-    schedules = {f"N=10 {one}": ["--members", "10", "--member-schedule", one] for one in ("streams", "batched")}
-    cases = {"N=1": ["--members", "1"], "N=10": ["--members", "10"], **schedules}
+    cases = {"N=1": ["--members", "1"], "N=10": ["--members", "10"], "N=10 streams": ["--members", "10", "--training-kernel", "recorded"]}
     for name, more in cases.items():
         step.numbers[name] = picked(step.trial(name.replace(" ", "-"), [*flags, *more]))
     seconds = {name: step.numbers[name]["seconds"] for name in cases}
     step.at_most("a trial of N = 10 over one of N = 1, T = 1000", seconds["N=10"] / max(seconds["N=1"], 1e-9), 3.0)
-    if len({step.numbers[name]["result_fingerprint"] for name in schedules}) != 1:
-        raise Failed("the schedules of ten members differ in their results")
 
 
 def jobs(step: Step) -> None:
-    """Sixteen trials at once compared with one: each on the whole card, and each on eight of its multiprocessors."""
+    """Sixteen trials at once compared with one."""
     pick = step.run.pick
     count = pick(16, 2)
 
-    def wall(name: str, seeds: str, at_once: int, played: int, blocks: int = 0) -> float:
+    def wall(name: str, seeds: str, at_once: int, played: int) -> float:
         start = time.monotonic()
         step.play(name, ["--ranker", "olranknet", "--covariance", "full", "--width", pick(100, 8), "--rounds", played, "--seeds", seeds,
-                         "--jobs", at_once, "--training-blocks", blocks, "--data", step.run.small_data(step)])
+                         "--jobs", at_once, "--data", step.run.small_data(step)])
         return time.monotonic() - start
 
     step.run.small_data(step)  # not on the clock
@@ -235,11 +227,8 @@ def jobs(step: Step) -> None:
     empty = wall("jobs-none", "1", 1, 1)  # loading and starting
     one = wall("jobs-one", "1", 1, played) - empty
     step.numbers.update(trials=count, start=empty, seconds_of_one=one)
-    for what, blocks in (("the whole card each", 0), ("8 multiprocessors each", 8)):
-        name = f"jobs-{blocks}"
-        step.numbers[f"seconds of all, {what}"] = seconds = wall(name, f"1-{count}", count, played, blocks) - empty
-        step.numbers[f"throughput, {what}"] = count * one / max(seconds, 1e-9)
-    step.at_least(f"throughput of {count} trials at once over one's", max(step.numbers[name] for name in step.numbers if name.startswith("throughput")), 6.0)
+    step.numbers["seconds of all"] = seconds = wall("jobs-all", f"1-{count}", count, played) - empty
+    step.at_least(f"throughput of {count} trials at once over one's", count * one / max(seconds, 1e-9), 6.0)
 
 
 # --- training from labels -----------------------------------------------------------------------

@@ -1,5 +1,4 @@
-"""Features beyond --max-memory lie in files, or are kept as float16 or uint8: equal results, bounded memory, and one sentence
-where that cannot be."""
+"""Features beyond --max-memory lie in files: equal results, bounded memory, and one sentence where that cannot be."""
 
 import json
 import os
@@ -79,55 +78,6 @@ class MaxMemory(DataTest):
         self.assertIn(f"The rounds of {log} go beyond --max-memory 100.0 kB, to files in '{self.root}'", said)
         model = "trials/pdgd/recorded/fold1/seed1/model.safetensors"
         self.assertEqual((self.root / "dense" / model).read_bytes(), (self.root / "stored" / model).read_bytes())
-
-
-class FeaturesAs(DataTest):
-    def parts(self, steps=8, offset=0):
-        """Features that are multiples of 1/steps, which float16 holds exactly for 8."""
-        for part, docs in (("train", 800), ("vali", 160), ("test", 240)):
-            (self.root / f"{part}.txt").write_text("".join(
-                f"{doc * 7 % 3} qid:{doc // 8} " + " ".join(f"{f}:{offset + doc * (f + 3) % 41 % 9 / steps}" for f in range(1, 7)) + "\n"
-                for doc in range(docs)))
-        return [part for name in ("train", "vali", "test") for part in (f"--data-{name}", self.root / f"{name}.txt")]
-
-    def results(self, out, *arguments):
-        """The tensors of the models without what they say of their data, and the curves without seconds."""
-        self.run_program(*arguments, "--out", self.root / out)
-        models = [file.read_bytes() for file in sorted((self.root / out).rglob("model.safetensors"))]
-        curves = [json.loads(line) for file in sorted((self.root / out).rglob("curve.jsonl")) for line in file.read_text().splitlines()]
-        for point in curves:
-            point.pop("seconds", None)
-        return [model[8 + int.from_bytes(model[:8], "little"):] for model in models], curves
-
-    def test_exact_values_give_the_bits_of_float32(self):
-        exact = [*self.parts(), "--data-normalise", "none", "--cache", "none"]
-        for name, command in (
-                ("linear", ["train", "--network", "linear", "--epochs", 3]),
-                ("network", ["train", "--network", "mlp", "--width", 8, "--epochs", 3, "--patience", 0]),
-                ("online", ["run", "--ranker", "clickgp,pairrank,pdgd", "--clicks", "perfect", "--rounds", 60]),
-                ("cosine", ["run", "--ranker", "pdgd", "--clicks", "perfect", "--rounds", 20, "--protocol-cosine", "offline"])):
-            with self.subTest(name):
-                dense = self.results(f"{name}-dense", *command, *exact)
-                self.assertEqual(self.results(f"{name}-half", *command, *exact, "--features-as", "float16"), dense)
-                self.assertNotEqual(self.results(f"{name}-8", *command, *exact, "--features-as", "uint8"), dense)
-
-    def test_files_and_resumed_runs_give_the_same_bits(self):
-        for kept, normalise in (("float16", "query-minmax"), ("uint8", "zscore")):
-            with self.subTest(kept):
-                flags = [*self.parts(7, 5), "--data-normalise", normalise, "--features-as", kept, "--cache", "none"]
-                play = ["run", "--ranker", "pairrank", "--clicks", "perfect", *flags]
-                whole = self.results(f"whole-{kept}", *play, "--rounds", 60)
-                self.assertEqual(self.results(f"files-{kept}", *play, "--rounds", 60, "--max-memory", "1kB"), whole)
-                self.results(f"half-{kept}", *play, "--rounds", 30)
-                self.assertEqual(self.results(f"half-{kept}", *play, "--rounds", 60, "--resume"), whole)
-                self.refused("features_as", *play, "--rounds", 60, "--resume", "--features-as", "float32", "--out",
-                             self.root / f"half-{kept}", code=2)
-
-    def test_what_cannot_be(self):
-        train = ["train", *self.parts(1, 70_000), "--network", "linear", "--out", self.root / "out", "--features-as"]
-        self.refused("must be float32, float16 or uint8, not 'float8'", *train, "float8", code=2)
-        self.refused(f"olrank: {self.root / 'vali.txt'}: Feature 1 of document 1 of query 0 gives the input 70000, beyond ±65504, the largest "
-                     "number of float16.", *train, "float16", "--data-normalise", "none", code=2)
 
 
 if __name__ == "__main__":

@@ -85,13 +85,12 @@ class Cards(unittest.TestCase):
         self.assertNotIn("cuda:1", made)
 
     def test_modules_of_a_ranker_on_a_card_give_what_the_cpu_gives(self):
-        log = self.root / "log"
-        flags = ["--data", DATA, "--ranker", "olranknet,p2neurrank", "--set", "ranker.p2neurrank.members=2", "--network", "module",
+        flags = ["--data", DATA, "--ranker", "olranknet,p2neurrank", "--set", "ranker.p2neurrank.members=2", "--network", "module", "--covariance", "none",
                  "--module", "layernorm", "--activation", "gelu", "--width", 4, "--steps", 2, "--rounds", 12, "--protocol-eval-every", 3,
                  "--seeds", "1-2", "--clicks", "perfect"]
         figures = {}
         for device, used in (("cpu", "cpu"), ("auto", "cpu"), ("cuda:1", "cuda:1")):
-            done = self.olrank("run", "--quiet", *flags, "--device", device, "--out", self.root / device, OLRANK_EMULATED_LOG=str(log))
+            done = self.olrank("run", "--quiet", *flags, "--device", device, "--out", self.root / device)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(json.loads((self.root / device / "manifest.json").read_text())["device"], used)
             with (self.root / device / "summary.csv").open(encoding="utf-8") as file:
@@ -100,8 +99,10 @@ class Cards(unittest.TestCase):
         self.assertEqual(len(figures["cpu"]), 4)
         self.assertEqual(figures["cuda:1"], figures["cpu"])
         self.assertEqual(figures["auto"], figures["cpu"])
-        # A covariance for each trial of olranknet; members of an ensemble need none.
-        self.assertEqual(log.read_text().split(), ["cuda:1", "cuda:1"])
+
+    def test_a_module_with_a_covariance_is_refused_on_a_card(self):
+        said = self.refusal("--data", DATA, "--ranker", "olranknet", "--network", "module", "--module", "layernorm", "--device", "cuda:1")
+        self.assertIn("'olranknet' cannot, as the covariance of a module lives on the CPU. Use --device cpu.", said)
 
     def test_threads_sleep_while_they_wait_where_trials_take_every_core(self):
         cores = json.loads(self.olrank("info", "--json").stdout)["threads"]
@@ -112,12 +113,6 @@ class Cards(unittest.TestCase):
                                OLRANK_EMULATED_SLEEPS=str(log))
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(log.exists(), jobs == cores)
-
-    def test_trials_in_tf32_run_on_a_card_alone(self):
-        flags = ["--data", DATA, "--ranker", "olranknet", "--precision", "tf32", "--width", 4, "--steps", 2, "--rounds", 6, "--clicks", "perfect"]
-        done = self.olrank("run", "--quiet", *flags, "--device", "cuda:0", "--out", self.root / "tf32")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("which needs a GPU, but it is computed on the CPU", self.refusal(*flags, "--device", "cpu"))
 
     def train(self, name, *arguments, **variables):
         done = self.olrank("train", "--quiet", "--data", DATA, "--out", self.root / name, "--epochs", 2, *arguments, **variables)

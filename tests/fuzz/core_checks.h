@@ -155,7 +155,10 @@ struct JsonEvents final : JsonHandler {
   bool boolean(bool value) override { return add(value ? "true" : "false"); }
   bool number_integer(std::int64_t value) override { return add(std::to_string(value)); }
   bool number_unsigned(std::uint64_t value) override { return add("+" + std::to_string(value)); }
-  bool number_float(const JsonNumber& number) override { return add_float(number.digits, number.value()); }
+  bool number_float(const JsonNumber& number) override {
+    promise(number.rounded() == static_cast<float>(number.value()));
+    return add_float(number.digits, number.value());
+  }
   bool string(std::string& value) override { return add("\"" + value); }
   bool start_object() override { return add("{"); }
   bool key(std::string& name) override { return add(":" + name); }

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/feedback/feedback_record.h"
 #include "core/io/json_stream.h"
-#include "logs/feedback_record.h"
 #include "serve/api_error.h"
 #include "serve/request_head.h"
 #include "serve/requests.h"

@@ -66,22 +66,6 @@ TEST(DeviceChoiceTest, OnlyRankersWithADeviceImplementationGoThere) {
   }
 }
 
-TEST(DeviceChoiceTest, PrecisionOfAGpuIsRefusedOnTheCpu) {
-  Configuration configuration = with("cpu", {RankerKind::kOlRankNet});
-  configuration.rankers[0].trainer.precision = Precision::kTf32;
-  EXPECT_EQ(
-      device_refusal(configuration, one_gpu()),
-      "Ranker 'olranknet' has precision = \"tf32\", which needs a GPU, but it is computed on the CPU: use "
-      "precision = \"float32\" or --device cuda.");
-  configuration.run.device = "cuda";
-  EXPECT_EQ(device_refusal(configuration, one_gpu()), kNoError);
-  Configuration both = with("cuda", {RankerKind::kOlRankNet, RankerKind::kPdgd});
-  both.rankers[1].trainer.precision = Precision::kTf32;
-  EXPECT_EQ(device_refusal(both, one_gpu()),
-            "Ranker 'pdgd' has precision = \"tf32\", which needs a GPU, but it is computed on the CPU: use "
-            "precision = \"float32\".");
-}
-
 TEST(DeviceChoiceTest, ALibraryOfAnotherVersionIsRefused) {
   const Configuration neural = with("cuda", {RankerKind::kOlRankNet});
   GpuSurvey survey = one_gpu();

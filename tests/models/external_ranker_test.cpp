@@ -15,7 +15,7 @@
 #include "models/model_file.h"
 #include "models/neural/ranker_device.h"
 #include "models/ranker_factory.h"
-#include "models/score_order.h"
+#include "models/score_model.h"
 #include "tests/models/small_world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"

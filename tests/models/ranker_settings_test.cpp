@@ -64,7 +64,7 @@ TEST(RankerSettingsTest, TheRecommendedKindIsClickGp) {
 
 TEST(RankerSettingsTest, RecipesLeaveOutLateSettingsThatChangeNothing) {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper);
-  for (const std::string_view key : {"restart", "observe_at", "prior_noise", "loss_kind", "fair", "debias"})
+  for (const std::string_view key : {"restart", "observe_at", "prior_noise", "fair", "debias"})
     EXPECT_TRUE(is_left_out_of_recipe(settings, key)) << key;
   EXPECT_FALSE(is_left_out_of_recipe(settings, "lambda"));
   settings.posterior.prior_noise = true;

@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/feedback/feedback_record.h"
 #include "core/io/atomic_file.h"
-#include "logs/feedback_record.h"
 #include "logs/log_survey.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"

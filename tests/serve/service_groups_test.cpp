@@ -70,7 +70,7 @@ TEST(ServiceGroups, RefuseWhatAServiceCannotFollow) {
       {"beta=1,threshold=0.5", "'threshold' has no meaning"},
       {"beta=1,quantile=0.5", "'quantile' has no meaning"},
       {"beta=1,file=groups.csv", "'file' has no meaning"},
-      {"beta=1,group_a=above", "'group_a' has no meaning"},
+      {"beta=1,group_a=above", "group_a is gone"},
       {"beta=1,exposure=examined", "A service does not see which documents its users examine"},
       {"beta=1,examination=[1]", "1 value given, but lists show 2 ranks"},
       {"beta=1,examination=[0,1]", "The first probability is 0"},

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/feedback/feedback_record.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
 #include "core/random/rng_stream.h"
-#include "sim/feedback_line.h"
 #include "tests/core/metrics/small_data.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
@@ -101,10 +101,12 @@ TEST(RecordedFeedbackTest, UnknownQueriesAndDocumentsHaveLineAndColumn) {
             "1:31: Document 1 of query '10' is shown twice.");
   EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, "GX2"], "clicks": [1, 0]})"),
             "1:28: Document 1 of query '10' is shown twice.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, 0], "clicks": [1]})"),
-            "1:42: The line has 2 shown documents but 1 clicks; each document needs one.");
+  EXPECT_EQ(
+      refusal_of(R"({"qid": "10", "shown": [1, 0], "clicks": [1]})"),
+      "1:42: 'shown' has 2 documents and 'clicks' has 1 value; give one click (0 or 1) per document.");
   EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1], "clicks": [1, 0]})").substr(0, 5), "1:39:");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [], "clicks": []})"), "1:24: 'shown' must not be empty.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [], "clicks": []})"),
+            "1:24: 'shown' is empty; list at least one document.");
 }
 
 TEST(RecordedFeedbackTest, WrongTypesHaveLineAndColumn) {
@@ -156,7 +158,7 @@ TEST(RecordedFeedbackTest, ReadsRewards) {
       R"({"qid": "10", "shown": [2, 0, 1], "clicks": [1, 0, 1], "rewards": [9, 0, 0.5]})";
   EXPECT_NE(read(rewarded).fingerprint(), read(other).fingerprint());
   EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2, 0], "clicks": [1, 0], "rewards": [1]})"),
-            "1:61: The line has 2 shown documents but 1 rewards; each document needs one.");
+            "1:61: 'shown' has 2 documents and 'rewards' has 1 value; give one value per document.");
   EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2], "clicks": [1], "rewards": 3})"),
             "1:55: 'rewards' must be a list with one entry for each shown document.");
   for (const std::string wrong : {"-1", "-0.5", "null", "true", "\"1\"", "[]", "{}"}) {
@@ -167,12 +169,12 @@ TEST(RecordedFeedbackTest, ReadsRewards) {
 }
 
 TEST(RecordedFeedbackTest, RefusesMissingAndDuplicateKeys) {
-  EXPECT_EQ(refusal_of(R"({"shown": [0], "clicks": [1]})"), "1:1: The line has no 'qid'.");
-  EXPECT_EQ(refusal_of("{}"), "1:1: The line has no 'qid'.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "clicks": [1]})"), "1:1: The line has no 'shown'.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1]})"), "1:1: The line has no 'clicks'.");
+  EXPECT_EQ(refusal_of(R"({"shown": [0], "clicks": [1]})"), "1:1: 'qid' is missing.");
+  EXPECT_EQ(refusal_of("{}"), "1:1: 'qid' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "clicks": [1]})"), "1:1: 'shown' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1]})"), "1:1: 'clicks' is missing.");
   EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": [1], "shown": [1]})"),
-            "1:44: The line has 'shown' twice.");
+            "1:44: 'shown' appears twice.");
 }
 
 TEST(RecordedFeedbackTest, BrokenJsonHasLineAndColumn) {
@@ -202,10 +204,11 @@ TEST(RecordedFeedbackTest, RefusesFileWithoutRounds) {
 TEST(RecordedFeedbackTest, DamagedLineIsReadOrRefusedWithPosition) {
   const std::string good =
       R"({"qid": "10", "x": [1.5, "a\"", null], "shown": ["GX1", 2], "clicks": [0, true]})";
-  FeedbackLine line;
-  ASSERT_FALSE(parse_feedback_line(good, line));
+  FeedbackRecord line;
+  ReplayColumns columns;
+  ASSERT_FALSE(parse_replay_line(good, line, columns));
   for (std::size_t size = 1; size < good.size(); ++size) {
-    const auto failure = parse_feedback_line(std::string_view(good).substr(0, size), line);
+    const auto failure = parse_replay_line(std::string_view(good).substr(0, size), line, columns);
     ASSERT_TRUE(failure) << size;
     EXPECT_GE(failure->column, 1);
     EXPECT_LE(failure->column, static_cast<std::int64_t>(size) + 1);
@@ -216,7 +219,7 @@ TEST(RecordedFeedbackTest, DamagedLineIsReadOrRefusedWithPosition) {
     for (const char byte : bytes) {
       std::string changed = good;
       changed[at] = byte;
-      const auto failure = parse_feedback_line(changed, line);
+      const auto failure = parse_replay_line(changed, line, columns);
       if (!failure) continue;
       ++refused;
       EXPECT_GE(failure->column, 1);

@@ -30,11 +30,11 @@ ALLOWED = {
 ALLOWED_IN_CORE = {
     "clicks": {"math", "settings"},
     "data": {"io", "math", "random", "runtime", "settings", "text"},
-    "device": {"data", "explore", "io", "learning", "online", "ops", "random", "runtime", "settings"},
+    "device": {"covariance", "data", "explore", "io", "online", "ops", "random", "runtime", "settings"},
     "explore": {"math", "random", "runtime", "settings"},
     "feedback": {"io", "online", "random", "settings"},
     "io": {"text"},
-    "learning": {"random", "runtime"},
+    "covariance": {"online", "random", "runtime"},
     "math": set(),
     "metrics": {"data", "io", "math", "runtime", "settings", "text"},
     "fair": {"data", "explore", "io", "metrics", "random", "settings"},

@@ -114,7 +114,7 @@ double theoretical_alpha(const Matrix& a, const RankerSettings& settings) {
   const double log_det =
       (Eigen::SelfAdjointEigenSolver<Matrix>(of).eigenvalues().array() / lambda).log().sum();
   const ExplorationSettings& explore = settings.explore;
-  const double nu = explore.noise_subgaussian;
+  const double nu = TheoryAlpha::kClickNoise;
   return explore.c1 * (std::sqrt(nu * nu * (log_det - std::log(explore.delta * explore.delta))) +
                        std::sqrt(lambda) * explore.c2);
 }
@@ -149,8 +149,7 @@ void expect_pairrank_follows(const RankerSettings& settings) {
         // Cancellation from quadratic forms of at most d/λ = 20 to 100: 10⁻¹² of a few tens.
         ASSERT_TRUE(std::fabs(width_sq[i][j] - expected) <= 1e-10 * (1.0 + expected));
         const double z = round.scores[i] - round.scores[j];
-        const double margin =
-            1.0 / (1.0 + std::exp(-z)) - alpha * std::sqrt(width_sq[i][j]) - explore.slack - 0.5;
+        const double margin = 1.0 / (1.0 + std::exp(-z)) - alpha * std::sqrt(width_sq[i][j]) - 0.5;
         if (z == 0.0 || !(std::fabs(margin) > 1e-10)) continue;
         ASSERT_EQ(round.certain[i][j], margin > 0.0 ? 1 : 0);
         ++(margin > 0.0 ? certain : uncertain);
@@ -178,7 +177,6 @@ TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
       settings.posterior.lambda = 0.5;
       settings.explore.alpha_schedule = schedule;
       settings.explore.alpha = 0.3;
-      settings.explore.slack = 0.001;
       settings.explore.c1 = 0.1;
       settings.explore.c2 = 0.5;
       expect_pairrank_follows(settings);

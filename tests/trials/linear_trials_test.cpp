@@ -134,8 +134,8 @@ TEST(LinearTheoryTest, CurveHasAlphaAndDeterminantOfTheLearnedPairs) {
   std::map<std::string, double> figures;
   for (const RankerFigure& figure : stage.trial.evaluate().figures) figures[figure.name] = figure.value;
   EXPECT_NEAR(figures.at("log_det"), log_det, 1e-9 * log_det);
-  const double alpha = 2.0 * (made.explore.noise_subgaussian * std::sqrt(log_det - 2.0 * std::log(0.2)) +
-                              3.0 * std::sqrt(0.5));
+  const double alpha =
+      2.0 * (TheoryAlpha::kClickNoise * std::sqrt(log_det - 2.0 * std::log(0.2)) + 3.0 * std::sqrt(0.5));
   EXPECT_NEAR(figures.at("alpha"), alpha, 1e-9 * alpha);
 }
 

@@ -346,10 +346,10 @@ class Traces(unittest.TestCase):
         self.assertEqual(one["pairs"], adjacent_pairs(one["shown"], one["clicks"]))
         self.assertAlmostEqual(one["ndcg"], ndcg(one["shown"], grades), places=12)
 
-    def check_certain(self, certain, scores, widths, unsure, alpha, slack, least):
+    def check_certain(self, certain, scores, widths, unsure, alpha, least):
         """Orders whose margin is not within `unsure` of the threshold, nor their scores' difference within `least`."""
         z = scores[:, None] - scores[None, :]
-        margin = sigmoid(z) - alpha * np.sqrt(np.maximum(widths, 0.0)) - slack - 0.5
+        margin = sigmoid(z) - alpha * np.sqrt(np.maximum(widths, 0.0)) - 0.5
         clear = (np.abs(margin) > unsure) & (np.abs(z) > least)
         np.fill_diagonal(clear, False)
         self.assertTrue(np.array_equal(certain[clear], margin[clear] > 0))
@@ -372,15 +372,15 @@ class Traces(unittest.TestCase):
         self.assertTrue(np.all(np.abs(traced_widths - widths)[large] <= WIDTH_TOLERANCE * widths[large]),
                         f"round {one['round']}")
         certain = np.array(one["certain"], dtype=bool)
-        alpha, slack = settings["alpha"], settings["slack"]
+        alpha = settings["alpha"]
         # The largest absolute sum is float32 there and float64 here: a hundredth is more than that makes.
         least = NO_ORDER * magnitude.max()
         differences = np.abs(traced_scores[:, None] - traced_scores[None, :])
         self.assertFalse(np.any(certain[differences < 0.99 * least]))
-        self.check_certain(certain, traced_scores, traced_widths, 1e-6, alpha, slack, 1.01 * least)
+        self.check_certain(certain, traced_scores, traced_widths, 1e-6, alpha, 1.01 * least)
         least += 2.0 * rounding.max()
         unsure = 2.0 * WIDTH_TOLERANCE * alpha * np.sqrt(np.maximum(widths, 0.0)) + least + 1e-6
-        sure, unsure_ones = self.check_certain(certain, scores, widths, unsure, alpha, slack, least)
+        sure, unsure_ones = self.check_certain(certain, scores, widths, unsure, alpha, least)
         return gradients, certain, sure, unsure_ones
 
     def follow(self, data, queries, covariance, width, *arguments):

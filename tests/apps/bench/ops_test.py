@@ -96,7 +96,6 @@ class BenchOps(unittest.TestCase):
                                 (("scale", "--over", "q"), "--over"), (("scale", "--values", "5"), "--values"),
                                 (("scale", "--over", "p", "--values", "5,6"), "width"),
                                 (("round", "--trials", "0"), "--trials"), (("scale", "--pairs", "50,60"), "one value"),
-                                (("round", "--structure", "ensemble-2", "--member-schedule", "streams"), "--device"),
                                 (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
                                 (("round", "--pairs", "10000000"), "diagonal"),
                                 (("scale", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"),

@@ -65,7 +65,7 @@ TEST(DeviceBenchTest, AStepsOperationsMatchItsProducts) {
       EXPECT_EQ(one.least_share, 0.7);
       EXPECT_EQ(one.least_ratio, 2.0);
     }
-    if (identity_of(one) == "training/step_tf32 n=10000 N=1 m=512 d=136") {
+    if (identity_of(one) == "training/step n=10000 N=1 m=512 d=136") {
       EXPECT_EQ(one.operations, 4.0 * 20'000 * (512 * 136 + 512));
       ++wide;
     }

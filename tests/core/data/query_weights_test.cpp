@@ -75,10 +75,8 @@ TEST_F(QueryWeightsTest, GoWithTheirQueries) {
   EXPECT_EQ(select_queries(data, {2}, context_).contents().weights, Weights());
   EXPECT_EQ(widened(data, 3, context_).contents().weights, weights);
   EXPECT_EQ(as_sparse(data, context_.pool()).contents().weights, weights);
-  for (const FeatureType type : {FeatureType::kFloat32, FeatureType::kFloat16, FeatureType::kUint8}) {
-    const FittedNormaliser fitted = fit_normaliser(Normalisation::kQueryMinmax, data, false, context_);
-    EXPECT_EQ(fitted.apply(data, context_, type).contents().weights, weights);
-  }
+  const FittedNormaliser fitted = fit_normaliser(Normalisation::kQueryMinmax, data, false, context_);
+  EXPECT_EQ(fitted.apply(data, context_).contents().weights, weights);
   const auto joined_with = [&](const char* text) { return join_parts({data, read_text(text)}, context_); };
   EXPECT_EQ(joined_with("1 qid:d 1:1\n1 qid:c 1:2\n").contents().weights,
             (Weights{2.0F, 0.0F, 1.0F, 1.0F}));

@@ -66,7 +66,7 @@ OrderTable table_by_width(RngStream& coins, std::size_t docs, double alpha) {
     }
   }
   OrderBits orders;
-  certain_by_width({alpha, 0.0, 0.0}, scores, by_score, width_sq, orders);
+  certain_by_width({alpha, 0.0}, scores, by_score, width_sq, orders);
   return table_of(orders);
 }
 

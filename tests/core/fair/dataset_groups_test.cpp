@@ -24,18 +24,15 @@ GroupSettings by_feature(std::int64_t feature, double threshold) {
   return settings;
 }
 
-TEST(DatasetGroups, FollowTheThresholdOnEitherSide) {
+TEST(DatasetGroups, FollowTheThreshold) {
   const Dataset train = small_train();
   GroupSettings settings = by_feature(3, 0.4);
   settings.beta = std::vector{2.0};
   const GroupRule below(settings, train);
-  settings.group_a = GroupSide::kAbove;
-  const GroupRule above(settings, train);
   EXPECT_EQ(below.beta().at(0), 2.0);
   for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
     const bool is_above = train.all_features().doc(doc)[2] > 0.4;
     ASSERT_EQ(below.of_train().of_doc[doc], is_above ? DocGroup::kB : DocGroup::kA);
-    ASSERT_EQ(above.of_train().of_doc[doc], is_above ? DocGroup::kA : DocGroup::kB);
   }
 }
 
@@ -45,8 +42,6 @@ TEST(DatasetGroups, SeveralThresholdsMakeSeveralGroups) {
   settings.feature = 3;
   settings.quantile = std::vector{0.3, 0.7};
   const GroupRule below(settings, train);
-  settings.group_a = GroupSide::kAbove;
-  const GroupRule above(settings, train);
   const std::vector<double>& thresholds = below.thresholds();
   ASSERT_EQ(thresholds.size(), 2U);
   std::vector<double> sums(3, 0.0);
@@ -54,7 +49,6 @@ TEST(DatasetGroups, SeveralThresholdsMakeSeveralGroups) {
     const double value = train.all_features().doc(doc)[2];
     const std::size_t group = value <= thresholds[0] ? 0 : value <= thresholds[1] ? 1 : 2;
     ASSERT_EQ(index_of(below.of_train().of_doc[doc]), group);
-    ASSERT_EQ(index_of(above.of_train().of_doc[doc]), 2 - group);
     sums[group] += train.all_grades()[doc];
   }
   const auto& groups = below.of_train().summaries;

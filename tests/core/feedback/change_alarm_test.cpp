@@ -97,10 +97,10 @@ TEST(ChangeAlarmTest, IsSavedWhole) {
   lists.ring(alarm, 300, [](double p) { return p; });
   lists.ring(alarm, 4, [](double p) { return 1.0 - p; });
   StateWriter saved;
-  alarm.save(saved, "alarm");
+  save_fields(alarm, saved, "alarm");
   StateReader state(saved.bytes(), "test");
   ChangeAlarm loaded;
-  loaded.load(state, "alarm");
+  load_fields(loaded, state, "alarm");
   Lists same(6);
   Lists again(6);
   const int rang = same.ring(alarm, 100, [](double p) { return 1.0 - p; });
@@ -109,7 +109,7 @@ TEST(ChangeAlarmTest, IsSavedWhole) {
   StateWriter damaged;
   damaged.put("alarm", std::vector<double>(6));
   StateReader broken(damaged.bytes(), "test");
-  EXPECT_THROW(loaded.load(broken, "alarm"), Error);
+  EXPECT_THROW(load_fields(loaded, broken, "alarm"), Error);
 }
 
 }  // namespace

@@ -168,12 +168,12 @@ TEST(ExaminationTest, IsSavedWhole) {
   Examination::Reading reading;
   habits.learn(std::vector{0.5, 0.5, 0.2}, std::vector<std::uint8_t>{1, 0, 1}, reading);
   StateWriter saved;
-  habits.save(saved, "a.");
+  save_fields(habits, saved, "a.");
   StateReader state(saved.bytes(), "test");
   Examination loaded;
-  loaded.load(state, "a.");
+  load_fields(loaded, state, "a.");
   StateWriter again;
-  loaded.save(again, "a.");
+  save_fields(loaded, again, "a.");
   EXPECT_EQ(again.bytes(), saved.bytes());
   EXPECT_NE(loaded.by_rank_share(), 0.5);
 }

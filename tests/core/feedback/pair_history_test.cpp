@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <vector>
 
 #include "core/error.h"
@@ -143,8 +141,8 @@ TEST(PairHistoryTest, FoldingKeepsLossAndGradient) {
     }
   }
   // Six queries of at most seven documents have at most 126 pairs of documents.
-  EXPECT_LE(played.history.distinct(), 126);
-  EXPECT_GT(played.history.observed(), 2 * played.history.distinct());
+  EXPECT_LE(played.history.row_count(), 126);
+  EXPECT_GT(played.history.observed(), 2 * played.history.row_count());
 }
 
 TEST(PairHistoryTest, BothDirectionsShareARowWithinAQuery) {
@@ -156,7 +154,7 @@ TEST(PairHistoryTest, BothDirectionsShareARowWithinAQuery) {
   };
   add(0, {{0, 1}});
   add(0, {{1, 0}, {1, 0}});
-  EXPECT_EQ(history.distinct(), 1);
+  EXPECT_EQ(history.row_count(), 1);
   EXPECT_EQ(history.count()[0], 3.0);
   // Whichever counts as first, the row points from second to first.
   const auto first = part.query(0).features.doc(0);
@@ -168,9 +166,9 @@ TEST(PairHistoryTest, BothDirectionsShareARowWithinAQuery) {
   }
   // The same numbers of documents in another query are another pair.
   add(1, {{0, 1}});
-  EXPECT_EQ(history.distinct(), 2);
+  EXPECT_EQ(history.row_count(), 2);
   add(1, {});
-  EXPECT_EQ(history.distinct(), 2);
+  EXPECT_EQ(history.row_count(), 2);
   EXPECT_EQ(history.observed(), 4);
 }
 
@@ -198,104 +196,10 @@ TEST(PairHistoryTest, ContinuesFromSavedStateWithSameBits) {
   EXPECT_EQ(bytes_of(resumed.history), bytes_of(straight.history));
 }
 
-/// Played with a limit: `pairs` are all pairs so far, by document and winner.
-struct Limited {
-  static constexpr std::int64_t kLimit = 30;
-
-  RngStream coins{make_key({.seed = 35, .purpose = Purpose::kProbe}), 0};
-  Part part{coins, 6};
-  PairHistory history{kFeatures, kPadding, kLimit};
-  std::vector<std::array<std::int64_t, 2>> pairs;  // winner, loser
-
-  void play(std::uint32_t most) {
-    const QueryDocs query = part.query(coins.index(6));
-    std::vector<PreferencePair> of_round(coins.index(most + 1));
-    for (PreferencePair& pair : of_round) {
-      const auto docs = static_cast<std::uint32_t>(query.docs());
-      pair.winner = static_cast<std::int32_t>(coins.index(docs));
-      pair.loser = static_cast<std::int32_t>(
-          (static_cast<std::uint32_t>(pair.winner) + 1 + coins.index(docs - 1)) % docs);
-      pairs.push_back({query.number(pair.winner), query.number(pair.loser)});
-    }
-    history.add(query, of_round);
-  }
-  std::vector<double> difference(const std::array<std::int64_t, 2>& pair) const {
-    std::vector<double> row(16, 0.0);
-    for (std::int64_t k = 0; k < kFeatures; ++k)
-      row[k] = double{part.values[pair[0] * kFeatures + k]} - double{part.values[pair[1] * kFeatures + k]};
-    return row;
-  }
-};
-
-TEST(PairHistoryTest, KeepsTheNewestPairsUpToItsLimit) {
-  Limited played;
-  std::int64_t most_rows = 0;
-  for (int round = 0; round < 400; ++round) {
-    played.play(round % 50 == 49 ? 60 : 4);
-    const auto all = std::ssize(played.pairs);
-    const std::int64_t kept = std::min(all, Limited::kLimit);
-    const PairHistory& history = played.history;
-    ASSERT_EQ(history.observed(), kept);
-    ASSERT_EQ(history.ever(), all);
-    // Wins and losses of each pair of documents, from the list.
-    std::map<std::array<std::int64_t, 2>, std::array<double, 2>> expected;  // smaller number first
-    for (std::int64_t at = all - kept; at < all; ++at) {
-      const auto [winner, loser] = played.pairs[at];
-      auto& folded = expected[{std::min(winner, loser), std::max(winner, loser)}];
-      folded[0] += 1.0;
-      folded[1] += winner < loser ? 1.0 : 0.0;
-    }
-    ASSERT_EQ(history.distinct(), std::ssize(expected));
-    std::int64_t found = 0;
-    for (std::int64_t row = 0; row < history.row_count(); ++row) {
-      if (history.count()[row] == 0.0) {
-        ASSERT_EQ(history.first_wins()[row], 0.0);
-        continue;
-      }
-      for (const auto& [docs, folded] : expected) {
-        const std::vector<double> difference = played.difference(docs);
-        if (!std::equal(difference.begin(), difference.end(), history.row(row))) continue;
-        ASSERT_EQ(history.count()[row], folded[0]);
-        ASSERT_EQ(history.first_wins()[row], folded[1]);
-        ++found;
-      }
-    }
-    ASSERT_EQ(found, history.distinct());
-    ASSERT_EQ(history.earlier() + std::ssize(history.latest()), kept);
-    most_rows = std::max(most_rows, history.row_count());
-  }
-  EXPECT_LE(most_rows, Limited::kLimit + 60);
-  EXPECT_GT(played.history.entered(), 200);
-}
-
-TEST(PairHistoryTest, WhatComesAndGoesAddsUp) {
-  Limited played;
-  std::map<std::vector<double>, std::array<double, 2>> expected;  // of each row's values
-  for (int round = 0; round < 200; ++round) {
-    played.play(round % 20 == 19 ? 60 : 5);
-    const PairHistory& history = played.history;
-    const auto change = [&](const PairHistory::Observation& pair, double by) {
-      const double* row = history.row(pair.row);
-      auto& folded = expected[{row, row + history.stride()}];
-      folded[0] += by;
-      folded[1] += pair.first_wins ? by : 0.0;
-    };
-    for (const auto& pair : history.latest()) change(pair, 1.0);
-    for (const auto& pair : history.forgotten()) change(pair, -1.0);
-    std::erase_if(expected, [](const auto& entry) { return entry.second[0] == 0.0; });
-    ASSERT_EQ(std::ssize(expected), history.distinct());
-    for (std::int64_t row = 0; row < history.row_count(); ++row) {
-      if (history.count()[row] == 0.0) continue;
-      const auto& folded = expected.at({history.row(row), history.row(row) + history.stride()});
-      ASSERT_EQ(folded[0], history.count()[row]);
-      ASSERT_EQ(folded[1], history.first_wins()[row]);
-    }
-  }
-}
-
 TEST(PairHistoryTest, DrawsEveryEarlierPairWithTheSameProbability) {
-  Limited played;
-  while (played.history.observed() < Limited::kLimit || played.history.latest().size() < 3) played.play(4);
+  RngStream coins(make_key({}), 0);
+  Played played = make_played(4, 20, coins);
+  while (played.history.latest().size() < 3) play(played, coins, 1);
   const PairHistory& history = played.history;
   std::vector<double> counts(history.count().begin(), history.count().end());
   for (const auto& pair : history.latest()) counts[pair.row] -= 1.0;
@@ -312,27 +216,6 @@ TEST(PairHistoryTest, DrawsEveryEarlierPairWithTheSameProbability) {
     // Seven deviations of a binomial: less than 10⁻¹¹ a row.
     const double deviation = std::sqrt(kDraws * share * (1.0 - share));
     ASSERT_TRUE(std::fabs(drawn[row] - kDraws * share) <= 7.0 * deviation) << row;
-  }
-}
-
-TEST(PairHistoryTest, ContinuesWithItsLimitFromSavedState) {
-  Limited straight;
-  for (int round = 0; round < 60; ++round) straight.play(4);
-  Limited resumed = straight;
-  resumed.history = PairHistory(kFeatures, kPadding, Limited::kLimit);
-  const std::string saved = bytes_of(straight.history);
-  StateReader reader(saved, "test");
-  resumed.history.load(reader);
-  reader.require_end();
-  for (int round = 0; round < 60; ++round) {
-    straight.play(4);
-    resumed.play(4);
-    ASSERT_EQ(bytes_of(resumed.history), bytes_of(straight.history));
-    ASSERT_EQ(resumed.history.earlier(), straight.history.earlier());
-    ASSERT_EQ(resumed.history.ever(), std::ssize(straight.pairs));
-    const PhiloxKey key = make_key({.seed = 36, .purpose = Purpose::kReplay});
-    for (std::uint32_t draw = 0; draw < 10; ++draw)
-      ASSERT_EQ(resumed.history.draw_earlier(key, 1, draw), straight.history.draw_earlier(key, 1, draw));
   }
 }
 

@@ -11,10 +11,10 @@
 namespace olrank {
 namespace {
 
-/// σ(z) − α w − ε − ½, as the paper writes it.
+/// σ(z) − α w − ½, as the paper writes it with ε = 0.
 long double slow_margin(const CertaintyRule& rule, double difference, double width_sq) {
   const long double sigma = 1.0L / (1.0L + std::exp(-static_cast<long double>(difference)));
-  return sigma - rule.alpha * std::sqrt(static_cast<long double>(width_sq)) - rule.slack - 0.5L;
+  return sigma - rule.alpha * std::sqrt(static_cast<long double>(width_sq)) - 0.5L;
 }
 
 TEST(CertaintyTest, MatchesLongDoubleFormula) {
@@ -22,7 +22,7 @@ TEST(CertaintyTest, MatchesLongDoubleFormula) {
   int certain = 0;
   int compared = 0;
   for (int draw = 0; draw < 100'000; ++draw) {
-    const CertaintyRule rule{2.0 * draws.uniform(), draw % 3 == 0 ? 0.2 * draws.uniform() : 0.0, 1e-9};
+    const CertaintyRule rule{2.0 * draws.uniform(), 1e-9};
     const double difference = std::pow(10.0, 4.0 * draws.uniform() - 3.0) * (draw % 5 == 0 ? -1.0 : 1.0);
     const double width_sq = draw % 7 == 0 ? 0.0 : std::pow(10.0, 4.0 * draws.uniform() - 4.0);
     const long double margin = slow_margin(rule, difference, width_sq);
@@ -46,16 +46,15 @@ TEST(CertaintyTest, AcceptsNothingEarlyThatTheFormulaRejects) {
   for (int draw = 0; draw < kDraws; ++draw) {
     const double difference = std::pow(10.0, 18.0 * draws.uniform() - 14.0);
     const double above = 0.5 * std::tanh(0.5 * difference);
-    const double slack = draw % 3 == 0 ? above * draws.uniform() : 0.0;
     const double alpha = 0.01 + draws.uniform();
     const double share = 1.0 + (draws.uniform() - 0.5) * std::pow(10.0, -16.0 * draws.uniform());
-    const double width = (above - slack) * share / alpha;
+    const double width = above * share / alpha;
     const double width_sq = width * width;
     const double term_sq = alpha * alpha * width_sq;
-    const double most = 0.25 * difference - slack;
-    const bool expected = most * most > term_sq && above - slack > std::sqrt(term_sq);
-    ASSERT_EQ(is_certain({alpha, slack, 0.0}, difference, width_sq), expected)
-        << difference << ", slack " << slack << ", width " << width;
+    const double most = 0.25 * difference;
+    const bool expected = most * most > term_sq && above > std::sqrt(term_sq);
+    ASSERT_EQ(is_certain({alpha, 0.0}, difference, width_sq), expected)
+        << difference << ", width " << width;
     certain += expected ? 1 : 0;
   }
   EXPECT_GT(certain, kDraws / 4);
@@ -63,7 +62,7 @@ TEST(CertaintyTest, AcceptsNothingEarlyThatTheFormulaRejects) {
 }
 
 TEST(CertaintyTest, DecidesNothingWithinRounding) {
-  const CertaintyRule rule{0.0, 0.0, 1e-6};
+  const CertaintyRule rule{0.0, 1e-6};
   EXPECT_FALSE(is_certain(rule, 0.0, 0.0));  // a tie
   EXPECT_FALSE(is_certain(rule, 1e-6, 0.0));
   EXPECT_TRUE(is_certain(rule, 1.1e-6, 0.0));
@@ -76,21 +75,15 @@ TEST(CertaintyTest, DecidesNothingWithinRounding) {
   EXPECT_EQ(rounding_of_scores(4.0F), 4e-6);
 }
 
-TEST(CertaintyTest, SlackOfOneHalfLeavesNoOrderCertain) {
-  EXPECT_FALSE(is_certain({0.0, 0.5, 0.0}, 1e6, 0.0));
-  EXPECT_FALSE(is_certain({0.0, 0.5, 0.0}, kInfinity, 0.0));
-  EXPECT_TRUE(is_certain({0.0, 0.4999, 0.0}, 1e6, 0.0));
-}
-
 TEST(CertaintyTest, HandlesExtremes) {
-  const CertaintyRule rule{1.0, 0.0, 0.0};
+  const CertaintyRule rule{1.0, 0.0};
   EXPECT_TRUE(is_certain(rule, 1e300, 0.2));
   EXPECT_FALSE(is_certain(rule, 1e300, 0.26));  // α w above ½
   EXPECT_TRUE(is_certain(rule, kInfinity, 0.2));
   EXPECT_FALSE(is_certain(rule, 1.0, kInfinity));
   EXPECT_FALSE(is_certain(rule, kNan, 0.1));
   EXPECT_FALSE(is_certain(rule, 1.0, kNan));
-  EXPECT_FALSE(is_certain({kNan, 0.0, 0.0}, 1.0, 0.1));
+  EXPECT_FALSE(is_certain({kNan, 0.0}, 1.0, 0.1));
   EXPECT_FALSE(votes_for_first(std::nanf(""), 0.0F, 0.0));
 }
 

@@ -184,14 +184,6 @@ inline TangentShape shape_of_layers(const std::vector<LayerSize>& sizes) {
   return TangentShape(std::move(layers));
 }
 
-/// What modules bring: residual blocks, normalised layers with their gains and biases in one vector, whole
-/// rows, and layers of many sizes in no order.
-inline std::vector<TangentShape> module_shapes() {
-  return {shape_of_layers({{6, 5, true}, {6, 6, true}, {6, 6, true}, {1, 6, true}}),
-          shape_of_layers({{6, 5, true}, {6, 6, true}, {1, 24}, {1, 6, true}}), TangentShape::of_rows(23),
-          shape_of_layers({{2, 3}, {1, 9}, {5, 2, true}, {3, 3}, {1, 4}})};
-}
-
 /// The shapes that tests go through: depths 1 to 4, with and without biases, odd sizes.
 inline std::vector<NetworkShape> test_shapes() {
   return {linear_shape(7),    ntk_shape(5, 6, 2),      ntk_shape(13, 34, 2),     ntk_shape(5, 6, 3),

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/settings/dropped_names.h"
+#include "core/settings/setting_sources.h"
 #include "tests/support/message_of.h"
 
 namespace olrank {
@@ -52,6 +54,15 @@ std::string refusal_of(std::string_view key, const SettingValue& value) {
       [&] { assign_setting(Basket::schema(), &basket, key, value, "here"); });
 }
 
+TEST(SchemaTest, DroppedNamesAreRefusedUnlessTheyNameWhatHolds) {
+  EXPECT_EQ(
+      refusal_of("training_blocks", std::int64_t{8}),
+      "here: The setting training_blocks has gone, as the training kernel takes the whole GPU: remove "
+      "it.");
+  Basket basket;
+  EXPECT_NO_THROW(assign_setting(Basket::schema(), &basket, "training_blocks", std::int64_t{0}, "here"));
+}
+
 TEST(SchemaTest, AssignsAndPrints) {
   Basket basket;
   assign_setting(Basket::schema(), &basket, "fruit", std::string("pear"), "here");
@@ -74,6 +85,27 @@ TEST(SchemaTest, ErrorsListAllowedValues) {
             "here: 'fruit' must be apple or pear, not 'peer'. Did you mean 'pear'?");
   EXPECT_EQ(refusal_of("labels", std::vector<std::string>{"a", "c"}),
             "here: 'labels' must be a or b, not 'c'.");
+}
+
+TEST(SchemaTest, SettingsOfEarlierVersionsAreRefusedExceptTheirFixedValueInFiles) {
+  for (const DroppedSetting& dropped : kDroppedSettings) {
+    Basket basket;
+    const Schema schema = SchemaBuilder<Basket>(std::string(dropped.table), "").build();
+    const auto written = [&](std::string_view value) {
+      const TomlDocument document = parse_toml(
+          "[" + schema.table + "]\n" + std::string(dropped.key) + " = " + std::string(value), "f");
+      SettingSources::apply_table(schema, &basket, document.tables.front());
+    };
+    const std::string sentence = "'" + std::string(dropped.key) + "' " + std::string(dropped.sentence);
+    EXPECT_EQ(message_of<InvalidArgument>(
+                  [&] { assign_setting_text(schema, &basket, dropped.key, dropped.fixed, "here"); }),
+              "here: " + sentence);
+    EXPECT_NO_THROW(written(dropped.fixed)) << dropped.key;
+    EXPECT_TRUE(message_of<InvalidArgument>([&] { written("\"other\""); }).ends_with(sentence));
+  }
+  EXPECT_EQ(dropped_sentence("--data-features-as").value().substr(0, 25), "--data-features-as is gon");
+  EXPECT_EQ(dropped_sentence("--features-as").value().substr(0, 20), "--features-as is gon");
+  EXPECT_FALSE(dropped_sentence("--alpha"));
 }
 
 }  // namespace

@@ -22,7 +22,6 @@
 #include "core/device/device_docs.h"
 #include "core/device/device_lists.h"
 #include "core/device/device_network.h"
-#include "core/device/device_posterior.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/runtime/device.h"
@@ -30,7 +29,6 @@
 #include "cuda/engine/device_intake.h"
 #include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
-#include "cuda/engine/uploaded_posterior.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/emulator.h"
 
@@ -136,12 +134,6 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec
   write_to("OLRANK_EMULATED_LOG", gpu);
   if (gpu == variable("OLRANK_EMULATED_FAILURE")) return std::make_unique<FailingNetwork>(spec);
   return emulated::make_network(spec);
-}
-
-std::unique_ptr<DevicePosterior> make_device_posterior(int device, const PosteriorSpec& spec) {
-  survey_of_emulator();
-  write_to("OLRANK_EMULATED_LOG", device_name(std::span(&device, 1)));
-  return emulated::make_posterior(device, spec);
 }
 
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {

@@ -1,18 +1,15 @@
 #include "cuda/runtime/products.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <set>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "core/ops/blas.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/device_work.h"
-#include "tests/cuda/emulation/tf32.h"
 
 // The twin of cuBLASLt: a product is a task on the emulated stream, computed by the CPU's BLAS.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -20,16 +17,6 @@ namespace {
 
 constexpr std::int64_t kWorkspaceBytes = 256;
 constexpr int kPoison = 0xFF;  // NaN in float and double
-
-emulation::Tf32 mode_of_tf32 = emulation::Tf32::kRounds;
-
-/// In TF32: rounded to nearest with ties away from zero, or cut off; NaN stays NaN.
-float to_tf32(float value) {
-  if (!std::isfinite(value) || mode_of_tf32 == emulation::Tf32::kIgnores) return value;
-  constexpr std::uint32_t kDropped = (1U << 13) - 1;
-  const std::uint32_t half = mode_of_tf32 == emulation::Tf32::kRounds ? (kDropped + 1) / 2 : 0;
-  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + half) & ~kDropped);
-}
 
 /// Numbers from a matrix's first to its last, or of all matrices of a batch.
 std::int64_t extent(const MatrixPlaces& places, const StoredSides& sides, std::int64_t batch) {
@@ -66,20 +53,13 @@ bool overlap(const Number* one, const MatrixPlaces& one_places, const StoredSide
   return ahead < one_sides.columns || ahead + other_sides.columns > stride;
 }
 
-/// The matrix as numbers without gaps, which keeps bits from depending on where it lies; rounded where the
-/// precision rounds.
+/// The matrix as numbers without gaps, which keeps bits from depending on where it lies.
 template <class Number>
-std::vector<Number> read(const Number* from, std::int64_t stride, const StoredSides& sides,
-                         Precision precision) {
+std::vector<Number> read(const Number* from, std::int64_t stride, const StoredSides& sides) {
   std::vector<Number> numbers;
   numbers.reserve(static_cast<std::size_t>(sides.rows * sides.columns));
   for (std::int64_t i = 0; i < sides.rows; ++i)
     numbers.insert(numbers.end(), from + i * stride, from + i * stride + sides.columns);
-  if constexpr (std::is_same_v<Number, float>) {
-    if (precision == Precision::kTf32) {
-      for (float& number : numbers) number = to_tf32(number);
-    }
-  }
   return numbers;
 }
 
@@ -88,8 +68,8 @@ void multiply_one(const ProductShape& shape, const Number* a, const Number* b, c
                   Number* c, ProductScales scales) {
   const StoredSides of_a = sides_of_a(shape);
   const StoredSides of_b = sides_of_b(shape);
-  const std::vector<Number> left = read(a, shape.a.stride, of_a, shape.precision);
-  const std::vector<Number> right = read(b, shape.b.stride, of_b, shape.precision);
+  const std::vector<Number> left = read(a, shape.a.stride, of_a);
+  const std::vector<Number> right = read(b, shape.b.stride, of_b);
   std::vector<Number> product(static_cast<std::size_t>(shape.rows * shape.columns));
   const auto transposed = [](bool yes) { return yes ? blas::Transpose::kYes : blas::Transpose::kNo; };
   blas::gemm(transposed(shape.transposes_a), transposed(shape.transposes_b), shape.rows, shape.columns,
@@ -108,21 +88,6 @@ void multiply_one(const ProductShape& shape, const Number* a, const Number* b, c
 }
 
 }  // namespace
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
-namespace olrank::emulation {
-
-void set_tf32(Tf32 mode) {
-  OLRANK_DEVICE_NAMESPACE::mode_of_tf32 = mode;
-}
-
-Tf32 tf32() {
-  return OLRANK_DEVICE_NAMESPACE::mode_of_tf32;
-}
-
-}  // namespace olrank::emulation
-
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 struct ProductPlans::State {
   std::set<std::pair<std::size_t, ProductShape>> planned;  // with the bytes of a number

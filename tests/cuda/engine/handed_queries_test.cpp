@@ -38,7 +38,7 @@ struct HandedQuery {
 };
 
 TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere) {
-  std::vector<std::string> names = {"dual", "lambdarank", "stops_ensemble"};
+  std::vector<std::string> names = {"dual", "lambdarank", "ensemble"};
   if (static_cast<int>(GetParam()) == 0)
     names.insert(names.end(), {"inducing", "reference_ensemble", "growth"});
   for (const std::string& name : names) {
@@ -87,7 +87,7 @@ TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere
 TEST_P(HandedQueriesTest, QueriesMayBeLongerThanThoseBefore) {
   constexpr std::int64_t kMany = 150;
   const SmallWorld large(7, 1, kMany, kFeatures);
-  for (const std::string name : {"dual", "inducing", "lambdarank", "stops_ensemble"}) {
+  for (const std::string name : {"dual", "inducing", "lambdarank", "ensemble"}) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures);
     const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,
@@ -181,7 +181,7 @@ TEST_P(HandedQueriesTest, ListsAheadOfRoundsAreThoseOfASnapshotOnTheCpu) {
 TEST_P(HandedQueriesTest, ManyListsAtOnceHaveTheBitsOfEachAlone) {
   const SmallWorld large(7, 1, 150, kFeatures);
   const std::vector<RankingTask> tasks = some_tasks(large);
-  for (const std::string name : {"dual", "inducing", "stops_ensemble"}) {
+  for (const std::string name : {"dual", "inducing", "ensemble"}) {
     SCOPED_TRACE(name);
     const auto asked = make_for_any_query(name);
     const auto other = make_for_any_query(name);
@@ -214,7 +214,7 @@ TEST_P(HandedQueriesTest, ALongQueryMayFollowManyShortLists) {
   const SmallWorld large(7, 1, 150, kFeatures);
   std::vector<RankingTask> tasks(16);
   for (RankingTask& task : tasks) task.docs = world().query(1).features;
-  for (const std::string name : {"dual", "stops_ensemble"}) {
+  for (const std::string name : {"dual", "ensemble"}) {
     SCOPED_TRACE(name);
     const auto ranker = make_for_any_query(name);
     const HandedQuery query(large.query(0));
@@ -243,7 +243,7 @@ TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {
     broken[doc * kFeatures + doc / 2] =
         (doc % 2 == 0 ? 1.0F : -1.0F) * std::numeric_limits<float>::infinity();
   }
-  for (const std::string name : {"stops_ensemble", "diagonal", "dual"}) {
+  for (const std::string name : {"ensemble", "diagonal", "dual"}) {
     SCOPED_TRACE(name);
     const auto ranker = make_for_any_query(name);
     learn_the_same(*make_for_any_query(name), *ranker, 3);
@@ -276,8 +276,7 @@ TEST_P(HandedQueriesTest, ManyListsAtOnceTakeFewStarts) {
   if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
   std::vector<RankingTask> tasks(16);
   for (RankingTask& task : tasks) task.docs = world().query(1).features;
-  for (const auto& [name, expected] :
-       {std::pair{"dual", 116}, {"diagonal", 84}, {"batched_ensemble", 52}}) {
+  for (const auto& [name, expected] : {std::pair{"dual", 116}, {"diagonal", 84}, {"ensemble", 52}}) {
     const auto ranker = make_for_any_query(name);
     learn_the_same(*make_for_any_query(name), *ranker, 3);
     std::vector<Ranking> rankings;

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/covariance/dictionary_policy.h"
 #include "core/error.h"
-#include "core/learning/dictionary_policy.h"
 #include "core/math/pair_width.h"
 #include "cuda/engine/resident_posterior.h"
 #include "cuda/runtime/work.h"
 #include "models/posterior/posterior.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/posterior/near_dependent_pairs.h"
 #include "tests/support/expected_warnings.h"

@@ -4,9 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include "core/data/doc_table.h"
-#include "core/data/feature_store.h"
-#include "core/data/normaliser.h"
 #include "core/data/query_weights.h"
 #include "models/labels/label_training.h"
 #include "models/linear/linear_model.h"
@@ -141,27 +138,6 @@ TEST_P(ResidentListsTest, DocumentsThatTravelGiveTheSameBits) {
       device::make_lists(lists_spec(train.data(), linear_shape(kListFeatures), {}, 0))->docs_stay());
   EXPECT_TRUE(device::make_lists(lists_spec(train.data(), linear_shape(kListFeatures), {}, kRoomForLists))
                   ->docs_stay());
-}
-
-TEST_P(ResidentListsTest, CompactDocumentsGiveTheBitsOfTheirValues) {
-  const LabelledWorld world(3, 23, 6, kListFeatures);
-  ExecutionContext context;
-  const FittedNormaliser normaliser = fit_normaliser(Normalisation::kNone, world.data(), false, context);
-  const LabelSettings settings = list_settings(NetworkForm::kMlp, ListLoss::kListNet);
-  for (const FeatureType type : {FeatureType::kFloat16, FeatureType::kUint8}) {
-    const Dataset compact = normaliser.apply(world.data(), context, type);
-    OwnedFeatures decoded{kListFeatures, feature_memory(nullptr, compact.docs(), kListFeatures)};
-    for (std::int64_t query = 0; query < compact.queries(); ++query) {
-      compact.copy_features(query,
-                            decoded.values.as<float>().data() + compact.offset(query) * kListFeatures);
-    }
-    const Dataset dense = with_features(world.data(), std::move(decoded), context.pool());
-    const LabelFit expected = fit_labels(settings, {dense, &dense, 4}, label_device(kRoomForLists), 2);
-    const LabelFit found = fit_labels(settings, {compact, &compact, 4}, label_device(kRoomForLists), 2);
-    EXPECT_EQ(found.theta, expected.theta);
-    EXPECT_EQ(found.losses, expected.losses);
-    EXPECT_EQ(found.ndcg, expected.ndcg);
-  }
 }
 
 TEST_P(ResidentListsTest, ContinuesToTheSameBits) {

@@ -15,7 +15,7 @@
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/runtime/address_range.h"
 #include "cuda/runtime/work.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "tests/cuda/ops/kernel_test.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "cuda/engine/watched_posterior.h"
@@ -72,7 +72,6 @@ PosteriorSpec exact_spec(Covariance covariance, CovarianceForm form = Covariance
 const PosteriorSpec kDual = exact_spec(Covariance::kFull, CovarianceForm::kDual);
 const PosteriorSpec kPrimal = exact_spec(Covariance::kFull, CovarianceForm::kPrimal);
 const PosteriorSpec kDiagonal = exact_spec(Covariance::kDiagonal);
-const PosteriorSpec kDiagonalOfInverse = exact_spec(Covariance::kDiagonalOfInverse);
 
 /// A query and three of its pairs.
 class Query {
@@ -125,7 +124,7 @@ double drift_of(ResidentPosterior& posterior) {
 
 TEST_P(ResidentPosteriorTest, RebuildKeepsM) {
   Query query(5);
-  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
     const auto posterior = after_rounds(spec);
     EXPECT_EQ(posterior->pairs(), kPosteriorRounds * kRoundPairs);
     const auto before = query.m_by(*posterior);
@@ -164,13 +163,13 @@ std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::with_a_wrong_inverse(
 }
 
 TEST_P(ResidentPosteriorTest, DriftIsLargeWhenTheInverseIsWrong) {
-  const auto posterior = after_rounds(kDiagonalOfInverse, 2);
+  const auto posterior = after_rounds(kPrimal, 2);
   EXPECT_LT(drift_of(*posterior), 1e-12);
   EXPECT_GT(drift_of(*with_a_wrong_inverse(*posterior, kPrimal)), 1e-4);
 }
 
 TEST_P(ResidentPosteriorTest, AFreshFactorisationMeasuresTheSameDrift) {
-  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
     const auto posterior = after_rounds(spec, 8);
     ASSERT_TRUE(posterior->factorise_afresh(nullptr));
     EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->spec().name();
@@ -189,7 +188,7 @@ TEST_P(ResidentPosteriorTest, AFreshFactorisationMeasuresTheSameDrift) {
 
 TEST_P(ResidentPosteriorTest, RebuildRepairsAWrongInverse) {
   Query query(5);
-  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
     const auto wrong = with_a_wrong_inverse(*after_rounds(spec, 8), spec);
     const auto before = query.m_by(*wrong);
     wrong->rebuild(nullptr);
@@ -202,7 +201,7 @@ TEST_P(ResidentPosteriorTest, RebuildRepairsAWrongInverse) {
 
 // Evaluations measure at any time, also between a query's widths and its pairs.
 TEST_P(ResidentPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
-  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
     const auto posterior = after_rounds(spec);
     const auto measured = after_rounds(spec);
     Query query(6);
@@ -263,7 +262,7 @@ TEST(ResidentPosteriorPlanTest, WorkspacesOfAllSizesArePlanned) {
 #if defined(OLRANK_KERNELS_EMULATED)
 // Freeing memory waits for the whole device, and with it for every other trial.
 TEST_P(ResidentPosteriorTest, MeasuringAllocatesOnlyAtFirst) {
-  for (const PosteriorSpec& spec : {kDual, kPrimal, kDiagonalOfInverse}) {
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
     const auto posterior = after_rounds(spec, 4);
     drift_of(*posterior);
     const std::int64_t before = emulation::allocations_on_device();

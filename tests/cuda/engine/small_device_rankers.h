@@ -15,7 +15,6 @@ namespace olrank::small_device_rankers {
 inline constexpr std::int64_t kFeatures = 5;
 inline constexpr std::int64_t kDocs = 12;
 inline constexpr std::uint32_t kRounds = 8;
-inline constexpr double kStopNorm = 0.1;  // a pair: some trainings end early, some do not
 
 inline const SmallWorld& world() {
   static const SmallWorld made(81, 6, kDocs, kFeatures);
@@ -23,11 +22,6 @@ inline const SmallWorld& world() {
 }
 
 inline RankerSettings settings_of(const std::string& name) {
-  if (name.ends_with("_tf32")) {
-    RankerSettings settings = settings_of(name.substr(0, name.size() - 5));
-    settings.trainer.precision = Precision::kTf32;
-    return settings;
-  }
   if (name.ends_with("_recorded")) {
     RankerSettings settings = settings_of(name.substr(0, name.size() - 9));
     settings.trainer.training_kernel = TrainingKernel::kRecorded;
@@ -48,21 +42,14 @@ inline RankerSettings settings_of(const std::string& name) {
     settings.posterior.covariance = Covariance::kInducing;
     settings.posterior.budget = 6;
   }
-  if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
   if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "adam") {
     settings.trainer.optimizer = Optimizer::kAdam;
     settings.trainer.learning_rate = 0.01;
     settings.trainer.learning_rate_decay = 0.9;
   }
-  if (name.starts_with("stops")) {
-    settings.trainer.steps = 8;
-    settings.trainer.stop_gradient_norm = kStopNorm;
-  }
-  if (name == "stops_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name.starts_with("shadow")) {
-    settings.posterior.covariance =
-        name.ends_with("inverse") ? Covariance::kDiagonalOfInverse : Covariance::kDiagonal;
+    settings.posterior.covariance = Covariance::kDiagonal;
     settings.posterior.shadow = ShadowCovariance::kFull;
     settings.explore.alpha = 0.3;
     if (name.starts_with("shadow_dual")) settings.posterior.form = CovarianceForm::kDual;
@@ -80,9 +67,6 @@ inline RankerSettings settings_of(const std::string& name) {
     settings.trainer.learning_rate = 0.01;
     settings.trainer.replay_steps = 5;  // more than in other rounds
   }
-  if (name == "few_blocks") settings.trainer.training_blocks = 2;
-  if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
-  if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
   return settings;
 }
 

@@ -27,7 +27,7 @@ struct Trained {
 };
 
 /// One training from θ on a history of random pairs; the prior's centre is `first` whatever θ is.
-Trained train(const std::vector<float>& first, const std::vector<float>& theta, Precision precision,
+Trained train(const std::vector<float>& first, const std::vector<float>& theta,
               TrainingKernel kernel = TrainingKernel::kRecorded) {
   const std::vector<float> features = random_numbers(kHistoryDocs * shape().inputs, 3);
   std::vector<DeviceUpdate::Term> terms;
@@ -46,7 +46,6 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta, 
   spec.first = first;
   spec.training.steps = 4;
   spec.training.prior_weight = 0.1;
-  spec.training.precision = precision;
   spec.training.kernel = kernel;
   device::OwnedStream stream;
   const auto features_there = on_device(features);
@@ -69,28 +68,16 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta, 
   return {theta_there.to_host(), outcome[1], outcome[2]};
 }
 
-// The losses before and after a training depend on θ alone, not on the precision that led there.
-TEST_P(StackedTrainerTest, LossesAreFloat32WhenTrainingInTf32) {
-  std::vector<float> first = random_theta(shape(), 6);
-  for (float& number : first) number *= 0.1F;
-  const Trained plain = train(first, first, Precision::kFloat32);
-  const Trained rounded = train(first, first, Precision::kTf32);
-  EXPECT_TRUE(!tf32_rounds() || rounded.theta != plain.theta);
-  EXPECT_EQ(rounded.began, plain.began);
-  EXPECT_EQ(rounded.ended, train(first, rounded.theta, Precision::kFloat32).began);
-  EXPECT_LT(rounded.ended, rounded.began);
-}
-
 // Both decide alike, and their float32 sums over documents differ in order only.
 TEST_P(StackedTrainerTest, OneKernelTrainsAsTheGraphDoes) {
   std::vector<float> first = random_theta(shape(), 6);
   for (float& number : first) number *= 0.1F;
-  const Trained graph = train(first, first, Precision::kFloat32);
-  const Trained kernel = train(first, first, Precision::kFloat32, TrainingKernel::kPersistent);
+  const Trained graph = train(first, first);
+  const Trained kernel = train(first, first, TrainingKernel::kPersistent);
   EXPECT_TRUE(all_near(kernel.theta, graph.theta, 1e-6, 1e-5));
   EXPECT_NEAR(kernel.began, graph.began, 1e-6 * graph.began);
   EXPECT_NEAR(kernel.ended, graph.ended, 1e-5 * graph.ended);
-  const Trained chosen = train(first, first, Precision::kFloat32, TrainingKernel::kAuto);
+  const Trained chosen = train(first, first, TrainingKernel::kAuto);
   EXPECT_TRUE(chosen.theta == kernel.theta);
 }
 
@@ -170,7 +157,7 @@ TEST_P(StackedTrainerTest, AGrownHistoryUpdatesTheGraph) {
   spec.shape = shape();
   spec.first = first;
   spec.training.steps = 2;
-  spec.training.precision = Precision::kTf32;
+  spec.training.kernel = TrainingKernel::kRecorded;
   device::OwnedStream stream;
   device::ProductPlans plans;
   device::Products products(plans, stream.get());

@@ -57,7 +57,7 @@ TEST_P(CertainOrdersKernelTest, WidthsAndBitsMatchCpu) {
     std::vector<float> magnitudes(scores.size(), 2.0F);
     std::vector<double> m = gram_of(docs, 12);
     const std::vector<std::int32_t> order = slow_order(scores);
-    const CertaintyRule rule{0.9, 0.01, kScoreRounding * 2.0};
+    const CertaintyRule rule{0.9, kScoreRounding * 2.0};
     const auto scores_there = on_device(scores);
     const auto magnitudes_there = on_device(magnitudes);
     const auto order_there = on_device(order);
@@ -104,7 +104,7 @@ TEST_P(CertainOrdersKernelTest, RoundingFollowsTheLargestMagnitude) {
   const auto magnitudes_there = on_device(magnitudes);
   const auto order_there = on_device(order);
   const auto m_there = on_device(std::vector<double>(docs * docs, 0.0));
-  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
+  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0}});
   DeviceArray<std::uint64_t> by_width(docs * OrderBits::words(docs));
   DeviceArray<std::uint64_t> by_vote(docs * OrderBits::words(docs));
   DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
@@ -135,7 +135,7 @@ TEST_P(CertainOrdersKernelTest, CountsLostWidths) {
   const auto magnitudes_there = on_device(std::vector<float>(scores.size(), 1.0F));
   const auto order_there = on_device(order);
   const auto m_there = on_device(m);
-  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
+  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0}});
   DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
   DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
   device::certain_by_width(
@@ -190,7 +190,7 @@ TEST_P(CertainOrdersKernelTest, CarriesFiguresForAnyNumberOfDocuments) {
   std::iota(outcome.begin(), outcome.end(), 1.0);
   const auto status_there = on_device(std::vector<device::CovarianceStatus>{{2.5, 1}});
   const auto outcome_there = on_device(outcome);
-  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
+  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0}});
   for (const std::int64_t docs : {0, 1, 130}) {
     for (const bool by_vote : {false, true}) {
       const auto scores = on_device(std::vector<float>(docs, 1.0F));

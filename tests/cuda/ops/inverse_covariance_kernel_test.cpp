@@ -86,15 +86,11 @@ TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
     }
     const Eigen::MatrixXd expected = rounds.a.inverse();
     const auto found = rounds.inverse.to_host();
-    DeviceArray<double> root(rounds.p);
-    device::roots_of_inverse(nullptr, rounds.p, kPrimalScale, rounds.inverse.data(), root.data());
-    const auto roots = root.to_host();
     for (std::int64_t i = 0; i < rounds.p; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
         ASSERT_NEAR(found[i * rounds.p + j], expected(i, j), 1e-12 / kPrimalLambda) << i;
         ASSERT_EQ(found[i * rounds.p + j], found[j * rounds.p + i]) << i << " " << j;
       }
-      ASSERT_NEAR(roots[i], std::sqrt(kPrimalScale * expected(i, i)), 1e-12);
     }
     double log_det = 0.0;
     const Eigen::LLT<Eigen::MatrixXd> cholesky(rounds.a / kPrimalLambda);
@@ -106,7 +102,6 @@ TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
   for (const NetworkShape& shape :
        {ntk_shape(9, 12, 2), ntk_shape(21, 24, 2), standard_shape(4, 7, 3), linear_shape(7)})
     expect_match(shape);
-  for (const TangentShape& shape : module_shapes()) expect_match(shape);
 }
 
 TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {

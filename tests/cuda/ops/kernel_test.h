@@ -13,7 +13,6 @@
 #include "tests/core/ops/network_fixture.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/device_work.h"
-#include "tests/cuda/emulation/tf32.h"
 #else
 #include "tests/support/gpu.h"
 #endif
@@ -45,9 +44,9 @@ inline constexpr emulation::Schedule kSchedules[] = {
 
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(Emulated, name, testing::ValuesIn(kSchedules))
 
-/// Whether products in TF32 are certainly less exact than in float32; a library may multiply in float32.
-inline bool tf32_rounds() {
-  return emulation::tf32() != emulation::Tf32::kIgnores;
+/// For what no order of threads changes.
+inline bool is_first_order(emulation::Schedule order) {
+  return order == kSchedules[0];
 }
 
 #else
@@ -59,8 +58,8 @@ class KernelTest : public testing::TestWithParam<int> {
 
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(OnDevice, name, testing::Values(0))
 
-inline bool tf32_rounds() {
-  return false;
+inline bool is_first_order(int /*order*/) {
+  return true;
 }
 
 #endif

@@ -104,22 +104,7 @@ TEST_P(OptimizerStepKernelTest, GradientDescentMatchesCpu) {
   EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7));
 }
 
-TEST_P(OptimizerStepKernelTest, StopsMembersWithSmallGradients) {
-  for (const std::int64_t p : {1, 31, 256, 700}) {
-    SCOPED_TRACE(p);
-    // Norms 5, 10 and 20 against 2 a pair of 5 pairs: "at most" takes the second in, as no digit is lost.
-    std::vector<double> gradient(3 * p, 0.0);
-    gradient[p - 1] = -5.0;
-    gradient[p] = 10.0;
-    gradient[3 * p - 1] = 20.0;
-    auto step = on_device(std::vector<double>{0.1, 0.2, 0.3});
-    device::stop_at_small_gradients(nullptr, 3, p, on_device(gradient).data(), 2.0,
-                                    on_device(std::vector<std::int64_t>{5}).data(), step.data());
-    EXPECT_EQ(step.to_host(), (std::vector<double>{0.0, 0.0, 0.3}));
-  }
-}
-
-TEST_P(OptimizerStepKernelTest, StoppedMembersDoNotMove) {
+TEST_P(OptimizerStepKernelTest, MembersWithoutAStepDoNotMove) {
   const std::int64_t p = 40;
   const std::vector<float> start = random_numbers(2 * p, 4);
   const auto gradient = on_device(gradient_at(2 * p, 5));
@@ -128,7 +113,7 @@ TEST_P(OptimizerStepKernelTest, StoppedMembersDoNotMove) {
     auto theta = on_device(start);
     State state(2 * p);
     device::begin_training(nullptr, 2 * p, theta.data(), state.view());
-    // Both gather momentum, then the second one stops.
+    // Both gather momentum, then the second one has no step.
     for (const double second : {0.1, 0.0}) {
       const auto before = theta.to_host();
       const auto steps = on_device(std::vector<double>{0.1, second});

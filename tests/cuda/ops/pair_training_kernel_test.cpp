@@ -176,13 +176,11 @@ TEST_P(PairTrainingKernelTest, TheLibraryMatchesCpuToo) {
   expect_equal_training({ntk_shape(18, 20, 2), 1400, 2500, 3, true, kLibrary});
 }
 
-TEST(MultiplierTest, TheLibraryTakesWhatIsLargeDeepOrRounded) {
-  constexpr Precision kPlain = Precision::kFloat32;
-  EXPECT_FALSE(device::library_multiplies(ntk_shape(136, 100, 2), kPlain));
-  EXPECT_FALSE(device::library_multiplies(ntk_shape(136, 254, 2), kPlain));
-  EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 256, 2), kPlain));
-  EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 100, 3), kPlain));
-  EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 100, 2), Precision::kTf32));
+TEST(MultiplierTest, TheLibraryTakesWhatIsLargeOrDeep) {
+  EXPECT_FALSE(device::library_multiplies(ntk_shape(136, 100, 2)));
+  EXPECT_FALSE(device::library_multiplies(ntk_shape(136, 254, 2)));
+  EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 256, 2)));
+  EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 100, 3)));
 }
 
 // Sums are cut for all members, so that one by itself has the bits it has among the others.
@@ -197,8 +195,7 @@ TEST_P(PairTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
     Workspace workspace(device::training_sizes(shape, kMembers, docs, history.count()));
     const auto gradients = [&](std::int64_t first, std::int64_t members) {
       DeviceArray<double> gradient(members * p);
-      const device::NetworkStack stack{shape,    theta.data() + first * p, members,
-                                       kMembers, Precision::kFloat32,      multiplier};
+      const device::NetworkStack stack{shape, theta.data() + first * p, members, kMembers, multiplier};
       DefaultProducts on;
       device::forward_history(on.products, stack, history.view(), workspace.view());
       device::pair_gradients(on.products, stack, history.view(), {}, workspace.view(), {gradient.data()});

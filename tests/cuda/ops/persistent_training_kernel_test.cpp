@@ -24,8 +24,7 @@ struct PersistentCase {
   std::int64_t members = 1;
   Optimizer optimizer = Optimizer::kGradientDescent;
   bool perturbed = false;
-  double stop_norm = 0.0;  // of the whole gradient
-  double rate = 0.01;      // short enough that losses fall
+  double rate = 0.01;  // short enough that losses fall
 };
 
 struct PersistentResult {
@@ -85,7 +84,6 @@ struct PersistentWorld {
       steps.push_back(step_of(what, member));
     const auto steps_there = on_device(steps);
     const auto rates = on_device(all_rates());
-    const auto observed = on_device(std::vector<std::int64_t>{1});
     const device::PersistentSizes sizes =
         device::persistent_sizes(what.shape, what.members, what.docs, history.count());
     DeviceArray<float> scores(sizes.scores);
@@ -93,7 +91,6 @@ struct PersistentWorld {
     DeviceArray<std::uint8_t> gates(sizes.gates);
     DeviceArray<double> slopes(sizes.slopes);
     DeviceArray<double> losses(sizes.losses);
-    DeviceArray<double> norms(sizes.norms);
     DeviceArray<double> gradient(count * p);
     DeviceArray<double> position(count * p);
     DeviceArray<double> first_moment(count * p);
@@ -114,19 +111,12 @@ struct PersistentWorld {
     training.step = steps_there.data();
     training.rates = rates.data();
     training.state = {position.data(), first_moment.data(), second_moment.data()};
-    if (what.stop_norm > 0.0) {
-      training.stop_norm = what.stop_norm;
-      training.observed = observed.data();
-      training.gradient = gradient.data();
-    }
-    training.workspace = {scores.data(), partial.data(), gates.data(),
-                          slopes.data(), losses.data(),  norms.data()};
+    training.workspace = {scores.data(), partial.data(), gates.data(), slopes.data(), losses.data()};
     training.theta = theta.data();
     training.began = began.data();
     training.ended = ended.data();
     if (only_gradient) {
       training.gradient = gradient.data();
-      training.only_gradient = true;
       device::train_persistently(nullptr, training);
       return {theta.to_host(), gradient.to_host(), {}};
     }
@@ -141,8 +131,7 @@ struct PersistentWorld {
 /// The same on the CPU, a member after another.
 struct ReferenceTraining {
   PersistentResult result;
-  std::vector<std::vector<double>> norms;  // of each member's gradients
-  std::vector<double> gradient;            // the first of all members
+  std::vector<double> gradient;  // the first of all members
 };
 
 ReferenceTraining train_on_cpu(const PersistentWorld& world) {
@@ -167,15 +156,10 @@ ReferenceTraining train_on_cpu(const PersistentWorld& world) {
     std::vector<double> position(theta.begin(), theta.end());
     std::vector<double> first(p);
     std::vector<double> second(p);
-    found.norms.emplace_back();
     for (std::size_t number = 0; number < rates.size(); ++number) {
       std::vector<double> gradient(p);
       pair_gradient(context, what.shape, theta, docs, terms, objective, gradient);
       if (number == 0) found.gradient.insert(found.gradient.end(), gradient.begin(), gradient.end());
-      double norm_sq = 0.0;
-      for (const double slope : gradient) norm_sq += slope * slope;
-      found.norms.back().push_back(std::sqrt(norm_sq));
-      if (std::sqrt(norm_sq) <= what.stop_norm) break;
       for (std::size_t k = 0; k < theta.size(); ++k) {
         const double step = step_of(what, member);
         if (what.optimizer == Optimizer::kGradientDescent) {
@@ -255,14 +239,6 @@ TEST(TrainingPartsTest, AMultiprocessorKeepsItsDocumentsAtThePapersSize) {
   EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 2'000).docs, 19);
   EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 10'000).docs, 76);
   EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 10'000).parts, 132);
-}
-
-// Eight blocks keep larger parts: 16 of 133 documents in two turns, where the whole card takes 106 of 19.
-TEST(TrainingPartsTest, FewBlocksHaveLargerParts) {
-  const device::TrainingParts parts =
-      device::training_parts(ntk_shape(136, 100, 2), 1, 2'000, kOfHopper, 8);
-  EXPECT_EQ(parts.docs, 133);
-  EXPECT_EQ(parts.parts, 16);
 }
 
 /// Where docs/evidence/GPU-RECORD.md says that 85 % of the multiprocessors of an H100 have work.
@@ -370,26 +346,7 @@ TEST_P(PersistentTrainingKernelTest, ADocumentInMoreTermsThanFitSharedMemory) {
 TEST_P(PersistentTrainingKernelTest, OptimizersTakeTheStepsOfTheCpu) {
   for (const Optimizer optimizer : {Optimizer::kNesterov, Optimizer::kAdam}) {
     expect_same_training({ntk_shape(5, 6, 2), 23, 60, 2, optimizer});
-    expect_same_training({standard_shape(5, 6, 2), 23, 60, 1, optimizer, true, 1e-9});
-  }
-}
-
-TEST_P(PersistentTrainingKernelTest, MembersStopAtSmallGradients) {
-  for (const Optimizer optimizer : {Optimizer::kGradientDescent, Optimizer::kNesterov, Optimizer::kAdam}) {
-    PersistentCase what{standard_shape(5, 6, 2), 23, 60, 3, optimizer};
-    const ReferenceTraining whole = train_on_cpu(PersistentWorld(what));
-    // Halfway between two norms of the second member, which stops in its third step at the latest.
-    what.stop_norm = 0.5 * (whole.norms[1][1] + whole.norms[1][2]);
-    PersistentWorld world(what);
-    const ReferenceTraining expected = train_on_cpu(world);
-    EXPECT_NE(expected.result.theta, whole.result.theta);
-    expect_equal_results(world.on_device_for_all(), expected.result);
-    // All stop at once.
-    what.stop_norm = 1e9;
-    PersistentWorld still(what);
-    const PersistentResult kept = still.on_device_for_all();
-    EXPECT_EQ(kept.theta, still.first);
-    EXPECT_EQ(kept.ended, kept.began);
+    expect_same_training({standard_shape(5, 6, 2), 23, 60, 1, optimizer, true});
   }
 }
 
@@ -407,15 +364,12 @@ TEST_P(PersistentTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
 
 #if defined(OLRANK_KERNELS_EMULATED)
 TEST_P(PersistentTrainingKernelTest, AnyNumberOfBlocksGivesTheSameBits) {
-  for (const double stop_norm : {0.0, 1e-9}) {
-    PersistentWorld world(
-        {standard_shape(6, 12, 2), 300, 400, 2, Optimizer::kGradientDescent, false, stop_norm});
-    emulation::set_blocks_at_once(1);
-    const PersistentResult expected = world.on_device_for_all();
-    for (const unsigned blocks : {2U, 5U, 9U}) {
-      emulation::set_blocks_at_once(blocks);
-      EXPECT_TRUE(world.on_device_for_all() == expected) << blocks;
-    }
+  PersistentWorld world({standard_shape(6, 12, 2), 300, 400, 2});
+  emulation::set_blocks_at_once(1);
+  const PersistentResult expected = world.on_device_for_all();
+  for (const unsigned blocks : {2U, 5U, 9U}) {
+    emulation::set_blocks_at_once(blocks);
+    EXPECT_TRUE(world.on_device_for_all() == expected) << blocks;
   }
 }
 

@@ -121,10 +121,8 @@ ProductShape spread_product(ProductShape shape, std::int64_t batch) {
   return shape;
 }
 
-// Rounding of a float sum of K products stays below K/2 · 2⁻²⁴ of its terms when it is a random walk; TF32
-// changes a factor by up to 2⁻¹¹, or 2⁻¹⁰ where a card cuts off instead of rounding.
+// Rounding of a float sum of K products stays below K/2 · 2⁻²⁴ of its terms when it is a random walk.
 constexpr double kFloatError = 4e-6;
-constexpr double kTf32Error = 2.5e-3;
 constexpr double kDoubleError = 1e-14;
 
 TEST_P(ProductsKernelTest, MatchesTheSumInAnyLayout) {
@@ -133,11 +131,8 @@ TEST_P(ProductsKernelTest, MatchesTheSumInAnyLayout) {
       for (const auto& [rows, columns, inner] :
            {std::array<std::int64_t, 3>{1, 1, 1}, {33, 17, 31}, {64, 32, 128}, {5, 136, 100}}) {
         const ProductShape shape = compact_product(rows, columns, inner, transposes_a, transposes_b);
-        ProductShape rounding = spread_product(shape, 2);
-        rounding.precision = Precision::kTf32;
         ProductCase<float>(shape).check(kFloatError);
         ProductCase<float>(spread_product(shape, 3)).check(kFloatError);
-        ProductCase<float>(rounding).check(kTf32Error);
         ProductCase<double>(shape).check(kDoubleError);
         ProductCase<double>(spread_product(shape, 2)).check(kDoubleError);
       }
@@ -173,22 +168,19 @@ TEST_P(ProductsKernelTest, DoesNotReadAResultThatItReplaces) {
 }
 
 TEST_P(ProductsKernelTest, ABatchHasTheBitsOfItsMembers) {
-  for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {
-    ProductShape shape = spread_product(compact_product(70, 40, 90, true, false), 4);
-    shape.precision = precision;
-    shape.relu = true;
-    const ProductCase<float> together(shape);
-    const std::vector<float> found = together.multiplied();
-    ProductCase<float> alone = together;
-    alone.shape.batch = 1;
-    for (std::int64_t member = 0; member < shape.batch; ++member) {
-      alone.shape.a.offset = shape.a.offset + member * shape.a.step;
-      alone.shape.b.offset = shape.b.offset + member * shape.b.step;
-      alone.shape.c.offset = shape.c.offset + member * shape.c.step;
-      alone.c = alone.multiplied();
-    }
-    EXPECT_EQ(alone.c, found);
+  ProductShape shape = spread_product(compact_product(70, 40, 90, true, false), 4);
+  shape.relu = true;
+  const ProductCase<float> together(shape);
+  const std::vector<float> found = together.multiplied();
+  ProductCase<float> alone = together;
+  alone.shape.batch = 1;
+  for (std::int64_t member = 0; member < shape.batch; ++member) {
+    alone.shape.a.offset = shape.a.offset + member * shape.a.step;
+    alone.shape.b.offset = shape.b.offset + member * shape.b.step;
+    alone.shape.c.offset = shape.c.offset + member * shape.c.step;
+    alone.c = alone.multiplied();
   }
+  EXPECT_EQ(alone.c, found);
 }
 
 TEST_P(ProductsKernelTest, NothingIsComputedOfEmptyMatrices) {

@@ -102,21 +102,20 @@ TEST(SweepTest, RefusesToSetASweptKeyOnTheCommandLine) {
 TEST(SweepTest, GridHasEveryCombination) {
   const Configuration configuration = from_text(kTwoRankers +
                                                 "[sweep]\n"
-                                                "stop_gradient_norm = [0.1, 1]\n"
+                                                "steps = [10, 20]\n"
                                                 "alpha = [0.5, 0.25]\n"
                                                 "learning_rate = [3, 4]\n"
                                                 "[sweep.full]\n"
                                                 "lambda = [1e-5]\n"
-                                                "stop_gradient_norm = [7]\n");
+                                                "steps = [7]\n");
   const std::vector<GridPoint> grid = grid_of(configuration);
-  EXPECT_EQ(names_of(grid), (std::vector<std::string>{"full+stop_gradient_norm=7+alpha=0.5+lambda=1e-05",
-                                                      "full+stop_gradient_norm=7+alpha=0.25+lambda=1e-05",
+  EXPECT_EQ(names_of(grid), (std::vector<std::string>{"full+steps=7+alpha=0.5+lambda=1e-05",
+                                                      "full+steps=7+alpha=0.25+lambda=1e-05",
                                                       "b.2+learning_rate=3", "b.2+learning_rate=4"}));
   EXPECT_EQ(grid[1].ranker, "full");
-  EXPECT_EQ(grid[1].settings.trainer.stop_gradient_norm, 7.0);
+  EXPECT_EQ(grid[1].settings.trainer.steps, 7);
   EXPECT_EQ(grid[1].settings.explore.alpha, 0.25);
   EXPECT_EQ(grid[1].settings.posterior.lambda, 1e-5);
-  EXPECT_EQ(grid[1].settings.trainer.steps, configuration.rankers[0].trainer.steps);
   EXPECT_EQ(grid[3].settings.trainer.learning_rate_decay, 0.999977);
 }
 
@@ -239,9 +238,9 @@ TEST(SweepTest, PointNamesAreUniqueFolderNames) {
 }
 
 TEST(SweepTest, RefusesHugeGrids) {
-  std::string text = "[[ranker]]\nkind = \"olranknet\"\n[sweep]\n";
+  std::string text = "[[ranker]]\nkind = \"olranknet\"\nretrain = \"growth\"\n[sweep]\n";
   for (const std::string key :
-       {"lambda", "alpha", "learning_rate", "stop_gradient_norm", "learning_rate_decay"}) {
+       {"lambda", "alpha", "learning_rate", "retrain_growth", "learning_rate_decay"}) {
     text += key + " = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.15]\n";
   }
   text += "steps = [1, 2]\n";

@@ -52,23 +52,21 @@ struct Preferences {
 };
 
 /// Of the newest `kept` pairs, pair by pair.
-Eigen::VectorXd gradient_at(const Preferences& world, std::size_t kept, const Eigen::VectorXd& theta) {
+Eigen::VectorXd gradient_at(const Preferences& world, const Eigen::VectorXd& theta) {
   Eigen::VectorXd gradient = kPrior * theta;
-  for (std::size_t at = world.seen.size() - std::min(kept, world.seen.size()); at < world.seen.size(); ++at)
-    gradient -= world.seen[at] / (1.0 + std::exp(world.seen[at].dot(theta)));
+  for (const auto& seen : world.seen) gradient -= seen / (1.0 + std::exp(seen.dot(theta)));
   return gradient;
 }
 
-Eigen::VectorXd optimum(const Preferences& world, std::size_t kept) {
+Eigen::VectorXd optimum(const Preferences& world) {
   Eigen::VectorXd theta = Eigen::VectorXd::Zero(kValues);
   for (int step = 0; step < 30; ++step) {
     Eigen::MatrixXd hessian = kPrior * Eigen::MatrixXd::Identity(kValues, kValues);
-    for (std::size_t at = world.seen.size() - std::min(kept, world.seen.size()); at < world.seen.size();
-         ++at) {
-      const double p = 1.0 / (1.0 + std::exp(-world.seen[at].dot(theta)));
-      hessian += p * (1.0 - p) * world.seen[at] * world.seen[at].transpose();
+    for (const auto& seen : world.seen) {
+      const double p = 1.0 / (1.0 + std::exp(-seen.dot(theta)));
+      hessian += p * (1.0 - p) * seen * seen.transpose();
     }
-    theta -= hessian.ldlt().solve(gradient_at(world, kept, theta));
+    theta -= hessian.ldlt().solve(gradient_at(world, theta));
   }
   return theta;
 }
@@ -77,7 +75,7 @@ RankerSettings growth_settings() {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
   settings.posterior.lambda = kPrior;
   settings.trainer.retrain = Retrain::kGrowth;
-  settings.trainer.stop_gradient_norm = 1e-9;
+  settings.trainer.newton_tolerance = 1e-9;
   settings.trainer.replay = 32;
   return settings;
 }
@@ -166,55 +164,49 @@ TEST(LinearLearnerTest, WeightedClicksCountAsPairsRepeatedByHand) {
 
 TEST(LinearLearnerTest, StaysAtTheOptimumBetweenTrainingsOnTheHistory) {
   ExecutionContext context;
-  for (const std::int64_t limit : {0, 300}) {
-    SCOPED_TRACE(limit);
-    RankerSettings settings = growth_settings();
-    settings.trainer.history_limit = limit;
-    settings.trainer.retrain_growth = 0.2;
-    LinearLearner learner = make_learner(settings);
-    settings.trainer.replay_steps = 0;
-    LinearLearner waiting = make_learner(settings);
-    Preferences world(0);
-    Preferences same(0);
-    const std::size_t kept = limit > 0 ? static_cast<std::size_t>(limit) : 1000000;
-    std::int64_t trained_at = 0;
-    int trainings = 0;
-    int waits = 0;
-    double error = 0.0;
-    double left_behind = 0.0;
-    for (std::uint32_t round = 1; round <= 250; ++round) {
-      const Eigen::VectorXd before = theta_of(waiting);
-      play(learner, context, world, round);
-      play(waiting, context, same, round);
-      // Nearly all pairs are distinct, so that the history grows by a fifth with as many pairs.
-      const bool whole = (theta_of(waiting) - before).norm() > 0.0;
-      const auto observed = std::ssize(world.seen);
-      const Eigen::VectorXd best = optimum(world, kept);
-      if (observed < 200) {
-        ASSERT_TRUE(whole);
-      }
-      if (whole) {
-        ASSERT_TRUE((theta_of(waiting) - best).norm() <= 1e-5);
-        ASSERT_TRUE((theta_of(learner) - best).norm() <= 1e-5);
-        if (observed >= 200) {
-          const std::int64_t held = limit > 0 ? std::min(limit, trained_at) : trained_at;
-          ASSERT_GE(static_cast<double>(observed - trained_at), 0.19 * static_cast<double>(held));
-          ++trainings;
-        }
-        trained_at = observed;
-      } else {
-        ++waits;
-        error += (theta_of(learner) - best).norm() / best.norm();
-        left_behind += (theta_of(waiting) - best).norm() / best.norm();
-      }
+  RankerSettings settings = growth_settings();
+  settings.trainer.retrain_growth = 0.2;
+  LinearLearner learner = make_learner(settings);
+  settings.trainer.replay_steps = 0;
+  LinearLearner waiting = make_learner(settings);
+  Preferences world(0);
+  Preferences same(0);
+  std::int64_t trained_at = 0;
+  int trainings = 0;
+  int waits = 0;
+  double error = 0.0;
+  double left_behind = 0.0;
+  for (std::uint32_t round = 1; round <= 250; ++round) {
+    const Eigen::VectorXd before = theta_of(waiting);
+    play(learner, context, world, round);
+    play(waiting, context, same, round);
+    // Nearly all pairs are distinct, so that the history grows by a fifth with as many pairs.
+    const bool whole = (theta_of(waiting) - before).norm() > 0.0;
+    const auto observed = std::ssize(world.seen);
+    const Eigen::VectorXd best = optimum(world);
+    if (observed < 200) {
+      ASSERT_TRUE(whole);
     }
-    EXPECT_GE(trainings, 5);
-    EXPECT_LE(trainings, 15);
-    EXPECT_GT(waits, 150);
-    // The error is of third order in what the optimum moves.
-    EXPECT_LE(error, 0.1 * left_behind) << error << ", " << left_behind;
-    EXPECT_GT(left_behind, 0.01 * waits);
+    if (whole) {
+      ASSERT_TRUE((theta_of(waiting) - best).norm() <= 1e-5);
+      ASSERT_TRUE((theta_of(learner) - best).norm() <= 1e-5);
+      if (observed >= 200) {
+        ASSERT_GE(static_cast<double>(observed - trained_at), 0.19 * static_cast<double>(trained_at));
+        ++trainings;
+      }
+      trained_at = observed;
+    } else {
+      ++waits;
+      error += (theta_of(learner) - best).norm() / best.norm();
+      left_behind += (theta_of(waiting) - best).norm() / best.norm();
+    }
   }
+  EXPECT_GE(trainings, 5);
+  EXPECT_LE(trainings, 15);
+  EXPECT_GT(waits, 150);
+  // The error is of third order in what the optimum moves.
+  EXPECT_LE(error, 0.1 * left_behind) << error << ", " << left_behind;
+  EXPECT_GT(left_behind, 0.01 * waits);
 }
 
 TEST(LinearLearnerTest, MembersWithoutNoiseAreTheSingleModel) {
@@ -251,8 +243,7 @@ TEST(LinearLearnerTest, NewPairsOfMembersHaveTheirOwnNoise) {
     const Eigen::LLT<Eigen::MatrixXd> root(gram);
     Eigen::VectorXd whitened[2];
     for (const std::size_t member : {0, 1}) {
-      whitened[member] =
-          root.matrixL().solve(gradient_at(world, world.seen.size(), theta_of(learner, member)));
+      whitened[member] = root.matrixL().solve(gradient_at(world, theta_of(learner, member)));
       squares[member] += whitened[member].squaredNorm();
     }
     between += whitened[0].dot(whitened[1]);
@@ -297,28 +288,25 @@ std::string bytes_of(const LinearLearner& learner) {
 TEST(LinearLearnerTest, ResumesBetweenTrainingsWithTheSameBits) {
   ExecutionContext context;
   for (const bool is_ensemble : {false, true}) {
-    for (const std::int64_t limit : {0, 210}) {
-      RankerSettings settings = growth_settings();
-      settings.trainer.history_limit = limit;
-      const std::optional<EnsembleSpec> ensemble =
-          is_ensemble ? std::optional(EnsembleSpec{2, 0.1}) : std::nullopt;
-      LinearLearner straight = make_learner(settings, ensemble);
-      Preferences world(4);
-      for (std::uint32_t round = 1; round <= 90; ++round) play(straight, context, world, round);
-      LinearLearner resumed = make_learner(settings, ensemble);
-      const std::string saved = bytes_of(straight);
-      StateReader reader(saved, "test");
-      resumed.load(reader);
-      resumed.load_figures(reader);
-      reader.require_end();
-      Preferences same = world;
-      for (std::uint32_t round = 91; round <= 130; ++round) {
-        ASSERT_EQ(bytes_of(resumed), bytes_of(straight)) << round;
-        play(straight, context, world, round);
-        play(resumed, context, same, round);
-      }
-      EXPECT_NE(bytes_of(straight), saved);
+    const RankerSettings settings = growth_settings();
+    const std::optional<EnsembleSpec> ensemble =
+        is_ensemble ? std::optional(EnsembleSpec{2, 0.1}) : std::nullopt;
+    LinearLearner straight = make_learner(settings, ensemble);
+    Preferences world(4);
+    for (std::uint32_t round = 1; round <= 90; ++round) play(straight, context, world, round);
+    LinearLearner resumed = make_learner(settings, ensemble);
+    const std::string saved = bytes_of(straight);
+    StateReader reader(saved, "test");
+    resumed.load(reader);
+    resumed.load_figures(reader);
+    reader.require_end();
+    Preferences same = world;
+    for (std::uint32_t round = 91; round <= 130; ++round) {
+      ASSERT_EQ(bytes_of(resumed), bytes_of(straight)) << round;
+      play(straight, context, world, round);
+      play(resumed, context, same, round);
     }
+    EXPECT_NE(bytes_of(straight), saved);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 #include "tests/models/neural/recorded_rounds.h"
 
 namespace olrank {
@@ -27,7 +27,6 @@ RankerSettings list_settings(const std::string& name) {
   settings.network.width = 6;
   settings.trainer.steps = 2;
   settings.posterior.members = 2;
-  if (settings.trainer.history_limit > 0) settings.trainer.history_limit = 210;  // enough to be sampled
   if (settings.trainer.retrain == Retrain::kGrowth) settings.trainer.replay = 24;
   return settings;
 }
@@ -102,8 +101,8 @@ TEST_P(ListRankersTest, ScoresOfAllQueriesAreThoseOfEach) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ListRankersTest,
                          testing::Values("dual", "diagonal", "lambdarank", "ensemble", "reference_ensemble",
-                                         "growth", "limited_growth_lambdarank", "limited_growth_ensemble",
-                                         "pdgd", "dbgd_team_draft", "mgd_probabilistic", "ranknet_greedy"),
+                                         "growth", "growth_lambdarank", "growth_ensemble", "pdgd",
+                                         "dbgd_team_draft", "mgd_probabilistic", "ranknet_greedy"),
                          [](const auto& test) { return test.param; });
 
 /// Lists are kept whole, and pass one by one: what is held grows with their features.
@@ -111,7 +110,7 @@ TEST(ListRankersPlanTest, CountsWholeLists) {
   RankerSettings settings = list_settings("none");
   RankerLoad load = {
       .features = 100, .train_docs = 1'000'000, .rounds = 1'000, .cutoff = 10, .most_docs = 40};
-  const auto bytes = [&] { return static_cast<double>(plan_ranker(settings, load).bytes); };
+  const auto bytes = [&] { return static_cast<double>(memory_of_ranker(settings, load).bytes); };
   const double before = bytes();
   load.most_docs = 80;
   // 1,000 lists with 40 documents more of 100 features and their scores and weights.

@@ -62,9 +62,8 @@ std::vector<PreferencePair> pairs_of_list(std::size_t list) {
   return {{1, 3}, {5, 0}, {3, 2}};
 }
 
-DocumentHistory history_of_lists(std::int64_t limit = 0) {
-  return {kListFeatures,
-          HistoryContent{.lists = limit > 0, .counts = true, .limit = limit, .whole_lists = true}};
+DocumentHistory history_of_lists() {
+  return {kListFeatures, HistoryContent{.counts = true, .whole_lists = true}};
 }
 
 TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
@@ -184,54 +183,6 @@ TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), products.begin() + docs.list_begin(list)));
   }
   EXPECT_EQ(whole, sum);
-}
-
-TEST(ListTrainingTest, ForgetsListsThatNoPairNeeds) {
-  constexpr std::int64_t kLimit = 40;
-  DocumentHistory history = history_of_lists(kLimit);
-  std::vector<ListOfDocs> lists;
-  for (std::int64_t query = 0; query < 60; ++query) {
-    std::vector<std::int64_t> numbers;
-    for (std::int64_t doc = 0; doc < 4 + query % 3; ++doc) numbers.push_back(10 * query + doc);
-    lists.emplace_back(query, numbers);
-  }
-  for (std::size_t round = 0; round < lists.size(); ++round) {
-    add_pairs(history, lists[round], {{0, 2}, {0, 3}, {1, 3}});
-    history.compact();
-    const auto ends = history.list_ends();
-    ASSERT_EQ(ends.back(), history.docs());
-    // Every list is one of those that were shown, whole and in order.
-    const FeatureMatrix docs = history.features();
-    for (std::int64_t list = 0; list < docs.lists(); ++list) {
-      const std::int64_t begin = docs.list_begin(list);
-      const std::int64_t query = history.doc_numbers()[begin] / 10;
-      ASSERT_EQ(docs.list_end(list) - begin, 4 + query % 3);
-      for (std::int64_t row = begin; row < docs.list_end(list); ++row) {
-        ASSERT_EQ(history.doc_numbers()[row], 10 * query + row - begin);
-        ASSERT_TRUE(std::equal(docs.doc(row).begin(), docs.doc(row).end(),
-                               lists[query].values.begin() + (row - begin) * kListFeatures));
-      }
-    }
-  }
-  EXPECT_LT(history.list_ends().size(), 45U);
-  EXPECT_GE(history.list_ends().size(), 14U);
-
-  StateWriter saved;
-  history.save(saved);
-  DocumentHistory loaded = history_of_lists(kLimit);
-  StateReader reader(saved.bytes(), "memory");
-  loaded.load(reader);
-  reader.require_end();
-  for (const std::size_t again : {59U, 1U, 58U, 2U}) {  // known and forgotten lists
-    add_pairs(history, lists[again], {{3, 1}});
-    add_pairs(loaded, lists[again], {{3, 1}});
-  }
-  const auto bytes = [](const DocumentHistory& of) {
-    StateWriter state;
-    of.save(state);
-    return state.bytes();
-  };
-  EXPECT_TRUE(bytes(loaded) == bytes(history));
 }
 
 TEST(ListTrainingTest, SamplesBringWholeLists) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "models/ranker_plan.h"
+#include "models/ranker_memory.h"
 #include "tests/models/neural/recorded_rounds.h"
 
 namespace olrank {
@@ -42,30 +42,6 @@ TEST(ModuleCourseTest, ReluPlaysTheRoundsOfTheClosedForm) {
     settings.network.parameterisation = Parameterisation::kStandard;
     EXPECT_GT(first_other_list(settings), kCourseRounds) << name;
   }
-}
-
-TEST(ModuleCourseTest, AGpuTakesModulesOfAsManyLayersAsItsKernelsDo) {
-  RankerSettings settings = neural_settings("dual");
-  settings.network.network = NetworkForm::kModule;
-  settings.network.module = "residual";
-  RankerLoad load = {.features = 5, .train_docs = 1'000, .rounds = 10, .cutoff = 10, .most_docs = 10};
-  load.home = PosteriorHome::kDevice;
-  settings.network.depth = 16;  // of two layers each, with those of inputs and scores
-  EXPECT_NO_THROW(plan_ranker(settings, load));
-  settings.network.depth = 17;
-  try {
-    plan_ranker(settings, load);
-    FAIL() << "34 layers";
-  } catch (const InvalidArgument& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "Ranker 'dual' has 34 layers of parameters, and a covariance on a GPU takes at most 32: use "
-              "--device cpu, or fewer layers.");
-  }
-  settings.posterior.covariance = Covariance::kNone;
-  EXPECT_NO_THROW(plan_ranker(settings, load));
-  load.home = PosteriorHome::kHost;
-  settings.posterior.covariance = Covariance::kFull;
-  EXPECT_NO_THROW(plan_ranker(settings, load));
 }
 
 }  // namespace

@@ -249,27 +249,6 @@ TEST(FullBatchTrainerTest, AdamMatchesItsPlainFormula) {
   }
 }
 
-TEST(FullBatchTrainerTest, StopsAtASmallGradient) {
-  Training open(ntk_shape(5, 6, 2), gradient_descent(0.3, 12), 1.0, 38);
-  open.world.add(open.history, 15);
-  const std::vector<double> began = in_double(open.theta);
-  const double step = open.train();
-  const auto norm_after = [&](std::int64_t steps) {
-    std::vector<double> gradient;
-    open.loss(open.plain_steps(began, step, steps), &gradient);
-    double sum = 0.0;
-    for (const double value : gradient) sum += value * value;
-    return std::sqrt(sum);
-  };
-  ASSERT_GT(norm_after(4), 1.01 * norm_after(5));
-  TrainerSettings settings = gradient_descent(0.3, 12);
-  settings.stop_gradient_norm = 0.5 * (norm_after(4) + norm_after(5)) / 15.0;  // a pair
-  Training stopped(ntk_shape(5, 6, 2), settings, 1.0, 38);
-  stopped.world.add(stopped.history, 15);
-  EXPECT_EQ(stopped.train(), step);
-  expect_arrived(stopped.theta, open.plain_steps(began, step, 5), began);
-}
-
 TEST(FullBatchTrainerTest, ReportsALossThatIsNotFiniteAndKeepsParameters) {
   // Adam at an absurd rate: one step carries the parameters to where scores overflow.
   TrainerSettings settings = gradient_descent(1e25, 5);

@@ -351,7 +351,7 @@ TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
     const double log_ratio =
         (Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(a).eigenvalues().array() / lambda).log().sum() -
         2.0 * std::log(explore.delta);
-    const double nu = explore.noise_subgaussian;
+    const double nu = TheoryAlpha::kClickNoise;
     const double alpha = explore.c1 * (std::sqrt(nu * nu * log_ratio) + std::sqrt(lambda) * explore.c2);
     ASSERT_GT(alpha, 0.0);
     ASSERT_GE(alpha, earlier);
@@ -588,11 +588,11 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
     };
     for (int number = 0; number < 198; ++number) observe(world.query(number % 4));
     learner.train(context, 1);
-    EXPECT_EQ(latest().ever, 198);
+    EXPECT_EQ(latest().observed, 198);
     observe({9, 1000, {huge.data(), 2, kWorldFeatures}});
     EXPECT_THROW(learner.train(context, 2), NumericError);
-    EXPECT_EQ(latest().ever, 0);
-    EXPECT_EQ(latest().entered, 0);
+    EXPECT_EQ(latest().observed, 0);
+    EXPECT_EQ(latest().distinct, 0);
   }
 }
 

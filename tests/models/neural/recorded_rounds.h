@@ -26,18 +26,7 @@ inline const std::vector<std::string>& neural_names() {
                                                  "growth_lambdarank",
                                                  "growth_ensemble",
                                                  "growth_expected",
-                                                 "limited_growth",
-                                                 "limited_growth_lambdarank",
-                                                 "limited_growth_ensemble",
-                                                 "limited_lambdarank",
                                                  "waiting_growth",
-                                                 "listnet",
-                                                 "smooth_dcg",
-                                                 "ranksvm",
-                                                 "ranknet",
-                                                 "listmle",
-                                                 "limited_listnet",
-                                                 "listnet_ensemble",
                                                  "after",
                                                  "after_growth",
                                                  "first",
@@ -76,21 +65,11 @@ inline RankerSettings neural_settings(const std::string& name) {
     settings.trainer.replay_steps = name.starts_with("waiting") ? 0 : 3;
     settings.feedback.pairs = PairRule::kAll;  // enough pairs for samples
   }
-  if (name.starts_with("limited")) {
-    settings.trainer.history_limit = 250;
-    settings.feedback.pairs = PairRule::kAll;
-  }
   if (name.ends_with("expected")) {
     settings.feedback.pairs = PairRule::kExpected;
     settings.network.parameterisation = Parameterisation::kStandard;
     settings.network.initialisation = FirstDraw::kSymmetric;
   }
-  if (name.find("listnet") != std::string::npos) settings.trainer.loss_kind = TrainingLoss::kListNet;
-  if (name == "smooth_dcg") settings.trainer.loss_kind = TrainingLoss::kSmoothDcg;
-  if (name == "ranksvm") settings.trainer.loss_kind = TrainingLoss::kRankSvm;
-  if (name == "ranknet") settings.trainer.loss_kind = TrainingLoss::kRankNet;
-  if (name == "listmle") settings.trainer.loss_kind = TrainingLoss::kListMle;
-  if (name == "listnet_ensemble") settings.posterior.noise_variance = 0.0;
   if (name == "three_layers") settings.network.depth = 3;
   if (name.starts_with("after")) settings.posterior.observe_at = ObserveAt::kAfter;
   if (name == "first") settings.trainer.restart = Restart::kFirst;

@@ -18,9 +18,9 @@ constexpr std::int64_t kSampleFeatures = 3;
 
 /// A history of pairs of which some came several times, and the pairs of its latest round.
 struct Sampled {
-  explicit Sampled(bool lists, std::int64_t limit = 0)
+  explicit Sampled(bool lists)
       : world(71, 3, 5, kSampleFeatures),
-        history(kSampleFeatures, HistoryContent{.lists = lists, .counts = true, .limit = limit}) {
+        history(kSampleFeatures, HistoryContent{.lists = lists, .counts = true}) {
     world.add(history, 90);
     add_round();
   }
@@ -125,7 +125,7 @@ TEST(TrainingSampleTest, DrawsBelongToTheRound) {
 
 /// |ΔNDCG| of a drawn pair is that of its whole list.
 TEST(TrainingSampleTest, DrawnPairsKeepTheirLists) {
-  Sampled sampled(true, 60);
+  Sampled sampled(true);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     sampled.add_round();
     std::vector<float> scores;
@@ -158,33 +158,31 @@ TEST(TrainingSampleTest, DrawnPairsKeepTheirLists) {
 }
 
 /// What changed from one round to the next is the difference of the two histories.
-TEST(TrainingSampleTest, ChangesAreNewPairsWithoutForgottenOnes) {
+TEST(TrainingSampleTest, ChangesAreNewPairs) {
   for (const bool lists : {false, true}) {
-    for (const std::int64_t limit : {0, 60}) {
-      Sampled sampled(lists, limit);
-      for (int round = 0; round < 40; ++round) {
-        // By features, as rows may be numbered again.
-        const auto sums = [](FeatureMatrix docs, std::span<const PairTerm> terms) {
-          std::map<std::pair<float, float>, std::pair<double, double>> found;
-          for (const PairTerm& term : terms) {
-            auto& [weight, labels] = found[{docs.doc(term.first)[0], docs.doc(term.second)[0]}];
-            weight += term.weight;
-            labels += term.labels;
-          }
-          return found;
-        };
-        auto expected = sums(sampled.history.features(), sampled.history.terms());
-        sampled.add_round();
-        sampled.sample.take_changes(sampled.history);
-        for (const auto& [docs, change] : sums(sampled.sample.features(), sampled.sample.terms())) {
-          expected[docs].first += change.first;
-          expected[docs].second += change.second;
+    Sampled sampled(lists);
+    for (int round = 0; round < 40; ++round) {
+      // By features, as rows may be numbered again.
+      const auto sums = [](FeatureMatrix docs, std::span<const PairTerm> terms) {
+        std::map<std::pair<float, float>, std::pair<double, double>> found;
+        for (const PairTerm& term : terms) {
+          auto& [weight, labels] = found[{docs.doc(term.first)[0], docs.doc(term.second)[0]}];
+          weight += term.weight;
+          labels += term.labels;
         }
-        std::erase_if(expected, [](const auto& one) { return one.second.first == 0.0; });
-        auto now = sums(sampled.history.features(), sampled.history.terms());
-        std::erase_if(now, [](const auto& one) { return one.second.first == 0.0; });
-        ASSERT_EQ(expected, now);
+        return found;
+      };
+      auto expected = sums(sampled.history.features(), sampled.history.terms());
+      sampled.add_round();
+      sampled.sample.take_changes(sampled.history);
+      for (const auto& [docs, change] : sums(sampled.sample.features(), sampled.sample.terms())) {
+        expected[docs].first += change.first;
+        expected[docs].second += change.second;
       }
+      std::erase_if(expected, [](const auto& one) { return one.second.first == 0.0; });
+      auto now = sums(sampled.history.features(), sampled.history.terms());
+      std::erase_if(now, [](const auto& one) { return one.second.first == 0.0; });
+      ASSERT_EQ(expected, now);
     }
   }
 }
@@ -193,9 +191,6 @@ TEST(TrainingSampleTest, ChangesAreNewPairsWithoutForgottenOnes) {
 struct NoisyLabels {
   static constexpr std::uint32_t kNoiseRound = 7;
   static constexpr double kDeviation = 0.6;
-
-  explicit NoisyLabels(std::int64_t limit)
-      : history(kSampleFeatures, HistoryContent{.counts = true, .limit = limit}) {}
 
   /// The number-th pair of 30, several times.
   void add(std::int32_t number, std::size_t times) {
@@ -228,40 +223,18 @@ struct NoisyLabels {
 
   PhiloxKey key = test_key(72);
   PairWorld world{71, 3, 5, kSampleFeatures};
-  DocumentHistory history;
+  DocumentHistory history{kSampleFeatures, HistoryContent{.counts = true}};
   TrainingSample changes;
   std::vector<double> labels;  // of each term
 };
 
-TEST(TrainingSampleTest, ForgottenTermsTakeTheirNoiseWithThem) {
-  NoisyLabels noisy(20);
-  for (std::int32_t pair = 0; pair < 10; ++pair) noisy.add(pair, 2);
-  noisy.train();
-  // Each round forgets a whole term: first for new ones, then, in the last, for its own pairs.
-  for (std::int32_t pair = 10; pair < 19; ++pair) {
-    noisy.add(pair, 2);
-    noisy.take_changes();
-  }
-  noisy.add(9, 2);
-  noisy.take_changes();
-  ASSERT_EQ(noisy.labels.size(), 19U);
-  for (std::size_t term = 0; term < 9; ++term) EXPECT_NEAR(noisy.labels[term], 0.0, 1e-12);
-  // Never the noise of the training on the whole history but that of the new pairs alone.
-  for (std::size_t term = 9; term < 19; ++term) {
-    RngStream own(noisy.key, NoisyLabels::kNoiseRound, static_cast<std::uint32_t>(term), 0);
-    const double wins = noisy.history.terms()[term].labels;
-    EXPECT_NEAR(noisy.labels[term], wins + 0.6 * std::sqrt(2.0) * own.normal(), 1e-12);
-  }
-}
-
 // At any time the labels are those of the history as it is, with the noise that its training would give
-// them: N(0, ν² W) for pairs of weight W, whatever has come and gone.
+// them: N(0, ν² W) for pairs of weight W, whatever has come.
 TEST(TrainingSampleTest, NoiseIsThatOfTheHistoryAsItIs) {
-  NoisyLabels noisy(40);
+  NoisyLabels noisy;
   RngStream draws(test_key(73), 1);
   for (std::int32_t pair = 0; pair < 12; ++pair) noisy.add(pair, 3);
   noisy.train();
-  int partly_forgotten = 0;
   for (int round = 0; round < 60; ++round) {
     noisy.add(static_cast<std::int32_t>(draws.index(14)), 1 + draws.index(4));
     noisy.take_changes();
@@ -270,10 +243,7 @@ TEST(TrainingSampleTest, NoiseIsThatOfTheHistoryAsItIs) {
       const double noise = noisy.noise_of(static_cast<std::int32_t>(term), one.weight);
       ASSERT_NEAR(noisy.labels[term], one.labels + noise, 1e-12) << "round " << round;
     }
-    for (const SampledTerm& source : noisy.changes.sources())
-      partly_forgotten += source.drawn_weight < 0.0 && source.others_weight > 0.0 ? 1 : 0;
   }
-  EXPECT_GT(partly_forgotten, 20);
 }
 
 }  // namespace

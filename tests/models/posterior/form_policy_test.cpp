@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 
 namespace olrank {
 namespace {

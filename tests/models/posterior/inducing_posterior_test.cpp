@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/models/posterior/near_dependent_pairs.h"
 #include "tests/support/counted_allocations.h"

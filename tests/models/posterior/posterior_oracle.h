@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/posterior/posterior.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "tests/core/ops/network_fixture.h"
 
 namespace olrank {

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "models/posterior/full_posterior.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior_memory.h"
 #include "tests/models/posterior/posterior_oracle.h"
 #include "tests/support/expected_warnings.h"
 

@@ -1,0 +1,144 @@
+#include "core/covariance/covariance_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/log.h"
+
+namespace olrank {
+namespace {
+
+// Pairs are counted from 0 again after so many measurements.
+constexpr std::int64_t kCycle = 8;
+
+/// The worse of two errors; a NaN is the worst.
+double worse(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+
+std::string text_of_drift(double drift) {
+  return drift < 1.0 ? fmt::format("squared widths have a relative error of {:.2g}", drift)
+                     : "squared widths have no correct digit";
+}
+
+}  // namespace
+
+void require_information(double lambda, double information) {
+  if (information <= kLargestInformation * lambda) return;
+  throw NumericError(fmt::format(
+      "A document's gradient has the squared length {:.2g}, and a covariance takes at most {:.2g} "
+      "with lambda = {}. Normalise the features.",
+      information, kLargestInformation * lambda, lambda));
+}
+
+double width_error(double width_sq, double v_y, double y_a_y) {
+  if (v_y == 0.0 && y_a_y == 0.0) return 0.0;  // equal documents
+  const double corrected = 2.0 * v_y - y_a_y;
+  if (corrected <= 0.0) return std::numeric_limits<double>::infinity();
+  return std::abs(width_sq - corrected) / corrected;
+}
+
+double measure_drift(const CovarianceChecks& checks, std::int64_t parameters, std::int64_t pairs,
+                     FunctionRef<double(std::span<const double>)> error_along,
+                     FunctionRef<double(std::int64_t)> error_of_pair) {
+  const auto draws_of = [&](int number) {
+    return RngStream(make_key({.purpose = Purpose::kProbe}), static_cast<std::uint32_t>(pairs),
+                     static_cast<std::uint32_t>(number));
+  };
+  double drift = 0.0;
+  std::vector<double> vector(parameters);
+  for (int number = 0; number < checks.vectors; ++number) {
+    draws_of(number).unit_vector(vector);
+    drift = worse(error_along(vector), drift);
+  }
+  if (pairs == 0) return drift;
+  RngStream draws = draws_of(checks.vectors);
+  std::vector<double> errors;
+  for (int number = 0; number < checks.pairs; ++number) {
+    const double error = error_of_pair(draws.index(pairs));
+    errors.push_back(std::isnan(error) ? std::numeric_limits<double>::infinity() : error);
+  }
+  if (errors.empty()) return drift;
+  const auto median = errors.begin() + std::ssize(errors) / 2;
+  std::nth_element(errors.begin(), median, errors.end());
+  return worse(drift, *median);
+}
+
+std::vector<double> unit_at_largest(std::span<const double> v) {
+  std::vector<double> unit(v.size());
+  const auto largest =
+      std::max_element(v.begin(), v.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+  unit[largest - v.begin()] = 1.0;
+  return unit;
+}
+
+double quadratic_form(double lambda, double scale, std::span<const double> y,
+                      std::span<const double> products) {
+  double prior = 0.0;
+  for (const double value : y) prior += value * value;
+  double observed = 0.0;
+  for (const double value : products) observed += value * value;
+  return lambda * prior + scale * observed;
+}
+
+void DriftWarning::give(const CovarianceName& name, double drift) const {
+  if (given_) return;
+  given_ = true;
+  log_warning("{} has lost digits: {}. Normalise the features, or choose a larger lambda than {}.",
+              text_of(name), text_of_drift(drift), name.lambda);
+}
+
+std::int64_t DriftMonitor::interval(std::int64_t observed) const {
+  std::int64_t interval = checks_.every;
+  while (8 * interval <= observed) interval *= 2;
+  return interval;
+}
+
+void DriftMonitor::add(std::int64_t pairs, std::int64_t observed) {
+  due_ = due_ || will_be_due(pairs, observed);
+  thorough_ = thorough_ || (checks_.every > 0 && passes(4 * interval(observed), pairs));
+  counted_ += pairs;
+}
+
+bool DriftMonitor::will_be_due(std::int64_t pairs, std::int64_t observed) const {
+  if (checks_.every <= 0) return false;
+  return passes(interval(observed), pairs);
+}
+
+void DriftMonitor::restart() {
+  counted_ = 0;
+  due_ = false;
+  thorough_ = false;
+}
+
+void DriftMonitor::set_unchecked(std::int64_t pairs) {
+  counted_ = pairs;
+  due_ = false;
+  thorough_ = false;
+}
+
+void DriftMonitor::check(const CovarianceName& name, FunctionRef<double()> drift,
+                         FunctionRef<void(std::string_view)> rebuild) {
+  due_ = false;
+  thorough_ = false;
+  if (counted_ >= kCycle * interval(name.pairs)) counted_ = 0;
+  double error = drift();
+  warn(name, error);
+  if (error <= checks_.drift_bound) return;
+  rebuild(text_of_drift(error));
+  error = drift();
+  if (error <= checks_.drift_bound) return;
+  throw_lost_precision(name, text_of_drift(error));
+}
+
+void DriftMonitor::warn(const CovarianceName& name, double drift) const {
+  if (!(drift <= checks_.drift_bound)) warning_.give(name, drift);
+}
+
+}  // namespace olrank

@@ -1,0 +1,457 @@
+#include "core/feedback/feedback_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <unordered_set>
+
+#include "core/io/fingerprint.h"
+#include "core/io/json_stream.h"
+#include "core/text/counted.h"
+#include "core/text/excerpt.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kCheck = ",\"check\":\"";
+constexpr std::size_t kHexDigits = 32;
+constexpr const char* kNotAnObject = "The line is not a JSON object.";
+constexpr std::size_t kMostReplayed = 1'000'000;  // documents of a list
+
+void append_ids(std::string& out, std::string_view key, const DocId* begin, const DocId* end) {
+  out += fmt::format(",\"{}\":[", key);
+  for (const DocId* id = begin; id != end; ++id) {
+    if (id != begin) out += ',';
+    append_json_id(out, *id);
+  }
+  out += ']';
+}
+
+void append_inputs(std::string& out, const FeedbackRecord& record) {
+  out += ",\"inputs\":[";
+  char number[32];
+  for (std::int64_t doc = 0; doc < record.features().docs; ++doc) {
+    out += doc > 0 ? ",[" : "[";
+    const auto row = record.features().doc(doc);
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      if (k > 0) out += ',';
+      out.append(number, std::to_chars(number, number + sizeof number, row[k]).ptr);
+      // JSON parsers read "-0" as an integer and lose the sign.
+      if (row[k] == 0.0F && std::signbit(row[k])) out += ".0";
+    }
+    out += ']';
+  }
+  out += ']';
+}
+
+/// SAX handler for one line; skips unknown keys. With `replay` it takes only what a replay needs, with
+/// exact columns.
+class RecordReader final : public JsonHandler {
+ public:
+  RecordReader(std::string_view line, FeedbackRecord& record, ReplayColumns* replay)
+      : line_(line), record_(record), replay_(replay) {
+    record = {};
+  }
+
+  std::optional<RecordFailure> read() {
+    if (parse_json_events(line_, *this)) {
+      column = 1;
+      if (finish()) return std::nullopt;
+    }
+    return std::move(failure_);
+  }
+
+  bool finish() {
+    if (replay_ != nullptr && !seen_[kQid] && has_config_) return true;
+    for (const Field required : {kQid, kShown, kClicks}) {
+      if (!seen_[required]) return fail(fmt::format("'{}' is missing.", kNames[required]));
+    }
+    column = shown_column_;
+    if (shown_.empty()) return fail("'shown' is empty; list at least one document.");
+    column = clicks_column_;
+    const std::size_t shown = shown_.size();
+    if (record_.clicks.size() != shown) return fail_count(record_.clicks.size(), kClicks, "click (0 or 1)");
+    if (!record_.propensity.empty() && record_.propensity.size() != shown)
+      return fail_count(record_.propensity.size(), kPropensity, "probability");
+    column = rewards_column_;
+    if (!record_.rewards.empty() && record_.rewards.size() != shown)
+      return fail_count(record_.rewards.size(), kRewards, "value");
+    record_.docs = std::move(shown_);
+    record_.docs.insert(record_.docs.end(), std::make_move_iterator(unshown_.begin()),
+                        std::make_move_iterator(unshown_.end()));
+    record_.has_unshown = seen_[kUnshown];
+    if (!seen_[kInputs]) return true;
+    column = 1;
+    if (rows_ != std::ssize(record_.docs)) {
+      return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
+                              counted(record_.docs.size(), "document"), counted(rows_, "list")));
+    }
+    if (seen_[kGroups] && record_.groups.size() != record_.docs.size()) {
+      return fail(fmt::format("The line has {} and {} of 'groups'; give one letter per document.",
+                              counted(record_.docs.size(), "document"),
+                              counted(record_.groups.size(), "letter")));
+    }
+    return check_unique_docs();
+  }
+
+  bool null() override { return scalar(); }
+  bool boolean(bool value) override {
+    if (field_ == kClicks && depth_ == 2) return add_click(value ? 1 : 0);
+    if (field_ == kExplore && depth_ == 1) return set(record_.explored, std::optional(value));
+    return scalar();
+  }
+  bool number_integer(std::int64_t value) override {
+    if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
+    if (field_ == kClicks && depth_ == 2) return add_click(value);
+    if (field_ == kPropensity && depth_ == 2) return add_propensity(static_cast<double>(value));
+    if (field_ == kRewards && depth_ == 2) return add_reward(static_cast<double>(value));
+    if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
+    if (depth_ == 1 && field_ == kQid) return set_query(fmt::format("{}", value));
+    if (depth_ == 1 && field_ == kTime && value > 0) return set(record_.time, value);
+    if (depth_ == 1 && field_ == kSnapshot && value >= 0) return set(record_.snapshot, value);
+    if (depth_ == 1 && field_ == kBucket && value >= 0) return set(record_.bucket, value);
+    if (depth_ == 1 && field_ == kRound && value > 0)
+      return set(record_.round, static_cast<std::uint64_t>(value));
+    return scalar();
+  }
+  bool number_unsigned(std::uint64_t value) override {
+    if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
+    constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (value <= kLargest) return number_integer(static_cast<std::int64_t>(value));
+    if (field_ == kRewards && depth_ == 2) return add_reward(static_cast<double>(value));
+    if (is_list_of_ids() && replay_ == nullptr) return add_id({fmt::format("{}", value), true});
+    if (depth_ == 1 && field_ == kQid) return set_query(fmt::format("{}", value));
+    return scalar();
+  }
+  bool number_float(const JsonNumber& number) override {
+    if (field_ == kPropensity && depth_ == 2) return add_propensity(number.value());
+    if (field_ == kRewards && depth_ == 2) return add_reward(number.value());
+    if (field_ != kInputs || depth_ != 3) return scalar();
+    // From the digits: a detour over double may round twice. Out of range, the double decides: ±infinity or
+    // almost zero.
+    float value = 0.0F;
+    const std::string_view text = number.digits;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    return add_input(read.ec == std::errc{} ? value : static_cast<float>(number.value()));
+  }
+  bool string(std::string& value) override {
+    if (is_list_of_ids()) return add_id({value, false});
+    if (depth_ == 1 && field_ == kQid) return set_query(value);
+    if (depth_ == 1 && field_ == kImpression) return set(record_.impression, value);
+    if (depth_ == 1 && field_ == kGroups) return set_groups(value);
+    if (depth_ == 1 && field_ == kExperiment) return set(record_.experiment, value);
+    if (depth_ == 1 && field_ == kArm) return set(record_.arm, value);
+    if (depth_ == 1 && field_ == kTeams) return set(record_.teams, value);
+    return scalar();
+  }
+
+  bool start_object() override {
+    if (may_be_foreign()) field_ = kOther;
+    if (depth_ > 0 && field_ != kOther) return fail(wrong_type());
+    ++depth_;
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (depth_ != 1) return true;
+    field_ = kOther;
+    for (int known = 0; known < kOther; ++known) {
+      if (name == kNames[known]) field_ = static_cast<Field>(known);
+    }
+    if (replay_ != nullptr) {
+      has_config_ = has_config_ || name == "config";
+      if (field_ != kQid && field_ != kShown && field_ != kClicks && field_ != kRewards) field_ = kOther;
+    }
+    if (field_ != kOther && seen_[field_]) return fail(fmt::format("'{}' appears twice.", name));
+    seen_[field_] = true;
+    return true;
+  }
+  bool end_object() override { return leave(); }
+  bool start_array() override {
+    if (depth_ == 0) return fail(not_an_object());
+    const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs ||
+                      field_ == kPropensity || field_ == kIncumbent || field_ == kCandidate ||
+                      field_ == kRewards;
+    if (!list && may_be_foreign()) field_ = kOther;
+    if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
+    ++depth_;
+    if (field_ == kShown) shown_column_ = column;
+    if (field_ == kClicks) clicks_column_ = column;
+    if (field_ == kRewards) rewards_column_ = column;
+    row_begin_ = record_.inputs.size();
+    return true;
+  }
+  bool end_array() override {
+    if (field_ == kInputs && depth_ == 3) {
+      const std::int64_t columns = std::ssize(record_.inputs) - row_begin_;
+      if (rows_ > 0 && columns != record_.columns) {
+        return fail(fmt::format("A document has {}, but the previous one has {}.",
+                                counted(columns, "input"), record_.columns));
+      }
+      record_.columns = columns;
+      ++rows_;
+    }
+    return leave();
+  }
+  void invalid(std::size_t byte, Fault fault) override {
+    if (fault == Fault::kNumberOutOfRange) {
+      fail("The number is out of range for a double.");
+    } else {
+      column = std::min(std::max<std::size_t>(byte, 1), line_.size() + 1);
+      fail(replay_ == nullptr    ? kNotAnObject
+           : byte > line_.size() ? "The JSON of this line is incomplete."
+                                 : "The line is not valid JSON from here on.");
+    }
+  }
+
+ private:
+  enum Field {
+    kRound,
+    kImpression,
+    kQid,
+    kShown,
+    kClicks,
+    kUnshown,
+    kGroups,
+    kInputs,
+    kTime,
+    kSnapshot,
+    kExplore,
+    kPropensity,
+    kIncumbent,
+    kExperiment,
+    kArm,
+    kBucket,
+    kTeams,
+    kCandidate,
+    kRewards,
+    kOther
+  };
+  static constexpr std::string_view kNames[] = {
+      "round",  "impression", "qid",      "shown",     "clicks",     "unshown",   "groups",
+      "inputs", "time",       "snapshot", "explore",   "propensity", "incumbent", "experiment",
+      "arm",    "bucket",     "teams",    "candidate", "rewards"};
+
+  bool fail(std::string message) {
+    if (!failure_) failure_ = RecordFailure{static_cast<std::int64_t>(column), std::move(message)};
+    return false;
+  }
+  std::string not_an_object() const {
+    return replay_ == nullptr
+               ? kNotAnObject
+               : R"(A line must be an object: {"qid": ..., "shown": [...], "clicks": [...]}.)";
+  }
+  std::string wrong_type() const {
+    if (replay_ == nullptr) return fmt::format("'{}' has the wrong type.", kNames[field_]);
+    if (field_ == kQid) return "'qid' must be a string or an integer.";
+    if (field_ == kShown)
+      return depth_ == 1 ? "'shown' must be a list of documents."
+                         : "A shown document must be its index within the query, from 0, or its name as a "
+                           "string.";
+    if (depth_ == 1)
+      return fmt::format("'{}' must be a list with one entry for each shown document.", kNames[field_]);
+    return field_ == kClicks ? "A click must be 0 or 1, or false or true."
+                             : "A reward must be a number of at least 0.";
+  }
+  bool fail_count(std::size_t values, Field field, std::string_view one) {
+    return fail(fmt::format("'shown' has {} and '{}' has {}; give one {} per document.",
+                            counted(shown_.size(), "document"), kNames[field], counted(values, "value"),
+                            one));
+  }
+  bool is_too_long(std::size_t values) const { return replay_ != nullptr && values == kMostReplayed; }
+  bool fail_too_long() {
+    return fail(fmt::format("A list of more than {} documents was never shown.", kMostReplayed));
+  }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+  bool scalar() {
+    if (depth_ == 0) return fail(not_an_object());
+    // A foreign log's round may be anything, since our log numbers its own, and so may what older logs
+    // lack.
+    return field_ == kOther || field_ == kRound || may_be_foreign() ? true : fail(wrong_type());
+  }
+  bool may_be_foreign() const {
+    return depth_ == 1 && field_ >= kTime && field_ != kOther && replay_ == nullptr;
+  }
+  bool is_list_of_ids() const {
+    return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent || field_ == kCandidate) &&
+           depth_ == 2;
+  }
+  bool add_propensity(double value) {
+    if (!(value > 0.0 && value <= 1.0))
+      return fail(fmt::format("A propensity must be above 0 and at most 1, not {}.", value));
+    record_.propensity.push_back(value);
+    return true;
+  }
+  bool add_reward(double value) {
+    if (!(value >= 0.0))
+      return fail(replay_ != nullptr ? wrong_type()
+                                     : fmt::format("A reward must be at least 0, not {}.", value));
+    if (is_too_long(record_.rewards.size())) return fail_too_long();
+    record_.rewards.push_back(value);
+    return true;
+  }
+  template <class T>
+  bool set(T& target, T value) {
+    target = std::move(value);
+    return true;
+  }
+  bool set_query(std::string text) {
+    if (replay_ != nullptr) replay_->query = static_cast<std::int64_t>(column);
+    return set(record_.query, std::move(text));
+  }
+  bool add_id(DocId id) {
+    if (is_too_long(shown_.size())) return fail_too_long();
+    if (replay_ != nullptr) replay_->docs.push_back(static_cast<std::int64_t>(column));
+    (field_ == kShown       ? shown_
+     : field_ == kUnshown   ? unshown_
+     : field_ == kIncumbent ? record_.incumbent
+                            : record_.candidate)
+        .push_back(std::move(id));
+    return true;
+  }
+  bool set_groups(const std::string& letters) {
+    for (const char letter : letters) {
+      const auto group = group_named(std::string_view(&letter, 1), kMostGroups);
+      if (!group) return fail("'groups' must be letters from A on, one per document.");
+      record_.groups.push_back(*group);
+    }
+    return true;
+  }
+  bool add_click(std::int64_t value) {
+    if (value != 0 && value != 1)
+      return fail(replay_ != nullptr ? wrong_type()
+                                     : fmt::format("A click must be 0 or 1, not {}.", value));
+    if (is_too_long(record_.clicks.size())) return fail_too_long();
+    record_.clicks.push_back(static_cast<std::uint8_t>(value));
+    return true;
+  }
+  bool add_input(float value) {
+    if (!std::isfinite(value)) return fail("An input is out of range for a 32-bit float.");
+    record_.inputs.push_back(value);
+    return true;
+  }
+  bool check_unique_docs() {
+    std::unordered_set<std::string_view> names;
+    for (const DocId& id : record_.docs) {
+      if (!names.insert(id.text).second)
+        return fail(fmt::format("Document '{}' appears twice.", excerpt(id.text)));
+    }
+    return true;
+  }
+
+  std::string_view line_;
+  FeedbackRecord& record_;
+  ReplayColumns* replay_;
+  std::size_t shown_column_ = 1;
+  std::size_t clicks_column_ = 1;
+  std::size_t rewards_column_ = 1;
+  bool has_config_ = false;
+  std::vector<DocId> shown_;
+  std::vector<DocId> unshown_;
+  std::optional<RecordFailure> failure_;
+  std::int64_t depth_ = 0;
+  std::int64_t rows_ = 0;
+  std::int64_t row_begin_ = 0;
+  Field field_ = kOther;
+  bool seen_[kOther + 1] = {};
+};
+
+}  // namespace
+
+void append_json_id(std::string& out, const DocId& id) {
+  if (id.is_number) {
+    out += id.text;
+  } else {
+    append_json_string(out, id.text);
+  }
+}
+
+std::string record_body(const FeedbackRecord& record) {
+  std::string body = ",\"impression\":";
+  append_json_string(body, record.impression);
+  body += ",\"clicks\":[";
+  for (std::size_t rank = 0; rank < record.clicks.size(); ++rank) {
+    if (rank > 0) body += ',';
+    body += record.clicks[rank] != 0 ? '1' : '0';
+  }
+  body += "],\"qid\":";
+  append_json_string(body, record.query);
+  const DocId* first = record.docs.data();
+  const DocId* middle = first + record.shown();
+  const DocId* last = first + record.docs.size();
+  if (record.time > 0) body += fmt::format(",\"time\":{}", record.time);
+  if (record.snapshot >= 0) body += fmt::format(",\"snapshot\":{}", record.snapshot);
+  if (record.explored) body += fmt::format(",\"explore\":{}", *record.explored);
+  const auto append_text = [&](std::string_view key, const std::string& text) {
+    if (text.empty()) return;
+    body += fmt::format(",\"{}\":", key);
+    append_json_string(body, text);
+  };
+  append_text("experiment", record.experiment);
+  append_text("arm", record.arm);
+  if (record.bucket >= 0) body += fmt::format(",\"bucket\":{}", record.bucket);
+  append_text("teams", record.teams);
+  append_ids(body, "shown", first, middle);
+  if (!record.propensity.empty())
+    body += fmt::format(",\"propensity\":[{}]", fmt::join(record.propensity, ","));
+  if (record.has_unshown || middle != last) append_ids(body, "unshown", middle, last);
+  if (!record.incumbent.empty())
+    append_ids(body, "incumbent", record.incumbent.data(),
+               record.incumbent.data() + record.incumbent.size());
+  if (!record.candidate.empty())
+    append_ids(body, "candidate", record.candidate.data(),
+               record.candidate.data() + record.candidate.size());
+  if (!record.groups.empty()) {
+    body += ",\"groups\":\"";
+    for (const DocGroup group : record.groups) body += letter_of(group);
+    body += '"';
+  }
+  if (!record.rewards.empty()) body += fmt::format(",\"rewards\":[{}]", fmt::join(record.rewards, ","));
+  append_inputs(body, record);
+  return body;
+}
+
+std::string record_line(std::uint64_t round, std::string_view body) {
+  std::string line = fmt::format("{{\"round\":{}", round);
+  line.reserve(line.size() + body.size() + 64);
+  line += body;
+  const std::string check = fingerprint_of(line).hex();
+  line += kCheck;
+  line += check;
+  line += "\"}\n";
+  return line;
+}
+
+std::string_view check_of(std::string_view line) {
+  constexpr std::size_t kTail = kCheck.size() + kHexDigits + 2;
+  if (line.size() < kTail || !line.ends_with("\"}")) return {};
+  const std::string_view tail = line.substr(line.size() - kTail);
+  return tail.starts_with(kCheck) ? tail.substr(kCheck.size(), kHexDigits) : std::string_view();
+}
+
+bool has_valid_check(std::string_view line) {
+  const std::string_view check = check_of(line);
+  if (check.empty()) return false;
+  const auto checked = static_cast<std::size_t>(check.data() - line.data()) - kCheck.size();
+  return check == fingerprint_of(line.substr(0, checked)).hex();
+}
+
+std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record) {
+  return RecordReader(line, record, nullptr).read();
+}
+
+std::optional<RecordFailure> parse_replay_line(std::string_view line, FeedbackRecord& record,
+                                               ReplayColumns& columns) {
+  columns = {};
+  record = {};
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos) return std::nullopt;
+  return RecordReader(line, record, &columns).read();
+}
+
+}  // namespace olrank

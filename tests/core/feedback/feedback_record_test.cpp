@@ -1,0 +1,194 @@
+#include "core/feedback/feedback_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace olrank {
+namespace {
+
+FeedbackRecord small_record() {
+  FeedbackRecord record;
+  record.impression = "a1-7";
+  record.query = "jacket";
+  record.docs = {{"a", false}, {"3", true}, {"unseen", false}};
+  record.has_unshown = true;
+  record.clicks = {0, 1};
+  record.columns = 2;
+  record.inputs = {0.5F, 1.0F, 0.0F, -2.25F, 0.1F, 3e-40F};
+  return record;
+}
+
+std::string_view without_newline(const std::string& line) {
+  return std::string_view(line).substr(0, line.size() - 1);
+}
+
+FeedbackRecord read(std::string_view line) {
+  FeedbackRecord record;
+  const auto failure = parse_record(line, record);
+  EXPECT_FALSE(failure) << failure->message;
+  return record;
+}
+
+std::string refusal_of(std::string_view line) {
+  FeedbackRecord record;
+  const auto failure = parse_record(line, record);
+  return failure ? failure->message : "nothing";
+}
+
+TEST(FeedbackRecord, IsAJsonLine) {
+  const std::string line = record_line(12, record_body(small_record()));
+  const auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["round"], 12);
+  EXPECT_EQ(json["impression"], "a1-7");
+  EXPECT_EQ(json["qid"], "jacket");
+  EXPECT_EQ(json["shown"], nlohmann::json::parse(R"(["a", 3])"));
+  EXPECT_EQ(json["unshown"], nlohmann::json::parse(R"(["unseen"])"));
+  EXPECT_EQ(json["clicks"], nlohmann::json::parse("[0, 1]"));
+  EXPECT_EQ(json["inputs"].size(), 3U);
+  EXPECT_EQ(line.back(), '\n');
+}
+
+TEST(FeedbackRecord, RoundTripsExactly) {
+  FeedbackRecord record = small_record();
+  record.query = "a \"quoted\"\nbreak \\ and \xC3\xA9";
+  record.docs[0].text = "tab\there";
+  // Floats whose shortest digits lie near the midpoint of two floats would round twice via double.
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kTiny = std::numeric_limits<float>::denorm_min();
+  record.inputs = {1.0F / 3.0F, kLargest, -kTiny, 16777217.0F, 8.589973e9F, -0.0F};
+  FeedbackRecord whole = record;  // a list that showed all of its documents
+  whole.docs.pop_back();
+  whole.inputs.resize(4);
+  for (const bool has_unshown : {true, false}) {
+    whole.has_unshown = has_unshown;
+    whole.round = 5;
+    EXPECT_EQ(read(without_newline(record_line(5, record_body(whole)))), whole);
+  }
+  whole.experiment = "0d2ecefdec8a";
+  whole.arm = "drafted";
+  whole.bucket = 9999;
+  whole.teams = "A";
+  whole.candidate = {{"7", true}, {"x", false}};
+  whole.rewards.assign(whole.clicks.size(), 0.1);
+  EXPECT_EQ(read(without_newline(record_line(5, record_body(whole)))), whole);
+  FeedbackRecord expected = record;
+  expected.round = 5;
+  EXPECT_EQ(read(without_newline(record_line(5, record_body(record)))), expected);
+  std::uint32_t bits = 12345;
+  for (int time = 0; time < 2000; ++time) {
+    for (float& value : record.inputs) {
+      bits = bits * 1664525U + 1013904223U;
+      const std::uint32_t finite = bits & ~(time % 2 == 0 ? 0x40000000U : 0x00800000U);
+      std::memcpy(&value, &finite, sizeof value);
+    }
+    expected.inputs = record.inputs;
+    ASSERT_EQ(read(without_newline(record_line(5, record_body(record)))), expected);
+  }
+}
+
+TEST(FeedbackRecord, KeepsHowTheListWasShown) {
+  FeedbackRecord record = small_record();
+  record.time = 1'764'158'400'123;
+  record.snapshot = 41;
+  record.explored = false;
+  record.propensity = {0.1, 1.0 / 3.0};
+  record.incumbent = {{"3", true}, {"a", false}};
+  record.round = 12;
+  EXPECT_EQ(read(without_newline(record_line(12, record_body(record)))), record);
+}
+
+// Older and foreign logs.
+TEST(FeedbackRecord, TakesForeignValuesOfItsOwnKeysForAbsent) {
+  const std::string line =
+      R"({"qid":"q","shown":["a","b"],"clicks":[0,1],"time":"noon","explore":0.1,"snapshot":null,)"
+      R"("propensity":0.5,"incumbent":{"a":1}})";
+  const FeedbackRecord record = read(line);
+  EXPECT_EQ(record.time, 0);
+  EXPECT_EQ(record.snapshot, -1);
+  EXPECT_FALSE(record.explored);
+  EXPECT_TRUE(record.propensity.empty());
+  EXPECT_TRUE(record.incumbent.empty());
+  const auto with = [](const std::string& propensity) {
+    return R"({"qid":"q","shown":["a","b"],"clicks":[0,1],"propensity":)" + propensity + "}";
+  };
+  EXPECT_NE(refusal_of(with("[0.5,0]")).find("A propensity must be above 0 and at most 1, not 0"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(with("[0.5,1.5]")).find("must be above 0 and at most 1"), std::string::npos);
+  EXPECT_NE(refusal_of(with("[1]")).find("give one probability per document"), std::string::npos);
+  EXPECT_NE(refusal_of(with(R"(["a","b"])")), "nothing");
+}
+
+TEST(FeedbackRecord, HasALetterForEachDocumentOfAServiceWithGroups) {
+  FeedbackRecord record = small_record();
+  EXPECT_EQ(record_body(record).find("groups"), std::string::npos);
+  record.groups = {DocGroup::kA, static_cast<DocGroup>(2), DocGroup::kB};
+  record.round = 5;
+  const std::string line = record_line(5, record_body(record));
+  EXPECT_EQ(nlohmann::json::parse(line)["groups"], "ACB");
+  EXPECT_EQ(read(without_newline(line)), record);
+  EXPECT_EQ(
+      refusal_of(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "groups": "A", "inputs": [[1], [1]]})"),
+      "The line has 2 documents and 1 letter of 'groups'; give one letter per document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "groups": "G"})"),
+            "'groups' must be letters from A on, one per document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "groups": ["A"]})"),
+            "'groups' has the wrong type.");
+}
+
+TEST(FeedbackRecord, ChecksumDetectsEveryChangedByte) {
+  const std::string whole = record_line(3, record_body(small_record()));
+  const std::string line(without_newline(whole));
+  ASSERT_TRUE(has_valid_check(line));
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    std::string changed = line;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    EXPECT_FALSE(has_valid_check(changed)) << at;
+    EXPECT_FALSE(has_valid_check(line.substr(0, at))) << at;
+  }
+}
+
+TEST(FeedbackRecord, ReadsReplayLines) {
+  const FeedbackRecord record = read(
+      R"({"qid": 10, "shown": ["x", 2], "clicks": [true, 0], "ndcg": 0.5, "pairs": [[1, 2]], "extra": {"a": []}})");
+  EXPECT_EQ(record.query, "10");
+  EXPECT_EQ(record.docs, (std::vector<DocId>{{"x", false}, {"2", true}}));
+  EXPECT_EQ(record.clicks, (std::vector<std::uint8_t>{1, 0}));
+  EXPECT_TRUE(record.inputs.empty());
+}
+
+TEST(FeedbackRecord, KeepsTheDigitsOfLargeNumbers) {
+  const FeedbackRecord record =
+      read(R"({"qid":18446744073709551615,"shown":[18446744073709551615,-1],"clicks":[0,1]})");
+  EXPECT_EQ(record.query, "18446744073709551615");
+  EXPECT_EQ(record.docs[0], (DocId{"18446744073709551615", true}));
+  EXPECT_EQ(record.docs[1], (DocId{"-1", true}));
+}
+
+TEST(FeedbackRecord, ReportsInvalidLines) {
+  EXPECT_EQ(refusal_of("{}"), "'qid' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "clicks": []})"), "'shown' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": []})"), "'clicks' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [], "clicks": []})"),
+            "'shown' is empty; list at least one document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": []})"),
+            "'shown' has 1 document and 'clicks' has 0 values; give one click (0 or 1) per document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click must be 0 or 1, not 2.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
+            "The line has 1 document and 0 lists of inputs; give one list per document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
+            "A document has 2 inputs, but the previous one has 1.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
+            "An input is out of range for a 32-bit float.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
+            "Document '1' appears twice.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"), "'shown' has the wrong type.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "qid": "b"})"), "'qid' appears twice.");
+  for (const char* text : {"", "7", "[1]", "{\"qid\": ", "nonsense", "\"a\""})
+    EXPECT_EQ(refusal_of(text), "The line is not a JSON object.") << text;
+}
+
+}  // namespace
+}  // namespace olrank

@@ -13,11 +13,11 @@
 #include "core/runtime/log.h"
 #include "jobs/experiment_run.h"
 #include "jobs/output_folder.h"
-#include "report/comparison.h"
 #include "report/exports.h"
 #include "report/figure_files.h"
 #include "report/findings.h"
 #include "report/latex_table.h"
+#include "report/report.h"
 #include "report/report_page.h"
 #include "report/summary_table.h"
 
@@ -151,10 +151,10 @@ class ReportCommand : public Command {
     fmt::print("{}\n", findings_text(report, output.columns()));
     // A comparison does not rewrite the experiments' own files.
     for (std::size_t i = 0; i < report.experiments.size(); ++i) {
-      std::vector<std::string> told;  // the report has warned of them
+      const ExperimentResults& experiment = report.experiments[i];
       fmt::print("{}{}\n{}", i > 0 ? "\n" : "", report.labels[i],
-                 summary_text(read_summaries(report.experiments[i].folder, &told),
-                              conventions_of(report.experiments[i].run), output.columns()));
+                 summary_text(finished_trials(experiment.trials), conventions_of(experiment.run),
+                              output.columns()));
     }
   }
 

@@ -9,7 +9,7 @@
 #include "core/metrics/named_metric.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/eval_request.h"
-#include "report/compare.h"
+#include "report/paired_comparison.h"
 
 namespace olrank {
 

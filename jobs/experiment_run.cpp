@@ -66,8 +66,9 @@ ExperimentOutcome run_and_write(const ExperimentPlan& plan) {
   ExperimentOutcome outcome = run_experiment(plan);
   if (plan.trace != nullptr) plan.trace->close();
   std::vector<std::string> damage;
-  write_file_atomically(plan.out / "summary.csv", summary_csv(read_summaries(plan.out, &damage)));
-  for (const std::string& sentence : damage) log_warning("{} Its trial is left out.", sentence);
+  const std::vector<TrialResults> trials = read_finished_trials(plan.out, &damage);
+  write_file_atomically(plan.out / "summary.csv", summary_csv(finished_trials(trials)));
+  for (const std::string& sentence : damage) log_warning("{}", sentence);
   return outcome;
 }
 
@@ -94,12 +95,11 @@ Report write_report_page(const std::filesystem::path& out) {
 
 std::string summary_output(const Report& report, const OutputForm& form) {
   const ExperimentResults& experiment = report.experiments.front();
-  std::vector<std::string> told;  // the report has warned of them
-  const std::vector<SummaryRow> rows = read_summaries(experiment.folder, &told);
-  write_file_atomically(experiment.folder / "summary.csv", summary_csv(rows));
+  const TrialList trials = finished_trials(experiment.trials);
+  write_file_atomically(experiment.folder / "summary.csv", summary_csv(trials));
   const ResultConventions about = conventions_of(experiment.run);
-  if (form.json) return summary_means_json(rows, about);
-  return findings_text(report, form.columns) + "\n" + summary_text(rows, about, form.columns);
+  if (form.json) return summary_means_json(trials, about);
+  return findings_text(report, form.columns) + "\n" + summary_text(trials, about, form.columns);
 }
 
 }  // namespace olrank

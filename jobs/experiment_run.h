@@ -9,7 +9,7 @@
 #include "jobs/experiment.h"
 #include "jobs/output_folder.h"
 #include "jobs/settings/configuration.h"
-#include "report/comparison.h"
+#include "report/report.h"
 
 namespace olrank {
 

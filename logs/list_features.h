@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/metrics/text_lines.h"
+#include "core/io/text_lines.h"
 
 namespace olrank {
 

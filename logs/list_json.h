@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/feedback/feedback_record.h"
-#include "core/metrics/text_lines.h"
+#include "core/io/text_lines.h"
 
 namespace olrank {
 

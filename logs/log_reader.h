@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/feedback/feedback_record.h"
-#include "core/metrics/text_lines.h"
+#include "core/io/text_lines.h"
 
 namespace olrank {
 

@@ -34,7 +34,12 @@ void read_summary(const fs::path& file, TrialResults& trial) {
   const json summary = parse_json(read_file(file, kLargestJson));
   trial.last = read_evaluation(summary.at("last"), trial.cutoff).values;
   trial.posterior_bytes = nullable(summary.at("last"), "posterior_bytes");
+  if (const auto areas = summary.find("area"); areas != summary.end()) {
+    trial.offline_area = nullable(*areas, "offline");
+    trial.online_area = nullable(*areas, "online");
+  }
   trial.rounds = summary.at("rounds").get<std::int64_t>();
+  trial.pairs = summary.at("last").value("pairs", std::int64_t{0});
   trial.parameters = summary.at("parameters").get<std::int64_t>();
   trial.seconds = summary.at("seconds").get<double>();
   trial.ended_at = summary.value("finished", "");
@@ -78,13 +83,13 @@ std::vector<double> read_queries(const fs::path& file) {
   return values;
 }
 
-/// A damaged summary becomes a warning; its trial then counts as unfinished.
-TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identity,
-                        std::vector<std::string>& warnings) {
+/// A trial from its summary alone. A damaged summary becomes a warning; its trial then counts as
+/// unfinished.
+TrialResults read_end(const fs::path& experiment, const TrialIdentity& identity,
+                      std::vector<std::string>& warnings) {
   TrialResults trial;
   trial.identity = identity;
-  const fs::path folder = experiment / identity.path();
-  const fs::path summary = folder / "summary.json";
+  const fs::path summary = experiment / identity.path() / "summary.json";
   if (fs::exists(summary)) {
     try {
       read_summary(summary, trial);
@@ -99,6 +104,13 @@ TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identit
                       summary.string()));
     }
   }
+  return trial;
+}
+
+TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identity,
+                        std::vector<std::string>& warnings) {
+  TrialResults trial = read_end(experiment, identity, warnings);
+  const fs::path folder = experiment / identity.path();
   if (trial.finished) {
     try {
       if (fs::exists(folder / "queries.csv")) trial.queries = read_queries(folder / "queries.csv");
@@ -202,6 +214,26 @@ std::vector<std::string> missing_lines(const ExperimentResults& experiment) {
   if (lines.empty() && experiment.finished < experiment.expected)
     lines.push_back("The manifest does not list them.");
   return lines;
+}
+
+TrialList finished_trials(const std::vector<TrialResults>& trials) {
+  TrialList finished;
+  for (const TrialResults& trial : trials) {
+    if (trial.finished) finished.push_back(&trial);
+  }
+  return finished;
+}
+
+std::vector<TrialResults> read_finished_trials(const fs::path& folder, std::vector<std::string>* damage) {
+  std::vector<TrialResults> trials;
+  for (const TrialIdentity& identity : trials_in(folder)) {
+    std::vector<std::string> warnings;
+    TrialResults trial = read_end(folder, identity, warnings);
+    if (!warnings.empty() && damage == nullptr) throw IoError(warnings.front());
+    if (!warnings.empty()) damage->push_back(std::move(warnings.front()));
+    if (trial.finished) trials.push_back(std::move(trial));
+  }
+  return trials;
 }
 
 ExperimentResults read_experiment(const fs::path& folder) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -22,7 +23,10 @@ struct TrialResults {
 
   // Only of finished trials:
   MeasureValues last;  // at the last evaluation; milliseconds are the mean over the whole trial
+  double offline_area = std::nan("");  // mean height of the curve
+  double online_area = std::nan("");
   std::int64_t rounds = 0;
+  std::int64_t pairs = 0;  // learned from
   std::int64_t cutoff = 0;
   std::int64_t parameters = 0;
   double seconds = 0.0;  // on the clock
@@ -39,6 +43,11 @@ struct TrialResults {
   /// The last evaluated round; 0 before the first.
   std::int64_t last_round() const;
 };
+
+using TrialList = std::vector<const TrialResults*>;
+
+/// The finished ones.
+TrialList finished_trials(const std::vector<TrialResults>& trials);
 
 struct MissingTrial {
   TrialIdentity identity;
@@ -64,5 +73,11 @@ struct ExperimentResults {
 std::vector<std::string> missing_lines(const ExperimentResults& experiment);
 
 ExperimentResults read_experiment(const std::filesystem::path& folder);
+
+/// The finished trials in an experiment's folder from their summaries alone, without curves and queries, in
+/// the order of names, folds and seeds: merged shards look like one run. Throws IoError for a damaged
+/// summary, or adds a sentence to `damage` and leaves it out.
+std::vector<TrialResults> read_finished_trials(const std::filesystem::path& folder,
+                                               std::vector<std::string>* damage = nullptr);
 
 }  // namespace olrank

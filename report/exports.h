@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "report/comparison.h"
+#include "report/report.h"
 #include "report/study.h"
 
 namespace olrank {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "report/comparison.h"
 #include "report/figures.h"
 #include "report/pdf_converter.h"
+#include "report/report.h"
 
 namespace olrank {
 

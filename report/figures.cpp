@@ -54,11 +54,11 @@ void add_points(const MeanCurve& curve, PlotSeries& line) {
 }
 
 /// Thin lines, instead of bands that two or three seeds would make far too wide.
-void add_parts(const std::vector<Curve>& units, PlotSeries& line) {
-  if (units.size() < 2) return;
-  for (const Curve& unit : units) {
+void add_parts(const std::vector<Curve>& trials, PlotSeries& line) {
+  if (trials.size() < 2) return;
+  for (const Curve& trial : trials) {
     line.parts.emplace_back();
-    for (const auto& [round, value] : unit) line.parts.back().emplace_back(round, value);
+    for (const auto& [round, value] : trial) line.parts.back().emplace_back(round, value);
   }
 }
 
@@ -120,17 +120,18 @@ class UserFigures {
     if (of.is_share) figure.highest = 1.0;
     if (measure != Measure::kCosine && !of.is_sum) figure.lowest = 0.0;
     figure.logarithmic_x = figure.logarithmic_y = of.is_sum;
-    std::size_t units = 0;
-    for (const RankerTrials* ranker : shown_) units = std::max(units, most_units(ranker->curve(measure)));
+    std::size_t trials = 0;
+    for (const RankerTrials* ranker : shown_)
+      trials = std::max(trials, most_trials(ranker->curve(measure)));
     const bool percentiles = measure == Measure::kWidthRatio;
-    figure.bands = percentiles || (units >= kFewUnits && !(baseline_ != nullptr && of.has_differences));
+    figure.bands = percentiles || (trials >= kFewUnits && !(baseline_ != nullptr && of.has_differences));
     for (const RankerTrials* ranker : shown_) {
       const MeanCurve& curve = ranker->curve(measure);
       if (curve.empty()) continue;
       PlotSeries line{name_of(ranker), ranker->ranker, {}};
       add_points(curve, line);
       if (percentiles) spread_by_percentiles(*ranker, line);
-      if (!percentiles && units < kFewUnits) add_parts(unit_curves(ranker->trials, measure), line);
+      if (!percentiles && trials < kFewUnits) add_parts(trial_curves(ranker->trials, measure), line);
       if (of.is_sum) keep_positive(line);
       if (!line.points.empty()) figure.series.push_back(std::move(line));
     }
@@ -165,7 +166,7 @@ class UserFigures {
     const std::string& baseline = name_of(baseline_);
     figure.title = fmt::format("{}, minus {}", title_of(measure, data_.cutoff), short_baseline());
     figure.subtitle = subtitle_;
-    std::size_t units = 0;
+    std::size_t trials = 0;
     double last = 0.0;
     for (const RankerTrials* ranker : shown_) {
       if (ranker == baseline_) continue;
@@ -173,22 +174,24 @@ class UserFigures {
       if (curves.mean.empty()) continue;
       PlotSeries line{name_of(ranker), ranker->ranker, {}};
       add_points(curves.mean, line);
-      if (most_units(curves.mean) < kFewUnits) {
-        add_parts(curves.units, line);
+      if (most_trials(curves.mean) < kFewUnits) {
+        add_parts(curves.trials, line);
         for (PlotPoint& point : line.points) point.low = point.high = std::nan("");
       }
-      units = std::max(units, most_units(curves.mean));
+      trials = std::max(trials, most_trials(curves.mean));
       last = std::max(last, line.points.back().x);
       figure.series.push_back(std::move(line));
     }
     if (!spans_x(figure)) return;
     for (const double x : {figure.series.front().points.front().x, last})
-      figure.baseline.points.push_back({.x = x, .trials = units});
+      figure.baseline.points.push_back({.x = x, .trials = trials});
     figure.baseline.name = baseline;
     std::string caption = fmt::format("Paired differences; {} 0 is better than {}.",
                                       measure == Measure::kRegret ? "below" : "above", short_baseline());
-    if (units >= kFewUnits)
-      caption += " A band that excludes 0 means a significant difference at that round, not corrected.";
+    if (trials >= kFewUnits)
+      caption +=
+          " A band that excludes 0 means a significant difference of these trials at that round, not "
+          "corrected.";
     add(slug_of(measure) + "-difference", figure, std::move(caption), of.group);
   }
 
@@ -323,7 +326,7 @@ class UserFigures {
       const MeanInterval& cost = time->cells[row].estimate;
       if (std::isnan(height.mean) || std::isnan(cost.mean)) continue;
       PlotPoint point = plot_point(cost.mean, height);
-      if (height.units < kFewUnits) point.low = point.high = std::nan("");
+      if (height.values < kFewUnits) point.low = point.high = std::nan("");
       barred = barred || std::isfinite(point.low);
       figure.series.push_back({name_of(ranker), ranker->ranker, {point}});
     }

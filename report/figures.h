@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "report/comparison.h"
 #include "report/final_tables.h"
 #include "report/plot.h"
+#include "report/report.h"
 
 namespace olrank {
 

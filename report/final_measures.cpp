@@ -11,10 +11,6 @@
 namespace olrank {
 namespace {
 
-double last(const TrialResults& trial, Measure measure) {
-  return trial.last[measure];
-}
-
 /// NaN for a damaged curve, which lacks its end.
 double area(const TrialResults& trial, Measure measure) {
   if (!trial.curve.damage.empty()) return std::nan("");
@@ -73,10 +69,31 @@ NestedValues nested_by_fold(const TrialList& trials, Values&& values_of) {
 
 }  // namespace
 
+double final_value(const TrialResults& trial, Measure measure) {
+  switch (measure) {
+    case Measure::kFalseCertain:
+    case Measure::kDecisionsDiffer:
+      return whole_trial_share(trial.curve, measure);
+    case Measure::kUnfairness:
+      return std::abs(trial.last[measure]);
+    default:
+      return trial.last[measure];
+  }
+}
+
+MeanInterval final_mean(const TrialList& trials, Measure measure) {
+  return mean_interval(
+      by_fold(trials, [measure](const TrialResults& trial) { return final_value(trial, measure); }));
+}
+
 std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const NamedMetric> metrics) {
   const auto last_value = [&](Measure measure, int digits, Better better) {
     return FinalMeasure{slug_of(measure), title_of(measure, cutoff), digits, better,
-                        [measure](const TrialResults& trial) { return last(trial, measure); }};
+                        [measure](const TrialResults& trial) { return final_value(trial, measure); }};
+  };
+  const auto titled = [](const char* title, FinalMeasure measure) {
+    measure.title = title;
+    return measure;
   };
   std::vector<FinalMeasure> measures = {
       last_value(Measure::kOfflineNdcg, 4, Better::kLarger),
@@ -90,15 +107,13 @@ std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const Na
       measures.end(),
       {last_value(Measure::kDiscountedNdcg, 1, Better::kLarger),
        last_value(Measure::kRegret, 0, Better::kSmaller),
-       {slug_of(Measure::kUnfairness), "Size of the unfairness", 2, Better::kSmaller,
-        [](const TrialResults& trial) { return std::abs(last(trial, Measure::kUnfairness)); }},
+       titled("Size of the unfairness", last_value(Measure::kUnfairness, 2, Better::kSmaller)),
        last_value(Measure::kFairShare, 4, Better::kLarger),
        last_value(Measure::kViolations, 2, Better::kSmaller),
        last_value(Measure::kUnrealisable, 0, Better::kNeither),
        last_value(Measure::kCosine, 4, Better::kLarger),
        last_value(Measure::kCertainShare, 3, Better::kNeither),
-       {slug_of(Measure::kFalseCertain), "Wrong among the certain orders", 3, Better::kSmaller,
-        [](const TrialResults& trial) { return whole_trial_share(trial.curve, Measure::kFalseCertain); }},
+       titled("Wrong among the certain orders", last_value(Measure::kFalseCertain, 3, Better::kSmaller)),
        last_value(Measure::kMilliseconds, 3, Better::kNeither)});
   return measures;
 }

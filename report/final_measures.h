@@ -8,7 +8,7 @@
 
 #include "core/statistics/hierarchical_bootstrap.h"
 #include "core/statistics/mean_interval.h"
-#include "report/comparison.h"
+#include "report/report.h"
 
 namespace olrank {
 
@@ -24,10 +24,15 @@ struct FinalMeasure {
   std::function<double(const TrialResults&)> value;
 };
 
+/// The value of a measure that a finished trial ends with, for console, page and files: at the last
+/// evaluation; shares of counted orders over the whole trial (docs/METRICS.md), the unfairness without its
+/// sign.
+double final_value(const TrialResults& trial, Measure measure);
+/// Its mean over trials that have a value.
+MeanInterval final_mean(const TrialList& trials, Measure measure);
+
 /// Every measure that tables show, for lists of `cutoff` documents.
 std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const NamedMetric> metrics = {});
-
-using TrialList = std::vector<const TrialResults*>;
 
 TrialList finished_trials(const RankerTrials& ranker);
 

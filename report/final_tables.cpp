@@ -66,13 +66,13 @@ bool has_values(const FinalColumn& column) {
                      [](const FinalCell& cell) { return !std::isnan(cell.estimate.mean); });
 }
 
-void count_units(FinalTable& table) {
+void count_trials(FinalTable& table) {
   for (const FinalColumn& column : table.columns) {
     for (const FinalCell& cell : column.cells) {
-      const std::size_t units = cell.estimate.units;
-      if (units == 0) continue;
-      table.fewest_units = table.most_units == 0 ? units : std::min(table.fewest_units, units);
-      table.most_units = std::max(table.most_units, units);
+      const std::size_t trials = cell.estimate.values;
+      if (trials == 0) continue;
+      table.fewest_trials = table.most_trials == 0 ? trials : std::min(table.fewest_trials, trials);
+      table.most_trials = std::max(table.most_trials, trials);
       table.over_folds = table.over_folds || cell.estimate.over_folds;
     }
     for (const PairedComparison& pair : column.pairs) table.tested = table.tested || pair.tested();
@@ -84,12 +84,12 @@ std::string range_text(std::size_t fewest, std::size_t most) {
 }
 
 std::string interval_note(const FinalTable& table, const UserResults& user) {
-  const std::string units = range_text(table.fewest_units, table.most_units);
+  const std::string trials = range_text(table.fewest_trials, table.most_trials);
   if (table.over_folds) {
     return fmt::format(
-        "± is the half-width of a 95 % t interval over {} fold means, since trials of one fold are not "
-        "independent.",
-        units);
+        "± is the half-width of a 95 % t interval over {} trials. Trials of one fold share their data, so "
+        "it is rather too narrow for other folds; tests take the means over folds.",
+        trials);
   }
   std::int64_t fold = 1;
   for (const RankerTrials& ranker : user.rankers) {
@@ -97,7 +97,7 @@ std::string interval_note(const FinalTable& table, const UserResults& user) {
   }
   return fmt::format(
       "± is the half-width of a 95 % t interval over {} seeds of fold {}; it holds for this fold only.",
-      units, fold);
+      trials, fold);
 }
 
 std::string test_note(const FinalTable& table) {
@@ -208,13 +208,13 @@ FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
     FinalColumn column = column_of(trials, table.skylines, measure);
     if (has_values(column)) table.columns.push_back(std::move(column));
   }
-  count_units(table);
+  count_trials(table);
   return table;
 }
 
 std::string table_note(const FinalTable& table, const UserResults& user) {
   if (table.columns.empty()) return "No trial has finished yet.";
-  if (table.most_units < 2) {
+  if (table.most_trials < 2) {
     const std::string_view unit = table.over_folds ? "fold" : "seed";
     return fmt::format(
         "There is only one {0}, which does not show the spread between {0}s, so there are no intervals, "

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/statistics/hierarchical_bootstrap.h"
-#include "report/compare.h"
-#include "report/comparison.h"
 #include "report/final_measures.h"
+#include "report/paired_comparison.h"
+#include "report/report.h"
 
 namespace olrank {
 
@@ -33,8 +33,8 @@ struct FinalTable {
   std::vector<bool> skylines;         // per row; never best
   std::vector<FinalColumn> columns;   // the measures that any ranker has values for
   bool over_folds = false;
-  std::size_t fewest_units = 0;  // over all cells with values: fewest and most independent values
-  std::size_t most_units = 0;
+  std::size_t fewest_trials = 0;  // over all cells with values
+  std::size_t most_trials = 0;
   bool tested = false;  // at least one pair was
 
   /// Null if no ranker has values for the measure.

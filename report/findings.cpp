@@ -205,9 +205,9 @@ class Writer {
     const int digits = ranking.column->measure.digits;
     std::vector<std::string> tied;
     for (const Rival& rival : ranking.tied) tied.push_back(with_difference(rival, digits));
-    // An interval that excludes 0 may still belong to a difference that the correction rejects.
+    // A test that rejects equality alone may not do so among all pairs.
     const bool corrected = std::any_of(ranking.tied.begin(), ranking.tied.end(), [](const Rival& rival) {
-      return rival.tested() && std::abs(rival.behind) > rival.half_width();
+      return rival.tested() && rival.pair->test.t_p < kSignificance;
     });
     std::string text = fmt::format(
         "{}, {} has the highest {}, {}, but {} do not distinguish it{} from {}.", place, name(ranking.best),

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "report/comparison.h"
 #include "report/final_tables.h"
+#include "report/report.h"
 
 namespace olrank {
 

@@ -203,10 +203,10 @@ class LatexTable {
   std::string interval_text() const {
     for (const Block& block : blocks_) {
       for (const FinalTable& table : block.tables) {
-        if (table.most_units > 1)
+        if (table.most_trials > 1)
           return fmt::format(
               "$\\pm$ is half the width of the 95\\,\\% $t$ interval of the mean over {} {}.",
-              table.most_units, table.over_folds ? "fold means" : "seeds of one fold");
+              table.most_trials, table.over_folds ? "trials" : "seeds of one fold");
       }
     }
     return "A single seed gives no intervals.";

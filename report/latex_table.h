@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "report/comparison.h"
+#include "report/report.h"
 
 namespace olrank {
 

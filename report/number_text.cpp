@@ -59,4 +59,8 @@ std::string plain_estimate(const MeanInterval& estimate, int digits, bool with_s
   return text;
 }
 
+std::string meaning_of_intervals(const std::string& units) {
+  return fmt::format("± is half the width of the 95 % t interval of the mean over {}", units);
+}
+
 }  // namespace olrank

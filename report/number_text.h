@@ -21,6 +21,9 @@ std::string estimate_text(const MeanInterval& estimate, int digits);
 std::string plain_estimate(const MeanInterval& estimate, int digits, bool with_sign = true,
                            std::string_view between = " ± ");
 
+/// The clause says what the ± of a table means: `units` are "the trials of 5 folds" or "3 seeds".
+std::string meaning_of_intervals(const std::string& units);
+
 /// The number with a true minus sign in place of the hyphen that formatting gives.
 std::string with_minus(std::string number);
 

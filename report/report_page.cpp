@@ -20,10 +20,9 @@ namespace olrank {
 namespace {
 
 constexpr const char* kHowToRead =
-    "<ul class=\"notes\"><li>± is half the width of the 95 % t interval of the mean. With several folds it "
-    "is "
-    "over fold means, because trials of one fold share their data. With one fold it is over its seeds and "
-    "holds for that fold only.</li>\n"
+    "<ul class=\"notes\"><li>± is half the width of the 95 % t interval of the mean over trials. Trials of "
+    "one fold share their data, so with several folds it is rather too narrow for others; tests take the "
+    "means over folds. With one fold it holds for that fold only.</li>\n"
     "<li>For each seed, all rankers of an experiment saw the same queries and the same random draws. "
     "Differences and tests are therefore paired by fold and seed. Holm's correction covers all pairs of "
     "rankers in a table column.</li>\n"
@@ -49,24 +48,24 @@ std::string p_text(double p) {
 
 /// Says what lines and bands show, or why there are no bands.
 std::string band_note(const Report& report, const UserResults& user, const FinalTable& table) {
-  std::size_t units = 0;
+  std::size_t trials = 0;
   bool over_folds = false;
   for (const RankerTrials& ranker : user.rankers) {
     const MeanCurve& curve = ranker.curve(Measure::kOfflineNdcg);
-    units = std::max(units, most_units(curve));
+    trials = std::max(trials, most_trials(curve));
     for (const RoundEstimate& point : curve) over_folds = over_folds || point.estimate.over_folds;
   }
-  if (units < 2)
+  if (trials < 2)
     return "The lines have no bands, because a single seed does not show the spread between seeds.";
-  const std::string unit = over_folds ? "fold" : "seed";
-  if (units < kFewUnits) {
+  const std::string unit = over_folds ? "trial" : "seed";
+  if (trials < kFewUnits) {
     return fmt::format(
         "Thick lines are means, thin lines the {0} {1}s. There are no bands: over {0} {1}s they would be "
         "too wide to say anything.",
-        units, unit);
+        trials, unit);
   }
   const RankerTrials* baseline = baseline_of(report, user, table);
-  std::string note = fmt::format("Lines are means over {} {}s. Bands are 95 % t intervals", units, unit);
+  std::string note = fmt::format("Lines are means over {} {}s. Bands are 95 % t intervals", trials, unit);
   if (baseline != nullptr) {
     note += fmt::format(": of paired differences where a title says 'minus {}', else of means",
                         report.rankers[baseline->ranker].name);
@@ -138,7 +137,7 @@ class UserSection {
     }
     page_.note(table_note(table_, user_));
     if (table_.tested) pairs();
-    if (table_.most_units > 1) bootstrap();
+    if (table_.most_trials > 1) bootstrap();
   }
 
   std::vector<std::string> final_cells(std::size_t row) const {

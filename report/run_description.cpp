@@ -131,6 +131,12 @@ std::string RunDescription::setting(const std::string& key, const std::string& o
   return otherwise;
 }
 
+std::string conventions_text(const ResultConventions& about) {
+  return fmt::format("protocol {}, queries without a relevant document: {}, seeds {}{}{}", about.protocol,
+                     about.empty_queries, fmt::join(about.seeds, ", "),
+                     about.deviations.empty() ? "" : "; ", fmt::join(about.deviations, "; "));
+}
+
 ResultConventions conventions_of(const RunDescription& run) {
   return {run.setting("protocol.name", "unknown"), run.setting("protocol.empty_queries", "unknown"),
           run.seeds, run.deviations};

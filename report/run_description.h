@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "report/summary_table.h"
-
 namespace olrank {
 
 struct RankerDescription {
@@ -38,7 +36,17 @@ struct RunDescription {
   std::string setting(const std::string& key, const std::string& otherwise) const;
 };
 
-/// The conventions printed with every result of the run.
+/// The conventions printed with every result.
+struct ResultConventions {
+  std::string protocol;
+  std::string empty_queries;  // offline rule for queries without a relevant document
+  std::vector<std::int64_t> seeds;
+  std::vector<std::string> deviations;  // from the protocol
+};
+
+/// As a sentence: "protocol paper, queries without a relevant document: zero, seeds 1, 2; ranker a: …".
+std::string conventions_text(const ResultConventions& about);
+
 ResultConventions conventions_of(const RunDescription& run);
 
 /// Reads FOLDER/manifest.json. Throws InvalidArgument if there is none, IoError if it is invalid.

@@ -35,22 +35,18 @@ std::vector<FinalMeasure> study_measures(std::int64_t cutoff) {
     measures.push_back({slug, slug, 4, better, std::move(value)});
   };
   const auto last = [&](Measure measure, Better better) {
-    add(slug_of(measure), better, [=](const TrialResults& trial) { return trial.last[measure]; });
+    add(slug_of(measure), better, [=](const TrialResults& trial) { return final_value(trial, measure); });
   };
   const auto mean = [&](const char* slug, Measure measure) {
     add(slug, Better::kNeither,
         [=](const TrialResults& trial) { return mean_over_curve(trial.curve, measure); });
   };
-  const auto share = [&](Measure measure, Better better) {
-    add(slug_of(measure), better,
-        [=](const TrialResults& trial) { return whole_trial_share(trial.curve, measure); });
-  };
   last(Measure::kOnlineNdcg, Better::kLarger);
   last(Measure::kCertainShare, Better::kNeither);
   mean("certain-share-mean", Measure::kCertainShare);
   mean("blocks", Measure::kBlocks);
-  share(Measure::kFalseCertain, Better::kSmaller);
-  share(Measure::kDecisionsDiffer, Better::kNeither);
+  last(Measure::kFalseCertain, Better::kSmaller);
+  last(Measure::kDecisionsDiffer, Better::kNeither);
   last(Measure::kMilliseconds, Better::kNeither);
   add("rounds-per-second", Better::kNeither,
       [](const TrialResults& trial) { return 1000.0 / trial.last[Measure::kMilliseconds]; });

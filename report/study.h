@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "report/compare.h"
 #include "report/experiment_results.h"
 #include "report/final_measures.h"
+#include "report/paired_comparison.h"
 #include "report/study_plan.h"
 
 namespace olrank {

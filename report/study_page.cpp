@@ -119,16 +119,16 @@ class StudyTable {
 };
 
 std::string interval_note(const StudyUser& user) {
-  std::size_t units = 0;
+  std::size_t trials = 0;
   bool over_folds = false;
   for (const StudyRow& row : user.rows) {
     for (const StudyValue& value : row.values) {
       if (!value.minus_exact) continue;
-      units = std::max(units, value.minus_exact->test.difference.units);
+      trials = std::max(trials, value.minus_exact->test.difference.values);
       over_folds = value.minus_exact->test.difference.over_folds;
     }
   }
-  if (units < 2) return "A single seed gives no intervals and no tests.";
+  if (trials < 2) return "A single seed gives no intervals and no tests.";
   return fmt::format(
       "Each row is a structure minus full of the same size, paired by fold and seed. ± is half the width "
       "of the "
@@ -137,7 +137,7 @@ std::string interval_note(const StudyUser& user) {
       "Certain share and times are not tested. Width / exact is the median over shown pairs at the last "
       "evaluation, with the 10th and 90th percentiles. Time leaves out evaluation and the comparison of "
       "widths.",
-      units, over_folds ? "fold means" : "seeds of one fold");
+      trials, over_folds ? "trials" : "seeds of one fold");
 }
 
 }  // namespace

@@ -27,17 +27,17 @@ std::string difference_text(const StudyValue* value, int digits) {
 }
 
 std::string scope_text(const Study& study, const StudyUser& user) {
-  std::size_t units = 0;
+  std::size_t trials = 0;
   bool over_folds = false;
   for (const StudyRow& row : user.rows) {
-    units = std::max(units, row.values.front().estimate.units);
+    trials = std::max(trials, row.values.front().estimate.values);
     over_folds = over_folds || row.values.front().estimate.over_folds;
   }
-  if (units < 2) return "no intervals, because there is only one seed";
+  if (trials < 2) return "no intervals, because there is only one seed";
   return over_folds
-             ? fmt::format("95 % t intervals over {} fold means", units)
+             ? fmt::format("95 % t intervals over {} trials", trials)
              : fmt::format("95 % t intervals over {} seeds of fold {}, which hold for this fold only",
-                           units, study.run.folds.front());
+                           trials, study.run.folds.front());
 }
 
 /// The table's lines, and below them what they leave out.

@@ -13,11 +13,11 @@
 
 #include "core/data/doc_finder.h"
 #include "core/data/letor_reader.h"
-#include "core/data/text_blocks.h"
 #include "core/error.h"
 #include "core/feedback/feedback_record.h"
 #include "core/io/byte_stream.h"
 #include "core/io/descriptor.h"
+#include "core/io/text_blocks.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"

@@ -14,8 +14,8 @@
 #include "core/data/dataset_file.h"
 #include "core/data/normaliser.h"
 #include "core/data/query_weights.h"
-#include "core/data/text_blocks.h"
 #include "core/error.h"
+#include "core/io/text_blocks.h"
 
 namespace olrank {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/data/letor_parser.h"
 #include "core/data/letor_reader.h"
 #include "core/data/sparse_rows.h"
-#include "core/data/text_blocks.h"
+#include "core/io/text_blocks.h"
 
 // Steps from bytes to documents, shared by the readers of whole files and of streams.
 namespace olrank {

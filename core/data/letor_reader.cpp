@@ -20,10 +20,10 @@
 #include "core/data/letor_blocks.h"
 #include "core/data/letor_parser.h"
 #include "core/data/query_weights.h"
-#include "core/data/text_blocks.h"
 #include "core/error.h"
 #include "core/io/byte_stream.h"
 #include "core/io/descriptor.h"
+#include "core/io/text_blocks.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 

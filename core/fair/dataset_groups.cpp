@@ -12,7 +12,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
-#include "core/metrics/text_lines.h"
+#include "core/io/text_lines.h"
 
 namespace olrank {
 namespace {

@@ -2,16 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 #include <memory>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
-#include "core/metrics/text_lines.h"
+#include "core/math/dcg.h"
 
 namespace olrank {
 namespace {
+
+/// A line `qid iteration docno grade` of TREC judgements.
+struct QrelsLine {
+  std::string_view qid;
+  std::string_view docno;
+  int grade = 0;
+};
+
+/// The current line. Negative grades, which mark junk, become 0. Throws DataError for another number of
+/// fields, and for a grade that is no integer or too large.
+QrelsLine parse_qrels_line(const TextLines& lines) {
+  const auto [query, iteration, docno, word] = lines.fields<4>("judgements must be 'qid 0 docno grade'");
+  int grade = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), grade);
+  const bool whole = error == std::errc() && end == word.data() + word.size();
+  if (!whole || grade > kHighestGrade) {
+    lines.fail(word, fmt::format("The grade must be an integer of at most {}, not {}.", kHighestGrade,
+                                 quoted(word)));
+  }
+  return {query, docno, std::max(grade, 0)};
+}
 
 /// The line of each document of a query, for messages about a second one.
 using LinesOfDocs = std::unordered_map<std::string, std::int64_t>;

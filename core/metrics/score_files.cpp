@@ -3,16 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
 
 #include "core/data/doc_finder.h"
 #include "core/error.h"
-#include "core/metrics/text_lines.h"
 
 namespace olrank {
 namespace {
+
+/// A number of the current line; infinities are valid. Throws DataError for anything else and for NaN.
+double parse_score(std::string_view word, const TextLines& lines) {
+  const std::string_view digits = word.substr(word.size() > 1 && word[0] == '+' && word[1] != '-' ? 1 : 0);
+  double score = 0.0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), score);
+  if (error == std::errc::result_out_of_range)
+    lines.fail(word, fmt::format("The score {} is out of range for a double.", quoted(word)));
+  if (error != std::errc() || end != digits.data() + digits.size())
+    lines.fail(word, fmt::format("{} is not a number.", quoted(word)));
+  if (std::isnan(score)) lines.fail(word, "The score is NaN; documents cannot be ranked by it.");
+  return score;
+}
 
 /// Puts the lines of a run to their documents.
 class RunReader {
@@ -113,6 +127,14 @@ ExternalScores read_scores(const std::filesystem::path& file, const Dataset& dat
 
 ExternalScores read_trec_run(const std::filesystem::path& file, const Dataset& data) {
   return run_in(TextLines::of_file(file), data);
+}
+
+RunLine parse_run_line(const TextLines& lines) {
+  const auto [query, iteration, docno, rank, score_word, tag] =
+      lines.fields<6>("a run must be 'qid Q0 docno rank score tag'");
+  const double score = parse_score(score_word, lines);
+  if (!std::isfinite(score)) lines.fail(score_word, "The scores of a run must be finite.");
+  return {query, docno, score};
 }
 
 }  // namespace olrank

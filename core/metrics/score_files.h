@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/io/text_lines.h"
 
 namespace olrank {
 
@@ -31,5 +32,15 @@ ExternalScores parse_scores(std::string_view text, const std::string& file, cons
 /// finite are DataErrors with file and line.
 ExternalScores read_trec_run(const std::filesystem::path& file, const Dataset& data);
 ExternalScores parse_trec_run(std::string_view text, const std::string& file, const Dataset& data);
+
+/// A line `qid Q0 docno rank score tag` of a TREC run.
+struct RunLine {
+  std::string_view qid;
+  std::string_view docno;
+  double score = 0.0;
+};
+
+/// The current line. Throws DataError for another number of fields and scores that are not finite.
+RunLine parse_run_line(const TextLines& lines);
 
 }  // namespace olrank

@@ -34,20 +34,22 @@ std::vector<double> independent_values(const FoldedValues& values) {
 
 MeanInterval mean_interval(const FoldedValues& values, double confidence) {
   MeanInterval interval;
+  std::vector<double> all;
   std::size_t folds = 0;
   for (const std::vector<double>& fold : values) {
-    interval.values += fold.size();
+    all.insert(all.end(), fold.begin(), fold.end());
     folds += fold.empty() ? 0 : 1;
   }
-  const std::vector<double> units = independent_values(values);
-  interval.units = units.size();
+  interval.values = all.size();
+  interval.units = folds > 1 ? folds : all.size();
   interval.over_folds = folds > 1;
-  interval.mean = mean_of(units);
+  interval.mean = mean_of(all);
+  interval.deviation = deviation_of(all);
   interval.half_width = std::nan("");
-  if (units.size() > 1) {
-    const auto count = static_cast<double>(units.size());
+  if (all.size() > 1) {
+    const auto count = static_cast<double>(all.size());
     interval.half_width =
-        student_t_quantile(0.5 + 0.5 * confidence, count - 1.0) * deviation_of(units) / std::sqrt(count);
+        student_t_quantile(0.5 + 0.5 * confidence, count - 1.0) * interval.deviation / std::sqrt(count);
   }
   return interval;
 }

@@ -10,7 +10,7 @@ namespace olrank {
 
 /// Differences between two rankers with the same queries and random draws, per trial.
 struct PairedTest {
-  MeanInterval difference;
+  MeanInterval difference;  // over trials; the tests take its independent values
   double t = 0.0;
   double t_p = 0.0;     // two-sided; NaN with fewer than two independent differences
   double flip_p = 0.0;  // two-sided, by sign flips; NaN likewise

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/json.h"
-#include "report/compare.h"
+#include "report/paired_comparison.h"
 
 namespace olrank {
 namespace {

@@ -13,7 +13,6 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
-#include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
@@ -26,7 +25,8 @@
 #include "jobs/recommending/recommend_configuration.h"
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/recommending/study_cells.h"
-#include "report/compare.h"
+#include "jobs/study.h"
+#include "report/paired_comparison.h"
 
 namespace olrank {
 namespace {
@@ -87,25 +87,25 @@ class RecommenderStudyRun {
     OutputFolder::require_own(out_, FolderKind::kRecommender);
     const OutputFolder folder(out_, FolderKind::kRecommender);
     folder.write_manifest(command);
-    make_folder(fs::path(out_) / "cells");
     const InterruptGuard guard;
     ExecutionContext context(threads_);
+    const WorkCells store(out_, {"olrank recommend study", "settings", {}});
+    std::vector<WorkCell> cells;
+    for (const RecommenderCell& cell : plan.cells)
+      cells.push_back(study_cell(cell, plan.study.sweep, context));
+    store.compute(cells, {}, 1);
+    if (InterruptGuard::requested() != 0) {
+      log_info("Stopped by a signal; run the same command again to continue.");
+      return InterruptGuard::exit_code(InterruptGuard::requested());
+    }
     std::vector<RecommenderRow> rows;
-    std::size_t done = 0;
-    for (const RecommenderCell& cell : plan.cells) {
-      const std::optional<ordered_json> summary = train_cell(cell, context);
-      if (!summary) {
-        log_info("Stopped by a signal; run the same command again to continue.");
-        return InterruptGuard::exit_code(InterruptGuard::requested());
-      }
+    for (std::size_t place = 0; place < cells.size(); ++place) {
+      const RecommenderCell& cell = plan.cells[place];
       const std::string kind(name_of(cell.settings.kind));
       if (rows.empty() || rows.back().data != cell.data || rows.back().kind != kind ||
           rows.back().value != cell.value)
         rows.push_back({cell.data, kind, cell.value, {}});
-      rows.back().summaries.push_back(*summary);
-      log_info("{} of {}: {} {}{}, seed {}: ndcg@50 {:.4f}", ++done, plan.cells.size(), cell.data, kind,
-               cell.value.empty() ? "" : fmt::format(", {} = {}", plan.study.sweep, cell.value),
-               cell.settings.seed, (*summary)["test"]["ndcg@50"].get<double>());
+      rows.back().summaries.push_back(store.read(cells[place]));
     }
     if (plan.study.choose) rows = chosen_rows(rows);
     const ordered_json table = tested(rows, plan.study);
@@ -116,25 +116,25 @@ class RecommenderStudyRun {
   }
 
  private:
-  /// The summary of a cell, from its file if it was trained before; nothing if a signal stopped it.
-  std::optional<ordered_json> train_cell(const RecommenderCell& cell, ExecutionContext& context) {
+  /// A training as a cell, which gives its summary.
+  WorkCell study_cell(const RecommenderCell& cell, const std::string& sweep, ExecutionContext& context) {
     const std::string recipe = print_recommend_settings(resolved(cell.settings));
-    const fs::path file = fs::path(out_) / "cells" / (fingerprint_of(recipe).hex().substr(0, 16) + ".json");
-    if (fs::exists(file)) {
-      ordered_json there = try_parse_json(read_file(file, kLargestJson));
-      if (there.is_object() && there.value("settings", "") == recipe) return there;
-    }
-    const ReviewParts& parts = parts_of(cell.settings, context);
-    plan_recommender_memory(cell.settings, parts, context.threads(), available_memory());
-    RecommenderRun run(cell.settings, parts, context);
-    while (!run.finished()) {
-      run.advance();
-      if (InterruptGuard::requested() != 0) return std::nullopt;
-    }
-    ordered_json summary = run.summary();
-    summary["settings"] = recipe;
-    write_file_atomically(file, dump_json(summary, 2) + "\n");
-    return summary;
+    const auto train = [this, &cell, &context, recipe]() -> std::optional<ordered_json> {
+      const ReviewParts& parts = parts_of(cell.settings, context);
+      plan_recommender_memory(cell.settings, parts, context.threads(), available_memory());
+      RecommenderRun run(cell.settings, parts, context);
+      while (!run.finished()) {
+        run.advance();
+        if (InterruptGuard::requested() != 0) return std::nullopt;
+      }
+      ordered_json summary = run.summary();
+      summary["settings"] = recipe;
+      return summary;
+    };
+    const std::string title = fmt::format(
+        "{} {}{}, seed {}", cell.data, name_of(cell.settings.kind),
+        cell.value.empty() ? "" : fmt::format(", {} = {}", sweep, cell.value), cell.settings.seed);
+    return {fingerprint_of(recipe).hex().substr(0, 16), recipe, 1.0, train, title};
   }
 
   /// The reviews of the last cells are kept: neighbours often have the same.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
@@ -54,12 +53,9 @@ std::vector<std::pair<std::string, double>> figures_of(const TrainedModel& model
 std::vector<std::pair<std::string, MeanInterval>> means_of(const std::vector<TrainedModel>& models) {
   std::vector<std::pair<std::string, MeanInterval>> means;
   for (std::size_t place = 0; place < figures_of(models.front()).size(); ++place) {
-    std::map<std::int64_t, std::vector<double>> by_fold;
-    for (const TrainedModel& model : models)
-      by_fold[model.fold].push_back(figures_of(model).at(place).second);
-    FoldedValues values;
-    for (const auto& [fold, of_fold] : by_fold) values.push_back(of_fold);
-    means.emplace_back(figures_of(models.front())[place].first, mean_interval(values));
+    std::vector<double> values;
+    for (const TrainedModel& model : models) values.push_back(figures_of(model).at(place).second);
+    means.emplace_back(figures_of(models.front())[place].first, mean_interval({values}));
   }
   return means;
 }

@@ -97,9 +97,9 @@ bool contains(const std::vector<T>& all, const T& one) {
 /// The trials of a ranker's grid points on one fold with one user.
 class Place {
  public:
-  void add(const SummaryRow& row) {
-    ends_[row.identity.ranker].push_back(row.offline_ndcg);
-    random_ = row.random_offline_ndcg;
+  void add(const TrialResults& trial) {
+    ends_[trial.identity.ranker].push_back(trial.last[Measure::kOfflineNdcg]);
+    random_ = trial.last[Measure::kRandomOfflineNdcg];
   }
 
   /// The 10th percentile of a point's gain.
@@ -118,7 +118,7 @@ class Place {
  private:
   double best() const {
     double best = -std::numeric_limits<double>::infinity();
-    for (const auto& [point, ends] : ends_) best = std::max(best, moments_of(ends).mean);
+    for (const auto& [point, ends] : ends_) best = std::max(best, mean_of(ends));
     return best;
   }
 
@@ -127,10 +127,10 @@ class Place {
 };
 
 /// worst_gain of each grid point of one ranker.
-void find_worst_gains(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
+void find_worst_gains(const std::vector<GridPoint>& grid, const TrialList& trials,
                       std::vector<TriedPoint*>& candidates) {
   std::map<std::pair<std::int64_t, std::string>, Place> places;
-  for (const SummaryRow& row : rows) places[{row.identity.fold, row.identity.user}].add(row);
+  for (const TrialResults* trial : trials) places[{trial->identity.fold, trial->identity.user}].add(*trial);
   for (TriedPoint* tried : candidates) {
     for (const auto& [name, place] : places) {
       if (tried->place && *tried->place != FoldAndUser{name.first, name.second}) continue;
@@ -187,37 +187,34 @@ std::vector<GridPoint> grid_of(const Configuration& configuration) {
   return grid;
 }
 
-TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::string& name,
+TrialMoments trial_moments(const TrialList& trials, const std::string& name,
                            const std::optional<FoldAndUser>& place) {
-  std::vector<const SummaryRow*> own;
-  for (const SummaryRow& row : rows) {
-    if (row.identity.ranker != name) continue;
-    if (place && (row.identity.fold != place->fold || row.identity.user != place->user)) continue;
-    own.push_back(&row);
+  TrialList own;
+  for (const TrialResults* trial : trials) {
+    const TrialIdentity& identity = trial->identity;
+    if (identity.ranker != name) continue;
+    if (place && (identity.fold != place->fold || identity.user != place->user)) continue;
+    own.push_back(trial);
   }
   const auto moments = [&own](auto figure) {
     std::vector<double> values;
     values.reserve(own.size());
-    std::map<std::int64_t, std::vector<double>> folds;
-    for (const SummaryRow* row : own) {
-      values.push_back(figure(*row));
-      folds[row->identity.fold].push_back(values.back());
-    }
-    Moments moments = moments_of(values);
-    FoldedValues by_fold;
-    for (auto& [fold, seeds] : folds) by_fold.push_back(std::move(seeds));
-    moments.half_width = mean_interval(by_fold).half_width;
-    return moments;
+    for (const TrialResults* trial : own) values.push_back(figure(*trial));
+    return mean_interval({values});
   };
-  return {std::ssize(own),
-          moments([](const SummaryRow& row) { return row.offline_area; }),
-          moments([](const SummaryRow& row) { return row.online_area; }),
-          moments([](const SummaryRow& row) { return row.offline_ndcg; }),
-          moments([](const SummaryRow& row) { return row.discounted_ndcg; }),
-          moments([](const SummaryRow& row) { return 0.5 * (row.offline_area + row.online_area); })};
+  const auto last = [&moments](Measure measure) {
+    return moments([measure](const TrialResults& trial) { return trial.last[measure]; });
+  };
+  return {
+      std::ssize(own),
+      moments([](const TrialResults& trial) { return trial.offline_area; }),
+      moments([](const TrialResults& trial) { return trial.online_area; }),
+      last(Measure::kOfflineNdcg),
+      last(Measure::kDiscountedNdcg),
+      moments([](const TrialResults& trial) { return 0.5 * (trial.offline_area + trial.online_area); })};
 }
 
-const Moments& TrialMoments::area(SweepCriterion by) const {
+const MeanInterval& TrialMoments::area(SweepCriterion by) const {
   switch (by) {
     case SweepCriterion::kOffline:
       return offline_area;
@@ -238,26 +235,28 @@ std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trial
   return places;
 }
 
-std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials) {
-  std::vector<SummaryRow> own;
-  std::copy_if(rows.begin(), rows.end(), std::back_inserter(own), [&](const SummaryRow& row) {
-    return contains(trials.folds, row.identity.fold) && contains(trials.users, row.identity.user) &&
-           contains(trials.seeds, row.identity.seed);
+TrialList trials_within(const TrialList& trials, const TrialMatrix& matrix) {
+  TrialList own;
+  std::copy_if(trials.begin(), trials.end(), std::back_inserter(own), [&](const TrialResults* trial) {
+    const TrialIdentity& identity = trial->identity;
+    return contains(matrix.folds, identity.fold) && contains(matrix.users, identity.user) &&
+           contains(matrix.seeds, identity.seed);
   });
   return own;
 }
 
-std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
-                               const TrialMatrix& trials, const ChoiceRule& rule) {
-  std::map<std::string, std::vector<SummaryRow>> counted;
-  for (const SummaryRow& row : rows_of(rows, trials)) counted[row.identity.ranker].push_back(row);
+std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const TrialList& trials,
+                               const TrialMatrix& matrix, const ChoiceRule& rule) {
+  std::map<std::string, TrialList> counted;
+  for (const TrialResults* trial : trials_within(trials, matrix))
+    counted[trial->identity.ranker].push_back(trial);
   std::vector<std::optional<FoldAndUser>> places;
-  std::size_t trials_of_place = trials.seeds.size();
+  std::size_t trials_of_place = matrix.seeds.size();
   if (rule.per == ChoicePer::kRanker) {
     places.emplace_back(std::nullopt);
-    trials_of_place *= trials.folds.size() * trials.users.size();
+    trials_of_place *= matrix.folds.size() * matrix.users.size();
   } else {
-    places = folds_and_users(trials);
+    places = folds_and_users(matrix);
   }
 
   std::vector<TriedPoint> tried;
@@ -265,9 +264,9 @@ std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::ve
   for (std::size_t begin = 0; begin < grid.size();) {
     std::size_t end = begin;
     while (end < grid.size() && grid[end].ranker == grid[begin].ranker) ++end;
-    std::vector<SummaryRow> of_ranker;
+    TrialList of_ranker;
     for (std::size_t point = begin; point < end; ++point) {
-      const std::vector<SummaryRow>& own = counted[grid[point].settings.name];
+      const TrialList& own = counted[grid[point].settings.name];
       of_ranker.insert(of_ranker.end(), own.begin(), own.end());
     }
     for (const std::optional<FoldAndUser>& place : places) {

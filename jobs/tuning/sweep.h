@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
+#include "core/statistics/mean_interval.h"
 #include "jobs/settings/configuration.h"
-#include "report/moments.h"
-#include "report/summary_table.h"
+#include "report/experiment_results.h"
 
 namespace olrank {
 
@@ -63,18 +63,18 @@ struct FoldAndUser {
 /// Means and deviations over trials.
 struct TrialMoments {
   std::int64_t trials = 0;
-  Moments offline_area;
-  Moments online_area;
-  Moments offline_ndcg;
-  Moments discounted_ndcg;
-  Moments both_areas;  // of each trial's mean of the two areas
+  MeanInterval offline_area;
+  MeanInterval online_area;
+  MeanInterval offline_ndcg;
+  MeanInterval discounted_ndcg;
+  MeanInterval both_areas;  // of each trial's mean of the two areas
 
   /// With kWorst that of both, for tables.
-  const Moments& area(SweepCriterion by) const;
+  const MeanInterval& area(SweepCriterion by) const;
 };
 
 /// The moments over all trials of one name, or over those of the given fold and user.
-TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::string& name,
+TrialMoments trial_moments(const TrialList& trials, const std::string& name,
                            const std::optional<FoldAndUser>& place);
 
 /// A grid point and its results.
@@ -98,14 +98,14 @@ struct TrialMatrix {
 /// Every combination of fold and user.
 std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trials);
 
-/// The rows of these trials; the folder may contain other, earlier trials.
-std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials);
+/// The trials of the matrix; the folder may contain other, earlier ones.
+TrialList trials_within(const TrialList& trials, const TrialMatrix& matrix);
 
 /// Marks, for each ranker (and fold and user), the point with the largest criterion; the first in grid
-/// order on ties. Ignores rows of other trials. Points with a failed trial are not eligible; throws Error
+/// order on ties. Ignores other trials. Points with a failed trial are not eligible; throws Error
 /// if a ranker has no eligible point.
-std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
-                               const TrialMatrix& trials, const ChoiceRule& rule);
+std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const TrialList& trials,
+                               const TrialMatrix& matrix, const ChoiceRule& rule);
 
 /// "alpha = 1 is the largest value tried": a winner's values at the edge of an axis of at least three
 /// numbers.

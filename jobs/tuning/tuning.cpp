@@ -107,8 +107,9 @@ class Tuning {
  private:
   int choose_and_test(const OutputFolder& test_folder, const OutputForm& form,
                       const TextSink& print) const {
+    const std::vector<TrialResults> tuned = read_finished_trials(plan_.out);
     const std::vector<TriedPoint> tried =
-        choose(grid_, read_summaries(plan_.out), matrix_of(configuration_), rule_);
+        choose(grid_, finished_trials(tuned), matrix_of(configuration_), rule_);
     std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule_);
     const std::vector<TestRanker> rankers = test_rankers(winners);
     const Configuration test = test_configuration(configuration_, rankers, out_ / "test");
@@ -117,8 +118,9 @@ class Tuning {
     write_choice(tried, winners);
     const int tested = run_test(test, test_plan, test_folder);
     if (tested > 1 || step_ == TuningStep::kChoose) return tested;
-    const auto rows = rows_of(read_summaries(test_plan.out), matrix_of(configuration_));
-    for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
+    const std::vector<TrialResults> of_test = read_finished_trials(test_plan.out);
+    const TrialList trials = trials_within(finished_trials(of_test), matrix_of(configuration_));
+    for (Winner& winner : winners) winner.test = trial_moments(trials, winner.point.ranker, winner.place);
     write_file_atomically(out_ / "winners.csv", winners_csv(configuration_, winners));
     print(form.json ? winners_json(configuration_, winners, rule_)
                     : winners_text(configuration_, winners, rule_, static_cast<int>(form.columns)));

@@ -9,6 +9,7 @@
 #include "core/text/csv.h"
 #include "core/text/text_table.h"
 #include "jobs/settings/setting_json.h"
+#include "report/number_text.h"
 
 namespace olrank {
 namespace {
@@ -55,8 +56,8 @@ std::string header(std::string_view first, const std::vector<std::string>& keys,
 
 std::string moment_cells(const TrialMoments& of_trials) {
   std::string cells = fmt::format(",{}", of_trials.trials);
-  for (const Moments* moments : {&of_trials.offline_area, &of_trials.online_area, &of_trials.offline_ndcg,
-                                 &of_trials.discounted_ndcg})
+  for (const MeanInterval* moments : {&of_trials.offline_area, &of_trials.online_area,
+                                      &of_trials.offline_ndcg, &of_trials.discounted_ndcg})
     cells += "," + csv_number(moments->mean) + "," + csv_number(moments->deviation);
   return cells;
 }
@@ -75,12 +76,12 @@ std::string whose(const Winner& winner) {
                       : ranker;
 }
 
-std::string moments_text(const Moments& moments, int digits) {
-  return interval_text(moments.mean, moments.half_width, digits);
+std::string moments_text(const MeanInterval& moments, int digits) {
+  return plain_estimate(moments, digits, false);
 }
 
 ordered_json moments_json(const TrialMoments& of_trials) {
-  const auto pair = [](const Moments& moments) {
+  const auto pair = [](const MeanInterval& moments) {
     return ordered_json{{"mean", moments.mean}, {"sd", moments.deviation}};  // NaN is written as null
   };
   return {{"trials", of_trials.trials},
@@ -155,9 +156,7 @@ std::string winners_text(const Configuration& configuration, const std::vector<W
       notes += fmt::format("Note: {}: {}; the optimum may lie outside the sweep.\n", whose(winner), note);
     }
   }
-  const std::size_t folds = with_place ? 1 : configuration.data.folds.size();
-  notes += fmt::format("Here {}.\n", meaning_of_intervals(folds > 1 ? fmt::format("{} fold means", folds)
-                                                                    : "the trials of a line"));
+  notes += fmt::format("Here {}.\n", meaning_of_intervals("the trials of a line"));
   const TextTable::Fitted fitted = table.fitted(columns);
   return fitted.text + hidden_columns_text(fitted.hidden, columns) + wrapped(notes, columns, 2);
 }

@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -20,7 +23,7 @@ class CellPlanner {
  public:
   explicit CellPlanner(const GeneralisationPlan& plan) : plan_(plan), sizes_(plan.sizes) {}
 
-  std::vector<GeneralisationCell> plan() {
+  std::vector<WorkCell> plan() {
     for (const char experiment : plan_.experiments) {
       switch (experiment) {
         case 'A':
@@ -67,14 +70,9 @@ class CellPlanner {
   }
   void add_one(char experiment, const std::string& setting, std::int64_t seed, double cost,
                const Rows& rows, const std::string& data) {
-    GeneralisationCell cell;
-    cell.experiment = experiment;
-    cell.setting = setting;
-    cell.seed = seed;
-    cell.recipe = fmt::format("format {}; {}; data {}", kCellFormat, sizes_.text(), data);
-    cell.cost = cost;
-    cell.compute = [rows, seed] { return rows(seed); };
-    cells_.push_back(std::move(cell));
+    const std::string recipe = fmt::format("format {}; {}; data {}", kCellFormat, sizes_.text(), data);
+    const auto compute = [=] { return cell_json(experiment, setting, seed, recipe, rows(seed)); };
+    cells_.push_back({fmt::format("{}-{}-seed{}", experiment, setting, seed), recipe, cost, compute});
   }
 
   void plan_lengths() {
@@ -111,7 +109,7 @@ class CellPlanner {
 
   const GeneralisationPlan& plan_;
   const GeneralisationSizes& sizes_;
-  std::vector<GeneralisationCell> cells_;
+  std::vector<WorkCell> cells_;
 };
 
 }  // namespace
@@ -138,11 +136,38 @@ std::string GeneralisationSizes::text() const {
       fmt::join(real_lengths, ","));
 }
 
-std::string GeneralisationCell::name() const {
-  return fmt::format("{}-{}-seed{}", experiment, setting, seed);
+nlohmann::ordered_json cell_json(char experiment, const std::string& setting, std::int64_t seed,
+                                 const std::string& recipe, const std::vector<CellRow>& rows) {
+  nlohmann::ordered_json json = {{"experiment", std::string(1, experiment)},
+                                 {"setting", setting},
+                                 {"seed", seed},
+                                 {"recipe", recipe},
+                                 {"rows", nlohmann::ordered_json::array()}};
+  for (const CellRow& row : rows) {
+    nlohmann::ordered_json entry = nlohmann::ordered_json::object();
+    for (const auto& [name, text] : row.labels) entry[name] = text;
+    for (const auto& [name, value] : row.values) entry[name] = number_or_null(value);
+    json["rows"].push_back(std::move(entry));
+  }
+  return json;
 }
 
-std::vector<GeneralisationCell> plan_cells(const GeneralisationPlan& plan) {
+std::vector<CellRow> rows_of(const nlohmann::ordered_json& cell) {
+  std::vector<CellRow> rows;
+  for (const auto& entry : cell.at("rows")) {
+    CellRow& row = rows.emplace_back();
+    for (const auto& [name, value] : entry.items()) {
+      if (value.is_string()) {
+        row.labels[name] = value.get<std::string>();
+      } else {
+        row.values[name] = value.is_number() ? value.get<double>() : std::nan("");
+      }
+    }
+  }
+  return rows;
+}
+
+std::vector<WorkCell> plan_cells(const GeneralisationPlan& plan) {
   return CellPlanner(plan).plan();
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "jobs/study.h"
 
 namespace olrank {
 
@@ -40,18 +40,10 @@ struct CellRow {
   double value(const std::string& name) const { return values.at(name); }
 };
 
-/// One piece of work: an experiment, a setting of it and a seed. A pure function of these and the sizes.
-struct GeneralisationCell {
-  char experiment = 'A';
-  std::string setting;  // "query-m50"
-  std::int64_t seed = 0;
-  std::string recipe;  // what else decides the rows: sizes, fingerprints of data
-  double cost = 1.0;   // in comparison with other cells
-  std::function<std::vector<CellRow>()> compute;
-
-  /// "A-query-m50-seed3".
-  std::string name() const;
-};
+/// Makes what the file of a cell holds; rows_of() reads its rows back.
+nlohmann::ordered_json cell_json(char experiment, const std::string& setting, std::int64_t seed,
+                                 const std::string& recipe, const std::vector<CellRow>& rows);
+std::vector<CellRow> rows_of(const nlohmann::ordered_json& cell);
 
 /// Real lists, whose queries all have `longest` documents or more.
 struct RealLists {
@@ -74,8 +66,9 @@ struct GeneralisationPlan {
   std::vector<RealLists> data;
 };
 
-/// All cells, experiment by experiment.
-std::vector<GeneralisationCell> plan_cells(const GeneralisationPlan& plan);
+/// All cells, experiment by experiment: an experiment, a setting of it and a seed each, such as
+/// "A-query-m50-seed3".
+std::vector<WorkCell> plan_cells(const GeneralisationPlan& plan);
 
 // The rows of single cells.
 std::vector<CellRow> list_length_rows(const GeneralisationSizes& sizes, std::int64_t docs,

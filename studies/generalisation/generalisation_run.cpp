@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,14 +14,9 @@
 #include "core/ops/blas.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
-#include "core/runtime/log_output.h"
-#include "core/runtime/progress.h"
-#include "core/runtime/stopwatch.h"
 #include "core/text/counted.h"
-#include "jobs/job_slots.h"
 #include "jobs/output_folder.h"
 #include "report/drawing.h"
-#include "studies/generalisation/cell_store.h"
 #include "studies/generalisation/generalisation_findings.h"
 
 namespace olrank {
@@ -30,61 +24,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Tells which cells are done and how long the rest will take: by their costs, whose scale the cells that
-/// are done show.
-class CellProgress {
- public:
-  CellProgress(std::size_t cells, double cost) : cells_(cells), cost_(cost) {}
-
-  /// Called under a lock.
-  void finished(const GeneralisationCell& cell) {
-    ++done_;
-    done_cost_ += cell.cost;
-    const double seconds = begun_.seconds();
-    const double left = seconds * (cost_ - done_cost_) / done_cost_;
-    if (output_.as_events()) {
-      return log_event("cell", {{"cell", cell.name()},
-                                {"done", done_},
-                                {"of", cells_},
-                                {"seconds", seconds},
-                                {"seconds_left", left}});
-    }
-    const bool last = done_ == cells_;
-    const std::string line = fmt::format("{} of {}, {}: {}, about {} left", done_, counted(cells_, "cell"),
-                                         cell.name(), readable_duration(seconds), readable_duration(left));
-    output_.show(line, seconds, last);
-  }
-
- private:
-  std::size_t cells_;
-  double cost_;
-  Stopwatch begun_;
-  ProgressLine output_;
-  std::size_t done_ = 0;
-  double done_cost_ = 0.0;
-};
-
-/// Computes the cells, `jobs` at once, and stores each. Stops early at a signal; the first error ends it.
-void run_cells(const std::vector<GeneralisationCell>& cells, const CellStore& store, int jobs) {
-  double cost = 0.0;
-  for (const GeneralisationCell& cell : cells) cost += cell.cost;
-  CellProgress progress(cells.size(), cost);
-  std::mutex lock;
-  run_in_slots(
-      cells.size(), jobs, [] { return InterruptGuard::requested() != 0; },
-      [&](std::size_t place, std::int64_t) {
-        store.write(cells[place], cells[place].compute());
-        const std::lock_guard held(lock);
-        progress.finished(cells[place]);
-      });
+/// Whether a file of this name may be a cell's: "A-query-m50-seed3.json".
+bool is_cell_name(std::string_view name) {
+  return name.size() > 2 && name[0] >= 'A' && name[0] <= 'F' && name[1] == '-';
 }
 
 /// Clears the folder, or checks what is in it.
-void settle_existing(const std::string& out, const ExperimentRequest& request, const CellStore& store,
-                     const std::vector<GeneralisationCell>& cells) {
+void settle_existing(const std::string& out, const ExperimentRequest& request, const WorkCells& store,
+                     const std::vector<WorkCell>& cells) {
   if (request.existing == Existing::kReplace) return store.clear();
   if (request.existing == Existing::kResume) {
-    for (const GeneralisationCell& cell : cells) {
+    for (const WorkCell& cell : cells) {
       if (store.has(cell)) store.read(cell);  // refuses other sizes
     }
     return;
@@ -97,21 +47,14 @@ void settle_existing(const std::string& out, const ExperimentRequest& request, c
                   out));
 }
 
-std::vector<GeneralisationCell> cells_to_run(const std::vector<GeneralisationCell>& cells,
-                                             const CellStore& store, const Shard& shard) {
-  std::vector<GeneralisationCell> mine;
-  for (std::size_t place = 0; place < cells.size(); ++place) {
-    if (static_cast<std::int64_t>(place) % shard.count == shard.index && !store.has(cells[place]))
-      mine.push_back(cells[place]);
-  }
-  log_info("{} to compute, of {} in all.", counted(mine.size(), "cell"), cells.size());
-  return mine;
-}
-
-std::vector<StudiedRow> studied_rows(const std::vector<GeneralisationCell>& cells, const CellStore& store) {
+std::vector<StudiedRow> studied_rows(const std::vector<WorkCell>& cells, const WorkCells& store) {
   std::vector<StudiedRow> rows;
-  for (const GeneralisationCell& cell : cells) {
-    for (CellRow& row : store.read(cell)) rows.push_back({cell.experiment, cell.seed, std::move(row)});
+  for (const WorkCell& cell : cells) {
+    const nlohmann::ordered_json json = store.read(cell);
+    for (CellRow& row : rows_of(json)) {
+      rows.push_back({json.at("experiment").get<std::string>().at(0), json.at("seed").get<std::int64_t>(),
+                      std::move(row)});
+    }
   }
   return rows;
 }
@@ -136,9 +79,9 @@ int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& gen
   OutputFolder::require_own(out, FolderKind::kGeneralisation);  // before the data is read
   for (const std::string& folder : generalisation.data)
     plan.data.push_back(load_real_lists(folder, plan.sizes));
-  const std::vector<GeneralisationCell> cells = plan_cells(plan);
+  const std::vector<WorkCell> cells = plan_cells(plan);
   const OutputFolder folder(out, FolderKind::kGeneralisation, request.shard);
-  const CellStore store(out);
+  const WorkCells store(out, {"olrank bench generalisation", "recipe", is_cell_name});
   settle_existing(out, request, store, cells);
   folder.write_manifest({{"experiments", plan.experiments},
                          {"seeds", plan.seeds},
@@ -148,13 +91,13 @@ int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& gen
                         command);
 
   const InterruptGuard guard;
-  run_cells(cells_to_run(cells, store, request.shard), store, generalisation.jobs);
+  store.compute(cells, request.shard, generalisation.jobs);
   if (InterruptGuard::requested() != 0) {
     log_info("Stopped by a signal; run the same command with --resume to continue.");
     return InterruptGuard::exit_code(InterruptGuard::requested());
   }
-  const auto missing = std::count_if(cells.begin(), cells.end(),
-                                     [&](const GeneralisationCell& cell) { return !store.has(cell); });
+  const auto missing =
+      std::count_if(cells.begin(), cells.end(), [&](const WorkCell& cell) { return !store.has(cell); });
   if (missing > 0) {
     log_info("Shard {} of {} is finished; {} of other shards are missing.", request.shard.index,
              request.shard.count, counted(missing, "cell"));

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <latch>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -89,7 +90,8 @@ TEST(ExperimentTest, OnlyRankersThatNeedLabelsGetGrades) {
 }
 
 std::string table_of(const std::filesystem::path& out) {
-  return summary_csv(read_summaries(out));
+  const std::vector<TrialResults> trials = read_finished_trials(out);
+  return summary_csv(finished_trials(trials));
 }
 
 /// A trial's curve without its seconds.
@@ -345,10 +347,10 @@ TEST(ExperimentTest, RefusesResumesOrReplacesExistingResults) {
   settle_existing(other_half, out);
   plan.existing = Existing::kResume;
   settle_existing(plan, out);
-  EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
+  EXPECT_EQ(read_finished_trials(folder.path()).size(), 6U);
   plan.existing = Existing::kReplace;
   settle_existing(plan, out);
-  EXPECT_EQ(read_summaries(folder.path()).size(), 0U);
+  EXPECT_EQ(read_finished_trials(folder.path()).size(), 0U);
 }
 
 TEST(ExperimentTest, ReplacesOnlyTrialsThatTheManifestLists) {
@@ -360,7 +362,7 @@ TEST(ExperimentTest, ReplacesOnlyTrialsThatTheManifestLists) {
   out.write_manifest(nlohmann::ordered_json::object(), "test", {trials_of(plan).front()});
   EXPECT_NE(message_of<InvalidArgument>([&] { settle_existing(plan, out); }).find("does not list"),
             std::string::npos);
-  EXPECT_EQ(read_summaries(folder.path()).size(), 12U);
+  EXPECT_EQ(read_finished_trials(folder.path()).size(), 12U);
   out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
   const auto trial = folder.path() / trials_of(plan).front().path();
   write_file_atomically(trial / "thesis.txt", "mine");
@@ -388,7 +390,7 @@ TEST(ExperimentTest, ReplacesNothingBehindSymbolicLinks) {
     EXPECT_NE(message_of<InvalidArgument>([&] { settle_existing(plan, out); }).find("is a symbolic link"),
               std::string::npos);
     EXPECT_THROW(remove_job(plan.out, trials_of(plan).front().path()), IoError);  // a link that comes later
-    EXPECT_EQ(read_summaries(plan.out).size(), 2U);
+    EXPECT_EQ(read_finished_trials(plan.out).size(), 2U);
   }
 }
 
@@ -459,7 +461,7 @@ TEST(ExperimentTest, ContinuesWithSameResultsAfterKill) {
   for (std::uint32_t round = 1; round <= 30; ++round) {
     const std::string out = std::to_string(round);
     EXPECT_THROW(run_experiment(plan_of_one(out, round)), std::runtime_error);
-    EXPECT_TRUE(read_summaries(folder / out).empty());
+    EXPECT_TRUE(read_finished_trials(folder / out).empty());
     EXPECT_EQ(run_experiment(plan_of_one(out, 0)).finished, 1);
     ASSERT_EQ(curve_of(folder / out / identity.path()), whole) << round;
     ASSERT_EQ(table_of(folder / out), table_of(folder / "whole")) << round;
@@ -486,7 +488,7 @@ TEST(ExperimentTest, NumericErrorEndsOnlyItsTrial) {
   ASSERT_EQ(outcome.failures.size(), 6U);
   EXPECT_EQ(warnings.messages().size(), 6U);
   EXPECT_EQ(outcome.failures[0], "trials/two/perfect/fold1/seed1: The parameters are not finite.");
-  EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
+  EXPECT_EQ(read_finished_trials(folder.path()).size(), 6U);
 }
 
 TEST(ExperimentTest, FullGpuEndsOnlyItsTrial) {
@@ -535,14 +537,14 @@ TEST(SummaryTableTest, IndependentOfWriteOrder) {
   std::reverse(backward.seeds.begin(), backward.seeds.end());
   run_experiment(backward);
   EXPECT_EQ(table_of(backward.out), table_of(plan.out));
-  const std::vector<SummaryRow> rows = read_summaries(plan.out);
-  ASSERT_EQ(rows.size(), 12U);
-  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(), [](const SummaryRow& a, const SummaryRow& b) {
-    return a.identity < b.identity;
-  }));
+  const std::vector<TrialResults> trials = read_finished_trials(plan.out);
+  ASSERT_EQ(trials.size(), 12U);
+  EXPECT_TRUE(
+      std::is_sorted(trials.begin(), trials.end(),
+                     [](const TrialResults& a, const TrialResults& b) { return a.identity < b.identity; }));
   // Users and seeds differ, so results do.
   std::set<std::string> results;
-  for (const SummaryRow& row : rows) results.insert(row.result_fingerprint);
+  for (const TrialResults& trial : trials) results.insert(trial.fingerprint);
   EXPECT_EQ(results.size(), 12U);
 }
 
@@ -585,37 +587,39 @@ TEST(ExperimentTest, TellsOfTrialsThatAreWorseThanRandom) {
             std::string::npos)
       << told[0];
   EXPECT_TRUE(told[0].ends_with("; try a larger alpha than 0.25.")) << told[0];
-  const std::vector<SummaryRow> rows = read_summaries(plan.out);
-  ASSERT_EQ(rows.size(), 4U);
-  for (const SummaryRow& row : rows) {
-    EXPECT_EQ(row.notes.size(), row.identity.ranker == "two" ? 1U : 0U);
-    EXPECT_TRUE(row.random_offline_ndcg > 0.0 && row.random_offline_ndcg < 1.0);
+  const std::vector<TrialResults> results = read_finished_trials(plan.out);
+  const TrialList trials = finished_trials(results);
+  ASSERT_EQ(trials.size(), 4U);
+  for (const TrialResults* trial : trials) {
+    EXPECT_EQ(trial->notes.size(), trial->identity.ranker == "two" ? 1U : 0U);
+    const double random = trial->last[Measure::kRandomOfflineNdcg];
+    EXPECT_TRUE(random > 0.0 && random < 1.0);
   }
-  const std::string table = summary_text(rows, {"paper", "zero", {1}, {}});
+  const std::string table = summary_text(trials, {"paper", "zero", {1}, {}});
   EXPECT_NE(table.find("Note: " + told[0] + "\n"), std::string::npos) << table;
   EXPECT_NE(table.find("informational  (random order)"), std::string::npos) << table;
   EXPECT_NE(table.find("perfect        (random order)"), std::string::npos) << table;
-  const auto means = nlohmann::json::parse(summary_means_json(rows, {"paper", "zero", {1}, {}}));
+  const auto means = nlohmann::json::parse(summary_means_json(trials, {"paper", "zero", {1}, {}}));
   EXPECT_EQ(means[1].at("notes").size(), 1U);
-  EXPECT_EQ(means[1].at("random_offline_ndcg").at("mean"), rows.front().random_offline_ndcg);
+  EXPECT_EQ(means[1].at("random_offline_ndcg").at("mean"),
+            results.front().last[Measure::kRandomOfflineNdcg]);
 }
 
 TEST(SummaryTableTest, FieldsMatchHeader) {
-  SummaryRow row;
-  row.identity = {"full", "perfect", 2, 3};
-  row.rounds = 100;
-  row.pairs = 50;
-  row.cutoff = 5;
-  row.parameters = 46;
-  row.offline_ndcg = 0.1;
-  row.online_ndcg = 1.0 / 3.0;
-  row.discounted_ndcg = std::nan("");
-  row.regret = 7;
-  row.blocks = 2.5;
-  row.offline_area = 0.25;
-  row.online_area = 0.5;
-  row.result_fingerprint = "abc";
-  EXPECT_EQ(summary_csv({row}),
+  TrialResults trial;
+  trial.identity = {"full", "perfect", 2, 3};
+  trial.rounds = 100;
+  trial.pairs = 50;
+  trial.cutoff = 5;
+  trial.parameters = 46;
+  trial.last[Measure::kOfflineNdcg] = 0.1;
+  trial.last[Measure::kOnlineNdcg] = 1.0 / 3.0;
+  trial.last[Measure::kRegret] = 7;
+  trial.last[Measure::kBlocks] = 2.5;
+  trial.offline_area = 0.25;
+  trial.online_area = 0.5;
+  trial.fingerprint = "abc";
+  EXPECT_EQ(summary_csv({&trial}),
             "ranker,clicks,fold,seed,rounds,pairs,parameters,offline_ndcg@5,online_ndcg@5,cndcg@5,regret,"
             "certain_share,blocks,offline_area,online_area,result_fingerprint,random_offline_ndcg@5,"
             "random_online_ndcg@5,random_cndcg@5\n"
@@ -626,22 +630,22 @@ TEST(SummaryTableTest, FieldsMatchHeader) {
       "zero",
       {3},
       {"clicks: noise = 1 (paper: 0)", "ranker a: x = 1 (paper: 2)", "ranker a: y = 3 (paper: 4)"}};
-  EXPECT_NE(summary_text({row}, more)
+  EXPECT_NE(summary_text({&trial}, more)
                 .find("  clicks: noise = 1 (paper: 0)\n  ranker a: x = 1 (paper: 2), y = 3 (paper: 4)\n"),
             std::string::npos);
   EXPECT_EQ(conventions_text(about),
             "protocol paper, queries without a relevant document: zero, seeds 3, 4; ranker full: alpha = 1 "
             "(paper: 0.1)");
-  const std::string table = summary_text({row}, about);
+  const std::string table = summary_text({&trial}, about);
   for (const char* told :
        {"Protocol paper", "document: zero", "seeds 3, 4", "no intervals, because there is only one seed",
         "  ranker full: alpha = 1 (paper: 0.1)\n"})
     EXPECT_NE(table.find(told), std::string::npos) << told;
   EXPECT_EQ(summary_text({}, about), "No trial has finished yet.\n");
-  SummaryRow other = row;
+  TrialResults other = trial;
   other.identity.seed = 4;
-  other.offline_ndcg = 0.3;
-  const auto means = nlohmann::json::parse(summary_means_json({row, other}, about));
+  other.last[Measure::kOfflineNdcg] = 0.3;
+  const auto means = nlohmann::json::parse(summary_means_json({&trial, &other}, about));
   ASSERT_EQ(means.size(), 1U);
   EXPECT_EQ(means[0].at("trials"), 2);
   EXPECT_EQ(means[0].at("protocol"), "paper");
@@ -652,18 +656,21 @@ TEST(SummaryTableTest, FieldsMatchHeader) {
   // Two values differ from their mean by 0.1 each: √(0.02/1).
   EXPECT_TRUE(std::fabs(means[0].at("offline_ndcg").at("sd").get<double>() - std::sqrt(0.02)) <= 1e-15);
   EXPECT_TRUE(
-      nlohmann::json::parse(summary_means_json({row}, about))[0].at("offline_ndcg").at("sd").is_null());
+      nlohmann::json::parse(summary_means_json({&trial}, about))[0].at("offline_ndcg").at("sd").is_null());
 }
 
 TEST(SummaryTest, AddedMetricsAreColumnsAfterTheOthers) {
-  SummaryRow row;
-  row.identity = {"full", "perfect", 2, 3};
-  row.cutoff = 10;
-  row.metrics = {{"map", 0.25}, {"ndcg@10", 0.5}, {"ndcg@5", 0.75}, {"unknown@3", 1.0}};
-  SummaryRow other = row;
-  other.identity.seed = 4;
-  other.metrics = {{"map", 0.75}, {"mrr", 0.125}};
-  const std::string csv = summary_csv({row, other});
+  const auto trial_of = [](std::int64_t seed, const std::map<std::string, double>& metrics) {
+    TrialResults trial;
+    trial.identity = {"full", "perfect", 2, seed};
+    trial.cutoff = 10;
+    for (const auto& [name, value] : metrics) trial.last[measure_of(*metric_named(name))] = value;
+    return trial;
+  };
+  const TrialResults trial = trial_of(3, {{"map", 0.25}, {"ndcg@10", 0.5}, {"ndcg@5", 0.75}});
+  const TrialResults other = trial_of(4, {{"map", 0.75}, {"mrr", 0.125}});
+  const TrialResults plain = trial_of(3, {});
+  const std::string csv = summary_csv({&trial, &other});
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < csv.size(); begin = csv.find('\n', begin) + 1)
     lines.push_back(csv.substr(begin, csv.find('\n', begin) - begin));
@@ -671,11 +678,10 @@ TEST(SummaryTest, AddedMetricsAreColumnsAfterTheOthers) {
   EXPECT_TRUE(lines[0].ends_with(",random_cndcg@10,offline_ndcg@5,offline_map,offline_mrr")) << lines[0];
   EXPECT_TRUE(lines[1].ends_with(",0.75,0.25,")) << lines[1];
   EXPECT_TRUE(lines[2].ends_with(",,0.75,0.125")) << lines[2];
-  const auto means = nlohmann::json::parse(summary_means_json({row, other}, {}));
+  const auto means = nlohmann::json::parse(summary_means_json({&trial, &other}, {}));
   EXPECT_EQ(means[0].at("metrics").at("map").at("mean"), 0.5);
   EXPECT_FALSE(means[0].at("metrics").contains("ndcg@10"));
-  row.metrics.clear();
-  EXPECT_FALSE(nlohmann::json::parse(summary_means_json({row}, {}))[0].contains("metrics"));
+  EXPECT_FALSE(nlohmann::json::parse(summary_means_json({&plain}, {}))[0].contains("metrics"));
 }
 
 }  // namespace

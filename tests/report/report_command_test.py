@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import signal
+import statistics
 import subprocess
 import tempfile
 import unittest
@@ -144,11 +145,11 @@ class Page(Report):
 
 
 class Statistics(Report):
-    def test_intervals_are_over_seeds_of_one_fold_or_over_fold_means(self):
+    def test_intervals_are_over_trials(self):
         write_experiment(self.folder / "one", seeds=(1, 2, 3, 4))
         write_experiment(self.folder / "many", folds=(1, 2, 3), seeds=(1, 2))
         for name, units, over_folds, words in (("one", 4, False, "over 4 seeds of fold 1; it holds for this fold only"),
-                                               ("many", 3, True, "over 3 fold means")):
+                                               ("many", 3, True, "over 6 trials.")):
             figures, results = self.figures(self.folder / name)
             row = figures["made-up", "perfect", "offline-ndcg", "pairrank"]
             self.assertEqual((row["units"], row["over_folds"]), (units, over_folds))
@@ -157,12 +158,43 @@ class Statistics(Report):
             for file in sorted((self.folder / name / "trials/pairrank").rglob("summary.json")):
                 trial = json.loads(file.read_text())
                 values.setdefault(trial["fold"], []).append(trial["last"]["offline"]["ndcg@10"])
-            samples = [sum(fold) / len(fold) for fold in values.values()] if over_folds else values[1]
+            samples = sum(values.values(), [])
             mean = sum(samples) / len(samples)
             deviation = (sum((value - mean) ** 2 for value in samples) / (len(samples) - 1)) ** 0.5
-            quantile = {3: 4.302653, 4: 3.182446}[len(samples)]
+            quantile = {4: 3.182446, 6: 2.570582}[len(samples)]
             self.assertAlmostEqual(row["mean"], mean, places=12)
             self.assertAlmostEqual(row["high"] - mean, quantile * deviation / len(samples) ** 0.5, places=7)
+
+    def test_console_page_and_files_have_the_same_numbers(self):
+        """Means and ± are over the trials of all folds, wrong orders over each whole trial and not its last evaluations."""
+        experiment = write_experiment(self.folder / "e", folds=(1, 2, 3), seeds=(1, 2))
+        offline, wrong = [], []
+        for number, file in enumerate(sorted((experiment / "trials/pairrank").rglob("curve.jsonl"))):
+            points = [json.loads(line) for line in file.read_text().splitlines()]
+            for at, point in enumerate(points[1:], 1):
+                point["false_certain"] = {"share": 0.5 / (at + number), "of": 20 * at}
+            file.write_text("".join(json.dumps(point) + "\n" for point in points))
+            summary = json.loads((file.parent / "summary.json").read_text())
+            summary["last"]["false_certain"] = points[-1]["false_certain"]
+            (file.parent / "summary.json").write_text(json.dumps(summary))
+            offline.append(summary["last"]["offline"]["ndcg@10"])
+            counted = [point["false_certain"] for point in points if "false_certain" in point]
+            wrong.append(sum(one["share"] * one["of"] for one in counted) / sum(one["of"] for one in counted))
+        mean = statistics.fmean(offline)
+        half = 2.570582 * statistics.stdev(offline) / 6 ** 0.5
+        share = statistics.fmean(wrong)
+        done = self.report(experiment, "--csv", self.folder / "r.csv")
+        line = next(line for line in done.stdout.splitlines() if line.split()[:2] == ["perfect", "pairrank"])
+        self.assertIn(f" {mean:.4f} ± {half:.4f} ", line)
+        self.assertIn(f" {100 * share:.1f} % ", line)
+        self.says(Reader((experiment / "report.html").read_text()), f"{mean:.4f} ± {half:.4f}", f"{share:.3f}")
+        means = next(row for row in json.loads(olrank("report", experiment, "--out", self.folder / "o", "--json").stdout)["results"]
+                     [0]["final"] if row["figure"] == "false-certain")["rankers"]
+        self.assertAlmostEqual(next(row for row in means if row["ranker"] == "pairrank")["mean"], share, places=12)
+        rows = {(row["ranker"], row["figure"]): row for row in csv.DictReader((self.folder / "r.csv").read_text().splitlines())
+                if not row["round"]}
+        self.assertAlmostEqual(float(rows["pairrank", "false-certain"]["mean"]), share, places=12)
+        self.assertAlmostEqual(float(rows["pairrank", "offline-ndcg"]["high"]), mean + half, places=6)
 
     def test_marks_the_best_ranker_and_those_not_significantly_worse(self):
         """The second ranker is behind the first by less than the noise, the third by far; all share the noise of folds and

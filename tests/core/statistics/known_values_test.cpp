@@ -56,11 +56,13 @@ TEST(MeanInterval, OverOneFoldIsOverItsSeeds) {
   EXPECT_FALSE(interval.over_folds);
 }
 
-TEST(MeanInterval, OverSeveralFoldsIsOverTheirMeans) {
-  const MeanInterval folded = mean_interval({{1.0, 3.0}, {4.0}, {}, {5.0, 6.0, 10.0}});
-  const MeanInterval of_means = mean_interval({{2.0, 4.0, 7.0}});
-  EXPECT_DOUBLE_EQ(folded.mean, of_means.mean);
-  EXPECT_DOUBLE_EQ(folded.half_width, of_means.half_width);
+TEST(MeanInterval, OverSeveralFoldsIsOverTheirTrials) {
+  const FoldedValues values = {{1.0, 3.0}, {4.0}, {}, {5.0, 6.0, 10.0}};
+  const MeanInterval folded = mean_interval(values);
+  const MeanInterval of_trials = mean_interval({{1.0, 3.0, 4.0, 5.0, 6.0, 10.0}});
+  EXPECT_DOUBLE_EQ(folded.mean, of_trials.mean);
+  EXPECT_DOUBLE_EQ(folded.half_width, of_trials.half_width);
+  EXPECT_EQ(independent_values(values), (std::vector<double>{2.0, 4.0, 7.0}));
   EXPECT_EQ(folded.values, 6U);
   EXPECT_EQ(folded.units, 3U);
   EXPECT_TRUE(folded.over_folds);

@@ -27,15 +27,16 @@ std::vector<std::string> names_of(const std::vector<GridPoint>& grid) {
   return names;
 }
 
-SummaryRow row(const std::string& ranker, const std::string& user, std::int64_t fold, std::int64_t seed,
-               double offline_area, double online_area) {
-  SummaryRow row;
-  row.identity = {ranker, user, fold, seed};
-  row.offline_area = offline_area;
-  row.online_area = online_area;
-  row.offline_ndcg = offline_area + 0.125;
-  row.discounted_ndcg = 100 * online_area;
-  return row;
+TrialResults trial(const std::string& ranker, const std::string& user, std::int64_t fold, std::int64_t seed,
+                   double offline_area, double online_area) {
+  TrialResults trial;
+  trial.identity = {ranker, user, fold, seed};
+  trial.finished = true;
+  trial.offline_area = offline_area;
+  trial.online_area = online_area;
+  trial.last[Measure::kOfflineNdcg] = offline_area + 0.125;
+  trial.last[Measure::kDiscountedNdcg] = 100 * online_area;
+  return trial;
 }
 
 TEST(SweepTest, ReadsAndConvertsValues) {
@@ -261,16 +262,16 @@ class ChoiceTest : public ::testing::Test {
           const double spread = seed == 1 ? 0.0625 : -0.0625;
           // The second point is better only on fold 2 with the noisy user, and worse on average.
           const bool odd = fold == 2 && user == "informational";
-          rows_.push_back(row("full+alpha=1", user, fold, seed, 0.5 + spread, 0.25 - spread));
-          rows_.push_back(
-              row("full+alpha=2", user, fold, seed, (odd ? 0.75 : 0.25) + spread, 0.5 + spread));
+          trials_.push_back(trial("full+alpha=1", user, fold, seed, 0.5 + spread, 0.25 - spread));
+          trials_.push_back(
+              trial("full+alpha=2", user, fold, seed, (odd ? 0.75 : 0.25) + spread, 0.5 + spread));
         }
       }
     }
   }
 
   std::vector<TriedPoint> choose_by(SweepCriterion by, ChoicePer per) const {
-    return choose(grid_, rows_, matrix_of(configuration_), {by, per});
+    return choose(grid_, finished_trials(trials_), matrix_of(configuration_), {by, per});
   }
 
   Configuration configuration_ =
@@ -278,7 +279,7 @@ class ChoiceTest : public ::testing::Test {
                 "[sweep.full]\nalpha = [1, 2]\n[data]\nfolds = [1, 2]\n[protocol]\nseeds = [1, 2]\n"
                 "[clicks]\nmodels = [\"perfect\", \"informational\"]\n");
   std::vector<GridPoint> grid_;
-  std::vector<SummaryRow> rows_;
+  std::vector<TrialResults> trials_;
 };
 
 TEST_F(ChoiceTest, ChoosesTheLargestMeanArea) {
@@ -351,10 +352,10 @@ TEST_F(ChoiceTest, ChosenConfigurationReadsBack) {
 TEST_F(ChoiceTest, ChoosesTheBestWorstCase) {
   // Random orders have 0.125. The first point ends at 0.625 ± 1/16 everywhere. The second one has the
   // better mean, but ends below random on fold 2 with the noisy user.
-  for (SummaryRow& one : rows_) {
-    one.random_offline_ndcg = 0.125;
+  for (TrialResults& one : trials_) {
+    one.last[Measure::kRandomOfflineNdcg] = 0.125;
     const bool odd = one.identity.fold == 2 && one.identity.user == "informational";
-    if (one.identity.ranker == "full+alpha=2") one.offline_ndcg = odd ? 0.0625 : 1.0;
+    if (one.identity.ranker == "full+alpha=2") one.last[Measure::kOfflineNdcg] = odd ? 0.0625 : 1.0;
   }
   const auto tried = choose_by(SweepCriterion::kWorst, ChoicePer::kRanker);
   EXPECT_TRUE(tried[0].chosen);
@@ -376,32 +377,32 @@ TEST_F(ChoiceTest, WorstCaseNeedsTheFiguresOfRandomOrders) {
 }
 
 TEST_F(ChoiceTest, ChoosesTheFirstPointOnTies) {
-  for (SummaryRow& one : rows_) one.offline_area = 0.5;
+  for (TrialResults& one : trials_) one.offline_area = 0.5;
   const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
   EXPECT_TRUE(tried[0].chosen);
   EXPECT_FALSE(tried[1].chosen);
 }
 
 TEST_F(ChoiceTest, SkipsIncompletePoints) {
-  rows_.erase(rows_.begin());  // a trial of the better point
+  trials_.erase(trials_.begin());  // a trial of the better point
   EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
-  std::erase_if(rows_, [](const SummaryRow& one) { return one.identity.seed == 2; });
+  std::erase_if(trials_, [](const TrialResults& one) { return one.identity.seed == 2; });
   EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), Error);
   EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser), Error);
 }
 
 TEST_F(ChoiceTest, SkipsPointsWithNaNAreas) {
-  for (SummaryRow& one : rows_) {
+  for (TrialResults& one : trials_) {
     if (one.identity.ranker == "full+alpha=1") one.offline_area = std::numeric_limits<double>::quiet_NaN();
   }
   EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
 }
 
 TEST_F(ChoiceTest, IgnoresTrialsOutsideTheMatrix) {
-  rows_.push_back(row("full+alpha=2", "perfect", 1, 3, 99.0, 99.0));
-  rows_.push_back(row("full+alpha=2", "perfect", 3, 1, 99.0, 99.0));
-  rows_.push_back(row("full+alpha=2", "navigational", 1, 1, 99.0, 99.0));
-  rows_.push_back(row("full+alpha=9", "perfect", 1, 1, 99.0, 99.0));
+  trials_.push_back(trial("full+alpha=2", "perfect", 1, 3, 99.0, 99.0));
+  trials_.push_back(trial("full+alpha=2", "perfect", 3, 1, 99.0, 99.0));
+  trials_.push_back(trial("full+alpha=2", "navigational", 1, 1, 99.0, 99.0));
+  trials_.push_back(trial("full+alpha=9", "perfect", 1, 1, 99.0, 99.0));
   EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[0].chosen);
 }
 
@@ -416,7 +417,8 @@ TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
 
   const ChoiceRule rule;
   std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule);
-  winners[0].test = trial_moments({row("full", "perfect", 1, 1, 0.5, 0.25)}, "full", std::nullopt);
+  const TrialResults tested = trial("full", "perfect", 1, 1, 0.5, 0.25);
+  winners[0].test = trial_moments({&tested}, "full", std::nullopt);
   winners[1].test = trial_moments({}, "b.2", std::nullopt);
   EXPECT_EQ(winners_csv(configuration_, winners),
             "ranker,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"

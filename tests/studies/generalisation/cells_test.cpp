@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "studies/generalisation/cell_store.h"
 #include "studies/generalisation/fits.h"
 #include "studies/generalisation/generalisation_plan.h"
 #include "studies/generalisation/list_source.h"
@@ -196,18 +195,17 @@ TEST(GeneralisationCells, PairsOfLongListsAreLeftOutWhereTheyCostTooMuch) {
   EXPECT_EQ(rows["ranksvm"], 1);
 }
 
-TEST(CellStore, ReadsBackWhatItWrote) {
+TEST(WorkCells, ReadBackWhatTheyWrote) {
   const TemporaryFolder folder;
-  const CellStore store(folder.path());
-  GeneralisationCell cell;
-  cell.experiment = 'B';
-  cell.setting = "m5";
-  cell.seed = 4;
-  cell.recipe = "of these sizes";
+  const WorkCells store(folder.path(), {"olrank bench generalisation", "recipe",
+                                        [](std::string_view name) { return name.starts_with("B-"); }});
+  WorkCell cell{"B-m5-seed4", "of these sizes"};
   EXPECT_FALSE(store.has_any());
-  store.write(cell, {{{{"loss", "listnet"}}, {{"m", 5.0}, {"gap", 0.1 + 0.2}, {"none", std::nan("")}}}});
+  const std::vector<CellRow> written = {
+      {{{"loss", "listnet"}}, {{"m", 5.0}, {"gap", 0.1 + 0.2}, {"none", std::nan("")}}}};
+  store.write(cell, cell_json('B', "m5", 4, cell.recipe, written));
   EXPECT_TRUE(store.has(cell));
-  const auto rows = store.read(cell);
+  const std::vector<CellRow> rows = rows_of(store.read(cell));
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].label("loss"), "listnet");
   EXPECT_EQ(rows[0].value("gap"), 0.1 + 0.2);

@@ -1,4 +1,4 @@
-#include "report/compare.h"
+#include "report/paired_comparison.h"
 
 #include <cmath>
 #include <utility>

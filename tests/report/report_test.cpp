@@ -1,4 +1,4 @@
-#include "report/comparison.h"
+#include "report/report.h"
 
 #include <gtest/gtest.h>
 
@@ -27,18 +27,14 @@ class Trials {
   std::deque<TrialResults> kept_;
 };
 
-TEST(UnitCurves, AreSeedsOfOneFoldAndMeansOfSeveral) {
+TEST(TrialCurves, AreThoseOfEachFoldAndSeed) {
   Trials trials;
   const auto* one = trials.add(1, 1, {{0, 0.1}, {10, 0.3}});
   const auto* two = trials.add(1, 2, {{0, 0.2}, {10, 0.5}});
   const auto* other = trials.add(2, 1, {{0, 0.7}});
-  EXPECT_EQ(unit_curves({one, two}, Measure::kOfflineNdcg),
-            (std::vector<Curve>{{{0, 0.1}, {10, 0.3}}, {{0, 0.2}, {10, 0.5}}}));
-  const std::vector<Curve> folds = unit_curves({one, two, other}, Measure::kOfflineNdcg);
-  ASSERT_EQ(folds.size(), 2U);
-  EXPECT_DOUBLE_EQ(folds[0][1].second, 0.4);
-  EXPECT_EQ(folds[1], (Curve{{0, 0.7}}));
-  EXPECT_TRUE(unit_curves({one}, Measure::kRegret).empty());
+  EXPECT_EQ(trial_curves({one, two, other}, Measure::kOfflineNdcg),
+            (std::vector<Curve>{{{0, 0.1}, {10, 0.3}}, {{0, 0.2}, {10, 0.5}}, {{0, 0.7}}}));
+  EXPECT_TRUE(trial_curves({one}, Measure::kRegret).empty());
 }
 
 TEST(DifferenceCurves, PairByFoldSeedAndRound) {
@@ -54,9 +50,9 @@ TEST(DifferenceCurves, PairByFoldSeedAndRound) {
   EXPECT_EQ(found.mean[1].round, 10);
   EXPECT_NEAR(found.mean[1].estimate.mean, 1.0, 1e-12);
   EXPECT_NEAR(found.mean[1].estimate.half_width, 1.2706, 1e-4);
-  ASSERT_EQ(found.units.size(), 2U);
-  EXPECT_NEAR(found.units[0][1].second, 1.1, 1e-12);
-  EXPECT_EQ(most_units(found.mean), 2U);
+  ASSERT_EQ(found.trials.size(), 2U);
+  EXPECT_NEAR(found.trials[0][1].second, 1.1, 1e-12);
+  EXPECT_EQ(most_trials(found.mean), 2U);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "report/comparison.h"
+#include "report/report.h"
 
 #include <fmt/format.h>
 
@@ -97,7 +97,7 @@ using FoldAndSeed = std::pair<std::int64_t, std::int64_t>;
 /// By fold and seed, then by round.
 using TrialCurves = std::map<FoldAndSeed, std::map<std::int64_t, double>>;
 
-TrialCurves curves_of(const std::vector<const TrialResults*>& trials, Measure measure) {
+TrialCurves curves_of(const TrialList& trials, Measure measure) {
   TrialCurves curves;
   for (const TrialResults* trial : trials) {
     for (const CurveEvaluation& point : trial->curve.points) {
@@ -109,22 +109,10 @@ TrialCurves curves_of(const std::vector<const TrialResults*>& trials, Measure me
   return curves;
 }
 
-std::vector<Curve> units_of(const TrialCurves& curves) {
-  std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>> folds;  // by fold and round
-  for (const auto& [place, curve] : curves) {
-    for (const auto& [round, value] : curve) folds[place.first][round].push_back(value);
-  }
-  std::vector<Curve> units;
-  if (folds.size() < 2) {
-    for (const auto& [place, curve] : curves) units.emplace_back(curve.begin(), curve.end());
-    return units;
-  }
-  for (const auto& [fold, rounds] : folds) {
-    Curve unit;
-    for (const auto& [round, values] : rounds) unit.emplace_back(round, mean_of(values));
-    units.push_back(std::move(unit));
-  }
-  return units;
+std::vector<Curve> each_of(const TrialCurves& curves) {
+  std::vector<Curve> all;
+  for (const auto& [place, curve] : curves) all.emplace_back(curve.begin(), curve.end());
+  return all;
 }
 
 /// By round and fold.
@@ -285,7 +273,7 @@ class Comparison {
     }
   }
 
-  static std::set<Measure> measures_in(const std::vector<const TrialResults*>& trials) {
+  static std::set<Measure> measures_in(const TrialList& trials) {
     std::set<Measure> measures;
     for (std::size_t i = 0; i < kMeasures; ++i) measures.insert(static_cast<Measure>(i));
     for (const TrialResults* trial : trials) {
@@ -297,7 +285,7 @@ class Comparison {
     return measures;
   }
 
-  static MeanCurve curve_of(const std::vector<const TrialResults*>& trials, Measure measure) {
+  static MeanCurve curve_of(const TrialList& trials, Measure measure) {
     ValuesByRound values;
     for (const TrialResults* trial : trials) {
       for (const CurveEvaluation& point : trial->curve.points) {
@@ -358,8 +346,7 @@ std::string short_name(const Report& report, const DataResults& data) {
   return same > 1 ? data.data : name;
 }
 
-FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
-                     const std::function<double(const TrialResults&)>& value) {
+FoldedValues by_fold(const TrialList& trials, const std::function<double(const TrialResults&)>& value) {
   std::map<std::int64_t, std::vector<double>> folds;
   for (const TrialResults* trial : trials) {
     const double result = value(*trial);
@@ -370,12 +357,11 @@ FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
   return folded;
 }
 
-std::vector<Curve> unit_curves(const std::vector<const TrialResults*>& trials, Measure measure) {
-  return units_of(curves_of(trials, measure));
+std::vector<Curve> trial_curves(const TrialList& trials, Measure measure) {
+  return each_of(curves_of(trials, measure));
 }
 
-DifferenceCurves difference_curves(const std::vector<const TrialResults*>& a,
-                                   const std::vector<const TrialResults*>& b, Measure measure) {
+DifferenceCurves difference_curves(const TrialList& a, const TrialList& b, Measure measure) {
   TrialCurves differences;
   const TrialCurves of_b = curves_of(b, measure);
   for (const auto& [place, curve] : curves_of(a, measure)) {
@@ -392,13 +378,13 @@ DifferenceCurves difference_curves(const std::vector<const TrialResults*>& a,
   }
   DifferenceCurves result;
   result.mean = mean_curve(rounds);
-  result.units = units_of(differences);
+  result.trials = each_of(differences);
   return result;
 }
 
-std::size_t most_units(const MeanCurve& curve) {
+std::size_t most_trials(const MeanCurve& curve) {
   std::size_t most = 0;
-  for (const RoundEstimate& point : curve) most = std::max(most, point.estimate.units);
+  for (const RoundEstimate& point : curve) most = std::max(most, point.estimate.values);
   return most;
 }
 

@@ -1,14 +1,16 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "core/data/text_blocks.h"
 #include "core/io/descriptor.h"
+#include "core/io/text_blocks.h"
 
 namespace olrank {
 
@@ -29,12 +31,20 @@ class TextLines {
   std::int64_t number() const { return number_; }
   const std::string& file() const { return file_; }
 
+  /// The words of this line. Throws DataError for another number of them; `shape` says what a line has.
+  template <std::size_t kFields>
+  std::array<std::string_view, kFields> fields(std::string_view shape) const {
+    std::array<std::string_view, kFields> words;
+    take_fields(words, shape);
+    return words;
+  }
   /// Throws DataError at a part of this line.
   [[noreturn]] void fail(std::string_view part, const std::string& sentence) const;
 
  private:
   TextLines(std::unique_ptr<TextBlocks> blocks, std::string file)
       : blocks_(std::move(blocks)), file_(std::move(file)) {}
+  void take_fields(std::span<std::string_view> words, std::string_view shape) const;
 
   std::unique_ptr<Descriptor> descriptor_;  // which the blocks read from
   std::unique_ptr<TextBlocks> blocks_;
@@ -50,29 +60,5 @@ std::string_view take_word(std::string_view& line);
 
 /// A short, printable excerpt of the file, in quotes.
 std::string quoted(std::string_view word);
-
-/// A number of the current line; infinities are valid. Throws DataError for anything else and for NaN.
-double parse_score(std::string_view word, const TextLines& lines);
-
-/// A line `qid Q0 docno rank score tag` of a TREC run.
-struct RunLine {
-  std::string_view qid;
-  std::string_view docno;
-  double score = 0.0;
-};
-
-/// The current line. Throws DataError for another number of fields and scores that are not finite.
-RunLine parse_run_line(const TextLines& lines);
-
-/// A line `qid iteration docno grade` of TREC judgements.
-struct QrelsLine {
-  std::string_view qid;
-  std::string_view docno;
-  int grade = 0;
-};
-
-/// The current line. Negative grades, which mark junk, become 0. Throws DataError for another number of
-/// fields, and for a grade that is no integer or too large.
-QrelsLine parse_qrels_line(const TextLines& lines);
 
 }  // namespace olrank

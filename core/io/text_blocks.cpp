@@ -1,4 +1,4 @@
-#include "core/data/text_blocks.h"
+#include "core/io/text_blocks.h"
 
 #include <fmt/format.h>
 

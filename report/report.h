@@ -37,7 +37,7 @@ struct ReportedRanker {
 struct RankerTrials {
   std::size_t ranker = 0;  // index among the report's rankers
   bool skyline = false;
-  std::vector<const TrialResults*> trials;
+  TrialList trials;
   std::map<Measure, MeanCurve> curves;  // of the measures that have values
 
   /// Empty without values.
@@ -90,25 +90,22 @@ std::string short_name(const Report& report, const DataResults& data);
 /// Rounds, ascending, and values.
 using Curve = std::vector<std::pair<std::int64_t, double>>;
 
-/// The curves of the independent units behind a mean curve: of each seed, or with several folds the mean of
-/// each fold.
-std::vector<Curve> unit_curves(const std::vector<const TrialResults*>& trials, Measure measure);
+/// The curves behind a mean curve, one for each trial.
+std::vector<Curve> trial_curves(const TrialList& trials, Measure measure);
 
 /// Two rankers differ by these over the rounds, on the folds and seeds that both played.
 struct DifferenceCurves {
   MeanCurve mean;
-  std::vector<Curve> units;
+  std::vector<Curve> trials;
 };
 
 /// a − b.
-DifferenceCurves difference_curves(const std::vector<const TrialResults*>& a,
-                                   const std::vector<const TrialResults*>& b, Measure measure);
+DifferenceCurves difference_curves(const TrialList& a, const TrialList& b, Measure measure);
 
-/// The most seeds or folds behind a point of the curve.
-std::size_t most_units(const MeanCurve& curve);
+/// The most trials behind a point of the curve.
+std::size_t most_trials(const MeanCurve& curve);
 
 /// The trials' finite values by fold, folds ascending.
-FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
-                     const std::function<double(const TrialResults&)>& value);
+FoldedValues by_fold(const TrialList& trials, const std::function<double(const TrialResults&)>& value);
 
 }  // namespace olrank

@@ -1,0 +1,128 @@
+#include "jobs/study.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/folder.h"
+#include "core/io/json.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/log.h"
+#include "core/runtime/log_output.h"
+#include "core/runtime/progress.h"
+#include "core/runtime/stopwatch.h"
+#include "core/text/counted.h"
+#include "jobs/job_slots.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kCells = "cells";
+
+/// Tells which cells are done and how long the rest will take: by their costs, whose scale the cells that
+/// are done show.
+class CellProgress {
+ public:
+  CellProgress(std::size_t cells, double cost) : cells_(cells), cost_(cost) {}
+
+  /// Called under a lock.
+  void finished(const WorkCell& cell) {
+    ++done_;
+    done_cost_ += cell.cost;
+    const double seconds = begun_.seconds();
+    const std::string& title = cell.title.empty() ? cell.name : cell.title;
+    const double left = seconds * (cost_ - done_cost_) / done_cost_;
+    if (output_.as_events()) {
+      return log_event(
+          "cell",
+          {{"cell", title}, {"done", done_}, {"of", cells_}, {"seconds", seconds}, {"seconds_left", left}});
+    }
+    const bool last = done_ == cells_;
+    const std::string line = fmt::format("{} of {}, {}: {}, about {} left", done_, counted(cells_, "cell"),
+                                         title, readable_duration(seconds), readable_duration(left));
+    output_.show(line, seconds, last);
+  }
+
+ private:
+  std::size_t cells_;
+  double cost_;
+  Stopwatch begun_;
+  ProgressLine output_;
+  std::size_t done_ = 0;
+  double done_cost_ = 0.0;
+};
+
+}  // namespace
+
+std::filesystem::path WorkCells::file_of(const WorkCell& cell) const {
+  return folder_ / kCells / (cell.name + ".json");
+}
+
+std::vector<std::string> WorkCells::files() const {
+  std::vector<std::string> names;
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / kCells, missing)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".json") && naming_.is_cell(name)) names.push_back(name);
+  }
+  return names;
+}
+
+bool WorkCells::has(const WorkCell& cell) const {
+  return std::filesystem::exists(file_of(cell));
+}
+
+nlohmann::ordered_json WorkCells::read(const WorkCell& cell) const {
+  const std::filesystem::path file = file_of(cell);
+  nlohmann::ordered_json json = try_parse_json(read_file(file, kLargestJson));
+  if (!json.is_object() || !json.contains(naming_.recipe)) {
+    throw IoError(fmt::format("{}: This is not a cell of '{}': remove it, or start again with --force.",
+                              file.string(), naming_.command));
+  }
+  if (json[naming_.recipe] != cell.recipe) {
+    throw InvalidArgument(
+        fmt::format("{} was made with other sizes or data ({}), not these ({}). Choose another --out, or "
+                    "replace the results with --force.",
+                    file.string(), json[naming_.recipe].get<std::string>(), cell.recipe));
+  }
+  return json;
+}
+
+void WorkCells::write(const WorkCell& cell, const nlohmann::ordered_json& result) const {
+  make_folder(folder_ / kCells);
+  write_file_atomically(file_of(cell), dump_json(result, 1) + "\n");
+}
+
+void WorkCells::clear() const {
+  for (const std::string& name : files()) {
+    const std::array<std::string_view, 1> file = {name};
+    remove_files(folder_, kCells, file);
+  }
+}
+
+void WorkCells::compute(const std::vector<WorkCell>& cells, const Shard& shard, int jobs) const {
+  std::vector<const WorkCell*> missing;
+  double cost = 0.0;
+  for (std::size_t place = 0; place < cells.size(); ++place) {
+    if (!shard.has(place) || has(cells[place])) continue;
+    missing.push_back(&cells[place]);
+    cost += cells[place].cost;
+  }
+  log_info("{} to compute, of {} in all.", counted(missing.size(), "cell"), cells.size());
+  CellProgress progress(missing.size(), cost);
+  std::mutex lock;
+  run_in_slots(
+      missing.size(), jobs, [] { return InterruptGuard::requested() != 0; },
+      [&](std::size_t place, std::int64_t) {
+        const std::optional<nlohmann::ordered_json> result = missing[place]->compute();
+        if (!result) return;
+        write(*missing[place], *result);
+        const std::lock_guard held(lock);
+        progress.finished(*missing[place]);
+      });
+}
+
+}  // namespace olrank

@@ -171,7 +171,7 @@ int run_program(int argc, char** argv) {
               static_cast<int>(ExitCode::kFailed));
     return static_cast<int>(ExitCode::kFailed);
   } catch (const std::system_error& error) {
-    // What fmt::print() throws says neither what was written nor to where.
+    // The error that fmt::print() throws says neither what was written nor to where.
     log_error(std::ferror(stdout) != 0 ? output_error(error.code().value()) : error.what(),
               static_cast<int>(ExitCode::kFailed));
     return static_cast<int>(ExitCode::kFailed);

@@ -119,7 +119,7 @@ class ReportCommand : public Command {
   }
 
   void write_files(const Report& report, const std::string& command) const {
-    // What may be refused comes before the first file.
+    // Everything that may be refused comes before the first file.
     const FigureWriter writer(formats_);
     const std::string latex = latex_.empty() ? "" : report_latex(report, latex_tables());
     const fs::path folder = page_folder();

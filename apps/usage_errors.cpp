@@ -57,7 +57,7 @@ constexpr std::array kCommandAliases = {Alias{"fit", {"train"}},    Alias{"evalu
                                         Alias{"plot", {"report"}},  Alias{"benchmark", {"bench"}},
                                         Alias{"version", {"info"}}};
 
-/// What `name` may be called here; empty if nothing is close to it.
+/// Suggests what `name` may be called here; empty if nothing is close to it.
 std::string suggestion(const std::string& name, std::span<const std::string> known,
                        std::span<const Alias> aliases) {
   const auto is_known = [&](std::string_view flag) {

@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What the first rounds of a trial say about the cost of all.
+/// A calibration says what the first rounds of a trial tell about the cost of all.
 struct Calibration {
   CostShape shape;  // of its rounds, evaluations included
   double seconds = 0.0;

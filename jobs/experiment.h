@@ -46,7 +46,7 @@ struct ExperimentUser {
   std::function<std::string(int max_grade)> describe;
 };
 
-/// What to do with existing results.
+/// A run does one of these with existing results.
 enum class Existing { kRefuse, kResume, kReplace };
 
 /// A matrix of trials: rankers × users × folds × seeds.
@@ -103,7 +103,7 @@ void settle_existing(const ExperimentPlan& plan, const OutputFolder& folder);
 /// trials, and is rethrown. Results do not depend on jobs, threads or shards.
 ExperimentOutcome run_experiment(const ExperimentPlan& plan);
 
-/// What the first rounds of a trial, played in memory for about `seconds`, say about the whole.
+/// The first rounds of a trial, played in memory for about `seconds`, say this about the whole.
 struct TrialEstimate {
   double seconds = 0.0;  // of the whole trial
   double setup = 0.0;    // of these before the first round

@@ -21,7 +21,7 @@ namespace olrank {
 
 namespace {
 
-/// What the folder holds once the run has finished: with Existing::kResume also what it held before.
+/// Returns what the folder holds once the run has finished; Existing::kResume adds what it held before.
 Configuration whole_experiment(const Configuration& configuration, const ExperimentPlan& plan) {
   const bool recorded_feedback = !plan.users.front().make;
   if (plan.existing != Existing::kResume || recorded_feedback) return configuration;

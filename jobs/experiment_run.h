@@ -22,8 +22,8 @@ std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configurat
 
 /// Runs the plan and writes summary.csv.
 ExperimentOutcome run_and_write(const ExperimentPlan& plan);
-/// The same, and says how it ended. Returns the exit code: 0 done, 1 if trials failed, 130 or 143 if a
-/// signal stopped the run.
+/// Runs the plan like run_and_write(), and says how it ended. Returns the exit code: 0 done, 1 if trials
+/// failed, 130 or 143 if a signal stopped the run.
 int run_and_summarise(const ExperimentPlan& plan);
 
 /// Writes OUT/report.html from the trials so far, finished or not. Returns what the page shows.

@@ -77,7 +77,7 @@ bool has_no_content(const fs::path& folder) {
                      [](const auto& entry) { return is_leftover(entry.path().filename().string()); });
 }
 
-/// What shows that a folder holds a data set: "train.txt"; empty for any other.
+/// Finds the file that shows that a folder holds a data set: "train.txt"; empty for any other.
 std::string data_in(const fs::path& folder) {
   for (const std::string stem : {"train", "Fold1", "S1"}) {
     for (const char* ending : {"", ".txt", ".txt.gz", ".txt.zst", ".olrank"}) {
@@ -104,7 +104,7 @@ std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool record
   return trials;
 }
 
-/// What every manifest begins with.
+/// Every manifest begins with this heading.
 ordered_json heading(FolderKind kind, const std::string& command) {
   return {{"version", version()}, {"commit", revision()}, {"compiler", compiler()}, {"kind", name_of(kind)},
           {"started", utc_now()}, {"command", command},   {"cpu", cpu_model()}};
@@ -245,7 +245,7 @@ std::set<TrialIdentity> OutputFolder::listed_trials() const {
   return trials;
 }
 
-/// Of the trials that are still here; none where --force has removed them.
+/// Returns runs whose trials are still here; none where --force has removed them.
 ordered_json OutputFolder::earlier_runs() const {
   const auto manifest = own_manifest(path_);
   const std::set<TrialIdentity> listed = listed_trials();

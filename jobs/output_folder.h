@@ -13,7 +13,7 @@
 
 namespace olrank {
 
-/// What a folder of results holds.
+/// A folder of results holds one of these.
 enum class FolderKind { kExperiment, kTuning, kTraining, kGeneralisation, kRecommender, kReport };
 
 /// A folder that commands write results to. The one place that decides whether a folder is olrank's: its

@@ -22,7 +22,7 @@
 namespace olrank {
 namespace {
 
-/// What a training sees of a test part that is not there.
+/// A training sees this data set for a test part that is not there.
 Dataset no_queries(std::int64_t features) {
   static constexpr std::int64_t kNoOffset[] = {0};
   Dataset::Contents contents;

@@ -46,7 +46,7 @@ struct ShownList::Query {
     query.identity = &identity;
     return query;
   }
-  /// Of documents on a GPU, brings these to the host and names them. The others have no name.
+  /// Brings these documents from a GPU to the host and names them. The others have no name.
   void bring(std::span<const std::int32_t> rows) {
     if (there == nullptr) return;
     inputs.resize(docs * width);

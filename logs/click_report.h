@@ -24,8 +24,8 @@ struct ClickReportRequest {
   void check() const;
 };
 
-/// What stands for grades in a simulated user: the fitted documents by attraction, in five parts that were
-/// shown equally often.
+/// The fifths stand for grades in a simulated user: the fitted documents by attraction, in five parts that
+/// were shown equally often.
 struct AttractionFifths {
   std::vector<double> click;
   std::vector<double> satisfaction;  // of their clicks

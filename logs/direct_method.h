@@ -12,8 +12,8 @@
 
 namespace olrank {
 
-/// What a click at a rank is worth: one, its discount 1/log₂(rank + 1), one for the first of a list, or
-/// what its events are (a record's rewards).
+/// A click at a rank is worth one, its discount 1/log₂(rank + 1), one for the first of a list, or what its
+/// events are (a record's rewards).
 enum class ClickReward { kClicks, kDcg, kFirstClick, kWeight };
 
 template <>
@@ -25,10 +25,10 @@ struct EnumNames<ClickReward> {
       std::pair{ClickReward::kWeight, std::string_view("weight")}};
 };
 
-/// What a click at a rank (from 0) is worth; `first`: nothing above it was clicked.
+/// Returns what a click at a rank (from 0) is worth; `first`: nothing above it was clicked.
 double reward_at(ClickReward reward, std::size_t rank, bool first);
 
-/// What the clicks of a log say of any list of its documents: by a click model that is fitted to all of
+/// Values any list of a log's documents by the log's clicks: by a click model that is fitted to all of
 /// them, and by the clicks that each document has got for each time that users are expected to have seen
 /// it. Documents that were never shown have the model's prior attraction; with a two-tower model, that of
 /// their inputs. Memory grows with the log, five bytes for each shown document.
@@ -70,7 +70,7 @@ class DirectMethod {
   std::vector<double> examination_;  // of each rank
   std::vector<double> clicks_of_;    // each document
   std::vector<double> exposure_of_;  // each document
-  // Of the list at hand.
+  // These belong to the list at hand.
   std::vector<std::int32_t> known_;
   std::vector<std::uint8_t> none_;
   std::vector<double> attraction_;

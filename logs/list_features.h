@@ -21,7 +21,7 @@ class ColumnNames {
 
   /// The place of the column in the header; −1 if there is none.
   std::int64_t find(const std::vector<std::string>& header, const std::string& meaning) const;
-  /// What the column is called, for messages.
+  /// Returns what the column is called, for messages.
   std::string name_of(const std::string& meaning) const;
 
  private:

@@ -21,7 +21,7 @@ class LogReader {
   /// A record without a round gets its place in the log. False at the end, and at a last line that is not
   /// complete yet. Throws DataError for a line that is no record.
   bool next(FeedbackRecord& record);
-  /// Of the record; valid until next().
+  /// The line is the record's; valid until next().
   std::string_view line() const { return lines_.line(); }
   std::int64_t number() const { return lines_.number(); }
   const std::string& file() const { return lines_.file(); }

@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What the bytes of a feedback log hold: records from round 1 on, and whatever follows the last of them.
+/// A survey says what a feedback log holds: records from round 1 on, and whatever follows the last of them.
 struct LogSurvey {
   enum class Rest {
     kNone,
@@ -24,8 +24,8 @@ struct LogSurvey {
   Rest rest = Rest::kNone;
   std::int64_t rest_bytes = 0;
 
-  // Of damage: what is wrong with the line after the last valid record, and how many lines of both sorts
-  // cutting there would lose.
+  // A damaged log has something wrong with the line after the last valid record, and cutting there would
+  // lose so many lines of both sorts.
   std::string fault;
   std::int64_t lost_records = 0;
   std::int64_t lost_lines = 0;  // that are no valid records

@@ -28,7 +28,7 @@ struct LogFilter {
 void show_log(const std::filesystem::path& log, const LogFilter& filter, const OutputForm& form,
               const TextSink& out);
 
-/// What a log holds. {"log", "records", "time", "queries", "documents", …}; null where no record has it.
+/// Says what a log holds: {"log", "records", "time", "queries", "documents", …}; null where none has it.
 nlohmann::ordered_json log_statistics(const std::filesystem::path& log);
 std::string log_statistics_text(const nlohmann::ordered_json& statistics, std::int64_t columns);
 

@@ -93,7 +93,7 @@ class Documents {
       queries_.emplace(data->qid(query), query);
   }
 
-  /// What is wrong with the record; empty if nothing is.
+  /// Says what is wrong with the record; empty if nothing is.
   std::string resolve(const FeedbackRecord& record, LoggedList& list) {
     list.cluster = fingerprint_of(record.query).low;
     list.shown.clear();
@@ -138,7 +138,7 @@ class Documents {
   }
 
  private:
-  /// What the log has of the policy's order.
+  /// Returns what the log has of the policy's order.
   std::span<const DocId> order_of(const FeedbackRecord& record) const {
     if (!policy_.is_logged()) return {};
     return policy_.kind == ListPolicy::Kind::kIncumbent ? record.incumbent : record.candidate;
@@ -276,7 +276,7 @@ class OffPolicy {
     result_.longest = std::max(result_.longest, record_.shown());
   }
 
-  /// What the click model expects of the list as it was shown.
+  /// Sets what the click model expects of the list as it was shown.
   void expect_shown() {
     list_.expected.clear();
     if (!clicks_) return;
@@ -287,7 +287,7 @@ class OffPolicy {
     clicks_->expect(numbered_, list_.expected);
   }
 
-  /// What a click model says of the lists that a policy would have shown, as many as make chance small.
+  /// Sets what a click model says of lists that a policy would have shown, as many as make chance small.
   void forecast(std::span<const double> scores, ComparedPolicy& policy, ComparedList& compared) {
     if (!clicks_) return;
     compared.expected = list_.expected;

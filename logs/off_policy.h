@@ -14,7 +14,7 @@
 
 namespace olrank {
 
-/// What a request chooses by name.
+/// A request chooses these by name.
 struct OffPolicyNames {
   std::string policy = "greedy";
   std::string reward = "clicks";

@@ -54,7 +54,7 @@ class Recommender {
   virtual void save(StateWriter& state) const = 0;
 };
 
-/// What a pass of a training has to tell. Losses are in a fixed order; "loss" is what is minimised.
+/// A training pass reports this. Losses are in a fixed order; "loss" is what is minimised.
 struct TrainingPassReport {
   std::int64_t pass = 0;
   std::vector<std::pair<std::string, double>> losses = {};

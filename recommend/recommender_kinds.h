@@ -13,7 +13,7 @@
 
 namespace olrank {
 
-/// What the program knows about a kind of recommender.
+/// A row is what the program knows about a kind of recommender.
 struct RecommenderKindRow {
   RecommenderKind kind = RecommenderKind::kPopular;
   std::string_view about;   // one line
@@ -21,7 +21,7 @@ struct RecommenderKindRow {
   std::span<const std::string_view> keys =
       {};  // of [recommend], that only some kinds read, this one among them
   bool explains = false;
-  /// What differs from the defaults of the table.
+  /// Sets what differs from the defaults of the table.
   void (*set_defaults)(RecommendSettings&) = nullptr;
   /// Bytes of the training beyond the data, at its peak.
   std::int64_t (*plan)(const RecommendSettings&, const ReviewCounts&, int threads) = nullptr;

@@ -6,7 +6,7 @@
 
 namespace olrank {
 
-/// What must remain of reviews. Jia, PhD thesis, UVA 2022, §4.1: recursive filtering by the support of
+/// So much must remain of reviews. Jia, PhD thesis, UVA 2022, §4.1: recursive filtering by the support of
 /// features, the features of a review and the reviews of an item; its thresholds are not printed.
 struct ReviewSupport {
   std::int64_t feature_reviews = 0;  // reviews that mention a feature
@@ -15,7 +15,7 @@ struct ReviewSupport {
   std::int64_t user_reviews = 0;     // reviews by a user
 };
 
-/// What a filter removed.
+/// A filter removed so many.
 struct FilterCounts {
   std::int64_t users = 0;
   std::int64_t items = 0;

@@ -36,8 +36,8 @@ struct ReviewCounts {
 };
 ReviewCounts counts_of(const Reviews& reviews);
 
-/// What a recommender learns from: some reviews of a set, no two of which are by one user about one item.
-/// Numbers of users, items, features and phrases are those of the whole set.
+/// A recommender learns from some reviews of a set, no two of which are by one user about one item. Numbers
+/// of users, items, features and phrases are those of the whole set.
 struct TrainingData {
   const Reviews* reviews = nullptr;  // outlives this
   std::vector<std::int64_t> train;   // numbers of reviews, ascending

@@ -16,7 +16,7 @@ struct Discriminant {
   std::array<double, 2> separation{};       // variance between the means of grades, relative to that within
 };
 
-/// Of all documents. Features that never vary have no part in it. Throws InvalidArgument for fewer than
+/// Takes all documents. Features that never vary have no part in it. Throws InvalidArgument for fewer than
 /// three grades, whose means span no plane.
 Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context);
 

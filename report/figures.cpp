@@ -261,7 +261,7 @@ class UserFigures {
     }
   }
 
-  /// Of rankers that state probabilities: how often what they state is right.
+  /// Shows how often the probabilities that rankers state are right.
   void add_calibration() {
     Plot figure;
     figure.title = "Stated against true probability";

@@ -41,7 +41,7 @@ std::vector<double> finite(std::vector<double> values) {
   return values;
 }
 
-/// What the bootstrap resamples of a trial, minus that of its partner if there is one.
+/// Returns what the bootstrap resamples of a trial, minus that of its partner if there is one.
 std::vector<double> resampled_values(const TrialResults& trial, const TrialResults* partner,
                                      const FinalMeasure& measure) {
   std::vector<double> values;

@@ -225,7 +225,7 @@ class Writer {
     return text;
   }
 
-  /// What random orders and rankers that learn from the true grades have, for scale.
+  /// Says what random orders and rankers that learn from the true grades have, for scale.
   std::string beside(const Contest& ranking) const {
     const int digits = ranking.column->measure.digits;
     std::string text;
@@ -272,7 +272,7 @@ class Writer {
     return text;
   }
 
-  /// What would distinguish the best from its closest rival.
+  /// Says what would distinguish the best from its closest rival.
   std::string advice_for(const Contest& ranking) const {
     const auto found = std::find_if(ranking.tied.begin(), ranking.tied.end(),
                                     [](const Rival& rival) { return rival.tested(); });

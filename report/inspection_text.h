@@ -9,7 +9,7 @@
 namespace olrank {
 
 nlohmann::ordered_json inspection_json(const InspectedFile& inspected);
-/// Of a file that could be read.
+/// The text describes a file that could be read.
 std::string inspection_text(const InspectedFile& inspected);
 
 /// The groups of a training part.

@@ -36,7 +36,7 @@ double character_width(std::string_view character) {
   return 0.635;
 }
 
-/// What pdflatex and its relatives typeset alike.
+/// pdflatex and its relatives typeset these alike.
 constexpr std::pair<std::string_view, std::string_view> kLatexCharacters[] = {{"&", "\\&"},
                                                                               {"%", "\\%"},
                                                                               {"$", "\\$"},

@@ -14,7 +14,7 @@
 
 namespace olrank {
 
-/// What an evaluation measures; the report plots each over the rounds. The metrics that an experiment adds
+/// An evaluation measures these; the report plots each over the rounds. The metrics that an experiment adds
 /// with protocol.metrics are further values, from measure_of().
 enum class Measure : std::size_t {
   kOfflineNdcg,
@@ -31,7 +31,7 @@ enum class Measure : std::size_t {
   kFalseCertain,
   kDecisionsDiffer,
   kMilliseconds,  // per round since the previous evaluation, excluding evaluation
-  // What random orders of the same queries' documents have.
+  // Random orders of the same queries' documents have these.
   kRandomOfflineNdcg,
   kRandomOnlineNdcg,
   kRandomDiscountedNdcg,

@@ -16,12 +16,12 @@ std::string fixed_number(double value, int digits);
 /// "0.4914 ± 0.0081"; without the interval if there is none.
 std::string estimate_text(const MeanInterval& estimate, int digits);
 
-/// The same for a terminal or LaTeX: a hyphen as minus, no commas between thousands, a sign if wanted, and
-/// `between` the mean and its interval.
+/// Writes an estimate for a terminal or LaTeX: a hyphen as minus, no commas between thousands, a sign if
+/// wanted, and `between` the mean and its interval.
 std::string plain_estimate(const MeanInterval& estimate, int digits, bool with_sign = true,
                            std::string_view between = " ± ");
 
-/// What the ± of a table means, as a clause: `units` are "the trials of 5 folds" or "3 seeds".
+/// The clause says what the ± of a table means: `units` are "the trials of 5 folds" or "3 seeds".
 std::string meaning_of_intervals(const std::string& units);
 
 /// The number with a true minus sign in place of the hyphen that formatting gives.

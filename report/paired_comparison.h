@@ -32,7 +32,7 @@ struct PairedComparison {
   bool tested() const;
   /// Whether the t test rejects equality after the correction.
   bool significant() const { return t_holm < kSignificance; }
-  /// Of this one minus the other.
+  /// Returns the difference of `one` minus the other.
   MeanInterval difference_of(std::size_t one) const;
   /// Standard deviation of the independent differences; NaN with fewer than two.
   double deviation() const;
@@ -46,7 +46,7 @@ PairedComparison compared(std::size_t a, std::size_t b, FoldedValues differences
 
 /// Holm's correction over a family of comparisons, for each of the two tests.
 void correct(std::span<PairedComparison* const> family);
-/// The same where the family is a list of comparisons, or of a kind of them.
+/// Corrects a family that is a list of comparisons, or of a kind of them.
 template <std::derived_from<PairedComparison> Comparison>
 void correct(std::vector<Comparison>& comparisons) {
   std::vector<PairedComparison*> family;

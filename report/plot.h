@@ -20,7 +20,7 @@ struct PlotPoint {
   std::size_t trials = 0;
 };
 
-/// What a plot shows under one name.
+/// A plot shows a series under one name.
 struct PlotSeries {
   std::string name;
   std::size_t style = 0;

@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-// What the drawings of every kind of plot share.
+// The drawings of every kind of plot share these.
 
 inline constexpr double kPlotWidth = 400.0;
 inline constexpr double kPlotBottom = 36.0;

@@ -7,7 +7,7 @@
 
 namespace olrank {
 
-/// What a study's tests say about one user.
+/// Findings are what a study's tests say about one user.
 struct StudyFindings {
   std::string headline;                // which structures differ from the exact one
   std::vector<std::string> sentences;  // by structure: quality, certain share and cost; and what would tell

@@ -13,7 +13,7 @@
 
 namespace olrank {
 
-/// What a ranker that shows every query in a random order has on average: exact, from the grades of the
+/// A ranker that shows every query in a random order has these on average: exact, from the grades of the
 /// same queries.
 struct RandomPoint {
   double offline_ndcg = 0.0;

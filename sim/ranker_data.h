@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What a ranker may know about a trial's data when it is created. Compact documents come query by query,
+/// A ranker may know this about a trial's data when it is created. Compact documents come query by query,
 /// so that here are none of them.
 struct RankerData {
   FeatureMatrix train;                      // all documents of the part whose queries are drawn

@@ -313,7 +313,7 @@ void Trial::certainty_fields(Certainty& certainty, StateFields& state) {
   state.numbers("certainty.share_rounds", certainty.share_rounds);
   state.numbers("certainty.blocks_sum", certainty.blocks_sum);
   state.numbers("certainty.rounds", certainty.rounds);
-  // Those of the other ranks are in fields_beside().
+  // The sizes of the other ranks are in fields_beside().
   const auto sizes = [&state](std::string_view name, BlockSums& of_ranks) {
     std::array<std::int64_t, kFingerprintedBlocks.size()> sizes{};
     for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = of_ranks[kFingerprintedBlocks[i]];

@@ -84,8 +84,8 @@ class Trial : public Stateful {
   const StageClock& evaluation_clock() const { return evaluation_clock_; }
   StageClock& clock() { return clock_; }
 
-  /// What a checkpoint needs and a fingerprint does not cover: the latest lists, and what an evaluation
-  /// between two multiples of E has cleared. Goes before save().
+  /// Saves what a checkpoint needs and a fingerprint does not cover: the latest lists, and what an
+  /// evaluation between two multiples of E has cleared. Goes before save().
   void save_beside(StateWriter& state) const {
     StateFields fields(state);
     const_cast<Trial*>(this)->fields_beside(fields);
@@ -116,7 +116,7 @@ class Trial : public Stateful {
     StatedTallies stated{};
   };
 
-  /// What lists did to be fair.
+  /// These figures say what lists did to be fair.
   struct Fairness {
     std::int64_t violated_sum = 0;  // since the last evaluation
     std::int64_t violated_rounds = 0;

@@ -22,7 +22,7 @@ void add_query(std::span<const double> goes_on, std::span<const std::uint8_t> gr
   for (const std::uint8_t grade : grades) {
     ++docs;
     for (std::int64_t chosen = std::min(docs, ranks - 1); chosen > 0; --chosen) {
-      // Of the choices among the first `docs`, this share has the latest document.
+      // This share of the choices among the first `docs` has the latest document.
       const double share = static_cast<double>(chosen) / static_cast<double>(docs);
       means[chosen] = (1.0 - share) * means[chosen] + share * goes_on[grade] * means[chosen - 1];
     }

@@ -11,7 +11,7 @@
 
 namespace olrank {
 
-/// What a trial measures exposure by.
+/// A trial measures exposure by these.
 struct TrialFairness {
   ExposureRule rule;
   ExposureKind exposure = ExposureKind::kPosition;

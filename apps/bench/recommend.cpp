@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What mter is to reach on two cores.
+// mter is to reach these rates on two cores.
 constexpr double kTargetEntries = 1.5e6;
 constexpr double kTargetPairs = 3e6;
 

@@ -4,8 +4,8 @@
 
 namespace olrank {
 
-/// What is counted before anything is seen. The estimate is then the largest posterior under a prior
-/// Beta(yes + 1, no + 1), which is never 0 or 1.
+/// A prior holds what is counted before anything is seen. The estimate is then the largest posterior under
+/// a prior Beta(yes + 1, no + 1), which is never 0 or 1.
 struct CoinPrior {
   double yes = 1.0;
   double no = 1.0;

@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// What a model says of a list.
+/// A forecast holds what a model says of a list.
 struct ListForecast {
   std::vector<double> given_above;  // P(click at each rank | the clicks above)
   std::vector<double> alone;        // P(click at each rank), whatever is above
@@ -24,7 +24,7 @@ struct ListForecast {
   }
 };
 
-/// What a model has learned of reading; empty or none for what it does not have.
+/// The parameters are what a model has learned of reading; those that it does not have are empty or none.
 struct ReadingParameters {
   std::vector<double> by_rank;        // P(examined), of the rank-only model P(click)
   std::vector<double> by_last_click;  // γ(rank, last click), as in BrowsingTable of sim
@@ -58,7 +58,7 @@ class ReadingModel {
   virtual double satisfaction(std::int32_t /*doc*/) const { return 0.0; }
 };
 
-/// What a model that looks at ranks one by one goes by.
+/// A model that looks at ranks one by one goes by one of these.
 enum class LooksBy {
   kRankAlone,         // P(click) is that of the rank
   kRank,              // position-based model

@@ -37,7 +37,7 @@ class ScanModel : public ReadingModel {
     reached = 1.0;
     for (std::size_t rank = 0; rank < read; ++rank) {
       examined[rank] = reached;
-      // Of what follows the last rank, no click tells.
+      // No click tells what follows the last rank.
       if (rank + 1 < read) count(list.docs[rank], rank, list.clicks[rank] != 0, reached, on_[rank]);
       reached *= on_[rank];
     }

@@ -60,7 +60,7 @@ std::vector<std::int64_t> DictionaryPolicy::choose(std::span<const double> prior
   std::vector<std::int64_t> chosen(priorities.size());
   std::iota(chosen.begin(), chosen.end(), 0);
   if (std::ssize(chosen) <= budget_) return chosen;
-  // Of equal priorities the older pair's counts.
+  // The older pair counts where priorities are equal.
   std::nth_element(chosen.begin(), chosen.begin() + budget_, chosen.end(),
                    [&](std::int64_t a, std::int64_t b) {
                      return priorities[a] != priorities[b] ? priorities[a] > priorities[b] : a < b;

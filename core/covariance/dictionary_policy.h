@@ -54,8 +54,8 @@ class DictionaryPolicy {
   void be_stricter() { least_share_ = std::min(100.0 * least_share_, kMostShare); }
   static constexpr double kMostShare = 1e-3;
 
-  /// Of pairs with these priorities, in the order of their age, those which are to be in the dictionary: in
-  /// ascending order.
+  /// Chooses those of the pairs with these priorities, in the order of their age, that are to be in the
+  /// dictionary. They come in ascending order.
   std::vector<std::int64_t> choose(std::span<const double> priorities) const;
 
   /// Whether a covariance may have a factor of `settled` members and so many appended rows.

@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// What comes after pairs have been taken into an inducing covariance.
+/// This step comes after pairs have been taken into an inducing covariance.
 enum class DictionaryUpkeep {
   kNothing,
   kProject,  // project what the window holds on the dictionary again
@@ -38,7 +38,7 @@ class DictionaryRoll {
   /// New pairs: their residuals and magnitudes before DictionaryPolicy::admit(), and what that found.
   void add(std::span<const double> residual, std::span<const double> magnitudes,
            const Admission& admission);
-  /// What the latest pairs make necessary. For kChoose, chosen() is what becomes the dictionary.
+  /// Returns what the latest pairs make necessary. For kChoose, chosen() is what becomes the dictionary.
   DictionaryUpkeep upkeep();
   std::span<const std::int64_t> chosen() const { return chosen_; }
   /// Does what upkeep() finds, by the steps of a covariance: `settle` is for one that needs nothing.
@@ -77,7 +77,7 @@ class DictionaryRoll {
   void trim(std::int64_t leaving);
   void set_projected() { projected_ = std::ssize(members_); }
 
-  /// What is saved. Returns false if the numbers cannot belong together.
+  /// Restores what was saved. Returns false if the numbers cannot belong together.
   bool restore(std::int64_t pairs, std::vector<std::int64_t> members, std::vector<double> priorities,
                std::int64_t projected);
 

@@ -84,7 +84,7 @@ class Dataset {
   FeatureMatrix rows_of(std::int64_t query) const {
     return all_rows().part(offset(query), offset(query + 1));
   }
-  /// The same for code that reads dense rows only. Throws InvalidArgument for sparse ones.
+  /// Returns all rows to code that reads dense ones only. Throws InvalidArgument for sparse ones.
   FeatureMatrix all_features() const {
     if (is_sparse()) refuse_sparse();
     return all_rows();

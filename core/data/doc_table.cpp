@@ -13,7 +13,7 @@
 namespace olrank {
 namespace {
 
-/// What a Dataset's spans point into.
+/// A Dataset's spans point into these contents.
 struct OwnedContents {
   MappedMemory values;
   SparseRows rows;

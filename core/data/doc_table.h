@@ -62,7 +62,7 @@ struct OwnedFeatures {
   MappedMemory values;  // float [docs × features]
 };
 
-/// The same queries, grades and names with other features. Shares no memory with `data`.
+/// Returns the queries, grades and names of `data` with other features. Shares no memory with `data`.
 Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& pool);
 
 /// The fingerprint of the contents: equal for equal features, grades, names, weights and order, independent

@@ -32,7 +32,7 @@ struct FeatureMatrix {
     const auto count = static_cast<std::size_t>(row_begins[index + 1] - row_begins[index]);
     return {{columns + row_begins[index], count}, {values + row_begins[index], count}};
   }
-  /// Of dense rows.
+  /// The rows must be dense.
   std::span<const float> doc(std::int64_t index) const {
     return {values + index * features, static_cast<std::size_t>(features)};
   }

@@ -124,7 +124,7 @@ Dataset select_queries(const Dataset& data, const std::vector<std::int64_t>& que
   for (const std::int64_t query : queries) {
     append_query(data, query, data.has_doc_names(), numbers, table);
   }
-  // What is left without a single name is a data set without names.
+  // A data set that is left without a single name has no names.
   if (table.name_text.empty()) table.name_ends.clear();
   if (data.is_sparse()) {
     table.rows.emplace();

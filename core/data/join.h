@@ -13,7 +13,7 @@ namespace olrank {
 /// been copied. Throws InvalidArgument for a query whose parts differ in its weight.
 Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context);
 
-/// The same documents, padded with zeros to more features. Sparse ones share the memory of `data`.
+/// Returns the documents padded with zeros to more features. Sparse ones share the memory of `data`.
 Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& context);
 
 /// The queries with the given numbers, in that order.

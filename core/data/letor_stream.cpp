@@ -243,7 +243,7 @@ class LetorStream::Reader {
   Piece rest_;  // documents of the latest query
   std::unordered_set<std::string> seen_;
   std::uint64_t seen_bytes_ = 0;
-  // Of the blocks read:
+  // These count what the blocks read so far hold.
   std::int64_t lines_ = 0;
   std::int64_t docs_ = 0;
   std::int64_t largest_feature_ = 0;

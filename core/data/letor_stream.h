@@ -32,7 +32,7 @@ class LetorStream {
   /// does not depend on the stream, and where texts are cut does not depend on threads. Throws DataError
   /// for the first line that breaks the format, and ScatteredQueries for a query that comes back.
   std::optional<Dataset> next();
-  /// Of the pieces so far.
+  /// Returns the largest feature of the pieces so far.
   std::int64_t largest_feature() const;
 
  private:

@@ -45,10 +45,10 @@ struct SparseRows {
 /// The documents as dense rows in `values`, for what needs few of them at a time with their zeros.
 FeatureMatrix with_zeros(FeatureMatrix docs, std::vector<float>& values);
 
-/// The same queries with other, sparse features. Shares no memory with `data`.
+/// Returns the queries of `data` with other, sparse features. Shares no memory with `data`.
 Dataset with_rows(const Dataset& data, SparseRows rows, std::int64_t features, ThreadPool& pool);
 
-/// The same documents without their zeros.
+/// Returns the documents without their zeros.
 Dataset as_sparse(const Dataset& data, ThreadPool& pool);
 
 }  // namespace olrank

@@ -20,8 +20,8 @@ struct DeviceListsSpec {
   const Dataset* docs = nullptr;          // and the weights of its queries
   std::span<const std::uint8_t> grades;   // of every document
   std::span<const std::int64_t> offsets;  // [queries + 1], of the documents
-  /// What the documents may take on the device. Where they take more, each batch of them travels there when
-  /// it is needed, while the one before it is computed; no result depends on it.
+  /// The documents may take so many bytes on the device. Where they take more, each batch of them travels
+  /// there when it is needed, while the one before it is computed; no result depends on it.
   std::int64_t bytes_for_docs = 0;
 };
 

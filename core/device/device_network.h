@@ -29,7 +29,7 @@ class DeviceNetwork {
 
   /// Scores a query's documents and finds their certain orders.
   virtual DeviceOrders score_query(DeviceQuery query) = 0;
-  /// The same for several queries that are handed over, with one wait for all.
+  /// Scores several queries that are handed over, with one wait for all.
   virtual std::span<const DeviceScores> score_queries(std::span<const DeviceQuery> queries) = 0;
   /// The scores of the query of the latest score_query(), and its w² unless that span is empty.
   virtual void describe(std::span<float> scores, std::span<double> width_sq) = 0;

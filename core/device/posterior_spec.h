@@ -11,7 +11,7 @@
 
 namespace olrank {
 
-/// What a posterior keeps of A⁻¹, on the CPU and on a device.
+/// A posterior keeps one of these of A⁻¹, on the CPU and on a device.
 enum class Covariance { kFull, kInducing, kDiagonal, kDiagonalOfInverse, kNone };
 
 /// How a full covariance is kept: by pairs, by parameters, or by an orthonormal basis of the observed

@@ -10,7 +10,7 @@
 #include "core/ops/pair_training.h"
 #include "core/ops/sampled_term.h"
 
-// What host and device exchange in a round.
+// Host and device exchange these types in a round.
 namespace olrank {
 
 /// A query of the training part, or one whose documents are handed over.
@@ -29,7 +29,7 @@ struct DeviceOrders {
   std::span<const std::uint64_t> certain;  // rows of an OrderBits
 };
 
-/// What a list is made from, of a query among several; valid until the next call.
+/// A list is made from these scores of a query among several; they are valid until the next call.
 struct DeviceScores {
   DeviceOrders orders;
   std::span<const float> scores;  // [docs], of an ensemble their means
@@ -53,8 +53,8 @@ struct DeviceSample {
   std::span<const SampledTerm> sources;
 };
 
-/// What a round adds to the history, and what it then trains on. The host keeps the index of documents and
-/// pairs, and draws samples.
+/// An update is what a round adds to the history and what it then trains on. The host keeps the index of
+/// documents and pairs, and draws samples.
 struct DeviceUpdate {
   struct Term {
     std::int32_t index = 0;

@@ -36,10 +36,10 @@ class ExploringList {
 
   /// Blocks and list, by place.
   void arrange(std::span<const std::int32_t> by_score, const OrderBits& orders, std::uint32_t round);
-  /// The same for a partition that is given: each block is shuffled.
+  /// Arranges a partition that is given: each block is shuffled.
   void arrange_blocks(std::span<const std::int32_t> by_score, std::span<const std::int32_t> block_ends,
                       std::uint32_t round);
-  /// The same for a list that is given: documents in the order in which they are to be shown, with the
+  /// Arranges a list that is given: documents in the order in which they are to be shown, with the
   /// propensity of each, if that is known.
   void arrange_as(std::span<const std::int32_t> by_score, const OrderBits& orders,
                   std::span<const std::int32_t> list, std::span<const double> propensity);

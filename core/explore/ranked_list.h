@@ -34,7 +34,7 @@ struct ListCertainty {
   std::array<std::int64_t, kBlockRanks.size()> block_size{};  // at each of kBlockRanks; 0 beyond the list
 };
 
-/// What fairness between groups did to a list.
+/// These figures say what fairness between groups did to a list.
 struct ListFairness {
   std::optional<std::int64_t> violated;  // certain orders, by the whole list; none without certain orders
   bool realisable = true;                // whether a list within ε existed, where one was looked for
@@ -50,7 +50,7 @@ struct Tally {
 struct RankedList {
   std::span<const std::int32_t> docs;  // all of the query's, best first
   std::optional<ListCertainty> certainty;
-  /// Of each rank, the probability with which the draws of this round put its document there, given those
+  /// Each rank has the probability with which the draws of this round put its document there, given those
   /// above it: the product over a list's ranks is that of the list. Empty where it has no closed form.
   std::span<const double> propensity = {};
   std::span<const CertainOrder> certain_orders = {};  // among the shown documents

@@ -135,7 +135,7 @@ GroupRule::GroupRule(const GroupSettings& settings, const Dataset& train) : sett
       throw DataError(settings.file, 0, 0,
                       fmt::format("No document of the training part is in group {}.", letter));
     }
-    // Of the values between the thresholds.
+    // The group has the values between the thresholds around its place.
     std::string where;
     if (group > 0) where += fmt::format("above {}", thresholds_[group - 1]);
     if (group < thresholds_.size())

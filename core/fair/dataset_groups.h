@@ -33,7 +33,7 @@ class GroupRule {
 
   /// Between the groups, increasing; empty with a file.
   const std::vector<double>& thresholds() const { return thresholds_; }
-  /// Of A against B, C, …
+  /// The values are β of A against B, C, …
   const std::vector<double>& beta() const { return beta_; }
   const DatasetGroups& of_train() const { return train_; }
 

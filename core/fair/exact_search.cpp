@@ -108,7 +108,7 @@ std::optional<std::int64_t> ExactSearch::finish(const State& from, TemplatePatte
       }
       if (gave_up()) return std::nullopt;
     }
-    // Of equal sets the cheapest stays.
+    // The cheapest of equal sets stays.
     const auto sets = [](const State& state) {
       return std::span(state.taken.data(), static_cast<std::size_t>(state.size));
     };

@@ -13,7 +13,7 @@ namespace olrank {
 
 /// The fewest certain orders that a list of a template can violate, and lists that violate no more.
 ///
-/// What is behind the template's places can always follow the scores, which violates nothing. So the cost
+/// Documents behind the template's places can always follow the scores, which violates nothing. So the cost
 /// of a list is, for each of its first k documents, what is certainly before it and not placed yet. A
 /// document x dominates y of its group if all that is certainly before x is so before y, and all that is
 /// certainly after y is so after x: exchanging the two never costs more where y comes first. Dynamic

@@ -57,7 +57,7 @@ struct ExposureRule {
   friend bool operator==(const ExposureRule&, const ExposureRule&) = default;
 };
 
-/// What a ranker may know about fairness when it makes a list.
+/// A ranker may know this about fairness when it makes a list.
 struct FairRound {
   std::span<const DocGroup> groups;    // [V] by document
   const ExposureRule* rule = nullptr;  // never null

@@ -34,7 +34,7 @@ class FairList {
 
  private:
   const TemplateTable& table_of(const ExposureRule& rule, int length);
-  /// Those that can be realised and keep within ε, or are the closest to it.
+  /// Candidates are the templates that can be realised and keep within ε, or else are closest to it.
   bool find_candidates(const TemplateTable& table, const FairRound& fair);
   Choice choose_by_swaps(const TemplateTable& table, const FairRound& fair, std::uint32_t round);
   Choice choose_exactly(const TemplateTable& table, const FairRound& fair, std::uint32_t round, Choice best,

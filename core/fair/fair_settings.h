@@ -14,7 +14,7 @@ enum class Fairness { kNone, kFairExp, kFairCo };
 /// How FairExp finds the list of a template.
 enum class TemplateSearch { kFairSwap, kExact };
 
-/// What a ranker does about the groups of [groups].
+/// The settings say what a ranker does about the groups of [groups].
 struct FairSettings {
   Fairness fair = Fairness::kNone;
   TemplateSearch template_search = TemplateSearch::kFairSwap;

@@ -12,8 +12,8 @@
 
 namespace olrank {
 
-/// What lists are made of: a query's documents by score, in blocks whose inner order is uncertain, with
-/// their groups. Documents are named by their place in the order by score.
+/// Lists are made of a query's documents by score, in blocks whose inner order is uncertain, with their
+/// groups. Documents are named by their place in the order by score.
 struct GroupedBlocks {
   std::span<const std::int32_t> by_score;    // docs, best first
   std::span<const std::int32_t> block_ends;  // the place after each block

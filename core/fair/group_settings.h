@@ -13,7 +13,7 @@
 
 namespace olrank {
 
-/// What counts as a shown document's exposure: its rank's P, or whether the user examined it.
+/// A shown document's exposure is its rank's P, or whether the user examined it.
 enum class ExposureKind { kPosition, kExamined };
 
 /// Which groups of documents exposure is shared between, and what is fair. Off without a feature or a file.
@@ -32,7 +32,7 @@ struct GroupSettings {
   std::optional<std::size_t> count() const;
   /// Throws InvalidArgument for settings that contradict each other.
   void check(std::int64_t cutoff) const;
-  /// What it checks of the number of groups.
+  /// Checks only what check() checks of the number of groups.
   void check_groups() const;
 
   static const Schema& schema();

@@ -24,7 +24,7 @@ class TemplateTable {
 
   int length() const { return length_; }
   TemplatePattern size() const { return TemplatePattern{1} << length_; }
-  /// What a list of this template adds to the unfairness, Eq. (3.1.2).
+  /// A list of this template adds this gain to the unfairness, Eq. (3.1.2).
   double gain(TemplatePattern pattern) const { return gains_[pattern]; }
   static int needed_of_a(TemplatePattern pattern) { return std::popcount(pattern); }
 

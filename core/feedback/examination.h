@@ -19,7 +19,7 @@ namespace olrank {
 /// Beta(16/r, 16 − 16/r) for a look at rank r, and grow by their expected values.
 class Examination {
  public:
-  /// What one list tells.
+  /// A reading is what one list tells.
   struct Reading {
     std::vector<double> predicted;  // [shown] probability of a click, before the clicks are seen
     std::vector<double> examined;   // [shown] probability that the document was looked at, given the clicks

@@ -25,7 +25,7 @@ std::string temporary_name(const std::filesystem::path& target) {
       .string();
 }
 
-/// What follows kTemporary: two numbers.
+/// Two numbers follow kTemporary.
 bool is_temporary_end(std::string_view end) {
   const std::size_t dash = end.find('-');
   return dash != std::string_view::npos && dash > 0 && dash + 1 < end.size() &&
@@ -33,7 +33,7 @@ bool is_temporary_end(std::string_view end) {
          end.find('-', dash + 1) == end.npos;
 }
 
-/// What a path leads to, past symbolic links. Throws IoError for a link that leads nowhere.
+/// Follows symbolic links to what a path leads to. Throws IoError for a link that leads nowhere.
 std::filesystem::path followed(const std::filesystem::path& target) {
   std::error_code error;
   if (!std::filesystem::is_symlink(std::filesystem::symlink_status(target, error))) return target;

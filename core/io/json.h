@@ -17,7 +17,7 @@ std::string_view up_to_deep_json(std::string_view text);
 nlohmann::json parse_json(std::string_view text);
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
 
-/// The same, but a discarded value for what is not JSON.
+/// Returns a discarded value for a text that is not JSON.
 nlohmann::ordered_json try_parse_json(std::string_view text);
 
 /// The number, or null for one that JSON does not have: infinities and NaN.

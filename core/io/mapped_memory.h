@@ -30,7 +30,7 @@ class MappedMemory {
   static MappedMemory of_unnamed_file(const std::filesystem::path& folder, std::size_t bytes);
   /// Maps a regular file read-only; an empty file gives an empty mapping.
   static MappedMemory of_file(const std::filesystem::path& path);
-  /// The same for an open descriptor, which may be closed afterwards. `path` is for messages.
+  /// Maps the file of an open descriptor, which may be closed afterwards. `path` is for messages.
   static MappedMemory of_descriptor(int descriptor, const std::filesystem::path& path);
 
   std::byte* data() { return data_; }

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kLengthBytes = 8;
-/// What the format's own library allows.
+/// The format's own library allows headers up to this length.
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 
 /// Bytes of an item of a dtype; 0 for a type that the format does not have.

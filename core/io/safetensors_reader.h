@@ -17,13 +17,13 @@ struct TensorView {
   std::string_view bytes;
 };
 
-/// What a safetensors file holds, without a copy of the values.
+/// A view shows what a safetensors file holds, without a copy of the values.
 struct SafetensorsView {
   std::vector<TensorView> tensors;  // in the order of the header
   ModelMetadata metadata;           // in the order of the header
 };
 
-/// What a safetensors file of float32 tensors holds.
+/// The contents are what a safetensors file of float32 tensors holds.
 struct SafetensorsContents {
   struct Tensor {
     std::string name;

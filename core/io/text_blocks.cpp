@@ -58,7 +58,7 @@ class StreamBlocks : public TextBlocks {
     rest_.clear();
     for (;;) {
       if (failure_ || ended_) break;
-      // What is there already holds no line's end: only new bytes are looked at.
+      // The bytes that are there already hold no line's end, so only new ones are looked at.
       const std::size_t before = buffer.size();
       fill(buffer);
       if (failure_ || ended_) break;

@@ -16,8 +16,8 @@ OLRANK_HOST_DEVICE inline double noisy_labels(double labels, double weight, doub
   return exact_add(labels, exact_mul(exact_mul(deviation, std::sqrt(weight)), normal));
 }
 
-/// What the weight of a term's pairs adds to its noise by going from `before` to `after`. The changes of
-/// any course add up to the noise of the last weight.
+/// A term's noise grows by this change when the weight of its pairs goes from `before` to `after`. The
+/// changes of any course add up to the noise of the last weight.
 OLRANK_HOST_DEVICE inline double noise_change(double before, double after, double deviation,
                                               double normal) {
   return exact_mul(exact_mul(deviation, exact_add(std::sqrt(after), -std::sqrt(before))), normal);

@@ -36,7 +36,7 @@ OLRANK_HOST_DEVICE inline double log1p_of_unit(double x) {
   return halved * kLn2 + 2.0 * t * sum;
 }
 
-/// What a pair of documents of different grades adds to RankSVM's loss, with `lead` the score of the worse
+/// A pair of documents of different grades adds this to RankSVM's loss, with `lead` the score of the worse
 /// document less that of the better one.
 OLRANK_HOST_DEVICE inline double hinge_loss(double lead) {
   return 1.0 + lead > 0.0 ? 1.0 + lead : 0.0;
@@ -76,8 +76,8 @@ OLRANK_HOST_DEVICE inline double selected(bool condition, double yes, double no)
   return chosen;
 }
 
-/// Of a clock that rings at rate e^z: how likely it has rung by time 1, as 1 − e^{−a} = a · share with a =
-/// e^z, and the derivative of the logarithm of that with respect to z. z is at most kSurely, where it has.
+/// A term says how likely a clock of rate e^z has rung by time 1, as 1 − e^{−a} = a · share with a = e^z,
+/// and the derivative of the logarithm of that with respect to z. z is at most kSurely, where it has.
 struct ClockTerm {
   double share;
   double slope;
@@ -104,7 +104,7 @@ OLRANK_HOST_DEVICE inline ClockTerm clock_term(double z) {
   return {share, not_yet / share};
 }
 
-/// Of all clocks at one time: the logarithm of Π e^z · share, and the sum of their slopes.
+/// The sums over all clocks at one time are the logarithm of Π e^z · share, and the sum of their slopes.
 struct ClockSums {
   double log_product;
   double slopes;

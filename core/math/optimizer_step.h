@@ -40,14 +40,14 @@ OLRANK_HOST_DEVICE inline NesterovElement nesterov_element(double step, double g
   return {velocity, moved, moved + optimizer::kMomentum * velocity};
 }
 
-/// What the n-th step takes in addition to the gradient. The corrections are Adam's.
+/// The n-th step takes these rates in addition to the gradient. The corrections are Adam's.
 struct StepRates {
   double first_correction = 1.0;   // 1 − β₁ⁿ
   double second_correction = 1.0;  // 1 − β₂ⁿ
   double decay = 0.0;              // of the position; decay · position is added to the gradient
 };
 
-/// Of step `number`, from 1.
+/// Steps are numbered from 1.
 inline StepRates step_rates(std::int64_t number, double decay) {
   const auto power = static_cast<double>(number);
   return {1.0 - std::pow(optimizer::kBeta1, power), 1.0 - std::pow(optimizer::kBeta2, power), decay};

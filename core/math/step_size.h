@@ -68,7 +68,7 @@ inline bool training_failed(double began, double ended, double pairs, bool follo
   return ended > began + (std::fabs(began) + pairs);
 }
 
-/// The same for the mean loss of a mini-batch in a training that starts at θ₀.
+/// Tells that the mean loss of a mini-batch has exploded in a training that starts at θ₀.
 OLRANK_HOST_DEVICE inline bool batch_loss_has_exploded(double loss) {
   return !(std::fabs(loss) <= 1e15);
 }

@@ -46,7 +46,7 @@ struct RandomDcg {
   double variance = 0.0;
 };
 
-/// Of lists of these documents cut off after `ranks`. Exact, from the grades alone.
+/// Lists of these documents are cut off after `ranks`. The result is exact, from the grades alone.
 RandomDcg random_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable& gains,
                      std::span<const double> discounts);
 

@@ -13,7 +13,7 @@ using NamedValues = std::vector<std::pair<std::string, double>>;
 
 /// The means of an evaluation in the order in which `olrank eval` shows them.
 NamedValues named_values(const MetricOptions& options, const MetricReport& report);
-/// The same of one query.
+/// Returns the values of one query in that order.
 NamedValues named_values(const MetricOptions& options, const QueryMetrics& query);
 
 }  // namespace olrank

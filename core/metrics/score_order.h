@@ -14,7 +14,7 @@ std::int64_t order_by_score(std::span<const float> scores, std::span<std::int32_
 std::int64_t order_by_score(std::span<const double> scores, std::span<std::int32_t> order,
                             Scratch& scratch);
 
-/// The same for only the first order.size() ranks; the rest is not sorted.
+/// Finds only the first order.size() ranks; the rest is not sorted.
 std::int64_t order_top_by_score(std::span<const float> scores, std::span<std::int32_t> order,
                                 Scratch& scratch);
 std::int64_t order_top_by_score(std::span<const double> scores, std::span<std::int32_t> order,

@@ -31,7 +31,7 @@ std::string text_of(const CovarianceName& covariance);
 
 /// Squared widths of a covariance that cannot be computed afresh are not finite.
 [[noreturn]] void throw_lost_widths(std::string_view covariance);
-/// Of the widths of a query's documents, for which no list can be made then.
+/// So many squared widths of a query's documents are not finite, and no list can be made for them.
 [[noreturn]] void throw_lost_list_widths(std::int64_t lost, std::int64_t docs);
 
 /// The score of a query's document `doc` is NaN.

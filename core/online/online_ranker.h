@@ -25,7 +25,7 @@ struct RoundContext {
   StageClock& clock;
 };
 
-/// What a ranker learned from one round. Spans stay valid until the next call to the ranker.
+/// A report says what a ranker learned from one round. Spans stay valid until the ranker's next call.
 struct LearnReport {
   std::span<const PreferencePair> pairs;
   std::span<const double> steps;  // σ_t of gradient descent, one per member; empty if none was taken

@@ -17,7 +17,7 @@ struct RetrainingRule {
   bool replays() const { return retrain == Retrain::kGrowth && replay_steps > 0; }
 };
 
-/// What a round trains on.
+/// A round trains on one of these.
 enum class TrainingExtent { kHistory, kSample, kNothing };
 
 /// With kGrowth a training on the whole history of n pairs, T of them distinct, is due once growth · T new
@@ -37,7 +37,7 @@ class RetrainingSchedule {
 
   explicit RetrainingSchedule(const RetrainingRule& rule) : rule_(rule) {}
 
-  /// What a round that brought pairs trains on.
+  /// Says what a round that brought pairs trains on.
   TrainingExtent extent(const Sizes& sizes) const;
   /// To be called after a training on the whole history.
   void trained(const Sizes& sizes) { latest_ = sizes; }

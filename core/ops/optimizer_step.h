@@ -11,7 +11,7 @@ enum class Optimizer { kGradientDescent, kNesterov, kAdam };
 /// θ ← θ − step · gradient, each difference in double.
 void gradient_descent_step(double step, std::span<const double> gradient, std::span<float> theta);
 
-/// The same from `position`, which is θ in double, with gradient + decay · position.
+/// Steps from `position`, which is θ in double, with gradient + decay · position.
 void decayed_step(double step, double decay, std::span<const double> gradient, std::span<double> position,
                   std::span<float> theta);
 

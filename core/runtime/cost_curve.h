@@ -15,8 +15,8 @@ struct RoundSeconds {
   double seconds = 0.0;
 };
 
-/// What a round of a ranker costs as a sum of simple shapes: a constant, the growth of a history whose
-/// queries come back, a line and a parabola. No coefficient is negative.
+/// A round of a ranker costs a sum of simple shapes: a constant, the growth of a history whose queries come
+/// back, a line and a parabola. No coefficient is negative.
 class CostShape {
  public:
   CostShape() = default;
@@ -26,7 +26,7 @@ class CostShape {
   /// parabolas are left out, because they would be extrapolated from noise.
   CostShape(std::span<const RoundSeconds> points, std::int64_t queries, double covered);
 
-  /// Of the rounds after `from` up to `to`.
+  /// Returns the cost of the rounds after `from` up to `to`.
   double seconds(double from, double to) const;
   CostShape& operator+=(const CostShape& other);
 

@@ -17,7 +17,7 @@ struct GpuRange {
 
 enum class DeviceKind { kAuto, kCpu, kGpus };
 
-/// What a user asked for; `auto` leaves the choice to olrank.
+/// A request is what a user asked for; `auto` leaves the choice to olrank.
 struct DeviceRequest {
   DeviceKind kind = DeviceKind::kAuto;
   bool every_gpu = false;

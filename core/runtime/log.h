@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What goes to stderr: with kQuiet only warnings and errors, with kVerbose details too. Results never do.
+/// With kQuiet only warnings and errors go to stderr, with kVerbose details too. Results never do.
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 enum class LogLevel { kDetail, kInfo, kWarning };
 

@@ -56,7 +56,7 @@ struct Schema {
 /// given, "file.toml:3:9" or "--alpha", and begins every error message.
 void assign_setting(const Schema& schema, void* object, std::string_view key, const SettingValue& value,
                     std::string_view origin);
-/// The same for a text from the command line.
+/// Writes a value that is a text from the command line.
 void assign_setting_text(const Schema& schema, void* object, std::string_view key, std::string_view text,
                          std::string_view origin);
 

@@ -36,8 +36,8 @@ class SettingSources {
   /// Assigns the settings of the schema's table to the object.
   void apply(const Schema& schema, void* object, const SettingFilter& filter = {}) const;
 
-  /// The same for one table of a file, whatever its name. Settings of earlier versions are passed over
-  /// where they have the value that is fixed now.
+  /// Assigns the settings of one table of a file, whatever its name. Settings of earlier versions are
+  /// passed over where they have the value that is fixed now.
   static void apply_table(const Schema& schema, void* object, const TomlDocument::Table& table,
                           const SettingFilter& filter = {});
   static void apply_override(const Schema& schema, void* object, const SettingOverride& override) {

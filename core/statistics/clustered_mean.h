@@ -36,7 +36,7 @@ class ClusteredMean {
   std::int64_t values() const { return static_cast<std::int64_t>(sums_.values); }
   std::int64_t clusters() const { return static_cast<std::int64_t>(sums_.clusters); }
   double mean() const { return sums_.values > 0.0 ? sums_.sum / sums_.values : 0.0; }
-  /// Of the mean, by the deviations of whole clusters from it.
+  /// The mean has this variance by the deviations of whole clusters from it.
   double variance() const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace olrank {
 
-/// What the page of an interview shows (report/interview_page.h): both trees, the list of the best `k`
-/// items at every node of the users' tree, and the words of questions and answers.
+/// Returns what the page of an interview shows (report/interview_page.h): both trees, the list of the best
+/// `k` items at every node of the users' tree, and the words of questions and answers.
 nlohmann::ordered_json interview_data(const TreeRecommender& recommender, const ReviewNames& names,
                                       std::int64_t k);
 

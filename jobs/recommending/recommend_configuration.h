@@ -18,7 +18,7 @@ std::span<const SchemaWithDefaults> recommend_tables();
 /// first mistake, of which a setting that the kind does not read is one.
 RecommendSettings resolve_recommend_settings(const std::optional<std::filesystem::path>& file,
                                              std::span<const SettingOverride> overrides);
-/// The same for a document; tables called `other` are left to the caller.
+/// Resolves the settings of a document; tables called `other` are left to the caller.
 RecommendSettings resolve_recommend_settings(const TomlDocument& document,
                                              std::span<const SettingOverride> overrides,
                                              std::string_view other = {});

@@ -51,7 +51,7 @@ class RecommenderRun : public PassJob {
   std::int64_t pairs() const { return pairs_; }
   double training_seconds() const { return training_seconds_; }
 
-  /// What summary.json says of a finished training, with its figures on the test part.
+  /// Returns what summary.json says of a finished training, with its figures on the test part.
   nlohmann::ordered_json summary() const;
   /// Writes the model and the summary.
   void finish(JobFolder& folder, const Recipe& recipe) const;

@@ -32,7 +32,7 @@ std::unique_ptr<const ReviewParts> load_review_parts(const RecommendSettings& se
 
 /// Counts, for summaries.
 nlohmann::ordered_json describe_parts(const ReviewParts& parts);
-/// The same as a line for people.
+/// Returns the counts as a line for people.
 std::string parts_text(const ReviewParts& parts);
 
 }  // namespace olrank

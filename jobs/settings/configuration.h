@@ -45,7 +45,7 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
                                     std::span<const SettingOverride> overrides,
                                     IgnoredSettings ignored = IgnoredSettings::kRefuse);
 
-/// The same for a document that is there already.
+/// Resolves the configuration of a document that is there already.
 Configuration resolve_configuration(const TomlDocument& document,
                                     std::span<const SettingOverride> overrides,
                                     IgnoredSettings ignored = IgnoredSettings::kRefuse);

@@ -41,7 +41,7 @@ class RankerSource {
     const RankerSettings defaults = RankerSettings::defaults(chosen, protocol_);
     RankerSettings whole = defaults;
     apply(whole, all);
-    // What counts is decided by all settings together, so it is known only now.
+    // All settings together decide which of them count, so that is known only now.
     RankerSettings ranker = defaults;
     apply(ranker, [&](const SettingOverride& override) { return !why_ignored(whole, override.key); });
     if (ignored == IgnoredSettings::kRefuse) check(ranker, defaults);

@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// What happens to a setting that its ranker ignores: an error, or nothing.
+/// A setting that its ranker ignores is an error, or is dropped.
 enum class IgnoredSettings { kRefuse, kDrop };
 
 /// The rankers of the file, or one for each kind that the overrides name: defaults, then the file, then the

@@ -34,11 +34,11 @@ enum class MterForm { kTucker, kShared, kSplit };
 struct MterParameters {
   MterForm form = MterForm::kTucker;
   std::array<FactorMatrix, kMterSides> shared;
-  /// Of kSplit: the tensors' own vectors, and what the tensors meet, the sums. Empty where a tensor does
+  /// kSplit has the tensors' own vectors, and the sums, which the tensors meet. Empty where a tensor does
   /// not meet a side.
   std::array<std::array<FactorMatrix, kMterSides>, kMterTasks> own;
   std::array<std::array<FactorMatrix, kMterSides>, kMterTasks> sums;
-  /// Of kTucker: G1, G2, G3 as [feature dimension][row dimension][column dimension], each of the common
+  /// kTucker has G1, G2, G3 as [feature dimension][row dimension][column dimension], each of the common
   /// width.
   std::array<FactorMatrix, kMterTasks> cores;
 

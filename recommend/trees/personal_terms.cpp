@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-/// Of one row; returns ‖ũ‖².
+/// Adds the term of one row; returns ‖ũ‖².
 double add_personal_term(const SplitData& data, std::int32_t row, const PairSource* pairs, double penalty,
                          DescentSettings descent, FactorRows& factors) {
   if (pairs == nullptr) descent.pair_weight = 0.0;

@@ -15,7 +15,7 @@ struct MentionCount {
   std::int32_t negative = 0;
 };
 
-/// What a row says about a feature. A feature that it does not list is ∅, unknown.
+/// An entry is what a row says about a feature. A feature that it does not list is ∅, unknown.
 struct ProfileEntry {
   std::int32_t feature = 0;
   float value = 0.0F;

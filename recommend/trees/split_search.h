@@ -20,7 +20,7 @@ struct SplitCandidate {
   double reduction = 0.0;
 };
 
-/// What all nodes of a tree share.
+/// All nodes of a tree share these.
 struct SplitData {
   const Profiles* profiles = nullptr;
   const Thresholds* thresholds = nullptr;

@@ -11,7 +11,7 @@
 
 namespace olrank {
 
-/// Of one tree.
+/// The settings grow one tree.
 struct GrowthSettings {
   int depth = 6;                 // h, levels of questions
   std::int64_t least_rows = 20;  // a node of fewer asks nothing

@@ -13,7 +13,7 @@
 
 namespace olrank {
 
-/// What the nodes of the users' tree ask about.
+/// The nodes of the users' tree ask about one of these.
 enum class TreeQuestions : std::uint8_t {
   kFeatures,  // fact: how much a feature matters
   kItems,     // fmf: how an item was rated

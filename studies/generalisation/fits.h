@@ -24,7 +24,7 @@ double theorem_penalty(double slopes_in_w, double radius, std::int64_t queries);
 /// Theorem 6 of the same paper: 2 G_w W (8/n + √(2/n)) bounds the excess risk of fits with that penalty.
 double regularised_bound(double slopes_in_w, double radius, std::int64_t queries);
 
-/// What a loss can be for ‖w‖ ≤ W: B of the same paper, as its value at w = 0 and the slopes from there.
+/// Bounds a loss for ‖w‖ ≤ W: B of the same paper, as its value at w = 0 and the slopes from there.
 double most_loss(const ListLossForm& form, std::int64_t docs, double slopes_in_w, double radius);
 
 /// Twice the Rademacher complexity that Corollary 8 of the same paper bounds, 10 G_w W √(log₂(3mn)/n) times
@@ -34,7 +34,7 @@ double uniform_bound(const ListLossForm& form, std::int64_t docs, double slopes_
                      std::int64_t queries);
 
 /// η of one pass over n queries of a loss with H_w-Lipschitz gradient, W/(4 H W + 2 √(4 H² W² + 2 H L* n)).
-/// The same paper, on smooth losses.
+/// The step is the same paper's, for smooth losses.
 double smooth_step(double curvature_in_w, double radius, double best_risk, std::int64_t queries);
 
 /// A linear model of a loss, without bias.
@@ -55,9 +55,9 @@ double mean_loss(const ListLossForm& form, const Dataset& data, std::span<const 
 /// ‖w‖₂.
 double length_of(std::span<const float> theta);
 
-/// What two fits to two samples of equal size say about the gap between risk and training loss:
-/// ½ [L_B(w_A) − L_A(w_A) + L_A(w_B) − L_B(w_B)]. Its expectation is that of L(ŵ) − L̂(ŵ), as each sample is
-/// fresh for the other fit; the losses' own scatter cancels, and for exact minimisers it is never negative.
+/// Two fits to two samples of equal size say this about the gap between risk and training loss: ½ [L_B(w_A)
+/// − L_A(w_A) + L_A(w_B) − L_B(w_B)]. Its expectation is that of L(ŵ) − L̂(ŵ), as each sample is fresh for
+/// the other fit; the losses' own scatter cancels, and for exact minimisers it is never negative.
 struct TwinLosses {
   double a_on_a = 0.0;
   double a_on_b = 0.0;

@@ -12,7 +12,7 @@ namespace olrank {
 /// W of experiments A, B and C.
 inline constexpr double kStudyRadius = 5.0;
 
-/// What a draw of the study is for; part of the key.
+/// Every draw of the study is for one of these; it is part of the key.
 enum class StudyDraw : std::uint64_t {
   kSample = 1,
   kTwin = 2,

@@ -171,16 +171,6 @@ std::shared_ptr<const FrozenRanker> CertainOrderRanker::freeze() const {
   return std::make_shared<FrozenCertainOrderRanker>(maker_, belief_->freeze(), learner_->thetas());
 }
 
-void CertainOrderRanker::make_lists(ExecutionContext& context, std::span<ListRequest> requests) {
-  for (ListRequest& request : requests) {
-    try {
-      maker_.make(context, *belief_, learner_->thetas(), *request.task, *request.ranking);
-    } catch (const Error&) {
-      request.failure = std::current_exception();
-    }
-  }
-}
-
 // The order is part of a result's fingerprint, which digests the archive.
 void CertainOrderRanker::fields(StateFields& state) {
   state.part(*learner_);

@@ -47,8 +47,14 @@ class InterventionAware : public DeployedPolicyRanker {
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
   void fields(StateFields& state) override;
   /// Without the log.
-  void save_for_lists(StateWriter& state) const override { DeployedPolicyRanker::save(state); }
-  void load_for_lists(StateReader& state) override { DeployedPolicyRanker::load(state); }
+  void save_for_lists(StateWriter& state) const override {
+    StateFields fields(state);
+    const_cast<InterventionAware*>(this)->DeployedPolicyRanker::fields(fields);
+  }
+  void load_for_lists(StateReader& state) override {
+    StateFields fields(state);
+    DeployedPolicyRanker::fields(fields);
+  }
 
  private:
   /// The number of a query's entry, with rows_ for its documents. New ones are added.

@@ -100,9 +100,9 @@ def offline(point: dict) -> float:
 
 
 def determinism(step: Step) -> None:
-    """The same bits in a second run, by every member schedule, with 16 jobs, after an interruption, and across the two forms."""
+    """The same bits in a second run, with 16 jobs, after an interruption, and across the two forms."""
     differ = []
-    for case in (in_a_second_run, by_every_schedule, with_many_jobs, after_an_interruption, across_the_forms):
+    for case in (in_a_second_run, with_many_jobs, after_an_interruption, across_the_forms):
         name = case.__name__.replace("_", " ")
         prints = case(step)
         step.numbers[name] = prints
@@ -121,16 +121,6 @@ def in_a_second_run(step: Step) -> dict[str, str]:
     for name in ("first", "second"):
         step.play(name, small_trial(step))
     return {name: prints_of(step, name) for name in ("first", "second")}
-
-
-def by_every_schedule(step: Step) -> dict[str, str]:
-    pick = step.run.pick
-    flags = ["--ranker", "p2neurrank", "--members", "4", "--width", pick(32, 8), "--steps", pick(10, 2), "--rounds", pick(300, 12), "--data",
-             step.run.small_data(step)]
-    for schedule in ("streams", "batched", "auto"):
-        # One kernel has bits of its own, and no schedule.
-        step.play(schedule, [*flags, "--member-schedule", schedule, "--training-kernel", "recorded"])
-    return {schedule: prints_of(step, schedule) for schedule in ("streams", "batched", "auto")}
 
 
 def with_many_jobs(step: Step) -> dict[str, str]:

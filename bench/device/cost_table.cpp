@@ -24,7 +24,7 @@ struct Decision {
 constexpr std::string_view kKernel = "kernel";
 constexpr std::string_view kProducts = "cuBLASLt";
 constexpr std::string_view kSolver = "cuSOLVER";
-constexpr std::string_view kTraining = "kernel; cuBLASLt from m = 256 or three layers on, and in TF32";
+constexpr std::string_view kTraining = "kernel; cuBLASLt from m = 256 or three layers on";
 
 // In the order of the table. An empty operation begins a part, whose name is in `where`.
 constexpr Decision kDecisions[] = {
@@ -65,7 +65,6 @@ constexpr Decision kDecisions[] = {
     {"inverse_covariance/update_inverse_covariance", kKernel,
      "Of rank k: reads one half of A⁻¹ and writes both. Memory is the limit."},
     {"inverse_covariance/apply_inverse_covariance", kKernel, "Of drift checks: one pass over A⁻¹."},
-    {"inverse_covariance/roots_of_inverse", kKernel, "Reads the diagonal."},
     {"inverse_covariance/reset_inverse_covariance", kKernel, "Writes A⁻¹ once."},
     {"inverse_covariance/fill_parameter_table", kKernel, "Once per network."},
     {"covariance_matrix/pair_covariance", kKernel,
@@ -74,15 +73,6 @@ constexpr Decision kDecisions[] = {
     {"covariance_matrix/copy_matrix", kKernel,
      "Of inducing covariances that grow: rows get other strides."},
     {"covariance_matrix/copy_lower", kKernel, "Before and after a library has factorised."},
-
-    {"", "covariance by units", ""},
-    {"block_covariance/block_rows", kKernel,
-     "Products of a unit's active documents alone, in one launch for layers of any size."},
-    {"block_covariance/block_gram", kKernel, "Inactive units are skipped; half of a symmetric product."},
-    {"block_covariance/update_block_roots", kKernel,
-     "Two launches for all units: reflections of k columns, then one pass over the roots."},
-    {"block_covariance/block_energies", kKernel, "Of drift checks: one pass over the roots."},
-    {"block_covariance/reset_block_roots", kKernel, "Once per trial."},
 
     {"", "diagonal covariance", ""},
     {"diagonal_covariance/diagonal_gram", kKernel,
@@ -143,8 +133,8 @@ std::vector<DeviceCase> factorisations(const std::vector<std::int64_t>& sizes) {
       DeviceCase one;
       one.name = name;
       one.parameters = {{"n", n}};
-      one.operations = count * count * count / 3.0;
-      one.bytes = 8.0 * count * count;  // a triangle, read and written
+      one.least.operations = count * count * count / 3.0;
+      one.least.bytes = 8.0 * count * count;  // a triangle, read and written
       cases.push_back(one);
     }
   }
@@ -161,12 +151,10 @@ DeviceSizes table_sizes() {
 
 // Of an H200's data sheet.
 constexpr double kBytesPerSecond = 4.8e12;
-double operations_per_second(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::kTf32 ? 494e12 : 67e12;  // float32, and double on tensor cores
-}
+constexpr double kOperationsPerSecond = 67e12;  // float32, and double on tensor cores
 
 double least_seconds(const DeviceCase& one) {
-  return std::max(one.operations / operations_per_second(one.arithmetic), one.bytes / kBytesPerSecond);
+  return std::max(one.least.operations / kOperationsPerSecond, one.least.bytes / kBytesPerSecond);
 }
 
 std::int64_t parameter(const DeviceCase& one, std::string_view name, std::int64_t missing) {
@@ -197,8 +185,8 @@ std::string values_of(const std::vector<DeviceCase>& cases, const Value& value) 
 
 std::string cells_of(const std::vector<DeviceCase>& cases) {
   return fmt::format("{} | {} | {}",
-                     values_of(cases, [](const DeviceCase& one) { return 1e-9 * one.operations; }),
-                     values_of(cases, [](const DeviceCase& one) { return 1e-6 * one.bytes; }),
+                     values_of(cases, [](const DeviceCase& one) { return 1e-9 * one.least.operations; }),
+                     values_of(cases, [](const DeviceCase& one) { return 1e-6 * one.least.bytes; }),
                      values_of(cases, [](const DeviceCase& one) { return 1e6 * least_seconds(one); }));
 }
 
@@ -279,9 +267,6 @@ std::string cost_table() {
   }
   table += costs.round_row("a round, full covariance", {"tangent_factors/tangent_factors",
                                                         "widths/full-dual", "inverse_factor/append_pairs"});
-  table += costs.round_row(
-      "a round, covariance by units",
-      {"tangent_factors/tangent_factors", "widths/unit-blocks", "block_covariance/update_block_roots"});
   table += costs.round_row(
       "a round, diagonal covariance",
       {"tangent_factors/tangent_factors", "widths/diagonal", "diagonal_covariance/add_to_diagonal"});

@@ -87,41 +87,6 @@ at::Tensor diagonal_gram(const NetworkShape& shape, const at::Tensor& rows, cons
   return at::mm(g, g.t());
 }
 
-at::Tensor block_rows(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& roots) {
-  const at::Tensor wide = rows.to(at::kDouble);
-  std::vector<at::Tensor> parts;
-  std::int64_t first = 0;
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    const std::int64_t size = layer.unit_parameters();
-    const at::Tensor root = roots.narrow(0, first, layer.rows * size * size).view({layer.rows, size, size});
-    first += root.numel();
-    at::Tensor input = wide.narrow(1, layer.input, layer.columns);
-    if (layer.has_bias()) input = at::cat({input, at::ones_like(input.narrow(1, 0, 1))}, 1);
-    const at::Tensor delta = wide.narrow(1, layer.delta, layer.rows).t().unsqueeze(2);
-    parts.push_back((at::matmul(input.unsqueeze(0), root.transpose(1, 2)) * delta).flatten());
-  }
-  return at::cat(parts);
-}
-
-at::Tensor block_gram(const NetworkShape& shape, const at::Tensor& of_units, std::int64_t docs,
-                      double scale) {
-  at::Tensor sum;
-  std::int64_t first = 0;
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    const std::int64_t numbers = layer.rows * docs * layer.unit_parameters();
-    const at::Tensor w = of_units.narrow(0, first, numbers)
-                             .view({layer.rows, docs, layer.unit_parameters()})
-                             .transpose(0, 1)
-                             .flatten(1);
-    first += numbers;
-    const at::Tensor term = at::mm(w, w.t());
-    sum = sum.defined() ? sum + term : term;
-  }
-  return sum * scale;
-}
-
 at::Tensor doc_kernel(const NetworkShape& shape, const at::Tensor& rows, double scale) {
   const at::Tensor wide = rows.to(at::kDouble);
   at::Tensor sum;

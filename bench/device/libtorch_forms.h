@@ -23,11 +23,6 @@ at::Tensor gradients(const NetworkShape& shape, const at::Tensor& rows);
 /// Σ_k root[k]² g_ik g_jk.
 at::Tensor diagonal_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& root);
 
-/// S_u g_{i,u} of each unit, one [docs × size] after another, and scale · their Gram matrix.
-at::Tensor block_rows(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& roots);
-at::Tensor block_gram(const NetworkShape& shape, const at::Tensor& of_units, std::int64_t docs,
-                      double scale);
-
 /// scale · g(x_i)·g(x_j), and for pairs, rows 2s and 2s + 1, scale · g_s·g(x_j).
 at::Tensor doc_kernel(const NetworkShape& shape, const at::Tensor& rows, double scale);
 at::Tensor pair_doc_kernel(const NetworkShape& shape, const at::Tensor& pairs, const at::Tensor& docs,

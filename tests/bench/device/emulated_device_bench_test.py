@@ -23,7 +23,7 @@ class EmulatedDeviceBench(unittest.TestCase):
             found = json.loads(report.read_text())
         self.assertEqual(set(found["ceilings"]), set(found["ceilings_at_end"]))
         rows = {(one["name"], *one["parameters"].values()): one for one in found["measurements"]}
-        wide = rows["training/step_tf32", 140, 1, 12, 5]
+        wide = rows["training/step", 140, 1, 12, 5]
         self.assertGreater(wide["libtorch"]["seconds"]["median"], 0)
         # The device of the emulation caches 4 KB.
         for row in rows.values():

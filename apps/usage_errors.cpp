@@ -121,6 +121,9 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   if (!is_group) {
     throw InvalidArgument(fmt::format("Unexpected argument '{}'. See '{} --help'.", first, where));
   }
+  if (where == "olrank bench" && first == "scale")
+    throw InvalidArgument(
+        "'olrank bench scale' is now 'olrank bench round --over n --values 500,1000,2000,4000'.");
   const CLI::App& parent = command != nullptr ? *command : program;
   for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(other->get_name());

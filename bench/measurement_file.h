@@ -35,7 +35,7 @@ struct MeasurementFile {
   std::string command;
   Machine machine;
   std::vector<Measurement> measurements;
-  std::vector<FittedExponent> exponents;                           // of `bench scale`; not read back
+  std::vector<FittedExponent> exponents;                           // of `bench round --over`; not read back
   double unit_seconds = std::numeric_limits<double>::quiet_NaN();  // of ProductUnit; NaN if not measured
 };
 

@@ -1,34 +1,174 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
 #include "apps/bench/commands.h"
 #include "apps/bench/measurement_flags.h"
 #include "apps/bench/round_flags.h"
+#include "bench/measurement_file.h"
+#include "core/error.h"
+#include "core/ops/relu_network.h"
+#include "core/runtime/log.h"
+#include "core/text/nearest.h"
 
 namespace olrank {
 namespace {
+
+const std::vector<std::string> kAxes = {"n", "V", "m", "d", "p", "N", "threads", "trials"};
+
+/// The even width whose network has the closest number of parameters.
+std::int64_t width_for(const RoundSizes& sizes, std::int64_t parameters) {
+  const auto away = [&](std::int64_t width) {
+    return std::abs(ntk_shape(sizes.features, width, sizes.depth).parameters() - parameters);
+  };
+  std::int64_t width = 2;
+  while (away(width + 2) < away(width)) width += 2;
+  return width;
+}
+
+RoundSizes with(RoundSizes sizes, const std::string& axis, std::int64_t value) {
+  if (axis == "n") sizes.pairs = value;
+  if (axis == "V") sizes.docs = value;
+  if (axis == "m") sizes.width = value;
+  if (axis == "d") sizes.features = value;
+  if (axis == "p") sizes.width = width_for(sizes, value);
+  if (axis == "N") sizes.structure = fmt::format("ensemble-{}", value);
+  if (axis == "threads") sizes.threads = static_cast<int>(value);
+  if (axis == "trials") sizes.trials = value;
+  return sizes;
+}
+
+using Points = std::vector<std::pair<double, double>>;
+
+/// The points from half of the largest size on; sizes ascend.
+Points last_half(const Points& points) {
+  Points half;
+  for (const auto& point : points) {
+    if (point.first >= 0.5 * points.back().first) half.push_back(point);
+  }
+  return half;
+}
+
+/// The slope of log seconds over log size, by least squares; NaN with fewer than two points.
+double fitted_exponent(const Points& points) {
+  if (points.size() < 2) return std::nan("");
+  double x_mean = 0.0;
+  double y_mean = 0.0;
+  for (const auto& [x, y] : points) {
+    x_mean += std::log(x) / static_cast<double>(points.size());
+    y_mean += std::log(y) / static_cast<double>(points.size());
+  }
+  double xx = 0.0;
+  double xy = 0.0;
+  for (const auto& [x, y] : points) {
+    xx += (std::log(x) - x_mean) * (std::log(x) - x_mean);
+    xy += (std::log(x) - x_mean) * (std::log(y) - y_mean);
+  }
+  return xy / xx;
+}
+
+/// The size on the axis; for p, the actual number of parameters.
+double size_on(const std::string& axis, std::int64_t value, const Measurement& measurement) {
+  for (const auto& [name, size] : measurement.parameters) {
+    if (name == axis) return static_cast<double>(size);
+  }
+  return static_cast<double>(value);
+}
+
+/// "round/full/train" is "train".
+std::string stage_of(const Measurement& measurement) {
+  return measurement.name.substr(measurement.name.rfind('/') + 1);
+}
 
 class BenchRoundCommand : public Command {
  public:
   std::string name() const override { return "round"; }
   std::string summary() const override {
-    return "benchmark the stages of a round in the middle of a trial";
+    return "benchmark the stages of a round in the middle of a trial, and with --over how they scale";
   }
   void declare(CLI::App& app) override {
+    app.add_option("--over", axis_,
+                   "vary one size, n, V, m, d, p, N, threads or trials, and fit exponents [default: none]");
+    app.add_option("--values", values_, "with --over: two or more values of that size")->delimiter(',');
     round_.declare(app);
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
+    if (axis_.empty() && !values_.empty())
+      throw InvalidArgument("--values are those of a size: name it with --over.");
+    if (!axis_.empty()) check();
     flags_.check();
-    const std::vector<RoundSizes> all = round_.all_sizes();
+    const std::vector<RoundSizes> all = axis_.empty() ? round_.all_sizes() : varied_sizes();
     for (const RoundSizes& sizes : all) check_memory(sizes);
-    MeasurementFile file{"olrank bench round" + round_.command_line(), this_machine(), {}, {}};
+    const std::string varied =
+        axis_.empty() ? "" : fmt::format(" --over {} --values {}", axis_, fmt::join(values_, ","));
+    MeasurementFile file{"olrank bench round" + varied + round_.command_line(), this_machine(), {}, {}};
     ProductUnit unit;
-    for (const RoundSizes& sizes : all) {
-      for (Measurement& one : measure_round(sizes, unit)) file.measurements.push_back(std::move(one));
+    std::map<std::string, Points> by_stage;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!axis_.empty()) log_info("{} = {}", axis_, values_[i]);
+      for (Measurement& one : measure_round(all[i], unit)) {
+        if (!axis_.empty() && one.seconds.median > 0.0)
+          by_stage[stage_of(one)].emplace_back(size_on(axis_, values_[i], one), one.seconds.median);
+        file.measurements.push_back(std::move(one));
+      }
     }
     file.unit_seconds = unit.seconds();
-    return flags_.report(file, output);
+    for (const auto& [stage, points] : by_stage) {
+      if (points.size() == values_.size())
+        file.exponents.push_back(
+            {stage, axis_, fitted_exponent(points), fitted_exponent(last_half(points))});
+    }
+    const int code = flags_.report(file, output);
+    for (const FittedExponent& fitted : file.exponents) {
+      const std::string of_half =
+          std::isfinite(fitted.last_half)
+              ? fmt::format(", and ~ {}^{:.2f} over the last half", fitted.axis, fitted.last_half)
+              : "";
+      log_info("{}: time ~ {}^{:.2f}{}", fitted.stage, fitted.axis, fitted.exponent, of_half);
+    }
+    return code;
   }
 
  private:
+  std::vector<RoundSizes> varied_sizes() const {
+    std::vector<RoundSizes> all;
+    for (const std::int64_t value : values_) all.push_back(with(round_.sizes(), axis_, value));
+    return all;
+  }
+
+  void check() const {
+    bool known = false;
+    for (const std::string& axis : kAxes) known = known || axis == axis_;
+    if (!known) {
+      throw InvalidArgument("--over " + must_be_one_of(axis_, kAxes));
+    }
+    if (values_.size() < 2)
+      throw InvalidArgument("--values requires at least two values to fit an exponent.");
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      if (values_[i] < 1 || (i > 0 && values_[i] <= values_[i - 1]))
+        throw InvalidArgument("--values must be positive and ascending.");
+    }
+    if (axis_ == "p") check_widths();
+  }
+
+  void check_widths() const {
+    for (std::size_t i = 1; i < values_.size(); ++i) {
+      const std::int64_t width = width_for(round_.sizes(), values_[i]);
+      if (width == width_for(round_.sizes(), values_[i - 1])) {
+        throw InvalidArgument(
+            fmt::format("--values: With {2} as the width, a network of {3} features and {4} layers is the "
+                        "closest to both {0} and {1} parameters; choose values further apart.",
+                        values_[i - 1], values_[i], width, round_.sizes().features, round_.sizes().depth));
+      }
+    }
+  }
+
+  std::string axis_;
+  std::vector<std::int64_t> values_;
   RoundFlags round_;
   MeasurementFlags flags_;
 };

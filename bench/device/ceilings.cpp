@@ -61,9 +61,6 @@ DeviceCeilings DeviceCeilings::measured(const DeviceSizes& sizes) {
   const CeilingSizes size = CeilingSizes::of(sizes);
   DeviceCeilings ceilings(sizes);
   ceilings.rates_.gemm_float = gemm_rate(sizes, at::kFloat, size.side_float, size.warm_up);
-  at::globalContext().setAllowTF32CuBLAS(true);
-  ceilings.rates_.gemm_tf32 = gemm_rate(sizes, at::kFloat, size.side_float, 0.0);
-  at::globalContext().setAllowTF32CuBLAS(false);
   ceilings.rates_.gemm_double = gemm_rate(sizes, at::kDouble, size.side_double, 0.0);
   ceilings.rates_.copy = copy_rate(sizes, size.copy);
   return ceilings;
@@ -78,23 +75,13 @@ double DeviceCeilings::copy_of(double bytes) {
   return place->second;
 }
 
-DeviceCeilings::Binding DeviceCeilings::products_of(Arithmetic arithmetic) const {
-  switch (arithmetic) {
-    case Arithmetic::kFloat:
-      return {"gemm float", rates_.gemm_float};
-    case Arithmetic::kTf32:
-      return {"gemm tf32", rates_.gemm_tf32};
-    case Arithmetic::kDouble:
-      break;
-  }
-  return {"gemm double", rates_.gemm_double};
-}
-
 DeviceCeilings::Binding DeviceCeilings::binding(const DeviceCase& work) {
-  Binding products = products_of(work.arithmetic);
-  products.least_time = work.operations / products.value;
-  const double copy = copy_of(work.bytes);
-  const double by_bytes = work.bytes / copy;
+  const LeastWork& least = work.least;
+  Binding products = least.arithmetic == Arithmetic::kFloat ? Binding{"gemm float", rates_.gemm_float}
+                                                            : Binding{"gemm double", rates_.gemm_double};
+  products.least_time = least.operations / products.value;
+  const double copy = copy_of(least.bytes);
+  const double by_bytes = least.bytes / copy;
   if (products.least_time >= by_bytes) return products;
   return {"copy", copy, by_bytes};
 }

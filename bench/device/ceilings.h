@@ -11,7 +11,6 @@ namespace olrank {
 struct PeakRates {
   double copy = 0.0;         // of a large copy
   double gemm_float = 0.0;   // in float32
-  double gemm_tf32 = 0.0;    // from factors rounded to TF32
   double gemm_double = 0.0;  // on tensor cores if the device has them
 };
 
@@ -33,7 +32,6 @@ class DeviceCeilings {
   const PeakRates& rates() const { return rates_; }
 
  private:
-  Binding products_of(Arithmetic arithmetic) const;  // without a time
   /// The rate of a copy of this size: the data of small cases fits into the device's cache.
   double copy_of(double bytes);
 

@@ -26,10 +26,7 @@ ordered_json spread_json(const Spread& spread) {
 }
 
 ordered_json rates_json(const PeakRates& rates) {
-  return {{"copy", rates.copy},
-          {"gemm float", rates.gemm_float},
-          {"gemm tf32", rates.gemm_tf32},
-          {"gemm double", rates.gemm_double}};
+  return {{"copy", rates.copy}, {"gemm float", rates.gemm_float}, {"gemm double", rates.gemm_double}};
 }
 
 ordered_json verdict_json(const Verdict& verdict) {

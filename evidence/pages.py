@@ -1,6 +1,6 @@
 """Writes every figure of the pages from the records in docs/evidence.
 
-bench/pages.py [--check | --quote PAGE SECTION ORIGIN [TABLE]... | --add-results NAME OUT | --add-quickstart OUT PROGRAM]
+evidence/pages.py [--check | --quote PAGE SECTION ORIGIN [TABLE]... | --add-results NAME OUT | --add-quickstart OUT PROGRAM]
 
 A page has its figures in two ways:
 - A block between `<!-- table KIND NAME -->` and `<!-- end of table -->` is generated. KINDS names the kinds.
@@ -285,7 +285,7 @@ def main():
         written, missing = rewritten(page, text)
         errors += missing
         if written != text and arguments.check:
-            errors.append(f"{page} differs from its records; run bench/pages.py to rewrite it")
+            errors.append(f"{page} differs from its records; run evidence/pages.py to rewrite it")
         elif written != text:
             page.write_text(written)
     if errors:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent.parent  # the folder of gpu-evidence
+HERE = Path(__file__).resolve().parent.parent  # the checkout, or the bundle's bin
 SKIP_STATUS = 77  # the exit status of a skipped check
 
 
@@ -50,7 +50,7 @@ class Programs:
     """The programs of a built tree or a bundle, and the tools of the machine."""
 
     def __init__(self, folder: Path | None) -> None:
-        places = [folder] if folder else [HERE.parent / "build/bin", HERE.parent / "bin"]
+        places = [folder] if folder else [HERE / "build/bin", HERE]
         self.folder = next((place for place in places if (place / "olrank").exists()), places[0])
         self.test_folders = [self.folder / "tests", self.folder.parent / "tests"]
 
@@ -72,7 +72,7 @@ class Programs:
         raise Skipped(f"{name} is not installed{advice}")
 
     def sanitizer(self) -> Path:
-        places = [self.folder.parent / "compute-sanitizer", HERE.parent / ".deps/compute-sanitizer/nvidia/cu13/bin"]
+        places = [self.folder.parent / "compute-sanitizer", HERE / ".deps/compute-sanitizer/nvidia/cu13/bin"]
         return self.tool("compute-sanitizer", places, ": `scripts/fetch-libtorch --sanitizer` fetches it, for bundles too")
 
     def profiler_of_kernels(self) -> Path:

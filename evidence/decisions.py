@@ -1,6 +1,6 @@
 """Takes what the tests of arms, of off-policy estimates and of click models measure into the records of the pages that quote it.
 
-bench/decisions.py BUILD    such as build/cpu; then bench/pages.py writes the pages"""
+evidence/decisions.py BUILD    such as build/cpu; then evidence/pages.py writes the pages"""
 
 import datetime
 import json
@@ -12,26 +12,23 @@ import tempfile
 import tables
 
 RECORDS = pathlib.Path("docs/evidence/pages")
+USUAL = {"name", "file", "line", "status", "result", "timestamp", "time", "classname"}  # of a test's report
 
 
 def properties(program, tests):
     """What each of the tests recorded, by its name."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "out.json")
-        subprocess.run([program, f"--gtest_filter={':'.join(tests)}", f"--gtest_output=json:{out}"], check=True,
-                       stdout=subprocess.DEVNULL)
-        suites = json.loads(out.read_text())["testsuites"]
-    usual = {"name", "file", "line", "status", "result", "timestamp", "time", "classname"}
-    found = {case["name"]: {key: value for key, value in case.items() if key not in usual} for suite in suites for case in suite["testsuite"]}
-    assert len(found) == len(tests), (tests, list(found))
-    return found
+        subprocess.run([program, f"--gtest_filter={':'.join(tests)}", f"--gtest_output=json:{out}"], check=True, stdout=subprocess.DEVNULL)
+        cases = [case for suite in json.loads(out.read_text())["testsuites"] for case in suite["testsuite"]]
+    assert len(cases) == len(tests), (tests, cases)
+    return {case["name"]: {key: value for key, value in case.items() if key not in USUAL} for case in cases}
 
 
 def table(page, name, header, rows):
     file = RECORDS / f"{page}.json"
     record = json.loads(file.read_text()) if file.exists() else {}
-    record.setdefault("tables", {})[name] = {"origin": "bench/decisions.py", "recorded": datetime.date.today().isoformat(),
-                                             "header": header, "rows": rows}
+    record.setdefault("tables", {})[name] = {"origin": "evidence/decisions.py", "recorded": datetime.date.today().isoformat(), "header": header, "rows": rows}
     tables.write(file, record)
 
 

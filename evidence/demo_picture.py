@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records README's first picture: a game on the page of `olrank demo`, as an animated SVG of what Chromium showed.
 
-    OLRANK_PROGRAM=build/bin/olrank python3 bench/demo_picture.py docs/evidence/demo.svg
+    OLRANK_PROGRAM=build/bin/olrank python3 evidence/demo_picture.py docs/evidence/demo.svg
 """
 
 import os

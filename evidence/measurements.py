@@ -106,7 +106,7 @@ def picked(summary: dict) -> dict:
 
 
 def trials(step: Step) -> None:
-    """Trials of the paper's size, twice for their spread: full and diagonal covariance, a recorded graph in place of the one kernel."""
+    """Trials of the paper's size, twice for their spread: full and diagonal covariance, and a recorded graph in place of the one kernel."""
     pick = step.run.pick
     flags = ["--ranker", "olranknet", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(5000, 20), "--protocol-eval-every",
              pick(100, 10), "--data", step.run.large_data(step)]
@@ -129,19 +129,17 @@ def trials(step: Step) -> None:
 
 
 def covariances(step: Step) -> None:
-    """Trials of covariances whose size does not grow with the pairs, each training on growth, over exact full widths in every round."""
+    """Trials that train on growth, with the full covariance and with one of constant size, over exact full widths in every round."""
     pick = step.run.pick
     flags = ["--ranker", "olranknet", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(1000, 20), "--protocol-eval-every",
              pick(100, 10), "--data", step.run.large_data(step)]
     growth = ["--retrain", "growth", "--replay-steps", pick(4, 1), "--replay-pairs", pick(256, 16)]
-    budget = ["--budget", pick(1000, 8)]
     cases = {"every round, full": ["--covariance", "full"], "growth, full": ["--covariance", "full", *growth],
-             "growth, inducing": ["--covariance", "inducing", *budget, *growth]}
+             "growth, inducing": ["--covariance", "inducing", "--budget", pick(1000, 8), *growth]}
     for name, more in cases.items():
-        step.numbers[name] = picked(step.trial(name.replace(", ", "-").replace(" ", "-"), [*flags, *more]))
-    for name in cases:
-        if name != "every round, full":
-            step.numbers[f"{name} over every round, full"] = step.numbers[name]["seconds"] / max(step.numbers["every round, full"]["seconds"], 1e-9)
+        step.numbers[name] = one = picked(step.trial(name.replace(", ", "-").replace(" ", "-"), [*flags, *more]))
+        if "growth" in name:
+            step.numbers[f"{name} over every round, full"] = one["seconds"] / max(step.numbers["every round, full"]["seconds"], 1e-9)
 
 
 def round_command(step: Step, flags: Sequence[object], rounds: int) -> list[object]:
@@ -200,35 +198,31 @@ def count_busy(step: Step, n: int) -> None:
 
 
 def members(step: Step) -> None:
-    """Ten members compared with one, in one kernel where that is possible, and in streams of their own."""
+    """Ten members compared with one."""
     pick = step.run.pick
     flags = ["--ranker", "p2neurrank", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(1000, 10), "--data",
              step.run.small_data(step)]
-    cases = {"N=1": ["--members", "1"], "N=10": ["--members", "10"], "N=10 streams": ["--members", "10", "--training-kernel", "recorded"]}
-    for name, more in cases.items():
-        step.numbers[name] = picked(step.trial(name.replace(" ", "-"), [*flags, *more]))
-    seconds = {name: step.numbers[name]["seconds"] for name in cases}
-    step.at_most("a trial of N = 10 over one of N = 1, T = 1000", seconds["N=10"] / max(seconds["N=1"], 1e-9), 3.0)
+    for count in (1, 10):
+        step.numbers[f"N={count}"] = picked(step.trial(f"N={count}", [*flags, "--members", count]))
+    step.at_most("a trial of N = 10 over one of N = 1, T = 1000", step.numbers["N=10"]["seconds"] / max(step.numbers["N=1"]["seconds"], 1e-9), 3.0)
 
 
 def jobs(step: Step) -> None:
     """Sixteen trials at once compared with one."""
     pick = step.run.pick
-    count = pick(16, 2)
+    count, played = pick(16, 2), pick(1000, 10)
+    data = step.run.small_data(step)  # not on the clock
 
-    def wall(name: str, seeds: str, at_once: int, played: int) -> float:
+    def wall(name: str, seeds: str, at_once: int, rounds_played: int) -> float:
         start = time.monotonic()
-        step.play(name, ["--ranker", "olranknet", "--covariance", "full", "--width", pick(100, 8), "--rounds", played, "--seeds", seeds,
-                         "--jobs", at_once, "--data", step.run.small_data(step)])
+        step.play(name, ["--ranker", "olranknet", "--covariance", "full", "--width", pick(100, 8), "--rounds", rounds_played, "--seeds", seeds,
+                         "--jobs", at_once, "--data", data])
         return time.monotonic() - start
 
-    step.run.small_data(step)  # not on the clock
-    played = pick(1000, 10)
     empty = wall("jobs-none", "1", 1, 1)  # loading and starting
-    one = wall("jobs-one", "1", 1, played) - empty
-    step.numbers.update(trials=count, start=empty, seconds_of_one=one)
-    step.numbers["seconds of all"] = seconds = wall("jobs-all", f"1-{count}", count, played) - empty
-    step.at_least(f"throughput of {count} trials at once over one's", count * one / max(seconds, 1e-9), 6.0)
+    one, every = wall("jobs-one", "1", 1, played) - empty, wall("jobs", f"1-{count}", count, played) - empty
+    step.numbers.update({"trials": count, "start": empty, "seconds_of_one": one, "seconds of all": every, "throughput": count * one / max(every, 1e-9)})
+    step.at_least(f"throughput of {count} trials at once over one's", step.numbers["throughput"], 6.0)
 
 
 # --- training from labels -----------------------------------------------------------------------

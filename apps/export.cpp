@@ -10,8 +10,8 @@
 #include "core/settings/choice.h"
 #include "jobs/saved_trial.h"
 #include "models/export/export_format.h"
-#include "models/model_file.h"
-#include "models/modules/torch_script.h"
+#include "models/export/torch_script.h"
+#include "models/files/model_file.h"
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
 

@@ -18,7 +18,7 @@
 #include "jobs/recommending/recommend_configuration.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/settings/train_configuration.h"
-#include "models/libtorch_runtime.h"
+#include "models/modules/libtorch_runtime.h"
 
 namespace olrank {
 namespace {

@@ -20,7 +20,7 @@
 #include "jobs/exploring_lists.h"
 #include "jobs/ranked_lists.h"
 #include "jobs/saved_trial.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 #include "serve/state_folder.h"
 
 namespace olrank {

@@ -19,7 +19,7 @@
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/ranked_lists.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 namespace {

@@ -18,7 +18,7 @@
 #include "core/metrics/score_files.h"
 #include "core/text/nearest.h"
 #include "jobs/saved_trial.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"
 #include "core/text/output_form.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 

@@ -15,7 +15,7 @@
 #include "jobs/trial_job.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 #include "sim/protocol_settings.h"
 
 namespace olrank {

@@ -7,8 +7,8 @@
 
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
-#include "models/model_file.h"
-#include "models/ranker_settings.h"
+#include "models/files/model_file.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/data/normaliser.h"
-#include "models/model_file.h"
-#include "models/ranker_settings.h"
+#include "models/files/model_file.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

@@ -16,8 +16,8 @@
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "jobs/training/train_data.h"
-#include "models/model_file.h"
-#include "models/model_scorer.h"
+#include "models/files/model_file.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 namespace {

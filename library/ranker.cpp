@@ -33,13 +33,13 @@
 #include "jobs/settings/ranker_tables.h"
 #include "jobs/start_model.h"
 #include "library/shown_list.h"
-#include "models/model_file.h"
+#include "models/files/model_file.h"
 #include "models/neural/device_ranker.h"
 #include "models/neural/ranker_device.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
-#include "models/ranker_settings.h"
 #include "models/setting_use.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 namespace {

@@ -15,7 +15,7 @@
 #include "jobs/saved_trial.h"
 #include "logs/click_docs.h"
 #include "logs/log_reader.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 namespace {

@@ -8,8 +8,8 @@
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
 #include "core/text/counted.h"
+#include "models/baselines/external_adapter.h"
 #include "models/clickgp/click_features.h"
-#include "models/external_adapter.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_memory.h"
 

@@ -18,7 +18,7 @@
 #include "core/online/model_bytes.h"
 #include "core/random/rng_stream.h"
 #include "core/version.h"
-#include "models/interleaving.h"
+#include "models/baselines/interleaving.h"
 #include "serve/api_error.h"
 #include "serve/file_log.h"
 #include "serve/heap_bytes.h"

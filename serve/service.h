@@ -14,7 +14,7 @@
 #include "core/fair/exposure.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/execution_context.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 #include "serve/arms.h"
 #include "serve/exposure_balance.h"
 #include "serve/feedback_log.h"

@@ -10,7 +10,7 @@
 #include "core/fair/group_settings.h"
 #include "core/io/safetensors.h"
 #include "core/settings/schema.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

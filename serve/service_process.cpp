@@ -23,7 +23,7 @@
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
-#include "models/model_file.h"
+#include "models/files/model_file.h"
 #include "serve/access_log.h"
 #include "serve/file_log.h"
 #include "serve/http_client.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/steady_round.h"
-#include "models/trainer_settings.h"
+#include "models/skeleton/trainer_settings.h"
 
 namespace olrank {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "jobs/settings/study_settings.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 #include "report/study_plan.h"
 
 namespace olrank {

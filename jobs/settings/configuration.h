@@ -15,7 +15,7 @@
 #include "jobs/settings/search_settings.h"
 #include "jobs/settings/study_settings.h"
 #include "jobs/settings/sweep_axis.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 #include "sim/click_settings.h"
 #include "sim/protocol_settings.h"
 #include "sim/user_settings.h"

@@ -6,7 +6,7 @@
 
 #include "core/protocol.h"
 #include "core/settings/setting_sources.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/fair/fair_control.h"
-#include "models/score_model.h"
+#include "models/skeleton/score_model.h"
 
 namespace olrank {
 namespace {

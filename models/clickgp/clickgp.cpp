@@ -12,9 +12,9 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/counted.h"
-#include "models/model_file.h"
-#include "models/named_query.h"
-#include "models/score_model_ranker.h"
+#include "models/files/model_file.h"
+#include "models/skeleton/named_query.h"
+#include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {
 namespace {

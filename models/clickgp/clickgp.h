@@ -11,7 +11,7 @@
 #include "core/online/trial_keys.h"
 #include "models/clickgp/click_ranking.h"
 #include "models/clickgp/click_regression.h"
-#include "models/ranker_request.h"
+#include "models/skeleton/ranker_request.h"
 
 namespace olrank {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/settings/enum_names.h"
-#include "models/model_file.h"
+#include "models/files/model_file.h"
 
 namespace olrank {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/model_file.h"
+#include "models/files/model_file.h"
 
 namespace olrank {
 

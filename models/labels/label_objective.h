@@ -9,7 +9,7 @@
 #include "core/device/device_lists.h"
 #include "core/online/labelled_queries.h"
 #include "core/ops/list_loss.h"
-#include "models/score_model.h"
+#include "models/skeleton/score_model.h"
 
 namespace olrank {
 

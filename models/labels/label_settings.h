@@ -12,7 +12,7 @@
 #include "core/ops/list_loss.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
-#include "models/network_settings.h"
+#include "models/skeleton/network_settings.h"
 
 namespace olrank {
 

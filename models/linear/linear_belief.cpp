@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/math/certainty.h"
-#include "models/ensemble_model.h"
 #include "models/linear/linear_ranking.h"
+#include "models/skeleton/ensemble_model.h"
 
 namespace olrank {
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <span>
 
-#include "models/belief.h"
 #include "models/linear/linear_model.h"
 #include "models/posterior/row_covariance.h"
+#include "models/skeleton/belief.h"
 
 namespace olrank {
 

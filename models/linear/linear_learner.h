@@ -9,8 +9,8 @@
 #include "core/online/retraining.h"
 #include "core/online/trial_keys.h"
 #include "models/linear/newton_trainer.h"
-#include "models/model_learner.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/model_learner.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

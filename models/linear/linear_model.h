@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/score_model.h"
+#include "models/skeleton/score_model.h"
 
 namespace olrank {
 

@@ -6,7 +6,7 @@
 #include "core/data/dataset.h"
 #include "core/online/online_ranker.h"
 #include "models/linear/newton_trainer.h"
-#include "models/trainer_settings.h"
+#include "models/skeleton/trainer_settings.h"
 
 // What linear rankers with certain orders share.
 namespace olrank {

@@ -1,9 +1,9 @@
 #include "models/linear/p2linrank.h"
 
-#include "models/certain_order_ranker.h"
 #include "models/linear/linear_belief.h"
 #include "models/linear/linear_learner.h"
 #include "models/linear/linear_ranking.h"
+#include "models/skeleton/certain_order_ranker.h"
 
 namespace olrank {
 

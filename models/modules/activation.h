@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "models/modules/module_request.h"
+#include "models/skeleton/module_request.h"
 
 namespace olrank {
 

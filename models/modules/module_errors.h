@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "models/modules/module_request.h"
+#include "models/skeleton/module_request.h"
 
 namespace olrank {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/modules/module_request.h"
+#include "models/skeleton/module_request.h"
 
 namespace torch::jit {
 struct Module;

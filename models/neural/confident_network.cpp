@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "models/certain_order_ranker.h"
 #include "models/neural/network_belief.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_device.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
+#include "models/skeleton/certain_order_ranker.h"
 
 namespace olrank {
 namespace {

@@ -11,11 +11,11 @@
 #include "core/error.h"
 #include "core/online/frozen_ranker.h"
 #include "core/online/numeric_errors.h"
-#include "models/ensemble_model.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
-#include "models/neural/width_comparison.h"
+#include "models/skeleton/ensemble_model.h"
+#include "models/skeleton/width_comparison.h"
 
 namespace olrank {
 namespace {

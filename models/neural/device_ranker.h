@@ -13,12 +13,12 @@
 #include "core/online/online_ranker.h"
 #include "core/online/retraining.h"
 #include "core/online/trial_keys.h"
-#include "models/certain_list.h"
 #include "models/neural/document_history.h"
 #include "models/neural/ranker_device.h"
 #include "models/neural/training_sample.h"
 #include "models/posterior/form_policy.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/certain_list.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

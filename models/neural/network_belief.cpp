@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/math/certainty.h"
 #include "core/online/numeric_errors.h"
-#include "models/ensemble_model.h"
+#include "models/skeleton/ensemble_model.h"
 
 namespace olrank {
 namespace {

@@ -4,9 +4,9 @@
 #include <span>
 #include <utility>
 
-#include "models/belief.h"
-#include "models/neural/tangent_model.h"
 #include "models/posterior/posterior.h"
+#include "models/skeleton/belief.h"
+#include "models/skeleton/tangent_model.h"
 
 namespace olrank {
 

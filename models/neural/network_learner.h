@@ -9,12 +9,12 @@
 
 #include "core/online/retraining.h"
 #include "core/online/trial_keys.h"
-#include "models/model_learner.h"
 #include "models/neural/document_history.h"
 #include "models/neural/network_trainer.h"
-#include "models/neural/tangent_model.h"
 #include "models/neural/training_sample.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/model_learner.h"
+#include "models/skeleton/ranker_settings.h"
+#include "models/skeleton/tangent_model.h"
 
 namespace olrank {
 

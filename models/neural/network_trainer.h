@@ -12,9 +12,9 @@
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "models/neural/document_history.h"
-#include "models/neural/tangent_model.h"
 #include "models/neural/training_sample.h"
-#include "models/trainer_settings.h"
+#include "models/skeleton/tangent_model.h"
+#include "models/skeleton/trainer_settings.h"
 
 namespace olrank {
 

@@ -1,10 +1,10 @@
 #include "models/neural/p2neurrank.h"
 
-#include "models/certain_order_ranker.h"
 #include "models/neural/network_belief.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_device.h"
 #include "models/neural/ranker_network.h"
+#include "models/skeleton/certain_order_ranker.h"
 
 namespace olrank {
 

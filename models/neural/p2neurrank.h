@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "core/online/online_ranker.h"
-#include "models/ranker_request.h"
+#include "models/skeleton/ranker_request.h"
 
 namespace olrank {
 

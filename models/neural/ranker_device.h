@@ -9,7 +9,7 @@
 #include "core/data/feature_matrix.h"
 #include "core/device/visible_gpus.h"
 #include "models/posterior/form_policy.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

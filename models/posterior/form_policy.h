@@ -5,7 +5,7 @@
 
 #include "core/ops/tangent_shape.h"
 #include "models/posterior/posterior_memory.h"
-#include "models/posterior_settings.h"
+#include "models/posterior/posterior_settings.h"
 
 namespace olrank {
 

@@ -10,7 +10,7 @@
 #include "core/online/preference_pair.h"
 #include "core/ops/pair_width.h"
 #include "core/ops/tangent_factors.h"
-#include "models/posterior_settings.h"
+#include "models/posterior/posterior_settings.h"
 
 namespace olrank {
 

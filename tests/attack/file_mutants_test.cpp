@@ -18,7 +18,7 @@
 #include "jobs/eval_request.h"
 #include "jobs/ranked_lists.h"
 #include "models/export/export_format.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 #include "models/ranker_factory.h"
 #include "tests/attack/memory_limit.h"
 #include "tests/core/data/letor_support.h"

@@ -11,8 +11,8 @@
 #include "models/modules/layer_norm_ranker.h"
 #include "models/modules/relu_ranker.h"
 #include "models/modules/residual_ranker.h"
-#include "models/network_settings.h"
 #include "models/posterior/posterior.h"
+#include "models/skeleton/network_settings.h"
 #include "tests/models/modules/module_fixture.h"
 
 namespace olrank {

@@ -1,5 +1,5 @@
 #include "apps/bench/commands.h"
-#include "apps/command_group.h"
+#include "apps/command.h"
 
 namespace olrank {
 

@@ -18,14 +18,12 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/help_formatter.h"
 #include "apps/usage_errors.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
-#include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
-#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 #include "core/version.h"
 
 namespace olrank {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/io/descriptor.h"
+#include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
 

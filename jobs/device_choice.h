@@ -8,7 +8,7 @@
 
 #include "core/device/visible_gpus.h"
 #include "jobs/settings/configuration.h"
-#include "models/neural/ranker_device.h"
+#include "models/neural/network_rankers.h"
 
 namespace olrank {
 

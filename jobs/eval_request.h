@@ -9,7 +9,7 @@
 #include "core/data/dataset.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/metric_options.h"
-#include "core/metrics/qrels.h"
+#include "core/metrics/score_files.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {

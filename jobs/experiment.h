@@ -9,18 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "core/fair/group_settings.h"
+#include "core/fair/dataset_groups.h"
 #include "core/online/click_model.h"
-#include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
 #include "core/runtime/run_forecast.h"
-#include "jobs/fold_cache.h"
+#include "jobs/job_slots.h"
 #include "jobs/output_folder.h"
-#include "jobs/shard.h"
-#include "sim/ranker_data.h"
 #include "sim/trace.h"
-#include "sim/trial_identity.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {

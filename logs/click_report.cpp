@@ -10,9 +10,7 @@
 #include <span>
 
 #include "core/error.h"
-#include "core/text/columns.h"
-#include "core/text/counted.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "sim/click_settings.h"
 

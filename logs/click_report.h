@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "core/clicks/click_fit.h"
-#include "core/clicks/rank_links.h"
-#include "logs/logged_clicks.h"
+#include "logs/log_reader.h"
 
 namespace olrank {
 

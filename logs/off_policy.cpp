@@ -6,14 +6,13 @@
 #include <memory>
 #include <unordered_map>
 
-#include "core/data/doc_finder.h"
+#include "core/data/join.h"
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/random/rng_stream.h"
-#include "core/settings/choice.h"
-#include "core/text/excerpt.h"
+#include "core/settings/enum_names.h"
+#include "core/text/message_text.h"
 #include "jobs/saved_trial.h"
-#include "logs/click_docs.h"
 #include "logs/log_reader.h"
 #include "models/files/model_scorer.h"
 

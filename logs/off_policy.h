@@ -10,7 +10,6 @@
 #include "core/runtime/execution_context.h"
 #include "core/statistics/slate_estimates.h"
 #include "logs/direct_method.h"
-#include "logs/list_policy.h"
 
 namespace olrank {
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "logs/off_policy.h"
 #include "report/figures.h"
-#include "report/number_text.h"
+#include "report/markup.h"
 #include "report/page.h"
 
 namespace olrank {

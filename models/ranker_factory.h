@@ -4,9 +4,7 @@
 #include <memory>
 
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
 #include "models/neural/device_ranker.h"
-#include "models/skeleton/ranker_request.h"
 #include "models/skeleton/ranker_settings.h"
 
 namespace olrank {

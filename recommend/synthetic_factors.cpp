@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
-#include "recommend/planted_reviews.h"
+#include "recommend/synthetic_reviews.h"
 
 namespace olrank {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "recommend/planted_reviews.h"
-#include "recommend/trees/planted_tree.h"
+#include "recommend/synthetic_reviews.h"
+#include "recommend/trees/tree_settings.h"
 
 namespace olrank {
 namespace {

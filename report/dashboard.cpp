@@ -12,7 +12,6 @@
 #include "core/runtime/progress.h"
 #include "core/runtime/run_forecast.h"
 #include "core/text/byte_size.h"
-#include "core/text/columns.h"
 #include "core/text/text_table.h"
 
 namespace olrank {

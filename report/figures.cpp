@@ -11,7 +11,7 @@
 
 #include "report/findings.h"
 #include "report/labels.h"
-#include "report/number_text.h"
+#include "report/markup.h"
 
 namespace olrank {
 namespace {

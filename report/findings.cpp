@@ -6,11 +6,10 @@
 #include <cmath>
 #include <optional>
 
-#include "core/statistics/sample_size.h"
-#include "core/text/columns.h"
-#include "core/text/counted.h"
-#include "core/text/nearest.h"
-#include "report/number_text.h"
+#include "core/statistics/t_tests.h"
+#include "core/text/message_text.h"
+#include "core/text/text_table.h"
+#include "report/markup.h"
 #include "report/study_findings.h"
 
 namespace olrank {

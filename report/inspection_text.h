@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "core/data/inspected_files.h"
+#include "core/data/inspection.h"
 #include "core/fair/dataset_groups.h"
 
 namespace olrank {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/explore/ranked_list.h"
-#include "core/metrics/named_metric.h"
+#include "core/explore/exploring_list.h"
+#include "core/metrics/metric_options.h"
 
 namespace olrank {
 

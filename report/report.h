@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/statistics/mean_interval.h"
+#include "core/statistics/t_tests.h"
 #include "report/experiment_results.h"
 #include "report/measure.h"
 

@@ -7,14 +7,14 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "report/final_tables.h"
 #include "report/findings.h"
 #include "report/labels.h"
-#include "report/number_text.h"
+#include "report/markup.h"
 #include "report/page.h"
 #include "report/study.h"
-#include "report/study_page.h"
+#include "report/study_figures.h"
 
 namespace olrank {
 namespace {

@@ -22,21 +22,19 @@
 #include "core/io/state_archive.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "models/files/model_file.h"
 #include "serve/access_log.h"
 #include "serve/file_log.h"
-#include "serve/http_client.h"
 #include "serve/http_server.h"
 #include "serve/listener.h"
 #include "serve/model_follower.h"
 #include "serve/own_file.h"
 #include "serve/redis_lists.h"
 #include "serve/redis_log.h"
-#include "serve/service_groups.h"
+#include "serve/service_identity.h"
 #include "serve/snapshot.h"
 #include "serve/state_folder.h"
-#include "serve/stream_archive.h"
 
 namespace olrank {
 namespace {

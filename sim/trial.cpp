@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/metrics/list_metrics.h"
-#include "core/metrics/per_query_csv.h"
-#include "sim/cosine.h"
+#include "core/metrics/named_values.h"
+#include "sim/trial_figures.h"
 
 namespace olrank {
 namespace {

@@ -11,17 +11,13 @@
 #include "core/io/state_fields.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/online.h"
-#include "core/metrics/random_online.h"
 #include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
-#include "core/online/query_source.h"
-#include "core/online/trial_keys.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 #include "sim/curve.h"
-#include "sim/last_lists.h"
 #include "sim/recorded_feedback.h"
-#include "sim/trial_fairness.h"
+#include "sim/trial_figures.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {

@@ -12,8 +12,8 @@
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/text/text_table.h"
-#include "jobs/recommending/review_parts.h"
-#include "recommend/recommender_kinds.h"
+#include "jobs/recommending/recommender_file.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/online/numeric_errors.h"
-#include "core/runtime/function_ref.h"
+#include "core/online/retraining.h"
+#include "core/runtime/execution_context.h"
 
 // How covariances on CPU and device detect and repair numerical drift. Their inverses are updated in place
 // and subtract large numbers from each other, which loses digits of the widths. The relative error of

@@ -21,9 +21,9 @@
 #include "core/data/letor_parser.h"
 #include "core/data/query_weights.h"
 #include "core/error.h"
+#include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
-#include "core/io/descriptor.h"
-#include "core/io/text_blocks.h"
+#include "core/io/text_lines.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 

@@ -10,7 +10,7 @@
 #include "core/data/data_settings.h"
 #include "core/data/dataset.h"
 #include "core/data/feature_store.h"
-#include "core/runtime/thread_pool.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 

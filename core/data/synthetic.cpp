@@ -11,7 +11,6 @@
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
-#include "core/data/realisable_target.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"

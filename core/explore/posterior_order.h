@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/explore/exploration_settings.h"
+#include "core/explore/exploring_list.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

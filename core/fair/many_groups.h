@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/fair/exposure.h"
 #include "core/fair/fair_swap.h"
-#include "core/fair/templates.h"
 
 namespace olrank {
 

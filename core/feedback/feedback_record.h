@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/fair/doc_group.h"
+#include "core/fair/exposure.h"
 
 namespace olrank {
 

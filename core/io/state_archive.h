@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/io/fingerprint.h"
-#include "core/io/growing_values.h"
+#include "core/io/mapped_memory.h"
 #include "core/io/safetensors.h"
 
 namespace olrank {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "core/runtime/aligned_vector.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {

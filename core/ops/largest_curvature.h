@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "core/math/largest_curvature.h"
+#include "core/math/optimizer_step.h"
 #include "core/ops/pair_training.h"
-#include "core/runtime/function_ref.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 

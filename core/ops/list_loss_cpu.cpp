@@ -5,8 +5,7 @@
 #include <limits>
 
 #include "core/math/dcg.h"
-#include "core/math/list_loss.h"
-#include "core/math/score_order.h"
+#include "core/math/pair_loss.h"
 #include "core/ops/list_loss.h"
 #include "core/ops/smooth_dcg_top.h"
 #include "core/runtime/vector_clones.h"

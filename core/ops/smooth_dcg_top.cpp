@@ -7,8 +7,7 @@
 #include <span>
 
 #include "core/math/dcg.h"
-#include "core/math/list_loss.h"
-#include "core/math/score_order.h"
+#include "core/math/pair_loss.h"
 #include "core/runtime/vector_clones.h"
 
 namespace olrank {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/runtime/scratch.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
-#include "core/math/host_device.h"
 #include "core/math/normal.h"
 #include "core/math/philox.h"
+#include "core/math/portable_exp.h"
 
 namespace olrank {
 

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "core/statistics/quantile.h"
+#include "core/statistics/hierarchical_bootstrap.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
-#include "core/statistics/interval.h"
+#include "core/statistics/hierarchical_bootstrap.h"
 
 namespace olrank {
 

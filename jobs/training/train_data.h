@@ -7,11 +7,11 @@
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
-#include "core/online/trial_keys.h"
+#include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/settings/train_configuration.h"
 #include "models/labels/label_training.h"
-#include "sim/trial_identity.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
-#include "core/metrics/score_order.h"
+#include "core/metrics/list_metrics.h"
 #include "models/baselines/first_model.h"
 
 namespace olrank {
@@ -147,6 +150,159 @@ void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext
   if (context.protocol != ProtocolName::kReference && settings.kind == RankerKind::kDbgd)
     settings.trainer.learning_rate_decay = 0.999977;
   settings.bandit.candidates = context.chosen.bandit.interleaving == Interleaving::kProbabilistic ? 49 : 9;
+}
+
+namespace {
+
+std::span<bool> none_placed(Scratch& scratch, std::size_t docs) {
+  const auto placed = scratch.take<bool>(docs);
+  std::fill(placed.begin(), placed.end(), false);
+  return placed;
+}
+
+std::size_t index(std::int32_t value) {
+  return static_cast<std::size_t>(value);
+}
+
+/// The remaining weight of a ranker. Summed from scratch each time: once the best documents are placed, the
+/// rest is too small to be computed by subtraction.
+double remaining_weight(std::span<const std::int32_t> ranking, std::span<const double> weights,
+                        std::span<const bool> placed) {
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < ranking.size(); ++rank) {
+    sum += placed[index(ranking[rank])] ? 0.0 : weights[rank];
+  }
+  return sum;
+}
+
+/// The document at which the running sum of remaining weights passes `level`.
+std::int32_t doc_at(double level, std::span<const std::int32_t> ranking, std::span<const double> weights,
+                    std::span<const bool> placed) {
+  double sum = 0.0;
+  std::int32_t last = -1;  // where rounding keeps the sum just below the level
+  for (std::size_t rank = 0; rank < ranking.size(); ++rank) {
+    if (placed[index(ranking[rank])]) continue;
+    last = ranking[rank];
+    sum += weights[rank];
+    if (sum > level) break;
+  }
+  return last;
+}
+
+double sign_of(std::int32_t difference) {
+  return static_cast<double>((difference > 0) - (difference < 0));
+}
+
+}  // namespace
+
+void team_draft(const Rankings& rankings, PhiloxKey key, std::uint32_t round, Scratch& scratch,
+                std::span<std::int32_t> list, std::span<std::int32_t> teams) {
+  assert(list.size() == rankings.docs && teams.size() == rankings.docs);
+  const Scratch::Frame frame(scratch);
+  const auto placed = none_placed(scratch, rankings.docs);
+  const auto next =
+      scratch.take<std::size_t>(rankings.rankers);  // rank at which a ranker continues its search
+  const auto order = scratch.take<std::int32_t>(rankings.rankers);
+  std::fill(next.begin(), next.end(), std::size_t{0});
+  std::size_t rank = 0;
+  for (std::uint32_t cycle = 0; rank < rankings.docs; ++cycle) {
+    std::iota(order.begin(), order.end(), 0);
+    RngStream(key, round, 0, cycle).shuffle(order);
+    for (std::size_t turn = 0; turn < order.size() && rank < rankings.docs; ++turn, ++rank) {
+      const auto ranking = rankings.of(index(order[turn]));
+      std::size_t& best = next[index(order[turn])];
+      while (placed[index(ranking[best])]) ++best;
+      placed[index(ranking[best])] = true;
+      list[rank] = ranking[best];
+      teams[rank] = order[turn];
+    }
+  }
+}
+
+void team_draft_preferences(std::span<const std::int32_t> teams, std::span<const std::uint8_t> clicks,
+                            Scratch& scratch, std::span<double> preferences) {
+  assert(teams.size() == clicks.size());
+  const Scratch::Frame frame(scratch);
+  const auto counts = scratch.take<std::int32_t>(preferences.size());
+  std::fill(counts.begin(), counts.end(), 0);
+  for (std::size_t rank = 0; rank < teams.size(); ++rank) counts[index(teams[rank])] += clicks[rank] != 0;
+  for (std::size_t r = 0; r < preferences.size(); ++r) preferences[r] = sign_of(counts[r] - counts[0]);
+}
+
+void rank_weights(double temperature, std::span<double> weights) {
+  for (std::size_t rank = 0; rank < weights.size(); ++rank) {
+    weights[rank] = std::pow(static_cast<double>(rank + 1), -temperature);
+  }
+}
+
+void probabilistic_list(const Rankings& rankings, std::span<const double> weights, PhiloxKey key,
+                        std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list) {
+  assert(list.size() == rankings.docs && weights.size() >= rankings.docs);
+  const Scratch::Frame frame(scratch);
+  const auto placed = none_placed(scratch, rankings.docs);
+  for (std::size_t rank = 0; rank < list.size(); ++rank) {
+    RngStream coins(key, round, 0, static_cast<std::uint32_t>(rank));
+    const auto ranking = rankings.of(coins.index(static_cast<std::uint32_t>(rankings.rankers)));
+    const double level = coins.uniform() * remaining_weight(ranking, weights, placed);
+    list[rank] = doc_at(level, ranking, weights, placed);
+    placed[index(list[rank])] = true;
+  }
+}
+
+void assignment_posterior(const Rankings& rankings, std::span<const double> weights,
+                          std::span<const std::int32_t> placed, std::int32_t doc, Scratch& scratch,
+                          std::span<double> posterior) {
+  assert(posterior.size() == rankings.rankers && weights.size() >= rankings.docs);
+  const Scratch::Frame frame(scratch);
+  const auto is_placed = none_placed(scratch, rankings.docs);
+  for (const std::int32_t earlier : placed) is_placed[index(earlier)] = true;
+  double total = 0.0;
+  for (std::size_t r = 0; r < rankings.rankers; ++r) {
+    const auto ranking = rankings.of(r);
+    const auto rank =
+        static_cast<std::size_t>(std::find(ranking.begin(), ranking.end(), doc) - ranking.begin());
+    posterior[r] = weights[rank] / remaining_weight(ranking, weights, is_placed);
+    total += posterior[r];
+  }
+  for (double& share : posterior) share /= total;
+}
+
+void probabilistic_preferences(const Rankings& rankings, std::span<const double> weights,
+                               std::span<const std::int32_t> shown, std::span<const std::uint8_t> clicks,
+                               PhiloxKey key, std::uint32_t round, Scratch& scratch,
+                               std::span<double> preferences) {
+  assert(preferences.size() == rankings.rankers && shown.size() == clicks.size());
+  std::fill(preferences.begin(), preferences.end(), 0.0);
+  const auto clicked = static_cast<std::size_t>(
+      std::count_if(clicks.begin(), clicks.end(), [](std::uint8_t click) { return click != 0; }));
+  if (clicked == 0) return;
+
+  const Scratch::Frame frame(scratch);
+  const std::size_t rankers = rankings.rankers;
+  const auto shares = scratch.take<double>(clicked * rankers);  // running sums of each click's posterior
+  std::size_t row = 0;
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    if (clicks[rank] == 0) continue;
+    const auto share = shares.subspan(row * rankers, rankers);
+    assignment_posterior(rankings, weights, shown.first(rank), shown[rank], scratch, share);
+    std::partial_sum(share.begin(), share.end(), share.begin());
+    ++row;
+  }
+
+  const auto counts = scratch.take<std::int32_t>(rankers);
+  const auto sums = scratch.take<std::int32_t>(rankers);
+  std::fill(sums.begin(), sums.end(), 0);
+  RngStream coins(key, round, 1);
+  for (int sample = 0; sample < kSampledAssignments; ++sample) {
+    std::fill(counts.begin(), counts.end(), 0);
+    for (std::size_t click = 0; click < clicked; ++click) {
+      // The last ranker needs no bound: rounding may leave its sum just below 1.
+      const auto share = shares.subspan(click * rankers, rankers - 1);
+      ++counts[std::upper_bound(share.begin(), share.end(), coins.uniform()) - share.begin()];
+    }
+    for (std::size_t r = 0; r < rankers; ++r) sums[r] += (counts[r] > counts[0]) - (counts[r] < counts[0]);
+  }
+  for (std::size_t r = 0; r < rankers; ++r) preferences[r] = sums[r] / double{kSampledAssignments};
 }
 
 }  // namespace olrank

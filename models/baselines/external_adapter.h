@@ -7,7 +7,7 @@
 
 #include "core/online/online_ranker.h"
 #include "models/baselines/external_ranker.h"
-#include "models/skeleton/ranker_request.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/fair/fair_control.h"
-#include "core/metrics/score_order.h"
+#include "core/fair/exposure.h"
+#include "core/metrics/list_metrics.h"
 #include "core/ops/blas.h"
 #include "core/ops/optimizer_step.h"
 #include "models/baselines/first_model.h"

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/skeleton/ranker_request.h"
+#include "models/skeleton/ranker_settings.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "models/linear/linear_model.h"
+#include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 
 namespace olrank {

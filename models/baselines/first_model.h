@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/online/online_ranker.h"
-#include "models/skeleton/ranker_request.h"
+#include "models/skeleton/ranker_settings.h"
 #include "models/skeleton/score_model.h"
 
 namespace olrank {

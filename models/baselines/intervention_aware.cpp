@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
-#include "core/metrics/score_order.h"
+#include "core/metrics/list_metrics.h"
 #include "models/baselines/first_model.h"
-#include "models/baselines/plackett_luce_gradient.h"
-#include "models/skeleton/named_query.h"
+#include "models/baselines/pdgd.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/feedback/examination.h"
 #include "models/baselines/deployed_policy.h"
-#include "models/skeleton/ranker_request.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

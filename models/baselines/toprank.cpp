@@ -10,8 +10,8 @@
 
 #include "core/error.h"
 #include "core/explore/certain_orders.h"
-#include "core/fair/fair_control.h"
-#include "models/linear/linear_model.h"
+#include "core/fair/exposure.h"
+#include "models/linear/linear_belief.h"
 
 namespace olrank {
 namespace {

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "core/explore/order_bits.h"
-#include "models/skeleton/certain_list.h"
-#include "models/skeleton/ranker_request.h"
+#include "core/explore/certain_orders.h"
+#include "models/skeleton/certain_order_ranker.h"
+#include "models/skeleton/ranker_settings.h"
 #include "models/skeleton/score_model.h"
 
 namespace olrank {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/fair/fair_control.h"
+#include "core/fair/exposure.h"
 #include "models/skeleton/score_model.h"
 
 namespace olrank {

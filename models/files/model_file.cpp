@@ -13,17 +13,16 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/io/safetensors_reader.h"
-#include "core/math/cosine.h"
+#include "core/io/safetensors.h"
+#include "core/math/normal.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/base64.h"
-#include "core/text/counted.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 #include "models/baselines/external_adapter.h"
-#include "models/linear/linear_model.h"
+#include "models/linear/linear_belief.h"
 #include "models/modules/module_model.h"
 #include "models/neural/ranker_network.h"
-#include "models/skeleton/network_shape.h"
+#include "models/skeleton/network_settings.h"
 
 namespace olrank {
 namespace {

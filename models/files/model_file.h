@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/data/normaliser.h"
-#include "core/io/safetensors_reader.h"
+#include "core/io/safetensors.h"
 #include "core/online/online_ranker.h"
 #include "core/ops/relu_network.h"
 #include "models/skeleton/network_settings.h"

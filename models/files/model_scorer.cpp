@@ -6,13 +6,13 @@
 #include <cassert>
 #include <utility>
 
+#include "core/data/doc_table.h"
 #include "core/data/join.h"
-#include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/ops/precise_scores.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "models/modules/module_model.h"
 
 namespace olrank {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/runtime/scratch.h"
+#include "core/runtime/execution_context.h"
 #include "models/files/model_file.h"
 
 namespace olrank {

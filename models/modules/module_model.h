@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/skeleton/module_request.h"
-#include "models/skeleton/tangent_model.h"
+#include "models/skeleton/width_shadow.h"
 
 namespace olrank {
 

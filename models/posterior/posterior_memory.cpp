@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/covariance/dictionary_policy.h"
-#include "core/device/memory_growth.h"
+#include "core/device/device_network.h"
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 

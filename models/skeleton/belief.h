@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/explore/certainty_policy.h"
-#include "core/explore/order_bits.h"
+#include "core/explore/certain_orders.h"
+#include "core/fair/exposure.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/io/state_fields.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
@@ -77,5 +78,58 @@ class Belief : public Stateful {
 CertaintyRule find_certain_orders(ExecutionContext& context, const CertaintyPolicy& policy,
                                   const Belief& belief, const Evidence& evidence,
                                   std::span<const std::int32_t> by_score, OrderBits& orders);
+
+/// Models that learn side by side, each with noise on its labels.
+struct EnsembleSpec {
+  std::int64_t members = 2;
+  double noise_variance = 0.1;  // ν²
+};
+
+/// How a ranker's parameters follow its feedback: the history and the trainers.
+class ModelLearner : public Stateful {
+ public:
+  ModelLearner() = default;
+  ~ModelLearner() override = default;
+  ModelLearner(const ModelLearner&) = delete;
+  ModelLearner& operator=(const ModelLearner&) = delete;
+
+  virtual MemberThetas thetas() const = 0;
+  /// Replaces those of thetas(); the history no longer belongs to them.
+  virtual void set_thetas(std::vector<std::vector<float>> thetas) = 0;
+  /// Adds a round's preferences to the history.
+  virtual void observe(const Feedback& feedback, const LossPairs& loss) = 0;
+  /// Trains every member on the history. Throws NumericError, with all parameters as they were, if no
+  /// repeat saves a training; the next one starts from the same parameters. Returns the σ_t of gradient
+  /// descent, one per member; empty where training has no common step.
+  virtual std::span<const double> train(ExecutionContext& context, std::uint32_t round) = 0;
+  /// Whether a round without pairs trains, too, as where labels get new noise in every round.
+  virtual bool trains_without_pairs() const { return false; }
+  /// Whether documents that were not shown matter, too.
+  virtual bool learns_from_unshown() const { return false; }
+
+  virtual std::vector<RankerFigure> figures() const { return {}; }
+  /// What figures() needs in addition, if it follows the belief in the archive.
+  virtual void figure_fields(StateFields&) {}
+};
+
+/// The entry "members"; a saved state with another count than `expected` is refused.
+void member_count(StateFields& state, std::size_t expected);
+
+/// FairCo on certain orders: those of scores that proportional control has raised. Widths and votes stay as
+/// they are.
+class ControlledOrders {
+ public:
+  void find(ExecutionContext& context, const CertaintyPolicy& policy, const Belief& belief,
+            const Evidence& evidence, const FairRound& fair, double gain);
+
+  std::span<const std::int32_t> by_score() const { return by_score_; }
+  const OrderBits& orders() const { return orders_; }
+
+ private:
+  std::vector<float> scores_;
+  std::vector<float> member_scores_;
+  std::vector<std::int32_t> by_score_;
+  OrderBits orders_;
+};
 
 }  // namespace olrank

@@ -97,4 +97,57 @@ CertaintyPolicy certainty_policy(const RankerSettings& settings) {
   return policy;
 }
 
+const Schema& BanditSettings::schema() {
+  using S = BanditSettings;
+  static const Schema schema =
+      SchemaBuilder<S>("ranker", "Exploration of the rankers without a posterior.")
+          .field("exploration", &S::exploration, "exploration of `ranknet`")
+          .field("epsilon", &S::epsilon,
+                 "probability of a random document at each rank of an ε-greedy list; must be above 0 with "
+                 "ε-greedy exploration")
+          .at_least(0)
+          .at_most(1)
+          .field("exploration_radius", &S::exploration_radius,
+                 "distance of a candidate from the current weights (dbgd, mgd)")
+          .symbol("δ")
+          .above(0)
+          .field("interleaving", &S::interleaving, "how candidates are interleaved (dbgd, mgd)")
+          .field("candidates", &S::candidates, "candidates per round (mgd)")
+          .at_least(1)
+          .field("exposure_clip", &S::exposure_clip,
+                 "largest factor between a document's exposure by the learned policy and by the policy "
+                 "that shows lists; a document beyond this factor counts no more (prpo)")
+          .symbol("c")
+          .above(1)
+          .field("refresh_rounds", &S::refresh_rounds,
+                 "rounds after which the learned policy replaces the policy that shows the lists (prpo, "
+                 "intervention-aware)")
+          .unit("rounds")
+          .at_least(1)
+          .build();
+  return schema;
+}
+
+const Schema& ClickGpSettings::schema() {
+  using S = ClickGpSettings;
+  static const Schema schema =
+      SchemaBuilder<S>("ranker", "The click model of kind clickgp.")
+          .field("terms", &S::terms,
+                 "the models that explain clicks: `linear` is a linear model alone; `additive` puts an "
+                 "additive model beside the linear one and weights both by how well they predict clicks, "
+                 "which costs more with many features; `products` adds to the additive model those "
+                 "products of two features of which the clicks leave no doubt")
+          .field("memory_limit", &S::memory_limit,
+                 "memory for the documents that were shown; beyond it, the ranker forgets the queries "
+                 "asked least recently and keeps the model that they taught; 0 sets no limit")
+          .unit("MB")
+          .at_least(0)
+          .field("forget", &S::forget,
+                 "lists after which clicks count half, for users who change their minds; 0 keeps all")
+          .unit("lists")
+          .at_least(0)
+          .build();
+  return schema;
+}
+
 }  // namespace olrank

@@ -1,9 +1,12 @@
 #include "models/skeleton/score_model.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "core/metrics/score_order.h"
-#include "core/online/numeric_errors.h"
+#include <algorithm>
+#include <utility>
+
+#include "core/metrics/list_metrics.h"
+#include "core/online/retraining.h"
 
 namespace olrank {
 
@@ -32,6 +35,28 @@ void order_by_score(ExecutionContext& context, std::span<const float> scores,
   by_score.resize(scores.size());
   const std::int64_t bad = order_by_score(scores, by_score, context.scratch());
   if (bad >= 0) throw_bad_score(bad);
+}
+
+Evidence take_votes(Scratch& scratch, std::int64_t members, std::int64_t docs) {
+  Evidence evidence;
+  evidence.members = members;
+  evidence.scores = scratch.take<float>(docs);
+  evidence.member_scores = scratch.take<float>(members * docs);
+  return evidence;
+}
+
+ModelTensors ensemble_tensors(const ScoreModel& model, MemberThetas thetas) {
+  ModelTensors all;
+  for (std::size_t member = 0; member < thetas.size(); ++member) {
+    ModelTensors one = model.tensors(thetas[member]);
+    if (member == 0) all.architecture = std::move(one.architecture);
+    for (auto& tensor : one.tensors) {
+      tensor.name = fmt::format("members.{}.{}", member, tensor.name);
+      all.tensors.push_back(std::move(tensor));
+    }
+  }
+  all.architecture.emplace_back("members", fmt::format("{}", thetas.size()));
+  return all;
 }
 
 }  // namespace olrank

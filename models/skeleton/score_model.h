@@ -9,6 +9,7 @@
 #include "core/online/online_ranker.h"
 #include "core/ops/score_gradient.h"
 #include "core/runtime/execution_context.h"
+#include "models/skeleton/belief.h"
 
 namespace olrank {
 
@@ -60,5 +61,16 @@ void order_by_score(ExecutionContext& context, std::span<const float> scores,
 inline double largest_finite_gain() {
   return 1e37 / double{FittedNormaliser::kLargestInput};
 }
+
+}  // namespace olrank
+
+// What ensembles of linear models and of networks share.
+namespace olrank {
+
+/// The evidence of votes.
+Evidence take_votes(Scratch& scratch, std::int64_t members, std::int64_t docs);
+
+/// The tensors of all members: "members.0.linear.weight", …
+ModelTensors ensemble_tensors(const ScoreModel& model, MemberThetas thetas);
 
 }  // namespace olrank

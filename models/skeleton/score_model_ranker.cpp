@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/metrics/score_order.h"
+#include "core/metrics/list_metrics.h"
 
 namespace olrank {
 namespace {

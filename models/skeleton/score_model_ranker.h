@@ -8,9 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
 #include "models/skeleton/ranker_settings.h"
 #include "models/skeleton/score_model.h"
 

@@ -8,9 +8,7 @@
 #include "core/math/philox.h"
 #include "core/runtime/execution_context.h"
 #include "recommend/factors/pair_draws.h"
-#include "recommend/factors/row_index.h"
 #include "recommend/mter/mter_parameters.h"
-#include "recommend/mter/mter_tensors.h"
 
 namespace olrank {
 

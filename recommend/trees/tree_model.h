@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "recommend/recommender.h"
-#include "recommend/trees/factor_rows.h"
 #include "recommend/trees/factor_tree.h"
-#include "recommend/trees/profiles.h"
+#include "recommend/trees/squared_sums.h"
 
 namespace olrank {
 

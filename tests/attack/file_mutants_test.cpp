@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/metrics/score_files.h"
-#include "core/online/model_bytes.h"
+#include "core/online/online_ranker.h"
 #include "jobs/eval_request.h"
 #include "jobs/ranked_lists.h"
 #include "models/export/export_format.h"

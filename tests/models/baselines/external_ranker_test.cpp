@@ -10,10 +10,10 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/online/model_bytes.h"
+#include "core/online/online_ranker.h"
 #include "models/files/model_file.h"
-#include "models/linear/linear_model.h"
-#include "models/neural/ranker_device.h"
+#include "models/linear/linear_belief.h"
+#include "models/neural/network_rankers.h"
 #include "models/ranker_factory.h"
 #include "models/skeleton/score_model.h"
 #include "tests/models/small_world.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/fair/fair_control.h"
+#include "core/fair/exposure.h"
 #include "models/baselines/fairco.h"
 #include "models/baselines/toprank.h"
 #include "models/ranker_factory.h"

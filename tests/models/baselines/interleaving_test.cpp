@@ -1,4 +1,4 @@
-#include "models/baselines/interleaving.h"
+#include "models/baselines/dueling_bandit.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "models/baselines/plackett_luce_gradient.h"
+#include "models/baselines/pdgd.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 

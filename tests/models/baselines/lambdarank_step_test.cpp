@@ -1,4 +1,4 @@
-#include "models/baselines/lambdarank_step.h"
+#include "models/baselines/lambdarank_labels.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "models/linear/linear_model.h"
+#include "models/linear/linear_belief.h"
 #include "models/ranker_factory.h"
 #include "tests/models/labelled_world.h"
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "models/baselines/plackett_luce_gradient.h"
 #include "tests/models/small_world.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "models/baselines/plackett_luce_gradient.h"
+#include "models/baselines/pdgd.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/online/frozen_ranker.h"
+#include "core/online/online_ranker.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 #include "tests/support/chi_square.h"

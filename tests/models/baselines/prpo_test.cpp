@@ -1,12 +1,12 @@
-#include "models/baselines/prpo.h"
+#include "models/baselines/deployed_policy.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/metrics/score_order.h"
-#include "models/baselines/plackett_luce_gradient.h"
+#include "core/metrics/list_metrics.h"
+#include "models/baselines/pdgd.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 

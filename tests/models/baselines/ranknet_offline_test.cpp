@@ -1,11 +1,11 @@
-#include "models/baselines/ranknet_offline.h"
+#include "models/baselines/ranknet.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "core/error.h"
-#include "models/linear/linear_model.h"
+#include "models/linear/linear_belief.h"
 #include "models/ranker_factory.h"
 #include "tests/models/labelled_world.h"
 

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/math/pair_loss.h"
-#include "models/baselines/epsilon_greedy.h"
 #include "tests/models/small_world.h"
 #include "tests/support/chi_square.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "models/linear/linear_model.h"
+#include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "tests/support/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "models/linear/linear_learner.h"
+#include "models/linear/pairrank.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "models/neural/ranker_network.h"
-#include "models/skeleton/network_shape.h"
+#include "models/skeleton/network_settings.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
 

@@ -16,7 +16,7 @@
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
-#include "models/skeleton/network_shape.h"
+#include "models/skeleton/network_settings.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/chi_square.h"

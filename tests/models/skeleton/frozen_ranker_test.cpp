@@ -1,5 +1,5 @@
 // A frozen ranker makes the lists that its ranker would have made, whatever that one learns afterwards.
-#include "core/online/frozen_ranker.h"
+#include "core/online/online_ranker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/skeleton/network_shape.h"
+#include "models/skeleton/network_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -156,7 +156,7 @@ float dot(const float* theta, SparseRow doc) {
   return sum_of_lanes(sums);
 }
 
-constexpr std::int64_t kDocsPerBlock = 4096;
+constexpr std::int64_t kLinearDocsPerBlock = 4096;
 
 }  // namespace
 
@@ -173,7 +173,7 @@ void LinearModel::score(ExecutionContext& context, std::span<const float> theta,
                                      : dot(theta.data(), docs.values + doc * features_, features_);
     }
   };
-  context.for_blocks(docs.docs, kDocsPerBlock, std::ref(body));  // a copy of it would be allocated
+  context.for_blocks(docs.docs, kLinearDocsPerBlock, std::ref(body));  // a copy of it would be allocated
 }
 
 void LinearModel::add_gradient(ExecutionContext&, std::span<const float>, FeatureMatrix docs,

@@ -155,7 +155,7 @@ std::vector<SettingOverride> settings_of_environment(std::span<const char* const
       }
       if (found == nullptr) {
         for (const DroppedSetting& dropped : kDroppedSettings) {
-          if (dropped.table == schema->table && prefix + capitals(dropped.key) == name)
+          if (dropped.table == schema->table && prefix + capitals(std::string(dropped.key)) == name)
             throw InvalidArgument(fmt::format("{} {}", name, dropped.sentence));
         }
         throw InvalidArgument(fmt::format(

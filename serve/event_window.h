@@ -70,10 +70,10 @@ class EventWindow : public ImpressionStore {
 
   std::string open(FeedbackRecord list, std::int64_t shown) override;
   Outcome add(const std::string& id, std::span<const Click>, std::span<const Event> events) override {
-    return add(id, events, utc_now());
+    return add(id, events, utc_milliseconds());
   }
   Outcome add(const std::string& id, std::span<const Event> events, std::int64_t now);
-  std::vector<std::vector<std::uint8_t>> close_due() override { return close_due(utc_now()); }
+  std::vector<std::vector<std::uint8_t>> close_due() override { return close_due(utc_milliseconds()); }
   std::vector<std::vector<std::uint8_t>> close_due(std::int64_t now);
   /// Keeps lists without events for the next start, too.
   void keep_open() override;

@@ -65,7 +65,7 @@ void refuse_other_clicks(std::uint64_t round) {
       .with_code("other_clicks_accepted");
 }
 
-std::int64_t utc_now() {
+std::int64_t utc_milliseconds() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -283,13 +283,13 @@ LoggedImpressions::LoggedImpressions(Settings settings, FileLog& log)
     if (!parse_record(line, record)) impressions_.remember(record);
   }
   if (!settings.file) return;
-  file_ = std::make_unique<ImpressionFile>(std::move(*settings.file), utc_now());
+  file_ = std::make_unique<ImpressionFile>(std::move(*settings.file), utc_milliseconds());
   reopen_lists();
 }
 
 /// Those of earlier runs whose feedback is not in the log.
 void LoggedImpressions::reopen_lists() {
-  const std::int64_t now = utc_now();
+  const std::int64_t now = utc_milliseconds();
   std::vector<OpenList> lists = file_->take_up(now);
   std::unordered_set<std::string> answered;
   FileLog::Reader reader(log_, 0);

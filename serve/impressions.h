@@ -143,6 +143,6 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
 /// That other clicks were accepted for a list.
 [[noreturn]] void refuse_other_clicks(std::uint64_t round);
 /// Milliseconds since 1970.
-std::int64_t utc_now();
+std::int64_t utc_milliseconds();
 
 }  // namespace olrank

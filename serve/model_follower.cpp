@@ -138,7 +138,7 @@ namespace {
 constexpr std::int64_t kRecordsAtOnce = 500;
 constexpr std::chrono::milliseconds kReadWait{100};
 constexpr std::int64_t kTellMs = 1000;
-constexpr std::chrono::milliseconds kPublishInterval{100};
+constexpr std::chrono::milliseconds kFollowerPublishInterval{100};
 /// What making and sending models takes is at most a tenth of the time.
 constexpr int kRestPerPublish = 9;
 
@@ -151,7 +151,7 @@ StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, S
   // Refuses a stream that was trimmed too far, and tells other learners what this one still needs.
   stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
   stream_.poll();
-  stream_.trim(settings_.name, log_.rounds(), settings_.keep, utc_now());
+  stream_.trim(settings_.name, log_.rounds(), settings_.keep, utc_milliseconds());
   stream_.set_archived(log_.rounds(), false);
 }
 
@@ -214,7 +214,7 @@ void StreamArchive::archive() {
     stream_.set_archived(log_.rounds(), true);
     throw;
   }
-  const std::int64_t now = utc_now();
+  const std::int64_t now = utc_milliseconds();
   if (now - told_ < kTellMs) return;
   stream_.trim(settings_.name, log_.rounds(), settings_.keep, now);
   told_ = now;
@@ -234,9 +234,10 @@ void StreamArchive::publish() {
   const auto begin = std::chrono::steady_clock::now();
   stream_.publish(snapshot.round, snapshot.bytes);
   const auto took = snapshot.made_in + (std::chrono::steady_clock::now() - begin);
-  pause(static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(
-                             std::max<std::chrono::nanoseconds>(kPublishInterval, kRestPerPublish * took))
-                             .count()));
+  pause(static_cast<int>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(
+          std::max<std::chrono::nanoseconds>(kFollowerPublishInterval, kRestPerPublish * took))
+          .count()));
 }
 
 }  // namespace olrank

@@ -186,7 +186,7 @@ void RedisLists::send() {
     std::string refusal;
     try {
       std::vector<RedisClient::Command> commands;
-      for (const Waiting& list : sending_) append_store_commands(list, utc_now(), commands);
+      for (const Waiting& list : sending_) append_store_commands(list, utc_milliseconds(), commands);
       if (!commands.empty()) client_.call_all(commands);
       sent = true;
     } catch (const RedisAway&) {
@@ -256,7 +256,7 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
     throw ApiError(503, "", "The server of the shared log has not taken this list yet; retry.")
         .retry_after(1);
   }
-  if (!known[1].is_null() && collects) return add_late(id, events, utc_now());
+  if (!known[1].is_null() && collects) return add_late(id, events, utc_milliseconds());
   if (!known[1].is_null()) {
     // Its first acknowledgement may have failed for want of replicas. WAIT counts behind a write.
     std::vector<RedisClient::Command> commands = log_.wait_commands();
@@ -268,7 +268,7 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
   }
   std::optional<OpenList> list = known[0].is_null() ? std::nullopt : ImpressionFile::decoded(known[0].text);
   if (collects) {
-    const std::int64_t now = utc_now();
+    const std::int64_t now = utc_milliseconds();
     if (!list || is_late(list->record, now)) return add_late(id, events, now);
     return add_events(id, std::move(*list), events, now);
   }
@@ -347,7 +347,7 @@ std::vector<std::vector<std::uint8_t>> RedisLists::close_due() {
   if (settings_.window.count() == 0 || begin < close_due_) return clicks;
   close_due_ = begin + kCloseInterval;
   const std::string due = client_.key("due");
-  const std::int64_t now = utc_now();
+  const std::int64_t now = utc_milliseconds();
   for (;;) {
     const std::string arguments[] = {fmt::format("{}", now), fmt::format("{}", kDueAtOnce),
                                      fmt::format("{}", now + kLeaseMs)};

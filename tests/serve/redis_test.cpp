@@ -33,7 +33,7 @@ FeedbackRecord list_of(int number) {
   FeedbackRecord list = liked_first_feature(number);
   list.clicks.clear();
   list.impression.clear();
-  list.time = utc_now();
+  list.time = utc_milliseconds();
   return list;
 }
 

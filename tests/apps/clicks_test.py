@@ -3,20 +3,15 @@ prints, and that bad input ends with one sentence and no file."""
 
 import gzip
 import json
-import os
 import pathlib
 import random
-import subprocess
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import olrank
+
 LOOKS = (1.0, 0.7, 0.5, 0.35, 0.25)
 QUERIES, DOCS = 8, 9
-
-
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120)
 
 
 def attraction(query, doc):
@@ -43,9 +38,7 @@ def write(path, lines):
 class ClicksFit(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.folder = pathlib.Path(temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.lists = list(position_based_lists(12_000))
         cls.log = write(cls.folder / "log.jsonl", cls.lists)
 

@@ -1,29 +1,18 @@
 """Fair exploration from the command line: exposure recomputed from a trace, restarts, unchanged rankers, refusals."""
 
 import json
-import os
-import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, olrank
+
 DATA = "synth:small?queries=40&docs=20&seed=3&group_share=0.4&group_gap=0.5"
 GROUPS = ("--groups-feature", "11", "--groups-threshold", "0.5")
 
 
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
-
-
-class Fairness(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
-
+class Fairness(InFolder):
     def run_trial(self, out, *arguments, code=0):
         done = olrank("run", "--data", DATA, "--clicks", "informational", "--seeds", 1, "--rounds", 300,
                       "--eval-every", 100, "--out", self.root / out, *arguments)

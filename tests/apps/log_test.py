@@ -2,38 +2,19 @@
 to a round and forward again to the same bits; a log is read while its service writes it; and what is broken leaves nothing behind."""
 
 import json
-import os
 import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
+from command_line import InFolder, olrank, succeed
 from running_service import RunningService, Users  # noqa: E402
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
 FEATURES = 3
 
 
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
-
-
-def succeed(*arguments):
-    done = olrank(*arguments)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return done.stdout
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-
+class Folder(InFolder):
     def write(self, name, text):
         path = self.folder / name
         path.write_text(text if isinstance(text, str) else "".join(json.dumps(line) + "\n" for line in text))

@@ -9,14 +9,13 @@ import subprocess
 import tempfile
 import unittest
 
+from command_line import InFolder
 from saved_models import olrank, read_safetensors, write_safetensors
 
 
-class Rank(unittest.TestCase):
+class Rank(InFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         self.model = self.folder / "model.safetensors"
         # f(x) = x1 - 2 x2 on features scaled within each query.
         write_safetensors(self.model, {"linear.weight": ([1, 2], [1.0, -2.0])},

@@ -2,35 +2,24 @@
 
 import json
 import math
-import os
-import pathlib
 import resource
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, olrank
+
 DATA = "synth:factors?users=60&items=50&features=8&phrases=4&reviews=700&seed=3"
 KINDS = ("mter", "mter-s", "mter-sa", "efm", "bprmf", "nmf", "popular")
 FAST = {"mter": 6, "mter-s": 6, "mter-sa": 6, "efm": 4, "bprmf": 6, "nmf": 4, "popular": 1}
-
-
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
 
 
 def sentence_of(done):
     return done.stderr.strip().splitlines()[-1]
 
 
-class Recommend(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
-
+class Recommend(InFolder):
     def done(self, *arguments, code=0):
         done = olrank("recommend", *arguments)
         self.assertEqual(done.returncode, code, done.stderr)

@@ -2,35 +2,21 @@
 
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, curve, olrank
+
 DATA = "synth:small?queries=60&seed=3"
 SHORT = ["--ranker", "pdgd", "--rounds", 50, "--seeds", "1", "--clicks", "perfect"]
 
 
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
-
-
-def curve(trial):
-    points = [json.loads(line) for line in (trial / "curve.jsonl").read_text().splitlines()]
-    for point in points:
-        del point["seconds"]
-    return points
-
-
-class Folder(unittest.TestCase):
+class Folder(InFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
+        super().setUp()
         self.out = self.root / "o"
 
     def run_into(self, out, *arguments, code=0, data=("--data", DATA), **options):

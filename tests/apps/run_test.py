@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import pathlib
 import random
 import re
 import resource
@@ -11,37 +10,19 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, curve, olrank
+
 DATA = "synth:small?queries=60&seed=3"
-
-
-def olrank(*arguments, **options):
-    options.setdefault("timeout", 120)
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, **options)
 
 
 def run(out, *arguments, **options):
     return olrank("run", "--quiet", "--data", DATA, "--out", out, *arguments, **options)
 
 
-def curve(folder):
-    """Every evaluation without its seconds, which differ between runs."""
-    points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
-    for point in points:
-        del point["seconds"]
-    return points
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(self.temporary.cleanup)
-        self.folder = pathlib.Path(self.temporary.name)
-
+class Folder(InFolder):
     def done(self, *arguments, **options):
         done = run(*arguments, **options)
         self.assertEqual(done.returncode, 0, done.stderr)

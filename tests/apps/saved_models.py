@@ -2,15 +2,9 @@
 
 import json
 import math
-import os
 import struct
-import subprocess
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
-
-
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
+from command_line import olrank
 
 
 def as_float(x):

@@ -2,28 +2,16 @@
 
 import json
 import math
-import os
 import pathlib
 import signal
 import struct
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, curve, olrank
+
 DATA = "synth:small?queries=60&seed=3"
-
-
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
-
-
-def curve(folder):
-    points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
-    for point in points:
-        del point["seconds"]
-    return points
 
 
 def tensors(file):
@@ -48,12 +36,7 @@ def letor(file):
     return queries
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
-
+class Folder(InFolder):
     def train(self, *arguments, out="o", code=0, data=("--data", DATA)):
         done = olrank("train", *data, "--out", self.root / out, *arguments)
         self.assertEqual(done.returncode, code, done.stderr)

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import pathlib
 import signal
 import statistics
@@ -12,7 +11,8 @@ import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, olrank
+
 
 CONFIGURATION = """
 [data]
@@ -41,12 +41,6 @@ learning_rate = [0.01, 0.1, 1]
 """
 AXES = {"pair": {"alpha": [0.01, 0.1, 1.0], "refine": [False, True]}, "pdgd": {"learning_rate": [0.01, 0.1, 1.0]}, "greedy": {}}
 USERS = ["perfect", "informational"]
-
-
-def olrank(*arguments):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=environment)
 
 
 def table(path):

@@ -12,20 +12,17 @@ import shutil
 import signal
 import statistics
 import subprocess
-import tempfile
+import sys
 import unittest
 import xml.etree.ElementTree
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
+from command_line import PROGRAM, InFolder, olrank  # noqa: E402
+
 from synthetic_experiment import ranker, trial_folder, write_experiment, write_study
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "link", "img", "hr", "input"}
-
-
-def olrank(*arguments, **options):
-    options.setdefault("timeout", 60)
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, **options)
 
 
 class Reader(html.parser.HTMLParser):
@@ -55,12 +52,7 @@ class Reader(html.parser.HTMLParser):
             self.text += data
 
 
-class Report(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(self.temporary.cleanup)
-        self.folder = pathlib.Path(self.temporary.name)
-
+class Report(InFolder):
     def report(self, *arguments, **options):
         done = olrank("report", *arguments, **options)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -6,14 +6,15 @@ import functools
 import io
 import json
 import math
-import os
 import pathlib
 import re
-import subprocess
+import sys
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from command_line import olrank  # noqa: E402
+
 SEEDS = [1, 2, 3]
 STUDY = ("--data", "synth:small?queries=40", "--fold", 1, "--rounds", 60, "--protocol-eval-every", 10, "--seeds", "1-3",
          "--clicks", "perfect,informational", "--widths", "4,8", "--depths", "2", "--noise-variances", "0.1",
@@ -21,12 +22,6 @@ STUDY = ("--data", "synth:small?queries=40", "--fold", 1, "--rounds", 60, "--pro
 RANKERS = [f"{structure}-m{width}-L2{noise}" for width in (4, 8)
            for structure, noise in (("full", ""), ("diagonal", ""), ("none", ""), ("ensemble-2", "-nu0.1"))]
 USERS = ["perfect", "informational"]
-
-
-def olrank(*arguments):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=environment)
 
 
 def study(out, *arguments):

@@ -2,23 +2,18 @@
 shards, resuming, errors."""
 
 import json
-import os
 import pathlib
 import random
-import subprocess
+import sys
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from command_line import olrank  # noqa: E402
+
 # A few seconds: two lengths of A and the online experiments.
 TINY = ("--size", "small", "--experiments", "A,C,E", "--lengths", "5,10", "--queries", "20,40", "--online-queries", "20,60",
         "--held-out", "200", "--seeds", "1-2")
-
-
-def olrank(*arguments):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment)
 
 
 def study(out, *arguments):

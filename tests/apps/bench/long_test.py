@@ -1,19 +1,16 @@
 """olrank bench long as a process: its spans against a run of the same trial, and what it refuses."""
 
 import json
-import os
 import pathlib
-import subprocess
+import sys
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from command_line import olrank  # noqa: E402
+
 TRIAL = ("--data", "synth:small?queries=40", "--fold", 1, "--seeds", 3, "--clicks", "perfect", "--rounds", 90)
 NETWORK = ("--ranker", "olranknet", "--width", 8)
-
-
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
 class BenchLong(unittest.TestCase):

@@ -5,10 +5,9 @@ import json
 import os
 import pathlib
 import random
-import tempfile
 import unittest
 
-from running_service import RunningService, Users, learned_state, olrank
+from running_service import ServiceTest, Users, learned_state, olrank
 
 FEATURES = 6
 # A TorchScript file for that many features, by hand: nothing here can write one.
@@ -19,20 +18,11 @@ def ranker(module, kind="olranknet", *more):
     return ["--ranker", kind, "--features", FEATURES, "--network", "module", "--module", module, "--width", "6", *more]
 
 
-class ModuleService(unittest.TestCase):
+class ModuleService(ServiceTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.state = self.folder / "state"
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+        super().setUp()
         self.users = Users(2, FEATURES)
         self.draw = random.Random(1)
-
-    def start(self, *arguments):
-        self.services.append(RunningService(self.state, *arguments))
-        return self.services[-1]
 
     def play(self, service, rounds):
         with service.client() as client:

@@ -9,14 +9,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
 import urllib.error
 import urllib.request
 
-from running_service import RunningService, ServiceError, Users, learned_state, logged, olrank, wait_until
+from running_service import RunningService, ServiceError, ServiceTest, Users, learned_state, logged, olrank, wait_until
 
 SETTINGS = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
 
@@ -56,14 +55,7 @@ class Redis:
 
 
 @unittest.skipUnless(shutil.which("redis-server"), "redis-server is not installed")
-class ReplicasTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if not service.process.stdout.closed])
-
+class ReplicasTest(ServiceTest):
     def start_redis(self, *arguments, **options):
         server = Redis(self.folder / f"redis{len(list(self.folder.glob('redis*')))}", *arguments, **options)
         self.addCleanup(lambda: server.process.poll() is None and server.kill())

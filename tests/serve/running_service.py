@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
 from olrank_client import Client, ServiceError  # noqa: E402, F401
@@ -77,6 +78,27 @@ class Users:
     def ask(self, client, draw, k=5):
         ranking, clicks = self.read(client, draw, k)
         return ranking["impression"], clicks
+
+
+class ServiceTest(unittest.TestCase):
+    """Has a folder, and services that end with the test."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.state = self.folder / "state"
+        self.services = []
+        self.addCleanup(lambda: [service.kill() for service in self.services if not service.process.stdout.closed])
+
+    def start(self, *arguments, state=None, **options):
+        self.services.append(RunningService(state or self.state, *arguments, **options))
+        return self.services[-1]
+
+    def play(self, service, rounds, seed=1, features=6, token=None):
+        users, draw = Users(2, features), random.Random(seed)
+        with service.client(token=token) as client:
+            for _ in range(rounds):
+                client.feedback(*users.ask(client, draw))
+            return client.wait_until_learned()
 
 
 def learned_state(state):

@@ -4,10 +4,9 @@ documented shape, and no live engine made them."""
 
 import json
 import pathlib
-import tempfile
 import unittest
 
-from running_service import RunningService, ServiceError, logged, olrank
+from running_service import ServiceError, ServiceTest, logged, olrank
 
 EXAMPLES = pathlib.Path("examples/search-engine")
 SET = json.loads((EXAMPLES / "featureset.json").read_text())["featureset"]["features"]
@@ -27,16 +26,7 @@ def features_of(hit):
 DOCS = [{"id": hit["_id"], "features": features_of(hit)} for hit in HITS]
 
 
-class SearchEngine(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.state = self.folder / "state"
-
-    def start(self, *flags):
-        service = RunningService(self.state, *flags)
-        self.addCleanup(lambda: service.process.poll() is None and service.kill())
-        return service
-
+class SearchEngine(ServiceTest):
     def learn(self, client, rounds=40):
         """The person always clicks the umbrella, whose title does not match."""
         for _ in range(rounds):

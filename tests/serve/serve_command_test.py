@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from running_service import PROGRAM, Client, RunningService, ServiceError, Users, learned_state, logged, olrank
+from running_service import PROGRAM, Client, ServiceError, ServiceTest, Users, learned_state, logged, olrank
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 
@@ -31,28 +31,9 @@ def tensors_of(safetensors):
     return tensors, metadata
 
 
-class ServeCommand(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.state = pathlib.Path(self.folder.name, "state")
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
-
-    def start(self, *arguments, state=None, **options):
-        service = RunningService(state or self.state, *arguments, **options)
-        self.services.append(service)
-        return service
-
+class ServeCommand(ServiceTest):
     def path(self, name):
-        return pathlib.Path(self.folder.name, name)
-
-    def play(self, service, rounds, seed=1, features=6):
-        users, draw = Users(2, features), random.Random(seed)
-        with service.client() as client:
-            for _ in range(rounds):
-                client.feedback(*users.ask(client, draw))
-            return client.wait_until_learned()
+        return self.folder / name
 
     def refused(self, *arguments, code=2):
         port = () if "--port" in arguments else ("--port", "0")
@@ -442,7 +423,7 @@ class ServeCommand(unittest.TestCase):
                     self.assertEqual(one.read_bytes(), two.read_bytes())
             self.assertEqual({file: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.iterdir()}, before)
         for arguments, code, problem in (
-                (("--state", self.path("none")), 1, "No such file"), (("--state", self.folder.name), 2, "contains no service"),
+                (("--state", self.path("none")), 1, "No such file"), (("--state", self.folder), 2, "contains no service"),
                 ((model, "--state", state), 2, "exclude each other"), ((), 2, "or a service's --state")):
             done = olrank("export", *arguments, "--to", "c", "--out", self.path("model.c"))
             self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), done.stderr)

@@ -7,10 +7,9 @@ import random
 import re
 import stat
 import subprocess
-import tempfile
 import unittest
 
-from running_service import RunningService, ServiceError, Users, logged, olrank, resident_bytes
+from running_service import ServiceError, ServiceTest, Users, logged, olrank, resident_bytes
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 
@@ -25,30 +24,14 @@ def contents(folder):
     return found
 
 
-class StateTest(unittest.TestCase):
+class StateTest(ServiceTest):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.state = pathlib.Path(self.folder.name, "state")
+        super().setUp()
         self.log, self.checkpoint = self.state / "feedback.jsonl", self.state / "checkpoint"
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
-
-    def start(self, *arguments, state=None, **options):
-        service = RunningService(state or self.state, *arguments, **options)
-        self.services.append(service)
-        return service
-
-    def play(self, service, rounds, features=6):
-        users, draw = Users(2, features), random.Random(1)
-        with service.client() as client:
-            for _ in range(rounds):
-                client.feedback(*users.ask(client, draw))
-            client.wait_until_learned()
 
     def played(self, rounds, stop=True, state=None, arguments=RANKER, features=6):
         service = self.start(*arguments, state=state)
-        self.play(service, rounds, features)
+        self.play(service, rounds, features=features)
         if stop:
             self.assertEqual(service.stop(), 0)
         else:
@@ -189,13 +172,13 @@ class Refusals(StateTest):
         self.assertEqual(self.log.read_bytes(), whole)
 
     def test_the_log_of_another_service(self):
-        other = pathlib.Path(self.folder.name, "other")
+        other = self.folder / "other"
         self.played(5)
         self.played(8, state=other)
         self.log.write_bytes((other / "feedback.jsonl").read_bytes())
         self.assertIn("made after round 5 of another log", self.refused())
         # Without a checkpoint that could tell, records of another model still do.
-        third = pathlib.Path(self.folder.name, "third")
+        third = self.folder / "third"
         self.played(3, state=third, arguments=["--ranker", "pairrank", "--features", "4"], features=4)
         self.checkpoint.unlink()
         self.log.write_bytes((third / "feedback.jsonl").read_bytes())
@@ -216,7 +199,7 @@ class Refusals(StateTest):
         self.assertEqual(self.start().stop(), 0)
 
     def test_an_import_that_fails(self):
-        recorded = pathlib.Path(self.folder.name, "recorded.jsonl")
+        recorded = self.folder / "recorded.jsonl"
         recorded.write_text('{"qid":"1","shown":[1,2],"clicks":[0,1]}\n')
         self.state.mkdir()
         self.assertIn("has no 'inputs'", self.refused(*RANKER, "--import-log", recorded))
@@ -225,7 +208,7 @@ class Refusals(StateTest):
         self.assertEqual(list(self.state.iterdir()), [])
 
     def test_nothing_else_is_left_behind(self):
-        root = pathlib.Path(self.folder.name)
+        root = self.folder
         for arguments in (["--ranker", "dbgd", "--features", "3"], ["--alpha", "0.1"], [*RANKER, "--import-log", root / "none"]):
             done = olrank("serve", "--state", root / "deep" / "er", "--port", "0", *arguments)
             self.assertNotEqual(done.returncode, 0)
@@ -246,7 +229,7 @@ class Ownership(StateTest):
         self.played(3)
         for name in ("lock", "service.toml", "feedback.jsonl", "checkpoint"):
             with self.subTest(name):
-                theirs = pathlib.Path(self.folder.name, "theirs")
+                theirs = self.folder / "theirs"
                 os.replace(self.state / name, theirs)
                 (self.state / name).symlink_to(theirs)
                 data = theirs.read_bytes()
@@ -254,7 +237,7 @@ class Ownership(StateTest):
                 self.assertEqual(theirs.read_bytes(), data)
                 os.replace(theirs, self.state / name)
         # The folder itself may be one.
-        link = pathlib.Path(self.folder.name, "link")
+        link = self.folder / "link"
         link.symlink_to(self.state)
         self.assertEqual(self.start(state=link).stop(), 0)
 
@@ -310,7 +293,7 @@ class Ownership(StateTest):
         service._ended()
 
     def test_refuses_token_files_that_no_request_can_match(self):
-        token = pathlib.Path(self.folder.name, "token")
+        token = self.folder / "token"
         for data, message in ((b"one\ntwo\n", "more than one line"), (b"a\tb\n", "control character"),
                               (b"a\0b", "control character"), (b"\n", "empty"), (b"x" * 5000, "more than 4096 bytes")):
             token.write_bytes(data)

@@ -8,7 +8,7 @@ import random
 import tempfile
 import unittest
 
-from command_line import olrank
+from command_line import olrank, succeed
 
 LOOKS = (1.0, 0.7, 0.5, 0.35, 0.25)
 QUERIES, DOCS = 8, 9
@@ -133,16 +133,14 @@ class ClicksFit(unittest.TestCase):
                     print(int(4.9 * features[0]), f"qid:{query}", *(f"{n + 1}:{v}" for n, v in enumerate(features)), file=file)
         trace = self.folder / "trace.jsonl"
         run = ["run", "--data-train", data, "--data-test", data, "--seeds", 1, "--quiet", "--protocol-cutoff", 5]
-        done = olrank(*run, "--ranker", "pdgd", "--clicks", "navigational", "--rounds", 800, "--trace", trace, "--out", self.folder / "logged")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed(*run, "--ranker", "pdgd", "--clicks", "navigational", "--rounds", 800, "--trace", trace, "--out", self.folder / "logged")
         for model in ("pbm", "cascade", "dcm", "dbn", "ubm"):
             with self.subTest(model=model):
                 text = self.fit(trace, "--model", model)
                 user = text[text.index("[[user]]"):]
                 config = self.folder / f"{model}.toml"
                 config.write_text(f'[clicks]\nmodels = ["fitted-{model}"]\n\n{user}')
-                done = olrank("run", config, *run[1:], "--ranker", "pairrank", "--rounds", 20, "--out", self.folder / f"by-{model}")
-                self.assertEqual(done.returncode, 0, done.stderr)
+                succeed("run", config, *run[1:], "--ranker", "pairrank", "--rounds", 20, "--out", self.folder / f"by-{model}")
                 looks = next(line for line in text.splitlines() if line.startswith("--groups "))
                 values = json.loads(looks.removeprefix("--groups examination="))
                 self.assertEqual(len(values), 5)

@@ -14,8 +14,8 @@ import tempfile
 import unittest
 import zipfile
 
-from saved_models import (PROGRAM, layers_of, model_scores, network_score, normalised, olrank, read_queries,
-                          read_safetensors, write_safetensors)
+from command_line import olrank
+from saved_models import layers_of, model_scores, normalised, read_queries, read_safetensors, write_safetensors
 
 # Scores are printed exactly and computed in double, so only the order of summation differs.
 TOLERANCE = 1e-6

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from command_line import PROGRAM, InFolder, olrank
+from command_line import PROGRAM, InFolder, olrank, succeed
 
 DATA = "synth:small?queries=30&seed=3"
 SHORT = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
@@ -128,8 +128,7 @@ class Foreign(Folder):
         self.run_into(*SHORT)
         both, figures = self.root / "both", self.root / "figures"
         for _ in range(2):
-            done = olrank("report", self.out, self.out, "--out", both, "--figures", figures)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            succeed("report", self.out, self.out, "--out", both, "--figures", figures)
         self.assertEqual(json.loads((both / "manifest.json").read_text())["kind"], "report")
         self.refused(2, "files of another command", "run", "--data", DATA, *SHORT, "--out", both, "--force")
         self.assertTrue(list(figures.glob("*.svg")))

@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
-from command_line import InFolder
-from saved_models import olrank, read_safetensors, write_safetensors
+from command_line import InFolder, olrank, succeed
+from saved_models import read_safetensors, write_safetensors
 
 
 class Rank(InFolder):
@@ -101,9 +101,7 @@ class Rank(InFolder):
         run, scores = self.file("run", self.ranked(data)), self.file("scores", self.ranked(data, "--format", "scores"))
 
         def metrics(*ranking):
-            done = olrank("eval", "--data", data, *ranking, "--json", "--cache", "none")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            return json.loads(done.stdout)["metrics"]
+            return json.loads(succeed("eval", "--data", data, *ranking, "--json", "--cache", "none"))["metrics"]
 
         by_model = metrics("--model", self.model)
         self.assertEqual(metrics("--run", run), by_model)
@@ -182,8 +180,7 @@ class FromTrials(unittest.TestCase):
 
     def ranked(self, trial, *flags):
         out = self.folder / "run"
-        done = olrank("rank", "--model", trial, "--data", self.SOURCE, "--out", out, *flags)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("rank", "--model", trial, "--data", self.SOURCE, "--out", out, *flags)
         lists = {}
         for line in out.read_text().splitlines():
             qid, _, doc, rank, _, _ = line.split()
@@ -211,9 +208,8 @@ class FromTrials(unittest.TestCase):
     def test_scores_of_exploring_lists_give_their_order(self):
         lists = self.ranked(self.trials["pairrank"], "--explore")
         out = self.folder / "scores"
-        done = olrank("rank", "--model", self.trials["pairrank"], "--data", self.SOURCE, "--out", out, "--explore",
-                      "--format", "scores")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("rank", "--model", self.trials["pairrank"], "--data", self.SOURCE, "--out", out, "--explore",
+                "--format", "scores")
         numbers = [int(line) for line in out.read_text().split()]
         for docs in lists.values():
             of_query, numbers = numbers[:len(docs)], numbers[len(docs):]

@@ -13,7 +13,7 @@ import subprocess
 import time
 import unittest
 
-from command_line import PROGRAM, InFolder, curve, olrank
+from command_line import PROGRAM, InFolder, curve, olrank, succeed
 
 DATA = "synth:small?queries=60&seed=3"
 
@@ -97,8 +97,7 @@ class Experiment(Folder):
 
     def test_the_resolved_configuration_repeats_the_experiment(self):
         self.done(self.folder / "a", "--ranker", "pdgd", "--rounds", 60, "--seeds", "1-2", "--clicks", "navigational")
-        done = olrank("run", "--quiet", self.folder / "a" / "config.toml", "--out", self.folder / "b")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("run", "--quiet", self.folder / "a" / "config.toml", "--out", self.folder / "b")
         self.assertEqual((self.folder / "a" / "summary.csv").read_bytes(), (self.folder / "b" / "summary.csv").read_bytes())
 
     def test_jobs_threads_and_shards_change_nothing(self):
@@ -117,8 +116,7 @@ class Experiment(Folder):
             shutil.copytree(out, merged, dirs_exist_ok=True)
         self.assertEqual(found, 10)
         self.assertNotEqual((merged / "summary.csv").read_bytes(), expected)
-        done = olrank("report", merged)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("report", merged)
         self.assertEqual((merged / "summary.csv").read_bytes(), expected)
 
     def test_takes_the_shard_from_the_scheduler(self):
@@ -182,15 +180,6 @@ class Resume(Folder):
             _, complaint = process.communicate(timeout=60)
             self.assertEqual(process.returncode, code, complaint)
             self.assertFalse((out / "trials/p2linrank/perfect/fold1/seed1/summary.json").exists())
-
-    def test_finished_trials_are_not_run_again(self):
-        settings = ["--ranker", "pdgd", "--rounds", 30, "--seeds", "1", "--clicks", "perfect"]
-        self.done(self.folder / "a", *settings)
-        before = (self.trial("a", "pdgd") / "summary.json").stat().st_mtime_ns
-        more = [*settings[:-3], "1-2", *settings[-2:]]
-        self.done(self.folder / "a", *more, "--resume")
-        self.assertEqual((self.trial("a", "pdgd") / "summary.json").stat().st_mtime_ns, before)
-        self.assertTrue((self.trial("a", "pdgd", seed=2) / "summary.json").exists())
 
     def test_replaces_results_only_with_force(self):
         settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]

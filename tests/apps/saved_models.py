@@ -4,8 +4,6 @@ import json
 import math
 import struct
 
-from command_line import olrank
-
 
 def as_float(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]

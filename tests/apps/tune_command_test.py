@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from command_line import PROGRAM, olrank
+from command_line import PROGRAM, olrank, succeed
 
 
 CONFIGURATION = """
@@ -176,13 +176,11 @@ class Tune(unittest.TestCase):
 
     def test_chooses_per_fold_and_user(self):
         for fold in (1, 2):
-            made = olrank("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
-            self.assertEqual(made.returncode, 0, made.stderr)
+            succeed("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
         data = ["--data", self.root / "data", "--set", "data.folds=1-2", "--jobs", 2, "--quiet"]
         self.tune("o", *data, "--per", "fold-and-user", "--by", "online")
         self.check("o", "online", "fold-and-user", (1, 2))
-        one = olrank("run", self.root / "o/config-fold2-perfect.toml", "--resume", "--quiet")
-        self.assertEqual(one.returncode, 0, one.stderr)
+        succeed("run", self.root / "o/config-fold2-perfect.toml", "--resume", "--quiet")
         self.assertFalse((self.root / "o/config.toml").exists())
         report = olrank("report", self.root / "o/test")
         self.assertEqual((report.returncode, report.stderr), (0, f"Report: {self.root}/o/test/report.html\n"))

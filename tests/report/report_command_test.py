@@ -17,7 +17,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
-from command_line import PROGRAM, InFolder, olrank  # noqa: E402
+from command_line import PROGRAM, InFolder, olrank, succeed  # noqa: E402
 
 from synthetic_experiment import ranker, trial_folder, write_experiment, write_study
 
@@ -328,9 +328,8 @@ class Curves(Report):
                              [True, False, False], measure)
 
     def test_tells_the_machine_and_the_duration(self):
-        done = olrank("run", "--data", "synth:small", "--ranker", "pdgd", "--rounds", 20, "--seeds", "1-2", "--clicks",
-                      "perfect", "--out", self.folder / "e")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("run", "--data", "synth:small", "--ranker", "pdgd", "--rounds", 20, "--seeds", "1-2", "--clicks",
+                "perfect", "--out", self.folder / "e")
         cpu = json.loads((self.folder / "e" / "manifest.json").read_text())["cpu"]
         page = Reader((self.folder / "e" / "report.html").read_text())
         self.says(page, cpu + "; cpu", "Duration", "in 2 trials, ")

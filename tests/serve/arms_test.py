@@ -7,7 +7,7 @@ import re
 import unittest
 import urllib.request
 
-from running_service import ServiceError, ServiceTest, Users, learned_state, logged, olrank
+from running_service import ServiceError, ServiceTest, Users, learned_state, logged
 
 RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
 
@@ -30,11 +30,6 @@ class Shop(Users):
 
 
 class ArmsTest(ServiceTest):
-    def refused(self, *arguments, code=2):
-        done = olrank("serve", "--state", self.state, "--port", "0", *arguments)
-        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
-        return done.stderr
-
     def test_the_dashboard_asks_for_metrics_that_are_there(self):
         shop, draw = Shop(), random.Random(7)
         accesses = self.folder / "access.jsonl"

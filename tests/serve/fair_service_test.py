@@ -8,7 +8,7 @@ import random
 import unittest
 import urllib.request
 
-from running_service import ServiceError, ServiceTest, Users, logged, olrank
+from running_service import ServiceError, ServiceTest, Users, logged, succeed
 
 RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5", "--fair", "fairexp"]
 BETA, EPSILON = 1.2, 0.5
@@ -31,11 +31,6 @@ class FairUsers(Users):
 
 
 class FairService(ServiceTest):
-    def refused(self, *arguments, state=None, code=2):
-        done = olrank("serve", "--state", state or self.state, "--port", "0", *arguments)
-        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
-        return done.stderr
-
     def test_stays_within_its_bound_and_knows_it_after_a_crash(self):
         users, draw = FairUsers(), random.Random(1)
         service = self.start(*RANKER, *GROUPS)
@@ -59,6 +54,7 @@ class FairService(ServiceTest):
         self.assertAlmostEqual(stats["unfairness"], unfairness, 9)
         self.assertEqual((stats["lists"], stats["fair_share"], stats["beta"], stats["epsilon"]), (300, 1.0, BETA, EPSILON))
         self.assertIn(f"\nolrank_unfairness {stats['unfairness']}\n", metrics)
+        self.assertIn('\nolrank_exposure_total{group="B"} ', metrics)
         with urllib.request.urlopen(service.url + "/v1/overview", timeout=20) as answer:
             self.assertEqual(json.load(answer)["fairness"], stats)
         service.kill()
@@ -82,8 +78,7 @@ class FairService(ServiceTest):
         self.assertEqual(service.stop(), 0)
         # The model of the stopped service comes from the same log.
         out = self.folder / "model.safetensors"
-        done = olrank("export", "--state", self.state, "--to", "safetensors", "--out", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("export", "--state", self.state, "--to", "safetensors", "--out", out)
 
     def test_refuses_other_settings(self):
         self.assertEqual(self.start(*RANKER, *GROUPS).stop(), 0)

@@ -1,7 +1,6 @@
 """Several processes on one log: learner, standby and replicas with a Redis server, and followers over HTTP. Any replica takes the
 feedback of any list, what is learned is what one process would have learned, and each wrong start ends with one sentence."""
 
-import json
 import os
 import pathlib
 import random

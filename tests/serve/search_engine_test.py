@@ -6,7 +6,7 @@ import json
 import pathlib
 import unittest
 
-from running_service import ServiceError, ServiceTest, logged, olrank
+from running_service import ServiceError, ServiceTest, logged, olrank, succeed
 
 EXAMPLES = pathlib.Path("examples/search-engine")
 SET = json.loads((EXAMPLES / "featureset.json").read_text())["featureset"]["features"]
@@ -35,8 +35,7 @@ class SearchEngine(ServiceTest):
 
     def exported(self, form):
         out = self.folder / f"to-{form}.json"
-        done = olrank("export", "--state", self.state, "--to", form, "--out", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("export", "--state", self.state, "--to", form, "--out", out)
         return json.loads(out.read_text())
 
     def test_the_records_belong_together(self):
@@ -112,8 +111,7 @@ class SearchEngine(ServiceTest):
         self.assertEqual(service.stop(), 0)
         # Names of a model that are numbers, as of a table without names of columns, are none of a service.
         numbered = self.folder / "numbered.safetensors"
-        done = olrank("export", other, "--to", "safetensors", "--feature-names", "0,1,2", "--out", numbered)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("export", other, "--to", "safetensors", "--feature-names", "0,1,2", "--out", numbered)
         self.state = self.folder / "third"
         service = self.start("--model", numbered)
         self.assertNotIn("feature_names", (self.state / "service.toml").read_text())

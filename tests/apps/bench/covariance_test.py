@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from command_line import olrank  # noqa: E402
+from command_line import olrank, succeed  # noqa: E402
 
 SEEDS = [1, 2, 3]
 STUDY = ("--data", "synth:small?queries=40", "--fold", 1, "--rounds", 60, "--protocol-eval-every", 10, "--seeds", "1-3",
@@ -201,9 +201,8 @@ class BenchCovariance(unittest.TestCase):
 
             def lambdas(rankers):
                 file.write_text(study_of(rankers))
-                printed = olrank("bench", "covariance", file, "--print-config")
-                self.assertEqual(printed.returncode, 0, printed.stderr)
-                return [line for line in printed.stdout.splitlines() if line.startswith("lambda = ")]
+                printed = succeed("bench", "covariance", file, "--print-config")
+                return [line for line in printed.splitlines() if line.startswith("lambda = ")]
 
             self.assertEqual(lambdas(network), ["lambda = 3.0", "lambda = 3.0"])
             own = '[[ranker]]\nname = "votes"\nkind = "p2neurrank"\n'
@@ -218,8 +217,7 @@ class BenchCovariance(unittest.TestCase):
     def test_draws_cost_against_faithfulness(self):
         self.assertIn("Cost against faithfulness", (self.out / "report.html").read_text())
         figures = pathlib.Path(self.folder.name) / "figures"
-        drawn = olrank("report", self.out, "--figures", figures)
-        self.assertEqual(drawn.returncode, 0, drawn.stderr)
+        succeed("report", self.out, "--figures", figures)
         rows = {row["ranker"]: row for row in csv.DictReader(io.StringIO(
             (figures / "study-cost-faithfulness-perfect.csv").read_text()))}
         self.assertEqual(sorted(rows), sorted(f"{name}, m = {width}" for name in ("full", "diagonal") for width in (4, 8)))
@@ -264,8 +262,7 @@ class BenchCovariance(unittest.TestCase):
         arguments = ("bench", "covariance", "--protocol", "paper", "--data", "synth:small?queries=40", "--fold", 1, "--rounds", 30, "--seeds", "1-2",
                      "--clicks", "perfect", "--widths", "4", "--depths", "2", "--structures", "full,diagonal,none",
                      "--study-calibration-rounds", 40, "--study-calibration-alphas", "0.1,1,10", "--out", out)
-        ran = olrank(*arguments, "--set", "ranker.lambda=1", "--alpha", "matched")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        succeed(*arguments, "--set", "ranker.lambda=1", "--alpha", "matched")
         found = json.loads((out / "study.json").read_text())
         self.assertEqual(found["alpha"], "matched")
         full, diagonal = found["calibration"]["rankers"]

@@ -76,9 +76,8 @@ FIGURES = {
 class BenchCovariance(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.out = pathlib.Path(cls.folder.name) / "study"
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.out = cls.folder / "study"
         cls.ran = study(cls.out)
         assert cls.ran.returncode == 0, cls.ran.stderr
         cls.found = json.loads((cls.out / "study.json").read_text())
@@ -172,7 +171,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual("No structure differs significantly" in headline, not significant, headline)
         for printed in (self.ran.stdout, olrank("report", self.out).stdout):
             self.assertIn(headline, printed)
-        figures = pathlib.Path(self.folder.name) / "figures"
+        figures = self.folder / "figures"
         self.assertEqual(olrank("report", self.out, "--figures", figures).returncode, 0)
         drawn = {path.name for path in figures.glob("study-*.svg")}
         self.assertLessEqual({"study-width-ratio-perfect-layers2.svg", "study-milliseconds-perfect-layers2.svg",
@@ -216,7 +215,7 @@ class BenchCovariance(unittest.TestCase):
 
     def test_draws_cost_against_faithfulness(self):
         self.assertIn("Cost against faithfulness", (self.out / "report.html").read_text())
-        figures = pathlib.Path(self.folder.name) / "figures"
+        figures = self.folder / "figures"
         succeed("report", self.out, "--figures", figures)
         rows = {row["ranker"]: row for row in csv.DictReader(io.StringIO(
             (figures / "study-cost-faithfulness-perfect.csv").read_text()))}
@@ -241,7 +240,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertIn("widths = [4, 8]", printed.stdout)
 
     def test_shards_give_the_same_study(self):
-        out = pathlib.Path(self.folder.name) / "sharded"
+        out = self.folder / "sharded"
         for shard in range(2):
             part = study(out, "--shard", f"{shard}/2")
             self.assertEqual(part.returncode, 0, part.stderr)
@@ -258,7 +257,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(without_times(sharded), without_times(json.loads((self.out / "study.json").read_text())))
 
     def test_calibrates_matched_alpha_on_the_validation_set(self):
-        out = pathlib.Path(self.folder.name) / "matched"
+        out = self.folder / "matched"
         arguments = ("bench", "covariance", "--protocol", "paper", "--data", "synth:small?queries=40", "--fold", 1, "--rounds", 30, "--seeds", "1-2",
                      "--clicks", "perfect", "--widths", "4", "--depths", "2", "--structures", "full,diagonal,none",
                      "--study-calibration-rounds", 40, "--study-calibration-alphas", "0.1,1,10", "--out", out)
@@ -284,7 +283,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertIn("False certainty against", (out / "report.html").read_text())
 
     def test_errors_are_one_sentence(self):
-        out = pathlib.Path(self.folder.name) / "none"
+        out = self.folder / "none"
         for arguments, word in ((("--structures", "diagonal"), "full"), (("--structures", "full,diagnal"), "diagonal"),
                                 (("--width", "8"), "--widths"), (("--budget", "8"), "inducing-N"), (("--structures", "full,inducing-0"), "budget"), (("--widths", "5"), "width"),
                                 (("--study-alpha", "matched", "--structures", "full,none"), "diagonal"),
@@ -293,7 +292,7 @@ class BenchCovariance(unittest.TestCase):
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn(word, refused.stderr)
             self.assertFalse(out.exists())
-        configuration = pathlib.Path(self.folder.name) / "study.toml"
+        configuration = self.folder / "study.toml"
         configuration.write_text('[data]\nsource = "synth:small"\n[study]\nwidths = [4]\n')
         refused = olrank("run", configuration)
         self.assertEqual(refused.returncode, 2)

@@ -43,17 +43,12 @@ def write_data(folder):
 class BenchGeneralisation(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.root = pathlib.Path(cls.folder.name)
+        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.out = cls.root / "tiny"
         done = study(cls.out, *TINY)
         assert done.returncode == 0, done.stderr
         cls.table = done.stdout
         cls.whole = contents(cls.out)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
 
     def test_the_small_study_runs_to_its_end(self):
         out = self.root / "small"

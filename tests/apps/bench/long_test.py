@@ -16,9 +16,8 @@ NETWORK = ("--ranker", "olranknet", "--width", 8)
 class BenchLong(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.file = pathlib.Path(cls.folder.name) / "long.json"
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.file = cls.folder / "long.json"
         cls.ran = olrank("bench", "long", *TRIAL, *NETWORK, "--structures", "full,diagonal", "--span", 20, "--json", cls.file)
         assert cls.ran.returncode == 0, cls.ran.stderr
         cls.found = json.loads(cls.file.read_text())
@@ -44,7 +43,7 @@ class BenchLong(unittest.TestCase):
 
     def test_plays_the_trial_of_a_run(self):
         for ranker in self.found["rankers"]:
-            out = pathlib.Path(self.folder.name) / ranker["name"]
+            out = self.folder / ranker["name"]
             succeed("run", *TRIAL, *NETWORK, "--covariance", ranker["name"], "--eval-every", 20, "--out", out)
             lines = (out / "trials/olranknet/perfect/fold1/seed3/curve.jsonl").read_text().splitlines()
             points = {point["round"]: point for point in map(json.loads, lines)}

@@ -17,7 +17,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
-from command_line import PROGRAM, InFolder, olrank, succeed  # noqa: E402
+from command_line import PROGRAM, InFolder, olrank  # noqa: E402
 
 from synthetic_experiment import ranker, trial_folder, write_experiment, write_study
 

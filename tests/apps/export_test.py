@@ -57,8 +57,7 @@ def has(*packages):
 class Forms(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.data = cls.make_data()
         cls.models = {}
         for name, flags in (RANKERS | MODULES).items():
@@ -80,10 +79,6 @@ class Forms(unittest.TestCase):
                 about["products"] = json.dumps(products_of(name))
                 tensors["products.weight"] = ([1, len(products_of(name))], [draw.gauss(0, 1) for _ in products_of(name)])
             write_safetensors(cls.models[name], tensors, about | {"architecture": "additive"})
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
 
     @classmethod
     def make_data(cls):

@@ -160,8 +160,7 @@ class FromTrials(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         config = cls.folder / "c.toml"
         rankers = {"pairrank": 'kind = "pairrank"', "network": 'kind = "olranknet"\nwidth = 8\nlambda = 0.5',
                    "ensemble": 'kind = "p2neurrank"\nwidth = 8', "greedy": 'kind = "ranknet"',
@@ -173,10 +172,6 @@ class FromTrials(unittest.TestCase):
         done = olrank("run", config, "--quiet")
         assert done.returncode == 0, done.stderr
         cls.trials = {name: cls.folder / "out/trials" / name / "navigational/fold1/seed5" for name in rankers}
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
 
     def ranked(self, trial, *flags):
         out = self.folder / "run"

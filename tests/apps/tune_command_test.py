@@ -3,16 +3,13 @@
 import csv
 import io
 import json
-import pathlib
 import signal
 import statistics
 import subprocess
-import tempfile
 import time
 import unittest
 
-from command_line import PROGRAM, olrank, succeed
-
+from command_line import PROGRAM, InFolder, olrank, succeed
 
 CONFIGURATION = """
 [data]
@@ -85,11 +82,9 @@ def cell(value):
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"
 
 
-class Tune(unittest.TestCase):
+class Tune(InFolder):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.root = pathlib.Path(self.folder.name)
+        super().setUp()
         self.config = self.root / "c.toml"
         self.write()
 

@@ -8,7 +8,7 @@ import random
 import tempfile
 import unittest
 
-from command_line import olrank, succeed
+from command_line import CommandTest, olrank, succeed
 
 LOOKS = (1.0, 0.7, 0.5, 0.35, 0.25)
 QUERIES, DOCS = 8, 9
@@ -35,7 +35,7 @@ def write(path, lines):
     return path
 
 
-class ClicksFit(unittest.TestCase):
+class ClicksFit(CommandTest):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
@@ -208,16 +208,10 @@ class ClicksFit(unittest.TestCase):
             (["--log", self.log, "--iterations", 0], 2, "--iterations must be from 1 to 100000, not 0"),
         ):
             with self.subTest(sentence=sentence):
-                done = olrank("clicks", "fit", *arguments, "--out", out)
-                self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(sentence, done.stderr)
-                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-                self.assertEqual(done.stdout, "")
+                self.refused(code, sentence, "clicks", "fit", *arguments, "--out", out)
                 self.assertFalse(out.exists())
                 self.assertEqual([file for file in self.folder.iterdir() if file.name.startswith(".")], [])
-        done = olrank("clicks", "fit", "--log", self.log, "--out", self.folder / "no/such/file.json")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("no/such", done.stderr)
+        self.refused(1, "no/such", "clicks", "fit", "--log", self.log, "--out", self.folder / "no/such/file.json")
         self.assertIn("No subcommand given", olrank("clicks").stderr)
 
 

@@ -34,7 +34,15 @@ def curve(trial):
     return points
 
 
-class InFolder(unittest.TestCase):
+class CommandTest(unittest.TestCase):
+    def refused(self, code, sentence, *arguments):
+        """The command ends with this exit code and one line that has the sentence."""
+        done = olrank(*arguments)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), (arguments, done.stderr))
+        self.assertIn(sentence, done.stderr)
+
+
+class InFolder(CommandTest):
     """Has an empty folder, by two names."""
 
     def setUp(self):

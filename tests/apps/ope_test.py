@@ -8,13 +8,13 @@ import random
 import tempfile
 import unittest
 
-from command_line import olrank, succeed
+from command_line import CommandTest, olrank, succeed
 
 RANKS = 3
 EPSILON = 0.3
 
 
-class OffPolicy(unittest.TestCase):
+class OffPolicy(CommandTest):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
@@ -301,10 +301,7 @@ class OffPolicy(unittest.TestCase):
             (["--model", self.model], 2, "--log is required"),
         ):
             with self.subTest(sentence=sentence):
-                done = olrank("ope", *arguments)
-                self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(sentence, done.stderr)
-                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.refused(code, sentence, "ope", *arguments)
 
 
 if __name__ == "__main__":

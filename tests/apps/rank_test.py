@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from command_line import InFolder, olrank, succeed
+from command_line import CommandTest, InFolder, olrank, succeed
 from saved_models import read_safetensors, write_safetensors
 
 
@@ -148,14 +148,11 @@ class Rank(InFolder):
             (["--model", self.model, "--data", data, "--out", out, "--explore"], 2, "the folder of a finished trial"),
             (["--model", self.folder / "none", "--data", data, "--out", out], 1, "No such file"),
         ):
-            done = olrank("rank", *arguments, "--cache", "none")
-            self.assertEqual((done.returncode, done.stdout), (code, ""), (arguments, done.stderr))
-            self.assertIn(part, done.stderr)
-            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.refused(code, part, "rank", *arguments, "--cache", "none")
             self.assertEqual(out.read_text(), "earlier")
 
 
-class FromTrials(unittest.TestCase):
+class FromTrials(CommandTest):
     SOURCE = "synth:small?queries=40&test_queries=20"
 
     @classmethod
@@ -223,10 +220,7 @@ class FromTrials(unittest.TestCase):
         write_safetensors(other / "model.safetensors", tensors, metadata)
         for model, part in ((alone, "requires the trial's checkpoint"), (self.trials["labels"], "learns from grades"),
                             (other, "belongs to another model")):
-            done = olrank("rank", "--model", model, "--data", self.SOURCE, "--out", self.folder / "x", "--explore")
-            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-            self.assertIn(part, done.stderr)
-            self.assertEqual(done.stderr.count("\n"), 1)
+            self.refused(2, part, "rank", "--model", model, "--data", self.SOURCE, "--out", self.folder / "x", "--explore")
             self.assertFalse((self.folder / "x").exists())
 
 

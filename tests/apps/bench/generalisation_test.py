@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from command_line import olrank  # noqa: E402
+from command_line import CommandTest, olrank  # noqa: E402
 
 # A few seconds: two lengths of A and the online experiments.
 TINY = ("--size", "small", "--experiments", "A,C,E", "--lengths", "5,10", "--queries", "20,40", "--online-queries", "20,60",
@@ -40,7 +40,7 @@ def write_data(folder):
         (folder / f"{part}.txt").write_text("\n".join(lines) + "\n")
 
 
-class BenchGeneralisation(unittest.TestCase):
+class BenchGeneralisation(CommandTest):
     @classmethod
     def setUpClass(cls):
         cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
@@ -135,10 +135,7 @@ class BenchGeneralisation(unittest.TestCase):
             (["--shard", "2/2"], "Shard 2 of 2 does not exist"),
             (["--jobs", "0"], "--jobs"),
         ):
-            done = study(self.root / "bad", *arguments)
-            self.assertEqual((done.returncode, done.stdout), (2, ""), (arguments, done.stderr))
-            self.assertIn(message, done.stderr, arguments)
-            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.refused(2, message, "bench", "generalisation", *arguments, "--out", self.root / "bad")
             self.assertFalse((self.root / "bad").exists())
 
     def test_folders_of_other_commands_are_refused(self):

@@ -95,11 +95,6 @@ class Experiment(Folder):
         self.assertEqual(first[-1]["offline"], second[-1]["offline"])
         self.assertNotEqual(first[-1]["offline"], first[0]["offline"])
 
-    def test_the_resolved_configuration_repeats_the_experiment(self):
-        self.done(self.folder / "a", "--ranker", "pdgd", "--rounds", 60, "--seeds", "1-2", "--clicks", "navigational")
-        succeed("run", "--quiet", self.folder / "a" / "config.toml", "--out", self.folder / "b")
-        self.assertEqual((self.folder / "a" / "summary.csv").read_bytes(), (self.folder / "b" / "summary.csv").read_bytes())
-
     def test_jobs_threads_and_shards_change_nothing(self):
         settings = ["--set", "ranker.kind=pairrank", "--rounds", 120, "--seeds", "1-5", "--clicks", "perfect,informational"]
         self.done(self.folder / "one", "--threads", 1, *settings)

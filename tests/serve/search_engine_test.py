@@ -6,7 +6,7 @@ import json
 import pathlib
 import unittest
 
-from running_service import ServiceError, ServiceTest, logged, olrank, succeed
+from running_service import InFolder, ServiceError, ServiceTest, logged, olrank, succeed
 
 EXAMPLES = pathlib.Path("examples/search-engine")
 SET = json.loads((EXAMPLES / "featureset.json").read_text())["featureset"]["features"]
@@ -97,9 +97,7 @@ class SearchEngine(ServiceTest):
             (["--state", self.folder / "new", "--model", other, "--feature-names", "a,b,c"],
              "--feature-names contradicts the model, whose features are title, description and popularity."),
         ):
-            done = olrank("serve", "--port", "0", *arguments)
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
-            self.assertIn(sentence, done.stderr)
+            InFolder.refused(self, 2, sentence, "serve", "--port", "0", *arguments)
         # A model that a service made has the names, and another service takes them from it.
         self.state = self.folder / "second"
         service = self.start("--model", other)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from running_service import PROGRAM, Client, ServiceError, ServiceTest, Users, learned_state, logged, olrank, succeed
+from running_service import PROGRAM, Client, InFolder, ServiceError, ServiceTest, Users, learned_state, logged, olrank, succeed
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 
@@ -143,24 +143,6 @@ class ServeCommand(ServiceTest):
         self.assertEqual(service.stop(), 0)
         self.assertEqual(last["fingerprint"], learned_state(self.state)["fingerprint"])
         self.assertNotEqual(last["fingerprint"], first["fingerprint"])
-
-    def test_feedback_from_before_a_restart_counts_once(self):
-        service = self.start(*RANKER)
-        users, draw = Users(2, 6), random.Random(3)
-        with service.client() as client:
-            impression, clicks = users.ask(client, draw)
-            unanswered, _ = users.ask(client, draw)
-            self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": False, "round": 1})
-        service.kill()
-        with self.start().client() as client:
-            self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": True, "round": 1})
-            self.assertEqual(client.feedback(unanswered, []), {"accepted": True, "duplicate": False, "round": 2})
-            self.assertEqual(client.feedback(unanswered, []), {"accepted": True, "duplicate": True, "round": 2})
-            for unknown, status in (("0123456789abcdef-1", 410), ("nothing", 404)):
-                with self.assertRaises(ServiceError) as refused:
-                    client.feedback(unknown, [])
-                self.assertEqual((refused.exception.status, refused.exception.field), (status, "impression"))
-            self.assertEqual(client.stats()["log_rounds"], 2)
 
     def test_lists_outlive_ten_kills(self):
         users, draw, open_lists, answered = Users(2, 6), random.Random(5), [], 0
@@ -396,9 +378,7 @@ class ServeCommand(ServiceTest):
         for arguments, code, problem in (
                 (("--state", self.path("none")), 1, "No such file"), (("--state", self.folder), 2, "contains no service"),
                 ((model, "--state", state), 2, "exclude each other"), ((), 2, "or a service's --state")):
-            done = olrank("export", *arguments, "--to", "c", "--out", self.path("model.c"))
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), done.stderr)
-            self.assertIn(problem, done.stderr)
+            InFolder.refused(self, code, problem, "export", *arguments, "--to", "c", "--out", self.path("model.c"))
         self.assertFalse(self.path("none").exists() or self.path("model.c").exists())
 
     def test_writes_a_checkpoint_on_request(self):

@@ -1,4 +1,4 @@
-#include "core/math/score_order.h"
+#include "core/math/dcg.h"
 
 #include <gtest/gtest.h>
 

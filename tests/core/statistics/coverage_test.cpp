@@ -5,9 +5,7 @@
 
 #include "core/random/rng_stream.h"
 #include "core/statistics/hierarchical_bootstrap.h"
-#include "core/statistics/holm.h"
-#include "core/statistics/mean_interval.h"
-#include "core/statistics/paired_test.h"
+#include "core/statistics/t_tests.h"
 
 namespace olrank {
 namespace {

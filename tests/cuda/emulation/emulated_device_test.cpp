@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/mapped_array.h"
 #include "cuda/engine/recorded_work.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/launch.cuh"

@@ -2,13 +2,12 @@
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
-import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder
+
 QEMU = shutil.which("qemu-x86_64")
 # Without AVX; with AVX2, by Intel, to which MKL gives other code than to the same instructions by AMD; by AMD.
 CPUS = ("Nehalem", "Haswell", "EPYC")
@@ -17,12 +16,7 @@ EXPERIMENT = ("run", "--quiet", "--data", "synth:small?queries=20&seed=3", "--cl
 NETWORK = ("--ranker", "olranknet", "--width", "8")
 
 
-class AnyCpu(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-
+class AnyCpu(InFolder):
     def start(self, *arguments, ranker=NETWORK, cpu=None, environment=None):
         emulator = [] if cpu is None else [QEMU, "-cpu", cpu]
         return subprocess.run([*emulator, PROGRAM, *EXPERIMENT, *ranker, *map(str, arguments)], capture_output=True, text=True,

@@ -1,15 +1,13 @@
 """Users of every click model from a configuration: the same results whole, in shards and after a stop."""
 
 import json
-import os
-import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder
+
 
 CONFIGURATION = """
 [data]
@@ -47,12 +45,7 @@ kind = "pdgd"
 """
 
 
-class ClickModels(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(self.temporary.cleanup)
-        self.folder = pathlib.Path(self.temporary.name)
-
+class ClickModels(InFolder):
     def configuration(self, models, rounds, change):
         file = self.folder / "users.toml"
         file.write_text(CONFIGURATION.format(models=json.dumps(models), rounds=rounds, change=change))

@@ -3,20 +3,15 @@ prints, and that bad input ends with one sentence and no file."""
 
 import gzip
 import json
-import os
 import pathlib
 import random
-import subprocess
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import CommandTest, olrank, succeed
+
 LOOKS = (1.0, 0.7, 0.5, 0.35, 0.25)
 QUERIES, DOCS = 8, 9
-
-
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120)
 
 
 def attraction(query, doc):
@@ -40,12 +35,10 @@ def write(path, lines):
     return path
 
 
-class ClicksFit(unittest.TestCase):
+class ClicksFit(CommandTest):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.folder = pathlib.Path(temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.lists = list(position_based_lists(12_000))
         cls.log = write(cls.folder / "log.jsonl", cls.lists)
 
@@ -140,16 +133,14 @@ class ClicksFit(unittest.TestCase):
                     print(int(4.9 * features[0]), f"qid:{query}", *(f"{n + 1}:{v}" for n, v in enumerate(features)), file=file)
         trace = self.folder / "trace.jsonl"
         run = ["run", "--data-train", data, "--data-test", data, "--seeds", 1, "--quiet", "--protocol-cutoff", 5]
-        done = olrank(*run, "--ranker", "pdgd", "--clicks", "navigational", "--rounds", 800, "--trace", trace, "--out", self.folder / "logged")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed(*run, "--ranker", "pdgd", "--clicks", "navigational", "--rounds", 800, "--trace", trace, "--out", self.folder / "logged")
         for model in ("pbm", "cascade", "dcm", "dbn", "ubm"):
             with self.subTest(model=model):
                 text = self.fit(trace, "--model", model)
                 user = text[text.index("[[user]]"):]
                 config = self.folder / f"{model}.toml"
                 config.write_text(f'[clicks]\nmodels = ["fitted-{model}"]\n\n{user}')
-                done = olrank("run", config, *run[1:], "--ranker", "pairrank", "--rounds", 20, "--out", self.folder / f"by-{model}")
-                self.assertEqual(done.returncode, 0, done.stderr)
+                succeed("run", config, *run[1:], "--ranker", "pairrank", "--rounds", 20, "--out", self.folder / f"by-{model}")
                 looks = next(line for line in text.splitlines() if line.startswith("--groups "))
                 values = json.loads(looks.removeprefix("--groups examination="))
                 self.assertEqual(len(values), 5)
@@ -217,16 +208,10 @@ class ClicksFit(unittest.TestCase):
             (["--log", self.log, "--iterations", 0], 2, "--iterations must be from 1 to 100000, not 0"),
         ):
             with self.subTest(sentence=sentence):
-                done = olrank("clicks", "fit", *arguments, "--out", out)
-                self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(sentence, done.stderr)
-                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-                self.assertEqual(done.stdout, "")
+                self.refused(code, sentence, "clicks", "fit", *arguments, "--out", out)
                 self.assertFalse(out.exists())
                 self.assertEqual([file for file in self.folder.iterdir() if file.name.startswith(".")], [])
-        done = olrank("clicks", "fit", "--log", self.log, "--out", self.folder / "no/such/file.json")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("no/such", done.stderr)
+        self.refused(1, "no/such", "clicks", "fit", "--log", self.log, "--out", self.folder / "no/such/file.json")
         self.assertIn("No subcommand given", olrank("clicks").stderr)
 
 

@@ -14,8 +14,8 @@ import tempfile
 import unittest
 import zipfile
 
-from saved_models import (PROGRAM, layers_of, model_scores, network_score, normalised, olrank, read_queries,
-                          read_safetensors, write_safetensors)
+from command_line import CommandTest, olrank
+from saved_models import layers_of, model_scores, normalised, read_queries, read_safetensors, write_safetensors
 
 # Scores are printed exactly and computed in double, so only the order of summation differs.
 TOLERANCE = 1e-6
@@ -54,11 +54,10 @@ def has(*packages):
     return all(importlib.util.find_spec(package) for package in packages)
 
 
-class Forms(unittest.TestCase):
+class Forms(CommandTest):
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.data = cls.make_data()
         cls.models = {}
         for name, flags in (RANKERS | MODULES).items():
@@ -80,10 +79,6 @@ class Forms(unittest.TestCase):
                 about["products"] = json.dumps(products_of(name))
                 tensors["products.weight"] = ([1, len(products_of(name))], [draw.gauss(0, 1) for _ in products_of(name)])
             write_safetensors(cls.models[name], tensors, about | {"architecture": "additive"})
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
 
     @classmethod
     def make_data(cls):
@@ -355,9 +350,8 @@ class Forms(unittest.TestCase):
 
             scores_of(of_solr, name)
             if not is_linear:
-                done = olrank("export", self.models[name], "--to", "ltr", "--out", self.folder / "none")
-                self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
-                self.assertIn("A network cannot be written as ltr", done.stderr)
+                self.refused(2, "A network cannot be written as ltr", "export", self.models[name], "--to", "ltr", "--out",
+                             self.folder / "none")
                 continue
             ltr = json.loads(self.exported(name, "ltr", f"{name}-ltr.json", *flags).read_text())["model"]
             self.assertEqual((ltr["name"], ltr["model"]["type"]), (f"{name}-ltr".replace("-", "_"), "model/linear"))
@@ -375,9 +369,7 @@ class Forms(unittest.TestCase):
         for name, sentence in (("ntk", "it scales features within their query"), ("deep", "search engines take no logarithms"),
                                ("additive-linear", "it scales features within their query"),
                                ("module-residual", "Module 'residual' cannot be written as solr")):
-            done = olrank("export", self.models[name], "--to", "solr", "--out", self.folder / "none")
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
-            self.assertIn(sentence, done.stderr)
+            self.refused(2, sentence, "export", self.models[name], "--to", "solr", "--out", self.folder / "none")
         self.assertFalse((self.folder / "none").exists())
 
     def test_feature_names_are_those_of_the_model_or_given(self):
@@ -389,10 +381,8 @@ class Forms(unittest.TestCase):
         self.assertEqual(json.loads(read_safetensors(named)[1]["feature_names"])[0], "g0")
         for given, sentence in (("a,b", f"--feature-names: 2 names for the {features} features of the model."),
                                 (",".join(["a"] * features), "--feature-names: Two features have the name 'a'.")):
-            done = olrank("export", self.models["linear"], "--to", "ltr", "--out", self.folder / "none",
-                          "--feature-names", given)
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
-            self.assertIn(sentence, done.stderr)
+            self.refused(2, sentence, "export", self.models["linear"], "--to", "ltr", "--out", self.folder / "none",
+                         "--feature-names", given)
 
     def test_accepts_a_trial_folder_as_the_model(self):
         out = self.folder / "from-folder"
@@ -406,7 +396,7 @@ class Forms(unittest.TestCase):
                                       f"{self.models['ntk'].parent}.\n")
 
 
-class BadInput(unittest.TestCase):
+class BadInput(CommandTest):
     def test_reports_one_sentence_and_writes_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
@@ -429,10 +419,7 @@ class BadInput(unittest.TestCase):
                 ([odd, "--to", "c", "--out", out], 1, "normalisation yields 3 inputs, but its first layer takes 2"),
                 ([good, "--to", "c", "--out", folder / "no" / "out"], 1, "No such file"),
             ):
-                done = olrank("export", *arguments)
-                self.assertEqual((done.returncode, done.stdout), (code, ""), (arguments, done.stderr))
-                self.assertIn(part, done.stderr)
-                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.refused(code, part, "export", *arguments)
                 self.assertEqual(out.read_text(), "earlier")
 
 

@@ -1,29 +1,18 @@
 """Fair exploration from the command line: exposure recomputed from a trace, restarts, unchanged rankers, refusals."""
 
 import json
-import os
-import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, olrank, succeed
+
 DATA = "synth:small?queries=40&docs=20&seed=3&group_share=0.4&group_gap=0.5"
 GROUPS = ("--groups-feature", "11", "--groups-threshold", "0.5")
 
 
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
-
-
-class Fairness(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
-
+class Fairness(InFolder):
     def run_trial(self, out, *arguments, code=0):
         done = olrank("run", "--data", DATA, "--clicks", "informational", "--seeds", 1, "--rounds", 300,
                       "--eval-every", 100, "--out", self.root / out, *arguments)
@@ -73,8 +62,7 @@ class Fairness(unittest.TestCase):
             time.sleep(0.005)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-        done = olrank(*command[1:], "--resume")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed(*command[1:], "--resume")
         for ranker in ("pairrank", "toprank"):
             one, other = (json.loads(self.trial(out, ranker, "summary.json")) for out in ("whole", "killed"))
             self.assertEqual(one["result_fingerprint"], other["result_fingerprint"])
@@ -95,9 +83,8 @@ class Fairness(unittest.TestCase):
         self.assertNotIn("fairness", self.trial("without", "pairrank", "curve.jsonl"))
 
     def test_groups_of_a_folder_are_shown(self):
-        done = olrank("data", "inspect", DATA, "--groups", "feature=11,threshold=0.5", "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        shown = json.loads(done.stdout)["groups"][0]
+        done = succeed("data", "inspect", DATA, "--groups", "feature=11,threshold=0.5", "--json")
+        shown = json.loads(done)["groups"][0]
         self.assertAlmostEqual(shown["A"]["share"], 0.4, delta=0.06)
         self.assertAlmostEqual(shown["A"]["mean_grade"] - shown["B"]["mean_grade"], 0.5, delta=0.25)
         self.assertAlmostEqual(shown["beta"], shown["A"]["mean_grade"] / shown["B"]["mean_grade"])

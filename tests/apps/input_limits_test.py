@@ -13,9 +13,7 @@ PROGRAM = os.environ["OLRANK_PROGRAM"]
 class InputLimits(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.root = pathlib.Path(temporary.name)
+        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.small = cls.root / "small.txt"
         cls.small.write_text("".join(f"{doc % 3} qid:{doc // 6} {doc % 9 + 1}:1\n" for doc in range(24)))
         cls.resident = cls.peak("info")[2]

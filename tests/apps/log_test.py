@@ -2,49 +2,23 @@
 to a round and forward again to the same bits; a log is read while its service writes it; and what is broken leaves nothing behind."""
 
 import json
-import os
 import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
+from command_line import InFolder, succeed  # noqa: E402
 from running_service import RunningService, Users  # noqa: E402
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
 FEATURES = 3
 
 
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
-
-
-def succeed(*arguments):
-    done = olrank(*arguments)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return done.stdout
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-
+class Folder(InFolder):
     def write(self, name, text):
         path = self.folder / name
         path.write_text(text if isinstance(text, str) else "".join(json.dumps(line) + "\n" for line in text))
         return path
-
-    def refused(self, sentence, code, *arguments):
-        done = olrank(*arguments)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-        self.assertIn(sentence, done.stderr)
-        self.assertEqual(done.stdout, "")
 
 
 class Import(Folder):
@@ -143,14 +117,14 @@ class Import(Folder):
         # A model brings its own normalisation.
         plain = self.imported("jsonl", "--from", self.folder / "lists", "--model", model)
         self.assertEqual(plain.read_text(), log.read_text())
-        self.refused("contradicts the model", 2, "log", "import", "--format", "jsonl", "--from", self.folder / "lists", "--features", self.table,
+        self.refused(2, "contradicts the model", "log", "import", "--format", "jsonl", "--from", self.folder / "lists", "--features", self.table,
                      "--model", model, "--normalise", "query-minmax", "--out", self.log)
 
     def test_documents_without_features(self):
         lists = self.write("lists", [{"query": "q0", "docs": ["d0-0", "gone", "d0-1"], "clicks": ["gone", "d0-1"], "propensity": [1, 1, 1]},
                                      {"query": "q0", "docs": ["gone"], "clicks": []}])
         arguments = ["log", "import", "--format", "jsonl", "--from", lists, "--features", self.table, "--out", self.log]
-        self.refused("lists:1:1: Document 'gone' of query 'q0' has no features in", 1, *arguments)
+        self.refused(1, "lists:1:1: Document 'gone' of query 'q0' has no features in", *arguments)
         self.assertFalse(self.log.exists())
         told = json.loads(succeed(*arguments, "--skip-missing", "--json"))
         self.assertEqual(told["left_out"]["documents_without_features"], 2)
@@ -160,7 +134,7 @@ class Import(Folder):
         self.assertEqual((record["shown"], record["clicks"]), (["d0-0", "d0-1"], [0, 1]))
         self.assertNotIn("propensity", record)
         self.assertIn("Left out for want of features: 2 documents with 1 click", succeed(*arguments, "--skip-missing", "--force"))
-        self.refused(f"'{self.log}' already exists; overwrite it with --force", 2, *arguments, "--skip-missing")
+        self.refused(2, f"'{self.log}' already exists; overwrite it with --force", *arguments, "--skip-missing")
 
     def test_what_is_broken_leaves_nothing(self):
         good = {"query": "q0", "docs": ["d0-0"], "clicks": []}
@@ -193,7 +167,7 @@ class Import(Folder):
             ("No such file", 1, "--format", "jsonl", "--from", self.folder / "none", *features),
         ):
             with self.subTest(sentence=sentence):
-                self.refused(sentence, code, "log", "import", *arguments)
+                self.refused(code, sentence, "log", "import", *arguments)
                 self.assertEqual(sorted(self.folder.iterdir()), before)
 
 
@@ -229,14 +203,14 @@ class OfAService(Folder):
         service = self.start()
         self.play(service, 7)
         cut = ["log", "cut", "--state", self.state, "--to-round", "5"]
-        self.refused(f"in use by process {service.process.pid}", 1, *cut)
+        self.refused(1, f"in use by process {service.process.pid}", *cut)
         self.assertEqual(service.stop(), 0)
         later, whole = self.learned(), self.log.read_bytes()
         lines = whole.splitlines(keepends=True)
         aside = self.state / f"feedback.jsonl.cut-at-{sum(map(len, lines[:5]))}"
 
         before = self.files()
-        self.refused("--to-round 13 is beyond the 12 rounds of", 2, *cut[:-1], "13")
+        self.refused(2, "--to-round 13 is beyond the 12 rounds of", *cut[:-1], "13")
         told = succeed(*cut, "--dry-run")
         self.assertIn(f"Would move 7 records ({sum(map(len, lines[5:]))} bytes) after round 5 to {aside}\n", told)
         self.assertIn("Would move the checkpoint of round 12 to", told)
@@ -285,7 +259,7 @@ class OfAService(Folder):
             for command in (["log", "import", "--format", "jsonl", "--from", lists, "--features", features, "--force"],
                             ["log", "cut", "--log", copy], ["clicks", "fit", "--log", copy], ["export", "model", "--to", "json"],
                             ["rank", "--model", "model", "--data", "data"]):
-                self.refused("is in the state folder of a service", 2, *command, "--out", out)
+                self.refused(2, "is in the state folder of a service", *command, "--out", out)
         self.assertEqual(self.files(), before)
         self.assertEqual(service.stop(), 0)
         self.assertEqual([json.loads(line)["impression"] for line in copy.read_text().splitlines()],
@@ -322,7 +296,7 @@ class OfAService(Folder):
             ("has no record of a round from 2", 2, "cut", "--log", bare, "--out", out, "--from-round", 2),
         ):
             with self.subTest(arguments=arguments):
-                self.refused(sentence, code, "log", *arguments)
+                self.refused(code, sentence, "log", *arguments)
         self.assertEqual(list(empty.iterdir()), [])
         self.assertFalse(out.exists())
         self.assertFalse((self.folder / "none").exists())

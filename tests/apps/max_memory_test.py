@@ -1,6 +1,5 @@
 """Features beyond --max-memory lie in files: equal results, bounded memory, and one sentence where that cannot be."""
 
-import json
 import os
 import pathlib
 import subprocess

@@ -3,35 +3,21 @@ installed; what a log lacks is said."""
 
 import json
 import math
-import os
 import pathlib
 import random
-import subprocess
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import CommandTest, olrank, succeed
+
 RANKS = 3
 EPSILON = 0.3
 
 
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120)
-
-
-def succeed(*arguments):
-    done = olrank(*arguments)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return done.stdout
-
-
-class OffPolicy(unittest.TestCase):
+class OffPolicy(CommandTest):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.folder = pathlib.Path(temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.data = cls.folder / "data.txt"
         draws = random.Random(3)
         with open(cls.data, "w") as file:
@@ -315,10 +301,7 @@ class OffPolicy(unittest.TestCase):
             (["--model", self.model], 2, "--log is required"),
         ):
             with self.subTest(sentence=sentence):
-                done = olrank("ope", *arguments)
-                self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(sentence, done.stderr)
-                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.refused(code, sentence, "ope", *arguments)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,15 @@
 """Commands and folders that are not theirs: nothing foreign is overwritten or removed, and one run writes at a time."""
 
 import json
-import os
-import pathlib
 import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, olrank, succeed
+
 DATA = "synth:small?queries=30&seed=3"
 SHORT = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
 LONG = ["--ranker", "pdgd", "--rounds", 10000000, "--seeds", "1-2", "--clicks", "perfect"]
@@ -21,19 +19,13 @@ def command(*arguments):
     return [PROGRAM, *map(str, arguments)]
 
 
-def olrank(*arguments):
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=120)
-
-
 def contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-class Folder(unittest.TestCase):
+class Folder(InFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
+        super().setUp()
         self.out = self.root / "o"
 
     def run_into(self, *arguments, code=0):
@@ -136,8 +128,7 @@ class Foreign(Folder):
         self.run_into(*SHORT)
         both, figures = self.root / "both", self.root / "figures"
         for _ in range(2):
-            done = olrank("report", self.out, self.out, "--out", both, "--figures", figures)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            succeed("report", self.out, self.out, "--out", both, "--figures", figures)
         self.assertEqual(json.loads((both / "manifest.json").read_text())["kind"], "report")
         self.refused(2, "files of another command", "run", "--data", DATA, *SHORT, "--out", both, "--force")
         self.assertTrue(list(figures.glob("*.svg")))

@@ -9,14 +9,13 @@ import subprocess
 import tempfile
 import unittest
 
-from saved_models import olrank, read_safetensors, write_safetensors
+from command_line import CommandTest, InFolder, olrank, succeed
+from saved_models import read_safetensors, write_safetensors
 
 
-class Rank(unittest.TestCase):
+class Rank(InFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         self.model = self.folder / "model.safetensors"
         # f(x) = x1 - 2 x2 on features scaled within each query.
         write_safetensors(self.model, {"linear.weight": ([1, 2], [1.0, -2.0])},
@@ -102,9 +101,7 @@ class Rank(unittest.TestCase):
         run, scores = self.file("run", self.ranked(data)), self.file("scores", self.ranked(data, "--format", "scores"))
 
         def metrics(*ranking):
-            done = olrank("eval", "--data", data, *ranking, "--json", "--cache", "none")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            return json.loads(done.stdout)["metrics"]
+            return json.loads(succeed("eval", "--data", data, *ranking, "--json", "--cache", "none"))["metrics"]
 
         by_model = metrics("--model", self.model)
         self.assertEqual(metrics("--run", run), by_model)
@@ -151,20 +148,16 @@ class Rank(unittest.TestCase):
             (["--model", self.model, "--data", data, "--out", out, "--explore"], 2, "the folder of a finished trial"),
             (["--model", self.folder / "none", "--data", data, "--out", out], 1, "No such file"),
         ):
-            done = olrank("rank", *arguments, "--cache", "none")
-            self.assertEqual((done.returncode, done.stdout), (code, ""), (arguments, done.stderr))
-            self.assertIn(part, done.stderr)
-            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.refused(code, part, "rank", *arguments, "--cache", "none")
             self.assertEqual(out.read_text(), "earlier")
 
 
-class FromTrials(unittest.TestCase):
+class FromTrials(CommandTest):
     SOURCE = "synth:small?queries=40&test_queries=20"
 
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         config = cls.folder / "c.toml"
         rankers = {"pairrank": 'kind = "pairrank"', "network": 'kind = "olranknet"\nwidth = 8\nlambda = 0.5',
                    "ensemble": 'kind = "p2neurrank"\nwidth = 8', "greedy": 'kind = "ranknet"',
@@ -177,14 +170,9 @@ class FromTrials(unittest.TestCase):
         assert done.returncode == 0, done.stderr
         cls.trials = {name: cls.folder / "out/trials" / name / "navigational/fold1/seed5" for name in rankers}
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
-
     def ranked(self, trial, *flags):
         out = self.folder / "run"
-        done = olrank("rank", "--model", trial, "--data", self.SOURCE, "--out", out, *flags)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("rank", "--model", trial, "--data", self.SOURCE, "--out", out, *flags)
         lists = {}
         for line in out.read_text().splitlines():
             qid, _, doc, rank, _, _ = line.split()
@@ -212,9 +200,8 @@ class FromTrials(unittest.TestCase):
     def test_scores_of_exploring_lists_give_their_order(self):
         lists = self.ranked(self.trials["pairrank"], "--explore")
         out = self.folder / "scores"
-        done = olrank("rank", "--model", self.trials["pairrank"], "--data", self.SOURCE, "--out", out, "--explore",
-                      "--format", "scores")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("rank", "--model", self.trials["pairrank"], "--data", self.SOURCE, "--out", out, "--explore",
+                "--format", "scores")
         numbers = [int(line) for line in out.read_text().split()]
         for docs in lists.values():
             of_query, numbers = numbers[:len(docs)], numbers[len(docs):]
@@ -233,10 +220,7 @@ class FromTrials(unittest.TestCase):
         write_safetensors(other / "model.safetensors", tensors, metadata)
         for model, part in ((alone, "requires the trial's checkpoint"), (self.trials["labels"], "learns from grades"),
                             (other, "belongs to another model")):
-            done = olrank("rank", "--model", model, "--data", self.SOURCE, "--out", self.folder / "x", "--explore")
-            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-            self.assertIn(part, done.stderr)
-            self.assertEqual(done.stderr.count("\n"), 1)
+            self.refused(2, part, "rank", "--model", model, "--data", self.SOURCE, "--out", self.folder / "x", "--explore")
             self.assertFalse((self.folder / "x").exists())
 
 

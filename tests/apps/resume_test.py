@@ -2,35 +2,21 @@
 
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, curve, olrank, succeed
+
 DATA = "synth:small?queries=60&seed=3"
 SHORT = ["--ranker", "pdgd", "--rounds", 50, "--seeds", "1", "--clicks", "perfect"]
 
 
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
-
-
-def curve(trial):
-    points = [json.loads(line) for line in (trial / "curve.jsonl").read_text().splitlines()]
-    for point in points:
-        del point["seconds"]
-    return points
-
-
-class Folder(unittest.TestCase):
+class Folder(InFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
+        super().setUp()
         self.out = self.root / "o"
 
     def run_into(self, out, *arguments, code=0, data=("--data", DATA), **options):
@@ -151,8 +137,7 @@ class Trials(Folder):
         self.run_into(self.out, "--resume", data=())
         self.assertEqual(len(list(self.out.glob("trials/*/*/*/*/summary.json"))), 3 * 2 * 3)
         whole = self.root / "whole"
-        done = olrank("run", "--quiet", self.out / "config.toml", "--out", whole)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("run", "--quiet", self.out / "config.toml", "--out", whole)
         self.assertEqual((whole / "summary.csv").read_bytes(), (self.out / "summary.csv").read_bytes())
 
     def test_everything_else_stays_as_it_was(self):
@@ -290,14 +275,6 @@ class Surroundings(Folder):
             self.assertEqual(done.returncode, 2)
             self.assertIn(said, done.stderr)
         self.assertEqual(printed(OLRANK_TORCH_DIR="/x", OLRANK_CUDA="OFF", OLRANK_SERVICE_HOST="a").returncode, 0)
-
-    def test_a_user_without_a_table_for_the_grades_is_refused_before_the_first_round(self):
-        config = self.root / "c.toml"
-        config.write_text('[[user]]\nname = "mine"\nclick = [0.1, 0.5]\n[clicks]\nmodels = ["perfect", "mine"]\n')
-        said = olrank("run", config, "--data", DATA, "--out", self.out, "--ranker", "pdgd", "--rounds", 20)
-        self.assertEqual(said.returncode, 2)
-        self.assertIn("the table of user 'mine' ends at grade 1", said.stderr)
-        self.assertFalse(self.out.exists())
 
 
 if __name__ == "__main__":

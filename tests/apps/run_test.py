@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import pathlib
 import random
 import re
 import resource
@@ -11,37 +10,19 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, curve, olrank, succeed
+
 DATA = "synth:small?queries=60&seed=3"
-
-
-def olrank(*arguments, **options):
-    options.setdefault("timeout", 120)
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, **options)
 
 
 def run(out, *arguments, **options):
     return olrank("run", "--quiet", "--data", DATA, "--out", out, *arguments, **options)
 
 
-def curve(folder):
-    """Every evaluation without its seconds, which differ between runs."""
-    points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
-    for point in points:
-        del point["seconds"]
-    return points
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(self.temporary.cleanup)
-        self.folder = pathlib.Path(self.temporary.name)
-
+class Folder(InFolder):
     def done(self, *arguments, **options):
         done = run(*arguments, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -114,12 +95,6 @@ class Experiment(Folder):
         self.assertEqual(first[-1]["offline"], second[-1]["offline"])
         self.assertNotEqual(first[-1]["offline"], first[0]["offline"])
 
-    def test_the_resolved_configuration_repeats_the_experiment(self):
-        self.done(self.folder / "a", "--ranker", "pdgd", "--rounds", 60, "--seeds", "1-2", "--clicks", "navigational")
-        done = olrank("run", "--quiet", self.folder / "a" / "config.toml", "--out", self.folder / "b")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual((self.folder / "a" / "summary.csv").read_bytes(), (self.folder / "b" / "summary.csv").read_bytes())
-
     def test_jobs_threads_and_shards_change_nothing(self):
         settings = ["--set", "ranker.kind=pairrank", "--rounds", 120, "--seeds", "1-5", "--clicks", "perfect,informational"]
         self.done(self.folder / "one", "--threads", 1, *settings)
@@ -136,8 +111,7 @@ class Experiment(Folder):
             shutil.copytree(out, merged, dirs_exist_ok=True)
         self.assertEqual(found, 10)
         self.assertNotEqual((merged / "summary.csv").read_bytes(), expected)
-        done = olrank("report", merged)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("report", merged)
         self.assertEqual((merged / "summary.csv").read_bytes(), expected)
 
     def test_takes_the_shard_from_the_scheduler(self):
@@ -201,15 +175,6 @@ class Resume(Folder):
             _, complaint = process.communicate(timeout=60)
             self.assertEqual(process.returncode, code, complaint)
             self.assertFalse((out / "trials/p2linrank/perfect/fold1/seed1/summary.json").exists())
-
-    def test_finished_trials_are_not_run_again(self):
-        settings = ["--ranker", "pdgd", "--rounds", 30, "--seeds", "1", "--clicks", "perfect"]
-        self.done(self.folder / "a", *settings)
-        before = (self.trial("a", "pdgd") / "summary.json").stat().st_mtime_ns
-        more = [*settings[:-3], "1-2", *settings[-2:]]
-        self.done(self.folder / "a", *more, "--resume")
-        self.assertEqual((self.trial("a", "pdgd") / "summary.json").stat().st_mtime_ns, before)
-        self.assertTrue((self.trial("a", "pdgd", seed=2) / "summary.json").exists())
 
     def test_replaces_results_only_with_force(self):
         settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]

@@ -2,15 +2,7 @@
 
 import json
 import math
-import os
 import struct
-import subprocess
-
-PROGRAM = os.environ["OLRANK_PROGRAM"]
-
-
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
 
 
 def as_float(x):

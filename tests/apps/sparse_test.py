@@ -32,9 +32,7 @@ def text(seed):
 class SparseTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.root = pathlib.Path(temporary.name)
+        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         for seed, part in enumerate(("train", "vali", "test")):
             (cls.root / f"{part}.txt").write_text(text(seed))
 

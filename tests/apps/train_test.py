@@ -2,28 +2,16 @@
 
 import json
 import math
-import os
 import pathlib
 import signal
 import struct
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, curve, olrank, succeed
+
 DATA = "synth:small?queries=60&seed=3"
-
-
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
-
-
-def curve(folder):
-    points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
-    for point in points:
-        del point["seconds"]
-    return points
 
 
 def tensors(file):
@@ -48,12 +36,7 @@ def letor(file):
     return queries
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
-
+class Folder(InFolder):
     def train(self, *arguments, out="o", code=0, data=("--data", DATA)):
         done = olrank("train", *data, "--out", self.root / out, *arguments)
         self.assertEqual(done.returncode, code, done.stderr)
@@ -102,15 +85,13 @@ class Training(Folder):
                     if loss != "rankcosine":  # starts in a random direction, which may be a good one
                         self.assertGreater(points[-1]["vali"]["ndcg@10"], points[0]["vali"]["ndcg@10"])
         model = self.root / "listnet-mlp"
-        told = olrank("eval", "--data", DATA, "--model", model, "--json")
-        self.assertEqual(told.returncode, 0, told.stderr)
-        self.assertAlmostEqual(json.loads(told.stdout)["metrics"]["ndcg@10"], self.summary("listnet-mlp")["test"]["ndcg@10"], places=6)
+        told = succeed("eval", "--data", DATA, "--model", model, "--json")
+        self.assertAlmostEqual(json.loads(told)["metrics"]["ndcg@10"], self.summary("listnet-mlp")["test"]["ndcg@10"], places=6)
         for command in (["export", model, "--to", "json", "--out", self.root / "m.json"],
                         ["rank", "--model", model, "--data", DATA, "--out", self.root / "m.run"],
                         ["run", "--data", DATA, "--ranker", "olranknet", "--start-from", model, "--rounds", 20, "--seeds", 1,
                          "--clicks", "perfect", "--out", self.root / "warm"]):
-            done = olrank(*command)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            succeed(*command)
         first = json.loads((self.root / "warm/trials/olranknet/perfect/fold1/seed1/curve.jsonl").read_text().splitlines()[0])
         self.assertAlmostEqual(first["offline"]["ndcg@10"], self.summary("listnet-mlp")["test"]["ndcg@10"], places=6)
 
@@ -118,8 +99,7 @@ class Training(Folder):
         settings = ["--network", "mlp", "--width", 8, "--patience", 4, "--epochs", 12, "--batch", 8]
         self.train(*settings, "--threads", 1, out="a")
         self.train(*settings, "--threads", 2, out="b")
-        done = olrank("train", self.root / "a/config.toml", "--out", self.root / "c")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("train", self.root / "a/config.toml", "--out", self.root / "c")
         for other in "bc":
             self.assertEqual(self.summary("a")["result_fingerprint"], self.summary(other)["result_fingerprint"])
             self.assertEqual((self.root / "a/model.safetensors").read_bytes(), (self.root / other / "model.safetensors").read_bytes())
@@ -156,10 +136,8 @@ class Training(Folder):
                 # Fewer passes would be another training.
                 refused = olrank("train", *settings[:-1], 30, "--resume", "--out", out)
                 self.assertEqual(refused.returncode, 2)
-                done = olrank("train", *settings, "--resume", "--out", out)
-                self.assertEqual(done.returncode, 0, done.stderr)
-        done = olrank("train", *settings, "--out", self.root / "whole")
-        self.assertEqual(done.returncode, 0, done.stderr)
+                succeed("train", *settings, "--resume", "--out", out)
+        succeed("train", *settings, "--out", self.root / "whole")
         for number in (signal.SIGKILL, signal.SIGTERM):
             self.assertEqual(self.summary(f"killed{number}")["result_fingerprint"], self.summary("whole")["result_fingerprint"])
             self.assertEqual(curve(self.root / f"killed{number}"), curve(self.root / "whole"))
@@ -218,8 +196,7 @@ class Weights(Folder):
         file, data = self.write("once.txt", lambda number: 1)
         play = ["run", *map(str, data), "--ranker", "pdgd,lambdarank-labels", "--clicks", "perfect", "--rounds", 20, "--seeds", 1, "--cache", "none", "--out"]
         pathlib.Path(f"{file}.weight").write_text("of another program\n")
-        done = olrank(*play, self.root / "weights")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed(*play, self.root / "weights")
         pathlib.Path(f"{file}.weight").unlink()
         olrank(*play, self.root / "plain")
         curves = [[json.loads(line)["offline"] for file in sorted((self.root / out).rglob("curve.jsonl")) for line in file.read_text().splitlines()]

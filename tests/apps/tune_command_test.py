@@ -3,16 +3,13 @@
 import csv
 import io
 import json
-import os
-import pathlib
 import signal
 import statistics
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import PROGRAM, InFolder, olrank, succeed
 
 CONFIGURATION = """
 [data]
@@ -41,12 +38,6 @@ learning_rate = [0.01, 0.1, 1]
 """
 AXES = {"pair": {"alpha": [0.01, 0.1, 1.0], "refine": [False, True]}, "pdgd": {"learning_rate": [0.01, 0.1, 1.0]}, "greedy": {}}
 USERS = ["perfect", "informational"]
-
-
-def olrank(*arguments):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=environment)
 
 
 def table(path):
@@ -91,11 +82,9 @@ def cell(value):
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"
 
 
-class Tune(unittest.TestCase):
+class Tune(InFolder):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.root = pathlib.Path(self.folder.name)
+        super().setUp()
         self.config = self.root / "c.toml"
         self.write()
 
@@ -182,13 +171,11 @@ class Tune(unittest.TestCase):
 
     def test_chooses_per_fold_and_user(self):
         for fold in (1, 2):
-            made = olrank("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
-            self.assertEqual(made.returncode, 0, made.stderr)
+            succeed("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
         data = ["--data", self.root / "data", "--set", "data.folds=1-2", "--jobs", 2, "--quiet"]
         self.tune("o", *data, "--per", "fold-and-user", "--by", "online")
         self.check("o", "online", "fold-and-user", (1, 2))
-        one = olrank("run", self.root / "o/config-fold2-perfect.toml", "--resume", "--quiet")
-        self.assertEqual(one.returncode, 0, one.stderr)
+        succeed("run", self.root / "o/config-fold2-perfect.toml", "--resume", "--quiet")
         self.assertFalse((self.root / "o/config.toml").exists())
         report = olrank("report", self.root / "o/test")
         self.assertEqual((report.returncode, report.stderr), (0, f"Report: {self.root}/o/test/report.html\n"))

@@ -7,11 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
-
-
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60, **options)
+from command_line import PROGRAM, olrank
 
 
 class Frame(unittest.TestCase):

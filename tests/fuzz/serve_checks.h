@@ -153,6 +153,7 @@ inline void check_request(std::string_view bytes) {
                        : check_rank_request(bytes, limits, (choice & 64U) != 0);
   } catch (const ApiError& error) {
     check_api_error(error);
+    promise((choice & 64U) != 0 || !error.field().empty());
   }
 }
 

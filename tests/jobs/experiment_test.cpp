@@ -137,31 +137,6 @@ TEST(TrialsOfTest, RankersOnlyRunOnTheirFoldsAndUsers) {
   EXPECT_EQ(trials_of(plan).size(), 9U);
 }
 
-TEST(ExperimentTest, ResultsIndependentOfShardsJobsAndThreads) {
-  const TemporaryFolder folder;
-  ExperimentPlan plan = small_plan(folder / "whole");
-  EXPECT_EQ(run_experiment(plan).finished, 12);
-  const std::string whole = table_of(plan.out);
-  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 13);
-  // Three shards, the last one first, into one folder.
-  for (const std::int64_t index : {2, 0, 1}) {
-    ExperimentPlan part = small_plan(folder / "shards");
-    part.shard = {index, 3};
-    EXPECT_EQ(run_experiment(part).finished, 4);
-  }
-  EXPECT_EQ(table_of(folder / "shards"), whole);
-  ExperimentPlan parallel = small_plan(folder / "parallel");
-  parallel.jobs = 3;
-  parallel.threads = 4;
-  EXPECT_EQ(run_experiment(parallel).finished, 12);
-  EXPECT_EQ(table_of(parallel.out), whole);
-  // A finished experiment has nothing left to do, and keeps its results.
-  const ExperimentOutcome again = run_experiment(plan);
-  EXPECT_EQ(again.finished, 0);
-  EXPECT_EQ(again.finished_before, 12);
-  EXPECT_EQ(table_of(plan.out), whole);
-}
-
 /// Waits in its first learn() for the others.
 class RankerThatMeetsOthers : public StubRanker {
  public:
@@ -254,15 +229,10 @@ TEST(ExperimentTest, OtherRecipeDoesNotCountAsFinished) {
   plan.version = "another";  // which alone is no difference
   EXPECT_EQ(run_experiment(plan).finished_before, 12);
   plan.rankers[0].settings = "kind = three\n";
-  try {
-    run_experiment(plan);
-    FAIL() << "results of other settings were taken for these";
-  } catch (const InvalidArgument& error) {
-    EXPECT_NE(
-        std::string(error.what()).find("differs in the ranker: 'kind = one' there, 'kind = three' here"),
-        std::string::npos)
-        << error.what();
-  }
+  const std::string message = message_of<InvalidArgument>([&] { run_experiment(plan); });
+  EXPECT_NE(message.find("differs in the ranker: 'kind = one' there, 'kind = three' here"),
+            std::string::npos)
+      << message;
 }
 
 TEST(ExperimentTest, SummariesHaveDocumentedFields) {
@@ -468,50 +438,38 @@ TEST(ExperimentTest, ContinuesWithSameResultsAfterKill) {
   }
 }
 
-TEST(ExperimentTest, NumericErrorEndsOnlyItsTrial) {
-  class Failing : public StubRanker {
-   public:
-    using StubRanker::StubRanker;
-    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-      if (feedback.round == 12) throw NumericError("The parameters are not finite.");
-      return StubRanker::learn(context, feedback);
-    }
-  };
+/// Fails in round 12.
+template <class Failure>
+class Failing : public StubRanker {
+ public:
+  using StubRanker::StubRanker;
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (feedback.round == 12) throw Failure("The round has failed.");
+    return StubRanker::learn(context, feedback);
+  }
+};
+
+template <class Failure>
+void expect_only_its_trials_end() {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
   plan.rankers[1].make = [](const RankerData& data, const TrialKeys&) {
-    return std::make_unique<Failing>(data.train.features);
+    return std::make_unique<Failing<Failure>>(data.train.features);
   };
   const ExpectedWarnings warnings;
   const ExperimentOutcome outcome = run_experiment(plan);
   EXPECT_EQ(outcome.finished, 6);
   ASSERT_EQ(outcome.failures.size(), 6U);
   EXPECT_EQ(warnings.messages().size(), 6U);
-  EXPECT_EQ(outcome.failures[0], "trials/two/perfect/fold1/seed1: The parameters are not finite.");
+  EXPECT_EQ(outcome.failures[0], "trials/two/perfect/fold1/seed1: The round has failed.");
   EXPECT_EQ(read_finished_trials(folder.path()).size(), 6U);
+  // What was saved before is still there.
+  EXPECT_TRUE(has_checkpoint(folder.path() / "trials/two/perfect/fold1/seed1"));
 }
 
-TEST(ExperimentTest, FullGpuEndsOnlyItsTrial) {
-  class TooLarge : public StubRanker {
-   public:
-    using StubRanker::StubRanker;
-    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-      if (feedback.round == 12) throw OutOfDeviceMemory("The GPU's memory is full.");
-      return StubRanker::learn(context, feedback);
-    }
-  };
-  const TemporaryFolder folder;
-  ExperimentPlan plan = small_plan(folder.path());
-  plan.rankers[0].make = [](const RankerData& data, const TrialKeys&) {
-    return std::make_unique<TooLarge>(data.train.features);
-  };
-  const ExpectedWarnings warnings;
-  const ExperimentOutcome outcome = run_experiment(plan);
-  EXPECT_EQ(outcome.finished, 6);
-  ASSERT_EQ(outcome.failures.size(), 6U);
-  EXPECT_EQ(outcome.failures[0], "trials/one/perfect/fold1/seed1: The GPU's memory is full.");
-  // What was saved before is still there.
-  EXPECT_TRUE(has_checkpoint(folder.path() / "trials/one/perfect/fold1/seed1"));
+TEST(ExperimentTest, NumericErrorsAndFullGpusEndOnlyTheirTrials) {
+  expect_only_its_trials_end<NumericError>();
+  expect_only_its_trials_end<OutOfDeviceMemory>();
 }
 
 TEST(ExperimentTest, EstimateRunsInMemory) {

@@ -56,24 +56,6 @@ TEST(OutputFolderTest, KindsDoNotMixButReportsGoAnywhere) {
   EXPECT_THROW(make_report_folder(folder.path(), "test"), InvalidArgument);
 }
 
-TEST(OutputFolderTest, OneRunAtATimeOrShardsOfOne) {
-  const TemporaryFolder folder;
-  const auto sentence = [&](Shard shard) {
-    return message_of<IoError>(
-        [&] { const OutputFolder again(folder / "out", FolderKind::kExperiment, shard); });
-  };
-  {
-    const OutputFolder one(folder / "out", FolderKind::kExperiment);
-    EXPECT_NE(sentence({}).find("is in use by process"), std::string::npos);
-    EXPECT_NE(sentence({0, 2}).find("is in use by process"), std::string::npos);
-  }
-  const OutputFolder first(folder / "out", FolderKind::kExperiment, {0, 2});
-  const OutputFolder second(folder / "out", FolderKind::kExperiment, {1, 2});
-  EXPECT_NE(sentence({0, 2}).find("is in use by process"), std::string::npos);
-  EXPECT_NE(sentence({2, 3}).find("is in use by a run in 2 shards"), std::string::npos);
-  EXPECT_NE(sentence({}).find("is in use by a run in 2 shards"), std::string::npos);
-}
-
 TEST(OutputFolderTest, KnowsWhetherARunIsAlive) {
   const TemporaryFolder folder;
   EXPECT_FALSE(OutputFolder::in_use(folder / "missing"));

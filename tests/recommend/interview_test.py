@@ -22,9 +22,7 @@ def olrank(*words, answers=None):
 class Interviews(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.temporary.cleanup)
-        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         data = cls.folder / "reviews.jsonl"
         cls.run_well("recommend", "synth", "trees?users=150&items=60&features=15&reviews=1500", "--out", data)
         for kind in ("fact", "fmf"):

@@ -2,14 +2,12 @@
 existing order."""
 
 import json
-import pathlib
 import random
 import re
-import tempfile
 import unittest
 import urllib.request
 
-from running_service import RunningService, ServiceError, Users, learned_state, logged, olrank
+from running_service import ServiceError, ServiceTest, Users, learned_state, logged
 
 RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
 
@@ -31,26 +29,10 @@ class Shop(Users):
         return answer, incumbent, clicks
 
 
-class ArmsTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.state = pathlib.Path(self.folder.name, "state")
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
-
-    def start(self, *arguments):
-        self.services.append(RunningService(self.state, *arguments))
-        return self.services[-1]
-
-    def refused(self, *arguments, code=2):
-        done = olrank("serve", "--state", self.state, "--port", "0", *arguments)
-        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
-        return done.stderr
-
+class ArmsTest(ServiceTest):
     def test_the_dashboard_asks_for_metrics_that_are_there(self):
         shop, draw = Shop(), random.Random(7)
-        accesses = pathlib.Path(self.folder.name, "access.jsonl")
+        accesses = self.folder / "access.jsonl"
         service = self.start(*RANKER, "--arms", "learner=50,incumbent=50", "--access-log", accesses)
         with service.client() as client:
             for _ in range(120):
@@ -69,7 +51,7 @@ class ArmsTest(unittest.TestCase):
         self.assertEqual(set(lines[0]), {"time", "method", "path", "status", "seconds", "bytes"})
         self.assertEqual({line["path"] for line in lines} - {"/v1/stats"}, {"/v1/rank", "/v1/feedback", "/metrics"})
         self.assertTrue(all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines))
-        self.assertIn("open", self.refused("--access-log", self.folder.name, code=1))
+        self.assertIn("open", self.refused("--access-log", self.folder, code=1))
 
     def test_observes_first(self):
         shop, draw = Shop(), random.Random(1)
@@ -186,7 +168,7 @@ class ArmsTest(unittest.TestCase):
     def test_shows_a_model_that_the_state_keeps(self):
         shop, draw = Shop(), random.Random(5)
         service = self.start(*RANKER)
-        model = pathlib.Path(self.folder.name, "model.safetensors")
+        model = self.folder / "model.safetensors"
         with service.client() as client:
             for _ in range(100):
                 answer, _, clicks = shop.ask(client, draw)

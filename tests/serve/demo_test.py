@@ -46,9 +46,7 @@ def page_of(url):
 
 class DemoTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.temporary = self.folder / "tmp"
         self.temporary.mkdir()
 

@@ -73,30 +73,6 @@ double unfairness_of(const std::string& groups, std::size_t shown) {
   return unfairness;
 }
 
-TEST(FairService, KeepsTheUnfairnessWithinItsBoundAndCountsItByTheDefinition) {
-  const TemporaryFolder folder;
-  FairService fair(folder);
-  double expected = 0.0;
-  for (int number = 0; number < 60; ++number) {
-    const auto answer = fair.rank(number);
-    std::string groups;
-    for (const auto& doc : answer["docs"]) groups += doc["id"].get<int>() % 3 == 2 ? 'B' : 'A';
-    expected += unfairness_of(groups, groups.size());
-    EXPECT_NEAR(answer["unfairness"].get<double>(), expected, 1e-12);
-    EXPECT_TRUE(answer["fair"].get<bool>());
-    EXPECT_LE(std::abs(expected), 0.5 + 1e-12);
-  }
-  const auto now = fair.fairness();
-  EXPECT_NEAR(now["unfairness"].get<double>(), expected, 1e-12);
-  EXPECT_EQ(now["lists"], 60);
-  EXPECT_EQ(now["fair_share"], 1.0);
-  EXPECT_NEAR(now["exposure"]["A"].get<double>() + now["exposure"]["B"].get<double>(), 60 * 1.75, 1e-9);
-  const std::string metrics = fair.service->metrics();
-  EXPECT_NE(metrics.find(fmt::format("\nolrank_unfairness {}\n", now["unfairness"].get<double>())),
-            std::string::npos);
-  EXPECT_NE(metrics.find("\nolrank_exposure_total{group=\"B\"} "), std::string::npos);
-}
-
 // Lists that were chosen by the same unfairness would go beyond the bound together.
 TEST(FairService, KeepsItWithRequestsAtTheSameTime) {
   const TemporaryFolder folder;

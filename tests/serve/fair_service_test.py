@@ -4,13 +4,11 @@ must not have is refused."""
 import json
 import math
 import os
-import pathlib
 import random
-import tempfile
 import unittest
 import urllib.request
 
-from running_service import RunningService, ServiceError, Users, logged, olrank
+from running_service import ServiceError, ServiceTest, Users, logged, succeed
 
 RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5", "--fair", "fairexp"]
 BETA, EPSILON = 1.2, 0.5
@@ -32,23 +30,7 @@ class FairUsers(Users):
                 doc["group"] = "A" if doc["features"][0] > 0.4 else "B"
 
 
-class FairService(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.state = pathlib.Path(self.folder.name, "state")
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
-
-    def start(self, *arguments, state=None):
-        self.services.append(RunningService(state or self.state, *arguments))
-        return self.services[-1]
-
-    def refused(self, *arguments, state=None, code=2):
-        done = olrank("serve", "--state", state or self.state, "--port", "0", *arguments)
-        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
-        return done.stderr
-
+class FairService(ServiceTest):
     def test_stays_within_its_bound_and_knows_it_after_a_crash(self):
         users, draw = FairUsers(), random.Random(1)
         service = self.start(*RANKER, *GROUPS)
@@ -72,6 +54,7 @@ class FairService(unittest.TestCase):
         self.assertAlmostEqual(stats["unfairness"], unfairness, 9)
         self.assertEqual((stats["lists"], stats["fair_share"], stats["beta"], stats["epsilon"]), (300, 1.0, BETA, EPSILON))
         self.assertIn(f"\nolrank_unfairness {stats['unfairness']}\n", metrics)
+        self.assertIn('\nolrank_exposure_total{group="B"} ', metrics)
         with urllib.request.urlopen(service.url + "/v1/overview", timeout=20) as answer:
             self.assertEqual(json.load(answer)["fairness"], stats)
         service.kill()
@@ -94,9 +77,8 @@ class FairService(unittest.TestCase):
         self.assertLessEqual(abs(answers[-1]["unfairness"]), EPSILON)
         self.assertEqual(service.stop(), 0)
         # The model of the stopped service comes from the same log.
-        out = pathlib.Path(self.folder.name, "model.safetensors")
-        done = olrank("export", "--state", self.state, "--to", "safetensors", "--out", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        out = self.folder / "model.safetensors"
+        succeed("export", "--state", self.state, "--to", "safetensors", "--out", out)
 
     def test_refuses_other_settings(self):
         self.assertEqual(self.start(*RANKER, *GROUPS).stop(), 0)
@@ -104,7 +86,7 @@ class FairService(unittest.TestCase):
         self.assertIn("epsilon is 0.5, not 1.0", self.refused("--groups", "beta=1.2"))
         self.assertIn("fair is \"fairexp\", not \"none\"", self.refused("--fair", "none"))
         self.assertEqual(self.start(*GROUPS).stop(), 0)
-        without = pathlib.Path(self.folder.name, "without")
+        without = self.folder / "without"
         self.assertEqual(self.start("--ranker", "pairrank", "--features", "4", state=without).stop(), 0)
         self.assertIn("groups are off, not on", self.refused(*GROUPS, state=without))
 
@@ -135,7 +117,7 @@ class FairService(unittest.TestCase):
                     client.rank("q", [{**doc, "id": "first", "group": "B"}, one], k=k)
                 self.assertEqual((refused.exception.status, refused.exception.field), (422, field))
             self.assertEqual(client.stats()["fairness"]["lists"], 0)
-        plain = self.start("--ranker", "pairrank", "--features", "4", state=pathlib.Path(self.folder.name, "plain"))
+        plain = self.start("--ranker", "pairrank", "--features", "4", state=self.folder / "plain")
         with plain.client() as client:
             with self.assertRaises(ServiceError) as refused:
                 client.rank("q", [{**doc, "group": "A"}])
@@ -145,7 +127,7 @@ class FairService(unittest.TestCase):
     def test_imports_a_log_with_groups_only(self):
         users, draw = FairUsers(), random.Random(4)
         for state, arguments in (("with", [*RANKER, *GROUPS]), ("without", ["--ranker", "pairrank", "--features", "4"])):
-            service = self.start(*arguments, state=pathlib.Path(self.folder.name, state))
+            service = self.start(*arguments, state=self.folder / state)
             plain = [[{"id": doc["id"], "features": doc["features"]} for doc in docs] for docs in users.queries]
             with service.client() as client:
                 for _ in range(5):
@@ -153,7 +135,7 @@ class FairService(unittest.TestCase):
                     client.feedback(client.rank("q", docs)["impression"], [0])
                 client.wait_until_learned()
             self.assertEqual(service.stop(), 0)
-        whole, bare = (pathlib.Path(self.folder.name, state, "feedback.jsonl") for state in ("with", "without"))
+        whole, bare = (self.folder / state / "feedback.jsonl" for state in ("with", "without"))
         self.assertNotIn(b"groups", bare.read_bytes())
         message = self.refused(*RANKER, *GROUPS, "--import-log", bare, code=1)
         self.assertIn("feedback.jsonl:1:1: The line has no 'groups'", message)
@@ -162,7 +144,7 @@ class FairService(unittest.TestCase):
             self.assertEqual(client.wait_until_learned()["rounds"], 5)
             by_hand = sum(unfairness_of(line["groups"]) for line in logged(whole.parent))
             self.assertAlmostEqual(client.stats()["fairness"]["unfairness"], by_hand, 9)
-        other = pathlib.Path(self.folder.name, "other")
+        other = self.folder / "other"
         self.start("--ranker", "pairrank", "--features", "4", "--import-log", whole, state=other)
         self.assertNotIn("groups", logged(other)[0])
 

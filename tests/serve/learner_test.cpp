@@ -42,9 +42,13 @@ Learner::State uninterrupted(int rounds) {
   return learner.state();
 }
 
-TEST(Learner, MatchesARankerFedDirectly) {
+class LearnerTest : public testing::Test {
+ protected:
   const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+  FileLog log{folder / "log", 1};
+};
+
+TEST_F(LearnerTest, MatchesARankerFedDirectly) {
   fill(log, 1, kRounds);
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
@@ -76,9 +80,7 @@ TEST(Learner, MatchesARankerFedDirectly) {
   EXPECT_GT(moved, 0.1);
 }
 
-TEST(Learner, LearnsTheSameLiveAndFromTheLog) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, LearnsTheSameLiveAndFromTheLog) {
   Learner learner(make_served(), log, settings_in(folder, 7));
   learner.start();
   for (int number = 1; number <= kRounds; ++number) {
@@ -180,9 +182,7 @@ class LargeRanker : public WrappedRanker {
   }
 };
 
-TEST(Learner, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
   Learner learner(std::make_unique<LargeRanker>(), log, settings_in(folder, 1));
   LargeRanker::frozen = LargeRanker::saved = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -248,9 +248,7 @@ class SlowRanker : public WrappedRanker {
 
 // It has published by 10 times 20 ms, its figures are due after 50 times 30 ms, the next copy 10 times 20
 // ms after the first.
-TEST(Learner, WaitsForFiguresWithoutUsingAProcessor) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, WaitsForFiguresWithoutUsingAProcessor) {
   SlowRanker::Times times;
   times.figures = std::chrono::milliseconds(30);
   times.freeze = std::chrono::milliseconds(20);
@@ -263,9 +261,7 @@ TEST(Learner, WaitsForFiguresWithoutUsingAProcessor) {
   EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 0.05);
 }
 
-TEST(Learner, TakesAFiftiethOfTheTimeForFigures) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, TakesAFiftiethOfTheTimeForFigures) {
   SlowRanker::Times times;
   times.figures = std::chrono::milliseconds(4);
   const auto begin = std::chrono::steady_clock::now();
@@ -282,9 +278,7 @@ TEST(Learner, TakesAFiftiethOfTheTimeForFigures) {
   EXPECT_LE((measured - 1) * 50 * 4, taken.count());
 }
 
-TEST(Learner, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
   fill(log, 1, 150);
   SlowRanker::Times times;
   times.learn = std::chrono::milliseconds(3);
@@ -302,9 +296,7 @@ TEST(Learner, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
   EXPECT_EQ(times.saved, before);  // nothing has changed
 }
 
-TEST(Learner, SavesADueCheckpointThoughNoFeedbackFollows) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, SavesADueCheckpointThoughNoFeedbackFollows) {
   SlowRanker::Times times;
   times.save = std::chrono::milliseconds(20);
   Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder, 1));
@@ -317,10 +309,8 @@ TEST(Learner, SavesADueCheckpointThoughNoFeedbackFollows) {
   EXPECT_EQ(times.saved, 2);
 }
 
-TEST(Learner, SavesTheLastCheckpointThoughItCannotPublish) {
+TEST_F(LearnerTest, SavesTheLastCheckpointThoughItCannotPublish) {
   const ExpectedWarnings warnings;
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
   SlowRanker::Times times;
   times.freeze = std::chrono::milliseconds(500);  // the next one is due after 4.5 s
   {
@@ -411,9 +401,7 @@ TEST(Learner, ResumesFromACheckpointToTheSameBits) {
 
 // Feedback that arrives while the learner, at the end of the log, publishes must not be lost at a stop.
 // Each attempt shifts the moment by a microsecond.
-TEST(Learner, LearnsFeedbackAppendedJustBeforeStop) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, LearnsFeedbackAppendedJustBeforeStop) {
   for (int attempt = 0; attempt < 800; ++attempt) {
     Learner learner(make_served(), log, settings_in(folder));
     learner.start();
@@ -427,9 +415,7 @@ TEST(Learner, LearnsFeedbackAppendedJustBeforeStop) {
   }
 }
 
-TEST(Learner, LeavesTheRestForTheNextStartAfterATimeout) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, LeavesTheRestForTheNextStartAfterATimeout) {
   fill(log, 1, kRounds);
   {
     SlowRanker::Times times;
@@ -523,36 +509,8 @@ TEST(Learner, RejectsALogThatItsCheckpointDidNotLearn) {
   }
 }
 
-TEST(Learner, LearnsOnFromACheckpointWithinItsLog) {
-  const TemporaryFolder folder;
-  learn_with_checkpoint(folder, 1, 5);
-  {
-    FileLog log(folder / "log", 1);
-    fill(log, 6, kRounds);
-  }
-  FileLog log(folder / "log", 1);
-  Learner learner(make_served(), log, settings_in(folder));
-  EXPECT_EQ(learner.restored_round(), 5U);
-  learner.learn_all();
-  EXPECT_EQ(learner.state().fingerprint, uninterrupted(kRounds).fingerprint);
-}
-
-TEST(Learner, RejectsRecordsOfAnotherModel) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
-  fill(log, 1, 3);
-  LearnerSettings settings = settings_in(folder);
-  settings.inputs = kServedFeatures + 1;
-  const std::string message = message_of<DataError>([&] { Learner(make_served(), log, settings); });
-  EXPECT_NE(message.find("log:1:1: The record has 4 inputs per document, but the model expects 5"),
-            std::string::npos)
-      << message;
-}
-
 // The last record fits, so only reading them all finds the one that does not.
-TEST(Learner, RejectsALogWithOneRecordOfAnotherModel) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, RejectsALogWithOneRecordOfAnotherModel) {
   fill(log, 1, 3);
   FeedbackRecord narrow = liked_first_feature(4);
   narrow.columns = kServedFeatures / 2;
@@ -562,12 +520,12 @@ TEST(Learner, RejectsALogWithOneRecordOfAnotherModel) {
   LearnerSettings settings = settings_in(folder);
   settings.inputs = kServedFeatures;
   const std::string message = message_of<DataError>([&] { Learner(make_served(), log, settings); });
-  EXPECT_NE(message.find("log:4:1: The record has 2 inputs per document"), std::string::npos) << message;
+  EXPECT_NE(message.find("log:4:1: The record has 2 inputs per document, but the model expects 4"),
+            std::string::npos)
+      << message;
 }
 
-TEST(Learner, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {
   for (int number = 1; number <= 3; ++number) {
     FeedbackRecord record = liked_first_feature(number);
     record.has_unshown = false;
@@ -581,9 +539,7 @@ TEST(Learner, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {
   Learner(make_served(RankerKind::kPdgd), log, settings_in(folder)).learn_all();
 }
 
-TEST(Learner, WritesNoCheckpointOnceItsLogIsGone) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, WritesNoCheckpointOnceItsLogIsGone) {
   fill(log, 1, 3);
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
@@ -592,9 +548,7 @@ TEST(Learner, WritesNoCheckpointOnceItsLogIsGone) {
   EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint"));
 }
 
-TEST(Learner, RejectsRankersWhoseListsDependOnTheRound) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, RejectsRankersWhoseListsDependOnTheRound) {
   EXPECT_THROW(Learner(make_served(RankerKind::kDbgd), log, settings_in(folder)), InvalidArgument);
 }
 

@@ -5,10 +5,9 @@ import json
 import os
 import pathlib
 import random
-import tempfile
 import unittest
 
-from running_service import RunningService, Users, learned_state, olrank
+from running_service import ServiceTest, Users, learned_state, olrank, succeed
 
 FEATURES = 6
 # A TorchScript file for that many features, by hand: nothing here can write one.
@@ -19,20 +18,11 @@ def ranker(module, kind="olranknet", *more):
     return ["--ranker", kind, "--features", FEATURES, "--network", "module", "--module", module, "--width", "6", *more]
 
 
-class ModuleService(unittest.TestCase):
+class ModuleService(ServiceTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.state = self.folder / "state"
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+        super().setUp()
         self.users = Users(2, FEATURES)
         self.draw = random.Random(1)
-
-    def start(self, *arguments):
-        self.services.append(RunningService(self.state, *arguments))
-        return self.services[-1]
 
     def play(self, service, rounds):
         with service.client() as client:
@@ -45,9 +35,8 @@ class ModuleService(unittest.TestCase):
         data.write_text("".join(
             f"0 qid:{query} " + " ".join(f"{k + 1}:{value}" for k, value in enumerate(doc["features"])) + "\n"
             for query, docs in enumerate(self.users.queries[:3]) for doc in docs))
-        done = olrank("rank", "--model", model, "--data", data, "--format", "scores", "--out", "-", "--quiet")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return [float(line) for line in done.stdout.split()]
+        done = succeed("rank", "--model", model, "--data", data, "--format", "scores", "--out", "-", "--quiet")
+        return [float(line) for line in done.split()]
 
     def test_it_learns_and_continues_to_the_same_state(self):
         for module in MODULES:
@@ -64,20 +53,17 @@ class ModuleService(unittest.TestCase):
                     client.wait_until_learned()
                     model = client.model()
                 self.assertEqual(service.stop(), 0)
-                done = olrank("serve", "--state", self.state, "--learn-only", "--json")
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertEqual(json.loads(done.stdout)["fingerprint"], learned_state(self.state)["fingerprint"])
+                done = succeed("serve", "--state", self.state, "--learn-only", "--json")
+                self.assertEqual(json.loads(done)["fingerprint"], learned_state(self.state)["fingerprint"])
                 (self.folder / "served.safetensors").write_bytes(model)
                 exported = self.folder / "exported.safetensors"
-                done = olrank("export", "--state", self.state, "--to", "safetensors", "--out", exported)
-                self.assertEqual(done.returncode, 0, done.stderr)
+                succeed("export", "--state", self.state, "--to", "safetensors", "--out", exported)
                 self.assertEqual(self.scores(exported), self.scores(self.folder / "served.safetensors"))
 
     def test_it_starts_from_the_model_of_a_trial(self):
-        done = olrank("run", "--data", "synth:mslr-like?queries=20", "--ranker", "p2neurrank", "--members", "2", "--network", "module",
-                      "--module", "residual", "--width", "4", "--activation", "silu", "--rounds", "5", "--clicks", "perfect",
-                      "--seeds", "1", "--out", self.folder / "run")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("run", "--data", "synth:mslr-like?queries=20", "--ranker", "p2neurrank", "--members", "2", "--network", "module",
+                "--module", "residual", "--width", "4", "--activation", "silu", "--rounds", "5", "--clicks", "perfect",
+                "--seeds", "1", "--out", self.folder / "run")
         trained = next((self.folder / "run").rglob("model.safetensors"))
         service = self.start("--model", trained)
         with service.client() as client:

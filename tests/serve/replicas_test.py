@@ -1,7 +1,6 @@
 """Several processes on one log: learner, standby and replicas with a Redis server, and followers over HTTP. Any replica takes the
 feedback of any list, what is learned is what one process would have learned, and each wrong start ends with one sentence."""
 
-import json
 import os
 import pathlib
 import random
@@ -9,14 +8,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
 import urllib.error
 import urllib.request
 
-from running_service import RunningService, ServiceError, Users, learned_state, logged, olrank, wait_until
+from running_service import RunningService, ServiceError, ServiceTest, Users, learned_state, logged, olrank, wait_until
 
 SETTINGS = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
 
@@ -56,14 +54,7 @@ class Redis:
 
 
 @unittest.skipUnless(shutil.which("redis-server"), "redis-server is not installed")
-class ReplicasTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if not service.process.stdout.closed])
-
+class ReplicasTest(ServiceTest):
     def start_redis(self, *arguments, **options):
         server = Redis(self.folder / f"redis{len(list(self.folder.glob('redis*')))}", *arguments, **options)
         self.addCleanup(lambda: server.process.poll() is None and server.kill())

@@ -10,14 +10,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[2] / "clients" / "python"), str(HERE.parents[1] / "apps")]
+from command_line import PROGRAM, InFolder, olrank, succeed  # noqa: E402, F401
 from olrank_client import Client, ServiceError  # noqa: E402, F401
-
-PROGRAM = os.environ["OLRANK_PROGRAM"]
-
-
-def olrank(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
 
 
 class RunningService:
@@ -79,6 +75,33 @@ class Users:
         return ranking["impression"], clicks
 
 
+class ServiceTest(InFolder):
+    """Has a folder, and services that end with the test."""
+
+    def setUp(self):
+        super().setUp()
+        self.state = self.folder / "state"
+        self.services = []
+        self.addCleanup(lambda: [service.kill() for service in self.services if not service.process.stdout.closed])
+
+    def start(self, *arguments, state=None, **options):
+        self.services.append(RunningService(state or self.state, *arguments, **options))
+        return self.services[-1]
+
+    def refused(self, *arguments, state=None, code=2):
+        """The one line that a refused start says."""
+        done = olrank("serve", "--state", state or self.state, "--port", "0", *arguments)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+        return done.stderr
+
+    def play(self, service, rounds, seed=1, features=6, token=None):
+        users, draw = Users(2, features), random.Random(seed)
+        with service.client(token=token) as client:
+            for _ in range(rounds):
+                client.feedback(*users.ask(client, draw))
+            return client.wait_until_learned()
+
+
 def learned_state(state):
     """The state of a fresh learner after the log in `state`: {"rounds", "pairs", "fingerprint"}."""
     with tempfile.TemporaryDirectory() as folder:
@@ -87,11 +110,8 @@ def learned_state(state):
         for name in ("service.toml", "start.safetensors"):
             if (pathlib.Path(state) / name).exists():
                 (fresh / name).write_bytes((pathlib.Path(state) / name).read_bytes())
-        done = olrank("serve", "--state", fresh, "--import-log", pathlib.Path(state) / "feedback.jsonl", "--learn-only",
-                      "--json")
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr)
-        return json.loads(done.stdout)
+        return json.loads(succeed("serve", "--state", fresh, "--import-log", pathlib.Path(state) / "feedback.jsonl",
+                                  "--learn-only", "--json"))
 
 
 def logged(state):

@@ -4,10 +4,9 @@ documented shape, and no live engine made them."""
 
 import json
 import pathlib
-import tempfile
 import unittest
 
-from running_service import RunningService, ServiceError, logged, olrank
+from running_service import InFolder, ServiceError, ServiceTest, logged, olrank, succeed
 
 EXAMPLES = pathlib.Path("examples/search-engine")
 SET = json.loads((EXAMPLES / "featureset.json").read_text())["featureset"]["features"]
@@ -27,16 +26,7 @@ def features_of(hit):
 DOCS = [{"id": hit["_id"], "features": features_of(hit)} for hit in HITS]
 
 
-class SearchEngine(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.state = self.folder / "state"
-
-    def start(self, *flags):
-        service = RunningService(self.state, *flags)
-        self.addCleanup(lambda: service.process.poll() is None and service.kill())
-        return service
-
+class SearchEngine(ServiceTest):
     def learn(self, client, rounds=40):
         """The person always clicks the umbrella, whose title does not match."""
         for _ in range(rounds):
@@ -45,8 +35,7 @@ class SearchEngine(unittest.TestCase):
 
     def exported(self, form):
         out = self.folder / f"to-{form}.json"
-        done = olrank("export", "--state", self.state, "--to", form, "--out", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("export", "--state", self.state, "--to", form, "--out", out)
         return json.loads(out.read_text())
 
     def test_the_records_belong_together(self):
@@ -108,9 +97,7 @@ class SearchEngine(unittest.TestCase):
             (["--state", self.folder / "new", "--model", other, "--feature-names", "a,b,c"],
              "--feature-names contradicts the model, whose features are title, description and popularity."),
         ):
-            done = olrank("serve", "--port", "0", *arguments)
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
-            self.assertIn(sentence, done.stderr)
+            InFolder.refused(self, 2, sentence, "serve", "--port", "0", *arguments)
         # A model that a service made has the names, and another service takes them from it.
         self.state = self.folder / "second"
         service = self.start("--model", other)
@@ -122,8 +109,7 @@ class SearchEngine(unittest.TestCase):
         self.assertEqual(service.stop(), 0)
         # Names of a model that are numbers, as of a table without names of columns, are none of a service.
         numbered = self.folder / "numbered.safetensors"
-        done = olrank("export", other, "--to", "safetensors", "--feature-names", "0,1,2", "--out", numbered)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("export", other, "--to", "safetensors", "--feature-names", "0,1,2", "--out", numbered)
         self.state = self.folder / "third"
         service = self.start("--model", numbered)
         self.assertNotIn("feature_names", (self.state / "service.toml").read_text())

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from running_service import PROGRAM, Client, RunningService, ServiceError, Users, learned_state, logged, olrank
+from running_service import PROGRAM, Client, InFolder, ServiceError, ServiceTest, Users, learned_state, logged, olrank, succeed
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 
@@ -31,28 +31,9 @@ def tensors_of(safetensors):
     return tensors, metadata
 
 
-class ServeCommand(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.state = pathlib.Path(self.folder.name, "state")
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
-
-    def start(self, *arguments, state=None, **options):
-        service = RunningService(state or self.state, *arguments, **options)
-        self.services.append(service)
-        return service
-
+class ServeCommand(ServiceTest):
     def path(self, name):
-        return pathlib.Path(self.folder.name, name)
-
-    def play(self, service, rounds, seed=1, features=6):
-        users, draw = Users(2, features), random.Random(seed)
-        with service.client() as client:
-            for _ in range(rounds):
-                client.feedback(*users.ask(client, draw))
-            return client.wait_until_learned()
+        return self.folder / name
 
     def refused(self, *arguments, code=2):
         port = () if "--port" in arguments else ("--port", "0")
@@ -149,17 +130,6 @@ class ServeCommand(unittest.TestCase):
             with self.subTest(flags=flags):
                 self.assertEqual(self.start(*flags).stop(), 0)
 
-    def test_locks_the_state_folder(self):
-        service = self.start(*RANKER)
-        self.assertIn(f"in use by process {service.process.pid}.", self.refused("--state", self.state, code=1))
-
-    def test_refuses_the_state_of_another_service(self):
-        self.assertEqual(self.start(*RANKER).stop(), 0)
-        message = self.refused("--state", self.state, "--ranker", "olranknet", "--features", "6", "--width", "8", "--steps", "4")
-        self.assertIn("width is 6, not 8", message)
-        self.assertEqual(self.start(*RANKER).stop(), 0)  # the same flags again
-        self.assertEqual(self.start().stop(), 0)
-
     def test_resumes_after_a_stop(self):
         service = self.start(*RANKER)
         first = self.play(service, 40)
@@ -173,24 +143,6 @@ class ServeCommand(unittest.TestCase):
         self.assertEqual(service.stop(), 0)
         self.assertEqual(last["fingerprint"], learned_state(self.state)["fingerprint"])
         self.assertNotEqual(last["fingerprint"], first["fingerprint"])
-
-    def test_feedback_from_before_a_restart_counts_once(self):
-        service = self.start(*RANKER)
-        users, draw = Users(2, 6), random.Random(3)
-        with service.client() as client:
-            impression, clicks = users.ask(client, draw)
-            unanswered, _ = users.ask(client, draw)
-            self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": False, "round": 1})
-        service.kill()
-        with self.start().client() as client:
-            self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": True, "round": 1})
-            self.assertEqual(client.feedback(unanswered, []), {"accepted": True, "duplicate": False, "round": 2})
-            self.assertEqual(client.feedback(unanswered, []), {"accepted": True, "duplicate": True, "round": 2})
-            for unknown, status in (("0123456789abcdef-1", 410), ("nothing", 404)):
-                with self.assertRaises(ServiceError) as refused:
-                    client.feedback(unknown, [])
-                self.assertEqual((refused.exception.status, refused.exception.field), (status, "impression"))
-            self.assertEqual(client.stats()["log_rounds"], 2)
 
     def test_lists_outlive_ten_kills(self):
         users, draw, open_lists, answered = Users(2, 6), random.Random(5), [], 0
@@ -219,19 +171,6 @@ class ServeCommand(unittest.TestCase):
             with self.assertRaises(ServiceError) as refused:
                 client.feedback(*open_lists[0])
             self.assertEqual(refused.exception.status, 410)
-
-    def test_cuts_off_a_torn_tail_with_a_warning(self):
-        service = self.start(*RANKER)
-        self.play(service, 5)
-        service.kill()
-        log = self.state / "feedback.jsonl"
-        whole = log.read_bytes()
-        log.write_bytes(whole[:-40])
-        service = self.start()
-        self.assertIn("after record 4 were not a valid record", service.messages())
-        with service.client() as client:
-            self.assertEqual(client.wait_until_learned()["rounds"], 4)
-        self.assertEqual(len(logged(self.state)), 4)
 
     def test_keeps_ranking_when_the_disk_is_full(self):
         def small_disk():
@@ -265,9 +204,8 @@ class ServeCommand(unittest.TestCase):
     def test_starts_from_a_model_with_its_normalisation(self):
         data, run = self.path("data"), self.path("run")
         self.assertEqual(olrank("data", "synth", "small?queries=30", "--out", data).returncode, 0)
-        done = olrank("run", "--data", data, "--data-normalise", "zscore", "--ranker", "olranknet", "--width", "6", "--rounds",
-                      "40", "--clicks", "perfect", "--out", run, "--quiet")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("run", "--data", data, "--data-normalise", "zscore", "--ranker", "olranknet", "--width", "6", "--rounds",
+                "40", "--clicks", "perfect", "--out", run, "--quiet")
         model = next(run.glob("trials/**/model.safetensors"))
         tensors, metadata = tensors_of(model.read_bytes())
         features = json.loads(metadata["normalisation"])["features"]
@@ -305,9 +243,8 @@ class ServeCommand(unittest.TestCase):
             self.assertIn("holds an additive model, from which only clickgp starts",
                           self.refused("--state", self.state, "--model", additive, "--ranker", kind))
         run = self.path("run")
-        done = olrank("run", "--data", "synth:small?queries=30", "--ranker", "clickgp", "--rounds", "20", "--clicks", "perfect",
-                      "--out", run, "--quiet")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        succeed("run", "--data", "synth:small?queries=30", "--ranker", "clickgp", "--rounds", "20", "--clicks", "perfect",
+                "--out", run, "--quiet")
         saved = next(run.glob("trials/**/model.safetensors"))
         for number, (model, features) in enumerate(((additive, 1), (saved, 10))):
             service = self.start("--model", model, state=self.path(f"service{number}"))
@@ -352,18 +289,16 @@ class ServeCommand(unittest.TestCase):
         # Matched pairs, and copies for rewards that are not whole, are drawn with the keys of a trial or of a service, so their
         # models would differ.
         kind = ["--ranker", "pairrank", "--pairs", "adjacent"]
-        done = olrank("serve", "--state", self.state, *kind, "--features", features, "--import-log", recorded, "--import-data",
-                      data, "--learn-only", "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        learned = json.loads(done.stdout)
+        done = succeed("serve", "--state", self.state, *kind, "--features", features, "--import-log", recorded, "--import-data",
+                       data, "--learn-only", "--json")
+        learned = json.loads(done)
         self.assertEqual(learned["rounds"], 60)
         with self.start().client() as client:
             by_service = tensors_of(client.model())[0]
         # The service's own log replays like the imported one.
         for name, replay in (("run1", recorded), ("run2", self.state / "feedback.jsonl")):
-            done = olrank("run", "--data", data, *kind, "--replay", replay, "--rounds", "60", "--out", self.path(name),
-                          "--quiet")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            succeed("run", "--data", data, *kind, "--replay", replay, "--rounds", "60", "--out", self.path(name),
+                    "--quiet")
             by_run, _ = tensors_of(next(self.path(name).glob("trials/**/model.safetensors")).read_bytes())
             self.assertEqual(by_run.keys(), by_service.keys())
             for tensor, values in by_run.items():
@@ -437,16 +372,13 @@ class ServeCommand(unittest.TestCase):
                     one, two = self.path(f"{kind}-{number}") / "model", self.path(f"{kind}-{number}-file") / "model"
                     for path, source in ((one, ("--state", state)), (two, (model,))):
                         path.parent.mkdir()
-                        done = olrank("export", *source, "--to", form, "--out", path)
-                        self.assertEqual(done.returncode, 0, done.stderr)
+                        succeed("export", *source, "--to", form, "--out", path)
                     self.assertEqual(one.read_bytes(), two.read_bytes())
             self.assertEqual({file: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.iterdir()}, before)
         for arguments, code, problem in (
-                (("--state", self.path("none")), 1, "No such file"), (("--state", self.folder.name), 2, "contains no service"),
+                (("--state", self.path("none")), 1, "No such file"), (("--state", self.folder), 2, "contains no service"),
                 ((model, "--state", state), 2, "exclude each other"), ((), 2, "or a service's --state")):
-            done = olrank("export", *arguments, "--to", "c", "--out", self.path("model.c"))
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), done.stderr)
-            self.assertIn(problem, done.stderr)
+            InFolder.refused(self, code, problem, "export", *arguments, "--to", "c", "--out", self.path("model.c"))
         self.assertFalse(self.path("none").exists() or self.path("model.c").exists())
 
     def test_writes_a_checkpoint_on_request(self):

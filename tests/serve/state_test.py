@@ -7,10 +7,9 @@ import random
 import re
 import stat
 import subprocess
-import tempfile
 import unittest
 
-from running_service import RunningService, ServiceError, Users, logged, olrank, resident_bytes
+from running_service import ServiceError, ServiceTest, Users, logged, olrank, resident_bytes, succeed
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 
@@ -25,30 +24,14 @@ def contents(folder):
     return found
 
 
-class StateTest(unittest.TestCase):
+class StateTest(ServiceTest):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.state = pathlib.Path(self.folder.name, "state")
+        super().setUp()
         self.log, self.checkpoint = self.state / "feedback.jsonl", self.state / "checkpoint"
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
-
-    def start(self, *arguments, state=None, **options):
-        service = RunningService(state or self.state, *arguments, **options)
-        self.services.append(service)
-        return service
-
-    def play(self, service, rounds, features=6):
-        users, draw = Users(2, features), random.Random(1)
-        with service.client() as client:
-            for _ in range(rounds):
-                client.feedback(*users.ask(client, draw))
-            client.wait_until_learned()
 
     def played(self, rounds, stop=True, state=None, arguments=RANKER, features=6):
         service = self.start(*arguments, state=state)
-        self.play(service, rounds, features)
+        self.play(service, rounds, features=features)
         if stop:
             self.assertEqual(service.stop(), 0)
         else:
@@ -57,10 +40,9 @@ class StateTest(unittest.TestCase):
     def refused(self, *arguments, code=1):
         """A start that has to be refused, in one sentence or a few on one line, without any change."""
         before = contents(self.state)
-        done = olrank("serve", "--state", self.state, "--port", "0", *arguments)
-        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+        said = super().refused(*arguments, code=code)
         self.assertEqual(contents(self.state), before)
-        return done.stderr
+        return said
 
     def lines(self):
         return self.log.read_bytes().splitlines(keepends=True)
@@ -95,13 +77,6 @@ class Refusals(StateTest):
         self.assertEqual(self.refused("--learn-only"), message)
         self.assertIn("feedback.jsonl:2:1: Record 2 is damaged or missing, but 3 valid records follow it. Nothing was changed", message)
         self.cut_as_told(message, lines[:1], b"".join(self.lines()[1:]))
-
-    def test_a_damaged_last_line_that_is_complete(self):
-        self.played(5, stop=False)
-        lines = self.damage(lambda lines: b"".join(lines[:4]) + lines[4].replace(b'"qid":"q', b'"qid":"Q', 1))
-        message = self.refused()
-        self.assertIn("feedback.jsonl:5:1: Record 5 is damaged: its checksum does not match.", message)
-        self.cut_as_told(message, lines[:4], self.lines()[4])
 
     def test_line_ends_converted_to_crlf(self):
         self.played(4)
@@ -142,9 +117,7 @@ class Refusals(StateTest):
         self.assertFalse(self.log.exists())
 
     def learned(self, *arguments):
-        done = olrank("serve", "--state", self.state, "--learn-only", "--json", "--quiet", *arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+        return succeed("serve", "--state", self.state, "--learn-only", "--json", "--quiet", *arguments)
 
     def test_the_way_back_to_a_round(self):
         self.played(5)
@@ -165,12 +138,6 @@ class Refusals(StateTest):
         self.log.write_bytes(b"".join(lines))
         self.assertEqual(self.learned(), later)
 
-    def test_a_missing_log(self):
-        self.played(5)
-        self.log.unlink()
-        self.assertIn("made after 5 rounds, but the log holds 0", self.refused())
-        self.assertEqual(self.start("--accept-loss").stop(), 0)
-
     def test_a_torn_end_is_cut_only_by_a_start_that_succeeds(self):
         self.played(5)
         lines = self.lines()
@@ -188,19 +155,6 @@ class Refusals(StateTest):
         self.assertIn("Record 5 lacked the newline", service.messages())
         self.assertEqual(self.log.read_bytes(), whole)
 
-    def test_the_log_of_another_service(self):
-        other = pathlib.Path(self.folder.name, "other")
-        self.played(5)
-        self.played(8, state=other)
-        self.log.write_bytes((other / "feedback.jsonl").read_bytes())
-        self.assertIn("made after round 5 of another log", self.refused())
-        # Without a checkpoint that could tell, records of another model still do.
-        third = pathlib.Path(self.folder.name, "third")
-        self.played(3, state=third, arguments=["--ranker", "pairrank", "--features", "4"], features=4)
-        self.checkpoint.unlink()
-        self.log.write_bytes((third / "feedback.jsonl").read_bytes())
-        self.assertIn("feedback.jsonl:1:1: The record has 4 inputs per document, but the model expects 6", self.refused())
-
     def test_a_damaged_checkpoint_and_other_damaged_files(self):
         self.played(5)
         whole = {path: path.read_bytes() for path in (self.checkpoint, self.state / "service.toml")}
@@ -216,20 +170,13 @@ class Refusals(StateTest):
         self.assertEqual(self.start().stop(), 0)
 
     def test_an_import_that_fails(self):
-        recorded = pathlib.Path(self.folder.name, "recorded.jsonl")
+        recorded = self.folder / "recorded.jsonl"
         recorded.write_text('{"qid":"1","shown":[1,2],"clicks":[0,1]}\n')
         self.state.mkdir()
         self.assertIn("has no 'inputs'", self.refused(*RANKER, "--import-log", recorded))
         recorded.write_text('{"query":"q","docs":["a"],"clicks":[0]}\n')
         self.assertIn("need 'olrank log import' first", self.refused(*RANKER, "--import-log", recorded))
         self.assertEqual(list(self.state.iterdir()), [])
-
-    def test_nothing_else_is_left_behind(self):
-        root = pathlib.Path(self.folder.name)
-        for arguments in (["--ranker", "dbgd", "--features", "3"], ["--alpha", "0.1"], [*RANKER, "--import-log", root / "none"]):
-            done = olrank("serve", "--state", root / "deep" / "er", "--port", "0", *arguments)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertEqual(list(root.iterdir()), [])
 
 
 class Ownership(StateTest):
@@ -246,7 +193,7 @@ class Ownership(StateTest):
         self.played(3)
         for name in ("lock", "service.toml", "feedback.jsonl", "checkpoint"):
             with self.subTest(name):
-                theirs = pathlib.Path(self.folder.name, "theirs")
+                theirs = self.folder / "theirs"
                 os.replace(self.state / name, theirs)
                 (self.state / name).symlink_to(theirs)
                 data = theirs.read_bytes()
@@ -254,7 +201,7 @@ class Ownership(StateTest):
                 self.assertEqual(theirs.read_bytes(), data)
                 os.replace(theirs, self.state / name)
         # The folder itself may be one.
-        link = pathlib.Path(self.folder.name, "link")
+        link = self.folder / "link"
         link.symlink_to(self.state)
         self.assertEqual(self.start(state=link).stop(), 0)
 
@@ -283,13 +230,6 @@ class Ownership(StateTest):
         self.assertEqual(self.lines(), log)
         self.assertEqual(self.start().stop(), 0)
 
-    def test_stops_when_its_lock_is_replaced(self):
-        def replace():
-            (self.state / "new").write_text("1")
-            os.replace(self.state / "new", self.state / "lock")
-        log = self.stops_when(replace, "lock: The lock was removed or replaced while the service ran")
-        self.assertEqual(self.lines(), log)
-
     def test_stops_without_its_log(self):
         self.stops_when(self.log.unlink, "feedback.jsonl: The log was removed or replaced while the service ran")
 
@@ -310,7 +250,7 @@ class Ownership(StateTest):
         service._ended()
 
     def test_refuses_token_files_that_no_request_can_match(self):
-        token = pathlib.Path(self.folder.name, "token")
+        token = self.folder / "token"
         for data, message in ((b"one\ntwo\n", "more than one line"), (b"a\tb\n", "control character"),
                               (b"a\0b", "control character"), (b"\n", "empty"), (b"x" * 5000, "more than 4096 bytes")):
             token.write_bytes(data)
@@ -358,19 +298,6 @@ class Memory(StateTest):
                 client.rank("q", [{"id": doc, "features": {}} for doc in range(1000)])
             self.assertEqual((refused.exception.status, refused.exception.field), (413, "docs[0].features"))
             self.assertLess(resident_bytes(service.process) - before, 20_000_000)
-
-
-class Conflicts(StateTest):
-    def test_other_clicks_have_a_code(self):
-        service = self.start(*RANKER)
-        users, draw = Users(2, 6), random.Random(3)
-        with service.client() as client:
-            impression, _ = users.ask(client, draw)
-            client.feedback(impression, [0])
-            with self.assertRaises(ServiceError) as refused:
-                client.feedback(impression, [1])
-            self.assertEqual((refused.exception.status, refused.exception.code, refused.exception.retry_after),
-                             (409, "other_clicks_accepted", None))
 
 
 if __name__ == "__main__":

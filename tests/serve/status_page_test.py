@@ -4,16 +4,14 @@ import base64
 import hashlib
 import html.parser
 import json
-import pathlib
 import random
 import re
-import tempfile
 import unittest
 import urllib.error
 import urllib.request
 
 import browser
-from running_service import RunningService, Users
+from running_service import ServiceTest, Users
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 MARKUP = "<img src=x onerror=\"document.title='taken'\">"
@@ -33,19 +31,9 @@ def sha256(text):
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
 
-class PageTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.services = []
-        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
-
-    def start(self, *arguments):
-        self.services.append(RunningService(pathlib.Path(self.folder.name, "state"), *arguments))
-        return self.services[-1]
-
+class PageTest(ServiceTest):
     def token(self):
-        file = pathlib.Path(self.folder.name, "token")
+        file = self.folder / "token"
         file.write_text("the token\n")
         return "--token-file", file
 

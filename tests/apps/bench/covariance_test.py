@@ -6,14 +6,15 @@ import functools
 import io
 import json
 import math
-import os
 import pathlib
 import re
-import subprocess
+import sys
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from command_line import olrank, succeed  # noqa: E402
+
 SEEDS = [1, 2, 3]
 STUDY = ("--data", "synth:small?queries=40", "--fold", 1, "--rounds", 60, "--protocol-eval-every", 10, "--seeds", "1-3",
          "--clicks", "perfect,informational", "--widths", "4,8", "--depths", "2", "--noise-variances", "0.1",
@@ -21,12 +22,6 @@ STUDY = ("--data", "synth:small?queries=40", "--fold", 1, "--rounds", 60, "--pro
 RANKERS = [f"{structure}-m{width}-L2{noise}" for width in (4, 8)
            for structure, noise in (("full", ""), ("diagonal", ""), ("none", ""), ("ensemble-2", "-nu0.1"))]
 USERS = ["perfect", "informational"]
-
-
-def olrank(*arguments):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=environment)
 
 
 def study(out, *arguments):
@@ -81,9 +76,8 @@ FIGURES = {
 class BenchCovariance(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.out = pathlib.Path(cls.folder.name) / "study"
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.out = cls.folder / "study"
         cls.ran = study(cls.out)
         assert cls.ran.returncode == 0, cls.ran.stderr
         cls.found = json.loads((cls.out / "study.json").read_text())
@@ -177,7 +171,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual("No structure differs significantly" in headline, not significant, headline)
         for printed in (self.ran.stdout, olrank("report", self.out).stdout):
             self.assertIn(headline, printed)
-        figures = pathlib.Path(self.folder.name) / "figures"
+        figures = self.folder / "figures"
         self.assertEqual(olrank("report", self.out, "--figures", figures).returncode, 0)
         drawn = {path.name for path in figures.glob("study-*.svg")}
         self.assertLessEqual({"study-width-ratio-perfect-layers2.svg", "study-milliseconds-perfect-layers2.svg",
@@ -206,9 +200,8 @@ class BenchCovariance(unittest.TestCase):
 
             def lambdas(rankers):
                 file.write_text(study_of(rankers))
-                printed = olrank("bench", "covariance", file, "--print-config")
-                self.assertEqual(printed.returncode, 0, printed.stderr)
-                return [line for line in printed.stdout.splitlines() if line.startswith("lambda = ")]
+                printed = succeed("bench", "covariance", file, "--print-config")
+                return [line for line in printed.splitlines() if line.startswith("lambda = ")]
 
             self.assertEqual(lambdas(network), ["lambda = 3.0", "lambda = 3.0"])
             own = '[[ranker]]\nname = "votes"\nkind = "p2neurrank"\n'
@@ -222,9 +215,8 @@ class BenchCovariance(unittest.TestCase):
 
     def test_draws_cost_against_faithfulness(self):
         self.assertIn("Cost against faithfulness", (self.out / "report.html").read_text())
-        figures = pathlib.Path(self.folder.name) / "figures"
-        drawn = olrank("report", self.out, "--figures", figures)
-        self.assertEqual(drawn.returncode, 0, drawn.stderr)
+        figures = self.folder / "figures"
+        succeed("report", self.out, "--figures", figures)
         rows = {row["ranker"]: row for row in csv.DictReader(io.StringIO(
             (figures / "study-cost-faithfulness-perfect.csv").read_text()))}
         self.assertEqual(sorted(rows), sorted(f"{name}, m = {width}" for name in ("full", "diagonal") for width in (4, 8)))
@@ -248,7 +240,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertIn("widths = [4, 8]", printed.stdout)
 
     def test_shards_give_the_same_study(self):
-        out = pathlib.Path(self.folder.name) / "sharded"
+        out = self.folder / "sharded"
         for shard in range(2):
             part = study(out, "--shard", f"{shard}/2")
             self.assertEqual(part.returncode, 0, part.stderr)
@@ -265,12 +257,11 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(without_times(sharded), without_times(json.loads((self.out / "study.json").read_text())))
 
     def test_calibrates_matched_alpha_on_the_validation_set(self):
-        out = pathlib.Path(self.folder.name) / "matched"
+        out = self.folder / "matched"
         arguments = ("bench", "covariance", "--protocol", "paper", "--data", "synth:small?queries=40", "--fold", 1, "--rounds", 30, "--seeds", "1-2",
                      "--clicks", "perfect", "--widths", "4", "--depths", "2", "--structures", "full,diagonal,none",
                      "--study-calibration-rounds", 40, "--study-calibration-alphas", "0.1,1,10", "--out", out)
-        ran = olrank(*arguments, "--set", "ranker.lambda=1", "--alpha", "matched")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        succeed(*arguments, "--set", "ranker.lambda=1", "--alpha", "matched")
         found = json.loads((out / "study.json").read_text())
         self.assertEqual(found["alpha"], "matched")
         full, diagonal = found["calibration"]["rankers"]
@@ -292,7 +283,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertIn("False certainty against", (out / "report.html").read_text())
 
     def test_errors_are_one_sentence(self):
-        out = pathlib.Path(self.folder.name) / "none"
+        out = self.folder / "none"
         for arguments, word in ((("--structures", "diagonal"), "full"), (("--structures", "full,diagnal"), "diagonal"),
                                 (("--width", "8"), "--widths"), (("--budget", "8"), "inducing-N"), (("--structures", "full,inducing-0"), "budget"), (("--widths", "5"), "width"),
                                 (("--study-alpha", "matched", "--structures", "full,none"), "diagonal"),
@@ -301,7 +292,7 @@ class BenchCovariance(unittest.TestCase):
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn(word, refused.stderr)
             self.assertFalse(out.exists())
-        configuration = pathlib.Path(self.folder.name) / "study.toml"
+        configuration = self.folder / "study.toml"
         configuration.write_text('[data]\nsource = "synth:small"\n[study]\nwidths = [4]\n')
         refused = olrank("run", configuration)
         self.assertEqual(refused.returncode, 2)

@@ -2,23 +2,18 @@
 shards, resuming, errors."""
 
 import json
-import os
 import pathlib
 import random
-import subprocess
+import sys
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from command_line import CommandTest, olrank  # noqa: E402
+
 # A few seconds: two lengths of A and the online experiments.
 TINY = ("--size", "small", "--experiments", "A,C,E", "--lengths", "5,10", "--queries", "20,40", "--online-queries", "20,60",
         "--held-out", "200", "--seeds", "1-2")
-
-
-def olrank(*arguments):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment)
 
 
 def study(out, *arguments):
@@ -45,20 +40,15 @@ def write_data(folder):
         (folder / f"{part}.txt").write_text("\n".join(lines) + "\n")
 
 
-class BenchGeneralisation(unittest.TestCase):
+class BenchGeneralisation(CommandTest):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.root = pathlib.Path(cls.folder.name)
+        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.out = cls.root / "tiny"
         done = study(cls.out, *TINY)
         assert done.returncode == 0, done.stderr
         cls.table = done.stdout
         cls.whole = contents(cls.out)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
 
     def test_the_small_study_runs_to_its_end(self):
         out = self.root / "small"
@@ -145,10 +135,7 @@ class BenchGeneralisation(unittest.TestCase):
             (["--shard", "2/2"], "Shard 2 of 2 does not exist"),
             (["--jobs", "0"], "--jobs"),
         ):
-            done = study(self.root / "bad", *arguments)
-            self.assertEqual((done.returncode, done.stdout), (2, ""), (arguments, done.stderr))
-            self.assertIn(message, done.stderr, arguments)
-            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.refused(2, message, "bench", "generalisation", *arguments, "--out", self.root / "bad")
             self.assertFalse((self.root / "bad").exists())
 
     def test_folders_of_other_commands_are_refused(self):

@@ -1,27 +1,23 @@
 """olrank bench long as a process: its spans against a run of the same trial, and what it refuses."""
 
 import json
-import os
 import pathlib
-import subprocess
+import sys
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from command_line import olrank, succeed  # noqa: E402
+
 TRIAL = ("--data", "synth:small?queries=40", "--fold", 1, "--seeds", 3, "--clicks", "perfect", "--rounds", 90)
 NETWORK = ("--ranker", "olranknet", "--width", 8)
-
-
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
 class BenchLong(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.file = pathlib.Path(cls.folder.name) / "long.json"
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.file = cls.folder / "long.json"
         cls.ran = olrank("bench", "long", *TRIAL, *NETWORK, "--structures", "full,diagonal", "--span", 20, "--json", cls.file)
         assert cls.ran.returncode == 0, cls.ran.stderr
         cls.found = json.loads(cls.file.read_text())
@@ -47,9 +43,8 @@ class BenchLong(unittest.TestCase):
 
     def test_plays_the_trial_of_a_run(self):
         for ranker in self.found["rankers"]:
-            out = pathlib.Path(self.folder.name) / ranker["name"]
-            ran = olrank("run", *TRIAL, *NETWORK, "--covariance", ranker["name"], "--eval-every", 20, "--out", out)
-            self.assertEqual(ran.returncode, 0, ran.stderr)
+            out = self.folder / ranker["name"]
+            succeed("run", *TRIAL, *NETWORK, "--covariance", ranker["name"], "--eval-every", 20, "--out", out)
             lines = (out / "trials/olranknet/perfect/fold1/seed3/curve.jsonl").read_text().splitlines()
             points = {point["round"]: point for point in map(json.loads, lines)}
             for span in ranker["spans"]:

@@ -3,14 +3,15 @@ shares mean little."""
 
 import json
 import math
-import os
 import pathlib
 import re
-import subprocess
+import sys
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from command_line import olrank, succeed  # noqa: E402
+
 OPERATIONS = pathlib.Path("core/ops")
 SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
 # A function that a header of core/ops declares: at the start of a line, not indented.
@@ -38,17 +39,20 @@ def operations_of(header):
     return {f"{header.stem}/{name}" for name in DECLARED.findall(header.read_text())}
 
 
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, "bench", *map(str, arguments)], capture_output=True, text=True, timeout=300)
+def bench(*arguments):
+    return olrank("bench", *arguments)
+
+
+def measured(*arguments):
+    return json.loads(succeed("bench", *arguments, "--json"))
 
 
 class BenchOps(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.file = pathlib.Path(cls.folder.name) / "ops.json"
-        cls.ran = olrank("ops", *SMALL, "--json", cls.file)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.file = cls.folder / "ops.json"
+        cls.ran = bench("ops", *SMALL, "--json", cls.file)
         assert cls.ran.returncode == 0, cls.ran.stderr
         cls.measured = json.loads(cls.file.read_text())
 
@@ -78,17 +82,17 @@ class BenchOps(unittest.TestCase):
         before = json.loads(self.file.read_text())
         for one in before["measurements"]:
             one["share"] *= 100
-        doctored = pathlib.Path(self.folder.name) / "before.json"
+        doctored = self.folder / "before.json"
         doctored.write_text(json.dumps(before))
-        slower = olrank("ops", *SMALL, "--only", "pair_width", "--compare", doctored)
+        slower = bench("ops", *SMALL, "--only", "pair_width", "--compare", doctored)
         self.assertEqual(slower.returncode, 1, slower.stderr)
         self.assertIn("SLOWER", slower.stdout)
-        allowed = olrank("ops", *SMALL, "--only", "pair_width", "--compare", doctored, "--factor", 1e6)
+        allowed = bench("ops", *SMALL, "--only", "pair_width", "--compare", doctored, "--factor", 1e6)
         self.assertEqual(allowed.returncode, 0, allowed.stderr)
         self.assertNotIn("another machine", allowed.stderr)
         before["machine"]["processor"] = "an abacus"
         doctored.write_text(json.dumps(before))
-        elsewhere = olrank("ops", *SMALL, "--only", "pair_width", "--compare", doctored, "--factor", 1e6)
+        elsewhere = bench("ops", *SMALL, "--only", "pair_width", "--compare", doctored, "--factor", 1e6)
         self.assertIn("another machine", elsewhere.stderr)
 
     def test_refuses_what_cannot_be_measured(self):
@@ -101,7 +105,7 @@ class BenchOps(unittest.TestCase):
                                 (("round", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"),
                                 (("round", "--retrain", "sometimes"), "--retrain"), (("round", "--structure", "inducing-0"), "budget"),
                                 (("round", "--retrain-growth", "0"), "--retrain-growth"), (("ops", "--sizes", "3"), "--sizes")):
-            refused = olrank(*arguments)
+            refused = bench(*arguments)
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn(word, refused.stderr)
             self.assertEqual(len(refused.stderr.strip().splitlines()), 1)
@@ -110,10 +114,9 @@ class BenchOps(unittest.TestCase):
 class BenchRound(unittest.TestCase):
     def test_stages_add_up_to_the_round(self):
         for structure in ("full", "diagonal", "ensemble-2"):
-            ran = olrank("round", "--structure", structure, "--pairs", 100, "--docs", 30, "--width", 8, "--features", 10,
-                         "--rounds", 5, "--json")
-            self.assertEqual(ran.returncode, 0, ran.stderr)
-            by_name = {one["name"]: one["seconds"] for one in json.loads(ran.stdout)["measurements"]}
+            found = measured("round", "--structure", structure, "--pairs", 100, "--docs", 30, "--width", 8, "--features", 10,
+                             "--rounds", 5)
+            by_name = {one["name"]: one["seconds"] for one in found["measurements"]}
             total = by_name.pop(f"round/{structure}/total")
             elapsed = by_name.pop(f"round/{structure}/elapsed")
             self.assertGreaterEqual(elapsed["median"], total["min"])
@@ -122,20 +125,16 @@ class BenchRound(unittest.TestCase):
             self.assertEqual(total["repeats"], 5)
 
     def test_measures_every_number_of_pairs(self):
-        ran = olrank("round", "--structure", "ensemble-2", "--pairs", "20,40", "--docs", 12, "--width", 8, "--features", 10,
-                     "--rounds", 3, "--json")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        found = json.loads(ran.stdout)
+        found = measured("round", "--structure", "ensemble-2", "--pairs", "20,40", "--docs", 12, "--width", 8, "--features", 10,
+                         "--rounds", 3)
         self.assertIn("--pairs 20,40", found["command"])
         totals = [one for one in found["measurements"] if one["name"] == "round/ensemble-2/total"]
         self.assertEqual([(one["parameters"]["n"], one["device"]) for one in totals], [(20, "cpu"), (40, "cpu")])
 
     def test_plays_from_one_training_on_the_history_to_the_next(self):
         """5 % of 1,000 pairs are 50, and a round brings 5: two such spans of ten rounds are at least 11."""
-        ran = olrank("round", "--structure", "none", "--retrain", "growth", "--pairs", 1000, "--docs", 30, "--width", 8, "--features",
-                     10, "--json")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        found = json.loads(ran.stdout)
+        found = measured("round", "--structure", "none", "--retrain", "growth", "--pairs", 1000, "--docs", 30, "--width", 8, "--features",
+                         10)
         self.assertIn("--retrain growth --retrain-growth 0.05", found["command"])
         totals = {one["name"]: one["seconds"] for one in found["measurements"]}
         self.assertEqual(totals["round/none-growth/total"]["repeats"], 20)
@@ -143,15 +142,15 @@ class BenchRound(unittest.TestCase):
         self.assertGreater(found["unit"]["seconds"], 0)
 
     def test_fits_an_exponent(self):
-        ran = olrank("round", "--over", "V", "--values", "20,40", "--pairs", 50, "--width", 8, "--features", 10, "--rounds", 3)
+        ran = bench("round", "--over", "V", "--values", "20,40", "--pairs", 50, "--width", 8, "--features", 10, "--rounds", 3)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("total: time ~ V^", ran.stderr)
         self.assertEqual(sum("total" in line for line in ran.stdout.splitlines()), 2)
 
     def test_fits_over_the_actual_number_of_parameters(self):
         out = pathlib.Path(tempfile.mkdtemp()) / "scale.json"
-        ran = olrank("round", "--over", "p", "--values", "90,170,400", "--depth", 3, "--docs", 20, "--pairs", 50, "--features",
-                     10, "--rounds", 3, "--json", out)
+        ran = bench("round", "--over", "p", "--values", "90,170,400", "--depth", 3, "--docs", 20, "--pairs", 50, "--features",
+                    10, "--rounds", 3, "--json", out)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         found = json.loads(out.read_text())
         totals = [one for one in found["measurements"] if one["name"].endswith("/total")]
@@ -166,8 +165,8 @@ class BenchRound(unittest.TestCase):
         self.assertIsNone(told["last_half"])  # 432 is more than twice the others
 
     def test_fits_the_last_half(self):
-        ran = olrank("round", "--over", "n", "--values", "20,40,80", "--structure", "none", "--docs", 12, "--width", 8, "--features",
-                     10, "--rounds", 3, "--json")
+        ran = bench("round", "--over", "n", "--values", "20,40,80", "--structure", "none", "--docs", 12, "--width", 8, "--features",
+                    10, "--rounds", 3, "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("over the last half", ran.stderr)
         found = json.loads(ran.stdout)
@@ -176,10 +175,8 @@ class BenchRound(unittest.TestCase):
         self.assertAlmostEqual(told, math.log2(times[2] / times[1]), delta=1e-9)
 
     def test_measures_all_parallel_trials(self):
-        ran = olrank("round", "--over", "trials", "--values", "1,3", "--structure", "diagonal", "--docs", 20, "--pairs", 50,
-                     "--width", 8, "--features", 10, "--rounds", 4, "--json")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        found = json.loads(ran.stdout)
+        found = measured("round", "--over", "trials", "--values", "1,3", "--structure", "diagonal", "--docs", 20, "--pairs", 50,
+                         "--width", 8, "--features", 10, "--rounds", 4)
         totals = [one for one in found["measurements"] if one["name"].endswith("/total")]
         self.assertEqual([one["parameters"]["trials"] for one in totals], [1, 3])
         self.assertEqual([one["seconds"]["repeats"] for one in totals], [4, 12])
@@ -187,16 +184,14 @@ class BenchRound(unittest.TestCase):
 
     def test_inspects_at_the_speed_of_a_bare_loop(self):
         """A text without a '#', over which nothing may search for one."""
-        ran = olrank("data", "--source", "synth:mslr-like?queries=40", "--json")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        inspect = {one["name"]: one for one in json.loads(ran.stdout)["measurements"]}["data/inspect"]
+        found = measured("data", "--source", "synth:mslr-like?queries=40")
+        inspect = {one["name"]: one for one in found["measurements"]}["data/inspect"]
         self.assertEqual(inspect["ceiling"]["name"], "from_chars")
         self.assertGreaterEqual(inspect["share"], 0.7)
 
     def test_measures_data(self):
-        ran = olrank("data", "--source", "synth:small", "--json")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertEqual([one["name"] for one in json.loads(ran.stdout)["measurements"]],
+        found = measured("data", "--source", "synth:small")
+        self.assertEqual([one["name"] for one in found["measurements"]],
                          ["data/parse", "data/inspect", "data/read_copy", "data/evaluate"])
 
 

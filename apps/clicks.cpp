@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/command_group.h"
+#include "apps/command.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "core/text/output_form.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 
@@ -53,5 +56,23 @@ std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_serve_command();
 std::unique_ptr<Command> make_train_command();
 std::unique_ptr<Command> make_tune_command();
+
+/// A command that only has subcommands. Without one, run() throws InvalidArgument with `missing`.
+class CommandGroup : public Command {
+ public:
+  CommandGroup(std::string name, std::string summary, std::string missing,
+               std::vector<std::unique_ptr<Command>> commands);
+
+  std::string name() const override { return name_; }
+  std::string summary() const override { return summary_; }
+  void declare(CLI::App& app) override;
+  int run(const OutputFlags& output) override;
+
+ private:
+  std::string name_;
+  std::string summary_;
+  std::string missing_;
+  std::vector<std::pair<std::unique_ptr<Command>, CLI::App*>> commands_;
+};
 
 }  // namespace olrank

@@ -1,5 +1,5 @@
-#include "apps/command_group.h"
-#include "apps/data/commands.h"
+#include "apps/command.h"
+#include "apps/data/data_files.h"
 
 namespace olrank {
 

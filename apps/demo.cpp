@@ -8,7 +8,7 @@
 
 #include "apps/command.h"
 #include "core/error.h"
-#include "core/io/scratch_folder.h"
+#include "core/io/folder.h"
 #include "core/runtime/log.h"
 #include "serve/demo_catalogue.h"
 #include "serve/demo_page.h"

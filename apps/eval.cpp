@@ -11,9 +11,9 @@
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 #include "core/settings/value.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 #include "jobs/eval_comparison.h"
 #include "jobs/eval_request.h"
 

@@ -9,16 +9,16 @@
 #include "apps/command.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
-#include "core/io/cache_folder.h"
+#include "core/io/folder.h"
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/version.h"
 #include "jobs/device_choice.h"
-#include "jobs/recommending/recommend_configuration.h"
+#include "jobs/recommending/recommender_run.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/settings/train_configuration.h"
-#include "models/libtorch_runtime.h"
+#include "models/modules/libtorch_runtime.h"
 
 namespace olrank {
 namespace {

@@ -6,15 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "apps/command_group.h"
+#include "apps/command.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
-#include "core/settings/choice.h"
-#include "core/text/counted.h"
+#include "core/settings/enum_names.h"
+#include "core/text/message_text.h"
 #include "logs/log_view.h"
 #include "serve/list_import.h"
-#include "serve/log_cut.h"
 
 namespace olrank {
 namespace {

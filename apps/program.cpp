@@ -18,14 +18,12 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/help_formatter.h"
 #include "apps/usage_errors.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
-#include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
-#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -171,7 +169,7 @@ int run_program(int argc, char** argv) {
               static_cast<int>(ExitCode::kFailed));
     return static_cast<int>(ExitCode::kFailed);
   } catch (const std::system_error& error) {
-    // What fmt::print() throws says neither what was written nor to where.
+    // The error that fmt::print() throws says neither what was written nor to where.
     log_error(std::ferror(stdout) != 0 ? output_error(error.code().value()) : error.what(),
               static_cast<int>(ExitCode::kFailed));
     return static_cast<int>(ExitCode::kFailed);

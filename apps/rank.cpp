@@ -15,12 +15,11 @@
 #include "core/io/atomic_file.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
-#include "core/settings/choice.h"
-#include "core/text/counted.h"
-#include "jobs/exploring_lists.h"
+#include "core/settings/enum_names.h"
+#include "core/text/message_text.h"
 #include "jobs/ranked_lists.h"
 #include "jobs/saved_trial.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 #include "serve/state_folder.h"
 
 namespace olrank {

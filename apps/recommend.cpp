@@ -1,4 +1,4 @@
-#include "apps/command_group.h"
+#include "apps/command.h"
 #include "apps/recommend/commands.h"
 
 namespace olrank {

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/watch.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/standard_output.h"
@@ -13,6 +15,8 @@
 #include "core/runtime/log.h"
 #include "jobs/experiment_run.h"
 #include "jobs/output_folder.h"
+#include "report/dashboard.h"
+#include "report/experiment_results.h"
 #include "report/exports.h"
 #include "report/figure_files.h"
 #include "report/findings.h"
@@ -22,6 +26,10 @@
 #include "report/summary_table.h"
 
 namespace olrank {
+
+/// Shows an experiment's progress until it finishes or a signal arrives. Returns the signal, or 0.
+int watch_experiment(const std::filesystem::path& folder, double interval, const OutputFlags& output);
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,7 +127,7 @@ class ReportCommand : public Command {
   }
 
   void write_files(const Report& report, const std::string& command) const {
-    // What may be refused comes before the first file.
+    // Everything that may be refused comes before the first file.
     const FigureWriter writer(formats_);
     const std::string latex = latex_.empty() ? "" : report_latex(report, latex_tables());
     const fs::path folder = page_folder();
@@ -191,6 +199,41 @@ class ReportCommand : public Command {
 
 std::unique_ptr<Command> make_report_command() {
   return std::make_unique<ReportCommand>();
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+int watch_experiment(const std::filesystem::path& folder, double interval, const OutputFlags& output) {
+  const InterruptGuard guard;
+  const bool redraws = isatty(STDOUT_FILENO) != 0;
+  constexpr int kUnlimited = 100;
+  const int columns = output.columns() > 0 ? output.columns() : kUnlimited;
+  std::string shown;
+  for (;;) {
+    // The lock first: a run that ends in between has written all of its files.
+    const bool in_use = OutputFolder::in_use(folder);
+    const DashboardState state = dashboard_state(read_experiment(folder), in_use);
+    const std::string text = dashboard_text(state, columns);
+    if (redraws) {
+      fmt::print("\x1b[H\x1b[2J{}", text);
+    } else if (text != shown) {
+      fmt::print("{}\n", text);
+    }
+    shown = text;
+    flush_output();
+    if (state.activity == DashboardState::Activity::kFinished) return 0;
+    // Short sleeps, so that a signal takes effect at once.
+    const Clock::time_point next =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
+    while (Clock::now() < next) {
+      if (InterruptGuard::requested() != 0) return InterruptGuard::requested();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
 }
 
 }  // namespace olrank

@@ -4,12 +4,10 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/experiment_flags.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
-#include "jobs/dry_run.h"
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/recorded_experiment.h"

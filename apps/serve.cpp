@@ -10,11 +10,11 @@
 #include "apps/command.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
-#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 #include "core/text/byte_size.h"
 #include "jobs/saved_trial.h"
+#include "serve/access_log.h"
 #include "serve/service_process.h"
-#include "serve/token_file.h"
 
 namespace olrank {
 namespace {

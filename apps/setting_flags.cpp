@@ -1,17 +1,18 @@
 #include "apps/setting_flags.h"
 
 #include <fmt/format.h>
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <map>
 #include <vector>
 
 #include "core/error.h"
-#include "core/settings/dropped_names.h"
-#include "core/text/nearest.h"
+#include "core/settings/setting_sources.h"
+#include "core/text/message_text.h"
+#include "jobs/output_folder.h"
 
 namespace olrank {
 namespace {
@@ -166,6 +167,24 @@ std::vector<SettingOverride> settings_of_environment(std::span<const char* const
     }
   }
   return given;
+}
+
+void ExperimentFlags::declare(CLI::App& app) {
+  auto* resume = app.add_flag("--resume", resume_, "continue an earlier run in --out");
+  app.add_flag("--force", force_, "replace the results of an earlier run in --out")->excludes(resume);
+  app.add_option(
+         "--shard", shard_,
+         "run only shard I of N, with I from 0; default: from the scheduler's environment variables")
+      ->type_name("I/N");
+}
+
+ExperimentRequest ExperimentFlags::request() const {
+  ExperimentRequest request;
+  request.shard = shard_.empty() ? shard_of_environment([](const char* name) { return std::getenv(name); })
+                                 : parse_shard(shard_);
+  if (resume_) request.existing = Existing::kResume;
+  if (force_) request.existing = Existing::kReplace;
+  return request;
 }
 
 }  // namespace olrank

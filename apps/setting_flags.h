@@ -1,9 +1,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+
 #include <span>
+#include <string>
 #include <vector>
 
+#include "jobs/experiment_setup.h"
 #include "jobs/settings/configuration.h"
 
 namespace olrank {
@@ -39,5 +42,20 @@ class SettingFlags {
 /// are ignored; a name that begins with one of the tables and goes on with none of its keys is an error.
 std::vector<SettingOverride> settings_of_environment(std::span<const char* const> variables,
                                                      std::span<const Schema* const> tables);
+
+/// The flags of a command that runs trials: what to do with existing results, and which shard to run.
+class ExperimentFlags {
+ public:
+  void declare(CLI::App& app);
+
+  /// The shard comes from --shard, otherwise from a scheduler's environment variables.
+  ExperimentRequest request() const;
+  bool resume() const { return resume_; }
+
+ private:
+  bool resume_ = false;
+  bool force_ = false;
+  std::string shard_;
+};
 
 }  // namespace olrank

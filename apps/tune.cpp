@@ -3,11 +3,10 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/experiment_flags.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
-#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 #include "jobs/recommending/recommender_study.h"
 #include "jobs/tuning/tuning.h"
 

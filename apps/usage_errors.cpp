@@ -1,6 +1,7 @@
 #include "apps/usage_errors.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,8 +13,10 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/settings/dropped_names.h"
-#include "core/text/nearest.h"
+#include "core/runtime/progress.h"
+#include "core/settings/setting_sources.h"
+#include "core/text/message_text.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 namespace {
@@ -57,7 +60,7 @@ constexpr std::array kCommandAliases = {Alias{"fit", {"train"}},    Alias{"evalu
                                         Alias{"plot", {"report"}},  Alias{"benchmark", {"bench"}},
                                         Alias{"version", {"info"}}};
 
-/// What `name` may be called here; empty if nothing is close to it.
+/// Suggests what `name` may be called here; empty if nothing is close to it.
 std::string suggestion(const std::string& name, std::span<const std::string> known,
                        std::span<const Alias> aliases) {
   const auto is_known = [&](std::string_view flag) {
@@ -121,6 +124,9 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   if (!is_group) {
     throw InvalidArgument(fmt::format("Unexpected argument '{}'. See '{} --help'.", first, where));
   }
+  if (where == "olrank bench" && first == "scale")
+    throw InvalidArgument(
+        "'olrank bench scale' is now 'olrank bench round --over n --values 500,1000,2000,4000'.");
   const CLI::App& parent = command != nullptr ? *command : program;
   for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(other->get_name());
@@ -178,6 +184,48 @@ int run_command(Command& command, const OutputFlags& output) {
   } catch (const std::filesystem::filesystem_error& error) {
     throw IoError("read", error.path1().string(), error.code().value());
   }
+}
+
+namespace {
+
+constexpr int kWidestHelp = 100;
+constexpr int kNarrowestHelp = 48;
+constexpr std::int64_t kNames = 30;  // columns in front of the descriptions
+
+}  // namespace
+
+int help_columns() {
+  const int columns = terminal_columns(STDOUT_FILENO);
+  return columns == 0 ? kWidestHelp : std::clamp(columns, kNarrowestHelp, kWidestHelp);
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return wrapped(Formatter::make_description(app), columns_);
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  return wrapped(Formatter::make_usage(app, std::move(name)), columns_, 2);
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* sub) const {
+  return entry(sub->get_display_name(true), sub->get_description());
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  return entry(make_option_name(option, is_positional) + make_option_opts(option),
+               make_option_desc(option));
+}
+
+std::string HelpFormatter::entry(const std::string& name, const std::string& description) const {
+  std::string text = wrapped("  " + name, columns_, 6);
+  if (description.empty()) return text + "\n";
+  const bool own_line = columns_of(name) + 2 >= kNames || text.find('\n') != std::string::npos;
+  const std::string blank(kNames, ' ');
+  text = own_line ? text + "\n" + blank : padded_right(text, kNames);
+  std::string lines = wrapped(description, columns_ - kNames);
+  for (std::size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += blank.size() + 1)
+    lines.insert(at + 1, blank);
+  return text + lines + "\n";
 }
 
 }  // namespace olrank

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+
 #include <string>
 #include <vector>
 
@@ -25,5 +26,24 @@ std::vector<std::string> without_help_command(std::vector<std::string> arguments
 
 /// Runs the command. Errors of the file system name the path and what to do.
 int run_command(Command& command, const OutputFlags& output);
+
+/// Writes --help within 100 columns, or those of a narrower terminal.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(int columns) : columns_(columns) {}
+
+  std::string make_description(const CLI::App* app) const override;
+  std::string make_usage(const CLI::App* app, std::string name) const override;
+  std::string make_subcommand(const CLI::App* sub) const override;
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+
+ private:
+  std::string entry(const std::string& name, const std::string& description) const;
+
+  int columns_;
+};
+
+/// The columns for --help on standard output.
+int help_columns();
 
 }  // namespace olrank

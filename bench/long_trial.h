@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "bench/product_unit.h"
+#include "bench/measurement_file.h"
 #include "core/io/fingerprint.h"
-#include "core/io/scratch_folder.h"
+#include "core/io/folder.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/experiment.h"
 #include "jobs/job_folder.h"
@@ -64,5 +64,31 @@ class LongTrial {
   double all_seconds_ = 0.0;               // of the rounds before
   std::vector<StageClock::Stage> stages_;  // at the end of the latest span
 };
+
+struct LongRanker {
+  std::string name;
+  std::vector<LongSpan> spans;
+  bool same_bits = false;  // of a trial that was resumed from the checkpoint before the last
+};
+
+/// What `olrank bench long` has measured.
+struct LongReport {
+  std::string command;
+  Machine machine;
+  std::string data;
+  std::string user;
+  std::int64_t fold = 1;
+  std::int64_t seed = 1;
+  std::vector<LongRanker> rankers;
+};
+
+/// The mean round of the last span over that of the third, which comes after a trial's beginning; NaN with
+/// fewer than four spans.
+double growth_of(const LongRanker& ranker);
+
+std::string long_json(const LongReport& report);
+/// A line for each span and ranker, and a sentence for each ranker. Times are also told over those of the
+/// first ranker.
+std::string long_text(const LongReport& report, std::int64_t columns);
 
 }  // namespace olrank

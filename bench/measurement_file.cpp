@@ -1,19 +1,20 @@
 #include "bench/measurement_file.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "bench/product_unit.h"
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+
+#include "bench/measurement.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/ops/blas.h"
+#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/host.h"
 #include "core/text/text_table.h"
 #include "core/version.h"
 
@@ -202,6 +203,43 @@ std::string slow_downs_text(const std::vector<SlowDown>& changes, double factor)
                         change.identity, is_slower(change, factor) ? "  SLOWER" : "");
   }
   return "Time relative to the earlier measurement (normalised by the ceilings where available):\n" + text;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median_or_nan(const std::vector<double>& seconds) {
+  return seconds.empty() ? std::nan("") : spread_of(seconds).median;
+}
+
+}  // namespace
+
+void ProductUnit::measure(int times) {
+  const auto multiply = [&] {
+    blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, kSide, kSide, kSide, 1.0F, factor_.data(), kSide,
+               factor_.data(), kSide, 0.0F, product_.data(), kSide);
+  };
+  if (factor_.empty()) {
+    factor_.assign(kSide * kSide, 0.5F);
+    product_.resize(kSide * kSide);
+    multiply();
+  }
+  for (int time = 0; time < times; ++time) {
+    const auto start = Clock::now();
+    const double processor_start = olrank::processor_seconds();
+    multiply();
+    processor_seconds_.push_back(olrank::processor_seconds() - processor_start);
+    seconds_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+}
+
+double ProductUnit::seconds() const {
+  return median_or_nan(seconds_);
+}
+
+double ProductUnit::processor_seconds() const {
+  return median_or_nan(processor_seconds_);
 }
 
 }  // namespace olrank

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/measurement.h"
@@ -35,7 +38,7 @@ struct MeasurementFile {
   std::string command;
   Machine machine;
   std::vector<Measurement> measurements;
-  std::vector<FittedExponent> exponents;                           // of `bench scale`; not read back
+  std::vector<FittedExponent> exponents;                           // of `bench round --over`; not read back
   double unit_seconds = std::numeric_limits<double>::quiet_NaN();  // of ProductUnit; NaN if not measured
 };
 
@@ -60,5 +63,26 @@ std::vector<SlowDown> slow_downs(const MeasurementFile& before, const Measuremen
 bool is_slower(const SlowDown& change, double factor);
 
 std::string slow_downs_text(const std::vector<SlowDown>& changes, double factor);
+
+/// The unit that rounds are compared in across machines: the product of two square float matrices on one
+/// thread, measured between the rounds themselves.
+class ProductUnit {
+ public:
+  static constexpr std::int64_t kSide = 1000;
+  static constexpr std::string_view kName = "gemm float";
+
+  /// Multiplies, and remembers how long it took.
+  void measure(int times = 1);
+
+  // The median of all measurements; NaN without any.
+  double seconds() const;            // on the clock
+  double processor_seconds() const;  // which other programs disturb less
+
+ private:
+  std::vector<float> factor_;
+  std::vector<float> product_;
+  std::vector<double> seconds_;
+  std::vector<double> processor_seconds_;
+};
 
 }  // namespace olrank

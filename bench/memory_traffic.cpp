@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/runtime/aligned_vector.h"
+#include "core/runtime/execution_context.h"
 #include "core/runtime/vector_clones.h"
 
 namespace olrank {

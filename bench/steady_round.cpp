@@ -12,7 +12,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/online/trial_keys.h"
+#include "core/online/online_ranker.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"

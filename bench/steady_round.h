@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/measurement.h"
-#include "bench/product_unit.h"
+#include "bench/measurement_file.h"
 #include "core/online/retraining.h"
 
 namespace olrank {

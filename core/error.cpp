@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/text/excerpt.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

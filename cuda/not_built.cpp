@@ -1,6 +1,4 @@
 // What a build without CUDA has instead of a device.
-#include "core/device/device_docs.h"
-#include "core/device/device_lists.h"
 #include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/io/descriptor.h"
+#include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
 
@@ -74,7 +74,7 @@ class CheckpointWriter {
   std::filesystem::path folder_;
   StateWriter::Stored stored_;
   std::optional<Pending> pending_;
-  // What has arrived, and waits for the thread when it is destroyed.
+  // These have arrived; destroying one waits for the thread.
   std::vector<std::shared_ptr<ByteArrival>> spent_;
   std::map<std::uint64_t, OpenFile> files_;
 

@@ -8,7 +8,7 @@
 
 #include "core/device/visible_gpus.h"
 #include "jobs/settings/configuration.h"
-#include "models/neural/ranker_device.h"
+#include "models/neural/network_rankers.h"
 
 namespace olrank {
 
@@ -34,7 +34,7 @@ std::vector<GpuDescription> gpus_for(const std::string& asked, const GpuSurvey& 
 /// Why this machine has no GPU that `--device cuda` takes; none if it has one.
 std::optional<std::string> why_no_gpu(const GpuSurvey& survey);
 
-/// The same as gpus_for() for commands that use one GPU; throws if --device names several.
+/// Chooses as gpus_for() does for commands that use one GPU; throws if --device names several.
 std::optional<GpuDescription> gpu_for(const std::string& asked);
 
 /// Where a ranker of these settings runs that takes any query, with the whole memory of its GPU; nothing
@@ -51,8 +51,8 @@ DeviceChoice choose_device(const Configuration& configuration, const GpuSurvey& 
 class GpuSlots {
  public:
   GpuSlots(std::vector<GpuDescription> gpus, std::int64_t jobs);
-  /// Those of the configuration: run.jobs trials at once but at least one on each GPU, and not more than
-  /// the experiment has.
+  /// Returns the slots of the configuration: run.jobs trials at once but at least one on each GPU, and not
+  /// more than the experiment has.
   static GpuSlots of(const Configuration& configuration, const DeviceChoice& device);
 
   const std::vector<GpuDescription>& gpus() const { return gpus_; }
@@ -67,8 +67,8 @@ class GpuSlots {
   /// The place of the GPU with the least bytes_on(), the first of several. What its trials may take is what
   /// all trials may take, as no result may depend on the GPU that computed it.
   std::int64_t tightest(std::int64_t data, std::int64_t folds) const;
-  /// What else gives every trial `bytes`, as a clause: " as would --jobs 2 or --device cuda:0". Empty if
-  /// nothing does.
+  /// Names what else gives every trial `bytes`, as a clause: " as would --jobs 2 or --device cuda:0". Empty
+  /// if nothing does.
   std::string other_slots_for(std::int64_t bytes, std::int64_t data, std::int64_t folds) const;
 
  private:

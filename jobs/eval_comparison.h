@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/metrics/named_metric.h"
+#include "core/metrics/metric_options.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/eval_request.h"
-#include "report/paired_comparison.h"
+#include "report/final_measures.h"
 
 namespace olrank {
 

@@ -14,11 +14,10 @@
 #include "core/io/json.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/named_values.h"
-#include "core/metrics/per_query_csv.h"
 #include "core/metrics/score_files.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 #include "jobs/saved_trial.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 namespace {

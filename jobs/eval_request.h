@@ -9,7 +9,7 @@
 #include "core/data/dataset.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/metric_options.h"
-#include "core/metrics/qrels.h"
+#include "core/metrics/score_files.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {
@@ -49,12 +49,12 @@ struct EvalResult {
 /// Reads the ranking, evaluates it on `data`, and writes the per-query file if requested.
 EvalResult evaluate_ranking(const EvalRequest& request, const Dataset& data, ExecutionContext& context);
 
-/// The same for a TREC run and TREC judgements.
+/// Evaluates a TREC run by TREC judgements.
 EvalResult evaluate_judged_run(const EvalRequest& request, const Qrels& qrels, ExecutionContext& context);
 
 /// The tool's conventions and what overrides them, in words.
 std::string conventions_of(const EvalRequest& request);
-/// The same as JSON, with the largest grade that ERR uses.
+/// Returns the conventions as JSON, with the largest grade that ERR uses.
 nlohmann::ordered_json conventions_json(const EvalRequest& request, int max_grade);
 /// How queries without a relevant document count, in words.
 std::string empty_queries_text(const EvalResult& result);

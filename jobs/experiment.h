@@ -9,18 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "core/fair/group_settings.h"
+#include "core/fair/dataset_groups.h"
 #include "core/online/click_model.h"
-#include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
 #include "core/runtime/run_forecast.h"
-#include "jobs/fold_cache.h"
+#include "jobs/job_slots.h"
 #include "jobs/output_folder.h"
-#include "jobs/shard.h"
-#include "sim/ranker_data.h"
 #include "sim/trace.h"
-#include "sim/trial_identity.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {
@@ -46,7 +41,7 @@ struct ExperimentUser {
   std::function<std::string(int max_grade)> describe;
 };
 
-/// What to do with existing results.
+/// A run does one of these with existing results.
 enum class Existing { kRefuse, kResume, kReplace };
 
 /// A matrix of trials: rankers × users × folds × seeds.
@@ -103,7 +98,7 @@ void settle_existing(const ExperimentPlan& plan, const OutputFolder& folder);
 /// trials, and is rethrown. Results do not depend on jobs, threads or shards.
 ExperimentOutcome run_experiment(const ExperimentPlan& plan);
 
-/// What the first rounds of a trial, played in memory for about `seconds`, say about the whole.
+/// The first rounds of a trial, played in memory for about `seconds`, say this about the whole.
 struct TrialEstimate {
   double seconds = 0.0;  // of the whole trial
   double setup = 0.0;    // of these before the first round

@@ -1,18 +1,31 @@
 #include "jobs/experiment_run.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "core/data/data_loader.h"
+#include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/runtime/execution_context.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
+#include "core/runtime/progress.h"
 #include "core/settings/enum_names.h"
-#include "core/text/counted.h"
-#include "jobs/dry_run.h"
+#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
+#include "core/text/text_table.h"
+#include "jobs/device_choice.h"
 #include "jobs/experiment_setup.h"
+#include "jobs/job_slots.h"
 #include "jobs/recorded_experiment.h"
+#include "models/ranker_factory.h"
+#include "models/ranker_memory.h"
 #include "report/findings.h"
 #include "report/report_page.h"
 #include "report/summary_table.h"
@@ -21,7 +34,7 @@ namespace olrank {
 
 namespace {
 
-/// What the folder holds once the run has finished: with Existing::kResume also what it held before.
+/// Returns what the folder holds once the run has finished; Existing::kResume adds what it held before.
 Configuration whole_experiment(const Configuration& configuration, const ExperimentPlan& plan) {
   const bool recorded_feedback = !plan.users.front().make;
   if (plan.existing != Existing::kResume || recorded_feedback) return configuration;
@@ -100,6 +113,154 @@ std::string summary_output(const Report& report, const OutputForm& form) {
   const ResultConventions about = conventions_of(experiment.run);
   if (form.json) return summary_means_json(trials, about);
   return findings_text(report, form.columns) + "\n" + summary_text(trials, about, form.columns);
+}
+
+namespace {
+
+constexpr double kCalibrationSeconds = 2.0;  // of each ranker
+
+std::int64_t fold_bytes(const FoldData& fold) {
+  return fold.data.train.all_rows().bytes() + fold.data.eval_set.all_rows().bytes();
+}
+
+RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_device) {
+  RankerLoad load{fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
+  if (!on_device) return load;
+  load.home = PosteriorHome::kDevice;
+  for (std::int64_t query = 0; query < fold.data.train.queries(); ++query)
+    load.most_docs =
+        std::max(load.most_docs, fold.data.train.offset(query + 1) - fold.data.train.offset(query));
+  return load;
+}
+
+/// The trials on a GPU share its copy of each fold that they play.
+void check_device_memory(const RankerSettings& ranker, const RankerMemory& planned, std::int64_t data,
+                         std::int64_t folds, const GpuSlots& slots) {
+  const std::int64_t place = slots.tightest(data, folds);
+  const std::int64_t left = slots.bytes_on(place, data, folds);
+  if (planned.bytes <= left) return;
+  const GpuDescription& gpu = slots.gpus()[place];
+  const std::int64_t trials = slots.slots_on(place);
+  const std::string others = slots.other_slots_for(planned.bytes, data, folds);
+  throw InvalidArgument(
+      fmt::format("Ranker '{}' may need {} of GPU memory per trial with {} in parallel on cuda:{}, plus {} "
+                  "of data, but "
+                  "{} has {} free there: {}{}{}.",
+                  ranker.name, readable_bytes(static_cast<double>(planned.bytes)), counted(trials, "trial"),
+                  gpu.index, readable_bytes(static_cast<double>(std::min(trials, folds) * data)), gpu.name,
+                  readable_bytes(static_cast<double>(gpu.free_bytes)), advice_on_memory(planned, left),
+                  others.empty() ? "" : ",", others));
+}
+
+/// Plays the first rounds of every ranker, as many at once as the run plays trials: they slow each other
+/// down.
+std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan, const FoldData& fold) {
+  std::vector<TrialIdentity> firsts;
+  for (const TrialIdentity& trial : trials_of(plan)) {
+    const bool seen = std::any_of(firsts.begin(), firsts.end(),
+                                  [&](const TrialIdentity& first) { return first.ranker == trial.ranker; });
+    if (seen) continue;
+    firsts.push_back(trial);
+    firsts.back().fold = plan.folds.front();
+  }
+  const std::size_t jobs = std::clamp<std::size_t>(trials_of(plan).size(), 1, plan.jobs);
+  // The last ones are played next to others, too, whose estimates are not needed.
+  const std::size_t tasks = (firsts.size() + jobs - 1) / jobs * jobs;
+  std::map<std::string, TrialEstimate> estimates;
+  std::mutex mutex;
+  run_in_slots(
+      tasks, static_cast<int>(jobs), [] { return false; },
+      [&](std::size_t task, std::int64_t slot) {
+        const TrialIdentity& trial = firsts[task % firsts.size()];
+        const TrialEstimate estimate = estimate_trial(plan, trial, fold, kCalibrationSeconds, slot);
+        const std::lock_guard lock(mutex);
+        estimates.emplace(trial.ranker, estimate);
+      });
+  return estimates;
+}
+
+}  // namespace
+
+void check_memory(const Configuration& configuration, const ExperimentPlan& plan) {
+  const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
+  const std::int64_t data = fold_bytes(*fold);
+  const std::int64_t memory = available_memory();
+  // Features beyond the limit are in files.
+  const std::int64_t in_memory = std::min(data, allowed_bytes(configuration.data));
+  const std::int64_t left = std::max<std::int64_t>(0, memory - in_memory);
+  const std::int64_t jobs = std::clamp<std::int64_t>(std::ssize(trials_of(plan)), 1, plan.jobs);
+  const DeviceChoice device = choose_device(configuration);
+  const GpuSlots slots = GpuSlots::of(configuration, device);
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (fold->data.train.is_sparse()) check_sparse(ranker);
+    const RankerMemory planned = memory_of_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
+    if (device.takes(ranker)) {
+      check_device_memory(ranker, planned, data, std::ssize(plan.folds), slots);
+      continue;
+    }
+    if (planned.bytes <= left / jobs) continue;
+    std::string advice = advice_on_memory(planned, left / jobs);
+    const std::int64_t fitting = left / planned.bytes;
+    if (fitting > 0) advice += fmt::format(", as would --jobs {}", fitting);
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' may need {} of memory per trial with {} trials in parallel, plus {} of data, but this "
+        "machine has {} available: {}.",
+        ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
+        readable_bytes(static_cast<double>(in_memory)), readable_bytes(static_cast<double>(memory)),
+        advice));
+  }
+}
+
+std::string dry_run_output(const Configuration& configuration, const ExperimentPlan& plan,
+                           const OutputForm& form, const std::vector<DryRunCount>& extra_counts) {
+  const std::vector<TrialIdentity> trials = trials_of(plan);
+  const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
+  auto rankers = nlohmann::ordered_json::array();
+  const std::map<std::string, TrialEstimate> estimates = estimate_rankers(plan, *fold);
+  const DeviceChoice device = choose_device(configuration);
+  TextTable table({{.header = "ranker", .is_name = true},
+                   {.header = "trials", .dropped = 2},
+                   {.header = "parameters", .dropped = 3},
+                   {.header = "max memory"},
+                   {.header = "memory now", .dropped = 1},
+                   {.header = "time (s)"}});
+  for (const RankerSettings& ranker : configuration.rankers) {
+    const auto count = std::count_if(trials.begin(), trials.end(), [&](const TrialIdentity& trial) {
+      return trial.ranker == ranker.name;
+    });
+    if (count == 0) continue;
+    const TrialEstimate& estimate = estimates.at(ranker.name);
+    const RankerMemory planned = memory_of_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
+    const bool is_external = row_of(ranker.kind).is_external;
+    table.add({ranker.name, fmt::format("{}", count), fmt::format("{}", estimate.parameters),
+               is_external ? "unknown" : readable_bytes(static_cast<double>(planned.bytes)),
+               readable_bytes(static_cast<double>(estimate.state_bytes)),
+               fmt::format("{:.1f}", estimate.seconds)});
+    rankers.push_back({{"ranker", ranker.name},
+                       {"trials", count},
+                       {"parameters", estimate.parameters},
+                       {"bytes_at_most", is_external ? nlohmann::ordered_json(nullptr)
+                                                     : nlohmann::ordered_json(planned.bytes)},
+                       {"state_bytes_after_calibration", estimate.state_bytes},
+                       {"seconds_a_trial", estimate.seconds},
+                       {"calibration_rounds", estimate.rounds_tried}});
+  }
+  const double seconds = forecast_of(plan, estimates).seconds_left().value_or(0.0);
+  if (form.json) {
+    nlohmann::ordered_json json = {
+        {"trials", trials.size()}, {"rounds", plan.trial.rounds}, {"data_bytes", fold_bytes(*fold)},
+        {"jobs", plan.jobs},       {"seconds", seconds},          {"rankers", rankers}};
+    for (const DryRunCount& count : extra_counts) json[count.key] = count.count;
+    return json.dump(2) + "\n";
+  }
+  const TextTable::Fitted fitted = table.fitted(form.columns);
+  std::string text = fitted.text + hidden_columns_text(fitted.hidden, form.columns);
+  text += fmt::format(
+      "{} of {}, {} of data per fold, {} in parallel: about {}, extrapolated from the first rounds.\n",
+      counted(trials.size(), "trial"), counted(plan.trial.rounds, "round"),
+      readable_bytes(static_cast<double>(fold_bytes(*fold))), plan.jobs, readable_duration(seconds));
+  for (const DryRunCount& count : extra_counts) text += fmt::format("{} {}\n", count.count, count.text);
+  return text;
 }
 
 }  // namespace olrank

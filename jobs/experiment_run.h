@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "core/text/output_form.h"
+#include "core/text/text_table.h"
 #include "jobs/experiment.h"
 #include "jobs/output_folder.h"
 #include "jobs/settings/configuration.h"
@@ -22,8 +24,8 @@ std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configurat
 
 /// Runs the plan and writes summary.csv.
 ExperimentOutcome run_and_write(const ExperimentPlan& plan);
-/// The same, and says how it ended. Returns the exit code: 0 done, 1 if trials failed, 130 or 143 if a
-/// signal stopped the run.
+/// Runs the plan like run_and_write(), and says how it ended. Returns the exit code: 0 done, 1 if trials
+/// failed, 130 or 143 if a signal stopped the run.
 int run_and_summarise(const ExperimentPlan& plan);
 
 /// Writes OUT/report.html from the trials so far, finished or not. Returns what the page shows.
@@ -32,5 +34,20 @@ Report write_report_page(const std::filesystem::path& out);
 /// Rewrites summary.csv of a single experiment from every finished trial. Returns the findings and the
 /// means.
 std::string summary_output(const Report& report, const OutputForm& form);
+
+/// Throws InvalidArgument, with the sizes and what would fit, if the trials that run in parallel do not fit
+/// into memory.
+void check_memory(const Configuration& configuration, const ExperimentPlan& plan);
+
+/// An additional count in the output of a dry run.
+struct DryRunCount {
+  std::string key;   // in JSON
+  std::string text;  // after the number
+  std::int64_t count = 0;
+};
+
+/// The trials, parameters and memory of a run, and a time estimate from a short calibration.
+std::string dry_run_output(const Configuration& configuration, const ExperimentPlan& plan,
+                           const OutputForm& form, const std::vector<DryRunCount>& extra_counts = {});
 
 }  // namespace olrank

@@ -19,18 +19,18 @@
 #include "core/version.h"
 #include "jobs/device_choice.h"
 #include "jobs/recorded_experiment.h"
-#include "jobs/settings/setting_json.h"
-#include "jobs/start_model.h"
-#include "models/external_adapter.h"
-#include "models/libtorch_runtime.h"
-#include "models/linear/linear_model.h"
-#include "models/model_file.h"
+#include "jobs/saved_trial.h"
+#include "jobs/settings/run_settings.h"
+#include "models/baselines/external_adapter.h"
+#include "models/baselines/ranknet.h"
+#include "models/files/model_file.h"
+#include "models/linear/linear_belief.h"
+#include "models/modules/libtorch_runtime.h"
 #include "models/modules/module_model.h"
 #include "models/neural/device_ranker.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
-#include "models/ranknet_offline.h"
-#include "sim/trial_fairness.h"
+#include "sim/trial_figures.h"
 #include "sim/users.h"
 
 namespace olrank {
@@ -203,7 +203,7 @@ std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& devi
   return recipe;
 }
 
-/// What makes a ranker explore more, or learn less from each noisy click.
+/// Advises what makes a ranker explore more, or learn less from each noisy click.
 std::string exploration_advice(const RankerSettings& ranker, const DataSettings& data) {
   const RankerKindRow& row = row_of(ranker.kind);
   std::vector<std::string> ways;
@@ -232,7 +232,7 @@ std::string exploration_advice(const RankerSettings& ranker, const DataSettings&
   return fmt::format("{}", fmt::join(ways, " or "));
 }
 
-/// What is known of the rankers' modules once they are tried. The log tells it, too.
+/// Returns what is known of the rankers' modules once they are tried. The log tells it, too.
 ordered_json modules_json(const Configuration& configuration, std::int64_t features) {
   ordered_json modules = ordered_json::array();
   std::set<std::string> told;
@@ -258,7 +258,7 @@ ordered_json one_or_all(const std::vector<double>& values) {
   return values.size() == 1 ? ordered_json(values.front()) : ordered_json(values);
 }
 
-/// What each user's trials on a fold measure fairness by.
+/// Adds what each user's trials on a fold measure fairness by.
 void add_fairness(const Configuration& configuration, const ExperimentPlan& plan, std::int64_t fold,
                   const Dataset& train, int max_grade, ordered_json& fairness) {
   const GroupRule rule(configuration.groups, train);

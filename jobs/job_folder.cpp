@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
@@ -15,10 +15,10 @@
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
-#include "core/runtime/host.h"
+#include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/version.h"
-#include "sim/trial_identity.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 namespace {

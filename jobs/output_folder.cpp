@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
-#include "core/runtime/host.h"
+#include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/settings/enum_names.h"
 #include "core/version.h"
@@ -77,7 +80,7 @@ bool has_no_content(const fs::path& folder) {
                      [](const auto& entry) { return is_leftover(entry.path().filename().string()); });
 }
 
-/// What shows that a folder holds a data set: "train.txt"; empty for any other.
+/// Finds the file that shows that a folder holds a data set: "train.txt"; empty for any other.
 std::string data_in(const fs::path& folder) {
   for (const std::string stem : {"train", "Fold1", "S1"}) {
     for (const char* ending : {"", ".txt", ".txt.gz", ".txt.zst", ".olrank"}) {
@@ -104,7 +107,7 @@ std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool record
   return trials;
 }
 
-/// What every manifest begins with.
+/// Every manifest begins with this heading.
 ordered_json heading(FolderKind kind, const std::string& command) {
   return {{"version", version()}, {"commit", revision()}, {"compiler", compiler()}, {"kind", name_of(kind)},
           {"started", utc_now()}, {"command", command},   {"cpu", cpu_model()}};
@@ -245,7 +248,7 @@ std::set<TrialIdentity> OutputFolder::listed_trials() const {
   return trials;
 }
 
-/// Of the trials that are still here; none where --force has removed them.
+/// Returns runs whose trials are still here; none where --force has removed them.
 ordered_json OutputFolder::earlier_runs() const {
   const auto manifest = own_manifest(path_);
   const std::set<TrialIdentity> listed = listed_trials();
@@ -289,6 +292,70 @@ void make_report_folder(const fs::path& path, const std::string& command) {
   OutputFolder::require_own(path, FolderKind::kReport);
   make_folder(path);
   if (!own_manifest(path)) write_json(path, heading(FolderKind::kReport, command));
+}
+
+namespace {
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return number;
+}
+
+std::int64_t number_of(const char* name, const char* text) {
+  if (text == nullptr)
+    throw InvalidArgument(
+        fmt::format("The environment variable {} is required for the shard but not set.", name));
+  const auto number = parse_integer(text);
+  if (!number)
+    throw InvalidArgument(
+        fmt::format("The environment variable {} must be an integer, not '{}'.", name, text));
+  return *number;
+}
+
+Shard checked(Shard shard, std::string_view origin) {
+  if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return shard;
+  throw InvalidArgument(fmt::format("{}: Shard {} of {} does not exist; shards are numbered from 0.",
+                                    origin, shard.index, shard.count));
+}
+
+}  // namespace
+
+Shard parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash != std::string::npos) {
+    const auto index = parse_integer(std::string_view(text).substr(0, slash));
+    const auto count = parse_integer(std::string_view(text).substr(slash + 1));
+    if (index && count) return checked({*index, *count}, "--shard " + text);
+  }
+  throw InvalidArgument(fmt::format("--shard must have the form I/N, such as 0/4, not '{}'.", text));
+}
+
+Shard shard_of_environment(const std::function<const char*(const char*)>& variable) {
+  if (const char* task = variable("SLURM_ARRAY_TASK_ID")) {
+    const std::int64_t first = number_of("SLURM_ARRAY_TASK_MIN", variable("SLURM_ARRAY_TASK_MIN"));
+    const std::int64_t count = number_of("SLURM_ARRAY_TASK_COUNT", variable("SLURM_ARRAY_TASK_COUNT"));
+    // An array such as 0-6:2 has a step.
+    const char* step_text = variable("SLURM_ARRAY_TASK_STEP");
+    const std::int64_t step = step_text != nullptr ? number_of("SLURM_ARRAY_TASK_STEP", step_text) : 1;
+    const std::int64_t distance = number_of("SLURM_ARRAY_TASK_ID", task) - first;
+    if (step < 1 || distance % step != 0) {
+      throw InvalidArgument(fmt::format(
+          "SLURM_ARRAY_TASK_ID {} is not in the array that starts at {} with step {}.", task, first, step));
+    }
+    return checked({distance / step, count}, "SLURM_ARRAY_TASK_ID");
+  }
+  for (const auto& [index_name, count_name] :
+       {std::pair{"JOB_COMPLETION_INDEX", "OLRANK_SHARDS"}, std::pair{"RANK", "WORLD_SIZE"}}) {
+    const char* index = variable(index_name);
+    if (index == nullptr) continue;
+    if (const char* count = variable(count_name)) {
+      return checked({number_of(index_name, index), number_of(count_name, count)}, index_name);
+    }
+    log_info("{} is set but {} is not, so this process runs the whole experiment.", index_name, count_name);
+  }
+  return {};
 }
 
 }  // namespace olrank

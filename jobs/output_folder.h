@@ -1,19 +1,39 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "core/io/file_lock.h"
-#include "jobs/shard.h"
-#include "sim/trial_identity.h"
+#include "core/io/atomic_file.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 
-/// What a folder of results holds.
+/// One of several parts of the jobs of a run.
+struct Shard {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
+
+  bool is_part() const { return count > 1; }
+  /// Whether job `number` of the whole run belongs to it.
+  bool has(std::size_t number) const { return static_cast<std::int64_t>(number) % count == index; }
+};
+
+/// Parses "I/N", I from 0. Throws InvalidArgument for anything else.
+Shard parse_shard(const std::string& text);
+
+/// The shard from a scheduler's environment variables: SLURM_ARRAY_TASK_ID with _MIN, _COUNT and optionally
+/// _STEP, JOB_COMPLETION_INDEX with OLRANK_SHARDS, or RANK with WORLD_SIZE, in this order; without them,
+/// the whole experiment. `variable` returns null for a variable that is not set.
+Shard shard_of_environment(const std::function<const char*(const char*)>& variable);
+
+/// A folder of results holds one of these.
 enum class FolderKind { kExperiment, kTuning, kTraining, kGeneralisation, kRecommender, kReport };
 
 /// A folder that commands write results to. The one place that decides whether a folder is olrank's: its

@@ -5,12 +5,15 @@
 #include <functional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/data/dataset.h"
 #include "core/runtime/execution_context.h"
+#include "core/runtime/stage_clock.h"
 #include "core/settings/enum_names.h"
-#include "core/text/output_form.h"
-#include "models/model_scorer.h"
+#include "core/text/text_table.h"
+#include "jobs/saved_trial.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 
@@ -34,5 +37,24 @@ void write_judgements(const Dataset& data, const TextSink& sink);
 /// One line of a TREC run.
 void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
                      double score);
+
+/// The lists that a trial's ranker would show next. Query i of the data is round T + 1 + i, after the T
+/// rounds that the ranker has learned from.
+class ExploringLists {
+ public:
+  /// `normaliser` gives the ranker its inputs.
+  ExploringLists(SavedTrial trial, FittedNormaliser normaliser);
+
+  /// Writes in the formats of write_ranked(). Exploring lists have no scores; a document's score is V minus
+  /// its rank.
+  void write(ListFormat format, const Dataset& data, ExecutionContext& context, const TextSink& sink);
+
+ private:
+  SavedTrial trial_;
+  FittedNormaliser normaliser_;
+  StageClock clock_;
+  std::int64_t queries_ = 0;
+  std::vector<float> inputs_;
+};
 
 }  // namespace olrank

@@ -67,7 +67,7 @@ std::string ranker_difference(const Configuration& recorded, const Configuration
   return {};
 }
 
-/// What may not change while trials are added.
+/// Names the first difference in what may not change while trials are added.
 std::string experiment_difference(const Configuration& recorded, const Configuration& run) {
   std::string difference = first_difference(ProtocolSettings::schema(), "protocol", &recorded.protocol,
                                             &run.protocol, {"rounds", "seeds"});

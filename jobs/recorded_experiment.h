@@ -21,7 +21,7 @@ std::string data_difference(const Configuration& configuration);
 /// by side: a run with more rounds has to have all recorded trials.
 Configuration extended_experiment(const Configuration& recorded, const Configuration& run);
 
-/// What `olrank run --resume` continues if the command line names neither a file nor data nor rankers: the
+/// Returns what `olrank run --resume` continues if the command line names no file, data or rankers: the
 /// configuration in its folder, overridden. With rankers, these are added to the folder's.
 Configuration continued_configuration(std::span<const SettingOverride> overrides);
 

@@ -12,7 +12,8 @@
 #include "core/runtime/progress.h"
 #include "core/runtime/run_forecast.h"
 #include "sim/curve.h"
-#include "sim/trial_identity.h"
+#include "sim/trial.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 
@@ -91,5 +92,16 @@ class RunProgress {
   Clock::time_point last_line_;
   mutable double share_shown_ = 0.0;
 };
+
+/// A calibration says what the first rounds of a trial tell about the cost of all.
+struct Calibration {
+  CostShape shape;  // of its rounds, evaluations included
+  double seconds = 0.0;
+  std::int64_t rounds = 0;  // played
+};
+
+/// Plays a fresh trial in memory for about `seconds`, at most `most_rounds`.
+Calibration calibrate(Trial& trial, const TrialSettings& settings, std::int64_t queries, double seconds,
+                      std::int64_t most_rounds);
 
 }  // namespace olrank

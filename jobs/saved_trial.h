@@ -4,11 +4,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "core/data/normaliser.h"
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
-#include "models/model_file.h"
-#include "models/ranker_settings.h"
+#include "models/files/model_file.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 
@@ -29,5 +30,27 @@ struct SavedTrial {
 /// which orders are certain. Throws InvalidArgument if there is no checkpoint or it belongs to another
 /// model.
 SavedTrial load_saved_trial(const std::filesystem::path& model_file, const LoadedModel& model);
+
+/// Gives the ranker the network of the model, and as many members as the model has, if several. Throws
+/// InvalidArgument, with `origin` as the file, for an additive model, from which no ranker starts.
+void take_network(const LoadedModel& model, const std::string& origin, RankerSettings& ranker);
+
+/// θ of each member, which the model loses. After that of an additive model with products come the first
+/// and then the second inputs of these.
+std::vector<std::vector<float>> take_start_thetas(LoadedModel& model);
+
+/// A model that a ranker of an experiment starts from.
+struct StartModel {
+  std::vector<std::vector<float>> thetas;  // one model is where all members start
+  std::string normalisation;               // as in model files; empty: unknown
+  std::string fingerprint;                 // of the file
+};
+
+/// The model that the ranker's settings name; null if they name none.
+std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker);
+
+/// Throws InvalidArgument where a fold's inputs are not those that the model was trained with.
+void check_start_inputs(const RankerSettings& ranker, const StartModel& start,
+                        const FittedNormaliser& normaliser);
 
 }  // namespace olrank

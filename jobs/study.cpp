@@ -11,10 +11,9 @@
 #include "core/io/json.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
-#include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
-#include "core/runtime/stopwatch.h"
-#include "core/text/counted.h"
+#include "core/runtime/stage_clock.h"
+#include "core/text/message_text.h"
 #include "jobs/job_slots.h"
 
 namespace olrank {

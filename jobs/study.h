@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "jobs/shard.h"
+#include "jobs/output_folder.h"
 
 namespace olrank {
 

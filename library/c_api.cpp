@@ -32,7 +32,7 @@ namespace {
 
 thread_local std::string latest_error;
 
-/// What the caller of olrank_ranker_rank() sees, and what it points to.
+/// The caller of olrank_ranker_rank() sees the base; the members own what it points to.
 struct OwnedList : olrank_list {
   explicit OwnedList(ShownList of) : olrank_list{}, list(std::move(of)) {
     ranks = std::ssize(list.docs);

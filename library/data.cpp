@@ -10,15 +10,14 @@
 #include "core/data/dataset.h"
 #include "core/data/dataset_file.h"
 #include "core/data/doc_table.h"
-#include "core/data/letor_writer.h"
+#include "core/data/letor_stream.h"
 #include "core/data/query_weights.h"
-#include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/math/dcg.h"
+#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/host.h"
-#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 
 namespace olrank {
 namespace {

@@ -3,9 +3,9 @@
 #include "core/data/dataset.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/named_values.h"
+#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/host.h"
-#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 
 namespace olrank {
 namespace {

@@ -7,22 +7,20 @@
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/online/model_bytes.h"
+#include "core/online/online_ranker.h"
 #include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/host.h"
-#include "core/runtime/scratch.h"
-#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "jobs/training/train_data.h"
-#include "models/model_file.h"
-#include "models/model_scorer.h"
+#include "models/files/model_file.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 namespace {
 
-/// What a training sees of a test part that is not there.
+/// A training sees this data set for a test part that is not there.
 Dataset no_queries(std::int64_t features) {
   static constexpr std::int64_t kNoOffset[] = {0};
   Dataset::Contents contents;

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "jobs/settings/configuration.h"
-#include "jobs/settings/setting_json.h"
+#include "jobs/settings/run_settings.h"
 #include "jobs/settings/train_configuration.h"
 #include "models/labels/label_settings.h"
 

@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "core/data/feature_matrix.h"
-#include "core/device/device_docs.h"
+#include "core/data/dataset.h"
+#include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
-#include "core/feedback/doc_number.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/io/fingerprint.h"
-#include "core/online/query_docs.h"
-#include "core/online/query_identity.h"
+#include "core/online/online_ranker.h"
 #include "olrank/ranker.h"
 
 namespace olrank {
@@ -46,7 +45,7 @@ struct ShownList::Query {
     query.identity = &identity;
     return query;
   }
-  /// Of documents on a GPU, brings these to the host and names them. The others have no name.
+  /// Brings these documents from a GPU to the host and names them. The others have no name.
   void bring(std::span<const std::int32_t> rows) {
     if (there == nullptr) return;
     inputs.resize(docs * width);

@@ -10,9 +10,7 @@
 #include <span>
 
 #include "core/error.h"
-#include "core/text/columns.h"
-#include "core/text/counted.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "sim/click_settings.h"
 
@@ -60,7 +58,7 @@ AttractionFifths fifths_of(const FittedClicks& fit, const LoggedClicks& log) {
   }
   AttractionFifths fifths;
   for (const Sums& part : parts) {
-    // Of few documents, one may fill several parts.
+    // Where documents are few, one may fill several parts.
     const double none = fifths.click.empty() ? 0.0 : fifths.click.back();
     fifths.click.push_back(part.shown > 0.0 ? part.attraction / part.shown : none);
     fifths.satisfaction.push_back(part.clicks > 0.0 ? part.satisfied / part.clicks : 0.0);
@@ -394,7 +392,7 @@ std::string click_report_text(const ClickReport& report, std::int64_t columns) {
                                         ? std::string("1 list is")
                                         : fmt::format("{} lists are", report.longer_lists)));
   }
-  // Of the models of users: the first one is not.
+  // The first model is none of users, so the best is one of the others.
   const ClickReport::Model& best = best_of(std::span(report.models).subspan(1));
   const bool doubtful = !report.is_identified() && learns_looks(best.model);
   sentences.push_back(fmt::format(

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "core/clicks/click_fit.h"
-#include "core/clicks/rank_links.h"
-#include "logs/logged_clicks.h"
+#include "logs/log_reader.h"
 
 namespace olrank {
 
@@ -24,8 +23,8 @@ struct ClickReportRequest {
   void check() const;
 };
 
-/// What stands for grades in a simulated user: the fitted documents by attraction, in five parts that were
-/// shown equally often.
+/// The fifths stand for grades in a simulated user: the fitted documents by attraction, in five parts that
+/// were shown equally often.
 struct AttractionFifths {
   std::vector<double> click;
   std::vector<double> satisfaction;  // of their clicks

@@ -3,17 +3,19 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/clicks/click_fit.h"
+#include "core/random/rng_stream.h"
 #include "core/settings/enum_names.h"
 
 namespace olrank {
 
-/// What a click at a rank is worth: one, its discount 1/log₂(rank + 1), one for the first of a list, or
-/// what its events are (a record's rewards).
+/// A click at a rank is worth one, its discount 1/log₂(rank + 1), one for the first of a list, or what its
+/// events are (a record's rewards).
 enum class ClickReward { kClicks, kDcg, kFirstClick, kWeight };
 
 template <>
@@ -25,10 +27,10 @@ struct EnumNames<ClickReward> {
       std::pair{ClickReward::kWeight, std::string_view("weight")}};
 };
 
-/// What a click at a rank (from 0) is worth; `first`: nothing above it was clicked.
+/// Returns what a click at a rank (from 0) is worth; `first`: nothing above it was clicked.
 double reward_at(ClickReward reward, std::size_t rank, bool first);
 
-/// What the clicks of a log say of any list of its documents: by a click model that is fitted to all of
+/// Values any list of a log's documents by the log's clicks: by a click model that is fitted to all of
 /// them, and by the clicks that each document has got for each time that users are expected to have seen
 /// it. Documents that were never shown have the model's prior attraction; with a two-tower model, that of
 /// their inputs. Memory grows with the log, five bytes for each shown document.
@@ -70,11 +72,33 @@ class DirectMethod {
   std::vector<double> examination_;  // of each rank
   std::vector<double> clicks_of_;    // each document
   std::vector<double> exposure_of_;  // each document
-  // Of the list at hand.
+  // These belong to the list at hand.
   std::vector<std::int32_t> known_;
   std::vector<std::uint8_t> none_;
   std::vector<double> attraction_;
   ListForecast forecast_;
+};
+
+/// How lists follow from the scores of a model: by score, drawn in proportion to e^score, or by score with
+/// a random document at some ranks; the order that requests brought, or that the learner would have shown.
+struct ListPolicy {
+  enum class Kind { kGreedy, kPlackettLuce, kEpsilon, kIncumbent, kCandidate };
+  Kind kind = Kind::kGreedy;
+  double epsilon = 0.0;
+
+  /// "greedy", "plackett-luce", "epsilon=0.1", "incumbent" or "candidate". Throws InvalidArgument with the
+  /// names.
+  static ListPolicy parse(const std::string& text);
+  std::string name() const;
+  /// Whether lists of different scores are always the same.
+  bool is_certain() const { return kind == Kind::kGreedy || is_logged(); }
+  /// Whether the log has its order, and no model is asked.
+  bool is_logged() const { return kind == Kind::kIncumbent || kind == Kind::kCandidate; }
+  /// P(document at each rank | those above) of a list, by scores of all candidates.
+  void probabilities(std::span<const double> scores, std::span<const std::int32_t> list,
+                     std::span<double> probabilities) const;
+  /// The first documents of a list that it makes; `list` says how many.
+  void draw(std::span<const double> scores, RngStream& coins, std::span<std::int32_t> list) const;
 };
 
 }  // namespace olrank

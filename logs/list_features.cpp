@@ -1,22 +1,20 @@
 #include "logs/list_features.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
-#include "core/text/counted.h"
-#include "core/text/csv.h"
-#include "core/text/excerpt.h"
-#include "core/text/nearest.h"
-#include "core/text/utf8.h"
-#include "logs/list_json.h"
+#include "core/io/json.h"
+#include "core/runtime/log.h"
+#include "core/text/message_text.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 namespace {
@@ -154,6 +152,54 @@ const float* ListFeatures::find(const std::string& query, const std::string& doc
   if (pair != of_pairs_.end()) return values_.data() + pair->second * features_;
   const auto alone = of_docs_.find(doc);
   return alone == of_docs_.end() ? nullptr : values_.data() + alone->second * features_;
+}
+
+using nlohmann::ordered_json;
+
+ordered_json json_object(const TextLines& lines) {
+  ordered_json json = try_parse_json(lines.line());
+  if (!json.is_object()) lines.fail(lines.line(), "The line is not a JSON object.");
+  return json;
+}
+
+const ordered_json& json_field(const TextLines& lines, const ordered_json& object, const std::string& key) {
+  const auto found = object.find(key);
+  if (found == object.end()) lines.fail(lines.line(), fmt::format("'{}' is missing.", key));
+  return *found;
+}
+
+const ordered_json& json_array(const TextLines& lines, const ordered_json& value,
+                               const std::string& field) {
+  if (!value.is_array()) lines.fail(lines.line(), fmt::format("'{}' must be an array.", field));
+  return value;
+}
+
+DocId json_id(const TextLines& lines, const ordered_json& value, const std::string& field) {
+  if (value.is_number_integer()) return {value.dump(), true};
+  if (value.is_string() && !value.get_ref<const std::string&>().empty())
+    return {value.get<std::string>(), false};
+  lines.fail(lines.line(),
+             fmt::format("'{}' must be an ID: an integer, or a string that is not empty.", field));
+}
+
+std::int64_t time_of(const TextLines& lines, const std::string& text, const std::string& field) {
+  constexpr std::int64_t kFirst = 100'000'000'000;  // ms, in March 1973; as seconds, in the year 5138
+  std::int64_t time = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), time);
+  if (error == std::errc() && end == text.data() + text.size()) {
+    if (time >= kFirst) return time;
+    lines.fail(lines.line(), fmt::format("'{}' is {}, which are milliseconds of the year 1973 or before: "
+                                         "give milliseconds since 1970, not seconds.",
+                                         field, time));
+  }
+  if (const auto parsed = utc_milliseconds(text); parsed && *parsed > 0) return *parsed;
+  lines.fail(lines.line(), fmt::format("'{}' must be milliseconds since 1970 or a time such as "
+                                       "2026-01-31T23:59:59Z, not '{}'.",
+                                       field, excerpt(text)));
+}
+
+std::int64_t json_time(const TextLines& lines, const ordered_json& value, const std::string& field) {
+  return time_of(lines, value.is_string() ? value.get<std::string>() : value.dump(), field);
 }
 
 }  // namespace olrank

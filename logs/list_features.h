@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -8,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/feedback/feedback_record.h"
 #include "core/io/text_lines.h"
 
 namespace olrank {
@@ -21,7 +24,7 @@ class ColumnNames {
 
   /// The place of the column in the header; −1 if there is none.
   std::int64_t find(const std::vector<std::string>& header, const std::string& meaning) const;
-  /// What the column is called, for messages.
+  /// Returns what the column is called, for messages.
   std::string name_of(const std::string& meaning) const;
 
  private:
@@ -55,5 +58,22 @@ class ListFeatures {
   std::unordered_map<std::string, std::int64_t> of_pairs_;  // rows by query, NUL and document
   std::unordered_map<std::string, std::int64_t> of_docs_;
 };
+
+// Lines of JSON from other programs. What is wrong is a DataError with the line and the field.
+
+nlohmann::ordered_json json_object(const TextLines& lines);
+
+/// Throws if the object lacks the key.
+const nlohmann::ordered_json& json_field(const TextLines& lines, const nlohmann::ordered_json& object,
+                                         const std::string& key);
+const nlohmann::ordered_json& json_array(const TextLines& lines, const nlohmann::ordered_json& value,
+                                         const std::string& field);
+/// A string that is not empty, or an integer.
+DocId json_id(const TextLines& lines, const nlohmann::ordered_json& value, const std::string& field);
+
+/// Milliseconds since 1970, as an integer or as a date and time in text.
+std::int64_t json_time(const TextLines& lines, const nlohmann::ordered_json& value,
+                       const std::string& field);
+std::int64_t time_of(const TextLines& lines, const std::string& text, const std::string& field);
 
 }  // namespace olrank

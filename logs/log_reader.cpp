@@ -1,7 +1,16 @@
 #include "logs/log_reader.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "core/error.h"
+#include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {
@@ -36,6 +45,105 @@ bool LogReader::next(FeedbackRecord& record) {
     log_info("{}: Left out the last line, which is not complete, as while a service writes it.", file());
   }
   return false;
+}
+
+namespace {
+
+class LoggedClicksReader {
+ public:
+  explicit LoggedClicksReader(const LoggedClicksRequest& request) : request_(request) {}
+
+  LoggedClicks read() {
+    LogReader reader(request_.log);
+    FeedbackRecord record;
+    while (reader.next(record)) take(record, reader);
+    check();
+    if (!has_inputs()) {
+      log_.docs.columns = 0;
+      log_.docs.inputs = {};
+    }
+    return std::move(log_);
+  }
+
+ private:
+  void take(const FeedbackRecord& record, const LogReader& reader) {
+    if (request_.inputs) check_inputs(record, reader);
+    const std::int64_t shown = std::min(record.shown(), request_.ranks);
+    if (shown < record.shown()) ++log_.longer_lists;
+    const std::int64_t list = log_.lists();
+    list_.clear();
+    for (std::int64_t rank = 0; rank < shown; ++rank) {
+      const std::int32_t doc = number_of(record, rank);
+      if (shown_in_[doc] == list) {
+        throw DataError(reader.file(), reader.number(), 1,
+                        fmt::format("Document '{}' is shown twice.", excerpt(record.docs[rank].text)));
+      }
+      shown_in_[doc] = list;
+      list_.push_back(doc);
+      log_.clicks += record.clicks[rank];
+    }
+    const std::string identity = record.impression.empty() ? fmt::format("{}", list) : record.impression;
+    (is_held_out(identity) ? log_.held_out : log_.fitted)
+        .add(list_, std::span(record.clicks).first(static_cast<std::size_t>(shown)));
+  }
+
+  std::int32_t number_of(const FeedbackRecord& record, std::int64_t rank) {
+    const auto [number, is_new] = numbers_.add(record.query, record.docs[rank].text);
+    if (is_new) {
+      ++log_.docs.count;
+      shown_in_.push_back(-1);
+      if (has_inputs()) {
+        const auto row = record.inputs.begin() + rank * record.columns;
+        log_.docs.inputs.insert(log_.docs.inputs.end(), row, row + record.columns);
+      }
+    }
+    return number;
+  }
+
+  void check_inputs(const FeedbackRecord& record, const LogReader& reader) {
+    const std::int64_t columns = record.columns;
+    if (log_.lists() == 0) log_.docs.columns = columns;
+    if (columns != 0 && log_.docs.columns != 0 && columns != log_.docs.columns) {
+      throw DataError(reader.file(), reader.number(), 1,
+                      fmt::format("The documents have {}, and those of earlier lists {}.",
+                                  counted(columns, "input"), log_.docs.columns));
+    }
+    if (columns == 0) inputs_missing_ = true;
+  }
+
+  bool has_inputs() const { return request_.inputs && !inputs_missing_; }
+
+  bool is_held_out(std::string_view identity) const {
+    const std::uint64_t hash = fingerprint_of(identity).low;
+    return static_cast<double>(hash >> 11) * 0x1.0p-53 < request_.holdout;
+  }
+
+  void check() const {
+    if (log_.lists() == 0) throw InvalidArgument(fmt::format("{} has no lists.", request_.log));
+    if (log_.clicks == 0) {
+      throw InvalidArgument(fmt::format(
+          "{} has {} without a click, from which no click model can be fitted: give a log with clicks.",
+          request_.log, counted(log_.lists(), "list")));
+    }
+    if (log_.held_out.size() == 0 || log_.fitted.size() == 0) {
+      throw InvalidArgument(fmt::format(
+          "--holdout {} leaves no list to {} of the {} in {}: give a longer log.", request_.holdout,
+          log_.fitted.size() == 0 ? "fit" : "hold out", counted(log_.lists(), "list"), request_.log));
+    }
+  }
+
+  const LoggedClicksRequest& request_;
+  LoggedClicks log_;
+  ClickDocNumbers numbers_;
+  std::vector<std::int64_t> shown_in_;  // by document: the last list that showed it
+  std::vector<std::int32_t> list_;
+  bool inputs_missing_ = false;
+};
+
+}  // namespace
+
+LoggedClicks read_logged_clicks(const LoggedClicksRequest& request) {
+  return LoggedClicksReader(request).read();
 }
 
 }  // namespace olrank

@@ -1,13 +1,17 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
+#include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/feedback/feedback_record.h"
-#include "core/text/output_form.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 
@@ -28,8 +32,35 @@ struct LogFilter {
 void show_log(const std::filesystem::path& log, const LogFilter& filter, const OutputForm& form,
               const TextSink& out);
 
-/// What a log holds. {"log", "records", "time", "queries", "documents", …}; null where no record has it.
+/// Says what a log holds: {"log", "records", "time", "queries", "documents", …}; null where none has it.
 nlohmann::ordered_json log_statistics(const std::filesystem::path& log);
 std::string log_statistics_text(const nlohmann::ordered_json& statistics, std::int64_t columns);
+
+/// A survey says what a feedback log holds: records from round 1 on, and whatever follows the last of them.
+struct LogSurvey {
+  enum class Rest {
+    kNone,
+    kNewline,  // the last record is complete but for its newline
+    kTorn,     // the beginning of a record, without a newline: a write that a crash interrupted
+    kDamage,   // anything else
+    kLater,    // what comes after the records that are wanted
+  };
+
+  std::uint64_t records = 0;      // valid ones, including one that lacks its newline
+  std::int64_t end = 0;           // just past the last valid record
+  std::int64_t latest_begin = 0;  // of the first of the latest records
+  Rest rest = Rest::kNone;
+  std::int64_t rest_bytes = 0;
+
+  // A damaged log has something wrong with the line after the last valid record, and cutting there would
+  // lose so many lines of both sorts.
+  std::string fault;
+  std::int64_t lost_records = 0;
+  std::int64_t lost_lines = 0;  // that are no valid records
+};
+
+/// `latest`: how many of the last records latest_begin is to include. No more than `most` records count.
+LogSurvey survey_log(std::string_view text, std::size_t latest,
+                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace olrank

@@ -6,16 +6,15 @@
 #include <memory>
 #include <unordered_map>
 
-#include "core/data/doc_finder.h"
+#include "core/data/join.h"
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/random/rng_stream.h"
-#include "core/settings/choice.h"
-#include "core/text/excerpt.h"
+#include "core/settings/enum_names.h"
+#include "core/text/message_text.h"
 #include "jobs/saved_trial.h"
-#include "logs/click_docs.h"
 #include "logs/log_reader.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 namespace {
@@ -93,7 +92,7 @@ class Documents {
       queries_.emplace(data->qid(query), query);
   }
 
-  /// What is wrong with the record; empty if nothing is.
+  /// Says what is wrong with the record; empty if nothing is.
   std::string resolve(const FeedbackRecord& record, LoggedList& list) {
     list.cluster = fingerprint_of(record.query).low;
     list.shown.clear();
@@ -138,7 +137,7 @@ class Documents {
   }
 
  private:
-  /// What the log has of the policy's order.
+  /// Returns what the log has of the policy's order.
   std::span<const DocId> order_of(const FeedbackRecord& record) const {
     if (!policy_.is_logged()) return {};
     return policy_.kind == ListPolicy::Kind::kIncumbent ? record.incumbent : record.candidate;
@@ -276,7 +275,7 @@ class OffPolicy {
     result_.longest = std::max(result_.longest, record_.shown());
   }
 
-  /// What the click model expects of the list as it was shown.
+  /// Sets what the click model expects of the list as it was shown.
   void expect_shown() {
     list_.expected.clear();
     if (!clicks_) return;
@@ -287,7 +286,7 @@ class OffPolicy {
     clicks_->expect(numbered_, list_.expected);
   }
 
-  /// What a click model says of the lists that a policy would have shown, as many as make chance small.
+  /// Sets what a click model says of lists that a policy would have shown, as many as make chance small.
   void forecast(std::span<const double> scores, ComparedPolicy& policy, ComparedList& compared) {
     if (!clicks_) return;
     compared.expected = list_.expected;

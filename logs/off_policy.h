@@ -10,11 +10,10 @@
 #include "core/runtime/execution_context.h"
 #include "core/statistics/slate_estimates.h"
 #include "logs/direct_method.h"
-#include "logs/list_policy.h"
 
 namespace olrank {
 
-/// What a request chooses by name.
+/// A request chooses these by name.
 struct OffPolicyNames {
   std::string policy = "greedy";
   std::string reward = "clicks";

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "logs/off_policy.h"
 #include "report/figures.h"
-#include "report/number_text.h"
+#include "report/markup.h"
 #include "report/page.h"
 
 namespace olrank {
@@ -36,14 +36,14 @@ std::string cell_of(const Interval& interval, int digits = 4) {
                      fixed_number(interval.low, digits), fixed_number(interval.high, digits));
 }
 
-/// Of fewer effective lists, the largest weights decide, and intervals say more than the log does.
+/// With fewer effective lists, the largest weights decide, and intervals say more than the log does.
 constexpr double kFewestEffectiveLists = 100.0;
 
 bool has_too_few_lists(const OffPolicyResult& result, const OffPolicyResult::Policy& policy) {
   return !result.by_model_alone && policy.whole.effective_lists < kFewestEffectiveLists;
 }
 
-/// What the estimates of a policy rest on, in sentences.
+/// Says what the estimates of a policy rest on.
 std::vector<std::string> support_sentences(const OffPolicyRequest& request, const OffPolicyResult& result,
                                            const OffPolicyResult::Policy& policy) {
   const SlateSupport& whole = policy.whole;
@@ -82,7 +82,7 @@ std::vector<std::string> support_sentences(const OffPolicyRequest& request, cons
   return sentences;
 }
 
-/// What was left out, or counts as less than it was.
+/// Says what was left out, or counts as less than it was.
 std::vector<std::string> gap_sentences(const OffPolicyResult& result) {
   std::vector<std::string> sentences;
   if (result.by_model_alone) {

@@ -12,9 +12,8 @@
 #include "core/data/letor_reader.h"
 #include "core/error.h"
 #include "core/io/fingerprint.h"
-#include "core/text/excerpt.h"
-#include "core/text/nearest.h"
-#include "logs/list_json.h"
+#include "core/text/message_text.h"
+#include "logs/list_features.h"
 
 namespace olrank {
 namespace {

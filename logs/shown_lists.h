@@ -58,9 +58,9 @@ class ShownLists {
   /// document that it has twice, a click on a document that it does not have, and whatever else is broken.
   virtual bool next(ShownListRecord& list) = 0;
 
-  /// Of each document, where the lists' own file has them; else 0.
+  /// Counts the features of each document where the lists' own file has them; else 0.
   virtual std::int64_t features() const { return 0; }
-  /// Of ubi: queries that found nothing, and clicks on lists that its queries do not have.
+  /// Logs of kind ubi count queries that found nothing, and clicks on lists that its queries do not have.
   virtual std::int64_t empty_lists() const { return 0; }
   virtual std::int64_t stray_clicks() const { return 0; }
 };

@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
-#include "core/text/counted.h"
-#include "models/clickgp/click_features.h"
-#include "models/external_adapter.h"
+#include "core/text/message_text.h"
+#include "models/baselines/external_adapter.h"
+#include "models/clickgp/click_belief.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_memory.h"
 

@@ -4,10 +4,8 @@
 #include <memory>
 
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
 #include "models/neural/device_ranker.h"
-#include "models/ranker_request.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

@@ -4,23 +4,19 @@
 #include <vector>
 
 #include "core/error.h"
+#include "models/baselines/deployed_policy.h"
+#include "models/baselines/dueling_bandit.h"
+#include "models/baselines/external_adapter.h"
+#include "models/baselines/fairco.h"
+#include "models/baselines/intervention_aware.h"
+#include "models/baselines/lambdarank_labels.h"
+#include "models/baselines/pdgd.h"
+#include "models/baselines/ranknet.h"
+#include "models/baselines/toprank.h"
 #include "models/clickgp/clickgp.h"
-#include "models/dueling_bandit.h"
-#include "models/external_adapter.h"
-#include "models/fairco.h"
-#include "models/intervention_aware.h"
-#include "models/lambdarank_labels.h"
-#include "models/lambdarank_step.h"
-#include "models/linear/p2linrank.h"
 #include "models/linear/pairrank.h"
-#include "models/neural/confident_network.h"
-#include "models/neural/p2neurrank.h"
-#include "models/pdgd.h"
-#include "models/prpo.h"
+#include "models/neural/network_rankers.h"
 #include "models/ranker_memory.h"
-#include "models/ranknet.h"
-#include "models/ranknet_offline.h"
-#include "models/toprank.h"
 
 namespace olrank {
 namespace {

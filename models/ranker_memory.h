@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/posterior/posterior_memory.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

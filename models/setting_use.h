@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

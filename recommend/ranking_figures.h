@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "core/runtime/execution_context.h"
-#include "core/statistics/mean_interval.h"
-#include "recommend/recommend_settings.h"
+#include "core/statistics/t_tests.h"
 #include "recommend/recommender.h"
-#include "recommend/training_data.h"
+#include "recommend/reviews.h"
 
 namespace olrank {
 

@@ -1,8 +1,40 @@
 #include "recommend/recommender.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
 #include "core/error.h"
+#include "core/io/state_archive.h"
+#include "recommend/factors/bprmf.h"
+#include "recommend/factors/efm.h"
+#include "recommend/mter/mter.h"
+#include "recommend/trees/fact_training.h"
+#include "recommend/trees/fmf_training.h"
 
 namespace olrank {
+
+/// MostPopular: an item's score is its number of reviews in the training. The same list for everybody.
+class PopularRecommender : public Recommender {
+ public:
+  explicit PopularRecommender(std::vector<float> counts) : counts_(std::move(counts)) {}
+
+  void score(std::int64_t user, std::span<float> scores) const override;
+  bool scores_new_users() const override { return true; }
+  void score_new_user(std::span<const KnownReview> reviews, std::span<float> scores) const override;
+  void save(StateWriter& state) const override;
+
+ private:
+  std::vector<float> counts_;  // by item
+};
+
+std::int64_t plan_popular(const RecommendSettings& settings, const ReviewCounts& counts, int threads);
+std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings& settings,
+                                                   const TrainingData& data);
+std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts);
 
 void Recommender::score_new_user(std::span<const KnownReview>, std::span<float>) const {
   throw InvalidArgument(
@@ -12,6 +44,216 @@ void Recommender::score_new_user(std::span<const KnownReview>, std::span<float>)
 
 std::optional<Explanation> Recommender::explain(std::int64_t, std::int64_t, const ReviewNames&) const {
   return std::nullopt;
+}
+
+namespace {
+
+using Key = std::string_view;
+
+const std::array kKinds = {
+    RecommenderKindRow{RecommenderKind::kMter,
+                       "tensors of preferences and phrases, with a core each, and pairs", 100, kMterKeys,
+                       true, nullptr, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kMterS, "mter with canonical decompositions, vectors partly shared",
+                       100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kMterSa, "mter with canonical decompositions, all vectors shared",
+                       100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
+    RecommenderKindRow{RecommenderKind::kFact,
+                       "two trees over what reviews mention, with factors in their leaves", 10, kFactKeys,
+                       true, nullptr, plan_fact, start_fact, read_fact},
+    RecommenderKindRow{RecommenderKind::kFmf, "a tree over what users rate, with factors in its leaves", 10,
+                       kFmfKeys, false, nullptr, plan_fmf, start_fmf, read_fmf},
+    RecommenderKindRow{RecommenderKind::kEfm,
+                       "explicit factors: ratings, users' attention and items' quality", 30, kEfmKeys, true,
+                       nullptr, plan_efm, start_efm, read_efm},
+    RecommenderKindRow{RecommenderKind::kBprmf, "matrix factorisation for pairs", 100, kBprmfKeys, false,
+                       set_bprmf_defaults, plan_bprmf, start_bprmf, read_product},
+    RecommenderKindRow{RecommenderKind::kNmf, "non-negative factorisation of ratings", 30, kNmfKeys, false,
+                       nullptr, plan_nmf, start_nmf, read_product},
+    RecommenderKindRow{RecommenderKind::kPopular,
+                       "the items with most reviews, the same for everybody",
+                       1,
+                       {},
+                       false,
+                       nullptr,
+                       plan_popular,
+                       start_popular,
+                       read_popular},
+};
+
+bool lists(const RecommenderKindRow& row, Key key) {
+  return std::find(row.keys.begin(), row.keys.end(), key) != row.keys.end();
+}
+
+}  // namespace
+
+std::span<const RecommenderKindRow> recommender_kinds() {
+  return kKinds;
+}
+
+const RecommenderKindRow& recommender_kind(RecommenderKind kind) {
+  return *std::find_if(kKinds.begin(), kKinds.end(),
+                       [&](const RecommenderKindRow& row) { return row.kind == kind; });
+}
+
+bool kind_reads(RecommenderKind kind, Key key) {
+  if (lists(recommender_kind(kind), key)) return true;
+  return std::none_of(kKinds.begin(), kKinds.end(),
+                      [&](const RecommenderKindRow& row) { return lists(row, key); });
+}
+
+RecommendSettings default_settings(RecommenderKind kind) {
+  RecommendSettings settings;
+  settings.kind = kind;
+  if (const auto set = recommender_kind(kind).set_defaults) set(settings);
+  return settings;
+}
+
+std::vector<std::string> recommender_names() {
+  std::vector<std::string> names;
+  for (const RecommenderKindRow& row : kKinds) names.emplace_back(name_of(row.kind));
+  return names;
+}
+
+RecommendSettings resolved(RecommendSettings settings) {
+  if (settings.passes == 0) settings.passes = recommender_kind(settings.kind).passes;
+  return settings;
+}
+
+namespace {
+
+/// Each key is a flag of its own: `olrank recommend train` has no other table.
+Schema with_short_flags(Schema schema) {
+  for (Setting& setting : schema.settings) {
+    setting.flag = setting.key;
+    std::replace(setting.flag.begin(), setting.flag.end(), '_', '-');
+  }
+  return schema;
+}
+
+}  // namespace
+
+const Schema& RecommendSettings::schema() {
+  static const Schema schema = with_short_flags(
+      SchemaBuilder<RecommendSettings>("recommend", "A recommender from reviews: `olrank recommend train`.")
+          .field("kind", &RecommendSettings::kind, "kind of recommender")
+          .field("data", &RecommendSettings::data,
+                 "file of reviews as JSON lines (plain, .gz, .zst), or `synth:factors?key=value&…` and "
+                 "`synth:trees?…` for generated ones")
+          .field("scale", &RecommendSettings::scale, "highest rating of the scale, which begins at 1")
+          .symbol("N")
+          .above(1)
+          .at_most(1000)
+          .field("feature_support", &RecommendSettings::feature_support,
+                 "reviews that must mention a feature; others are left out")
+          .at_least(0)
+          .field("review_support", &RecommendSettings::review_support,
+                 "different features that a review must mention")
+          .at_least(0)
+          .field("item_support", &RecommendSettings::item_support, "reviews that an item must have")
+          .at_least(0)
+          .field("user_support", &RecommendSettings::user_support, "reviews that a user must have")
+          .at_least(0)
+          .field("frequent_features", &RecommendSettings::frequent_features,
+                 "number of features to keep, those that most reviews mention; 0 keeps all")
+          .at_least(0)
+          .field("split", &RecommendSettings::split,
+                 "`reviews`: each user's reviews are split; `users`: some users are new in the test")
+          .field("train_share", &RecommendSettings::train_share, "share of the reviews for training")
+          .above(0)
+          .at_most(1)
+          .field("validation_share", &RecommendSettings::validation_share,
+                 "share of the reviews for validation; the rest is the test part")
+          .at_least(0)
+          .at_most(1)
+          .field("test_users", &RecommendSettings::test_users, "share of new users, with `split = users`")
+          .at_least(0)
+          .at_most(1)
+          .field("seed", &RecommendSettings::seed, "seed of the split and of the training")
+          .at_least(0)
+          .field("passes", &RecommendSettings::passes,
+                 "passes of the training; depending on the kind, a pass takes as many entries as the "
+                 "tensors have, or fits both sides or both trees; 0 is the kind's default")
+          .at_least(0)
+          .field("eval_every", &RecommendSettings::eval_every, "passes between validations")
+          .at_least(1)
+          .field("patience", &RecommendSettings::patience,
+                 "validations without a better result after which training stops; 0 never stops early")
+          .at_least(0)
+          .field("keep", &RecommendSettings::keep,
+                 "keep the model of the best validation, or of the last pass")
+          .field("cutoff", &RecommendSettings::cutoff, "cutoff of the validation NDCG")
+          .at_least(1)
+          .field("gain", &RecommendSettings::gain, "gain of a held-out item in NDCG: 1, or 2^rating − 1")
+          .include(&RecommendSettings::factors, FactorSettings::schema())
+          .include(&RecommendSettings::trees, TreeSettings::schema())
+          .build());
+  return schema;
+}
+
+void check_recommend_settings(const RecommendSettings& settings) {
+  if (settings.train_share + settings.validation_share > 1.0 + 1e-9) {
+    throw InvalidArgument(
+        fmt::format("train_share and validation_share must be at most 1 together, not {} + {}.",
+                    settings.train_share, settings.validation_share));
+  }
+  if (settings.patience > 0 && settings.validation_share <= 0.0)
+    throw InvalidArgument("patience needs a validation part: set validation_share above 0.");
+}
+
+namespace {
+
+/// Counting takes one pass and nothing else.
+class PopularTraining : public RecommenderTraining {
+ public:
+  explicit PopularTraining(const TrainingData& data) : data_(data), model_(counts()) {}
+
+  std::int64_t passes() const override { return 1; }
+  std::int64_t passed() const override { return passed_; }
+  TrainingPassReport advance(ExecutionContext&) override { return {.pass = ++passed_}; }
+  const Recommender& model() const override { return model_; }
+  void save(StateWriter& state) const override { state.put("popular.passed", passed_); }
+  void load(StateReader& state) override { passed_ = state.get_one<std::int64_t>("popular.passed"); }
+
+ private:
+  std::vector<float> counts() const {
+    std::vector<float> counts(data_.by_item.rows());
+    for (std::int64_t item = 0; item < data_.by_item.rows(); ++item)
+      counts[item] = static_cast<float>(data_.by_item.count(item));
+    return counts;
+  }
+
+  const TrainingData& data_;
+  PopularRecommender model_;
+  std::int64_t passed_ = 0;
+};
+
+}  // namespace
+
+void PopularRecommender::score(std::int64_t, std::span<float> scores) const {
+  std::copy(counts_.begin(), counts_.end(), scores.begin());
+}
+
+void PopularRecommender::score_new_user(std::span<const KnownReview>, std::span<float> scores) const {
+  std::copy(counts_.begin(), counts_.end(), scores.begin());
+}
+
+void PopularRecommender::save(StateWriter& state) const {
+  state.put("popular.counts", counts_);
+}
+
+std::int64_t plan_popular(const RecommendSettings&, const ReviewCounts& counts, int) {
+  return counts.items * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings&, const TrainingData& data) {
+  return std::make_unique<PopularTraining>(data);
+}
+
+std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts) {
+  std::vector<float> by_item(counts.items);
+  state.get_into("popular.counts", std::span<float>(by_item));
+  return std::make_unique<PopularRecommender>(std::move(by_item));
 }
 
 }  // namespace olrank

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
+#include <array>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,7 +13,12 @@
 #include <vector>
 
 #include "core/runtime/execution_context.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+#include "recommend/factors/factor_matrix.h"
+#include "recommend/review_filter.h"
 #include "recommend/reviews.h"
+#include "recommend/trees/tree_settings.h"
 
 namespace olrank {
 
@@ -54,7 +61,7 @@ class Recommender {
   virtual void save(StateWriter& state) const = 0;
 };
 
-/// What a pass of a training has to tell. Losses are in a fixed order; "loss" is what is minimised.
+/// A training pass reports this. Losses are in a fixed order; "loss" is what is minimised.
 struct TrainingPassReport {
   std::int64_t pass = 0;
   std::vector<std::pair<std::string, double>> losses = {};
@@ -85,5 +92,102 @@ class RecommenderTraining {
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;
 };
+
+enum class RecommenderKind { kMter, kMterS, kMterSa, kFact, kFmf, kEfm, kBprmf, kNmf, kPopular };
+template <>
+struct EnumNames<RecommenderKind> {
+  static constexpr std::array values = {std::pair{RecommenderKind::kMter, std::string_view("mter")},
+                                        std::pair{RecommenderKind::kMterS, std::string_view("mter-s")},
+                                        std::pair{RecommenderKind::kMterSa, std::string_view("mter-sa")},
+                                        std::pair{RecommenderKind::kFact, std::string_view("fact")},
+                                        std::pair{RecommenderKind::kFmf, std::string_view("fmf")},
+                                        std::pair{RecommenderKind::kEfm, std::string_view("efm")},
+                                        std::pair{RecommenderKind::kBprmf, std::string_view("bprmf")},
+                                        std::pair{RecommenderKind::kNmf, std::string_view("nmf")},
+                                        std::pair{RecommenderKind::kPopular, std::string_view("popular")}};
+};
+
+/// Which pass's model a training keeps: the last one's, or that of the best validation NDCG.
+enum class KeptPass { kBest, kLast };
+template <>
+struct EnumNames<KeptPass> {
+  static constexpr std::array values = {std::pair{KeptPass::kBest, std::string_view("best")},
+                                        std::pair{KeptPass::kLast, std::string_view("last")}};
+};
+
+/// The gain of a held-out item: 1, or 2^rating − 1.
+enum class HeldOutGain { kBinary, kGraded };
+template <>
+struct EnumNames<HeldOutGain> {
+  static constexpr std::array values = {std::pair{HeldOutGain::kBinary, std::string_view("binary")},
+                                        std::pair{HeldOutGain::kGraded, std::string_view("graded")}};
+};
+
+/// The table [recommend]: data, split, training and evaluation of one recommender, and the settings of its
+/// kind.
+struct RecommendSettings {
+  RecommenderKind kind = RecommenderKind::kMter;
+  std::string data;
+  double scale = 5.0;  // N
+  std::int64_t feature_support = 0;
+  std::int64_t review_support = 0;
+  std::int64_t item_support = 0;
+  std::int64_t user_support = 0;
+  std::int64_t frequent_features = 0;  // 0: all
+  SplitBy split = SplitBy::kReviews;
+  double train_share = 0.8;
+  double validation_share = 0.1;
+  double test_users = 0.05;
+  std::int64_t seed = 1;
+  std::int64_t passes = 0;  // 0: by kind
+  std::int64_t eval_every = 1;
+  std::int64_t patience = 0;  // 0: never stop early
+  KeptPass keep = KeptPass::kBest;
+  std::int64_t cutoff = 50;
+  HeldOutGain gain = HeldOutGain::kBinary;
+  FactorSettings factors;
+  TreeSettings trees;
+
+  static const Schema& schema();
+  SplitSettings split_settings() const {
+    return {split, train_share, validation_share, test_users, static_cast<std::uint64_t>(seed)};
+  }
+};
+
+/// Throws InvalidArgument for settings that exclude each other.
+void check_recommend_settings(const RecommendSettings& settings);
+
+/// A row is what the program knows about a kind of recommender.
+struct RecommenderKindRow {
+  RecommenderKind kind = RecommenderKind::kPopular;
+  std::string_view about;   // one line
+  std::int64_t passes = 1;  // default
+  std::span<const std::string_view> keys =
+      {};  // of [recommend], that only some kinds read, this one among them
+  bool explains = false;
+  /// Sets what differs from the defaults of the table.
+  void (*set_defaults)(RecommendSettings&) = nullptr;
+  /// Bytes of the training beyond the data, at its peak.
+  std::int64_t (*plan)(const RecommendSettings&, const ReviewCounts&, int threads) = nullptr;
+  /// `settings.passes` is resolved. The data outlives the training.
+  std::unique_ptr<RecommenderTraining> (*start)(const RecommendSettings&, const TrainingData&) = nullptr;
+  /// Reads what Recommender::save() wrote; throws IoError for anything else.
+  std::unique_ptr<Recommender> (*read)(StateReader&, const ReviewCounts&) = nullptr;
+};
+
+/// The table of kinds. Nothing else in the program tells kinds apart.
+std::span<const RecommenderKindRow> recommender_kinds();
+const RecommenderKindRow& recommender_kind(RecommenderKind kind);
+
+/// Whether a kind reads a key of [recommend]; keys that no row lists are read by all.
+bool kind_reads(RecommenderKind kind, std::string_view key);
+
+/// The defaults of a kind.
+RecommendSettings default_settings(RecommenderKind kind);
+/// Settings with the kind's number of passes where they say 0.
+RecommendSettings resolved(RecommendSettings settings);
+
+/// The names of the kinds that there are.
+std::vector<std::string> recommender_names();
 
 }  // namespace olrank

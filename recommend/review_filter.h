@@ -1,12 +1,17 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "core/settings/enum_names.h"
 #include "recommend/reviews.h"
 
 namespace olrank {
 
-/// What must remain of reviews. Jia, PhD thesis, UVA 2022, §4.1: recursive filtering by the support of
+/// So much must remain of reviews. Jia, PhD thesis, UVA 2022, §4.1: recursive filtering by the support of
 /// features, the features of a review and the reviews of an item; its thresholds are not printed.
 struct ReviewSupport {
   std::int64_t feature_reviews = 0;  // reviews that mention a feature
@@ -15,7 +20,7 @@ struct ReviewSupport {
   std::int64_t user_reviews = 0;     // reviews by a user
 };
 
-/// What a filter removed.
+/// A filter removed so many.
 struct FilterCounts {
   std::int64_t users = 0;
   std::int64_t items = 0;
@@ -30,5 +35,34 @@ FilterCounts filter_reviews(Reviews& reviews, const ReviewSupport& support);
 
 /// Keeps only mentions of the `count` features that most reviews mention, on ties those that came first.
 void keep_frequent_features(Reviews& reviews, std::int64_t count);
+
+/// kReviews: each user's reviews go to the parts by shares. kUsers: some users are test users with all
+/// their reviews, as if they were new; the reviews of the others go to training and validation.
+enum class SplitBy { kReviews, kUsers };
+template <>
+struct EnumNames<SplitBy> {
+  static constexpr std::array values = {std::pair{SplitBy::kReviews, std::string_view("reviews")},
+                                        std::pair{SplitBy::kUsers, std::string_view("users")}};
+};
+
+/// Jia, PhD thesis, UVA 2022, §4.1.4: 80/10/10; §4.2.4: 5 % of the users for cold start.
+struct SplitSettings {
+  SplitBy by = SplitBy::kReviews;
+  double train_share = 0.8;
+  double validation_share = 0.1;  // by reviews, the test part is the rest
+  double test_users = 0.05;       // by users, their share
+  std::uint64_t seed = 1;
+};
+
+/// Numbers of reviews, ascending in each part.
+struct ReviewSplit {
+  std::vector<std::int64_t> train;
+  std::vector<std::int64_t> validation;
+  std::vector<std::int64_t> test;
+};
+
+/// Draws the split. A user's draws depend on the seed and the user's number alone. Of a user with r
+/// reviews, r times its share go to a part, rounded up or down at random so that shares hold on average.
+ReviewSplit split_reviews(const Reviews& reviews, const SplitSettings& settings);
 
 }  // namespace olrank

@@ -13,9 +13,8 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
-#include "core/io/descriptor.h"
-#include "core/io/json_stream.h"
-#include "core/text/nearest.h"
+#include "core/io/json.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -13,7 +13,7 @@ namespace olrank {
 /// breaks the format, with its column in bytes, and for a file without a review; IoError for a file that
 /// cannot be read.
 Reviews read_reviews(const std::filesystem::path& file, double highest_rating = 5.0);
-/// The same for a text; `name` is for messages.
+/// Reads reviews from a text; `name` is for messages.
 Reviews parse_reviews(std::string_view text, const std::string& name, double highest_rating = 5.0);
 
 /// One line of such a file, with its line break.

@@ -1,7 +1,15 @@
 #include "recommend/reviews.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/state_archive.h"
 
 namespace olrank {
 
@@ -53,6 +61,139 @@ std::int64_t merge_repeated_reviews(Reviews& reviews) {
   }
   reviews = std::move(merged);
   return repeated;
+}
+
+namespace {
+
+std::uint32_t hash_of_name(std::string_view name) {
+  const std::uint64_t hash = std::hash<std::string_view>()(name);
+  return static_cast<std::uint32_t>(hash ^ (hash >> 32));
+}
+
+}  // namespace
+
+NameTable::NameTable() : ends_(1, 0), slots_(64) {}
+
+std::size_t NameTable::slot_of(std::string_view name, std::uint32_t hash) const {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t slot = hash & mask;
+  while (slots_[slot].number >= 0) {
+    if (slots_[slot].hash == hash && (*this)[slots_[slot].number] == name) return slot;
+    slot = (slot + 1) & mask;
+  }
+  return slot;
+}
+
+std::int32_t NameTable::intern(std::string_view name) {
+  const std::uint32_t hash = hash_of_name(name);
+  const std::size_t slot = slot_of(name, hash);
+  if (slots_[slot].number >= 0) return slots_[slot].number;
+  if (size() == std::numeric_limits<std::int32_t>::max())
+    throw Error("There are more than 2,147,483,647 different names of one sort: use a part of the data.");
+  const auto number = static_cast<std::int32_t>(size());
+  slots_[slot] = {hash, number};
+  text_ += name;
+  ends_.push_back(std::ssize(text_));
+  if (2 * static_cast<std::size_t>(size()) > slots_.size()) grow();
+  return number;
+}
+
+std::optional<std::int32_t> NameTable::find(std::string_view name) const {
+  const Slot& slot = slots_[slot_of(name, hash_of_name(name))];
+  return slot.number >= 0 ? std::optional(slot.number) : std::nullopt;
+}
+
+void NameTable::grow() {
+  std::vector<Slot> old(2 * slots_.size());
+  old.swap(slots_);
+  const std::size_t mask = slots_.size() - 1;
+  for (const Slot& taken : old) {
+    if (taken.number < 0) continue;
+    std::size_t slot = taken.hash & mask;
+    while (slots_[slot].number >= 0) slot = (slot + 1) & mask;
+    slots_[slot] = taken;
+  }
+}
+
+void NameTable::save(StateWriter& state, std::string_view name) const {
+  state.put_text(fmt::format("{}.text", name), text_);
+  state.put(fmt::format("{}.ends", name), ends_);
+}
+
+void NameTable::load(StateReader& state, std::string_view name) {
+  const std::string text = state.get_text(fmt::format("{}.text", name));
+  const auto ends = state.get<std::int64_t>(fmt::format("{}.ends", name));
+  *this = NameTable();
+  bool valid = !ends.empty() && ends.front() == 0 && ends.back() == std::ssize(text);
+  for (std::size_t i = 1; valid && i < ends.size(); ++i) {
+    valid = ends[i - 1] <= ends[i] && ends[i] <= std::ssize(text);
+    if (valid) intern(std::string_view(text).substr(ends[i - 1], ends[i] - ends[i - 1]));
+  }
+  if (!valid || size() != std::ssize(ends) - 1)
+    state.fail(fmt::format("The names of '{}' are damaged.", name));
+}
+
+namespace {
+
+/// Rows by `row_of`; reviews come in an order in which the other side ascends.
+RatingRows rows_in_order(const Reviews& reviews, std::span<const std::int64_t> order,
+                         const std::vector<std::int32_t>& row_of, const std::vector<std::int32_t>& other_of,
+                         std::int64_t rows) {
+  RatingRows sparse;
+  sparse.ends.assign(rows + 1, 0);
+  for (const std::int64_t review : order) ++sparse.ends[row_of[review] + 1];
+  for (std::int64_t row = 0; row < rows; ++row) sparse.ends[row + 1] += sparse.ends[row];
+  sparse.others.resize(order.size());
+  sparse.ratings.resize(order.size());
+  std::vector<std::int64_t> next(sparse.ends.begin(), sparse.ends.end() - 1);
+  for (const std::int64_t review : order) {
+    const std::int64_t place = next[row_of[review]]++;
+    sparse.others[place] = other_of[review];
+    sparse.ratings[place] = reviews.rating[review];
+  }
+  return sparse;
+}
+
+std::vector<std::int64_t> ordered_by(std::vector<std::int64_t> reviews,
+                                     const std::vector<std::int32_t>& number) {
+  std::stable_sort(reviews.begin(), reviews.end(),
+                   [&](std::int64_t a, std::int64_t b) { return number[a] < number[b]; });
+  return reviews;
+}
+
+}  // namespace
+
+bool RatingRows::contains(std::int64_t row, std::int32_t other) const {
+  const auto all = others_of(row);
+  return std::binary_search(all.begin(), all.end(), other);
+}
+
+ReviewCounts counts_of(const Reviews& reviews) {
+  return {reviews.names.users.size(),
+          reviews.names.items.size(),
+          reviews.names.features.size(),
+          reviews.names.phrases.size(),
+          reviews.size(),
+          std::ssize(reviews.mentions)};
+}
+
+ReviewCounts TrainingData::counts() const {
+  ReviewCounts counts = counts_of(*reviews);
+  counts.reviews = std::ssize(train);
+  counts.mentions = 0;
+  for (const std::int64_t review : train) counts.mentions += std::ssize(reviews->mentions_of(review));
+  return counts;
+}
+
+TrainingData make_training_data(const Reviews& reviews, std::vector<std::int64_t> train) {
+  TrainingData data;
+  data.reviews = &reviews;
+  data.by_user = rows_in_order(reviews, ordered_by(train, reviews.item), reviews.user, reviews.item,
+                               reviews.names.users.size());
+  data.by_item = rows_in_order(reviews, ordered_by(train, reviews.user), reviews.item, reviews.user,
+                               reviews.names.items.size());
+  data.train = std::move(train);
+  return data;
 }
 
 }  // namespace olrank

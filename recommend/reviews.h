@@ -1,12 +1,51 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "recommend/name_table.h"
-
 namespace olrank {
+
+class StateReader;
+class StateWriter;
+
+/// Names with numbers from 0, in the order in which they first appeared.
+class NameTable {
+ public:
+  NameTable();
+
+  /// The number of a name, which is added if it is new.
+  std::int32_t intern(std::string_view name);
+  std::optional<std::int32_t> find(std::string_view name) const;
+
+  std::int64_t size() const { return std::ssize(ends_) - 1; }
+  /// Valid until the next intern().
+  std::string_view operator[](std::int64_t number) const {
+    return {text_.data() + ends_[number], static_cast<std::size_t>(ends_[number + 1] - ends_[number])};
+  }
+
+  void save(StateWriter& state, std::string_view name) const;
+  void load(StateReader& state, std::string_view name);
+
+  friend bool operator==(const NameTable& a, const NameTable& b) {
+    return a.text_ == b.text_ && a.ends_ == b.ends_;
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::int32_t number = -1;  // −1: free
+  };
+  std::size_t slot_of(std::string_view name, std::uint32_t hash) const;
+  void grow();
+
+  std::string text_;  // all names, one behind the other
+  std::vector<std::int64_t> ends_;
+  std::vector<Slot> slots_;  // open addressing; their count is a power of two
+};
 
 /// A feature that a review mentions, the phrase it says about it, and whether that is praise.
 struct Mention {
@@ -55,5 +94,46 @@ struct Reviews {
 /// Merges the reviews of a user about one item into the first of them: the mean rating, all mentions.
 /// Returns how many it removed.
 std::int64_t merge_repeated_reviews(Reviews& reviews);
+
+/// The ratings of each user, or of each item, with the other side ascending: A as sparse rows.
+struct RatingRows {
+  std::vector<std::int64_t> ends = {0};
+  std::vector<std::int32_t> others;  // the item of a user's rating, the user of an item's
+  std::vector<float> ratings;
+
+  std::int64_t rows() const { return std::ssize(ends) - 1; }
+  std::int64_t count(std::int64_t row) const { return ends[row + 1] - ends[row]; }
+  std::span<const std::int32_t> others_of(std::int64_t row) const {
+    return {others.data() + ends[row], static_cast<std::size_t>(count(row))};
+  }
+  std::span<const float> ratings_of(std::int64_t row) const {
+    return {ratings.data() + ends[row], static_cast<std::size_t>(count(row))};
+  }
+  bool contains(std::int64_t row, std::int32_t other) const;
+};
+
+/// How much there is of everything: what plans of memory need.
+struct ReviewCounts {
+  std::int64_t users = 0;
+  std::int64_t items = 0;
+  std::int64_t features = 0;
+  std::int64_t phrases = 0;
+  std::int64_t reviews = 0;
+  std::int64_t mentions = 0;
+};
+ReviewCounts counts_of(const Reviews& reviews);
+
+/// A recommender learns from some reviews of a set, no two of which are by one user about one item. Numbers
+/// of users, items, features and phrases are those of the whole set.
+struct TrainingData {
+  const Reviews* reviews = nullptr;  // outlives this
+  std::vector<std::int64_t> train;   // numbers of reviews, ascending
+  RatingRows by_user;
+  RatingRows by_item;
+
+  ReviewCounts counts() const;  // of the training; names of the whole set
+};
+
+TrainingData make_training_data(const Reviews& reviews, std::vector<std::int64_t> train);
 
 }  // namespace olrank

@@ -12,14 +12,14 @@
 #include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
-#include "recommend/planted_reviews.h"
+#include "recommend/synthetic_reviews.h"
 
 namespace olrank {
 namespace {
 
 constexpr std::int64_t kUsersTogether = 32;
 
-/// What a draw of the generator is for: a member of its key.
+/// Every draw of the generator is for one of these, a member of its key.
 enum class PlantedDraw : std::uint64_t {
   kUser = 1,
   kItem,
@@ -106,7 +106,7 @@ class PlantedModel {
         by_item[place] += users_[user * d_ + r] * preference_[r * d_ * d_ + place];
     }
   }
-  /// What of an item a feature meets.
+  /// Computes what a feature meets of an item.
   void contract_item(const std::vector<double>& by_item, std::int64_t item, std::span<double> meets) const {
     std::fill(meets.begin(), meets.end(), 0.0);
     for (std::int64_t t = 0; t < d_; ++t) {
@@ -180,8 +180,7 @@ class PlantedModel {
   Standard overall_;
 };
 
-/// How many reviews each user writes: at least one, some many, `reviews` in all as nearly as that allows.
-/// What is usual among the reviewed pairs, from a sample of them: users rate and praise against it.
+/// Usual is the standard among the reviewed pairs, from a sample of them: users rate and praise against it.
 struct Usual {
   Standard overall;
   std::vector<Standard> features;

@@ -11,13 +11,13 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "recommend/planted_reviews.h"
-#include "recommend/trees/planted_tree.h"
+#include "recommend/synthetic_reviews.h"
+#include "recommend/trees/tree_settings.h"
 
 namespace olrank {
 namespace {
 
-/// What a draw is for: a member of its key.
+/// Every draw is for one of these, a member of its key.
 enum class TreeDraw : std::uint64_t {
   kUserTree = 1,
   kItemTree,
@@ -67,7 +67,7 @@ class PopularItems {
   std::vector<double> until_;
 };
 
-/// What features weigh in the reviews of a user or of an item, and how likely praise is.
+/// The habits say what features weigh in the reviews of a user or an item, and how likely praise is.
 struct FeatureHabits {
   std::vector<double> weights;
   std::vector<double> praise;
@@ -141,7 +141,7 @@ class TreeReviewWriter {
   }
 
  private:
-  /// Of unit variance.
+  /// The preference has unit variance.
   double preference(const std::vector<double>& user, std::int32_t item) const {
     double sum = 0.0;
     for (std::size_t k = 0; k < user.size(); ++k) sum += user[k] * item_factors_[item][k];

@@ -12,7 +12,6 @@
 #include "core/runtime/progress.h"
 #include "core/runtime/run_forecast.h"
 #include "core/text/byte_size.h"
-#include "core/text/columns.h"
 #include "core/text/text_table.h"
 
 namespace olrank {
@@ -65,7 +64,7 @@ std::string bar(double share, std::int64_t width) {
   return std::string(filled, '#') + std::string(width - filled, '.');
 }
 
-/// What the trials so far say about the rest, in the order in which a run plays them.
+/// Forecasts the rest from the trials so far, in the order in which a run plays them.
 RunForecast forecast_of(const ExperimentResults& experiment, std::int64_t jobs) {
   std::map<TrialIdentity, const TrialResults*> trials;
   for (const MissingTrial& missing : experiment.missing) trials[missing.identity] = nullptr;

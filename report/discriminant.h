@@ -2,10 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/data/dataset.h"
 #include "core/runtime/execution_context.h"
+#include "report/plot.h"
 
 namespace olrank {
 
@@ -16,8 +19,13 @@ struct Discriminant {
   std::array<double, 2> separation{};       // variance between the means of grades, relative to that within
 };
 
-/// Of all documents. Features that never vary have no part in it. Throws InvalidArgument for fewer than
+/// Takes all documents. Features that never vary have no part in it. Throws InvalidArgument for fewer than
 /// three grades, whose means span no plane.
 Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context);
+
+/// Documents in their discriminant plane, coloured by grade, and the mean of each grade: Jia and Wang, WWW
+/// 2022, Figure 3. Of many documents it shows evenly chosen ones; those far from all others are left out.
+Plot discriminant_figure(const Discriminant& discriminant, std::span<const std::uint8_t> grades,
+                         const std::string& source);
 
 }  // namespace olrank

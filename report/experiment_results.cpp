@@ -15,9 +15,9 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/runtime/host.h"
+#include "core/runtime/device.h"
 #include "core/runtime/progress.h"
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

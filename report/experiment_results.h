@@ -11,7 +11,7 @@
 #include "report/curve_reader.h"
 #include "report/run_description.h"
 #include "report/study_plan.h"
-#include "sim/trial_identity.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 

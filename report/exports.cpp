@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/io/json.h"
-#include "core/text/csv.h"
+#include "core/text/text_table.h"
 #include "core/version.h"
 #include "report/final_tables.h"
 #include "report/findings.h"

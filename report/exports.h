@@ -11,7 +11,7 @@ namespace olrank {
 /// data,clicks,ranker,figure,round,mean,low,high,trials,units,best,not_worse. Final values have no round.
 std::string report_csv(const Report& report);
 
-/// The same, with tests of ranker pairs, warnings and missing trials.
+/// Adds tests of ranker pairs, warnings and missing trials to what the CSV has.
 std::string report_json(const Report& report);
 
 /// The study's results and its plan, which read_study_plan() reads back.

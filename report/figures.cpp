@@ -11,7 +11,7 @@
 
 #include "report/findings.h"
 #include "report/labels.h"
-#include "report/number_text.h"
+#include "report/markup.h"
 
 namespace olrank {
 namespace {
@@ -261,7 +261,7 @@ class UserFigures {
     }
   }
 
-  /// Of rankers that state probabilities: how often what they state is right.
+  /// Shows how often the probabilities that rankers state are right.
   void add_calibration() {
     Plot figure;
     figure.title = "Stated against true probability";

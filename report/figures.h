@@ -19,7 +19,7 @@ std::vector<const RankerTrials*> shown_rankers(const UserResults& user);
 /// The ranker that figures take differences against; null where there is nothing to compare.
 const RankerTrials* baseline_of(const Report& report, const UserResults& user, const FinalTable& table);
 
-/// What a page shows together: the answers, and under a fold each of the others.
+/// A page shows the figures of a group together: the answers, and under a fold each of the others.
 enum class FigureGroup { kMain, kQuality, kCertainty, kTime };
 
 struct ReportFigure {

@@ -1,13 +1,17 @@
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/math/philox.h"
 #include "core/statistics/hierarchical_bootstrap.h"
-#include "core/statistics/mean_interval.h"
+#include "core/statistics/t_tests.h"
 #include "report/report.h"
 
 namespace olrank {
@@ -46,5 +50,55 @@ NestedValues nested_differences(const TrialList& a, const TrialList& b, const Fi
 
 /// Whether any trial has more than one value.
 bool over_queries(const NestedValues& values);
+
+/// Significance level of all tests.
+inline constexpr double kSignificance = 1.0 - kConfidence;
+
+/// Key of the draws that resample a measure's values.
+PhiloxKey resampling_key(const std::string& measure);
+
+/// Two rankers a and b (or recommenders, or structures), compared on what both were measured on.
+struct PairedComparison {
+  std::size_t a = 0;  // indices in the caller's list
+  std::size_t b = 0;
+  FoldedValues differences;  // a − b
+  PairedTest test;           // of these
+  // Adjusted by correct(); NaN before.
+  double t_holm = std::numeric_limits<double>::quiet_NaN();
+  double flip_holm = std::numeric_limits<double>::quiet_NaN();
+
+  /// Whether there were enough differences for a test.
+  bool tested() const;
+  /// Whether the t test rejects equality after the correction.
+  bool significant() const { return t_holm < kSignificance; }
+  /// Returns the difference of `one` minus the other.
+  MeanInterval difference_of(std::size_t one) const;
+  /// Standard deviation of the independent differences; NaN with fewer than two.
+  double deviation() const;
+};
+
+/// Student's test alone.
+PairedComparison compared(std::size_t a, std::size_t b, FoldedValues differences);
+/// Both tests, the sign flips with the draws of `measure`.
+PairedComparison compared(std::size_t a, std::size_t b, FoldedValues differences,
+                          const std::string& measure);
+
+/// Holm's correction over a family of comparisons, for each of the two tests.
+void correct(std::span<PairedComparison* const> family);
+/// Corrects a family that is a list of comparisons, or of a kind of them.
+template <std::derived_from<PairedComparison> Comparison>
+void correct(std::vector<Comparison>& comparisons) {
+  std::vector<PairedComparison*> family;
+  family.reserve(comparisons.size());
+  for (Comparison& comparison : comparisons) family.push_back(&comparison);
+  correct(family);
+}
+
+/// The comparison of two, in either order; null if there is none.
+const PairedComparison* comparison_of(std::span<const PairedComparison> comparisons, std::size_t one,
+                                      std::size_t other);
+
+/// The index of the best mean, the first of equal ones; the number of means if all are NaN.
+std::size_t best_of(std::span<const double> means, bool larger_is_better);
 
 }  // namespace olrank

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "core/statistics/hierarchical_bootstrap.h"
 #include "report/final_measures.h"
-#include "report/paired_comparison.h"
 #include "report/report.h"
 
 namespace olrank {

@@ -6,11 +6,10 @@
 #include <cmath>
 #include <optional>
 
-#include "core/statistics/sample_size.h"
-#include "core/text/columns.h"
-#include "core/text/counted.h"
-#include "core/text/nearest.h"
-#include "report/number_text.h"
+#include "core/statistics/t_tests.h"
+#include "core/text/message_text.h"
+#include "core/text/text_table.h"
+#include "report/markup.h"
 #include "report/study_findings.h"
 
 namespace olrank {
@@ -225,7 +224,7 @@ class Writer {
     return text;
   }
 
-  /// What random orders and rankers that learn from the true grades have, for scale.
+  /// Says what random orders and rankers that learn from the true grades have, for scale.
   std::string beside(const Contest& ranking) const {
     const int digits = ranking.column->measure.digits;
     std::string text;
@@ -272,7 +271,7 @@ class Writer {
     return text;
   }
 
-  /// What would distinguish the best from its closest rival.
+  /// Says what would distinguish the best from its closest rival.
   std::string advice_for(const Contest& ranking) const {
     const auto found = std::find_if(ranking.tied.begin(), ranking.tied.end(),
                                     [](const Rival& rival) { return rival.tested(); });

@@ -13,7 +13,7 @@ namespace olrank {
 /// Below this many seeds (or folds), spreads are too uncertain for bands around curves.
 inline constexpr std::size_t kFewUnits = 4;
 
-/// What one user's finished trials say, made from the tests of their final table.
+/// Findings are what one user's finished trials say, made from the tests of their final table.
 struct UserFindings {
   std::string user;
   std::string data;                    // named only if the report has several data sets

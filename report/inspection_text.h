@@ -3,13 +3,13 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "core/data/inspected_files.h"
+#include "core/data/inspection.h"
 #include "core/fair/dataset_groups.h"
 
 namespace olrank {
 
 nlohmann::ordered_json inspection_json(const InspectedFile& inspected);
-/// Of a file that could be read.
+/// The text describes a file that could be read.
 std::string inspection_text(const InspectedFile& inspected);
 
 /// The groups of a training part.

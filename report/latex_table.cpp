@@ -8,10 +8,9 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
-#include "report/number_text.h"
 
 namespace olrank {
 namespace {

@@ -67,7 +67,7 @@ const Wording& wording_of(Measure measure) {
   return measure < Measure::kBlockSize ? kWordings[static_cast<std::size_t>(measure)] : kBlockWording;
 }
 
-/// What stands for {} in the wording.
+/// Returns the number that stands for {} in the wording.
 std::int64_t number_in_wording(Measure measure, std::int64_t cutoff) {
   if (measure < Measure::kBlockSize) return cutoff;
   return ListCertainty::kBlockRanks[static_cast<std::size_t>(measure) -

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "core/explore/ranked_list.h"
-#include "core/metrics/named_metric.h"
+#include "core/explore/exploring_list.h"
+#include "core/metrics/metric_options.h"
 
 namespace olrank {
 
-/// What an evaluation measures; the report plots each over the rounds. The metrics that an experiment adds
+/// An evaluation measures these; the report plots each over the rounds. The metrics that an experiment adds
 /// with protocol.metrics are further values, from measure_of().
 enum class Measure : std::size_t {
   kOfflineNdcg,
@@ -31,7 +31,7 @@ enum class Measure : std::size_t {
   kFalseCertain,
   kDecisionsDiffer,
   kMilliseconds,  // per round since the previous evaluation, excluding evaluation
-  // What random orders of the same queries' documents have.
+  // Random orders of the same queries' documents have these.
   kRandomOfflineNdcg,
   kRandomOnlineNdcg,
   kRandomDiscountedNdcg,

@@ -1,13 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/statistics/mean_interval.h"
+#include "core/statistics/t_tests.h"
 #include "report/drawing.h"
+#include "report/markup.h"
 
 namespace olrank {
 
@@ -20,7 +22,7 @@ struct PlotPoint {
   std::size_t trials = 0;
 };
 
-/// What a plot shows under one name.
+/// A plot shows a series under one name.
 struct PlotSeries {
   std::string name;
   std::size_t style = 0;
@@ -75,5 +77,63 @@ Drawing draw(const Plot& plot);
 
 /// The plot's numbers: a line per point of lines and scatter plots, and per series of the other kinds.
 std::string plot_csv(const Plot& plot);
+
+/// A tick of an axis, with its label.
+struct Tick {
+  double value = 0.0;
+  std::string label;
+};
+
+/// Maps a range of values to pixels.
+class Scale {
+ public:
+  /// `low` < `high`; both positive when logarithmic.
+  Scale(double low, double high, double first_pixel, double last_pixel, bool logarithmic = false);
+
+  double operator()(double value) const;
+  double low() const { return low_; }
+  double high() const { return high_; }
+  bool logarithmic() const { return logarithmic_; }
+
+  /// About `wanted` round values within the range: steps of 1, 2 or 5 times a power of ten. On a
+  /// logarithmic axis: powers of ten, and over at most three decades also 2 and 5 times these.
+  std::vector<Tick> ticks(int wanted) const;
+
+ private:
+  double low_;
+  double high_;
+  double first_pixel_;
+  double last_pixel_;
+  bool logarithmic_;
+};
+
+// The drawings of every kind of plot share these.
+
+inline constexpr double kPlotWidth = 400.0;
+inline constexpr double kPlotBottom = 36.0;
+inline constexpr double kPlotFont = 11.0;
+
+/// Title and subtitle, with which the body of a drawing begins.
+inline std::string plot_heading(const Plot& plot) {
+  return svg_text(0.0, 13.0, shortened(plot.title, kTitleFont, kPlotWidth), "title") +
+         svg_text(0.0, 28.0, shortened(plot.subtitle, kPlotFont, kPlotWidth), "tick");
+}
+
+/// The label of a tick of the x axis, which stays within the drawing.
+inline std::string x_tick_label(const Scale& x, const Tick& tick, double bottom) {
+  const double half = 0.5 * text_width(tick.label, kPlotFont);
+  return svg_text(std::min(x(tick.value), kPlotWidth - half), bottom + 15.0, tick.label, "tick",
+                  Anchor::kMiddle);
+}
+
+inline Drawing finished_drawing(const Plot& plot, double height, std::string body,
+                                std::string description) {
+  return {kPlotWidth, height, std::move(body),
+          plot.subtitle.empty() ? plot.title : plot.title + ", " + plot.subtitle, std::move(description)};
+}
+
+Drawing draw_lines_or_points(const Plot& plot);
+Drawing draw_bars(const Plot& plot);
+Drawing draw_differences(const Plot& plot);
 
 }  // namespace olrank

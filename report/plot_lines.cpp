@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "report/labels.h"
-#include "report/number_text.h"
-#include "report/plot_frame.h"
+#include "report/markup.h"
+#include "report/plot.h"
 
 namespace olrank {
 namespace {
@@ -37,7 +37,7 @@ std::vector<const PlotSeries*> all_series(const Plot& plot) {
   return all;
 }
 
-/// Of a line with so many points, every stride-th and the last are drawn.
+/// A line with so many points is drawn by its last one and every stride-th.
 std::size_t stride_of(std::size_t points) {
   return (points + kMostPoints - 1) / kMostPoints;
 }

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "report/labels.h"
-#include "report/number_text.h"
-#include "report/plot_frame.h"
+#include "report/markup.h"
+#include "report/plot.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/statistics/mean_interval.h"
+#include "core/statistics/t_tests.h"
 #include "report/experiment_results.h"
 #include "report/measure.h"
 
@@ -48,7 +48,7 @@ struct UserResults {
   std::string user;
   std::vector<RankerTrials> rankers;
 
-  /// Of protocol.metrics in any trial, without their random orders and without NDCG at the experiment's
+  /// Lists protocol.metrics of any trial, without their random orders and without NDCG at the experiment's
   /// cutoff, which every experiment has.
   std::vector<NamedMetric> metrics(std::int64_t cutoff) const;
 };
@@ -93,7 +93,7 @@ using Curve = std::vector<std::pair<std::int64_t, double>>;
 /// The curves behind a mean curve, one for each trial.
 std::vector<Curve> trial_curves(const TrialList& trials, Measure measure);
 
-/// What two rankers differ by over the rounds, on the folds and seeds that both played.
+/// Two rankers differ by these over the rounds, on the folds and seeds that both played.
 struct DifferenceCurves {
   MeanCurve mean;
   std::vector<Curve> trials;

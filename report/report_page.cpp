@@ -7,14 +7,14 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "report/final_tables.h"
 #include "report/findings.h"
 #include "report/labels.h"
-#include "report/number_text.h"
+#include "report/markup.h"
 #include "report/page.h"
 #include "report/study.h"
-#include "report/study_page.h"
+#include "report/study_figures.h"
 
 namespace olrank {
 namespace {
@@ -46,7 +46,7 @@ std::string p_text(double p) {
   return p < 0.0001 ? "&lt; 0.0001" : fmt::format("{:.4f}", p);
 }
 
-/// What lines and bands show, or why there are no bands.
+/// Says what lines and bands show, or why there are no bands.
 std::string band_note(const Report& report, const UserResults& user, const FinalTable& table) {
   std::size_t trials = 0;
   bool over_folds = false;
@@ -260,7 +260,7 @@ class UserSection {
   std::vector<std::string> short_names_;  // by row
 };
 
-/// What the report says about each user, in a sentence or two: the top of a page. Nothing for a single
+/// Adds what the report says about each user in a sentence or two, the top of a page. Nothing for a single
 /// user, whose own section begins with it.
 void add_headlines(Page& page, const Report& report) {
   std::string items;

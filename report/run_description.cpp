@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "report/number_text.h"
+#include "report/markup.h"
 
 namespace olrank {
 namespace {

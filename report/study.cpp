@@ -22,7 +22,7 @@ double mean_over_curve(const RecordedCurve& curve, Measure measure) {
   return rounds > 0.0 ? sum / rounds : std::nan("");
 }
 
-/// Those of final tables, of which some come later, and what tells structures apart.
+/// The measures are those of final tables, of which some come later, and what tells structures apart.
 std::vector<FinalMeasure> study_measures(std::int64_t cutoff) {
   std::vector<FinalMeasure> measures = final_measures(cutoff);
   std::erase_if(measures, [](const FinalMeasure& measure) {

@@ -8,7 +8,6 @@
 
 #include "report/experiment_results.h"
 #include "report/final_measures.h"
-#include "report/paired_comparison.h"
 #include "report/study_plan.h"
 
 namespace olrank {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "report/figures.h"
+#include "report/page.h"
 #include "report/study.h"
 
 namespace olrank {
@@ -14,5 +16,9 @@ std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& use
 /// Width ratios by round and by network width, false certainty against α, cost against width, as far as the
 /// study has data for them.
 std::vector<ReportFigure> study_figures(const Study& study);
+
+/// The study's section of a page: its answer, three figures and a table of paired differences for each
+/// user, and the other figures folded away.
+void add_study(Page& page, const Study& study, const std::string& label);
 
 }  // namespace olrank

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -7,7 +8,7 @@
 
 namespace olrank {
 
-/// What a study's tests say about one user.
+/// Findings are what a study's tests say about one user.
 struct StudyFindings {
   std::string headline;                // which structures differ from the exact one
   std::vector<std::string> sentences;  // by structure: quality, certain share and cost; and what would tell
@@ -33,5 +34,8 @@ bool is_significant(const StudyValue* value);
 /// The row's widths relative to exact ones at the last evaluation; null without widths of its own or
 /// without exact ones to compare them with.
 const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell);
+
+/// Findings and tables for a terminal of this width; 0 is no limit.
+std::string study_text(const Study& study, std::int64_t columns);
 
 }  // namespace olrank

@@ -45,7 +45,7 @@ struct Calibration {
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
-/// What a study adds to its experiment.
+/// A plan is what a study adds to its experiment.
 struct StudyPlan {
   bool matched_alpha = false;
   std::int64_t calibration_rounds = 0;

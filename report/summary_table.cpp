@@ -1,21 +1,19 @@
 #include "report/summary_table.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/metrics/named_metric.h"
-#include "core/text/columns.h"
-#include "core/text/counted.h"
-#include "core/text/csv.h"
+#include "core/metrics/metric_options.h"
+#include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "report/final_measures.h"
-#include "report/number_text.h"
+#include "report/markup.h"
 #include "report/report.h"
 
 namespace olrank {

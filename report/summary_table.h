@@ -15,7 +15,7 @@ std::string summary_csv(const TrialList& trials);
 /// most `columns` wide unless 0: names are shortened, then columns are dropped: rounds/s, trials, wrong,
 /// certain, online.
 std::string summary_text(const TrialList& trials, const ResultConventions& about, std::int64_t columns = 0);
-/// The same as JSON, the conventions in every row.
+/// Writes the means as JSON, with the conventions in every row.
 std::string summary_means_json(const TrialList& trials, const ResultConventions& about);
 
 }  // namespace olrank

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +27,31 @@ class AccessLog {
     }
   };
   std::unique_ptr<std::FILE, Closer> file_;
+};
+
+/// The bearer token in a file: one line. Throws InvalidArgument for an empty or longer file, and for
+/// control characters, which no request header can hold.
+std::string read_token(const std::filesystem::path& file);
+
+/// A file of a service, asked for again and again.
+class HttpFile {
+ public:
+  /// `url` is http://HOST[:PORT]; `token` may be empty. Throws InvalidArgument for another scheme.
+  HttpFile(std::string_view url, std::string path, std::string token,
+           std::chrono::milliseconds timeout = std::chrono::seconds(5));
+
+  std::string url() const;
+  /// Its bytes; nothing if they are those of the last time. Throws IoError if they cannot be had at the
+  /// moment, and another Error if the service refuses.
+  std::optional<std::string> fetch();
+
+ private:
+  std::string host_;
+  std::string port_;
+  std::string path_;
+  std::string token_;
+  std::chrono::milliseconds timeout_;
+  std::string tag_;
 };
 
 }  // namespace olrank

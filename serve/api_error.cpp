@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/io/json_stream.h"
+#include "core/io/json.h"
 
 namespace olrank {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "core/io/json_stream.h"
-#include "core/statistics/mean_interval.h"
+#include "core/io/json.h"
+#include "core/statistics/t_tests.h"
 
 namespace olrank {
 namespace {

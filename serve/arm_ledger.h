@@ -9,7 +9,7 @@
 
 #include "core/feedback/feedback_record.h"
 #include "core/io/state_archive.h"
-#include "core/statistics/clustered_mean.h"
+#include "core/statistics/hierarchical_bootstrap.h"
 #include "serve/arms.h"
 
 namespace olrank {

@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/feedback/doc_number.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/io/fingerprint.h"
 #include "core/settings/toml_document.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

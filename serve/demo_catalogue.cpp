@@ -13,7 +13,6 @@
 #include "core/data/letor_reader.h"
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/thread_pool.h"
 
 namespace olrank {
 namespace {

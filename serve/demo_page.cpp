@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "serve/demo_catalogue.h"
-#include "serve/page_parts.h"
+#include "serve/status_page.h"
 
 namespace olrank {
 namespace {

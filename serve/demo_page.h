@@ -1,6 +1,6 @@
 #pragma once
 
-#include "serve/service_page.h"
+#include "serve/status_page.h"
 
 namespace olrank {
 

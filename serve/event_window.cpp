@@ -10,11 +10,9 @@
 
 #include "core/error.h"
 #include "core/io/json.h"
-#include "core/io/json_stream.h"
 #include "serve/api_error.h"
-#include "serve/heap_bytes.h"
+#include "serve/file_log.h"
 #include "serve/impressions.h"
-#include "serve/numbered_files.h"
 #include "serve/own_file.h"
 
 namespace olrank {

@@ -14,7 +14,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/mapped_memory.h"
 #include "core/runtime/log.h"
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "serve/own_file.h"
 
 namespace olrank {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -13,10 +14,25 @@
 
 #include "core/error.h"
 #include "core/feedback/feedback_record.h"
-#include "logs/log_survey.h"
-#include "serve/feedback_log.h"
+#include "logs/log_view.h"
 
 namespace olrank {
+
+/// What the service says about the log of accepted feedback: a file of its own, or a stream that several
+/// processes share. What is appended comes from the service's ImpressionStore. Thread-safe.
+class FeedbackLog {
+ public:
+  virtual ~FeedbackLog() = default;
+
+  virtual std::uint64_t rounds() const = 0;  // durable records
+  virtual std::int64_t bytes() const = 0;    // 0 where that is not known
+  /// Whether a disk fails, so that no more feedback is logged at the moment.
+  virtual bool is_failing() const = 0;
+  /// Of a learner that archives a shared log: the records that it has.
+  virtual std::optional<std::uint64_t> archived() const { return std::nullopt; }
+  /// Whether the log is on a server that cannot be reached.
+  virtual bool is_away() const { return false; }
+};
 
 /// The disk is full. The same call succeeds once there is space again.
 class LogFull : public IoError {
@@ -138,5 +154,28 @@ class FileLog : public FeedbackLog {
   std::uint64_t rounds_ = 0;
   std::int64_t bytes_ = 0;
 };
+
+/// What an allocation of so many bytes takes from the heap: glibc adds a header, rounds up to 16 bytes,
+/// takes at least 32, and rounds large allocations up to whole pages.
+inline std::size_t heap_bytes(std::size_t bytes) {
+  if (bytes == 0) return 0;
+  constexpr std::size_t kLarge = std::size_t{128} << 10;
+  const std::size_t unit = bytes >= kLarge ? 4096 : 16;
+  const std::size_t taken = (bytes + (bytes >= kLarge ? 16 : 8) + unit - 1) / unit * unit;
+  return taken < 32 ? 32 : taken;
+}
+
+/// Of a string with this capacity, beyond the object itself.
+inline std::size_t string_heap_bytes(std::size_t capacity) {
+  static const std::size_t inline_capacity = std::string().capacity();
+  return capacity > inline_capacity ? heap_bytes(capacity + 1) : 0;
+}
+inline std::size_t heap_bytes(const std::string& text) {
+  return string_heap_bytes(text.capacity());
+}
+template <class T>
+std::size_t heap_bytes(const std::vector<T>& values) {
+  return heap_bytes(values.capacity() * sizeof(T));
+}
 
 }  // namespace olrank

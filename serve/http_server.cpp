@@ -23,9 +23,9 @@
 #include "core/runtime/log.h"
 #include "serve/access_log.h"
 #include "serve/api_error.h"
+#include "serve/listener.h"
 #include "serve/request_head.h"
 #include "serve/routes.h"
-#include "serve/worker_threads.h"
 
 namespace olrank {
 namespace {

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "serve/http_settings.h"
 #include "serve/listener.h"
 #include "serve/service.h"
 

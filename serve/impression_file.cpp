@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
-#include "serve/numbered_files.h"
 #include "serve/own_file.h"
 
 namespace olrank {

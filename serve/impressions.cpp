@@ -9,9 +9,9 @@
 
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "serve/api_error.h"
-#include "serve/heap_bytes.h"
+#include "serve/file_log.h"
 
 namespace olrank {
 namespace {

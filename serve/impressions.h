@@ -15,7 +15,6 @@
 #include "core/feedback/feedback_record.h"
 #include "serve/file_log.h"
 #include "serve/impression_file.h"
-#include "serve/impression_store.h"
 
 namespace olrank {
 

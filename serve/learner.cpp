@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/feedback/doc_number.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/log.h"
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "serve/api_error.h"
 #include "serve/own_file.h"
 #include "serve/snapshot.h"

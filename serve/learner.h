@@ -14,13 +14,12 @@
 
 #include "core/fair/exposure.h"
 #include "core/io/fingerprint.h"
-#include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 #include "serve/arm_ledger.h"
 #include "serve/file_log.h"
-#include "serve/ranker_source.h"
+#include "serve/snapshot.h"
 
 namespace olrank {
 

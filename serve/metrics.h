@@ -1,14 +1,21 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/explore/exploring_list.h"
+#include "core/fair/exposure.h"
+#include "core/feedback/feedback_record.h"
 
 namespace olrank {
 
@@ -60,5 +67,95 @@ class Metrics {
 
 /// One metric with its HELP and TYPE lines, in the same format.
 std::string metric_text(std::string_view name, std::string_view type, std::string_view help, double value);
+
+/// The exposure of the groups in all lists of a service: those of its log, and those shown since it
+/// started. Lists are made one at a time, each with the unfairness of all before it, so that FairExp keeps
+/// |UF| ≤ ε with requests at the same time, too. Thread-safe.
+class ExposureBalance {
+ public:
+  ExposureBalance(ExposureRule rule, const ExposureLedger& logged)
+      : rule_(std::move(rule)), ledger_(logged) {}
+
+  const ExposureRule& rule() const { return rule_; }
+  /// Does not wait for a list that is being made.
+  ExposureLedger ledger() const {
+    const std::lock_guard lock(ledger_mutex_);
+    return ledger_;
+  }
+
+  /// From its constructor to its destructor, the only one to make a list.
+  class Turn {
+   public:
+    explicit Turn(ExposureBalance& balance) : balance_(balance), turn_(balance.turn_mutex_) {}
+
+    /// For a list of documents of these groups.
+    FairRound round(std::span<const DocGroup> groups) const {
+      return {groups, &balance_.rule_, balance_.ledger().unfairness()};
+    }
+    /// Counts the list; returns the unfairness after it, of the two groups farthest apart.
+    double show(std::span<const DocGroup> groups, std::span<const std::int32_t> shown) {
+      const std::lock_guard lock(balance_.ledger_mutex_);
+      balance_.ledger_.observe(balance_.rule_, groups, shown);
+      return balance_.rule_.farthest(balance_.ledger_.unfairness());
+    }
+
+   private:
+    ExposureBalance& balance_;
+    std::lock_guard<std::mutex> turn_;
+  };
+
+  /// {"unfairness", "epsilon", "beta", "lists", "fair_share", "exposure"}.
+  std::string json() const;
+  /// In the Prometheus text format.
+  std::string metrics() const;
+
+ private:
+  const ExposureRule rule_;
+  std::mutex turn_mutex_;
+  mutable std::mutex ledger_mutex_;
+  ExposureLedger ledger_;
+};
+
+/// What the service showed last, and how the share of certain orders went since it started. Its memory is
+/// bounded, whatever is shown. Thread-safe.
+class RecentLists {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kLists = 20;
+  static constexpr std::size_t kDocs = 10;      // kept of a list
+  static constexpr std::size_t kPeriods = 128;  // of the history
+
+  struct List {
+    std::string impression;
+    std::string query;
+    std::vector<DocId> docs;  // the first ones, best first
+    std::int64_t shown = 0;   // how many there were
+    std::uint64_t round = 0;  // rounds learned by the ranker that made the list
+    std::optional<ListCertainty> certainty;
+    std::optional<std::vector<std::uint8_t>> clicks;  // of `docs`, once there is feedback
+    Clock::time_point since;
+  };
+
+  void add(List list);
+  void add_clicks(const std::string& impression, std::span<const std::uint8_t> clicks);
+
+  /// The latest list first.
+  std::string lists_json(Clock::time_point now = Clock::now()) const;
+  /// Complete periods of equally many lists since the start: each with the lists shown at its end, and its
+  /// share of certain orders, which is null without any.
+  std::string history_json() const;
+
+ private:
+  struct Period {
+    std::int64_t certain_pairs = 0;
+    std::int64_t shown_pairs = 0;
+  };
+
+  mutable std::mutex mutex_;
+  std::deque<List> lists_;  // the latest first
+  std::vector<Period> periods_;
+  std::uint64_t lists_in_period_ = 1;  // doubles whenever the periods are full
+  std::uint64_t added_ = 0;
+};
 
 }  // namespace olrank

@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <exception>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/runtime/log.h"
+#include "serve/impressions.h"
 
 namespace olrank {
 namespace {
@@ -126,6 +131,112 @@ ModelFollower::Fetch models_of(RedisLog& log) {
     if (model) known = round;
     return model;
   };
+}
+
+namespace {
+
+constexpr std::int64_t kRecordsAtOnce = 500;
+constexpr std::chrono::milliseconds kReadWait{100};
+constexpr std::int64_t kTellMs = 1000;
+constexpr std::chrono::milliseconds kPublishInterval{100};
+/// What making and sending models takes is at most a tenth of the time.
+constexpr int kRestPerPublish = 9;
+
+}  // namespace
+
+StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings)
+    : stream_(stream), log_(log), learner_(learner), settings_(std::move(settings)) {
+  stream_.continue_from(log_.rounds(), log_.line_before(log_.bytes()), settings_.accept_loss);
+  log_.set_is_archive();
+  // Refuses a stream that was trimmed too far, and tells other learners what this one still needs.
+  stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
+  stream_.poll();
+  stream_.trim(settings_.name, log_.rounds(), settings_.keep, utc_now());
+  stream_.set_archived(log_.rounds(), false);
+}
+
+StreamArchive::~StreamArchive() {
+  stop();
+}
+
+void StreamArchive::start() {
+  archiving_ = std::thread([this] { run([this] { archive(); }); });
+  publishing_ = std::thread([this] { run([this] { publish(); }); });
+}
+
+void StreamArchive::stop() {
+  stopping_ = true;
+  if (archiving_.joinable()) archiving_.join();
+  if (publishing_.joinable()) publishing_.join();
+}
+
+void StreamArchive::require_running() const {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw StateLost(failure_);
+}
+
+void StreamArchive::pause(int milliseconds) const {
+  for (int passed = 0; passed < milliseconds && !stopping_; passed += 20)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+/// Repeats a step. What a full disk or a server that is away hold up goes on once they are back.
+void StreamArchive::run(const std::function<void()>& step) {
+  std::string refusal;
+  while (!stopping_) {
+    try {
+      step();
+      if (!std::exchange(refusal, {}).empty())
+        log_warning("The server of the shared log takes all of it again.");
+    } catch (const RedisAway&) {
+      pause(100);
+    } catch (const RedisError& error) {  // no memory left, say
+      if (std::exchange(refusal, error.what()).empty()) log_warning("{} It is tried again.", error.what());
+      pause(1000);
+    } catch (const LogFull&) {
+      pause(1000);
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      if (failure_.empty()) failure_ = error.what();
+      return;
+    }
+  }
+}
+
+void StreamArchive::archive() {
+  stream_.client().probe();
+  std::vector<std::string> bodies = stream_.read(log_.rounds(), kRecordsAtOnce, kReadWait);
+  stream_.poll();
+  try {
+    if (!bodies.empty()) log_.append_all(std::move(bodies));
+    stream_.set_archived(log_.rounds(), false);
+  } catch (const IoError&) {
+    stream_.set_archived(log_.rounds(), true);
+    throw;
+  }
+  const std::int64_t now = utc_now();
+  if (now - told_ < kTellMs) return;
+  stream_.trim(settings_.name, log_.rounds(), settings_.keep, now);
+  told_ = now;
+}
+
+void StreamArchive::publish() {
+  pause(20);
+  const auto published = learner_.latest();
+  if (learner_.failure() || stream_.client().is_away()) return pause(100);
+  if (stream_.model_round() >= static_cast<std::int64_t>(published->round)) return;
+  RankerSource::Snapshot snapshot;
+  try {
+    snapshot = learner_.snapshot();
+  } catch (const Error&) {  // it has failed, and says so
+    return pause(100);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  stream_.publish(snapshot.round, snapshot.bytes);
+  const auto took = snapshot.made_in + (std::chrono::steady_clock::now() - begin);
+  pause(static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                             std::max<std::chrono::nanoseconds>(kPublishInterval, kRestPerPublish * took))
+                             .count()));
 }
 
 }  // namespace olrank

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
+#include <string>
 
 #include "core/error.h"
 #include "core/io/mapped_memory.h"
@@ -65,6 +67,38 @@ std::filesystem::path unused_path(const std::filesystem::path& path) {
     unused = fmt::format("{}.{}", path.string(), number);
   }
   return unused;
+}
+
+namespace fs = std::filesystem;
+
+fs::path NumberedFiles::path(const fs::path& folder, std::uint64_t number) const {
+  return folder / fmt::format("{}{:06}{}", begin, number, end);
+}
+
+std::uint64_t NumberedFiles::number_of(const fs::path& path) const {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size())
+    return 0;
+  std::uint64_t number = 0;
+  for (const char c : name.substr(begin.size(), name.size() - begin.size() - end.size())) {
+    if (c < '0' || c > '9') return 0;
+    number = number * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return number;
+}
+
+std::vector<fs::path> NumberedFiles::in(const fs::path& folder) const {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (number_of(entry.path()) > 0) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(),
+            [this](const fs::path& a, const fs::path& b) { return number_of(a) < number_of(b); });
+  return found;
+}
+
+void NumberedFiles::set_aside(const fs::path& folder) const {
+  for (const fs::path& file : in(folder)) fs::rename(file, unused_path(file.string() + ".set-aside"));
 }
 
 }  // namespace olrank

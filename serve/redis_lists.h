@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "serve/event_window.h"
-#include "serve/impression_store.h"
+#include "serve/impression_file.h"
 #include "serve/impressions.h"
 #include "serve/redis_log.h"
 

@@ -10,7 +10,7 @@
 #include "core/feedback/feedback_record.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
 #include "serve/service_identity.h"
 
 namespace olrank {

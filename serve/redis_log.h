@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "serve/feedback_log.h"
 #include "serve/file_log.h"
 #include "serve/redis_client.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "serve/http_settings.h"
+#include "serve/listener.h"
 
 namespace olrank {
 

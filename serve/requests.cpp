@@ -11,9 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/io/json_stream.h"
+#include "core/io/json.h"
 #include "serve/api_error.h"
-#include "serve/request_reader.h"
 #include "serve/search_response.h"
 
 namespace olrank {

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/fair/doc_group.h"
+#include "core/fair/exposure.h"
 #include "core/feedback/feedback_record.h"
-#include "serve/impression_store.h"
+#include "serve/impression_file.h"
 
 namespace olrank {
 

@@ -11,17 +11,16 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/feedback/doc_number.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/io/fingerprint.h"
-#include "core/io/json_stream.h"
+#include "core/io/json.h"
 #include "core/io/state_archive.h"
-#include "core/online/model_bytes.h"
+#include "core/online/online_ranker.h"
 #include "core/random/rng_stream.h"
 #include "core/version.h"
-#include "models/interleaving.h"
+#include "models/baselines/dueling_bandit.h"
 #include "serve/api_error.h"
 #include "serve/file_log.h"
-#include "serve/heap_bytes.h"
 
 namespace olrank {
 namespace {

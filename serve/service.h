@@ -14,16 +14,14 @@
 #include "core/fair/exposure.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/execution_context.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 #include "serve/arms.h"
-#include "serve/exposure_balance.h"
-#include "serve/feedback_log.h"
-#include "serve/impression_store.h"
+#include "serve/file_log.h"
+#include "serve/impression_file.h"
 #include "serve/metrics.h"
-#include "serve/ranker_source.h"
-#include "serve/recent_lists.h"
 #include "serve/requests.h"
-#include "serve/service_page.h"
+#include "serve/snapshot.h"
+#include "serve/status_page.h"
 
 namespace olrank {
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "serve/event_window.h"
-#include "serve/http_settings.h"
 #include "serve/impressions.h"
 #include "serve/learner.h"
+#include "serve/listener.h"
 #include "serve/redis_client.h"
 #include "serve/service.h"
 #include "serve/service_setup.h"

@@ -13,7 +13,7 @@
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "jobs/settings/configuration.h"
-#include "models/model_scorer.h"
+#include "models/files/model_scorer.h"
 #include "serve/arms.h"
 #include "serve/state_folder.h"
 

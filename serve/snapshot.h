@@ -1,13 +1,79 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/io/fingerprint.h"
+#include "core/online/online_ranker.h"
 #include "serve/arm_ledger.h"
-#include "serve/ranker_source.h"
 
 namespace olrank {
+
+/// The ranker that requests use: one round's frozen ranker with its statistics.
+struct PublishedRanker {
+  std::shared_ptr<const FrozenRanker> ranker{};  // null before a replica has its first model
+  std::uint64_t round = 0;
+  std::int64_t pairs = 0;
+  std::uint64_t skipped = 0;
+  std::vector<RankerFigure> figures{};  // may be a few rounds old
+  std::optional<ArmReport> arms{};      // of a service with arms
+};
+
+/// Where a service's ranker comes from: the learner of this process, or that of another one. Thread-safe.
+class RankerSource {
+ public:
+  RankerSource() = default;
+  virtual ~RankerSource() = default;
+  RankerSource(const RankerSource&) = delete;
+  RankerSource& operator=(const RankerSource&) = delete;
+
+  /// Never null.
+  virtual std::shared_ptr<const PublishedRanker> latest() const = 0;
+  /// Makes a list by the latest ranker, which it returns. Throws like FrozenRanker::rank().
+  virtual std::shared_ptr<const PublishedRanker> rank(ExecutionContext& context, const RankingTask& task,
+                                                      Ranking& ranking) {
+    std::shared_ptr<const PublishedRanker> published = latest();
+    published->ranker->rank(context, task, ranking);
+    return published;
+  }
+  /// The latest model and its rounds.
+  struct Model {
+    std::uint64_t round = 0;
+    ModelTensors tensors{};
+  };
+  virtual Model model() {
+    const std::shared_ptr<const PublishedRanker> published = latest();
+    return {published->round, published->ranker->model()};
+  }
+  /// Why learning has stopped, if it has.
+  virtual std::optional<std::string> failure() const = 0;
+  virtual bool learns_from_unshown() const = 0;
+
+  /// A summary of the learner's whole state.
+  struct State {
+    std::uint64_t round = 0;
+    std::int64_t pairs = 0;
+    std::uint64_t skipped = 0;  // rounds that could not be learned
+    Fingerprint fingerprint;    // zero where there is no learner in this process
+  };
+  virtual State state() = 0;
+  /// Throws an Error where there is no learner in this process.
+  virtual State write_checkpoint() = 0;
+  struct Snapshot {
+    std::uint64_t round = 0;
+    std::string bytes{};
+    std::chrono::nanoseconds made_in{};  // time for which learning stood still
+  };
+  /// What another process needs to make the lists of this moment: SnapshotReader reads it.
+  virtual Snapshot snapshot() = 0;
+
+  /// Of a replica: seconds since it last knew that its model is the newest.
+  virtual std::optional<double> model_age() const { return std::nullopt; }
+};
 
 /// The published ranker as bytes, without what only learning needs. `live` is the ranker that it was frozen
 /// from, still at that round.

@@ -1,7 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "core/online/click_model.h"
 #include "core/random/rng_stream.h"
 #include "sim/external_user.h"
 
@@ -42,6 +48,49 @@ class ClickCoins {
   PhiloxKey key_;
   std::uint32_t round_;
   std::uint32_t doc_;
+};
+
+/// A user's click and stop probabilities by grade.
+struct ClickTable {
+  std::vector<double> click;  // P(click | grade)
+  std::vector<double> stop;   // P(stop | grade); empty: never stops
+};
+
+/// perfect, navigational, informational.
+const std::vector<std::string>& built_in_users();
+bool is_built_in_user(std::string_view name);
+
+/// The number of grades of a built-in user's table for data whose largest grade is `max_grade`: the
+/// smallest of 2, 3 and 5 that covers it, or `stated` unless that is 0. Throws InvalidArgument if the table
+/// does not cover the data.
+int table_grades(std::string_view user, int max_grade, std::int64_t stated);
+
+/// The table of a built-in user for 2, 3 or 5 grades.
+ClickTable built_in_table(std::string_view user, int grades);
+
+/// A user that a program has registered.
+struct RegisteredUser {
+  std::string description;
+  std::shared_ptr<const ExternalUser> user;
+};
+
+/// None if no user has this name.
+std::optional<RegisteredUser> registered_user(const std::string& name);
+/// In alphabetical order.
+std::vector<std::string> registered_users();
+
+/// A registered user as trials see it. Throws InvalidArgument for clicks that are not 0 or 1, or not one
+/// for each shown document.
+class ExternalClickModel : public ClickModel {
+ public:
+  ExternalClickModel(std::string name, std::shared_ptr<const ExternalUser> user);
+
+  void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
+             ClickLog& log) const override;
+
+ private:
+  std::string name_;
+  std::shared_ptr<const ExternalUser> user_;
 };
 
 }  // namespace olrank

@@ -1,19 +1,38 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "core/fair/doc_group.h"
+#include "core/fair/exposure.h"
+#include "core/io/fingerprint.h"
+#include "core/io/state_fields.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/stage_clock.h"
-#include "sim/width_ratios.h"
+#include "core/statistics/hierarchical_bootstrap.h"
 
 namespace olrank {
 
-/// What a ranker that shows every query in a random order has on average: exact, from the grades of the
+/// Compares the widths that a ranker used with the exact ones.
+struct WidthRatio {
+  double median = 0.0;
+  double p10 = 0.0;
+  double p90 = 0.0;
+};
+
+/// Quantiles of own/exact widths, by linear interpolation; none without a ratio.
+inline std::optional<WidthRatio> width_ratio_of(std::vector<double> ratios) {
+  if (ratios.empty()) return std::nullopt;
+  std::sort(ratios.begin(), ratios.end());
+  return WidthRatio{sorted_quantile(ratios, 0.5), sorted_quantile(ratios, 0.1),
+                    sorted_quantile(ratios, 0.9)};
+}
+
+/// A ranker that shows every query in a random order has these on average: exact, from the grades of the
 /// same queries.
 struct RandomPoint {
   double offline_ndcg = 0.0;
@@ -81,5 +100,28 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock);
 
 /// A number as JSON: the shortest text that reads back exactly; null for NaN and infinities.
 std::string json_number(double value);
+
+/// Where a curve ends, and its running totals: what a checkpoint records of it.
+struct CurveState {
+  std::uint64_t bytes = 0;
+  Fingerprint digest;         // chained over the lines without seconds
+  double offline_area = 0.0;  // ∫ by rounds, trapezoids
+  double online_area = 0.0;
+  double last_round = 0.0;
+  double last_offline = 0.0;
+  double last_online = 0.0;
+  std::int64_t points = 0;
+
+  /// Adds an evaluation, which takes `line_bytes` in the file.
+  void add(const CurvePoint& point, std::uint64_t line_bytes);
+  /// The mean height of each curve; at round 0 its value.
+  double mean_offline() const { return last_round > 0.0 ? offline_area / last_round : last_offline; }
+  double mean_online() const { return last_round > 0.0 ? online_area / last_round : last_online; }
+
+  void fields(StateFields& state);
+};
+
+/// The fingerprint of a text and of what came before it.
+Fingerprint chained(const Fingerprint& before, std::string_view text);
 
 }  // namespace olrank

@@ -9,8 +9,6 @@
 #include "core/error.h"
 #include "core/io/folder.h"
 #include "sim/click_coins.h"
-#include "sim/click_tables.h"
-#include "sim/external_click_model.h"
 
 namespace olrank {
 namespace {

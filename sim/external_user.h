@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// What a built-in user decides about a document, each with a coin of its own. The numbers are part of
+/// A built-in user decides these about a document, each with a coin of its own. The numbers are part of
 /// every draw: never renumber, only append.
 enum class UserDecision : std::uint32_t {
   kClick = 0,

@@ -11,13 +11,13 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "core/data/doc_finder.h"
+#include "core/data/join.h"
 #include "core/data/letor_reader.h"
 #include "core/error.h"
 #include "core/feedback/feedback_record.h"
+#include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
-#include "core/io/descriptor.h"
-#include "core/io/text_blocks.h"
+#include "core/io/text_lines.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"

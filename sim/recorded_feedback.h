@@ -38,7 +38,7 @@ class RecordedFeedback {
 
   std::int64_t rounds() const { return rounds_in_files() + std::ssize(queries_); }
   Record at(std::int64_t index) const;
-  /// Of the rounds, independent of how the file represents them.
+  /// The fingerprint is of the rounds, independent of how the file represents them.
   Fingerprint fingerprint() const;
 
  private:

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/metrics/list_metrics.h"
-#include "core/metrics/per_query_csv.h"
-#include "sim/cosine.h"
+#include "core/metrics/named_values.h"
+#include "sim/trial_figures.h"
 
 namespace olrank {
 namespace {
@@ -313,7 +313,7 @@ void Trial::certainty_fields(Certainty& certainty, StateFields& state) {
   state.numbers("certainty.share_rounds", certainty.share_rounds);
   state.numbers("certainty.blocks_sum", certainty.blocks_sum);
   state.numbers("certainty.rounds", certainty.rounds);
-  // Those of the other ranks are in fields_beside().
+  // The sizes of the other ranks are in fields_beside().
   const auto sizes = [&state](std::string_view name, BlockSums& of_ranks) {
     std::array<std::int64_t, kFingerprintedBlocks.size()> sizes{};
     for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = of_ranks[kFingerprintedBlocks[i]];

@@ -11,17 +11,13 @@
 #include "core/io/state_fields.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/online.h"
-#include "core/metrics/random_online.h"
 #include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
-#include "core/online/query_source.h"
-#include "core/online/trial_keys.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 #include "sim/curve.h"
-#include "sim/last_lists.h"
 #include "sim/recorded_feedback.h"
-#include "sim/trial_fairness.h"
+#include "sim/trial_figures.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {
@@ -84,8 +80,8 @@ class Trial : public Stateful {
   const StageClock& evaluation_clock() const { return evaluation_clock_; }
   StageClock& clock() { return clock_; }
 
-  /// What a checkpoint needs and a fingerprint does not cover: the latest lists, and what an evaluation
-  /// between two multiples of E has cleared. Goes before save().
+  /// Saves what a checkpoint needs and a fingerprint does not cover: the latest lists, and what an
+  /// evaluation between two multiples of E has cleared. Goes before save().
   void save_beside(StateWriter& state) const {
     StateFields fields(state);
     const_cast<Trial*>(this)->fields_beside(fields);
@@ -116,7 +112,7 @@ class Trial : public Stateful {
     StatedTallies stated{};
   };
 
-  /// What lists did to be fair.
+  /// These figures say what lists did to be fair.
   struct Fairness {
     std::int64_t violated_sum = 0;  // since the last evaluation
     std::int64_t violated_rounds = 0;

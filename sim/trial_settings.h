@@ -1,13 +1,24 @@
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/fair/doc_group.h"
-#include "core/metrics/empty_queries.h"
-#include "core/metrics/named_metric.h"
+#include "core/fair/exposure.h"
+#include "core/io/fingerprint.h"
+#include "core/metrics/metric_options.h"
+#include "core/online/click_model.h"
+#include "core/protocol.h"
+#include "core/random/rng_stream.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
 
 namespace olrank {
 
@@ -35,6 +46,86 @@ struct TrialData {
   std::optional<OfflineModel> offline = std::nullopt;  // if cosines are requested
   std::vector<DocGroup> groups = {};                   // [train docs], where exposure is measured
   std::vector<double> beta = {1.0};                    // β of these groups
+};
+
+/// A trial of an experiment's matrix; determines its folder.
+struct TrialIdentity {
+  std::string ranker;
+  std::string user;
+  std::int64_t fold = 1;
+  std::int64_t seed = 1;
+
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes what the default compares with for a pointer
+  friend auto operator<=>(const TrialIdentity&, const TrialIdentity&) = default;
+
+  /// trials/<ranker>/<clicks>/fold<k>/seed<s>
+  std::filesystem::path path() const;
+};
+
+/// The trial whose path() this is; none for anything else.
+std::optional<TrialIdentity> identity_of(const std::filesystem::path& path);
+
+/// The trials that have a folder there, finished or not, sorted.
+std::vector<TrialIdentity> trials_in(const std::filesystem::path& experiment);
+
+/// The file of a trial's folder that says that the trial is finished.
+inline constexpr std::string_view kSummaryFile = "summary.json";
+bool is_finished(const std::filesystem::path& experiment, const TrialIdentity& identity);
+
+/// The rounds of a recipe's protocol; 0 without any.
+std::int64_t rounds_of(const Recipe& recipe);
+/// The recipe but its rounds. Trials that differ in nothing else are the same until the shorter one ends.
+Recipe without_rounds(Recipe recipe);
+
+/// The model that each evaluation compares with by cosine.
+enum class CosineReference { kNone, kOffline };
+
+template <>
+struct EnumNames<CosineReference> {
+  static constexpr std::array values = {std::pair{CosineReference::kNone, std::string_view("none")},
+                                        std::pair{CosineReference::kOffline, std::string_view("offline")}};
+};
+
+/// How the rounds of a trial are played and evaluated.
+struct ProtocolSettings {
+  ProtocolName name = ProtocolName::kRecommended;
+  std::int64_t rounds = 2000;
+  std::int64_t cutoff = 10;
+  std::int64_t eval_every = 100;
+  std::vector<std::int64_t> seeds = {1, 2, 3};
+  EmptyQueries empty_queries = EmptyQueries::kZero;
+  double discount = 0.9995;
+  CosineReference cosine = CosineReference::kNone;
+  std::vector<std::string> metrics;  // offline, beyond NDCG@cutoff
+
+  static const Schema& schema();
+  static ProtocolSettings defaults(ProtocolName name);
+};
+
+/// A ranker may know this about a trial's data when it is created. Compact documents come query by query,
+/// so that here are none of them.
+struct RankerData {
+  FeatureMatrix train;                      // all documents of the part whose queries are drawn
+  std::int64_t most_docs = 0;               // of one of its queries
+  FeatureMatrix eval_docs;                  // all documents to be scored in evaluations
+  const LabelledQueries* labels = nullptr;  // for rankers that learn from them
+  std::int64_t slot = 0;                    // of the trials in parallel, from 0; chooses the GPU
+};
+
+RankerData ranker_data(const TrialData& data, const LabelledQueries* labels = nullptr,
+                       std::int64_t slot = 0);
+
+/// Draws a query uniformly in every round.
+class UniformQueries : public QuerySource {
+ public:
+  /// `key` is the trial's key for Purpose::kQuery. Throws InvalidArgument if there are no queries.
+  UniformQueries(PhiloxKey key, std::int64_t queries);
+
+  std::int64_t query_of(std::uint32_t round) const override;
+
+ private:
+  PhiloxKey key_;
+  std::uint32_t queries_;
 };
 
 }  // namespace olrank

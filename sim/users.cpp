@@ -11,15 +11,9 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/text/nearest.h"
-#include "sim/cascade_click_model.h"
-#include "sim/changing_user.h"
-#include "sim/click_tables.h"
-#include "sim/dependent_click_model.h"
-#include "sim/dynamic_bayesian_click_model.h"
-#include "sim/external_click_model.h"
-#include "sim/position_click_model.h"
-#include "sim/user_browsing_click_model.h"
+#include "core/text/message_text.h"
+#include "sim/click_coins.h"
+#include "sim/click_models.h"
 
 namespace olrank {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "core/online/click_model.h"
 #include "sim/click_settings.h"
-#include "sim/user_settings.h"
 
 namespace olrank {
 

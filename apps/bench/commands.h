@@ -14,6 +14,5 @@ std::unique_ptr<Command> make_bench_long_command();
 std::unique_ptr<Command> make_bench_ops_command();
 std::unique_ptr<Command> make_bench_recommend_command();
 std::unique_ptr<Command> make_bench_round_command();
-std::unique_ptr<Command> make_bench_scale_command();
 
 }  // namespace olrank

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "apps/bench/commands.h"
-#include "apps/experiment_flags.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "apps/bench/commands.h"
-#include "apps/experiment_flags.h"
+#include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/settings/value.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 #include "studies/generalisation/generalisation_run.h"
 
 namespace olrank {

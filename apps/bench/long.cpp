@@ -9,7 +9,6 @@
 
 #include "apps/bench/commands.h"
 #include "apps/setting_flags.h"
-#include "bench/long_report.h"
 #include "bench/long_trial.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"

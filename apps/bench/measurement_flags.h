@@ -1,10 +1,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "apps/command.h"
 #include "bench/measurement_file.h"
+#include "bench/steady_round.h"
+#include "models/skeleton/network_settings.h"
 
 namespace olrank {
 
@@ -26,5 +31,29 @@ class MeasurementFlags {
   std::string compare_;
   double factor_ = 1.5;
 };
+
+/// Flags for the sizes of a round in the middle of a trial.
+class RoundFlags {
+ public:
+  void declare(CLI::App& app);
+  /// Throws if the device is not available, or if a flag has several values.
+  RoundSizes sizes() const;
+  /// One for each value of --pairs.
+  std::vector<RoundSizes> all_sizes() const;
+  /// The flags with their values, for a command line.
+  std::string command_line() const;
+
+ private:
+  RoundSizes common_sizes() const;
+
+  RoundSizes sizes_;
+  std::vector<std::int64_t> pairs_ = {RoundSizes{}.pairs};
+  std::string device_ = "auto";
+  std::string retrain_ = std::string(name_of(Retrain::kEveryRound));
+};
+
+/// Measures operations on a GPU with `device_bench`, which a CUDA build puts next to olrank; its table goes
+/// to stderr. Only names that contain `only` are measured. Throws if the program is missing or fails.
+MeasurementFile measure_on_gpu(int gpu, const std::string& only);
 
 }  // namespace olrank

@@ -12,15 +12,15 @@
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/text/text_table.h"
-#include "jobs/recommending/review_parts.h"
-#include "recommend/recommender_kinds.h"
+#include "jobs/recommending/recommender_file.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 namespace {
 
 using nlohmann::ordered_json;
 
-// What mter is to reach on two cores.
+// mter is to reach these rates on two cores.
 constexpr double kTargetEntries = 1.5e6;
 constexpr double kTargetPairs = 3e6;
 

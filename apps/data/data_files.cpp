@@ -2,12 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <string>
+#include <utility>
+
 #include "core/data/data_loader.h"
+#include "core/data/data_settings.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/dataset_file.h"
 #include "core/data/query_weights.h"
+#include "core/data/synthetic.h"
+#include "core/data/synthetic_source.h"
+#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
+#include "core/io/folder.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 
@@ -63,6 +72,114 @@ void print_summary(const ordered_json& summary) {
   fmt::print("Wrote {}: {} queries, {} documents, {} features\n", summary["file"].get<std::string>(),
              summary["queries"].get<std::int64_t>(), summary["docs"].get<std::int64_t>(),
              summary["features"].get<std::int64_t>());
+}
+
+namespace {
+
+class ConvertCommand : public Command {
+ public:
+  std::string name() const override { return "convert"; }
+  std::string summary() const override {
+    return "convert between text and binary (.olrank), losslessly; text may be plain, .gz or .zst";
+  }
+  void declare(CLI::App& app) override {
+    app.add_option("in", in_, "LETOR text or binary file; - is standard input")
+        ->type_name("IN")
+        ->required();
+    app.add_option("out", out_,
+                   "output file: .olrank is binary, .gz and .zst are compressed text, anything else is "
+                   "plain text; - is standard output")
+        ->type_name("OUT")
+        ->required();
+    app.add_flag("--sparse", format_.sparse, "omit zeros in text output");
+    flags_.declare(app);
+  }
+  int run(const OutputFlags& output) override {
+    ExecutionContext context(flags_.threads);
+    const Dataset data = read_any(in_, flags_, context);
+    write_any(data, out_, format_);
+    if (out_ == "-") return 0;
+    if (output.json) {
+      fmt::print("{}\n", summary_of(out_, data).dump(2));
+    } else {
+      print_summary(summary_of(out_, data));
+    }
+    return 0;
+  }
+
+ private:
+  std::string in_;
+  std::string out_;
+  LetorFormat format_;
+  ReadingFlags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_convert_command() {
+  return std::make_unique<ConvertCommand>();
+}
+
+namespace {
+
+class SynthCommand : public Command {
+ public:
+  std::string name() const override { return "synth"; }
+  std::string summary() const override {
+    return "generate synthetic data: a folder with train, vali and test";
+  }
+  void declare(CLI::App& app) override {
+    app.add_option("source", source_, "NAME or NAME?key=value&…, as in synth:NAME")
+        ->type_name("NAME?key=value")
+        ->required();
+    app.add_option("--out", out_, "output folder")->type_name("DIR")->required();
+    app.add_option("--ending", ending_, "file format [default: .txt]")
+        ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
+    app.add_flag("--force", force_, "overwrite train, vali and test of this format in the output folder");
+    app.add_option("--max-memory", limits_.max_memory, kMaxMemoryHelp)->type_name("SIZE");
+    app.add_option("--threads", threads_, "CPU threads [default: every core]")->type_name("N");
+  }
+
+  int run(const OutputFlags& output) override {
+    for (const char* part : {"train", "vali", "test"}) {
+      if (force_ || !std::filesystem::exists(path_of(part))) continue;
+      throw InvalidArgument(fmt::format(
+          "'{}' already exists; overwrite it with --force, or choose another folder.", path_of(part)));
+    }
+    ExecutionContext context(threads_);
+    const std::string source = is_synthetic(source_) ? source_ : "synth:" + source_;
+    const LetorOptions limits = letor_options(limits_);
+    const SyntheticParts parts = make_synthetic(source, context, limits.max_bytes, limits.store);
+    make_folder(out_);
+    nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
+    for (const auto& [part, data] : {std::pair<const char*, const Dataset&>("train", parts.train),
+                                     std::pair<const char*, const Dataset&>("vali", parts.vali),
+                                     std::pair<const char*, const Dataset&>("test", parts.test)}) {
+      write_any(data, path_of(part), {});
+      summaries.push_back(summary_of(path_of(part), data));
+      if (!output.json) print_summary(summaries.back());
+    }
+    if (output.json) fmt::print("{}\n", summaries.dump(2));
+    return 0;
+  }
+
+ private:
+  std::string path_of(const std::string& part) const {
+    return (std::filesystem::path(out_) / (part + ending_)).string();
+  }
+
+  std::string source_;
+  std::string out_;
+  DataSettings limits_;
+  std::string ending_ = ".txt";
+  bool force_ = false;
+  int threads_ = available_threads();
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_synth_command() {
+  return std::make_unique<SynthCommand>();
 }
 
 }  // namespace olrank

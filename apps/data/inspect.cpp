@@ -7,15 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "apps/data/commands.h"
 #include "apps/data/data_files.h"
 #include "core/data/data_loader.h"
-#include "core/data/inspected_files.h"
+#include "core/data/inspection.h"
 #include "core/error.h"
 #include "core/fair/dataset_groups.h"
 #include "core/io/atomic_file.h"
 #include "report/discriminant.h"
-#include "report/discriminant_figure.h"
 #include "report/drawing.h"
 #include "report/inspection_text.h"
 

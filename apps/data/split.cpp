@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/data/commands.h"
 #include "apps/data/data_files.h"
 #include "core/data/join.h"
 #include "core/error.h"

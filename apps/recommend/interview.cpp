@@ -10,10 +10,9 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
-#include "jobs/recommending/interview_data.h"
 #include "jobs/recommending/recommender_file.h"
+#include "recommend/trees/factor_tree.h"
 #include "recommend/trees/interview.h"
-#include "recommend/trees/tree_json.h"
 #include "report/interview_page.h"
 
 namespace olrank {

@@ -1,13 +1,16 @@
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "apps/command.h"
 #include "apps/recommend/commands.h"
-#include "apps/recommend/recommender_tables.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -15,15 +18,22 @@
 #include "core/io/standard_output.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
-#include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"
+#include "core/text/text_table.h"
 #include "jobs/output_folder.h"
-#include "jobs/recommending/recommend_configuration.h"
+#include "jobs/recommending/recommender_file.h"
 #include "jobs/recommending/recommender_run.h"
-#include "jobs/settings/setting_json.h"
+#include "jobs/settings/run_settings.h"
 
 namespace olrank {
+
+/// A finished training on stdout, as a table or as JSON.
+void print_recommender_summary(const nlohmann::ordered_json& summary, const OutputFlags& output);
+
+/// Lines "metric  mean ± half width" of what figures_json() gives.
+std::string figures_table(const nlohmann::ordered_json& figures, int columns);
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,6 +185,161 @@ class RecommendTrainCommand : public Command {
 
 std::unique_ptr<Command> make_recommend_train_command() {
   return std::make_unique<RecommendTrainCommand>();
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string shown_figure(const ordered_json& figures, const std::string& name) {
+  if (!figures[name].is_number()) return "–";
+  const ordered_json& width = figures["half_width"][name];
+  const std::string mean = fmt::format("{:.4f}", figures[name].get<double>());
+  return width.is_number() ? fmt::format("{} ± {:.4f}", mean, width.get<double>()) : mean;
+}
+
+std::vector<std::string> figure_names(const ordered_json& figures) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : figures.items()) {
+    if (name.find('@') != std::string::npos) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string figures_table(const ordered_json& figures, int columns) {
+  TextTable table({{"figure", true}, {"mean over users"}});
+  for (const std::string& name : figure_names(figures)) table.add({name, shown_figure(figures, name)});
+  return table.fitted(columns).text;
+}
+
+void print_recommender_summary(const ordered_json& summary, const OutputFlags& output) {
+  if (output.json) return write_output(dump_json(summary, 2) + "\n");
+  const ordered_json& test = summary["test"];
+  std::string text = fmt::format("{}: test part, {} users", summary["kind"].get<std::string>(),
+                                 test["users"].get<std::int64_t>());
+  if (const auto left_out = test.value("left_out_users", std::int64_t{0}); left_out > 0)
+    text += fmt::format(", {} left out for lack of a training review", left_out);
+  text += "\n" + figures_table(test, output.columns());
+  if (test.contains("few_reviews") && test["few_reviews"]["ndcg@50"].is_number()) {
+    text += fmt::format("{} users with at most {} training reviews: ndcg@50 {}\n",
+                        test["few_reviews"]["users"].get<std::int64_t>(), kFewReviews,
+                        shown_figure(test["few_reviews"], "ndcg@50"));
+  }
+  if (test.contains("cold_start")) {
+    text += "known reviews of new users\n";
+    for (const ordered_json& known : test["cold_start"])
+      text += fmt::format("{}: ndcg@50 {}\n", known["known_reviews"].get<std::int64_t>(),
+                          shown_figure(known, "ndcg@50"));
+  }
+  write_output(text);
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+class RecommendEvalCommand : public Command {
+ public:
+  std::string name() const override { return "eval"; }
+  std::string summary() const override { return "compare trained recommenders by NDCG and hit rate"; }
+  void declare(CLI::App& app) override {
+    app.add_option(
+           "--model", models_,
+           "folder of 'recommend train'; if several are given, the others are compared with the first")
+        ->type_name("DIR")
+        ->required();
+    app.add_option("--data", data_, "the reviews, if they are no longer where the training read them")
+        ->type_name("FILE");
+    app.add_option("--part", part_, "test or validation [default: test]")
+        ->type_name("PART")
+        ->check(CLI::IsMember({"test", "validation"}));
+    app.add_option("--threads", threads_, "CPU threads [default: every core]")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+  }
+
+  int run(const OutputFlags& output) override {
+    ExecutionContext context(threads_);
+    ordered_json all = ordered_json::array();
+    std::vector<RankingFigures> figures;
+    std::string fingerprint;
+    for (const std::string& folder : models_) {
+      const LoadedRecommender loaded = read_recommender(folder);
+      RecommendSettings settings = loaded.settings;
+      if (!data_.empty()) settings.data = data_;
+      const std::unique_ptr<const ReviewParts> parts = load_review_parts(settings, context);
+      if (parts->fingerprint.hex() != loaded.fingerprint) {
+        throw InvalidArgument(
+            fmt::format("'{}' does not hold the reviews that {} was trained on: name them with --data.",
+                        settings.data, folder));
+      }
+      const JudgedPart judged = judged_part(context, *loaded.model, *parts, settings);
+      const bool same = fingerprint.empty() || fingerprint == loaded.fingerprint;
+      if (!same || (!figures.empty() && figures.front().users != judged.last().users)) {
+        throw InvalidArgument(fmt::format(
+            "{} and {} were trained on different data or splits, so their users cannot be paired.",
+            models_.front(), folder));
+      }
+      fingerprint = loaded.fingerprint;
+      ordered_json entry = {{"model", folder}, {"kind", name_of(settings.kind)}, {"part", part_}};
+      entry.update(judged.json());
+      all.push_back(entry);
+      figures.push_back(judged.last());
+    }
+    const std::vector<ordered_json> comparisons = compared_with_first(figures);
+    for (std::size_t other = 1; other < figures.size(); ++other)
+      all[other]["against_first"] = comparisons[other - 1];
+    if (output.json) {
+      write_output(dump_json(all.size() == 1 ? all.front() : all, 2) + "\n");
+      return 0;
+    }
+    for (const ordered_json& entry : all) write_output(text_of_entry(entry, output));
+    return 0;
+  }
+
+ private:
+  JudgedPart judged_part(ExecutionContext& context, const Recommender& model, const ReviewParts& parts,
+                         const RecommendSettings& settings) const {
+    if (part_ == "test") return judge_test_part(context, model, parts, settings);
+    RankingOptions options;
+    options.gain = settings.gain;
+    JudgedPart judged;
+    judged.figures.push_back(
+        judge_recommender(context, model, parts.training, parts.split.validation, options));
+    return judged;
+  }
+
+  static std::string text_of_entry(const ordered_json& entry, const OutputFlags& output) {
+    std::string text = fmt::format("{} ({}): {} part, {} users\n", entry["model"].get<std::string>(),
+                                   entry["kind"].get<std::string>(), entry["part"].get<std::string>(),
+                                   entry["users"].get<std::int64_t>());
+    text += figures_table(entry, output.columns());
+    if (!entry.contains("against_first")) return text;
+    text += "against the first model (Student's paired test over users)\n";
+    TextTable table({{"figure", true}, {"difference"}, {"p"}, {"p after Holm's correction"}});
+    for (const auto& [name, test] : entry["against_first"].items()) {
+      table.add({name, shown(test["difference"], "{:+.4f}"), shown(test["p"], "{:.2g}"),
+                 shown(test["p_holm"], "{:.2g}")});
+    }
+    return text + table.fitted(output.columns()).text;
+  }
+
+  static std::string shown(const ordered_json& number, const char* form) {
+    return number.is_number() ? fmt::format(fmt::runtime(form), number.get<double>()) : "–";
+  }
+
+  std::vector<std::string> models_;
+  std::string data_;
+  std::string part_ = "test";
+  int threads_ = available_threads();
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_recommend_eval_command() {
+  return std::make_unique<RecommendEvalCommand>();
 }
 
 }  // namespace olrank

@@ -8,7 +8,7 @@
 #include "core/data/dataset_cache.h"
 #include "core/data/inspection.h"
 #include "core/data/letor_reader.h"
-#include "core/data/letor_writer.h"
+#include "core/data/letor_stream.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
 #include "core/io/atomic_file.h"

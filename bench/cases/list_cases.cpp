@@ -1,9 +1,16 @@
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
 
 #include "bench/cases/case_list.h"
-#include "core/math/list_loss.h"
+#include "core/explore/exploring_list.h"
+#include "core/fair/fair_list.h"
+#include "core/math/pair_loss.h"
 #include "core/math/portable_exp.h"
+#include "core/ops/blas.h"
 #include "core/ops/list_loss.h"
+#include "core/ops/tangent_kernel.h"
 #include "core/runtime/vector_clones.h"
 
 namespace olrank {
@@ -138,6 +145,222 @@ void add_list_cases(CaseList& list) {
     }
     list.add(std::move(work));
   }
+}
+
+namespace {
+
+constexpr std::int64_t kPlaces = 10;
+constexpr std::int64_t kTemplates = std::int64_t{1} << kPlaces;
+constexpr std::int64_t kWordsInCache = 1024;
+
+/// A query whose orders are certain where scores differ by more than a width of their own.
+struct FairQuery {
+  explicit FairQuery(std::int64_t docs)
+      : scores(uniform_doubles(docs, 21)),
+        lists(ListRule::kCertain, false, make_key({.seed = 1, .purpose = Purpose::kList})) {
+    by_score.resize(length(docs));
+    std::iota(by_score.begin(), by_score.end(), 0);
+    std::sort(by_score.begin(), by_score.end(),
+              [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
+    const auto widths = uniform_doubles(docs * docs, 22);
+    orders.reset(docs);
+    for (std::int64_t a = 0; a < docs; ++a) {
+      for (std::int64_t b = a + 1; b < docs; ++b) {
+        if (scores[by_score[a]] - scores[by_score[b]] > 0.3 * widths[a * docs + b]) orders.set(a, b);
+      }
+    }
+    lists.arrange(by_score, orders, 1);
+    for (const double draw : uniform_doubles(docs, 23))
+      groups.push_back(draw < 0.4 ? DocGroup::kA : DocGroup::kB);
+    for (std::int64_t rank = 1; rank <= kPlaces; ++rank)
+      rule.examination.push_back(1.0 / std::sqrt(real(rank)));
+    rule.epsilon = 100.0;  // all templates
+  }
+
+  std::vector<double> scores;
+  std::vector<std::int32_t> by_score;
+  OrderBits orders;
+  ExploringList lists;
+  std::vector<DocGroup> groups;
+  ExposureRule rule;
+};
+
+OLRANK_VECTOR_CLONES
+std::int64_t bare_bit_counts(const std::uint64_t* rows, const std::uint64_t* masks, std::int64_t words) {
+  std::int64_t count = 0;
+  for (std::int64_t word = 0; word < words; ++word) count += std::popcount(rows[word] & ~masks[word]);
+  return count;
+}
+
+/// What no comparison of templates can do without: for each of their places, the orders that it violates.
+std::function<void()> bit_counts(std::int64_t words) {
+  std::vector<std::uint64_t> rows(kWordsInCache, 0x5555555555555555ULL);
+  std::vector<std::uint64_t> masks(kWordsInCache, 0x3333333333333333ULL);
+  return [words, rows = std::move(rows), masks = std::move(masks), sum = std::int64_t{0}]() mutable {
+    for (std::int64_t begin = 0; begin < words; begin += kWordsInCache)
+      sum += bare_bit_counts(rows.data(), masks.data(), std::min(kWordsInCache, words - begin));
+    if (sum < 0) masks[0] = 0;
+  };
+}
+
+}  // namespace
+
+/// A round's choice among all templates, on one thread.
+void add_fair_cases(CaseList& list) {
+  const std::int64_t docs = std::max(list.sizes().docs, 2 * kPlaces);
+  const std::int64_t words = kTemplates * kPlaces * OrderBits::words(docs);
+  BenchCase work;
+  work.name = "fair/fair_list";
+  work.parameters = {{"V", docs}, {"k", kPlaces}, {"templates", kTemplates}};
+  work.operations = 2.0 * real(words);
+  work.traffic = {real(docs * OrderBits::words(docs)) * 8.0, 0.0, real(docs) * 4.0};
+  work.ceiling = CeilingKind::kOwn;
+  work.own_name = "bit counts";
+  work.own_body = bit_counts(words);
+  work.prepare = [docs] {
+    return [query = std::make_shared<FairQuery>(docs), round = std::uint32_t{0},
+            list = std::vector<std::int32_t>(),
+            choice = FairList(TemplateSearch::kFairSwap,
+                              make_key({.seed = 1, .purpose = Purpose::kTemplate}))]() mutable {
+      const GroupedBlocks blocks{query->by_score, query->lists.block_ends(), &query->orders,
+                                 query->groups,   query->lists.places(),     false};
+      choice.make(blocks, {query->groups, &query->rule, {0.1}}, ++round, kPlaces, list);
+    };
+  };
+  list.add(std::move(work));
+}
+
+namespace {
+
+/// Operations of an inner product of two gradients: a multiplication and an addition per number of a row of
+/// tangent factors.
+double doc_operations(const NetworkShape& shape) {
+  return 2.0 * real(shape.factors());
+}
+
+}  // namespace
+
+/// Both documents of a pair in every layer except the last, where their difference is enough.
+double pair_doc_operations(const NetworkShape& shape) {
+  const NetworkLayer last = shape.layer(shape.depth - 1);
+  return 2.0 * (2.0 * real(shape.factors() - last.columns - 1) + real(last.columns));
+}
+
+void add_kernel_cases(CaseList& list) {
+  const NetworkShape shape = list.shape();
+  const std::int64_t count = list.sizes().docs;
+  const std::int64_t pairs = list.sizes().pairs;
+  const double row = kFloat * real(shape.factors());
+  const auto docs = list.docs(shape, count);
+  const auto history = list.docs(shape, 2 * pairs, 2);
+  const auto fresh = list.docs(shape, 2 * kRoundPairs);
+  // A symmetric matrix: one triangle is needed.
+  list.add("tangent_kernel/doc_kernel", list.of_docs(),
+           {CeilingKind::kGemmDouble,
+            0.5 * real(count * (count + 1)) * doc_operations(shape),
+            {row * real(count), 0.0, kDouble * real(count * count)}},
+           [docs, count] {
+             return [data = docs(), kernel = std::vector<double>(length(count * count))]() mutable {
+               doc_kernel(data->context, data->shape, data->rows(), 1.0, kernel.data());
+             };
+           });
+  CaseList::Parameters parameters = list.of_pairs();
+  parameters.insert(parameters.begin() + 1, {"V", count});
+  list.add("tangent_kernel/pair_doc_kernel", parameters,
+           {CeilingKind::kGemmDouble,
+            real(pairs * count) * pair_doc_operations(shape),
+            {row * real(2 * pairs + count), 0.0, kDouble * real(pairs * count)}},
+           [docs, history, pairs, count] {
+             return [data = docs(), seen = history(), kernel = std::vector<double>(length(pairs * count)),
+                     count]() mutable {
+               pair_doc_kernel(data->context, data->shape, seen->rows(), data->rows(), 1.0, kernel.data(),
+                               count);
+             };
+           });
+  // Few columns: the history's factors are read for a few products each, so memory is the limit.
+  parameters = list.of_pairs();
+  parameters.insert(parameters.begin() + 1, {"k", kRoundPairs});
+  list.add("tangent_kernel/pair_kernel", parameters,
+           {CeilingKind::kMemory,
+            real(2 * pairs * kRoundPairs) * pair_doc_operations(shape),
+            {row * real(2 * pairs + 2 * kRoundPairs), 0.0, kDouble * real(pairs * kRoundPairs)}},
+           [fresh, history, pairs] {
+             return [data = fresh(), seen = history(),
+                     kernel = std::vector<double>(length(pairs * kRoundPairs))]() mutable {
+               pair_kernel(data->context, data->shape, seen->rows(), data->rows(), 1.0, kernel.data(),
+                           kRoundPairs);
+             };
+           });
+}
+
+namespace {
+
+using blas::Transpose;
+
+template <class Number>
+void add_product(CaseList& list, const std::string& name, CeilingKind ceiling,
+                 std::vector<Number> (*numbers)(std::int64_t, std::uint32_t)) {
+  const std::int64_t side = list.sizes().docs;
+  const double square = real(side * side) * sizeof(Number);
+  list.add(name, {{"side", side}}, {ceiling, 2.0 * real(side * side * side), {square, 0.0, square}},
+           [side, numbers] {
+             return [side, a = numbers(side * side, 1),
+                     c = std::vector<Number>(length(side * side))]() mutable {
+               blas::gemm(Transpose::kNo, Transpose::kNo, side, side, side, Number{1}, a.data(), side,
+                          a.data(), side, Number{0}, c.data(), side);
+             };
+           });
+}
+
+/// Each of these maps the identity to itself, so that calls can be repeated.
+void add_factorisations(CaseList& list) {
+  const std::int64_t side = list.sizes().docs;
+  const double cube = real(side * side * side);
+  const double square = kDouble * real(side * side);
+  std::vector<double> identity(length(side * side));
+  for (std::int64_t i = 0; i < side; ++i) identity[length(i * side + i)] = 1.0;
+  list.add("blas/solve_lower", {{"side", side}},
+           {CeilingKind::kGemmDouble, cube, {0.5 * square, square, 0.0}}, [side, identity] {
+             return [side, l = identity, b = uniform_doubles(side * side, 1)]() mutable {
+               blas::solve_lower(Transpose::kNo, side, side, l.data(), side, b.data(), side);
+             };
+           });
+  list.add("blas/cholesky", {{"side", side}},
+           {CeilingKind::kGemmDouble, cube / 3.0, {0.0, 0.5 * square, 0.0}}, [side, identity] {
+             return [side, a = identity]() mutable { blas::cholesky(side, a.data(), side); };
+           });
+  list.add("blas/inverse_from_cholesky", {{"side", side}},
+           {CeilingKind::kGemmDouble, 2.0 * cube / 3.0, {0.0, 0.5 * square, 0.0}}, [side, identity] {
+             return [side, l = identity]() mutable { blas::inverse_from_cholesky(side, l.data(), side); };
+           });
+}
+
+}  // namespace
+
+void add_product_cases(CaseList& list) {
+  add_product<float>(list, "blas/gemm_float", CeilingKind::kGemmFloat, uniform_floats);
+  add_product<double>(list, "blas/gemm_double", CeilingKind::kGemmDouble, uniform_doubles);
+  const std::int64_t rows = list.sizes().pairs;
+  const std::int64_t columns = list.sizes().docs;
+  list.add("blas/gemv", {{"rows", rows}, {"columns", columns}},
+           {CeilingKind::kMemory, 2.0 * real(rows * columns), {kDouble * real(rows * columns), 0.0, 0.0}},
+           [rows, columns] {
+             return [rows, columns, a = uniform_doubles(rows * columns, 1), x = uniform_doubles(columns, 2),
+                     y = std::vector<double>(length(rows))]() mutable {
+               blas::gemv(Transpose::kNo, rows, columns, 1.0, a.data(), columns, x.data(), 0.0, y.data());
+             };
+           });
+  list.add("blas/add_gram", {{"rows", rows}, {"columns", columns}},
+           {CeilingKind::kGemmDouble,
+            2.0 * real(rows * columns * columns),
+            {kDouble * real(rows * columns), kDouble * real(columns * columns), 0.0}},
+           [rows, columns] {
+             return [rows, columns, a = uniform_doubles(rows * columns, 1),
+                     c = std::vector<double>(length(columns * columns))]() mutable {
+               blas::add_gram(0, columns, rows, 1.0, a.data(), a.data(), columns, c.data(), columns);
+             };
+           });
+  add_factorisations(list);
 }
 
 }  // namespace olrank

@@ -6,82 +6,158 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "bench/device/device_case.h"
+#include "bench/measurement.h"
 #include "cuda/ops/relu_layers.h"
 
-// Inputs of measured operations. They are tensors, so that LibTorch's calls and our kernels work on the
+// Operands of measured operations. They are tensors, so that LibTorch's calls and our kernels work on the
 // same memory and the same stream.
 namespace olrank {
 
 namespace device = OLRANK_DEVICE_NAMESPACE;
 
+constexpr double kFloatBytes = sizeof(float);
+constexpr double kDoubleBytes = sizeof(double);
+constexpr double kIndexBytes = sizeof(std::int32_t);
+constexpr std::int64_t kRoundPairs = 5;  // per round, from a list of ten
+
 at::TensorOptions options_of(const DeviceSizes& sizes, at::ScalarType type);
-at::Tensor empty_tensor(const DeviceSizes& sizes, at::ScalarType type,
-                        const std::vector<std::int64_t>& extents);
 
-/// Plain structs or numbers, as bytes.
+/// A tensor that kernels take as a pointer.
 template <class T>
-at::Tensor uploaded(const DeviceSizes& sizes, const std::vector<T>& values) {
-  const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
-  at::Tensor there = empty_tensor(sizes, at::kByte, {bytes});
-  if (bytes > 0) there.copy_(at::from_blob(const_cast<T*>(values.data()), {bytes}, at::kByte));
-  return there;
-}
+struct Array {
+  at::Tensor t;
+  operator T*() const { return static_cast<T*>(t.data_ptr()); }
+};
 
-template <class T>
-T* data(const at::Tensor& tensor) {
-  return static_cast<T*>(tensor.data_ptr());
-}
+/// Makes the operands of a case.
+struct Operands {
+  DeviceSizes sizes;
+
+  template <class T>
+  static constexpr at::ScalarType kType = std::is_same_v<T, float>                  ? at::kFloat
+                                          : std::is_same_v<T, double>               ? at::kDouble
+                                          : std::is_integral_v<T> && sizeof(T) == 8 ? at::kLong
+                                          : std::is_same_v<T, std::int32_t>         ? at::kInt
+                                                                                    : at::kByte;
+  template <class T>
+  at::TensorOptions options() const {
+    return options_of(sizes, kType<T>);
+  }
+  template <class T>
+  Array<T> empty(const std::vector<std::int64_t>& extents) const {
+    return {at::empty(extents, options<T>())};
+  }
+  template <class T>
+  Array<T> full(const std::vector<std::int64_t>& extents, double value) const {
+    return {at::full(extents, value, options<T>())};
+  }
+  template <class T>
+  Array<T> rand(const std::vector<std::int64_t>& extents) const {
+    return {at::rand(extents, options<T>())};
+  }
+  template <class T>
+  Array<T> randn(const std::vector<std::int64_t>& extents) const {
+    return {at::randn(extents, options<T>())};
+  }
+  /// Plain structs are kept as bytes.
+  template <class T>
+  Array<T> these(const std::vector<T>& values) const {
+    const bool plain = kType<T> == at::kByte;
+    const auto count = static_cast<std::int64_t>(values.size() * (plain ? sizeof(T) : 1));
+    return {
+        at::from_blob(const_cast<T*>(values.data()), {count}, kType<T>).clone().to(options<T>().device())};
+  }
+};
 
 /// Largest difference of two tensors relative to the largest number of the second; NaN if either has one.
 double disagreement_of(const at::Tensor& found, const at::Tensor& expected);
 
 /// Work without a form in LibTorch calls.
 DeviceWork alone(std::function<void(Stream)> own);
-/// Work with a LibTorch form. `differs` compares the result of `form` with that of `own`.
+/// Work with a LibTorch form, whose result `differs` compares with that of `own`.
 DeviceWork compared(const std::function<void(Stream)>& own, const std::function<at::Tensor()>& form,
                     const std::function<double(const at::Tensor&)>& differs, double tolerance);
+/// Work whose result is the tensor.
+DeviceWork compared(const std::function<void(Stream)>& own, const std::function<at::Tensor()>& form,
+                    const at::Tensor& result, double tolerance);
 
 /// Documents under N random networks, with their tangent factors.
 struct MadeDocs {
   NetworkShape shape;
   std::int64_t members = 1;
   std::int64_t docs = 0;
-  at::Tensor theta;       // [members × p]
-  at::Tensor features;    // [docs × d], in [0, 1)
-  at::Tensor rows;        // [members × docs × factors]
-  at::Tensor scores;      // [members × docs]
-  at::Tensor magnitudes;  // likewise
+  Array<float> theta;       // [members × p]
+  Array<float> features;    // [docs × d], in [0, 1)
+  Array<float> rows;        // [members × docs × factors]
+  Array<float> scores;      // [members × docs]
+  Array<float> magnitudes;  // likewise
+
+  MadeDocs(const DeviceSizes& sizes, Stream stream, std::int64_t count, std::int64_t networks = 1);
 
   device::NetworkStack stack(device::Multiplier multiplier = device::Multiplier::kChosen) const {
-    return {shape, data<float>(theta), members, 0, multiplier};
+    return {.shape = shape, .theta = theta, .members = members, .multiplier = multiplier};
   }
   /// Made at their first use in a stream.
   device::Products& products(Stream stream) {
     return products_.try_emplace(stream, plans_, stream).first->second;
   }
-  device::FactorRows view() const { return {data<float>(rows), docs, shape.factors()}; }
-  device::ScoreArrays out() const { return {data<float>(scores), data<float>(magnitudes)}; }
+  device::FactorRows view() const { return {rows, docs, shape.factors()}; }
+  device::ScoreArrays out() const { return {scores, magnitudes}; }
+  at::Tensor first_rows() const { return rows.t.select(0, 0); }
 
  private:
   device::ProductPlans plans_;
   std::map<Stream, device::Products> products_;
 };
-std::shared_ptr<MadeDocs> make_docs(const DeviceSizes& sizes, Stream stream, std::int64_t docs,
-                                    std::int64_t members = 1);
 
-constexpr std::int64_t kRoundPairs = 5;  // per round, from a list of ten
-
-inline double real(std::int64_t count) {
-  return static_cast<double>(count);
+inline std::shared_ptr<MadeDocs> make_docs(const DeviceSizes& sizes, Stream stream, std::int64_t docs,
+                                           std::int64_t members = 1) {
+  return std::make_shared<MadeDocs>(sizes, stream, docs, members);
 }
-constexpr double kFloatBytes = sizeof(float);
-constexpr double kDoubleBytes = sizeof(double);
 
-inline NetworkShape shape_of(const DeviceSizes& sizes) {
-  return ntk_shape(sizes.features, sizes.width, sizes.depth);
+/// Bytes of the factors of documents.
+inline double rows_bytes(const NetworkShape& shape, double docs) {
+  return kFloatBytes * docs * real(shape.factors());
 }
+
+}  // namespace olrank
+
+// The device that device_bench measures: a GPU in bench_device.cpp. A rehearsal links another definition of
+// the same functions, in which the CPU runs the kernels' own source at tiny sizes.
+namespace olrank {
+
+struct BenchDevice {
+  std::string name;
+  DeviceSizes sizes;             // what it measures
+  std::int64_t cache_bytes = 0;  // of its last cache: data beyond it come from memory
+};
+
+/// The device, or in `absence` why there is none.
+std::optional<BenchDevice> find_bench_device(std::string& absence);
+
+/// Calls `body` with LibTorch's current stream set to one that can be captured.
+void on_bench_stream(const std::function<void(Stream)>& body);
+
+void wait_for_device();
+
+/// Starts `work` once and waits, with profilers that were told to wait for it switched on.
+void profile_once(const std::function<void()>& work);
+
+/// Device seconds per call of `work`. Many calls are captured as a graph on LibTorch's current stream and
+/// replayed between two events, so that launch overhead and host work are excluded.
+Spread device_seconds(const std::function<void()>& work);
+
+/// The same without a graph, for work that cannot be captured: call after call.
+Spread started_seconds(const std::function<void()>& work);
+
+/// The same, but before every call `sweep` reads so much other data that the caches keep nothing of the
+/// work's: the time of both in one graph, less that of the sweeps alone, in turn.
+Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work);
 
 }  // namespace olrank

@@ -24,7 +24,7 @@ struct Decision {
 constexpr std::string_view kKernel = "kernel";
 constexpr std::string_view kProducts = "cuBLASLt";
 constexpr std::string_view kSolver = "cuSOLVER";
-constexpr std::string_view kTraining = "kernel; cuBLASLt from m = 256 or three layers on, and in TF32";
+constexpr std::string_view kTraining = "kernel; cuBLASLt from m = 256 or three layers on";
 
 // In the order of the table. An empty operation begins a part, whose name is in `where`.
 constexpr Decision kDecisions[] = {
@@ -132,8 +132,8 @@ std::vector<DeviceCase> factorisations(const std::vector<std::int64_t>& sizes) {
       DeviceCase one;
       one.name = name;
       one.parameters = {{"n", n}};
-      one.operations = count * count * count / 3.0;
-      one.bytes = 8.0 * count * count;  // a triangle, read and written
+      one.least.operations = count * count * count / 3.0;
+      one.least.bytes = 8.0 * count * count;  // a triangle, read and written
       cases.push_back(one);
     }
   }
@@ -150,12 +150,10 @@ DeviceSizes table_sizes() {
 
 // Of an H200's data sheet.
 constexpr double kBytesPerSecond = 4.8e12;
-double operations_per_second(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::kTf32 ? 494e12 : 67e12;  // float32, and double on tensor cores
-}
+constexpr double kOperationsPerSecond = 67e12;  // float32, and double on tensor cores
 
 double least_seconds(const DeviceCase& one) {
-  return std::max(one.operations / operations_per_second(one.arithmetic), one.bytes / kBytesPerSecond);
+  return std::max(one.least.operations / kOperationsPerSecond, one.least.bytes / kBytesPerSecond);
 }
 
 std::int64_t parameter(const DeviceCase& one, std::string_view name, std::int64_t missing) {
@@ -186,8 +184,8 @@ std::string values_of(const std::vector<DeviceCase>& cases, const Value& value) 
 
 std::string cells_of(const std::vector<DeviceCase>& cases) {
   return fmt::format("{} | {} | {}",
-                     values_of(cases, [](const DeviceCase& one) { return 1e-9 * one.operations; }),
-                     values_of(cases, [](const DeviceCase& one) { return 1e-6 * one.bytes; }),
+                     values_of(cases, [](const DeviceCase& one) { return 1e-9 * one.least.operations; }),
+                     values_of(cases, [](const DeviceCase& one) { return 1e-6 * one.least.bytes; }),
                      values_of(cases, [](const DeviceCase& one) { return 1e6 * least_seconds(one); }));
 }
 

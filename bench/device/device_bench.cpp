@@ -12,9 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/device/bench_device.h"
 #include "bench/device/bench_tensors.h"
-#include "bench/device/ceilings.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
 #include "core/error.h"
@@ -74,11 +72,8 @@ class DeviceBench {
   /// Returns 1 if a case failed.
   int measure_all(const std::vector<DeviceCase>& cases, const std::string& json) {
     const PeakRates& rates = ceilings_.rates();
-    fmt::print(
-        "{}: copy {:.0f} GB/s; matrix products: float32 {:.1f} TFLOP/s, TF32 {:.1f} TFLOP/s, double {:.1f} "
-        "TFLOP/s\n",
-        device_.name, 1e-9 * rates.copy, 1e-12 * rates.gemm_float, 1e-12 * rates.gemm_tf32,
-        1e-12 * rates.gemm_double);
+    fmt::print("{}: copy {:.0f} GB/s; matrix products: float32 {:.1f} TFLOP/s, double {:.1f} TFLOP/s\n",
+               device_.name, 1e-9 * rates.copy, 1e-12 * rates.gemm_float, 1e-12 * rates.gemm_double);
     DeviceDescription description{device_.name, rates, {}};
     std::vector<DeviceRow> rows;
     const auto save = [&] {
@@ -114,18 +109,18 @@ class DeviceBench {
     measurement.name = one.name;
     measurement.device = "cuda";
     measurement.parameters = one.parameters;
-    measurement.operations = one.operations;
-    measurement.bytes = one.bytes;
+    measurement.operations = one.least.operations;
+    measurement.bytes = one.least.bytes;
     measurement.ceiling = ceiling.name;
     measurement.ceiling_value = ceiling.value;
     const auto own = [&] { work.own(stream_); };
     measurement.seconds = device_seconds(own);
     measurement.share = ceiling.least_time / measurement.seconds.median;
-    if (one.least_share > 0.0)
-      row.verdicts.push_back({"share of " + ceiling.name, measurement.share, one.least_share});
-    if (one.bytes > 0.0 && one.bytes <= real(device_.cache_bytes)) {
+    if (one.wanted.share > 0.0)
+      row.verdicts.push_back({"share of " + ceiling.name, measurement.share, one.wanted.share});
+    if (one.least.bytes > 0.0 && one.least.bytes <= real(device_.cache_bytes)) {
       row.cold = cold_seconds(sweep_, own);
-      row.cold_share = one.bytes / ceilings_.rates().copy / row.cold.median;
+      row.cold_share = one.least.bytes / ceilings_.rates().copy / row.cold.median;
     }
     if (work.libtorch) {
       row.started = started_seconds(work.libtorch);
@@ -135,7 +130,7 @@ class DeviceBench {
         row.captured = false;
         row.libtorch = row.started;
       }
-      if (one.least_ratio > 0.0) row.verdicts.push_back({"times LibTorch", row.ratio(), one.least_ratio});
+      if (one.wanted.ratio > 0.0) row.verdicts.push_back({"times LibTorch", row.ratio(), one.wanted.ratio});
     }
     wait_for_device();
     return row;

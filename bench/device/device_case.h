@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank {
@@ -25,7 +26,7 @@ struct DeviceSizes {
 };
 
 /// The arithmetic that dominates an operation.
-enum class Arithmetic { kFloat, kTf32, kDouble };
+enum class Arithmetic { kFloat, kDouble };
 
 /// An operation that is ready to run repeatedly.
 struct DeviceWork {
@@ -37,32 +38,62 @@ struct DeviceWork {
   double tolerance = 0.0;
 };
 
-struct DeviceCase {
-  std::string name;  // "tangent_kernel/pair_doc_kernel": the operation's stem and entry
-  std::vector<std::pair<std::string, std::int64_t>> parameters;
-  double operations = 0.0;  // multiplications and additions
-  double bytes = 0.0;       // least number read and written
+/// The least that an operation does: multiplications and additions, and bytes read and written.
+struct LeastWork {
+  double operations = 0.0;
+  double bytes = 0.0;
   Arithmetic arithmetic = Arithmetic::kDouble;
-  double least_share = 0.0;  // target: share of the limiting ceiling; 0 for none
-  double least_ratio = 0.0;  // target: LibTorch's time over ours; 0 for none
-  std::function<DeviceWork(Stream)> prepare;
 };
 
-std::vector<DeviceCase> ranking_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> diagonal_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> dual_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> primal_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> rebuild_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> training_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> persistent_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> small_cases(const DeviceSizes& sizes);
-/// All kernel operations, and the widths and training steps made of them.
-std::vector<DeviceCase> device_cases(const DeviceSizes& sizes);
-
-// Targets.
-constexpr double kWantedShare = 0.7;  // of the limiting ceiling, at the largest n
+/// The share of the limiting ceiling and LibTorch's time over ours that are wanted; 0 for none.
+struct Wanted {
+  double share = 0.0;
+  double ratio = 0.0;
+};
+constexpr double kWantedShare = 0.7;  // at the largest n
 constexpr double kWantedShareOfMembers = 0.8;
 constexpr double kWantedWidthRatio = 3.0;
 constexpr double kWantedTrainingRatio = 2.0;
+
+using CaseParameters = std::vector<std::pair<std::string, std::int64_t>>;
+using PrepareWork = std::function<DeviceWork(Stream)>;
+
+struct DeviceCase {
+  std::string name;  // "tangent_kernel/pair_doc_kernel": the operation's stem and entry
+  CaseParameters parameters;
+  LeastWork least;
+  PrepareWork prepare;
+  Wanted wanted;
+};
+
+inline double real(std::int64_t count) {
+  return static_cast<double>(count);
+}
+
+/// The table of launches: a row for each operation at each size.
+struct Launches {
+  DeviceSizes sizes;
+  NetworkShape shape;
+  std::int64_t p;
+  std::int64_t most_pairs;
+  std::vector<DeviceCase> cases;
+
+  explicit Launches(const DeviceSizes& of);
+  void add(std::string name, CaseParameters parameters, LeastWork least, PrepareWork prepare,
+           Wanted wanted = {}) {
+    cases.push_back({std::move(name), std::move(parameters), least, std::move(prepare), wanted});
+  }
+  /// The share that is wanted at n pairs.
+  double share_at(std::int64_t n, std::int64_t members = 1) const {
+    return n != most_pairs ? 0.0 : members > 1 ? kWantedShareOfMembers : kWantedShare;
+  }
+};
+
+void add_ranking(Launches& table);
+void add_small(Launches& table);
+void add_covariances(Launches& table);
+void add_training(Launches& table);
+/// All kernel operations, and the widths and training steps made of them.
+std::vector<DeviceCase> device_cases(const DeviceSizes& sizes);
 
 }  // namespace olrank

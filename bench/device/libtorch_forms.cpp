@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/math/certainty.h"
+#include "core/math/pair_width.h"
 
 namespace olrank::libtorch {
 namespace {

@@ -5,7 +5,7 @@ It learns online as one would use it in practice: it is trained again on the who
 that grow by a factor, and lists are by its scores in between; documents of equal scores come in random order. One version
 takes clicks as grades, the other gives the ranks of the documents to LightGBM's position debiasing. Their trials are those
 of an experiment, so that users, queries, coins and figures are those of the configuration's rankers, and
-`bench/choosing.py --add` takes them into its tables. Run it where olrank and lightgbm are installed."""
+`evidence/choosing.py --add` takes them into its tables. Run it where olrank and lightgbm are installed."""
 
 import argparse
 import functools

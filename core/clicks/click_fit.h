@@ -7,12 +7,41 @@
 #include <utility>
 #include <vector>
 
-#include "core/clicks/attraction.h"
-#include "core/clicks/click_lists.h"
 #include "core/clicks/reading_model.h"
 #include "core/settings/enum_names.h"
 
 namespace olrank {
+
+/// How likely each document is clicked where it is examined. The E step counts what is expected of
+/// examined documents, the M step changes the probabilities.
+class Attraction {
+ public:
+  virtual ~Attraction() = default;
+  Attraction(const Attraction&) = delete;
+  Attraction& operator=(const Attraction&) = delete;
+
+  double of(std::int32_t doc) const { return coins_[doc].probability; }
+  /// `no`: how likely it was examined without a click.
+  void count(std::int32_t doc, double yes, double no) { coins_[doc].count(yes, no); }
+
+  virtual void maximise() = 0;
+  /// ln of the prior's density, but for a constant.
+  virtual double log_prior() const = 0;
+
+ protected:
+  Attraction(std::int64_t docs, double probability) : coins_(docs, Coin{.probability = probability}) {}
+
+  std::vector<Coin> coins_;
+};
+
+/// A probability for each document, with a prior of the weight of two examinations and the mean `level`.
+std::unique_ptr<Attraction> make_attraction_by_document(std::int64_t docs, double level);
+/// 1 for each: clicks tell of examination alone.
+std::unique_ptr<Attraction> make_certain_attraction(std::int64_t docs);
+/// σ(w·x + b) of the documents' inputs x, with a standard normal prior for w. `lists` says how often each
+/// document is counted at most. Throws InvalidArgument for inputs that are too many.
+std::unique_ptr<Attraction> make_attraction_by_inputs(const ClickDocs& docs, const ClickLists& lists,
+                                                      double level);
 
 enum class FittedModel {
   kRankOnly,
@@ -68,5 +97,18 @@ struct ClickFigures {
 /// Probabilities count as at least 1e-6, so that a click that a model excludes is not infinitely wrong.
 /// Perplexities are of P(click at a rank), whatever is above; the likelihood is of the whole list.
 ClickFigures judge_clicks(const FittedClicks& fit, const ClickLists& lists);
+
+/// Which ranks documents link by being shown at both. Without links, examination of a rank and attraction
+/// of its documents cannot be told apart (Hager, Zoeter and de Rijke, "Unidentified and confounded?
+/// Understanding two-tower models for unbiased learning to rank", arXiv 2506.20501).
+struct RankLinks {
+  std::int64_t docs = 0;              // that were shown
+  std::int64_t moved = 0;             // at two ranks or more
+  std::vector<std::int64_t> by_rank;  // [ranks] moved documents that were shown there, too
+  /// Ranks (from 0) that hang together through moved documents; both levels in ascending order.
+  std::vector<std::vector<std::int64_t>> groups;
+};
+
+RankLinks find_rank_links(const ClickLists& lists, std::int64_t docs);
 
 }  // namespace olrank

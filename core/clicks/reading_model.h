@@ -1,16 +1,58 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "core/clicks/click_lists.h"
-
 namespace olrank {
 
-/// What a model says of a list.
+/// A shown list: numbers of its documents, best first, and a click (1) or none (0) for each. A document
+/// that two queries have has two numbers.
+struct ClickedList {
+  std::span<const std::int32_t> docs;
+  std::span<const std::uint8_t> clicks;
+
+  std::size_t size() const { return docs.size(); }
+};
+
+/// Shown lists in flat arrays: five bytes a document and eight a list.
+class ClickLists {
+ public:
+  void add(std::span<const std::int32_t> docs, std::span<const std::uint8_t> clicks) {
+    docs_.insert(docs_.end(), docs.begin(), docs.end());
+    clicks_.insert(clicks_.end(), clicks.begin(), clicks.end());
+    offsets_.push_back(std::ssize(docs_));
+    ranks_ = std::max(ranks_, std::ssize(docs));
+  }
+
+  std::int64_t size() const { return std::ssize(offsets_) - 1; }
+  std::int64_t shown() const { return std::ssize(docs_); }
+  std::int64_t ranks() const { return ranks_; }  // of the longest list
+  ClickedList operator[](std::int64_t list) const {
+    const std::int64_t begin = offsets_[list];
+    const std::int64_t length = offsets_[list + 1] - begin;
+    return {std::span(docs_).subspan(begin, length), std::span(clicks_).subspan(begin, length)};
+  }
+
+ private:
+  std::vector<std::int32_t> docs_;
+  std::vector<std::uint8_t> clicks_;
+  std::vector<std::int64_t> offsets_{0};  // [lists + 1]
+  std::int64_t ranks_ = 0;
+};
+
+/// The documents that numbers of lists refer to.
+struct ClickDocs {
+  std::int64_t count = 0;
+  std::int64_t columns = 0;        // inputs of a document; 0: not known
+  std::vector<float> inputs = {};  // [count × columns]
+};
+
+/// A forecast holds what a model says of a list.
 struct ListForecast {
   std::vector<double> given_above;  // P(click at each rank | the clicks above)
   std::vector<double> alone;        // P(click at each rank), whatever is above
@@ -24,7 +66,7 @@ struct ListForecast {
   }
 };
 
-/// What a model has learned of reading; empty or none for what it does not have.
+/// The parameters are what a model has learned of reading; those that it does not have are empty or none.
 struct ReadingParameters {
   std::vector<double> by_rank;        // P(examined), of the rank-only model P(click)
   std::vector<double> by_last_click;  // γ(rank, last click), as in BrowsingTable of sim
@@ -58,7 +100,7 @@ class ReadingModel {
   virtual double satisfaction(std::int32_t /*doc*/) const { return 0.0; }
 };
 
-/// What a model that looks at ranks one by one goes by.
+/// A model that looks at ranks one by one goes by one of these.
 enum class LooksBy {
   kRankAlone,         // P(click) is that of the rank
   kRank,              // position-based model
@@ -75,5 +117,34 @@ std::unique_ptr<ReadingModel> make_cascade_model();
 std::unique_ptr<ReadingModel> make_dependent_model(std::int64_t ranks);
 /// A clicked document satisfies with a probability of its own; who is not satisfied goes on with γ.
 std::unique_ptr<ReadingModel> make_dynamic_bayesian_model(std::int64_t docs);
+
+/// A prior holds what is counted before anything is seen. The estimate is then the largest posterior under
+/// a prior Beta(yes + 1, no + 1), which is never 0 or 1.
+struct CoinPrior {
+  double yes = 1.0;
+  double no = 1.0;
+};
+
+/// A probability with its expected counts of yes and no. Every parameter of a click model is one.
+struct Coin {
+  double probability = 0.5;
+  double yes = 0.0;
+  double no = 0.0;
+
+  void count(double more_yes, double more_no) {
+    yes += more_yes;
+    no += more_no;
+  }
+  /// The most likely probability; counting starts again.
+  void maximise(const CoinPrior& prior) {
+    probability = (prior.yes + yes) / (prior.yes + prior.no + yes + no);
+    yes = 0.0;
+    no = 0.0;
+  }
+  /// ln of the prior's density, but for a constant.
+  double log_prior(const CoinPrior& prior) const {
+    return prior.yes * std::log(probability) + prior.no * std::log1p(-probability);
+  }
+};
 
 }  // namespace olrank

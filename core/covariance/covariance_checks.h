@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/online/numeric_errors.h"
-#include "core/runtime/function_ref.h"
+#include "core/online/retraining.h"
+#include "core/runtime/execution_context.h"
 
 // How covariances on CPU and device detect and repair numerical drift. Their inverses are updated in place
 // and subtract large numbers from each other, which loses digits of the widths. The relative error of
@@ -34,10 +34,10 @@ void require_information(double lambda, double information);
 /// once. Independent of the scale of A. At least 0; infinite or NaN if no digit is right.
 double width_error(double width_sq, double v_y, double y_a_y);
 
-/// What `drift` means: the largest relative error of squared widths in random directions, which mostly see
-/// what is not observed yet, or the median one of observed pairs, where most digits cancel; whichever is
-/// larger. The median, since a pair of nearly equal documents has a width without digits in any form.
-/// Vectors are unit vectors [parameters]; they and the pairs' numbers depend on `pairs` alone.
+/// `drift` is the largest relative error of squared widths in random directions, which mostly see what is
+/// not observed yet, or the median one of observed pairs, where most digits cancel; whichever is larger.
+/// The median, since a pair of nearly equal documents has a width without digits in any form. Vectors are
+/// unit vectors [parameters]; they and the pairs' numbers depend on `pairs` alone.
 double measure_drift(const CovarianceChecks& checks, std::int64_t parameters, std::int64_t pairs,
                      FunctionRef<double(std::span<const double> vector)> error_along,
                      FunctionRef<double(std::int64_t pair)> error_of_pair);
@@ -49,7 +49,7 @@ std::vector<double> unit_at_largest(std::span<const double> v);
 double quadratic_form(double lambda, double scale, std::span<const double> y,
                       std::span<const double> products);
 
-/// What negative squared widths prove, as a clause.
+/// The clause says what negative squared widths prove.
 inline constexpr std::string_view kIndefinite = "rounding has made it indefinite";
 
 /// Warns of drift beyond the bound, once for a covariance and its copies made later.

@@ -14,7 +14,6 @@
 #include "core/data/doc_table.h"
 #include "core/data/query_weights.h"
 #include "core/error.h"
-#include "core/io/cache_folder.h"
 #include "core/io/fingerprint.h"
 #include "core/io/folder.h"
 #include "core/runtime/log.h"

@@ -7,7 +7,7 @@
 
 #include "core/data/dataset.h"
 #include "core/data/letor_reader.h"
-#include "core/runtime/thread_pool.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 

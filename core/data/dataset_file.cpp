@@ -132,7 +132,7 @@ bool ends_are_sound(std::span<const std::uint64_t> ends, std::uint64_t bytes) {
   return last == bytes;
 }
 
-/// What text could hold as a name: without it, written text would read back as something else.
+/// Whether text can hold the names; if not, written text would read back as something else.
 bool is_printable(std::string_view names) {
   return std::none_of(names.begin(), names.end(),
                       [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7F; });

@@ -10,7 +10,7 @@
 #include "core/data/letor_reader.h"
 #include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
-#include "core/runtime/thread_pool.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 

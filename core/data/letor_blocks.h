@@ -4,10 +4,10 @@
 #include <memory>
 #include <string_view>
 
+#include "core/data/doc_table.h"
 #include "core/data/letor_parser.h"
 #include "core/data/letor_reader.h"
-#include "core/data/sparse_rows.h"
-#include "core/io/text_blocks.h"
+#include "core/io/text_lines.h"
 
 // Steps from bytes to documents, shared by the readers of whole files and of streams.
 namespace olrank {

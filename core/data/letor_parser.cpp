@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "core/data/letor_number.h"
-#include "core/text/excerpt.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -21,9 +21,9 @@
 #include "core/data/letor_parser.h"
 #include "core/data/query_weights.h"
 #include "core/error.h"
+#include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
-#include "core/io/descriptor.h"
-#include "core/io/text_blocks.h"
+#include "core/io/text_lines.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 
@@ -32,8 +32,8 @@ namespace {
 
 constexpr std::int64_t kLeastSideBytes = 64 << 20;
 
-/// What a block takes in addition to values, until the end of reading: its text of names, and what a run of
-/// documents and the ID of a query cost in tables.
+/// Counts the bytes that a block takes besides its values until the end of reading: its text of names, and
+/// what a run of documents and the ID of a query cost in tables.
 std::int64_t side_bytes_of(const LetorBlock& block) {
   constexpr std::int64_t kPerQuery = 128;
   return static_cast<std::int64_t>(block.small_parts.size()) + block.docs() +
@@ -125,7 +125,7 @@ class ParsedBlocks {
     return static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
   }
 
-  /// What would be refused as a dense matrix for its zeros is sparse, too.
+  /// Data are sparse, too, where a dense matrix of them would be refused for its zeros.
   bool is_sparse() const {
     if (options_.layout != FeatureLayout::kAuto) return options_.layout == FeatureLayout::kSparse;
     return prefers_sparse(static_cast<double>(docs_), largest_feature_, nonzeros_) ||
@@ -233,7 +233,7 @@ class ParsedBlocks {
   std::int64_t stored_bytes_ = 0;
   std::vector<MappedMemory> pieces_;  // of files, for values beyond the limit
   std::span<std::byte> room_;         // what is left of the last one
-  // Of the blocks seen:
+  // These count what the blocks seen so far hold.
   std::int64_t lines_ = 0;
   std::int64_t docs_ = 0;
   std::int64_t text_bytes_ = 0;

@@ -10,7 +10,7 @@
 #include "core/data/data_settings.h"
 #include "core/data/dataset.h"
 #include "core/data/feature_store.h"
-#include "core/runtime/thread_pool.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 
@@ -59,8 +59,8 @@ void warn_of_missing(const std::string& name, const MissingValues& missing);
 Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,
                    MissingValues* missing = nullptr);
 
-/// The same for bytes in memory, compressed or not; messages use `name` as the file. `weights` is the file
-/// of the documents' weights, if there is one.
+/// Reads bytes in memory as read_letor() reads a file, compressed or not; messages use `name` as the file.
+/// `weights` is the file of the documents' weights, if there is one.
 Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
                          ThreadPool& pool, MissingValues* missing = nullptr,
                          const std::string& weights = {});

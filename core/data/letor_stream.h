@@ -1,14 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/data/dataset.h"
 #include "core/data/letor_reader.h"
 #include "core/error.h"
-#include "core/runtime/thread_pool.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 
@@ -32,12 +34,22 @@ class LetorStream {
   /// does not depend on the stream, and where texts are cut does not depend on threads. Throws DataError
   /// for the first line that breaks the format, and ScatteredQueries for a query that comes back.
   std::optional<Dataset> next();
-  /// Of the pieces so far.
+  /// Returns the largest feature of the pieces so far.
   std::int64_t largest_feature() const;
 
  private:
   class Reader;
   std::unique_ptr<Reader> reader_;
 };
+
+struct LetorFormat {
+  /// Omit zeros, except one that preserves the number of features. Negative zeros are kept.
+  bool sparse = false;
+};
+
+/// Writes LETOR lines to `sink`, piece by piece. Values have their shortest exact decimal form, so reading
+/// the text gives the same data set.
+void write_letor(const Dataset& data, const LetorFormat& format,
+                 const std::function<void(std::string_view)>& sink);
 
 }  // namespace olrank

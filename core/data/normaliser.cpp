@@ -13,10 +13,9 @@
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
-#include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "core/math/column_range.h"
-#include "core/math/cosine.h"
+#include "core/math/normal.h"
 #include "core/runtime/log.h"
 #include "core/runtime/vector_clones.h"
 

@@ -38,8 +38,8 @@ struct FittedNormaliser {
   std::vector<std::int64_t> kept;  // raw indices of the model's inputs, rising; empty for all of them
   std::vector<double> means;       // [features] by raw index, for zscore kinds
   std::vector<double> scales;      // [features], 1/standard deviation, 0 for a constant feature
-  /// Of additive models, which add these inputs: cos(kπx), k = 2, …, of every input x. Then the inputs of a
-  /// query are first scaled to [0, 1] within it. At most HigherCosines::kTerms.
+  /// Additive models add so many inputs cos(kπx), k = 2, …, of every input x. Then the inputs of a query
+  /// are first scaled to [0, 1] within it. At most HigherCosines::kTerms.
   std::int64_t cosines = 0;
   /// And centred_product() of pairs of inputs, which follow the cosines.
   std::vector<InputPair> products;
@@ -56,8 +56,8 @@ struct FittedNormaliser {
   /// begin where the raw values do.
   void apply(FeatureMatrix raw, float* inputs) const;
 
-  /// The same for sparse documents, whose inputs are appended to `rows`: equal to the dense ones. Throws
-  /// InvalidArgument unless it keeps_zeros().
+  /// Appends the inputs of sparse documents to `rows`; they equal the dense ones. Throws InvalidArgument
+  /// unless it keeps_zeros().
   void apply(FeatureMatrix raw, SparseRows& rows) const;
   /// Whether sparse documents keep their zeros. What shifts zeros would make their inputs dense.
   bool keeps_zeros() const;
@@ -77,7 +77,7 @@ struct FittedNormaliser {
   Dataset apply(const Dataset& raw, ExecutionContext& context) const;
 
  private:
-  /// What needs no other document: [docs × columns()], scaled where that does not depend on the query.
+  /// Writes the columns [docs × columns()], scaled where that does not depend on the query.
   void select(FeatureMatrix raw, float* inputs) const;
   void require_good_entries(const Dataset& raw) const;  // of sparse rows
   Dataset apply_sparse(const Dataset& raw, ExecutionContext& context) const;

@@ -13,7 +13,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/mapped_memory.h"
 #include "core/runtime/log.h"
-#include "core/text/excerpt.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
-#include "core/data/realisable_target.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
@@ -43,7 +42,7 @@ std::int64_t draw_docs(RngStream& stream, std::int64_t docs) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(count + 0.5)));
 }
 
-/// What a query does to one group's columns.
+/// A query does this to one group's columns.
 struct GroupInQuery {
   double low = 0.0;    // of a ratio or score; a binary one's threshold
   double range = 1.0;  // of a ratio or score; a count's scale

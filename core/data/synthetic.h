@@ -27,8 +27,8 @@ SyntheticParts make_synthetic(std::string_view source, ExecutionContext& context
                               std::optional<std::int64_t> max_bytes = std::nullopt,
                               const std::shared_ptr<FeatureStore>& store = nullptr);
 
-/// What the grades of a part's documents come from, before query effects and noise: ranking by it is the
-/// best that a ranker can do.
+/// Returns the relevance that the grades of a part's documents come from, before query effects and noise:
+/// ranking by it is the best that a ranker can do.
 std::vector<double> synthetic_relevance(std::string_view source, SyntheticPart part,
                                         ExecutionContext& context);
 

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/math/dcg.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -11,7 +11,7 @@ namespace olrank {
 
 enum class SyntheticFamily { kMslrLike, kYahooLike, kSmall, kRealisable };
 
-/// What "synth:NAME?key=value&…" asks for. The family sets every default.
+/// A source is what "synth:NAME?key=value&…" asks for. The family sets every default.
 struct SyntheticSource {
   SyntheticFamily family = SyntheticFamily::kMslrLike;
   std::int64_t queries = 0;       // of the training part, 1 … 10,000,000

@@ -1,19 +1,93 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 
-#include "core/data/feature_matrix.h"
-#include "core/device/posterior_spec.h"
-#include "core/device/training_kernel.h"
-#include "core/explore/certainty_policy.h"
+#include "core/covariance/covariance_checks.h"
+#include "core/data/dataset.h"
+#include "core/explore/certain_orders.h"
 #include "core/online/retraining.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/relu_network.h"
+#include "core/ops/tangent_shape.h"
 #include "core/random/rng_stream.h"
+#include "core/settings/enum_names.h"
 
 namespace olrank {
+
+/// A posterior keeps one of these of A⁻¹, on the CPU and on a device.
+enum class Covariance { kFull, kInducing, kDiagonal, kDiagonalOfInverse, kNone };
+
+/// How a full covariance is kept: by pairs, by parameters, or by an orthonormal basis of the observed
+/// gradients, which only the CPU has and no user asks for. Automatic ones are dual until FormPolicy decides
+/// otherwise.
+enum class CovarianceForm { kAuto, kDual, kPrimal, kOrthonormal };
+
+template <>
+struct EnumNames<Covariance> {
+  static constexpr std::array values = {
+      std::pair{Covariance::kFull, std::string_view("full")},
+      std::pair{Covariance::kInducing, std::string_view("inducing")},
+      std::pair{Covariance::kDiagonal, std::string_view("diagonal")},
+      std::pair{Covariance::kDiagonalOfInverse, std::string_view("diagonal-of-inverse")},
+      std::pair{Covariance::kNone, std::string_view("none")}};
+};
+
+template <>
+struct EnumNames<CovarianceForm> {
+  static constexpr std::array values = {
+      std::pair{CovarianceForm::kAuto, std::string_view("auto")},
+      std::pair{CovarianceForm::kDual, std::string_view("dual")},
+      std::pair{CovarianceForm::kPrimal, std::string_view("primal")},
+      std::pair{CovarianceForm::kOrthonormal, std::string_view("orthonormal")}};
+};
+
+/// Everything that defines A = λI + s Σ_s g_s g_sᵀ over observed pairs, whose gradients have this shape. A
+/// posterior's own spec says in which form it is now.
+struct PosteriorSpec {
+  TangentShape shape;
+  Covariance covariance = Covariance::kFull;
+  CovarianceForm form = CovarianceForm::kAuto;  // of the full covariance
+  std::int64_t budget = 1000;                   // D, of the inducing covariance
+  double lambda = 10.0;                         // λ
+  double scale = 1.0;                           // s: 1/m in the paper protocol, 1 in the reference protocol
+  CovarianceChecks checks;
+  std::int64_t memory = 0;  // bytes that it may use on the host; 0: available_memory()
+  bool has_shadow = false;  // shadow() observes the same pairs and decides nothing
+
+  bool is_dual() const {
+    return covariance == Covariance::kFull &&
+           (form == CovarianceForm::kAuto || form == CovarianceForm::kDual);
+  }
+  /// The name in messages and saved states: that of a full covariance's form, else that of the structure.
+  std::string_view name() const {
+    if (covariance != Covariance::kFull) return name_of(covariance);
+    return name_of(is_dual() ? CovarianceForm::kDual : form);
+  }
+  /// The full covariance alongside this one.
+  PosteriorSpec shadow() const {
+    PosteriorSpec full = *this;
+    full.covariance = Covariance::kFull;
+    full.has_shadow = false;
+    return full;
+  }
+};
+
+/// How a device takes the J steps of a full-batch training: in one persistent kernel that keeps the
+/// documents in shared memory, as a recorded graph of kernels, or persistently wherever that is possible.
+enum class TrainingKernel { kAuto, kPersistent, kRecorded };
+
+template <>
+struct EnumNames<TrainingKernel> {
+  static constexpr std::array values = {
+      std::pair{TrainingKernel::kAuto, std::string_view("auto")},
+      std::pair{TrainingKernel::kPersistent, std::string_view("persistent")},
+      std::pair{TrainingKernel::kRecorded, std::string_view("recorded")}};
+};
 
 /// The documents that networks on a device rank and score. Both matrices must outlive the networks, which
 /// share one copy of each on a device.
@@ -69,5 +143,9 @@ struct DeviceNetworkSpec {
   DeviceTrainingSpec training;
   DeviceNoiseSpec noise;
 };
+
+/// The most layers of a gradient on a device: their table then still fits into the 4 KB of arguments that
+/// every kernel may have.
+inline constexpr std::int64_t kMostDeviceLayers = 32;
 
 }  // namespace olrank

@@ -76,7 +76,7 @@ void close_transitively(OrderBits& orders) {
   for (std::int64_t a = orders.docs() - 1; a >= 0; --a) {
     const auto row = orders.row(a);
     for (std::size_t word = 0; word < row.size(); ++word) {
-      // What a visit adds, or finds set, needs no visit: its own successors were added with it.
+      // A document that a visit adds or finds set needs no visit: its own successors were added with it.
       for (std::uint64_t left = row[word]; left != 0; left &= left - 1) {
         const auto below =
             orders.row(static_cast<std::int64_t>(word) * OrderBits::kWordBits + std::countr_zero(left));

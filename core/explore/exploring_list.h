@@ -1,16 +1,142 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "core/explore/available_places.h"
-#include "core/explore/exploration_settings.h"
-#include "core/explore/order_bits.h"
-#include "core/explore/ranked_list.h"
+#include "core/explore/certain_orders.h"
 #include "core/random/rng_stream.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
 
 namespace olrank {
+
+/// Takes the documents of an interval of places one by one, each after all that are certainly before it. A
+/// place is available if no document that is still to be taken is certainly before its own. The orders of
+/// those are rows of bits at the leaves of a tree, whose nodes are the union of what is below them: O(log V
+/// · V/64) per document, however many orders are certain. Memory is reused.
+class AvailablePlaces {
+ public:
+  /// All of the places [begin, end) are still to be taken.
+  void reset(const OrderBits& orders, std::int64_t begin, std::int64_t end);
+
+  /// At least 1 until all places are taken.
+  std::int64_t count() const { return count_; }
+  /// Takes the n-th available place, from 0, and returns it.
+  std::int64_t take(std::int64_t n);
+
+ private:
+  std::span<std::uint64_t> node(std::int64_t i) { return std::span(nodes_).subspan(i * words_, words_); }
+  /// Empties the row of a place that is taken.
+  void remove_row(std::int64_t place);
+
+  std::int64_t first_place_ = 0;  // that the bits count from
+  std::int64_t words_ = 0;        // of a row
+  std::int64_t first_leaf_ = 0;   // the node that would be first_place_'s
+  std::int64_t count_ = 0;
+  std::vector<std::uint64_t> available_;
+  std::vector<std::uint64_t> nodes_;  // the root is 1, the children of i are 2i and 2i + 1, then the rows
+};
+
+/// How a list is built from scores and certain orders, or from a posterior of the scores.
+enum class ListRule { kCertain, kBlocks, kBlocksCertain, kGreedy, kSample, kUcb };
+enum class AlphaSchedule { kConstant, kTheory };
+
+/// When an order counts as certain, and how uncertain orders are explored.
+struct ExplorationSettings {
+  double alpha = 0.1;
+  AlphaSchedule alpha_schedule = AlphaSchedule::kConstant;
+  double c1 = 1.0;
+  double c2 = 1.0;
+  double delta = 0.1;
+  ListRule list = ListRule::kCertain;
+  bool refine = false;
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<ListRule> {
+  static constexpr std::array values = {
+      std::pair{ListRule::kCertain, std::string_view("certain")},
+      std::pair{ListRule::kBlocks, std::string_view("blocks")},
+      std::pair{ListRule::kBlocksCertain, std::string_view("blocks-certain")},
+      std::pair{ListRule::kGreedy, std::string_view("greedy")},
+      std::pair{ListRule::kSample, std::string_view("sample")},
+      std::pair{ListRule::kUcb, std::string_view("ucb")}};
+};
+
+/// Whether a list follows from the scores' posterior, not from certain orders.
+inline bool follows_posterior(ListRule rule) {
+  return rule == ListRule::kSample || rule == ListRule::kUcb;
+}
+
+template <>
+struct EnumNames<AlphaSchedule> {
+  static constexpr std::array values = {std::pair{AlphaSchedule::kConstant, std::string_view("constant")},
+                                        std::pair{AlphaSchedule::kTheory, std::string_view("theory")}};
+};
+
+/// `first` is certainly ranked before `second`; docs of one query.
+struct CertainOrder {
+  std::int32_t first = 0;
+  std::int32_t second = 0;
+
+  friend bool operator==(const CertainOrder&, const CertainOrder&) = default;
+};
+
+/// How probable it is, to the ranker, that `first` is better than `second`: at least ½.
+struct StatedOrder {
+  std::int32_t first = 0;
+  std::int32_t second = 0;
+  double probability = 0.5;
+};
+
+/// Counts of a list's certain orders and blocks, for rankers that know certain orders.
+struct ListCertainty {
+  /// The ranks, from 1, at which the size of the block is kept.
+  static constexpr std::array<std::int64_t, 24> kBlockRanks = {
+      1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 35, 40, 50, 60, 80, 100, 150, 200, 300, 400};
+
+  std::int64_t shown_pairs = 0;                               // k(k−1)/2
+  std::int64_t certain_pairs = 0;                             // certain orders among them
+  std::int64_t blocks = 0;                                    // in the whole list
+  std::array<std::int64_t, kBlockRanks.size()> block_size{};  // at each of kBlockRanks; 0 beyond the list
+};
+
+/// These figures say what fairness between groups did to a list.
+struct ListFairness {
+  std::optional<std::int64_t> violated;  // certain orders, by the whole list; none without certain orders
+  bool realisable = true;                // whether a list within ε existed, where one was looked for
+};
+
+/// A count out of a total.
+struct Tally {
+  std::int64_t count = 0;
+  std::int64_t total = 0;
+};
+
+/// The list that a ranker shows. Spans stay valid until the next call to the ranker.
+struct RankedList {
+  std::span<const std::int32_t> docs;  // all of the query's, best first
+  std::optional<ListCertainty> certainty;
+  /// Each rank has the probability with which the draws of this round put its document there, given those
+  /// above it: the product over a list's ranks is that of the list. Empty where it has no closed form.
+  std::span<const double> propensity = {};
+  std::span<const CertainOrder> certain_orders = {};  // among the shown documents
+  /// Each pair of the shown documents once, for rankers that state probabilities.
+  std::span<const StatedOrder> stated_orders = {};
+  /// Own width over exact full width of the shown pairs; empty unless the ranker keeps a shadow covariance.
+  std::span<const double> width_ratios = {};
+  /// Decisions on shown pairs, certain or not, that exact widths would reverse, out of all of them; for
+  /// rankers that keep a shadow covariance.
+  Tally turned_decisions = {};
+  std::optional<ListFairness> fairness = std::nullopt;  // of queries with groups
+};
 
 /// Splits the order by score into blocks, with a cut after place c where no uncertain pair straddles it.
 /// `ends` receives the end of each block. Blocks are the connected components of uncertain pairs, merged
@@ -36,10 +162,10 @@ class ExploringList {
 
   /// Blocks and list, by place.
   void arrange(std::span<const std::int32_t> by_score, const OrderBits& orders, std::uint32_t round);
-  /// The same for a partition that is given: each block is shuffled.
+  /// Arranges a partition that is given: each block is shuffled.
   void arrange_blocks(std::span<const std::int32_t> by_score, std::span<const std::int32_t> block_ends,
                       std::uint32_t round);
-  /// The same for a list that is given: documents in the order in which they are to be shown, with the
+  /// Arranges a list that is given: documents in the order in which they are to be shown, with the
   /// propensity of each, if that is known.
   void arrange_as(std::span<const std::int32_t> by_score, const OrderBits& orders,
                   std::span<const std::int32_t> list, std::span<const double> propensity);

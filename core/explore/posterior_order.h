@@ -4,12 +4,12 @@
 #include <span>
 #include <vector>
 
-#include "core/explore/exploration_settings.h"
+#include "core/explore/exploring_list.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
 
-/// What a Gaussian posterior knows about the scores of one query's documents.
+/// A belief is what a Gaussian posterior knows about the scores of one query's documents.
 struct ScoreBelief {
   std::span<const float> scores;     // [V]
   std::span<const double> width_sq;  // w², [V × V]: variances of the differences of scores
@@ -45,7 +45,7 @@ class PosteriorOrder {
   /// The documents in their order, valid until the next call. Throws NumericError where a score is not
   /// finite.
   std::span<const std::int32_t> find(const ScoreBelief& belief, std::uint32_t round);
-  /// Of each rank of the latest order, as in RankedList: known for upper bounds, where only ties are drawn.
+  /// The propensity of each rank, as in RankedList, is known for upper bounds, where only ties are drawn.
   std::span<const double> propensity() const { return propensity_; }
   /// The scores of the latest order.
   std::span<const double> scores() const { return scores_; }

@@ -1,13 +1,53 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/fair/doc_group.h"
-#include "core/fair/group_settings.h"
+#include "core/fair/exposure.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
 
 namespace olrank {
+
+/// A shown document's exposure is its rank's P, or whether the user examined it.
+enum class ExposureKind { kPosition, kExamined };
+
+/// Which groups of documents exposure is shared between, and what is fair. Off without a feature or a file.
+struct GroupSettings {
+  std::int64_t feature = 0;                      // from 1, as in the data's files
+  std::optional<std::vector<double>> threshold;  // one between each two groups, increasing
+  std::optional<std::vector<double>> quantile;
+  std::string file;
+  std::optional<std::vector<double>> beta;  // β of A against B, C, …; else from mean grades
+  double epsilon = 1.0;                     // ε, in units of P(1)
+  ExposureKind exposure = ExposureKind::kPosition;
+  std::vector<double> examination;  // P(1), P(2), …; empty: the user model's
+
+  bool are_set() const { return feature > 0 || !file.empty(); }
+  /// How many groups the settings say; none where a file does.
+  std::optional<std::size_t> count() const;
+  /// Throws InvalidArgument for settings that contradict each other.
+  void check(std::int64_t cutoff) const;
+  /// Checks only what check() checks of the number of groups.
+  void check_groups() const;
+
+  static const Schema& schema();
+};
+
+/// "key=value,key=value" of the settings above. `origin` begins error messages: "--groups".
+GroupSettings parse_group_settings(std::string_view text, std::string_view origin);
+
+template <>
+struct EnumNames<ExposureKind> {
+  static constexpr std::array values = {std::pair{ExposureKind::kPosition, std::string_view("position")},
+                                        std::pair{ExposureKind::kExamined, std::string_view("examined")}};
+};
 
 /// A group's documents in a part.
 struct GroupSummary {
@@ -33,7 +73,7 @@ class GroupRule {
 
   /// Between the groups, increasing; empty with a file.
   const std::vector<double>& thresholds() const { return thresholds_; }
-  /// Of A against B, C, …
+  /// The values are β of A against B, C, …
   const std::vector<double>& beta() const { return beta_; }
   const DatasetGroups& of_train() const { return train_; }
 

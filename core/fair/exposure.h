@@ -1,16 +1,51 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "core/fair/doc_group.h"
 #include "core/io/state_archive.h"
+#include "core/random/rng_stream.h"
 
 namespace olrank {
+
+/// A group of documents that exposure is shared between; C and those behind it have the next numbers.
+enum class DocGroup : std::uint8_t { kA = 0, kB = 1 };
+
+constexpr std::size_t kMostGroups = 6;
+constexpr std::size_t kMostPairs = kMostGroups * (kMostGroups - 1) / 2;
+
+constexpr std::size_t index_of(DocGroup group) {
+  return static_cast<std::size_t>(group);
+}
+
+constexpr char letter_of(DocGroup group) {
+  return static_cast<char>('A' + index_of(group));
+}
+
+/// None unless the text is the letter of one of the first `groups`.
+template <class Text>
+constexpr std::optional<DocGroup> group_named(const Text& text, std::size_t groups) {
+  if (text.size() != 1 || text[0] < 'A' || text[0] >= static_cast<char>('A' + groups)) return std::nullopt;
+  return static_cast<DocGroup>(text[0] - 'A');
+}
+
+/// "A or B", "A, B or C", …
+inline std::string letters_of(std::size_t groups) {
+  std::string text;
+  for (std::size_t group = 0; group < groups; ++group) {
+    if (group > 0) text += group + 1 == groups ? " or " : ", ";
+    text += letter_of(static_cast<DocGroup>(group));
+  }
+  return text;
+}
 
 /// A figure of each two groups, in the order (A, B), (A, C), (B, C), (A, D), …
 using PairFigures = std::array<double, kMostPairs>;
@@ -57,7 +92,7 @@ struct ExposureRule {
   friend bool operator==(const ExposureRule&, const ExposureRule&) = default;
 };
 
-/// What a ranker may know about fairness when it makes a list.
+/// A ranker may know this about fairness when it makes a list.
 struct FairRound {
   std::span<const DocGroup> groups;    // [V] by document
   const ExposureRule* rule = nullptr;  // never null
@@ -91,5 +126,63 @@ class ExposureLedger {
   std::int64_t rounds_ = 0;
   std::int64_t fair_rounds_ = 0;
 };
+
+/// Proportional control adds λ_c · err_t(G) to the scores of a group. Morik, Singh, Hong and Joachims,
+/// "Controlling fairness and bias in dynamic learning-to-rank", SIGIR 2020, Section 5, with merits whose
+/// ratios are β, that of B being 1, and exposures E summed over a group: err(G) = max over groups H of
+/// E(H)/merit(H) − E(G)/merit(G), or 0. A group with too little exposure gets more. Of two groups err(A) =
+/// max(0, −UF/β) and err(B) = max(0, UF/β).
+inline double fair_control(const FairRound& fair, double gain, DocGroup group) {
+  const ExposureRule& rule = *fair.rule;
+  const std::size_t one = index_of(group);
+  double error = 0.0;
+  for (std::size_t other = 0; other < rule.groups(); ++other) {
+    if (other == one) continue;
+    const auto [first, second] = std::minmax(one, other);
+    const double merit = first == 0 ? rule.beta.front() : rule.beta.front() / rule.beta[first - 1];
+    const double lead_of_first = fair.unfairness[pair_of(first, second)] / merit;
+    error = std::max(error, one == first ? -lead_of_first : lead_of_first);
+  }
+  return gain * error;
+}
+
+/// The groups of the places of a list, as a number to the base of their count: of two groups, bit r is set
+/// where place r, from 0, is for group A.
+using TemplatePattern = std::uint32_t;
+
+/// All 2^k templates of one length for two groups: Ω^k of Jia, PhD thesis, University of Virginia, 2022,
+/// Section 3.1.
+class TemplateTable {
+ public:
+  /// 2^12 templates are cheap to look through; each further place doubles them.
+  static constexpr int kMostPlaces = 12;
+
+  TemplateTable(const ExposureRule& rule, int length);
+
+  int length() const { return length_; }
+  TemplatePattern size() const { return TemplatePattern{1} << length_; }
+  /// A list of this template adds this gain to the unfairness, Eq. (3.1.2).
+  double gain(TemplatePattern pattern) const { return gains_[pattern]; }
+  static int needed_of_a(TemplatePattern pattern) { return std::popcount(pattern); }
+
+ private:
+  int length_;
+  std::vector<double> gains_;
+};
+
+/// A list of a template.
+struct FairChoice {
+  TemplatePattern pattern = 0;
+  int length = 0;
+  std::int64_t violated = 0;    // certain orders, by the whole list
+  double unfairness = 0.0;      // UF_t, of the groups farthest apart, if every rank is examined as expected
+  bool realisable = true;       // whether it is within ε
+  std::int64_t templates = 0;   // compared
+  bool search_gave_up = false;  // a better list may have been missed
+};
+
+/// By fewer violations, then by the smaller |UF_t|, then by a coin of the round. `key` is the trial's key
+/// of Purpose::kTemplate.
+bool is_better(const FairChoice& candidate, const FairChoice& best, PhiloxKey key, std::uint32_t round);
 
 }  // namespace olrank

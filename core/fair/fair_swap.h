@@ -5,15 +5,14 @@
 #include <span>
 #include <vector>
 
-#include "core/explore/order_bits.h"
-#include "core/fair/doc_group.h"
-#include "core/fair/templates.h"
+#include "core/explore/certain_orders.h"
+#include "core/fair/exposure.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
 
-/// What lists are made of: a query's documents by score, in blocks whose inner order is uncertain, with
-/// their groups. Documents are named by their place in the order by score.
+/// Lists are made of a query's documents by score, in blocks whose inner order is uncertain, with their
+/// groups. Documents are named by their place in the order by score.
 struct GroupedBlocks {
   std::span<const std::int32_t> by_score;    // docs, best first
   std::span<const std::int32_t> block_ends;  // the place after each block
@@ -112,5 +111,13 @@ class FairSwap {
   std::vector<Coins> coins_;
   std::vector<std::int32_t> block_of_;  // by place
 };
+
+/// Bit (b, a) of `columns` is set where place a is certainly before place b: the orders transposed.
+void transpose(const OrderBits& orders, OrderBits& columns);
+
+/// The certain orders that a list violates: those whose second place comes before the first. `list` has
+/// places of the order by score.
+std::int64_t count_violated(const OrderBits& orders, std::span<const std::int32_t> list,
+                            std::vector<std::uint64_t>& placed);
 
 }  // namespace olrank

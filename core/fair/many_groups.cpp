@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/fair/violated_orders.h"
+#include "core/fair/fair_swap.h"
 
 namespace olrank {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/fair/exposure.h"
 #include "core/fair/fair_swap.h"
-#include "core/fair/templates.h"
 
 namespace olrank {
 
@@ -15,11 +15,11 @@ namespace olrank {
 /// the next document of its group in the order of the ranker's list, and then all others in that order; for
 /// two groups this is FairSwap's list wherever documents are fetched in that order.
 ///
-/// What a place adds to the violated orders then depends on the template so far by the counts of the groups
-/// alone, so that dynamic programming over counts gives the least violation that can follow. A search that
-/// goes deeper place by place, the least violation first, leaves out every beginning after which no list
-/// could be better than the best so far: by that violation, and because the groups that are behind would
-/// need more exposure than is left. It is exact unless it takes more than kMostSteps.
+/// The orders that a place violates then depend on the template so far by the counts of the groups alone,
+/// so that dynamic programming over counts gives the least violation that can follow. A search that goes
+/// deeper place by place, the least violation first, leaves out every beginning after which no list could
+/// be better than the best so far: by that violation, and because the groups that are behind would need
+/// more exposure than is left. It is exact unless it takes more than kMostSteps.
 class ManyGroups {
  public:
   /// Beginnings of templates that a search looks at before it gives up, with the best list so far.
@@ -47,7 +47,7 @@ class ManyGroups {
   bool has_next(const Beginning& beginning, std::size_t group) const {
     return beginning.counts[group] < std::ssize(docs_[group]);
   }
-  /// What the group's next document adds to the violated orders.
+  /// Counts the orders that the group's next document violates.
   std::int64_t cost_of(const Beginning& beginning, std::size_t group) const;
   Beginning with(const Beginning& beginning, std::size_t group) const;
   std::int64_t least_after(const Beginning& beginning);

@@ -10,9 +10,8 @@
 #include <unordered_set>
 
 #include "core/io/fingerprint.h"
-#include "core/io/json_stream.h"
-#include "core/text/counted.h"
-#include "core/text/excerpt.h"
+#include "core/io/json.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/fair/doc_group.h"
+#include "core/fair/exposure.h"
 
 namespace olrank {
 
@@ -33,7 +33,7 @@ struct FeedbackRecord {
   std::vector<std::uint8_t> clicks;  // 0 or 1 for each shown doc
   std::vector<double> rewards;       // what users did with each shown doc is worth; empty: its click
   std::vector<DocGroup> groups;      // of all docs; empty in a service without groups
-  // Of the list as it was shown; older logs have none of these.
+  // These describe the list as it was shown; older logs have none of them.
   std::int64_t time = 0;           // UTC in ms; 0: unknown
   std::int64_t snapshot = -1;      // rounds that the model had learned; −1: unknown
   std::optional<bool> explored;    // whether the request asked for exploration
@@ -74,7 +74,7 @@ bool has_valid_check(std::string_view line);
 /// That checksum; empty for a line that does not end in one.
 std::string_view check_of(std::string_view line);
 
-/// What is wrong with a line, and the column (in bytes from 1).
+/// A failure says what is wrong with a line, and the column (in bytes from 1).
 struct RecordFailure {
   std::int64_t column = 1;
   std::string message;

@@ -5,13 +5,31 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/feedback/count_tree.h"
 #include "core/io/state_fields.h"
-#include "core/online/preference_pair.h"
-#include "core/online/query_docs.h"
+#include "core/online/online_ranker.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
+
+/// Counts of items, of which one can be drawn with a probability proportional to its count: a binary
+/// indexed tree (Fenwick, "A new data structure for cumulative frequency tables", 1994). Every call is
+/// O(log items).
+class CountTree {
+ public:
+  std::int64_t items() const { return std::ssize(sums_); }
+  std::int64_t total() const { return total_; }
+
+  void append(std::int64_t count);
+  /// `change` may be negative, an item's count not.
+  void add(std::int64_t item, std::int64_t change);
+  /// The item that the unit of this number belongs to, items side by side; 0 ≤ unit < total().
+  std::int64_t item_at(std::int64_t unit) const;
+  void clear();
+
+ private:
+  std::vector<std::int64_t> sums_;  // [i − 1]: of items i − lowest_bit(i) … i − 1
+  std::int64_t total_ = 0;
+};
 
 /// The history of preferences of a linear ranker. All pairs of the same two documents
 /// share one row with counts, so memory and the cost of a pass stop growing once queries

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/io/fingerprint.h"
+
 namespace olrank {
 namespace {
 
@@ -113,6 +115,46 @@ void loss_pairs(const PairSettings& settings, const Feedback& feedback, PhiloxKe
     loss.weight = static_cast<double>(drawn.size()) / static_cast<double>(loss.pairs.size());
   }
   repeat_pairs(feedback, settings.debias, key, loss.pairs);
+}
+
+const Schema& PairSettings::schema() {
+  static const Schema schema =
+      SchemaBuilder<PairSettings>(
+          "ranker", "Which examined documents form preference pairs, and how much each counts.")
+          .field("pairs", &PairSettings::pairs,
+                 "which clicked and unclicked documents form pairs; `expected` (olranknet, p2neurrank) "
+                 "uses a random matching for the covariance and, for the loss, all pairs weighted by their "
+                 "probability of being matched")
+          .field("examined_after", &PairSettings::examined_after,
+                 "how many unclicked documents behind the last click count as examined")
+          .symbol("l")
+          .at_least(0)
+          .field(
+              "debias", &PairSettings::debias,
+              "probability that users examine each rank, from the first rank on; the last value holds "
+              "for all ranks below, too; a pair has the weight 1/probability of its winner's rank, at "
+              "most 10; if empty, every pair has the weight 1; intervention-aware learns the probabilities "
+              "instead")
+          .above(0.0)
+          .at_most(1.0)
+          .build();
+  return schema;
+}
+
+std::int64_t doc_number(std::string_view query, std::span<const float> inputs, std::string_view name) {
+  Fingerprinter fingerprinter;
+  const auto size = static_cast<std::uint64_t>(query.size());
+  fingerprinter.add(&size, sizeof size);
+  fingerprinter.add(query);
+  fingerprinter.add(inputs);
+  fingerprinter.add(name);
+  return static_cast<std::int64_t>(fingerprinter.value().low >> 1);
+}
+
+std::int64_t name_number(std::string_view name) {
+  Fingerprinter fingerprinter;
+  fingerprinter.add(name);
+  return static_cast<std::int64_t>(fingerprinter.value().low >> 1);
 }
 
 }  // namespace olrank

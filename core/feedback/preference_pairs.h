@@ -1,15 +1,37 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "core/feedback/pair_settings.h"
-#include "core/online/feedback.h"
-#include "core/online/preference_pair.h"
+#include "core/online/online_ranker.h"
 #include "core/random/rng_stream.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
 
 namespace olrank {
+
+/// Which examined documents form preference pairs.
+enum class PairRule { kAdjacent, kMatched, kExpected, kAll };
+
+struct PairSettings {
+  PairRule pairs = PairRule::kAdjacent;
+  std::vector<double> debias;  // P(examined) of the ranks from the first; empty: clicks count as they are
+  std::int64_t examined_after = 1;  // l: unclicked documents behind the last click
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<PairRule> {
+  static constexpr std::array values = {std::pair{PairRule::kAdjacent, std::string_view("adjacent")},
+                                        std::pair{PairRule::kMatched, std::string_view("matched")},
+                                        std::pair{PairRule::kExpected, std::string_view("expected")},
+                                        std::pair{PairRule::kAll, std::string_view("all")}};
+};
 
 /// The number of shown documents that count as examined: up to the last click and the `after` documents
 /// behind it, which were not clicked; none without a click. Jia and Wang, SIGIR 2022, section 3.1, leave
@@ -52,5 +74,12 @@ void repeat_pairs(const Feedback& feedback, std::span<const double> debias, Phil
 /// of them are repeated by repeat_pairs(); clicks of little weight may leave none.
 void loss_pairs(const PairSettings& settings, const Feedback& feedback, PhiloxKey key,
                 std::span<const PreferencePair> drawn, LossPairs& loss);
+
+/// Names a document across rounds by its content: the same name in the same query with the same inputs is
+/// the same document. 63 of the bits of XXH3; ten million documents collide with a probability below 1e-5.
+std::int64_t doc_number(std::string_view query, std::span<const float> inputs, std::string_view name = {});
+
+/// Names a query or a document by what its owner calls it.
+std::int64_t name_number(std::string_view name);
 
 }  // namespace olrank

@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/descriptor.h"
 
 namespace olrank {
 namespace {
@@ -94,6 +96,26 @@ void remove_files(const fs::path& root, const fs::path& folder, std::span<const 
   if (!top.is_open() && errno == ENOENT) return;
   if (!top.is_open()) throw IoError("open the folder", root.string(), errno);
   remove_below(top.number(), root, folder.begin(), folder.end(), files);
+}
+
+ScratchFolder::ScratchFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "olrank-bench-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw IoError("create the folder", pattern, errno);
+  path_ = pattern;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::filesystem::path user_cache_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  // The base-directory specification has relative paths ignored.
+  if (cache != nullptr && cache[0] == '/') return std::filesystem::path(cache) / "olrank";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return std::filesystem::path(home) / ".cache" / "olrank";
+  return {};
 }
 
 }  // namespace olrank

@@ -23,4 +23,22 @@ std::optional<std::filesystem::path> symbolic_link_below(const std::filesystem::
 void remove_files(const std::filesystem::path& root, const std::filesystem::path& folder,
                   std::span<const std::string_view> files);
 
+/// A temporary folder, removed with its contents.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The default folder for binary copies of data: $XDG_CACHE_HOME/olrank, else ~/.cache/olrank; empty if
+/// neither variable is set. The folder may not exist yet.
+std::filesystem::path user_cache_folder();
+
 }  // namespace olrank

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,7 +20,7 @@ std::string_view up_to_deep_json(std::string_view text);
 nlohmann::json parse_json(std::string_view text);
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
 
-/// The same, but a discarded value for what is not JSON.
+/// Returns a discarded value for a text that is not JSON.
 nlohmann::ordered_json try_parse_json(std::string_view text);
 
 /// The number, or null for one that JSON does not have: infinities and NaN.
@@ -25,5 +28,53 @@ nlohmann::ordered_json number_or_null(double number);
 
 /// On one line, or indented by `indent` spaces; invalid UTF-8 in strings is replaced.
 std::string dump_json(const nlohmann::ordered_json& json, int indent = -1);
+
+// JSON without values in between, for large or untrusted texts. Light to include.
+
+/// A number with a fraction or an exponent.
+struct JsonNumber {
+  std::string_view digits;  // as written
+  /// The nearest double; infinity for what is beyond the largest.
+  double value() const;
+  /// static_cast<float>(value()), in a fraction of its time.
+  float rounded() const;
+
+  // ±significand × 10^exponent, unless the parser found too many digits for it.
+  std::uint64_t significand = 0;
+  int exponent = 0;
+  bool is_short = false;
+};
+
+/// Receives the events of a JSON text, so that nothing is built that the receiver does not want. A handler
+/// returns false, or throws, to stop the parser.
+class JsonHandler {
+ public:
+  virtual ~JsonHandler() = default;
+
+  virtual bool null() = 0;
+  virtual bool boolean(bool value) = 0;
+  virtual bool number_integer(std::int64_t value) = 0;      // negative integers
+  virtual bool number_unsigned(std::uint64_t value) = 0;    // all other integers
+  virtual bool number_float(const JsonNumber& number) = 0;  // within the range of doubles
+  virtual bool string(std::string& value) = 0;
+  virtual bool start_object() = 0;
+  virtual bool key(std::string& name) = 0;
+  virtual bool end_object() = 0;
+  virtual bool start_array() = 0;
+  virtual bool end_array() = 0;
+
+  /// Where the latest value, name or closing bracket begins, in bytes from 1; the parser sets it.
+  std::size_t column = 1;
+
+  enum class Fault { kSyntax, kNumberOutOfRange };
+  /// The text is invalid at `byte`, counted from 1.
+  virtual void invalid(std::size_t byte, Fault fault) = 0;
+};
+
+/// Whether the text was valid and no handler stopped the parser.
+bool parse_json_events(std::string_view text, JsonHandler& handler);
+
+/// Appends a quoted string; invalid UTF-8 is replaced.
+void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace olrank

@@ -5,14 +5,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cerrno>
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
-#include "core/io/descriptor.h"
+#include "core/io/atomic_file.h"
 
 namespace olrank {
 namespace {
@@ -81,6 +85,39 @@ void MappedMemory::release() {
   if (data_ != nullptr) ::munmap(data_, size_);
   data_ = nullptr;
   size_ = 0;
+}
+
+namespace {
+
+class CopiedBytes : public ByteArrival {
+ public:
+  explicit CopiedBytes(std::span<const std::byte> bytes)
+      : bytes_(std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end())) {}
+
+  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
+    if (bytes_ != nullptr) sink({*bytes_, bytes_});
+    bytes_.reset();
+    return true;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<std::byte>> bytes_;
+};
+
+}  // namespace
+
+void Lineage::renew() {
+  static std::atomic<std::uint64_t> latest{0};
+  id_ = ++latest;
+}
+
+void HostSource::copy(std::size_t first, std::span<std::byte> to) const {
+  const auto from = values_.subspan(first, to.size());
+  std::copy(from.begin(), from.end(), to.begin());
+}
+
+std::shared_ptr<ByteArrival> HostSource::start(std::size_t first, std::size_t bytes) const {
+  return std::make_shared<CopiedBytes>(values_.subspan(first, bytes));
 }
 
 }  // namespace olrank

@@ -1,10 +1,16 @@
 #include "core/io/safetensors.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
 #include <string_view>
 
+#include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -63,6 +69,203 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   file.write(header_of(tensors, order, metadata));
   for (const NamedTensor* tensor : order) file.write(text_of(tensor->values));
   file.commit();
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kLengthBytes = 8;
+/// The format's own library allows headers up to this length.
+constexpr std::uint64_t kLongestHeader = 100'000'000;
+
+/// Bytes of an item of a dtype; 0 for a type that the format does not have.
+std::uint64_t item_size_of(std::string_view dtype) {
+  for (const char* type : {"F64", "I64", "U64"})
+    if (dtype == type) return 8;
+  for (const char* type : {"F32", "I32", "U32"})
+    if (dtype == type) return 4;
+  for (const char* type : {"F16", "BF16", "I16", "U16"})
+    if (dtype == type) return 2;
+  for (const char* type : {"BOOL", "I8", "U8", "F8_E4M3", "F8_E5M2"})
+    if (dtype == type) return 1;
+  return 0;
+}
+
+/// By where their values begin; of several that begin at one place, the empty ones first.
+std::vector<const TensorView*> in_value_order(const std::vector<TensorView>& tensors) {
+  std::vector<const TensorView*> order;
+  order.reserve(tensors.size());
+  for (const TensorView& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
+    return a->bytes.data() != b->bytes.data() ? a->bytes.data() < b->bytes.data()
+                                              : a->bytes.size() < b->bytes.size();
+  });
+  return order;
+}
+
+template <class... Args>
+[[noreturn]] void fail(const std::string& origin, fmt::format_string<Args...> sentence, Args&&... args) {
+  throw DataError(
+      origin, 0, 0,
+      "This is not a valid safetensors file. " + fmt::format(sentence, std::forward<Args>(args)...));
+}
+
+class Reader {
+ public:
+  Reader(std::string_view bytes, const std::string& origin) : bytes_(bytes), origin_(origin) {}
+
+  SafetensorsView read() {
+    const ordered_json header = parse_header();
+    SafetensorsView view;
+    for (const auto& [name, entry] : header.items()) {
+      if (name == "__metadata__") {
+        read_metadata(entry, view.metadata);
+      } else {
+        view.tensors.push_back(tensor_of(name, entry));
+      }
+    }
+    require_no_gaps(view.tensors);
+    return view;
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> sentence, Args&&... args) const {
+    olrank::fail(origin_, sentence, std::forward<Args>(args)...);
+  }
+
+  std::uint64_t begin_of(const TensorView& tensor) const {
+    return static_cast<std::uint64_t>(tensor.bytes.data() - values_.data());
+  }
+
+  void require_no_gaps(const std::vector<TensorView>& tensors) const {
+    std::uint64_t end = 0;
+    for (const TensorView* tensor : in_value_order(tensors)) {
+      if (begin_of(*tensor) != end) {
+        fail("Tensor '{}' begins at byte {} of the values, but the previous tensor ends at byte {}.",
+             tensor->name, begin_of(*tensor), end);
+      }
+      end += tensor->bytes.size();
+    }
+    if (end != values_.size())
+      fail("The tensors end at byte {} of the values, but there are {} bytes.", end, values_.size());
+  }
+
+  ordered_json parse_header() {
+    if (bytes_.size() < kLengthBytes)
+      fail("It has {} bytes, but the length of the header alone takes 8.", bytes_.size());
+    std::uint64_t length = 0;
+    for (std::size_t byte = kLengthBytes; byte > 0; --byte)
+      length = length << 8 | static_cast<unsigned char>(bytes_[byte - 1]);
+    const std::uint64_t behind = bytes_.size() - kLengthBytes;
+    if (length > behind) fail("Its header should have {} bytes, but only {} follow.", length, behind);
+    if (length > kLongestHeader)
+      fail("Its header has {} bytes, but the format allows at most {}.", length, kLongestHeader);
+    const std::string_view text = bytes_.substr(kLengthBytes, length);
+    values_ = bytes_.substr(kLengthBytes + length);
+    if (text.empty() || text.front() != '{') fail("Its header does not begin with '{{'.");
+    // To the JSON parser, a NUL is the end of the text.
+    if (text.find('\0') != std::string_view::npos) fail("Its header contains a NUL character.");
+    // Keys of the open objects, to find duplicates, of which a JSON parser keeps only one.
+    std::vector<std::set<std::string>> keys;
+    std::string duplicate;
+    const ordered_json::parser_callback_t watch = [&](int, ordered_json::parse_event_t event,
+                                                      ordered_json& parsed) {
+      if (event == ordered_json::parse_event_t::object_start) keys.emplace_back();
+      if (event == ordered_json::parse_event_t::object_end) keys.pop_back();
+      if (event == ordered_json::parse_event_t::key) {
+        const auto& key = parsed.get_ref<const std::string&>();
+        if (!keys.back().insert(key).second) duplicate = key;
+      }
+      return true;
+    };
+    ordered_json header = ordered_json::parse(up_to_deep_json(text), watch, false);
+    if (!header.is_object()) fail("Its header is not a JSON object.");
+    if (!duplicate.empty()) fail("Its header has the key '{}' twice.", duplicate);
+    return header;
+  }
+
+  void read_metadata(const ordered_json& entry, ModelMetadata& metadata) const {
+    if (!entry.is_object()) fail("Its metadata is not a JSON object.");
+    for (const auto& [key, text] : entry.items()) {
+      if (!text.is_string()) fail("Its metadata '{}' is not a string.", key);
+      metadata.emplace_back(key, text.get<std::string>());
+    }
+  }
+
+  std::uint64_t natural(const std::string& name, const char* what, const ordered_json& number) const {
+    if (!number.is_number_unsigned())
+      fail("The {1} of tensor '{0}' must be non-negative integers.", name, what);
+    return number.get<std::uint64_t>();
+  }
+
+  TensorView tensor_of(const std::string& name, const ordered_json& entry) const {
+    if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
+        !entry.contains("data_offsets")) {
+      fail("The description of tensor '{}' must have dtype, shape and data_offsets.", name);
+    }
+    const ordered_json& type = entry["dtype"];
+    const std::uint64_t item_size = type.is_string() ? item_size_of(type.get_ref<const std::string&>()) : 0;
+    if (item_size == 0) fail("Tensor '{}' has the unknown dtype {}.", name, type.dump());
+    const ordered_json& offsets = entry["data_offsets"];
+    const ordered_json& shape = entry["shape"];
+    if (!shape.is_array()) fail("The shape of tensor '{}' is not an array.", name);
+    if (!offsets.is_array() || offsets.size() != 2) fail("Tensor '{}' needs two data_offsets.", name);
+    const std::uint64_t begin = natural(name, "data_offsets", offsets[0]);
+    const std::uint64_t end = natural(name, "data_offsets", offsets[1]);
+    if (begin > end || end > values_.size()) {
+      fail("Tensor '{}' extends from byte {} to {} of the values, but there are {} bytes.", name, begin,
+           end, values_.size());
+    }
+    TensorView tensor{name, type.get<std::string>(), {}, values_.substr(begin, end - begin)};
+    // No product below overflows, as none exceeds the bytes of the file.
+    bool empty = false;
+    bool beyond = false;
+    std::uint64_t product = 1;
+    for (const ordered_json& number : shape) {
+      const std::uint64_t extent = natural(name, "extents", number);
+      if (extent > std::uint64_t{1} << 62) fail("Tensor '{}' has an extent of {}.", name, extent);
+      empty = empty || extent == 0;
+      beyond = beyond || (extent > 0 && product > values_.size() / extent);
+      if (!beyond && extent > 0) product *= extent;
+      tensor.shape.push_back(static_cast<std::int64_t>(extent));
+    }
+    const std::uint64_t bytes = end - begin;
+    const bool fits =
+        empty ? bytes == 0 : !beyond && bytes % item_size == 0 && product == bytes / item_size;
+    if (!fits) {
+      fail("Tensor '{}' of shape {} does not fit the {} bytes between its data_offsets.", name,
+           shape.dump(), bytes);
+    }
+    return tensor;
+  }
+
+  std::string_view bytes_;
+  std::string_view values_;
+  const std::string& origin_;
+};
+
+}  // namespace
+
+SafetensorsView view_safetensors(std::string_view bytes, const std::string& origin) {
+  return Reader(bytes, origin).read();
+}
+
+SafetensorsContents parse_safetensors(std::string_view bytes, const std::string& origin) {
+  SafetensorsView view = view_safetensors(bytes, origin);
+  SafetensorsContents contents;
+  contents.metadata = std::move(view.metadata);
+  for (const TensorView* tensor : in_value_order(view.tensors)) {
+    if (tensor->dtype != "F32") {
+      fail(origin, "Tensor '{}' has the dtype {}, but only F32 is supported here.", tensor->name,
+           tensor->dtype);
+    }
+    std::vector<float> values(tensor->bytes.size() / sizeof(float));
+    if (!values.empty()) std::memcpy(values.data(), tensor->bytes.data(), tensor->bytes.size());
+    contents.tensors.push_back({tensor->name, tensor->shape, std::move(values)});
+  }
+  return contents;
 }
 
 }  // namespace olrank

@@ -17,9 +17,8 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/descriptor.h"
 #include "core/io/json.h"
-#include "core/io/safetensors_reader.h"
+#include "core/io/safetensors.h"
 
 namespace olrank {
 namespace {

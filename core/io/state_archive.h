@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/io/fingerprint.h"
-#include "core/io/growing_values.h"
+#include "core/io/mapped_memory.h"
 #include "core/io/safetensors.h"
 
 namespace olrank {
@@ -74,14 +74,14 @@ class StateWriter {
     put_growing_bytes(name, type_letter<T>(), sizeof(T), lineage, source, static_cast<std::size_t>(settled),
                       std::as_bytes(open), static_cast<std::size_t>(zeros));
   }
-  /// The same for values on the host.
+  /// Puts values that are on the host.
   template <class T>
   void put_growing(std::string_view name, const Lineage& lineage, std::span<const T> values,
                    std::int64_t settled) {
     put_growing<T>(name, lineage, HostSource(std::as_bytes(values)), settled, values.subspan(settled));
   }
 
-  /// What a writer of blocks has to append to the files of their lineages, in this order.
+  /// A writer of blocks has to append these to the files of their lineages, in this order.
   std::vector<NewBytes>& new_bytes() { return new_bytes_; }
   /// The bytes of each lineage with the new ones.
   const Stored& with_new_bytes() const { return all_bytes_; }
@@ -93,7 +93,7 @@ class StateWriter {
   void write(const std::filesystem::path& path, const std::map<std::uint64_t, BlockFile>& files = {}) const;
   /// Bytes of all values.
   std::int64_t value_bytes() const { return std::ssize(values_); }
-  /// Of names, types, counts and values, in the order in which they were put. Also the file's checksum.
+  /// Covers names, types, counts and values in the order of put(). It is also the file's checksum.
   Fingerprint fingerprint() const;
 
   /// Floating-point, signed, unsigned: 'f', 'i', 'u'.

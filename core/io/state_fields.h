@@ -108,7 +108,7 @@ void load_fields(Whole& whole, StateReader& state, const More&... more) {
   whole.fields(fields, more...);
 }
 
-/// What saves and loads itself: by its fields, unless it overrides both functions.
+/// A Stateful saves and loads itself by its fields, unless it overrides both functions.
 class Stateful {
  public:
   Stateful() = default;

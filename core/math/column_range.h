@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/math/host_device.h"
+#include "core/math/portable_exp.h"
 
 namespace olrank {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/math/host_device.h"
+#include "core/math/portable_exp.h"
 
 // The scalar mathematics of graded ranking metrics, for the CPU and for kernels.
 namespace olrank {
@@ -46,6 +46,17 @@ OLRANK_HOST_DEVICE inline double ndcg_change(double gain_difference, double firs
 OLRANK_HOST_DEVICE inline double err_satisfaction(int grade, int max_grade) {
   return static_cast<double>((std::uint64_t{1} << grade) - 1) /
          static_cast<double>(std::uint64_t{1} << max_grade);
+}
+
+/// Whether a document comes before another in the order by score: descending, ties by index.
+OLRANK_HOST_DEVICE inline bool comes_before(float score, std::int64_t index, float other_score,
+                                            std::int64_t other_index) {
+  return score > other_score || (score == other_score && index < other_index);
+}
+
+OLRANK_HOST_DEVICE inline bool comes_before(double score, std::int64_t index, double other_score,
+                                            std::int64_t other_index) {
+  return score > other_score || (score == other_score && index < other_index);
 }
 
 }  // namespace olrank

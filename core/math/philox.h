@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/math/host_device.h"
+#include "core/math/portable_exp.h"
 
 namespace olrank {
 

@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/metrics/doc_label.h"
-#include "core/metrics/score_order.h"
+#include "core/metrics/list_metrics.h"
 
 namespace olrank {
 namespace {

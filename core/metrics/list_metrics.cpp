@@ -1,6 +1,7 @@
 #include "core/metrics/list_metrics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 namespace olrank {
@@ -93,6 +94,121 @@ std::int64_t misordered_pairs(std::span<const std::uint8_t> list_grades, int max
     }
   }
   return pairs;
+}
+
+namespace {
+
+/// Score and index packed into one integer whose ascending order is the ranking: the sort does not access
+/// the scores again, and ties are broken by index.
+template <class Score>
+struct Place;
+
+template <>
+struct Place<float> {
+  std::uint64_t key;
+
+  static Place make(float score, std::uint32_t doc) {
+    const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);  // −0 becomes +0
+    const std::uint32_t descending = (bits >> 31) != 0 ? bits : bits ^ 0x7FFFFFFFU;
+    return {std::uint64_t{descending} << 32 | doc};
+  }
+  std::int32_t doc() const { return static_cast<std::int32_t>(key & 0xFFFFFFFFU); }
+  friend bool operator<(const Place& a, const Place& b) { return a.key < b.key; }
+};
+
+template <>
+struct Place<double> {
+  std::uint64_t key;
+  std::uint32_t index;
+
+  static Place make(double score, std::uint32_t doc) {
+    const auto bits = std::bit_cast<std::uint64_t>(score + 0.0);
+    return {(bits >> 63) != 0 ? bits : bits ^ 0x7FFFFFFFFFFFFFFFULL, doc};
+  }
+  std::int32_t doc() const { return static_cast<std::int32_t>(index); }
+  friend bool operator<(const Place& a, const Place& b) {
+    return a.key < b.key || (a.key == b.key && a.index < b.index);
+  }
+};
+
+template <class Score>
+std::int64_t first_nan(std::span<const Score> scores) {
+  bool found = false;
+  for (const Score score : scores) found |= score != score;  // NOLINT(misc-redundant-expression): NaN
+  if (!found) return -1;
+  return std::find_if(scores.begin(), scores.end(),
+                      [](Score score) { return score != score; }) -  // NOLINT(misc-redundant-expression)
+         scores.begin();
+}
+
+template <class Score>
+void sort_all(std::span<const Score> scores, std::span<std::int32_t> order, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  const auto places = scratch.take<Place<Score>>(scores.size());
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    places[doc] = Place<Score>::make(scores[doc], static_cast<std::uint32_t>(doc));
+  }
+  std::sort(places.begin(), places.end());
+  for (std::size_t rank = 0; rank < order.size(); ++rank) order[rank] = places[rank].doc();
+}
+
+/// Keeps the best k sorted and compares every document with the last of them. Most documents fail this one
+/// comparison: the i-th beats the k-th best before it with probability k/i.
+template <class Score>
+void insert_best(std::span<const Score> scores, std::span<std::int32_t> order, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  const std::size_t kept = order.size();
+  const auto best = scratch.take<Place<Score>>(kept);
+  const auto insert = [&](Place<Score> place, std::size_t hole) {
+    for (; hole > 0 && place < best[hole - 1]; --hole) best[hole] = best[hole - 1];
+    best[hole] = place;
+  };
+  for (std::size_t doc = 0; doc < kept; ++doc) {
+    insert(Place<Score>::make(scores[doc], static_cast<std::uint32_t>(doc)), doc);
+  }
+  for (std::size_t doc = kept; doc < scores.size(); ++doc) {
+    const auto place = Place<Score>::make(scores[doc], static_cast<std::uint32_t>(doc));
+    if (place < best[kept - 1]) insert(place, kept - 1);
+  }
+  for (std::size_t rank = 0; rank < kept; ++rank) order[rank] = best[rank].doc();
+}
+
+template <class Score>
+std::int64_t rank(std::span<const Score> scores, std::span<std::int32_t> order, Scratch& scratch) {
+  assert(order.size() <= scores.size());
+  constexpr std::size_t kInsertionLimit = 32;
+  if (const std::int64_t bad = first_nan(scores); bad >= 0) return bad;
+  if (order.empty()) return -1;
+  if (order.size() <= kInsertionLimit && order.size() < scores.size() / 2) {
+    insert_best(scores, order, scratch);
+  } else {
+    sort_all(scores, order, scratch);
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::int64_t order_by_score(std::span<const float> scores, std::span<std::int32_t> order,
+                            Scratch& scratch) {
+  assert(order.size() == scores.size());
+  return rank(scores, order, scratch);
+}
+
+std::int64_t order_by_score(std::span<const double> scores, std::span<std::int32_t> order,
+                            Scratch& scratch) {
+  assert(order.size() == scores.size());
+  return rank(scores, order, scratch);
+}
+
+std::int64_t order_top_by_score(std::span<const float> scores, std::span<std::int32_t> order,
+                                Scratch& scratch) {
+  return rank(scores, order, scratch);
+}
+
+std::int64_t order_top_by_score(std::span<const double> scores, std::span<std::int32_t> order,
+                                Scratch& scratch) {
+  return rank(scores, order, scratch);
 }
 
 }  // namespace olrank

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/math/dcg.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 
@@ -46,7 +47,7 @@ struct RandomDcg {
   double variance = 0.0;
 };
 
-/// Of lists of these documents cut off after `ranks`. Exact, from the grades alone.
+/// Lists of these documents are cut off after `ranks`. The result is exact, from the grades alone.
 RandomDcg random_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable& gains,
                      std::span<const double> discounts);
 
@@ -56,5 +57,18 @@ std::int64_t graded_pairs(const GradeCounts& counts);
 /// Number of mis-ordered pairs: different grades, the lower one ranked first. O(V · max_grade), cheaper
 /// than a V log V merge for the few grades in use.
 std::int64_t misordered_pairs(std::span<const std::uint8_t> list_grades, int max_grade);
+
+/// Puts the documents of one query in order of descending score, ties by index: order[rank] is a document.
+/// −0 and +0 tie; infinities are scores like others. Returns the first document whose score is not a
+/// number, or −1 when all are; the order is not written in the first case.
+std::int64_t order_by_score(std::span<const float> scores, std::span<std::int32_t> order, Scratch& scratch);
+std::int64_t order_by_score(std::span<const double> scores, std::span<std::int32_t> order,
+                            Scratch& scratch);
+
+/// Finds only the first order.size() ranks; the rest is not sorted.
+std::int64_t order_top_by_score(std::span<const float> scores, std::span<std::int32_t> order,
+                                Scratch& scratch);
+std::int64_t order_top_by_score(std::span<const double> scores, std::span<std::int32_t> order,
+                                Scratch& scratch);
 
 }  // namespace olrank

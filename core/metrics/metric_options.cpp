@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/error.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 
@@ -86,6 +88,107 @@ std::string describe_conventions(const MetricOptions& options) {
   if (options.short_lists == ShortLists::kZero) text += ", NDCG@k of lists shorter than k is 0";
   if (options.unretrieved == Unretrieved::kLost) text += ", documents missing from a run are never shown";
   return text;
+}
+
+namespace {
+
+enum class Cutoff { kRequired, kOptional, kNone };
+
+struct MetricRow {
+  MetricKind kind;
+  std::string_view name;
+  std::string_view title;
+  Cutoff cutoff;
+};
+
+constexpr MetricRow kRows[] = {
+    {MetricKind::kNdcg, "ndcg", "NDCG", Cutoff::kRequired},
+    {MetricKind::kDcg, "dcg", "DCG", Cutoff::kRequired},
+    {MetricKind::kErr, "err", "ERR", Cutoff::kRequired},
+    {MetricKind::kPrecision, "p", "P", Cutoff::kRequired},
+    {MetricKind::kMap, "map", "MAP", Cutoff::kOptional},
+    {MetricKind::kMrr, "mrr", "MRR", Cutoff::kOptional},
+    {MetricKind::kArp, "arp", "Average relevant position", Cutoff::kNone},
+    {MetricKind::kPairAccuracy, "pair_accuracy", "Pair accuracy", Cutoff::kNone},
+};
+
+/// Cutoffs fit the counters of all readers, and no list is that long.
+constexpr std::int64_t kLargestCutoff = 1'000'000'000;
+
+const MetricRow& row_of(MetricKind kind) {
+  return *std::find_if(std::begin(kRows), std::end(kRows),
+                       [&](const MetricRow& row) { return row.kind == kind; });
+}
+
+const MetricRow* row_named(std::string_view word) {
+  const auto* found = std::find_if(std::begin(kRows), std::end(kRows),
+                                   [&](const MetricRow& row) { return row.name == word; });
+  return found == std::end(kRows) ? nullptr : found;
+}
+
+std::string with_cutoff(std::string_view text, std::int64_t cutoff) {
+  return cutoff > 0 ? fmt::format("{}@{}", text, cutoff) : std::string(text);
+}
+
+std::string_view word_of(std::string_view name) {
+  return name.substr(0, name.find('@'));
+}
+
+[[noreturn]] void refuse(std::string_view name, std::string_view origin) {
+  const MetricRow* row = row_named(word_of(name));
+  if (row == nullptr) {
+    std::vector<std::string> words;
+    for (const MetricRow& known : kRows) words.emplace_back(known.name);
+    throw InvalidArgument(
+        fmt::format("{}: Unknown metric '{}'. {} The metrics are ndcg@K, dcg@K, err@K, p@K, map, map@K, "
+                    "mrr, mrr@K, arp "
+                    "and pair_accuracy, with a cutoff K of at least 1.",
+                    origin, name, did_you_mean(word_of(name), words)));
+  }
+  if (name.find('@') == std::string_view::npos)
+    throw InvalidArgument(
+        fmt::format("{}: '{}' needs a cutoff: write {}@10, for example.", origin, name, name));
+  if (row->cutoff == Cutoff::kNone)
+    throw InvalidArgument(fmt::format("{}: '{}' has no cutoff: write {}.", origin, name, row->name));
+  throw InvalidArgument(
+      fmt::format("{}: The cutoff of '{}' must be an integer from 1 to {}.", origin, name, kLargestCutoff));
+}
+
+}  // namespace
+
+std::string NamedMetric::name() const {
+  return with_cutoff(row_of(kind).name, cutoff);
+}
+
+std::string NamedMetric::title() const {
+  return with_cutoff(row_of(kind).title, cutoff);
+}
+
+std::optional<NamedMetric> metric_named(std::string_view name) {
+  const std::string_view word = word_of(name);
+  const MetricRow* row = row_named(word);
+  if (row == nullptr) return std::nullopt;
+  if (word.size() == name.size())
+    return row->cutoff == Cutoff::kRequired ? std::nullopt : std::optional(NamedMetric{row->kind, 0});
+  const std::string_view digits = name.substr(word.size() + 1);
+  std::int64_t cutoff = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), cutoff);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  if (!whole || cutoff < 1 || cutoff > kLargestCutoff || row->cutoff == Cutoff::kNone) return std::nullopt;
+  return NamedMetric{row->kind, cutoff};
+}
+
+std::vector<NamedMetric> parse_metrics(std::span<const std::string> names, std::string_view origin) {
+  std::vector<NamedMetric> metrics;
+  for (const std::string& name : names) {
+    const std::optional<NamedMetric> metric = metric_named(name);
+    if (!metric) refuse(name, origin);
+    if (std::find(metrics.begin(), metrics.end(), *metric) != metrics.end())
+      throw InvalidArgument(
+          fmt::format("{}: The metric '{}' is listed twice. Remove one of them.", origin, name));
+    metrics.push_back(*metric);
+  }
+  return metrics;
 }
 
 }  // namespace olrank

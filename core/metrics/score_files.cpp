@@ -6,11 +6,15 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
-#include "core/data/doc_finder.h"
+#include "core/data/join.h"
 #include "core/error.h"
+#include "core/math/dcg.h"
 
 namespace olrank {
 namespace {
@@ -135,6 +139,159 @@ RunLine parse_run_line(const TextLines& lines) {
   const double score = parse_score(score_word, lines);
   if (!std::isfinite(score)) lines.fail(score_word, "The scores of a run must be finite.");
   return {query, docno, score};
+}
+
+namespace {
+
+/// A line `qid iteration docno grade` of TREC judgements.
+struct QrelsLine {
+  std::string_view qid;
+  std::string_view docno;
+  int grade = 0;
+};
+
+/// The current line. Negative grades, which mark junk, become 0. Throws DataError for another number of
+/// fields, and for a grade that is no integer or too large.
+QrelsLine parse_qrels_line(const TextLines& lines) {
+  const auto [query, iteration, docno, word] = lines.fields<4>("judgements must be 'qid 0 docno grade'");
+  int grade = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), grade);
+  const bool whole = error == std::errc() && end == word.data() + word.size();
+  if (!whole || grade > kHighestGrade) {
+    lines.fail(word, fmt::format("The grade must be an integer of at most {}, not {}.", kHighestGrade,
+                                 quoted(word)));
+  }
+  return {query, docno, std::max(grade, 0)};
+}
+
+/// The line of each document of a query, for messages about a second one.
+using LinesOfDocs = std::unordered_map<std::string, std::int64_t>;
+
+void refuse_second(const TextLines& lines, std::string_view docno, std::string_view qid, std::int64_t first,
+                   std::string_view verb) {
+  lines.fail(docno, fmt::format("Document {} of query {} is already {} on line {}.", quoted(docno),
+                                quoted(qid), verb, first));
+}
+
+Qrels qrels_in(TextLines lines) {
+  Qrels qrels;
+  std::vector<LinesOfDocs> line_of;
+  while (lines.next()) {
+    if (lines.blank()) continue;
+    const QrelsLine line = parse_qrels_line(lines);
+    const auto [known, is_new] = qrels.by_qid.try_emplace(std::string(line.qid), std::ssize(qrels.queries));
+    if (is_new) {
+      qrels.queries.push_back({std::string(line.qid), {}, {}});
+      line_of.emplace_back();
+    }
+    const auto [first, unseen] =
+        line_of[known->second].try_emplace(std::string(line.docno), lines.number());
+    if (!unseen) refuse_second(lines, line.docno, line.qid, first->second, "judged");
+    Qrels::Query& query = qrels.queries[known->second];
+    query.docs.emplace_back(line.docno);
+    query.grades.push_back(static_cast<std::uint8_t>(line.grade));
+  }
+  if (qrels.queries.empty())
+    throw DataError(lines.file(), 0, 0, "The file has no judgement: lines must be 'qid 0 docno grade'.");
+  return qrels;
+}
+
+/// The documents of one query: judged, then others.
+struct QueryDocuments {
+  std::vector<double> scores;  // −∞ where the run has none
+  std::vector<std::string> unjudged;
+  std::unordered_map<std::string, std::int64_t> place;
+  LinesOfDocs line_of;
+};
+
+Dataset dataset_of(const Qrels& qrels, const std::vector<QueryDocuments>& documents) {
+  struct Memory {
+    std::vector<std::uint8_t> grades;
+    std::vector<std::int64_t> offsets{0};
+    std::string names;
+    std::vector<std::uint64_t> name_ends;
+  };
+  auto memory = std::make_shared<Memory>();
+  Dataset::Contents contents;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const Qrels::Query& query = qrels.queries[i];
+    contents.qids.push_back(query.qid);
+    for (const auto* names : {&query.docs, &documents[i].unjudged}) {
+      for (const std::string& name : *names) {
+        memory->names += name;
+        memory->name_ends.push_back(memory->names.size());
+      }
+    }
+    memory->grades.insert(memory->grades.end(), query.grades.begin(), query.grades.end());
+    memory->grades.resize(memory->grades.size() + documents[i].unjudged.size(), 0);
+    memory->offsets.push_back(std::ssize(memory->grades));
+  }
+  contents.grades = memory->grades;
+  contents.offsets = memory->offsets;
+  contents.doc_names = {memory->names, memory->name_ends};
+  contents.memory = memory;
+  return Dataset(std::move(contents));
+}
+
+JudgedRun judged_run_in(TextLines lines, const Qrels& qrels) {
+  constexpr double kMissing = -std::numeric_limits<double>::infinity();
+  std::vector<QueryDocuments> documents(qrels.queries.size());
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const std::vector<std::string>& judged = qrels.queries[i].docs;
+    documents[i].scores.assign(judged.size(), kMissing);
+    for (std::size_t doc = 0; doc < judged.size(); ++doc)
+      documents[i].place.emplace(judged[doc], static_cast<std::int64_t>(doc));
+  }
+  ExternalScores read;
+  read.retrieved.resize(qrels.queries.size());
+  std::set<std::string> ignored;
+  std::int64_t unjudged = 0;
+  while (lines.next()) {
+    if (lines.blank()) continue;
+    const RunLine line = parse_run_line(lines);
+    const auto known = qrels.by_qid.find(std::string(line.qid));
+    if (known == qrels.by_qid.end()) {
+      ignored.emplace(line.qid);
+      continue;
+    }
+    QueryDocuments& query = documents[known->second];
+    const std::string docno(line.docno);
+    const auto [first, unseen] = query.line_of.try_emplace(docno, lines.number());
+    if (!unseen) refuse_second(lines, line.docno, line.qid, first->second, "listed");
+    ++read.retrieved[known->second];
+    if (const auto judged = query.place.find(docno); judged != query.place.end()) {
+      query.scores[judged->second] = line.score;
+    } else {
+      query.unjudged.push_back(docno);
+      query.scores.push_back(line.score);
+      ++unjudged;
+    }
+  }
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const QueryDocuments& query = documents[i];
+    read.scores.insert(read.scores.end(), query.scores.begin(), query.scores.end());
+    read.missing_docs += std::ssize(query.scores) - read.retrieved[i];
+    read.missing_queries += read.retrieved[i] == 0 ? 1 : 0;
+  }
+  return {dataset_of(qrels, documents), std::move(read), unjudged, std::ssize(ignored)};
+}
+
+}  // namespace
+
+Qrels read_qrels(const std::filesystem::path& file) {
+  return qrels_in(TextLines::of_file(file));
+}
+
+Qrels parse_qrels(std::string_view text, const std::string& file) {
+  return qrels_in(TextLines::of_memory(text, file));
+}
+
+JudgedRun read_judged_run(const std::filesystem::path& file, const Qrels& qrels) {
+  return judged_run_in(TextLines::of_file(file), qrels);
+}
+
+JudgedRun parse_judged_run(std::string_view text, const std::string& file, const Qrels& qrels) {
+  return judged_run_in(TextLines::of_memory(text, file), qrels);
 }
 
 }  // namespace olrank

@@ -5,10 +5,15 @@
 #include <span>
 #include <vector>
 
-#include "core/online/query_grades.h"
+#include "core/data/dataset.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
+
+/// The true grades of a query's documents. A separate type, so that no ranker gets grades by mistake.
+struct QueryGrades {
+  std::span<const std::uint8_t> of_doc;  // [V]
+};
 
 /// The user's reaction to a shown list. `examined` is for tests only; rankers never see it.
 struct ClickLog {
@@ -39,6 +44,35 @@ class ClickModel {
   virtual std::optional<ExaminationLaw> examination_law(std::int64_t /*ranks*/) const {
     return std::nullopt;
   }
+};
+
+/// The training part with its true grades, for the few rankers that learn from labels instead of clicks, as
+/// an upper bound for the others. A separate type, so that no other ranker sees a grade.
+class LabelledQueries {
+ public:
+  /// No queries.
+  LabelledQueries() = default;
+  /// `train` must outlive this object and its copies.
+  explicit LabelledQueries(const Dataset& train) : train_(&train) {}
+
+  std::int64_t queries() const { return train_ == nullptr ? 0 : train_->queries(); }
+  const Dataset& data() const { return *train_; }
+  QueryGrades grades_of(std::int64_t query) const { return {train_->grades_of(query)}; }
+
+ private:
+  const Dataset* train_ = nullptr;
+};
+
+/// Chooses the query of each round.
+class QuerySource {
+ public:
+  QuerySource() = default;
+  virtual ~QuerySource() = default;
+  QuerySource(const QuerySource&) = delete;
+  QuerySource& operator=(const QuerySource&) = delete;
+
+  /// The number of a query of the training part; a pure function of `round`, which counts from 1.
+  virtual std::int64_t query_of(std::uint32_t round) const = 0;
 };
 
 }  // namespace olrank

@@ -3,20 +3,72 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "core/explore/ranked_list.h"
+#include "core/data/dataset.h"
+#include "core/explore/certain_orders.h"
+#include "core/explore/exploring_list.h"
+#include "core/fair/exposure.h"
+#include "core/io/safetensors.h"
 #include "core/io/state_fields.h"
-#include "core/online/feedback.h"
-#include "core/online/preference_pair.h"
-#include "core/online/query_docs.h"
+#include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 
 namespace olrank {
+
+/// Names that a query and its documents keep from round to round, for rankers that remember them.
+struct QueryIdentity {
+  std::int64_t query = -1;             // −1: nothing has a name
+  std::span<const std::int64_t> docs;  // [V]
+
+  bool is_known() const { return query >= 0; }
+};
+
+/// The features of a query's documents: all that a ranker gets. Grades are a separate type, QueryGrades,
+/// that only users and metrics get.
+struct QueryDocs {
+  std::int64_t query = 0;      // number within its part
+  std::int64_t first_doc = 0;  // number within the part of document 0; identifies documents across rounds
+  FeatureMatrix features;      // [V × d], normalised
+  std::span<const std::int64_t> numbers = {};  // [V] those numbers, unless they follow first_doc
+  const FairRound* fair = nullptr;             // the documents' groups, where exposure is measured
+  const QueryIdentity* identity = nullptr;     // where names are not those numbers
+
+  std::int64_t docs() const { return features.docs; }
+  std::int64_t number(std::int32_t doc) const { return numbers.empty() ? first_doc + doc : numbers[doc]; }
+};
+
+/// A user's clicks on a shown list: all that a ranker learns from.
+struct Feedback {
+  std::uint32_t round = 0;  // from 1
+  QueryDocs query;
+  std::span<const std::int32_t> shown;   // docs, best first
+  std::span<const std::uint8_t> clicks;  // 0 or 1 per shown document
+  std::span<const double> rewards{};     // what each click is worth, per shown document; empty: 1
+};
+
+/// Docs of one query, in the order that a user's clicks suggest.
+struct PreferencePair {
+  std::int32_t winner = 0;
+  std::int32_t loser = 0;
+
+  friend bool operator==(const PreferencePair&, const PreferencePair&) = default;
+};
+
+/// Pairs `first` to `first + count` of rows that hold winner and loser in turn.
+inline std::vector<PreferencePair> pairs_of_rows(std::int64_t first, std::int64_t count) {
+  std::vector<PreferencePair> pairs;
+  pairs.reserve(count);
+  for (std::int64_t pair = first; pair < first + count; ++pair)
+    pairs.push_back({static_cast<std::int32_t>(2 * pair), static_cast<std::int32_t>(2 * pair + 1)});
+  return pairs;
+}
 
 /// The resources of one call to a ranker: where to compute, and the clock that counts the seconds of the
 /// stages score, width, rank, observe and train.
@@ -25,7 +77,7 @@ struct RoundContext {
   StageClock& clock;
 };
 
-/// What a ranker learned from one round. Spans stay valid until the next call to the ranker.
+/// A report says what a ranker learned from one round. Spans stay valid until the ranker's next call.
 struct LearnReport {
   std::span<const PreferencePair> pairs;
   std::span<const double> steps;  // σ_t of gradient descent, one per member; empty if none was taken
@@ -119,6 +171,63 @@ class OnlineRanker : public Stateful {
   /// settings that has loaded it freezes to the same lists; it cannot learn on.
   virtual void save_for_lists(StateWriter& state) const { save(state); }
   virtual void load_for_lists(StateReader& state) { load(state); }
+};
+
+/// A query to rank.
+struct RankingTask {
+  FeatureMatrix docs;               // [V × d], normalised
+  std::int64_t cutoff = 10;         // ranks that will be seen
+  std::uint32_t round = 1;          // selects the draws of an exploring list
+  bool explore = true;              // false: by score
+  const FairRound* fair = nullptr;  // the documents' groups, where exposure is measured
+  QueryIdentity identity = {};
+};
+
+/// A list, with the scores and orders behind it. Memory is reused from list to list.
+struct Ranking {
+  std::vector<float> scores;           // [V]
+  std::vector<std::int32_t> by_score;  // docs, best first
+  std::vector<std::int32_t> list;      // docs as they are to be shown
+  std::vector<double> propensity;      // of each rank, as in RankedList
+  bool knows_orders = false;           // whether `orders` and `certainty` are set
+  OrderBits orders;                    // by places of by_score
+  std::optional<ListCertainty> certainty;
+  std::optional<ListFairness> fairness;
+  /// P(document of rank i is better than that of rank j), [k × k] for the k ranks that will be seen; empty
+  /// where a ranker knows none.
+  std::vector<double> probabilities;
+};
+
+/// A snapshot of a ranker: it never changes, and any number of threads may use it at once, each with a
+/// different context.
+class FrozenRanker {
+ public:
+  FrozenRanker() = default;
+  virtual ~FrozenRanker() = default;
+  FrozenRanker(const FrozenRanker&) = delete;
+  FrozenRanker& operator=(const FrozenRanker&) = delete;
+
+  virtual void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const = 0;
+  virtual ModelTensors model() const = 0;
+};
+
+/// The bytes of a model file: its tensors, its architecture and then `metadata`.
+std::string model_bytes(const ModelTensors& model, const ModelMetadata& metadata);
+
+/// The keys of a trial's random draws. They contain no ranker's name and no running number, so that
+/// compared rankers get the same draws.
+struct TrialKeys {
+  std::uint64_t seed = 0;
+  std::uint64_t fold = 0;
+  std::uint64_t click_model = 0;  // name_hash() of the user
+
+  static TrialKeys of(std::uint64_t seed, std::uint64_t fold, std::string_view user) {
+    return {seed, fold, name_hash(user.data(), user.size())};
+  }
+  PhiloxKey key(Purpose purpose, std::uint64_t member = 0) const {
+    return make_key(
+        {.seed = seed, .purpose = purpose, .fold = fold, .click_model = click_model, .member = member});
+  }
 };
 
 }  // namespace olrank

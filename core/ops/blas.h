@@ -53,7 +53,7 @@ void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l);
 /// Restricts MKL to instructions that every x86-64 CPU has, in one order, so that results have the same
 /// bits on all of them. Takes effect if it is called before anything else here.
 void compute_as_on_any_cpu();
-/// What restricts MKL, by the function above or by the user: the value of MKL_CBWR, empty for nothing.
+/// Returns MKL_CBWR, by which the function above or the user restricts MKL; empty where nobody does.
 std::string restriction();
 
 /// "MKL 2024.2", followed by what restricts it.

@@ -6,7 +6,7 @@
 #include "core/ops/blas.h"
 #include "core/ops/inverse_covariance.h"
 #include "core/ops/inverse_factor.h"
-#include "core/runtime/aligned_vector.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 namespace {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "core/runtime/aligned_vector.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {
@@ -30,7 +29,7 @@ class InverseFactor {
   const double* block(std::int64_t b) const { return blocks_[b]->data(); }
   double* block(std::int64_t b) { return blocks_[b]->data(); }
   static std::int64_t stride(std::int64_t b) { return kBlock * (b + 1); }
-  /// Of the rows, without unused capacity.
+  /// Counts the bytes of the rows, without unused capacity.
   std::int64_t bytes() const;
 
   void clear();
@@ -66,7 +65,7 @@ void subtract_gram(ExecutionContext& context, std::int64_t rows, std::int64_t co
 double append(ExecutionContext& context, InverseFactor& factor, std::int64_t columns, const double* cross,
               std::int64_t stride_cross, double* corner, std::int64_t stride_corner);
 
-/// The same for callers that have u = L⁻¹ cross and have subtracted uᵀu from the corner.
+/// Appends for callers that have u = L⁻¹ cross and have subtracted uᵀu from the corner.
 double append_solved(ExecutionContext& context, InverseFactor& factor, std::int64_t columns,
                      const double* u, std::int64_t stride_u, double* corner, std::int64_t stride_corner);
 

@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "core/math/largest_curvature.h"
+#include "core/math/optimizer_step.h"
 #include "core/ops/pair_training.h"
-#include "core/runtime/function_ref.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 
@@ -16,8 +16,8 @@ double largest_curvature(ExecutionContext& context, const TangentShape& shape, T
                          std::span<const PairTerm> terms, std::span<double> vector,
                          double tolerance = kCurvatureTolerance, int most = kMostCurvatureIterations);
 
-/// The same of `docs` documents whose gradients are known by their products alone: products [docs] = G v
-/// and sum [p] = Gᵀ weights.
+/// Finds the curvature of `docs` documents whose gradients are known by their products alone: products
+/// [docs] = G v and sum [p] = Gᵀ weights.
 double largest_curvature(ExecutionContext& context, std::int64_t docs,
                          FunctionRef<void(std::span<const double> v, std::span<double> products)> multiply,
                          FunctionRef<void(std::span<const double> weights, std::span<double> sum)> add_up,

@@ -5,8 +5,7 @@
 #include <limits>
 
 #include "core/math/dcg.h"
-#include "core/math/list_loss.h"
-#include "core/math/score_order.h"
+#include "core/math/pair_loss.h"
 #include "core/ops/list_loss.h"
 #include "core/ops/smooth_dcg_top.h"
 #include "core/runtime/vector_clones.h"
@@ -38,7 +37,7 @@ OLRANK_ALWAYS_INLINE double sum_of(const Doubles& v) {
   return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
-/// Of `count` numbers, a multiple of kPadding, in eight running sums.
+/// Adds `count` numbers, a multiple of kPadding, in eight running sums.
 OLRANK_ALWAYS_INLINE double lane_sum(const double* values, std::int64_t count) {
   Doubles even = {};
   Doubles odd = {};
@@ -93,7 +92,7 @@ std::span<double> take_padded(std::span<const Value> values, Scratch& scratch) {
   return copy;
 }
 
-/// Of padded scores.
+/// The scores are padded.
 OLRANK_VECTOR_CLONES
 bool all_finite(const double* scores, std::int64_t count) {
   const Doubles zeros = {};
@@ -541,7 +540,7 @@ double loss_in_order(const ListLossForm& form, std::span<double> scores,
   return loss;
 }
 
-/// Of one query, in any precision of its scores.
+/// A query's scores may have any precision.
 template <class Score>
 double loss_of_query(const ListLossForm& form, std::span<const Score> scores,
                      std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {
@@ -557,8 +556,8 @@ double loss_of_query(const ListLossForm& form, std::span<const Score> scores,
              : loss_in_order(form, precise, grades, scratch, slopes.data());
 }
 
-/// Of the sum of the pairs' weights. |ΔNDCG| is at most the first rank's discount less the last's, because
-/// no gain is above the ideal DCG.
+/// Bounds the sum of the pairs' weights. |ΔNDCG| is at most the first rank's discount less the last's,
+/// because no gain is above the ideal DCG.
 double pair_weights_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pairs) {
   const double count = form.pair_mean && pairs > 0 ? 1.0 : static_cast<double>(pairs);
   return form.loss == ListLoss::kLambdaRank ? count * (1.0 - dcg_discount(docs - 1, Discount::kLog2))

@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "core/data/feature_matrix.h"
+#include "core/data/dataset.h"
 #include "core/ops/relu_network.h"
-#include "core/runtime/scratch.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "core/ops/blas.h"
-#include "core/ops/cancelling_halves.h"
 #include "core/ops/precise_scores.h"
+#include "core/ops/relu_network.h"
 #include "core/runtime/vector_clones.h"
 
 namespace olrank {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/ops/relu_network.h"
-#include "core/runtime/scratch.h"
+#include "core/runtime/execution_context.h"
 
 // Passes of one block of documents through the layers, on the calling thread. Scores, tangent factors and
 // training share them, so that they agree to the bit.

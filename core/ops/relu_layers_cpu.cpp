@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/ops/blas.h"
-#include "core/ops/cancelling_halves.h"
+#include "core/ops/relu_network.h"
 #include "core/runtime/vector_clones.h"
 
 namespace olrank {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/math/label_noise.h"
+#include "core/math/normal.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/ops/relu_network.h"
-#include "core/runtime/function_ref.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 

@@ -7,8 +7,7 @@
 #include <span>
 
 #include "core/math/dcg.h"
-#include "core/math/list_loss.h"
-#include "core/math/score_order.h"
+#include "core/math/pair_loss.h"
 #include "core/runtime/vector_clones.h"
 
 namespace olrank {
@@ -29,7 +28,7 @@ constexpr double kFarGap = kRung - kSurelyNot;
 constexpr std::int64_t kPlaces = 8;  // side by side
 using Places = double __attribute__((vector_size(kPlaces * sizeof(double))));
 
-/// What a document does at each place.
+/// A document does this at each place.
 struct AtPlaces {
   Places waits;   // e^{−u}, u = w_i τ
   Places rate;    // u e^{−u}, of its ring by log τ

@@ -16,7 +16,7 @@ struct TangentFactors {
   const float* values = nullptr;  // [docs × shape.factors()]
   std::int64_t docs = 0;
 
-  /// Of a NetworkShape or a TangentShape.
+  /// The shape is a NetworkShape or a TangentShape.
   const float* row(const auto& shape, std::int64_t doc) const { return values + doc * shape.factors(); }
 };
 
@@ -30,7 +30,7 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
 void expand_docs(const TangentShape& shape, TangentFactors docs, double scale, std::int64_t begin,
                  std::int64_t end, double* rows, std::int64_t stride);
 
-/// The same for pairs: scale · (g(winner) − g(loser)); pair s is documents 2s (winner) and 2s + 1 (loser).
+/// Expands pairs: scale · (g(winner) − g(loser)); pair s is documents 2s (winner) and 2s + 1 (loser).
 void expand_pairs(const TangentShape& shape, TangentFactors pairs, double scale, std::int64_t begin,
                   std::int64_t end, double* rows, std::int64_t stride);
 

@@ -46,7 +46,7 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
     const Scratch::Frame frame(scratch);
     float* row = factors.data() + begin * stride;
     const float* features = docs.values + begin * docs.features;
-    // The same row strides as in score_docs(): the bits of a product may depend on its operands' strides.
+    // Row strides are those of score_docs(): the bits of a product may depend on its operands' strides.
     const UnitRows hidden = take_hidden(scratch, shape, end - begin);
     const UnitRows kept = hidden_of_factors(shape, row);
     forward_hidden(shape, theta.data(), features, end - begin, hidden);

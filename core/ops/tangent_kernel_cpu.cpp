@@ -24,7 +24,7 @@ struct KernelRows {
     for (const NetworkLayer& layer : shape.layers())
       (is_outer(layer) ? outer : vector) += layer.unit_parameters() + (is_outer(layer) ? layer.rows : 0);
   }
-  /// Of rows of vectors, for the BLAS, which refuses 0.
+  /// The rows of vectors have this stride for the BLAS, which refuses 0.
   std::int64_t stride() const { return std::max<std::int64_t>(vector, 1); }
   static bool is_outer(const NetworkLayer& layer) { return layer.rows > 1; }
 };

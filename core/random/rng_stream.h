@@ -7,13 +7,13 @@
 #include <span>
 #include <utility>
 
-#include "core/math/host_device.h"
 #include "core/math/normal.h"
 #include "core/math/philox.h"
+#include "core/math/portable_exp.h"
 
 namespace olrank {
 
-/// What a draw is for. The numbers are part of every key: never renumber, only append.
+/// Every draw has a purpose. The numbers are part of every key: never renumber, only append.
 enum class Purpose : std::uint64_t {
   kQuery = 1,           // which query a round asks
   kList = 2,            // the order within what is uncertain, Plackett-Luce draws
@@ -105,7 +105,7 @@ class RngStream {
     return static_cast<std::uint32_t>(product >> 32);
   }
 
-  /// The same for any count; below 2³², the draw of index().
+  /// Draws below any count; below 2³² this is the draw of index().
   std::int64_t index_of(std::int64_t count);
 
   OLRANK_HOST_DEVICE double normal() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +19,7 @@ struct GpuRange {
 
 enum class DeviceKind { kAuto, kCpu, kGpus };
 
-/// What a user asked for; `auto` leaves the choice to olrank.
+/// A request is what a user asked for; `auto` leaves the choice to olrank.
 struct DeviceRequest {
   DeviceKind kind = DeviceKind::kAuto;
   bool every_gpu = false;
@@ -33,5 +35,16 @@ DeviceRequest parse_device(std::string_view text);
 /// The shortest name of these GPUs, in ascending order: "cuda:1", "cuda:0-3", "cuda:0-1,4". Without any it
 /// is "cpu".
 std::string device_name(std::span<const int> gpus);
+
+/// The processor's name, as the system gives it; "unknown" where it gives none.
+std::string cpu_model();
+
+/// The physical memory that this process has, in bytes; 0 where the system does not say.
+std::int64_t resident_bytes();
+
+/// Now, as "2026-01-31T23:59:59Z".
+std::string utc_now();
+/// The seconds since 1970 of such a time; nothing for any other text.
+std::optional<std::int64_t> utc_seconds(const std::string& text);
 
 }  // namespace olrank

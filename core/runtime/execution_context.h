@@ -1,13 +1,116 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "core/runtime/function_ref.h"
-#include "core/runtime/scratch.h"
-#include "core/runtime/thread_pool.h"
-
 namespace olrank {
+
+template <class Signature>
+class FunctionRef;
+
+/// A reference to a callable that the caller keeps alive, for parameters that are only called: unlike
+/// std::function it never allocates.
+template <class Result, class... Arguments>
+class FunctionRef<Result(Arguments...)> {
+ public:
+  template <class Callable>
+  requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
+           std::is_invocable_r_v<Result, Callable&, Arguments...>)
+      FunctionRef(Callable&& callable)  // NOLINT: lambdas convert
+      : callable_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* stored, Arguments... arguments) -> Result {
+          return (*static_cast<std::remove_reference_t<Callable>*>(stored))(
+              std::forward<Arguments>(arguments)...);
+        }) {}
+
+  Result operator()(Arguments... arguments) const {
+    return call_(callable_, std::forward<Arguments>(arguments)...);
+  }
+
+ private:
+  void* callable_;
+  Result (*call_)(void*, Arguments...);
+};
+
+/// Temporary memory of one operation, allocated from a stack and released when its frame ends. The stack
+/// grows to the size of the largest frame and then allocates no more.
+class Scratch {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+
+  /// Releases everything taken during its lifetime; frames nest.
+  class Frame {
+   public:
+    explicit Frame(Scratch& scratch) : scratch_(scratch), chunk_(scratch.chunk_), used_(scratch.used_) {}
+    ~Frame() {
+      scratch_.chunk_ = chunk_;
+      scratch_.used_ = used_;
+    }
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
+
+   private:
+    Scratch& scratch_;
+    std::size_t chunk_;
+    std::size_t used_;
+  };
+
+  /// Uninitialised and aligned to a cache line.
+  template <class T>
+  std::span<T> take(std::size_t count) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
+    return {static_cast<T*>(take_bytes(count * sizeof(T))), count};
+  }
+
+  std::size_t capacity() const;
+
+ private:
+  struct FreeAligned {
+    void operator()(std::byte* memory) const;
+  };
+  struct Chunk {
+    std::unique_ptr<std::byte[], FreeAligned> memory;
+    std::size_t size = 0;
+  };
+
+  void* take_bytes(std::size_t bytes);
+
+  std::vector<Chunk> chunks_;
+  std::size_t chunk_ = 0;  // the one being filled
+  std::size_t used_ = 0;   // bytes of it
+};
+
+/// Threads that run numbered tasks. Any thread may run any task, so that a task writes only what belongs to
+/// its number, and sums over tasks follow the order of the numbers: results do not depend on the number of
+/// threads.
+class ThreadPool {
+ public:
+  /// `threads` ≥ 1 includes the caller, which works too.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  /// Calls task(number, worker) for each number in [0, tasks), worker in [0, threads()), and returns when
+  /// all are done. If tasks throw, all others still run, and run() throws the exception of the lowest
+  /// number. Not reentrant: a task must not call run() of the same pool.
+  void run(std::int64_t tasks, FunctionRef<void(std::int64_t task, int worker)> task);
+
+ private:
+  struct State;
+  void work(int worker);
+
+  int threads_;
+  std::unique_ptr<State> state_;
+};
 
 /// The threads and scratch memory of a computation, passed first to every function that computes. Each
 /// trial has its own; nothing is global.
@@ -35,5 +138,24 @@ int available_threads();
 
 /// Bytes of memory that this process may use: the machine's, or its control group's limit if that is lower.
 std::int64_t available_memory();
+
+/// Allocates on cache lines, so that the bits of a product never depend on the address of an array.
+template <class T>
+struct CacheLineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kAlignment{64};
+
+  CacheLineAllocator() = default;
+  template <class U>
+  CacheLineAllocator(const CacheLineAllocator<U>&) {}  // NOLINT: allocators convert
+
+  T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kAlignment)); }
+  void deallocate(T* memory, std::size_t) { ::operator delete(memory, kAlignment); }
+
+  friend bool operator==(const CacheLineAllocator&, const CacheLineAllocator&) { return true; }
+};
+
+template <class T>
+using AlignedVector = std::vector<T, CacheLineAllocator<T>>;
 
 }  // namespace olrank

@@ -1,15 +1,16 @@
 #include "core/runtime/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "core/runtime/log.h"
-#include "core/runtime/log_output.h"
 
 namespace olrank {
 namespace {
@@ -52,6 +53,22 @@ std::string readable_duration(double seconds) {
   if (whole >= 3600) return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
   if (whole >= 60) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}s", whole);
+}
+
+int terminal_columns(int descriptor) {
+  constexpr int kUsual = 80;
+  constexpr int kMost = 100'000;
+  const bool terminal = isatty(descriptor) != 0;
+  winsize size{};
+  if (terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (const char* given = std::getenv("COLUMNS"); given != nullptr) {
+    const std::string_view text(given);
+    int columns = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
+    if (error == std::errc{} && rest == text.data() + text.size() && columns > 0 && columns <= kMost)
+      return columns;
+  }
+  return terminal ? kUsual : 0;
 }
 
 }  // namespace olrank

@@ -33,4 +33,8 @@ class ProgressLine {
 /// "1h02m", "3m07s", "12s"; "?" if unknown.
 std::string readable_duration(double seconds);
 
+/// The columns of the terminal behind a file descriptor. For anything else, such as a file or a pipe, the
+/// environment's COLUMNS, and 0, no limit, without it.
+int terminal_columns(int descriptor);
+
 }  // namespace olrank

@@ -1,12 +1,81 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "core/runtime/cost_curve.h"
-
 namespace olrank {
+
+/// Mean seconds of a round, at a point of the trial.
+struct RoundSeconds {
+  double round = 0.0;
+  double seconds = 0.0;
+};
+
+/// A round of a ranker costs a sum of simple shapes: a constant, the growth of a history whose queries come
+/// back, a line and a parabola. No coefficient is negative.
+class CostShape {
+ public:
+  CostShape() = default;
+  /// The simplest sum that fits the points, by least squares and the Bayesian information criterion.
+  /// `queries`: of the training part; of a trial with many more rounds than these, the history stops
+  /// growing. `covered`: the share of the trial's rounds that the points cover; with a small one, lines and
+  /// parabolas are left out, because they would be extrapolated from noise.
+  CostShape(std::span<const RoundSeconds> points, std::int64_t queries, double covered);
+
+  /// Returns the cost of the rounds after `from` up to `to`.
+  double seconds(double from, double to) const;
+  CostShape& operator+=(const CostShape& other);
+
+ private:
+  static constexpr std::size_t kTerms = 4;
+
+  std::array<double, kTerms> coefficients_{};
+  double queries_ = 1.0;
+};
+
+/// The seconds of a ranker's rounds: measured as far as rounds were played, extrapolated beyond.
+class CostCurve {
+ public:
+  CostCurve(std::int64_t rounds, std::int64_t queries);
+
+  /// The rounds after `from` up to `to` took these seconds, in one trial.
+  void add(std::int64_t from, std::int64_t to, double seconds);
+  /// Expected seconds of the rounds after `from` up to `to`.
+  double seconds(std::int64_t from, std::int64_t to) const;
+  double total() const { return seconds(0, rounds_); }
+  /// The share of the rounds that has been measured.
+  double covered() const;
+
+ private:
+  struct Bin {
+    double seconds = 0.0;
+    double rounds = 0.0;
+  };
+
+  std::size_t covered_bins() const;
+  void fit() const;
+
+  std::int64_t rounds_;
+  std::int64_t queries_;
+  double width_;  // rounds in a bin
+  std::vector<Bin> bins_;
+  // Fitted when it is first needed after new measurements.
+  mutable bool fitted_ = false;
+  mutable CostShape shape_;
+  mutable std::vector<double> until_;  // seconds of the bins before each one
+};
+
+/// Seconds of the same rounds, by stage.
+using StageSeconds = std::map<std::string, std::vector<RoundSeconds>>;
+
+/// Each stage is extrapolated by itself, as only some grow with the history: their growth would be lost in
+/// the variation of the others. `covered`: the share of the trial's rounds that was played.
+CostShape shape_of_stages(const StageSeconds& stages, std::int64_t queries, double covered);
 
 /// How long an experiment will still take: trials of very different rankers, several in parallel, in a
 /// known order. Each ranker has a cost curve, at first from a short calibration, then from what its trials

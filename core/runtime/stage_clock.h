@@ -46,4 +46,14 @@ class StageClock {
   std::vector<Stage> stages_;
 };
 
+/// Seconds on the clock since it was made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begun_ = Clock::now();
+};
+
 }  // namespace olrank

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,7 +57,7 @@ struct Schema {
 /// given, "file.toml:3:9" or "--alpha", and begins every error message.
 void assign_setting(const Schema& schema, void* object, std::string_view key, const SettingValue& value,
                     std::string_view origin);
-/// The same for a text from the command line.
+/// Writes a value that is a text from the command line.
 void assign_setting_text(const Schema& schema, void* object, std::string_view key, std::string_view text,
                          std::string_view origin);
 
@@ -238,5 +239,18 @@ class SchemaBuilder {
 
   Schema schema_;
 };
+
+/// A table and the struct that holds its defaults.
+struct SchemaWithDefaults {
+  const Schema* schema;
+  const void* defaults;
+};
+
+/// docs/CONFIGURATION.md: every setting with its key, flags, default, bounds and meaning.
+std::string reference_page(std::span<const SchemaWithDefaults> tables);
+
+/// The systematic flag of a setting, with dashes: --protocol-eval-every, and --learning-rate for a
+/// repeated table, whose name is left out.
+std::string systematic_flag(const Schema& schema, const Setting& setting);
 
 }  // namespace olrank

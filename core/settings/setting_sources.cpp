@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/settings/dropped_names.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 

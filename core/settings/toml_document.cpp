@@ -16,8 +16,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/text/excerpt.h"
-#include "core/text/utf8.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

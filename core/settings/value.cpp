@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/text/utf8.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
 namespace olrank {
@@ -64,6 +65,17 @@ std::vector<double> fit_least_squares(std::span<const double> y,
   coefficients[0] = y_mean;
   for (std::size_t k = 0; k < count; ++k) coefficients[0] -= coefficients[k + 1] * means[k];
   return coefficients;
+}
+
+double curve_area(std::span<const double> rounds, std::span<const double> values) {
+  assert(rounds.size() == values.size());
+  if (values.empty()) return std::nan("");
+  if (values.size() == 1) return values.front();
+  double area = 0.0;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    area += 0.5 * (rounds[i] - rounds[i - 1]) * (values[i] + values[i - 1]);
+  }
+  return area / (rounds.back() - rounds.front());
 }
 
 }  // namespace olrank

@@ -11,4 +11,9 @@ namespace olrank {
 std::vector<double> fit_least_squares(std::span<const double> y,
                                       const std::vector<std::vector<double>>& columns);
 
+/// The mean height of a learning curve: its trapezoidal area divided by the rounds between the first and
+/// last point. Comparing areas is more robust than comparing single points. NaN without points; the value
+/// of a single point. `rounds` must ascend.
+double curve_area(std::span<const double> rounds, std::span<const double> values);
+
 }  // namespace olrank

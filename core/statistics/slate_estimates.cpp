@@ -7,12 +7,12 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "core/statistics/quantile.h"
+#include "core/statistics/hierarchical_bootstrap.h"
 
 namespace olrank {
 namespace {
 
-// What a list adds: itself, its reward, its weight, that times its reward, and three by a model; then three
+// A list adds itself, its reward, its weight, that times its reward, and three by a model; then three
 // numbers for each rank by prefix, and after all of these the same by item.
 enum Total { kLists, kReward, kWeight, kWeighted, kDirectReward, kCorrected, kByExposure, kTotals };
 enum AtRank { kRankLists, kRankWeight, kRankWeighted, kAtRank };

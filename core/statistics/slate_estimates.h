@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
-#include "core/statistics/interval.h"
+#include "core/statistics/hierarchical_bootstrap.h"
 
 namespace olrank {
 
@@ -84,7 +84,7 @@ struct SlateEstimate {
   Interval difference;  // to that of the lists as they were shown
 };
 
-/// What the weights of prefixes up to a rank, or of whole lists, rest on.
+/// The support is what the weights of prefixes up to a rank, or of whole lists, rest on.
 struct SlateSupport {
   double mean_weight = 0.0;  // 1 where the log covers all that the other policy may show
   double largest_weight = 0.0;
@@ -118,9 +118,8 @@ class SlateEstimates {
   Interval shown() const;  // reward of a list as it was shown
   /// Each only where every list has what it needs.
   std::vector<SlateEstimate> estimates() const;
-  /// Of prefixes up to each rank.
+  /// Returns the support of prefixes up to each rank.
   std::vector<SlateSupport> support() const;
-  /// Of whole lists.
   SlateSupport whole_support() const;
   /// With clipped weights and rewards from 0 to 1 a rank, a bound that the value of prefixes exceeds with
   /// the given confidence, whatever the distribution (Maurer and Pontil, "Empirical Bernstein bounds and
@@ -129,7 +128,7 @@ class SlateEstimates {
 
  private:
   static constexpr std::int64_t kFewestClusters = 20;
-  /// Of weights, beside the sums.
+  /// These figures of weights are kept beside the sums.
   struct Weights {
     double squares = 0.0;
     double largest = 0.0;

@@ -39,7 +39,7 @@ std::optional<std::string> bytes_of_base64(std::string_view text) {
       bits = bits << 6U | static_cast<std::uint32_t>(digit);
     }
     const std::size_t count = group.size() - 1;
-    // What the digits say beyond the last byte is zero.
+    // The digits' bits beyond the last byte must be zero.
     if ((bits & ((1U << (8 * (3 - count))) - 1U)) != 0) return std::nullopt;
     for (std::size_t k = 0; k < count; ++k) bytes += static_cast<char>(bits >> (16 - 8 * k) & 255U);
   }

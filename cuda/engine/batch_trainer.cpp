@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/math/step_size.h"
-#include "cuda/engine/filled_array.h"
+#include "core/math/optimizer_step.h"
+#include "cuda/engine/growing_array.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

@@ -5,9 +5,8 @@
 
 #include "core/device/network_spec.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/member_streams.h"
 #include "cuda/engine/recorded_work.h"
-#include "cuda/engine/resident_trainer.h"
+#include "cuda/engine/resident_history.h"
 #include "cuda/ops/mini_batch.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
@@ -17,7 +16,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// The sizes that fit batches of `batch` pairs, and the last, smaller one, of `observed` > 0 pairs.
 TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::int64_t observed);
 
-/// Training by shuffled mini-batches; models/neural/mini_batch_trainer.h has the mathematics.
+/// Training by shuffled mini-batches; models/neural/network_trainer.h has the mathematics.
 /// Members draw different batches, so each trains in its own stream. A step on a whole batch is recorded
 /// once, and cursors on the device say which batch it is; the last batch of an epoch changes its size every
 /// round and is not recorded.

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/runtime/function_ref.h"
+#include "core/runtime/execution_context.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/factorisation.h"
 

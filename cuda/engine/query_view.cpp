@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/math/certainty.h"
-#include "cuda/engine/filled_array.h"
+#include "core/math/pair_width.h"
+#include "cuda/engine/growing_array.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/device/device_network.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/resident_trainer.h"
+#include "cuda/engine/resident_history.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"

@@ -3,15 +3,54 @@
 #include <cstdint>
 #include <span>
 
-#include "core/device/round.h"
+#include "core/device/device_network.h"
+#include "core/io/state_archive.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/indexed_pairs.h"
 #include "cuda/engine/packet.h"
-#include "cuda/engine/resident_sample.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/pair_training.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// The pairs that a round trains on in the place of the whole history, with their documents, on the device.
+/// Padded to sizes that most rounds share, so that one captured graph serves them.
+class ResidentSample {
+ public:
+  /// The padded sizes; functions of the true sizes and of `replay` alone.
+  struct Bucket {
+    std::int64_t docs = 0;
+    std::int64_t terms = 0;
+
+    friend bool operator==(const Bucket&, const Bucket&) = default;
+  };
+
+  /// Of `replay` pairs drawn from the history, and a round's own.
+  ResidentSample(std::int64_t features, std::int64_t replay) : features_(features), replay_(replay) {}
+
+  /// Replaces the sample; `history` holds the documents of the whole history, on the
+  /// device.
+  void fill(Stream stream, const DeviceUpdate& update, const PackedUpdate& packed, const float* history);
+
+  const Bucket& bucket() const { return bucket_; }
+  /// Grows whenever an array that recorded graphs point into has moved.
+  std::int64_t moves() const { return moves_; }
+  /// Weights and labels of its terms are undefined: they depend on the member.
+  PairHistoryView view() const { return pairs_.view({bucket_.docs, bucket_.terms}); }
+  /// The documents with those that no own pair has as zeros: a score that overflows, of a document that was
+  /// only drawn, would make the gradient of the own pairs NaN, although its pairs weigh nothing.
+  const float* own_features() const { return own_values_.data(); }
+  const SampledTerm* sources() const { return sources_.data(); }
+  std::int64_t bytes() const;
+
+ private:
+  std::int64_t features_;
+  std::int64_t replay_;
+  Bucket bucket_;
+  std::int64_t moves_ = 0;
+  IndexedPairs pairs_;
+  GrowingArray<float> own_values_;
+  GrowingArray<SampledTerm> sources_;
+};
 
 /// All preferences so far, on the device: distinct documents, folded pairs, for mini-batches every single
 /// pair and, for LambdaRank, the lists of the pairs. Arrays are padded to sizes that change rarely, so that
@@ -100,6 +139,48 @@ class ResidentHistory {
   GrowingArray<std::int32_t> first_pair_;
   GrowingArray<std::int32_t> examined_;
   GrowingArray<std::uint8_t> clicks_;
+};
+
+/// Trains the parameters on the device. Trainings are started without waiting; the next call that waits
+/// reads the outcome.
+class ResidentTrainer {
+ public:
+  ResidentTrainer() = default;
+  virtual ~ResidentTrainer() = default;
+  ResidentTrainer(const ResidentTrainer&) = delete;
+  ResidentTrainer& operator=(const ResidentTrainer&) = delete;
+
+  /// Starts a training on the current history, or on its sample.
+  virtual void train(const ResidentHistory& history) = 0;
+  /// The outcome of a member's latest training: a number, and the loss before and after.
+  struct Outcome {
+    double number = 0.0;
+    double began = 0.0;
+    double ended = 0.0;
+  };
+  /// Whether a training on `pairs` observed pairs, repeated `repeats` times so far, has to be undone, and
+  /// whether a smaller step may help.
+  virtual bool has_failed(const Outcome& outcome, double pairs, int repeats) const = 0;
+  virtual bool can_repeat(const Outcome& outcome, int repeats) const = 0;
+  /// Undoes a member's latest training and starts its `repeats`-th repeat.
+  virtual void repeat(const ResidentHistory& history, std::int64_t member, int repeats) = 0;
+  /// After a training that no repeat could save: undoes it and finds the step that caused it. Waits.
+  struct Divergence {
+    std::int64_t step = 0;
+    double loss = 0.0;
+  };
+  virtual Divergence find_divergence(const ResidentHistory& history) = 0;
+
+  /// The outcome of the latest training, on the device: per member a number, the loss before and the loss
+  /// after, [kOutcomes × members].
+  virtual const double* outcome() const = 0;
+  /// Whether those numbers are the steps of the members.
+  virtual bool has_steps() const = 0;
+  static constexpr std::int64_t kOutcomes = 3;
+
+  virtual std::int64_t bytes() const = 0;  // on the device
+  virtual void save(StateWriter& state) const = 0;
+  virtual void load(StateReader& state) = 0;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

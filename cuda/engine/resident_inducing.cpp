@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/covariance/dictionary_roll.h"
+#include "core/covariance/dictionary_policy.h"
 #include "cuda/engine/inducing_covariance.h"
 #include "cuda/engine/inducing_dictionary.h"
 #include "cuda/engine/resident_forms.h"

@@ -1,22 +1,49 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "core/device/device_lists.h"
+#include "core/data/dataset.h"
+#include "core/device/device_network.h"
 #include "core/math/optimizer_step.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/shared_documents.h"
 #include "cuda/ops/list_batch.h"
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/pair_training.h"
+#include "cuda/runtime/device_array.h"
 #include "cuda/runtime/products.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Documents in the memory of a device: one copy for everything there that uses the same matrix, from any
+/// thread, until the last of its users is gone. The matrix is recognised by its address, so it has to
+/// outlive them.
+class SharedDocuments {
+ public:
+  /// The device has to be the calling thread's, here and in the destructor.
+  SharedDocuments(int device, const FeatureMatrix& docs);
+  ~SharedDocuments();
+  SharedDocuments(const SharedDocuments&) = delete;
+  SharedDocuments& operator=(const SharedDocuments&) = delete;
+
+  const float* data() const;
+  std::int64_t size() const;  // numbers
+
+  struct Copy {
+    DeviceArray<float> values;
+    std::int64_t users = 0;
+  };
+
+ private:
+  int device_;
+  FeatureMatrix docs_;
+  Copy* copy_ = nullptr;
+};
 
 /// Lists whose losses and gradients the device computes, batch by batch in one stream. Grades always stay
 /// there. Documents do if they fit; else they come through two places, in a stream of their own.

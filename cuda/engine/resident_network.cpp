@@ -7,9 +7,9 @@
 #include <cstring>
 #include <utility>
 
-#include "core/device/device_docs.h"
+#include "core/device/device_network.h"
 #include "core/error.h"
-#include "core/online/numeric_errors.h"
+#include "core/online/retraining.h"
 #include "core/ops/pair_width.h"
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/stacked_trainer.h"

@@ -8,11 +8,9 @@
 
 #include "cuda/engine/fresh_factor.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/mapped_array.h"
 #include "cuda/engine/posterior_status.h"
 #include "cuda/engine/resident_forms.h"
 #include "cuda/engine/resident_pairs.h"
-#include "cuda/engine/saved_values.h"
 #include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"

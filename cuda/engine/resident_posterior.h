@@ -4,9 +4,9 @@
 #include <memory>
 #include <span>
 
-#include "core/device/posterior_spec.h"
+#include "core/device/network_spec.h"
 #include "core/io/state_archive.h"
-#include "core/online/preference_pair.h"
+#include "core/online/online_ranker.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/products.h"

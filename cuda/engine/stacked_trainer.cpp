@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/math/step_size.h"
+#include "core/math/optimizer_step.h"
 #include "core/random/rng_stream.h"
-#include "cuda/engine/filled_array.h"
+#include "cuda/engine/growing_array.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/replay.h"
 #include "cuda/ops/tangent_factors.h"

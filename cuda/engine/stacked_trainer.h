@@ -6,11 +6,10 @@
 
 #include "core/device/network_spec.h"
 #include "core/io/state_archive.h"
-#include "core/ops/replay_optimizer.h"
+#include "core/ops/optimizer_step.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/member_streams.h"
 #include "cuda/engine/recorded_work.h"
-#include "cuda/engine/resident_trainer.h"
+#include "cuda/engine/resident_history.h"
 #include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"

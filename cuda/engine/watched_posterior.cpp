@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "core/online/numeric_errors.h"
+#include "core/online/retraining.h"
+#include "core/ops/pair_width.h"
 #include "core/runtime/log.h"
+#include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -89,6 +93,77 @@ void WatchedPosterior::load(Stream stream, StateReader& state) {
     state.fail(fmt::format("The saved covariance is '{}', not '{}'.", form, spec().name()));
   posterior_->load(stream, state);
   monitor_.set_unchecked(state.get_one<std::int64_t>("device.unchecked"));
+}
+
+ShadowPosterior::ShadowPosterior(const PosteriorSpec& spec, Products& products)
+    : shape_(spec.shape),
+      posterior_(spec, products),
+      places_(std::span<const PreferencePair>(pairs_of_rows(0, kBatch))) {}
+
+FactorRows ShadowPosterior::gather(Stream stream, const FactorRows& docs, const std::int32_t* pairs,
+                                   std::int64_t count) {
+  rows_.reserve(stream, 2 * count * shape_.factors());
+  gather_pairs(stream, docs, pairs, count, rows_.data());
+  return {rows_.data(), 2 * count, shape_.factors()};
+}
+
+void ShadowPosterior::observe(Stream stream, const FactorRows& docs, const PreferencePair* pairs,
+                              std::int64_t count) {
+  static_assert(sizeof(PreferencePair) == 2 * sizeof(std::int32_t));
+  for (std::int64_t first = 0; first < count; first += kBatch) {
+    const std::int64_t taken = std::min(kBatch, count - first);
+    const FactorRows rows =
+        gather(stream, docs, reinterpret_cast<const std::int32_t*>(pairs + first), taken);
+    m_.reserve(stream, rows.docs * rows.docs);
+    posterior_.gram(stream, rows, m_.data());
+    posterior_.observe(stream, rows, m_.data(), places_.data(), taken);
+  }
+}
+
+std::span<const double> ShadowPosterior::m_of(Stream stream, const FactorRows& docs,
+                                              std::span<const std::int32_t> chosen) {
+  const auto count = std::ssize(chosen);
+  const std::int64_t pairs = (count + 1) / 2;
+  const std::size_t index_bytes = static_cast<std::size_t>(2 * pairs) * sizeof(std::int32_t);
+  const std::size_t m_bytes = static_cast<std::size_t>(count * count) * sizeof(double);
+  host_chosen_.reserve(index_bytes);
+  host_m_.reserve(m_bytes);
+  std::memset(host_chosen_.data(), 0, index_bytes);  // an odd one is paired with document 0
+  std::memcpy(host_chosen_.data(), chosen.data(), chosen.size_bytes());
+  chosen_.reserve(stream, 2 * pairs);
+  m_.reserve(stream, count * count);
+  copy_bytes(stream, chosen_.data(), host_chosen_.data(), index_bytes);
+  FactorRows rows = gather(stream, docs, chosen_.data(), pairs);
+  rows.docs = count;
+  CovarianceStatus status;
+  do {
+    posterior_.gram(stream, rows, m_.data());
+    copy_bytes(stream, host_m_.data(), m_.data(), m_bytes);
+    OwnedStream::wait_for(stream);
+    copy_to_host(posterior_.status(), std::span(&status, 1));
+    if (status.failed != 0) posterior_.repair(stream);
+  } while (status.failed != 0);
+  return {reinterpret_cast<const double*>(host_m_.data()), static_cast<std::size_t>(count * count)};
+}
+
+std::span<const double> ShadowPosterior::width_sq(ExecutionContext& context, Stream stream,
+                                                  const FactorRows& docs,
+                                                  std::span<const std::int32_t> chosen) {
+  for (;;) {
+    const std::span<const double> m = m_of(stream, docs, chosen);
+    width_sq_.assign(m.begin(), m.end());
+    const WidthHealth health =
+        pair_width_sq(context, std::ssize(chosen), width_sq_.data(), width_sq_.data());
+    if (health.lost == 0) break;
+    posterior_.repair(stream);
+  }
+  posterior_.trust();
+  return width_sq_;
+}
+
+std::int64_t ShadowPosterior::bytes() const {
+  return posterior_.bytes() + rows_.bytes() + m_.bytes() + chosen_.bytes() +
+         places_.size() * static_cast<std::int64_t>(sizeof(PreferencePair));
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/online/preference_pair.h"
+#include "core/online/online_ranker.h"
 #include "core/ops/tangent_shape.h"
 #include "cuda/ops/relu_layers.h"
 

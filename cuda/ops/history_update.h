@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/device/round.h"
+#include "core/device/device_network.h"
 #include "core/ops/pair_training.h"
 #include "cuda/runtime/stream.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/math/host_device.h"
+#include "core/math/portable_exp.h"
 #include "core/ops/tangent_shape.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/math/host_device.h"
+#include "core/math/portable_exp.h"
 #include "core/ops/inverse_factor.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/runtime/stream.h"

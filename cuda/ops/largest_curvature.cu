@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/math/step_size.h"
+#include "core/math/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/gradient_products.h"
 #include "cuda/runtime/grid_size.h"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/math/largest_curvature.h"
+#include "core/math/optimizer_step.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/tangent_shape.h"
 #include "cuda/ops/pair_incidence.h"

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/device/most_layers.h"
-#include "core/math/host_device.h"
+#include "core/device/network_spec.h"
+#include "core/math/portable_exp.h"
 #include "core/ops/tangent_shape.h"
 #include "cuda/runtime/stream.h"
 

@@ -1,8 +1,7 @@
 #include "cuda/ops/list_loss.h"
 
 #include "core/math/dcg.h"
-#include "core/math/list_loss.h"
-#include "core/math/score_order.h"
+#include "core/math/pair_loss.h"
 #include "cuda/ops/block_sum.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "core/math/label_noise.h"
-#include "core/math/step_size.h"
+#include "core/math/normal.h"
+#include "core/math/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"

@@ -1,7 +1,6 @@
 #include "cuda/ops/ndcg_weights.h"
 
 #include "core/math/dcg.h"
-#include "core/math/score_order.h"
 #include "cuda/ops/stable_groups.cuh"
 #include "cuda/runtime/grid_size.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/online/preference_pair.h"
+#include "core/online/online_ranker.h"
 #include "cuda/runtime/stream.h"
 
 // Both forms of the full covariance add a query's pairs through I + ΔMΔᵀ, where Δ's rows are

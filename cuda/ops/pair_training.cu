@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/math/label_noise.h"
+#include "core/math/normal.h"
 #include "core/math/optimizer_step.h"
 #include "core/ops/relu_layers.h"
 #include "core/random/rng_stream.h"

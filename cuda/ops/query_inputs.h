@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/device/device_docs.h"
+#include "core/device/device_network.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -1,6 +1,6 @@
 #include "cuda/ops/score_order.h"
 
-#include "core/math/score_order.h"
+#include "core/math/dcg.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/grid_size.h"
 

@@ -4,7 +4,7 @@
 
 #include "cuda/runtime/stream.h"
 
-// The device version of core/metrics/score_order.h, for ragged queries side by side. `offsets`
+// The device version of core/metrics/list_metrics.h, for ragged queries side by side. `offsets`
 // [queries + 1] are the numbers of documents before each query. All arrays are on the device.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "core/explore/certain_orders.h"
-#include "core/explore/theory_alpha.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/math/host_device.h"
+#include "core/math/portable_exp.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "core/runtime/function_ref.h"
+#include "core/runtime/execution_context.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/settings/dropped_names.h"
-#include "core/text/nearest.h"
+#include "core/settings/setting_sources.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "jobs/settings/study_settings.h"
-#include "models/ranker_settings.h"
+#include "jobs/settings/run_settings.h"
+#include "models/skeleton/ranker_settings.h"
 #include "report/study_plan.h"
 
 namespace olrank {

@@ -1,15 +1,24 @@
 #include "jobs/recommending/recommender_file.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/io/state_archive.h"
 #include "core/settings/toml_document.h"
-#include "core/text/nearest.h"
-#include "jobs/recommending/recommend_configuration.h"
-#include "recommend/recommender_kinds.h"
+#include "core/text/message_text.h"
+#include "jobs/recommending/recommender_run.h"
+#include "recommend/ranking_figures.h"
+#include "recommend/recommender.h"
+#include "recommend/review_reader.h"
+#include "recommend/synthetic_reviews.h"
+#include "recommend/trees/interview.h"
 
 namespace olrank {
 namespace {
@@ -113,6 +122,170 @@ LoadedRecommender read_recommender(const fs::path& path) {
   loaded.seen = read_seen(state, counts);
   loaded.model = recommender_of_bytes(state.get_text("model"), file.string(), loaded.settings.kind, counts);
   return loaded;
+}
+
+namespace {
+
+Fingerprint fingerprint_of_reviews(const Reviews& reviews) {
+  Fingerprinter fingerprint;
+  for (const NameTable* names :
+       {&reviews.names.users, &reviews.names.items, &reviews.names.features, &reviews.names.phrases}) {
+    for (std::int64_t number = 0; number < names->size(); ++number) {
+      fingerprint.add((*names)[number]);
+      fingerprint.add(std::string_view("\n"));
+    }
+  }
+  fingerprint.add(std::span<const std::int32_t>(reviews.user));
+  fingerprint.add(std::span<const std::int32_t>(reviews.item));
+  fingerprint.add(std::span<const float>(reviews.rating));
+  fingerprint.add(std::span<const std::int64_t>(reviews.mention_ends));
+  for (const Mention& mention : reviews.mentions) {
+    const std::int32_t numbers[] = {mention.feature, mention.phrase, mention.sentiment};
+    fingerprint.add(std::span<const std::int32_t>(numbers));
+  }
+  return fingerprint.value();
+}
+
+}  // namespace
+
+std::unique_ptr<const ReviewParts> load_review_parts(const RecommendSettings& settings,
+                                                     ExecutionContext& context) {
+  if (settings.data.empty())
+    throw InvalidArgument("No data given: name a file of reviews or \"synth:factors\" with --data.");
+  auto parts = std::make_unique<ReviewParts>();
+  parts->reviews = is_synthetic_reviews(settings.data) ? make_synthetic_reviews(context, settings.data)
+                                                       : read_reviews(settings.data, settings.scale);
+  parts->reviews.highest_rating = settings.scale;
+  parts->merged = merge_repeated_reviews(parts->reviews);
+  if (settings.frequent_features > 0) keep_frequent_features(parts->reviews, settings.frequent_features);
+  parts->filtered = filter_reviews(parts->reviews, {settings.feature_support, settings.review_support,
+                                                    settings.item_support, settings.user_support});
+  if (parts->reviews.size() == 0) {
+    throw InvalidArgument(fmt::format(
+        "No review of '{}' is left: lower feature_support, review_support, item_support or user_support.",
+        settings.data));
+  }
+  parts->fingerprint = fingerprint_of_reviews(parts->reviews);
+  parts->split = split_reviews(parts->reviews, settings.split_settings());
+  parts->training = make_training_data(parts->reviews, parts->split.train);
+  if (parts->split.train.empty())
+    throw InvalidArgument(fmt::format("No review of '{}' is in the training part.", settings.data));
+  for (std::int64_t user = 0; user < parts->training.by_user.rows(); ++user)
+    parts->untrained_users += parts->training.by_user.count(user) == 0 ? 1 : 0;
+  return parts;
+}
+
+nlohmann::ordered_json describe_parts(const ReviewParts& parts) {
+  const ReviewCounts counts = counts_of(parts.reviews);
+  return {{"users", counts.users},
+          {"items", counts.items},
+          {"features", counts.features},
+          {"phrases", counts.phrases},
+          {"reviews", counts.reviews},
+          {"mentions", counts.mentions},
+          {"merged_reviews", parts.merged},
+          {"filtered",
+           {{"users", parts.filtered.users},
+            {"items", parts.filtered.items},
+            {"features", parts.filtered.features},
+            {"reviews", parts.filtered.reviews},
+            {"mentions", parts.filtered.mentions}}},
+          {"train_reviews", parts.split.train.size()},
+          {"validation_reviews", parts.split.validation.size()},
+          {"test_reviews", parts.split.test.size()},
+          {"users_without_training", parts.untrained_users},
+          {"fingerprint", parts.fingerprint.hex()}};
+}
+
+std::string parts_text(const ReviewParts& parts) {
+  const ReviewCounts counts = counts_of(parts.reviews);
+  std::string text = fmt::format(
+      "{} by {} of {} with {} and {}; {} to train on, {} for validation, {} for the test",
+      counted(counts.reviews, "review"), counted(counts.users, "user"), counted(counts.items, "item"),
+      counted(counts.features, "feature"), counted(counts.phrases, "phrase"), parts.split.train.size(),
+      parts.split.validation.size(), parts.split.test.size());
+  if (parts.merged > 0) text += fmt::format("; {} merged", counted(parts.merged, "repeated review"));
+  if (parts.filtered.reviews > 0)
+    text += fmt::format("; {} filtered", counted(parts.filtered.reviews, "review"));
+  if (parts.untrained_users > 0)
+    text += fmt::format("; {} without a training review left out", counted(parts.untrained_users, "user"));
+  return text;
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json node_data(const FactorTree& tree, std::int32_t number, const NameTable& subjects) {
+  const TreeNode& node = tree.node(number);
+  ordered_json json = {{"rows", node.rows}};
+  if (!node.is_leaf()) {
+    json["subject"] = std::string(subjects[node.feature]);
+    json["threshold"] = node.threshold;
+    json["children"] = node.children;
+  }
+  return json;
+}
+
+/// Numbers items in the order in which lists name them, so that each name is written once.
+class NamedItems {
+ public:
+  explicit NamedItems(const NameTable& names) : names_(names) {}
+
+  std::size_t place(std::int32_t item) {
+    const auto [found, added] = places_.emplace(item, listed_.size());
+    if (added) listed_.emplace_back(names_[item]);
+    return found->second;
+  }
+  const std::vector<std::string>& listed() const { return listed_; }
+
+ private:
+  const NameTable& names_;
+  std::map<std::int32_t, std::size_t> places_;
+  std::vector<std::string> listed_;
+};
+
+}  // namespace
+
+ordered_json interview_data(const TreeRecommender& recommender, const ReviewNames& names, std::int64_t k) {
+  constexpr std::size_t kExamples = 5;
+  const TreeModel& trees = recommender.trees();
+  const bool of_items = trees.questions == TreeQuestions::kItems;
+  const NameTable& subjects = of_items ? names.items : names.features;
+  NamedItems items(names.items);
+  std::vector<float> scores(trees.items.rows());
+  ordered_json user_nodes = ordered_json::array();
+  for (std::int32_t number = 0; number < trees.user_tree.size(); ++number) {
+    ordered_json json = node_data(trees.user_tree, number, subjects);
+    recommender.score_at(number, scores);
+    ordered_json list = ordered_json::array();
+    for (const std::int32_t item : best_items(scores, {}, k))
+      list.push_back({items.place(item), scores[item]});
+    json["list"] = std::move(list);
+    user_nodes.push_back(std::move(json));
+  }
+  ordered_json item_nodes = ordered_json::array();
+  if (!of_items) {
+    std::vector<std::vector<std::int32_t>> in_leaf(trees.item_tree.size());
+    for (std::size_t item = 0; item < trees.item_leaf.size(); ++item) {
+      std::vector<std::int32_t>& examples = in_leaf[trees.item_leaf[item]];
+      if (examples.size() < kExamples) examples.push_back(static_cast<std::int32_t>(item));
+    }
+    for (std::int32_t number = 0; number < trees.item_tree.size(); ++number) {
+      ordered_json json = node_data(trees.item_tree, number, subjects);
+      ordered_json examples = ordered_json::array();
+      for (const std::int32_t item : in_leaf[number]) examples.push_back(items.place(item));
+      json["examples"] = std::move(examples);
+      item_nodes.push_back(std::move(json));
+    }
+  }
+  const auto answers = answer_texts(trees.questions);
+  // The subject stands where the page puts its own.
+  return {{"question", question_text(trees.questions, "{}")},
+          {"answers", {answers[0], answers[1], answers[2]}},
+          {"items", items.listed()},
+          {"user_tree", std::move(user_nodes)},
+          {"item_tree", std::move(item_nodes)}};
 }
 
 }  // namespace olrank

@@ -1,13 +1,42 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 
-#include "jobs/recommending/review_parts.h"
+#include "core/io/fingerprint.h"
+#include "core/runtime/execution_context.h"
 #include "recommend/recommender.h"
+#include "recommend/review_filter.h"
+#include "recommend/reviews.h"
+#include "recommend/trees/tree_model.h"
 
 namespace olrank {
+
+/// The reviews of a source, filtered and split: what a training and its judge see.
+struct ReviewParts {
+  Reviews reviews;
+  ReviewSplit split;
+  TrainingData training;
+  std::int64_t merged = 0;  // repeated reviews
+  FilterCounts filtered;
+  std::int64_t untrained_users = 0;  // with reviews, but none in the training part
+  Fingerprint fingerprint;           // of names, ratings and mentions after the filter
+};
+
+/// Reads or generates, merges, filters and splits. Throws InvalidArgument if nothing is left to train on.
+/// The parts refer to their own reviews, so that they stay where they are.
+std::unique_ptr<const ReviewParts> load_review_parts(const RecommendSettings& settings,
+                                                     ExecutionContext& context);
+
+/// Counts, for summaries.
+nlohmann::ordered_json describe_parts(const ReviewParts& parts);
+/// Returns the counts as a line for people.
+std::string parts_text(const ReviewParts& parts);
 
 /// A trained recommender with everything that lists and explanations need.
 struct LoadedRecommender {
@@ -34,5 +63,10 @@ LoadedRecommender read_recommender(const std::filesystem::path& path);
 /// A model from such bytes.
 std::unique_ptr<Recommender> recommender_of_bytes(const std::string& bytes, const std::string& origin,
                                                   RecommenderKind kind, const ReviewCounts& counts);
+
+/// Returns what the page of an interview shows (report/interview_page.h): both trees, the list of the best
+/// `k` items at every node of the users' tree, and the words of questions and answers.
+nlohmann::ordered_json interview_data(const TreeRecommender& recommender, const ReviewNames& names,
+                                      std::int64_t k);
 
 }  // namespace olrank

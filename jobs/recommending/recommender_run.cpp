@@ -1,18 +1,25 @@
 #include "jobs/recommending/recommender_run.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cassert>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/io/json.h"
 #include "core/io/state_archive.h"
-#include "core/runtime/stopwatch.h"
+#include "core/runtime/stage_clock.h"
 #include "core/text/byte_size.h"
-#include "jobs/recommending/recommend_configuration.h"
+#include "core/text/message_text.h"
 #include "jobs/recommending/recommender_file.h"
+#include "recommend/recommender.h"
+#include "report/final_measures.h"
 
 namespace olrank {
 namespace {
@@ -209,6 +216,106 @@ std::string plan_recommender_memory(const RecommendSettings& settings, const Rev
   }
   return fmt::format("Training {} needs {} of memory.", name_of(settings.kind),
                      readable_bytes(static_cast<double>(bytes)));
+}
+
+namespace {
+
+void refuse_unread(const RecommendSettings& settings, std::string_view key, const std::string& origin) {
+  if (kind_reads(settings.kind, key)) return;
+  throw InvalidArgument(fmt::format("{} does not apply: recommenders of kind {} do not read it.",
+                                    setting_subject(origin, key), name_of(settings.kind)));
+}
+
+void require_known_kind(const std::string& name, std::string_view origin) {
+  const std::vector<std::string> names = recommender_names();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw InvalidArgument(
+        fmt::format("{} {}", setting_subject(origin, "kind"), must_be_one_of(name, names)));
+}
+
+}  // namespace
+
+std::span<const SchemaWithDefaults> recommend_tables() {
+  static const RecommendSettings defaults;
+  static const std::array<SchemaWithDefaults, 1> tables = {{{&RecommendSettings::schema(), &defaults}}};
+  return tables;
+}
+
+RecommendSettings resolve_recommend_settings(const TomlDocument& document,
+                                             std::span<const SettingOverride> overrides,
+                                             std::string_view other) {
+  const Schema& schema = RecommendSettings::schema();
+  const SettingSources sources(document, overrides);
+  std::vector<std::string> tables = {schema.table};
+  if (!other.empty()) tables.emplace_back(other);
+  sources.require_tables(tables, "olrank recommend");
+  RecommendSettings settings;
+  // The kind decides the defaults of the rest.
+  std::string origin_of_kind;
+  sources.apply(schema, &settings, [&](const std::string& key, const std::string& origin) {
+    if (key == "kind") origin_of_kind = origin;
+    return key == "kind";
+  });
+  if (!origin_of_kind.empty()) require_known_kind(std::string(name_of(settings.kind)), origin_of_kind);
+  settings = default_settings(settings.kind);
+  std::vector<std::pair<std::string, std::string>> given;
+  sources.apply(schema, &settings, [&](const std::string& key, const std::string& origin) {
+    if (key != "kind") given.emplace_back(key, origin);
+    return key != "kind";
+  });
+  for (const auto& [key, origin] : given) refuse_unread(settings, key, origin);
+  check_recommend_settings(settings);
+  return settings;
+}
+
+RecommendSettings resolve_recommend_settings(const std::optional<std::filesystem::path>& file,
+                                             std::span<const SettingOverride> overrides) {
+  return resolve_recommend_settings(file ? read_toml(*file) : TomlDocument{}, overrides);
+}
+
+std::string print_recommend_settings(const RecommendSettings& settings) {
+  return print_settings(RecommendSettings::schema(), &settings,
+                        [&](const Setting& setting) { return kind_reads(settings.kind, setting.key); });
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+void add_tests(const std::vector<std::vector<double>>& first, const std::vector<std::vector<double>>& other,
+               std::vector<PairedComparison>& tests) {
+  for (std::size_t cutoff = 0; cutoff < first.size(); ++cutoff) {
+    assert(first[cutoff].size() == other[cutoff].size());
+    std::vector<double> differences = other[cutoff];
+    for (std::size_t user = 0; user < differences.size(); ++user) differences[user] -= first[cutoff][user];
+    tests.push_back(compared(1, 0, {std::move(differences)}));
+  }
+}
+
+}  // namespace
+
+std::vector<ordered_json> compared_with_first(std::span<const RankingFigures> judged) {
+  std::vector<PairedComparison> tests;
+  for (std::size_t other = 1; other < judged.size(); ++other) {
+    add_tests(judged[0].ndcg, judged[other].ndcg, tests);
+    add_tests(judged[0].hits, judged[other].hits, tests);
+  }
+  correct(tests);
+  std::vector<ordered_json> comparisons;
+  auto test = tests.begin();
+  for (std::size_t other = 1; other < judged.size(); ++other) {
+    ordered_json& comparison = comparisons.emplace_back(ordered_json::object());
+    for (const char* metric : {"ndcg", "hit"}) {
+      for (const std::int64_t cutoff : judged[0].cutoffs) {
+        comparison[fmt::format("{}@{}", metric, cutoff)] = {
+            {"difference", number_or_null(test->test.difference.mean)},
+            {"p", number_or_null(test->test.t_p)},
+            {"p_holm", number_or_null(test->t_holm)}};
+        ++test;
+      }
+    }
+  }
+  return comparisons;
 }
 
 }  // namespace olrank

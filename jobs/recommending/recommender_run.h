@@ -1,16 +1,21 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "jobs/pass_job.h"
-#include "jobs/recommending/review_parts.h"
+#include "core/settings/schema.h"
+#include "jobs/recommending/recommender_file.h"
+#include "jobs/settings/train_configuration.h"
+#include "jobs/trial_job.h"
 #include "recommend/ranking_figures.h"
-#include "recommend/recommender_kinds.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 
@@ -51,7 +56,7 @@ class RecommenderRun : public PassJob {
   std::int64_t pairs() const { return pairs_; }
   double training_seconds() const { return training_seconds_; }
 
-  /// What summary.json says of a finished training, with its figures on the test part.
+  /// Returns what summary.json says of a finished training, with its figures on the test part.
   nlohmann::ordered_json summary() const;
   /// Writes the model and the summary.
   void finish(JobFolder& folder, const Recipe& recipe) const;
@@ -82,5 +87,24 @@ Recipe recommender_recipe(const RecommendSettings& settings, const ReviewParts& 
 /// returns the sentence on what it needs.
 std::string plan_recommender_memory(const RecommendSettings& settings, const ReviewParts& parts,
                                     int threads, std::int64_t allowed);
+
+/// The table [recommend] with its defaults.
+std::span<const SchemaWithDefaults> recommend_tables();
+
+/// The kind's defaults, then the file, then the overrides. Throws InvalidArgument with the location of the
+/// first mistake, of which a setting that the kind does not read is one.
+RecommendSettings resolve_recommend_settings(const std::optional<std::filesystem::path>& file,
+                                             std::span<const SettingOverride> overrides);
+/// Resolves the settings of a document; tables called `other` are left to the caller.
+RecommendSettings resolve_recommend_settings(const TomlDocument& document,
+                                             std::span<const SettingOverride> overrides,
+                                             std::string_view other = {});
+
+/// As TOML that reads back to the same settings; without those that the kind does not read.
+std::string print_recommend_settings(const RecommendSettings& settings);
+
+/// Each recommender after the first against the first, over the same users: by figure `difference`, `p` of
+/// Student's paired test, and `p_holm` after Holm's correction over all figures of all these recommenders.
+std::vector<nlohmann::ordered_json> compared_with_first(std::span<const RankingFigures> judged);
 
 }  // namespace olrank

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/runtime/execution_context.h"
-#include "core/text/output_form.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 

@@ -7,12 +7,12 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/fair/templates.h"
+#include "core/fair/exposure.h"
 #include "core/io/folder.h"
-#include "core/metrics/named_metric.h"
+#include "core/metrics/metric_options.h"
 #include "core/runtime/device.h"
 #include "core/settings/toml_document.h"
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 #include "models/setting_use.h"
 #include "sim/users.h"
 

@@ -7,18 +7,15 @@
 #include <vector>
 
 #include "core/data/data_settings.h"
-#include "core/fair/group_settings.h"
-#include "core/settings/reference_page.h"
+#include "core/fair/dataset_groups.h"
+#include "core/settings/schema.h"
 #include "core/settings/toml_document.h"
-#include "jobs/settings/ranker_tables.h"
 #include "jobs/settings/run_settings.h"
-#include "jobs/settings/search_settings.h"
-#include "jobs/settings/study_settings.h"
 #include "jobs/settings/sweep_axis.h"
-#include "models/ranker_settings.h"
+#include "jobs/settings/train_configuration.h"
+#include "models/skeleton/ranker_settings.h"
 #include "sim/click_settings.h"
-#include "sim/protocol_settings.h"
-#include "sim/user_settings.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 
@@ -45,7 +42,7 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
                                     std::span<const SettingOverride> overrides,
                                     IgnoredSettings ignored = IgnoredSettings::kRefuse);
 
-/// The same for a document that is there already.
+/// Resolves the configuration of a document that is there already.
 Configuration resolve_configuration(const TomlDocument& document,
                                     std::span<const SettingOverride> overrides,
                                     IgnoredSettings ignored = IgnoredSettings::kRefuse);

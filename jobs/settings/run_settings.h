@@ -1,13 +1,18 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
+#include "core/settings/value.h"
 
 namespace olrank {
 
@@ -34,5 +39,44 @@ struct RunSettings {
 
   static const Schema& schema();
 };
+
+/// How `olrank tune` takes points from a [sweep].
+struct SearchSettings {
+  std::int64_t draws = 0;  // 0: every combination
+  std::int64_t seed = 1;
+
+  bool is_random() const { return draws > 0; }
+
+  static const Schema& schema();
+};
+
+/// How the α of each structure is chosen: the ranker's own setting, or a calibration that makes every
+/// structure wrong as often as the full one.
+enum class StudyAlpha { kGiven, kMatched };
+
+template <>
+struct EnumNames<StudyAlpha> {
+  static constexpr std::array values = {std::pair{StudyAlpha::kGiven, std::string_view("given")},
+                                        std::pair{StudyAlpha::kMatched, std::string_view("matched")}};
+};
+
+/// The axes of a covariance study.
+struct StudySettings {
+  std::vector<std::string> structures = {"full",       "diagonal",   "diagonal-of-inverse", "none",
+                                         "ensemble-2", "ensemble-5", "ensemble-10"};
+  std::vector<std::int64_t> widths = {16, 32, 64, 100};
+  std::vector<std::int64_t> depths = {2, 3};
+  std::vector<double> noise_variances = {0.1, 0.01};
+  StudyAlpha alpha = StudyAlpha::kGiven;
+  std::int64_t calibration_rounds = 200;
+  bool exact_widths = true;
+  bool exact_training = false;
+
+  static const Schema& schema();
+};
+
+inline nlohmann::ordered_json setting_json(const SettingValue& value) {
+  return std::visit([](const auto& held) { return nlohmann::ordered_json(held); }, value);
+}
 
 }  // namespace olrank

@@ -7,7 +7,7 @@
 
 #include "core/settings/toml_document.h"
 #include "core/settings/value.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

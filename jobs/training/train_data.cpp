@@ -13,7 +13,7 @@
 #include "core/version.h"
 #include "jobs/device_choice.h"
 #include "jobs/training/training_job.h"
-#include "models/model_file.h"
+#include "models/files/model_file.h"
 #include "models/neural/ranker_network.h"
 
 namespace olrank {

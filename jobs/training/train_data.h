@@ -7,11 +7,11 @@
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
-#include "core/online/trial_keys.h"
+#include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/settings/train_configuration.h"
 #include "models/labels/label_training.h"
-#include "sim/trial_identity.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 
@@ -30,7 +30,7 @@ struct TrainFold {
 /// require_order() does.
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
                           ExecutionContext& context);
-/// The same for data that is there already.
+/// Makes the fold from data that are there already.
 TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
                         ExecutionContext& context);
 
@@ -42,7 +42,7 @@ TrialKeys training_keys(std::int64_t fold, std::int64_t seed);
 /// Everything that determines its result, to which belongs whether a GPU computed it.
 Recipe training_recipe(const TrainConfiguration& configuration, const TrainFold& data, std::int64_t fold,
                        std::int64_t seed, bool on_gpu);
-/// What its model file says about inputs and origin.
+/// Returns what its model file says about inputs and origin.
 ModelMetadata model_metadata(const TrainConfiguration& configuration, const TrainFold& data,
                              const LabelTraining& training, std::int64_t fold, std::int64_t seed);
 /// summary.json, without seconds, fingerprint and what the folder adds.

@@ -1,15 +1,20 @@
 #include "jobs/training/training_job.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/online/model_bytes.h"
+#include "core/online/online_ranker.h"
+#include "core/statistics/t_tests.h"
+#include "core/text/message_text.h"
+#include "core/text/text_table.h"
+#include "jobs/settings/run_settings.h"
+#include "report/page.h"
 
 namespace olrank {
 namespace {
@@ -88,6 +93,170 @@ void TrainingJob::finish(JobFolder& folder, const Recipe& recipe, const ModelMet
   summary["seconds"] = folder.seconds();
   summary["result_fingerprint"] = fingerprint.value().hex();
   folder.finish(*this, recipe, files, std::move(summary));
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+std::string ndcg_key(const TrainConfiguration& configuration) {
+  return fmt::format("ndcg@{}", configuration.train.cutoff);
+}
+
+std::string data_name(const TrainConfiguration& configuration) {
+  const std::string& source =
+      configuration.data.source.empty() ? configuration.data.train : configuration.data.source;
+  if (source.starts_with("synth:")) return source;
+  const fs::path path(source);
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+std::string network_name(const NetworkSettings& network) {
+  if (network.network == NetworkForm::kModule) return "module " + network.module;
+  return std::string(name_of(network.network));
+}
+
+/// The objective, then the figures of the test part.
+std::vector<std::pair<std::string, double>> figures_of(const TrainedModel& model) {
+  const auto real = [](const ordered_json& value) {
+    return value.is_number() ? value.get<double>() : std::nan("");
+  };
+  std::vector<std::pair<std::string, double>> figures = {{"objective", real(model.summary.at("loss"))}};
+  if (!model.summary.contains("test")) return figures;
+  for (const auto& [name, value] : model.summary["test"].items()) {
+    const bool is_metric = name != "loss" && name != "queries" && name != "docs";
+    if (is_metric) figures.emplace_back(name, real(value));
+  }
+  return figures;
+}
+
+/// The mean over all models of each figure, where seeds of a fold count as one.
+std::vector<std::pair<std::string, MeanInterval>> means_of(const std::vector<TrainedModel>& models) {
+  std::vector<std::pair<std::string, MeanInterval>> means;
+  for (std::size_t place = 0; place < figures_of(models.front()).size(); ++place) {
+    std::vector<double> values;
+    for (const TrainedModel& model : models) values.push_back(figures_of(model).at(place).second);
+    means.emplace_back(figures_of(models.front())[place].first, mean_interval({values}));
+  }
+  return means;
+}
+
+ordered_json several_json(const std::vector<TrainedModel>& models) {
+  ordered_json json = {{"models", models.size()}};
+  for (const auto& [name, interval] : means_of(models)) {
+    if (name == "objective") {
+      json["loss"] = number_or_null(interval.mean);
+    } else {
+      json["test"][name] = number_or_null(interval.mean);
+      json["half_width_95"][name] = number_or_null(interval.half_width);
+    }
+  }
+  for (const TrainedModel& model : models) {
+    ordered_json entry = {{"fold", model.fold},
+                          {"seed", model.seed},
+                          {"folder", fmt::format("fold{}/seed{}", model.fold, model.seed)},
+                          {"loss", model.summary.at("loss")}};
+    if (model.summary.contains("test")) entry["test"] = model.summary["test"];
+    json["by_model"].push_back(entry);
+  }
+  return json;
+}
+
+TrainingPage page_of(const TrainConfiguration& configuration, const std::vector<TrainedModel>& models) {
+  TrainingPage page;
+  page.title = fmt::format("{}, {}, on {}", name_of(configuration.train.loss),
+                           network_name(configuration.train.network), data_name(configuration));
+  page.ndcg_name = fmt::format("NDCG@{}", configuration.train.cutoff);
+  TrainConfiguration shown_settings = configuration;  // with numbers where 0 stands for them
+  LabelSettings& train = shown_settings.train;
+  train.epochs = train.most_epochs();
+  if (train.optimizer == LabelOptimizer::kAdam && train.learning_rate == 0.0)
+    train.learning_rate = LabelSettings::kAdamStep;
+  page.configuration = print_train_configuration(shown_settings);
+  const std::string key = ndcg_key(configuration);
+  for (const auto& [name, interval] : means_of(models)) {
+    if (name != key) continue;
+    page.sentence = fmt::format("{} on the test part: {:.4f}", page.ndcg_name, interval.mean);
+    if (std::isfinite(interval.half_width))
+      page.sentence += fmt::format(" ± {:.4f} (95 % interval over {})", interval.half_width,
+                                   counted(models.size(), "model"));
+    page.sentence += ".";
+  }
+  for (const TrainedModel& model : models) {
+    TrainingPageModel& shown = page.models.emplace_back();
+    shown.name = model_name(configuration, model.fold, model.seed);
+    shown.kept_epoch = model.summary.value("kept_epoch", std::int64_t{0});
+    shown.figures = figures_of(model);
+    for (const TrainingPoint& point : model.curve) {
+      TrainingPagePoint drawn{point.epoch, point.loss, point.vali_loss, std::nullopt};
+      for (const auto& [name, value] : point.vali) {
+        if (name == key) drawn.vali_ndcg = value;
+      }
+      shown.points.push_back(drawn);
+    }
+  }
+  return page;
+}
+
+}  // namespace
+
+TrainedModel read_trained_model(const fs::path& folder, std::int64_t fold, std::int64_t seed) {
+  return {fold, seed, parse_ordered_json(read_file(folder / "summary.json", kLargestJson)),
+          read_training_curve(folder / "curve.jsonl")};
+}
+
+std::string model_name(const TrainConfiguration& configuration, std::int64_t fold, std::int64_t seed) {
+  if (configuration.train.seeds.size() == 1) return fmt::format("fold {}", fold);
+  if (configuration.data.folds.size() == 1) return fmt::format("seed {}", seed);
+  return fmt::format("fold {}, seed {}", fold, seed);
+}
+
+ordered_json train_configuration_json(const TrainConfiguration& configuration) {
+  ordered_json json;
+  const auto table = [&](const Schema& schema, const void* object) {
+    for (const Setting& setting : schema.settings)
+      json[schema.table][setting.key] = setting_json(setting.read(object));
+  };
+  table(DataSettings::schema(), &configuration.data);
+  table(LabelSettings::schema(), &configuration.train);
+  return json;
+}
+
+void write_training_results(const fs::path& out, const TrainConfiguration& configuration,
+                            const std::vector<TrainedModel>& models) {
+  if (models.size() > 1)
+    write_file_atomically(out / "summary.json", dump_json(several_json(models), 2) + "\n");
+  write_file_atomically(out / "report.html", training_page(page_of(configuration, models)));
+}
+
+std::string training_results_output(const TrainConfiguration& configuration,
+                                    const std::vector<TrainedModel>& models, const OutputForm& form) {
+  if (form.json)
+    return dump_json(models.size() > 1 ? several_json(models) : models.front().summary, 2) + "\n";
+  std::vector<TextTable::Column> columns = {{"model", true}, {"passes"}};
+  std::int64_t dropped = 0;
+  for (const auto& [name, value] : figures_of(models.front())) {
+    const bool stays = name == "objective" || name == ndcg_key(configuration);
+    columns.push_back({name, false, stays ? 0 : ++dropped});
+  }
+  TextTable table(columns);
+  for (const TrainedModel& model : models) {
+    std::vector<std::string> cells = {
+        model_name(configuration, model.fold, model.seed),
+        fmt::format("{}", model.summary.value("kept_epoch", std::int64_t{0}))};
+    for (const auto& [name, value] : figures_of(model))
+      cells.push_back(std::isfinite(value) ? fmt::format("{:.4f}", value) : "–");
+    table.add(std::move(cells));
+  }
+  if (models.size() > 1) {
+    std::vector<std::string> cells = {"mean", ""};
+    for (const auto& [name, interval] : means_of(models))
+      cells.push_back(fmt::format("{:.4f}", interval.mean));
+    table.add(std::move(cells));
+  }
+  const TextTable::Fitted fitted = table.fitted(form.columns);
+  return fitted.text + hidden_columns_text(fitted.hidden, form.columns);
 }
 
 }  // namespace olrank

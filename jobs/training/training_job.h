@@ -1,14 +1,18 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/metrics/evaluator.h"
-#include "jobs/pass_job.h"
+#include "core/text/text_table.h"
+#include "jobs/settings/train_configuration.h"
+#include "jobs/trial_job.h"
 #include "models/labels/label_training.h"
 
 namespace olrank {
@@ -51,5 +55,28 @@ class TrainingJob : public PassJob {
  private:
   LabelTraining& training_;
 };
+
+/// A finished training, as its files say.
+struct TrainedModel {
+  std::int64_t fold = 1;
+  std::int64_t seed = 1;
+  nlohmann::ordered_json summary;
+  std::vector<TrainingPoint> curve;
+};
+
+TrainedModel read_trained_model(const std::filesystem::path& folder, std::int64_t fold, std::int64_t seed);
+
+/// "fold 1, seed 2", as far as there are several.
+std::string model_name(const TrainConfiguration& configuration, std::int64_t fold, std::int64_t seed);
+
+nlohmann::ordered_json train_configuration_json(const TrainConfiguration& configuration);
+
+/// report.html, and of several models summary.json with their means and 95 % intervals.
+void write_training_results(const std::filesystem::path& out, const TrainConfiguration& configuration,
+                            const std::vector<TrainedModel>& models);
+
+/// The test figures.
+std::string training_results_output(const TrainConfiguration& configuration,
+                                    const std::vector<TrainedModel>& models, const OutputForm& form);
 
 }  // namespace olrank

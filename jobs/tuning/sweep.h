@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
-#include "core/statistics/mean_interval.h"
+#include "core/statistics/t_tests.h"
 #include "jobs/settings/configuration.h"
 #include "report/experiment_results.h"
 

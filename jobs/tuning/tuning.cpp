@@ -11,10 +11,8 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
-#include "core/text/counted.h"
-#include "jobs/dry_run.h"
+#include "core/text/message_text.h"
 #include "jobs/experiment_run.h"
-#include "jobs/tuning/tuning_tables.h"
 #include "jobs/tuning/winners.h"
 #include "models/ranker_factory.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/text/output_form.h"
+#include "core/text/text_table.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/sweep.h"

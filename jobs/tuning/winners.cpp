@@ -1,8 +1,13 @@
 #include "jobs/tuning/winners.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+
+#include "core/text/text_table.h"
+#include "jobs/settings/run_settings.h"
+#include "report/markup.h"
 
 namespace olrank {
 namespace {
@@ -91,6 +96,181 @@ std::string config_file(const std::optional<FoldAndUser>& place) {
 
 TrialMatrix matrix_of(const Configuration& configuration) {
   return {configuration.data.folds, configuration.clicks.models, configuration.protocol.seeds};
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Every key that some ranker sweeps, in order of first occurrence.
+std::vector<std::string> swept_keys(const Configuration& configuration) {
+  std::vector<std::string> keys;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    for (const SweepAxis& axis : axes_of(configuration.sweep, ranker)) {
+      if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
+    }
+  }
+  return keys;
+}
+
+std::string value_cells(const GridPoint& point, const std::vector<std::string>& keys) {
+  std::string cells;
+  for (const std::string& key : keys) {
+    const auto value = std::find_if(point.values.begin(), point.values.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    cells += "," + (value == point.values.end() ? "" : plain_text(value->second));
+  }
+  return cells;
+}
+
+std::string fold_and_user_cells(const std::optional<FoldAndUser>& place) {
+  return place ? fmt::format(",{},{}", place->fold, place->user) : "";
+}
+
+std::string header(std::string_view first, const std::vector<std::string>& keys, bool with_place,
+                   std::int64_t cutoff) {
+  std::string text(first);
+  for (const std::string& key : keys) text += "," + key;
+  if (with_place) text += ",fold,clicks";
+  text += ",trials";
+  for (const std::string& figure :
+       {std::string("offline_area"), std::string("online_area"), fmt::format("offline_ndcg@{}", cutoff),
+        fmt::format("cndcg@{}", cutoff)})
+    text += fmt::format(",{0},{0}_sd", figure);
+  return text;
+}
+
+std::string moment_cells(const TrialMoments& of_trials) {
+  std::string cells = fmt::format(",{}", of_trials.trials);
+  for (const MeanInterval* moments : {&of_trials.offline_area, &of_trials.online_area,
+                                      &of_trials.offline_ndcg, &of_trials.discounted_ndcg})
+    cells += "," + csv_number(moments->mean) + "," + csv_number(moments->deviation);
+  return cells;
+}
+
+std::string choice_text(const GridPoint& point) {
+  std::string text;
+  for (const auto& [key, value] : point.values)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key, plain_text(value));
+  return text.empty() ? "-" : text;
+}
+
+/// "full", "full, fold 1, perfect".
+std::string whose(const Winner& winner) {
+  const std::string& ranker = winner.point.ranker;
+  return winner.place ? fmt::format("{}, fold {}, {}", ranker, winner.place->fold, winner.place->user)
+                      : ranker;
+}
+
+std::string moments_text(const MeanInterval& moments, int digits) {
+  return plain_estimate(moments, digits, false);
+}
+
+ordered_json moments_json(const TrialMoments& of_trials) {
+  const auto pair = [](const MeanInterval& moments) {
+    return ordered_json{{"mean", moments.mean}, {"sd", moments.deviation}};  // NaN is written as null
+  };
+  return {{"trials", of_trials.trials},
+          {"offline_area", pair(of_trials.offline_area)},
+          {"online_area", pair(of_trials.online_area)},
+          {"offline_ndcg", pair(of_trials.offline_ndcg)},
+          {"cndcg", pair(of_trials.discounted_ndcg)}};
+}
+
+}  // namespace
+
+std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
+                       const std::vector<TriedPoint>& tried) {
+  const std::vector<std::string> keys = swept_keys(configuration);
+  const bool with_place = !tried.empty() && tried.front().place.has_value();
+  std::string text =
+      header("ranker,point", keys, with_place, configuration.protocol.cutoff) + ",chosen,worst_gain\n";
+  for (const TriedPoint& one : tried) {
+    const GridPoint& point = grid[one.point];
+    text += fmt::format("{},{}{}{}{},{},{}\n", point.ranker, point.settings.name, value_cells(point, keys),
+                        fold_and_user_cells(one.place), moment_cells(one.moments), one.chosen ? 1 : 0,
+                        csv_number(one.worst_gain));
+  }
+  return text;
+}
+
+std::string winners_csv(const Configuration& configuration, const std::vector<Winner>& winners) {
+  const std::vector<std::string> keys = swept_keys(configuration);
+  const bool with_place = !winners.empty() && winners.front().place.has_value();
+  std::string text = header("ranker", keys, with_place, configuration.protocol.cutoff) + "\n";
+  for (const Winner& winner : winners) {
+    text += fmt::format("{}{}{}{}\n", winner.point.ranker, value_cells(winner.point, keys),
+                        fold_and_user_cells(winner.place), moment_cells(winner.test));
+  }
+  return text;
+}
+
+std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
+                         const ChoiceRule& rule, std::int64_t columns) {
+  const bool with_place = !winners.empty() && winners.front().place.has_value();
+  const std::int64_t cutoff = configuration.protocol.cutoff;
+  const bool by_worst = rule.by == SweepCriterion::kWorst;
+  std::vector<TextTable::Column> headers = {{.header = "ranker", .is_name = true}};
+  if (with_place) {
+    headers.push_back({.header = "fold"});
+    headers.push_back({.header = "clicks", .is_name = true});
+  }
+  headers.push_back({.header = "chosen on vali", .is_name = true});
+  headers.push_back(
+      {.header = by_worst ? "worst gain on vali" : fmt::format("{} area on vali", name_of(rule.by)),
+       .dropped = 2});
+  headers.push_back({.header = "trials", .dropped = 1});
+  headers.push_back({.header = fmt::format("test: offline ndcg@{}", cutoff)});
+  headers.push_back({.header = fmt::format("online cndcg@{}", cutoff), .dropped = 3});
+  TextTable table(std::move(headers));
+  std::string notes;
+  for (const Winner& winner : winners) {
+    const std::string value =
+        by_worst ? fmt::format("{:.4f}", winner.worst_gain) : moments_text(winner.tuning.area(rule.by), 4);
+    std::vector<std::string> cells = {winner.point.ranker};
+    if (with_place) {
+      cells.push_back(fmt::format("{}", winner.place->fold));
+      cells.push_back(winner.place->user);
+    }
+    for (std::string cell :
+         {choice_text(winner.point), winner.tuning.trials > 0 ? value : "-",
+          fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),
+          moments_text(winner.test.discounted_ndcg, 1)})
+      cells.push_back(std::move(cell));
+    table.add(std::move(cells));
+    for (const std::string& note : winner.notes) {
+      notes += fmt::format("Note: {}: {}; the optimum may lie outside the sweep.\n", whose(winner), note);
+    }
+  }
+  notes += fmt::format("Here {}.\n", meaning_of_intervals("the trials of a line"));
+  const TextTable::Fitted fitted = table.fitted(columns);
+  return fitted.text + hidden_columns_text(fitted.hidden, columns) + wrapped(notes, columns, 2);
+}
+
+std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,
+                         const ChoiceRule& rule) {
+  auto lines = ordered_json::array();
+  for (const Winner& winner : winners) {
+    auto chosen = ordered_json::object();
+    for (const auto& [key, value] : winner.point.values) chosen[key] = setting_json(value);
+    ordered_json line = {{"ranker", winner.point.ranker}};
+    if (winner.place) {
+      line["fold"] = winner.place->fold;
+      line["clicks"] = winner.place->user;
+    }
+    line["chosen"] = chosen;
+    line["tuning"] = winner.tuning.trials > 0 ? moments_json(winner.tuning) : ordered_json(nullptr);
+    if (rule.by == SweepCriterion::kWorst && winner.tuning.trials > 0)
+      line["worst_gain"] = winner.worst_gain;
+    line["test"] = moments_json(winner.test);
+    line["notes"] = winner.notes;
+    lines.push_back(line);
+  }
+  const ordered_json json = {{"by", name_of(rule.by)},
+                             {"per", name_of(rule.per)},
+                             {"cutoff", configuration.protocol.cutoff},
+                             {"winners", lines}};
+  return json.dump(2) + "\n";
 }
 
 }  // namespace olrank

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -51,5 +52,20 @@ std::string config_file(const std::optional<FoldAndUser>& place);
 
 /// The trials of each grid point in the tuning and of each winner in the test.
 TrialMatrix matrix_of(const Configuration& configuration);
+
+/// tuning.csv: one line per grid point, or per grid point, fold and user.
+std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
+                       const std::vector<TriedPoint>& tried);
+
+/// winners.csv: the chosen values with their means on the test set.
+std::string winners_csv(const Configuration& configuration, const std::vector<Winner>& winners);
+
+/// The winners as a text table with their results on the validation set, followed by notes. At most
+/// `columns` wide unless 0: names are shortened, then columns are dropped.
+std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
+                         const ChoiceRule& rule, std::int64_t columns = 0);
+/// The winners as JSON.
+std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,
+                         const ChoiceRule& rule);
 
 }  // namespace olrank

@@ -46,7 +46,7 @@ typedef struct olrank_ranker olrank_ranker;
 /// alone: {"kind", "olranknet", "width", "32", NULL}. Keys are kind, cutoff, seed, protocol, normalise,
 /// threads and device, as RankerOptions of <olrank/ranker.h> has them, and those of a [[ranker]] table.
 olrank_status olrank_ranker_create(int64_t features, const char* const* settings, olrank_ranker** ranker);
-/// What olrank_ranker_save() wrote, or the folder of a finished trial. It goes on to the same bits.
+/// Loads what olrank_ranker_save() wrote, or the folder of a finished trial. It goes on to the same bits.
 /// `device` is NULL for the one it computed on.
 olrank_status olrank_ranker_load(const char* file, int threads, int trust_code, const char* device,
                                  olrank_ranker** ranker);

@@ -40,7 +40,7 @@ class RankingData {
                         std::span<const std::int64_t> offsets, std::vector<std::string> names = {},
                         std::vector<float> weights = {});
 
-  /// The same of sparse features.
+  /// Makes data of sparse features.
   static RankingData of(std::shared_ptr<const void> owner, const SparseValues& rows, std::int64_t features,
                         std::span<const std::uint8_t> grades, std::span<const std::int64_t> offsets,
                         std::vector<std::string> names = {}, std::vector<float> weights = {});

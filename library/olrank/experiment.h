@@ -10,7 +10,7 @@
 /// Experiments as `olrank run` plays them. Needs the C++20 standard library alone.
 namespace olrank {
 
-/// What to do with results that are there already.
+/// An experiment does one of these with results that are there already.
 enum class EarlierResults { kRefuse, kResume, kReplace };
 
 struct ExperimentOptions {
@@ -42,9 +42,9 @@ struct TuningOptions {
   std::string by =
       "offline";  // the figure that decides: offline, online, both or worst, as in `olrank tune`
   std::string per = "ranker";  // the scope of a choice: ranker or fold-and-user
-  /// What to do: all of it; or where others play trials, only make the folder OUT/tuning of the grid ready;
-  /// or choose from the finished grid and make the folder OUT/test ready. Both have a config.toml, but for
-  /// the test of a choice per fold and user.
+  /// The step to take is all of it; or where others play trials, only make the folder OUT/tuning of the
+  /// grid ready; or choose from the finished grid and make the folder OUT/test ready. Both have a
+  /// config.toml, but for the test of a choice per fold and user.
   enum class Step { kWhole, kMakeGrid, kChoose } step = Step::kWhole;
 };
 

@@ -6,8 +6,8 @@
 
 #include "olrank/data.h"
 
-/// What follows from logs of shown lists and their clicks: those of the service, traces of trials, and any
-/// in the same format. Needs the C++20 standard library alone.
+/// Evaluates logs of shown lists and their clicks: those of the service, traces of trials, and any in the
+/// same format. Needs the C++20 standard library alone.
 namespace olrank {
 
 struct OffPolicyOptions {
@@ -27,7 +27,7 @@ struct OffPolicyOptions {
   std::string page = {};    // a file for an HTML page; empty: none
 };
 
-/// What other rankers would have got in place of those that showed the lists of a log, as the JSON that
+/// Returns what other rankers would have got in place of those that showed a log's lists, as the JSON that
 /// `olrank ope` prints for programs. `data` is what the documents of a trace refer to; null for a log with
 /// their inputs.
 std::string off_policy_values(const OffPolicyOptions& options, const RankingData* data = nullptr);

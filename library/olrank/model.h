@@ -35,7 +35,7 @@ class Model {
   std::vector<double> score(std::span<const float> docs, std::span<const std::int64_t> offsets = {}) const;
   /// The scores of a data set's documents, dense or sparse.
   std::vector<double> score(const RankingData& data) const;
-  /// The same into memory of yours, one score for each document.
+  /// Writes the scores into memory of yours, one for each document.
   void score_into(std::span<const float> docs, std::span<const std::int64_t> offsets,
                   std::span<double> scores) const;
   /// The bytes of its model file.

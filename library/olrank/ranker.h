@@ -84,8 +84,8 @@ class Ranker {
   ShownList rank(std::span<const float> docs, std::string_view query = {}, bool with_widths = false,
                  std::int64_t ranks = 0);
 
-  /// The same of documents on the ranker's GPU, which stay there: to the host come the list, and from
-  /// learn() on the shown documents, which the history keeps. Same bits as those of documents of the host.
+  /// Ranks documents on the ranker's GPU, which stay there: the list comes to the host, and from learn() on
+  /// so do the shown documents, which the history keeps. The bits are those of documents of the host.
   ShownList rank(const GpuDocs& docs, std::string_view query = {}, bool with_widths = false,
                  std::int64_t ranks = 0);
   /// The GPU on which rank() reads documents; −1: it takes documents of the host alone.
@@ -133,12 +133,12 @@ class Ranker {
 
   /// The whole state. A loaded ranker goes on to the same bits.
   void save(const std::filesystem::path& file) const;
-  /// What save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended. One with
-  /// a TorchScript module, which is code, is refused unless `trust_code`. A ranker that computed on a GPU
-  /// goes on there: on the first one, unless `device` names another.
+  /// Loads what save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended.
+  /// One with a TorchScript module, which is code, is refused unless `trust_code`. A ranker that computed
+  /// on a GPU goes on there: on the first one, unless `device` names another.
   static Ranker load(const std::filesystem::path& file, int threads = 1, bool trust_code = false,
                      std::string_view device = "auto");
-  /// The same in memory.
+  /// Returns in memory what save() writes.
   std::string bytes() const;
   static Ranker from_bytes(std::string bytes, int threads = 1, bool trust_code = false,
                            std::string_view device = "auto");

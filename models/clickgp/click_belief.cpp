@@ -1,9 +1,11 @@
 #include "models/clickgp/click_belief.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <string>
 
+#include "core/data/normaliser.h"
 #include "core/ops/blas.h"
 
 namespace olrank {
@@ -183,6 +185,106 @@ void ClickBelief::fields(StateFields& state, const std::string& prefix) {
     std::copy_n(next, row + 1, factor_->begin() + row * size);
     next += row + 1;
   }
+}
+
+double ClickFeatures::cosine_factor(int index) {
+  static const double root_half = std::sqrt(0.5);
+  return root_half * 2.0 / (index + 2);
+}
+
+bool ClickFeatures::is_start(std::span<const float> weights, std::int64_t inputs) {
+  const std::int64_t additive = inputs * (1 + HigherCosines::kTerms);
+  const std::int64_t more = std::ssize(weights) - additive;  // weights and two inputs of each product
+  if (std::ssize(weights) == inputs) return true;
+  if (more < 0 || more % 3 != 0) return false;
+  const auto pairs = weights.last(2 * more / 3);
+  return std::all_of(pairs.begin(), pairs.end(), [&](float input) {
+    return input >= 0.0F && input < static_cast<float>(inputs) && input == std::floor(input);
+  });
+}
+
+double ClickFeatures::start_score(const float* scaled) const {
+  const bool has_cosines = std::ssize(*start_) > inputs_;
+  const std::int64_t first = inputs_ * (1 + HigherCosines::kTerms);
+  const std::int64_t products = has_cosines ? (std::ssize(*start_) - first) / 3 : 0;
+  double score = 0.0;
+  for (std::int64_t f = 0; f < inputs_; ++f) {
+    score += double{(*start_)[f]} * double{scaled[f]};
+    if (!has_cosines) continue;
+    const HigherCosines cosines = higher_cosines(cosine_of_half_turns(scaled[f]));
+    for (int term = 0; term < HigherCosines::kTerms; ++term)
+      score += double{(*start_)[(term + 1) * inputs_ + f]} * cosines.of[term];
+  }
+  for (std::int64_t p = first; p < first + products; ++p) {
+    const auto a = static_cast<std::int64_t>((*start_)[p + products]);
+    const auto b = static_cast<std::int64_t>((*start_)[p + 2 * products]);
+    score += double{(*start_)[p]} * centred_product(scaled[a], scaled[b]);
+  }
+  return score;
+}
+
+void ClickFeatures::expand(std::span<const float> scaled, std::span<const float> means,
+                           std::span<double> rows) const {
+  const std::int64_t docs = std::ssize(scaled) / inputs_;
+  const std::int64_t width = columns();
+  assert(std::ssize(rows) == docs * width && std::ssize(means) >= centred());
+  double factor[HigherCosines::kTerms];
+  for (int term = 0; term < HigherCosines::kTerms; ++term) factor[term] = cosine_factor(term);
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const float* x = scaled.data() + doc * inputs_;
+    double* row = rows.data() + doc * width;
+    *row++ = 1.0;
+    for (std::int64_t p = 0; products_ && p < std::ssize(*products_); ++p) {
+      const auto [a, b] = (*products_)[p];
+      row[centred() + p] = a < 0 ? 0.0 : centred_product(x[a], x[b]);
+    }
+    if (start_) row[centred() - 1] = start_score(x) - double{means.back()};
+    if (used_ == ClickInputs::kNone) continue;
+    for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};
+    if (used_ == ClickInputs::kLinear) continue;
+    // Several features at once, which compilers make vector code of.
+    constexpr std::int64_t kLanes = 8;
+    for (std::int64_t first = 0; first < inputs_; first += kLanes) {
+      const std::int64_t count = std::min(kLanes, inputs_ - first);
+      double inputs[kLanes] = {};
+      double cosines[HigherCosines::kTerms][kLanes];
+      std::copy_n(x + first, count, inputs);
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        const HigherCosines higher = higher_cosines(cosine_of_half_turns(inputs[lane]));
+        for (int term = 0; term < HigherCosines::kTerms; ++term) cosines[term][lane] = higher.of[term];
+      }
+      for (int term = 0; term < HigherCosines::kTerms; ++term) {
+        const std::int64_t column = (term + 1) * inputs_ + first;
+        for (std::int64_t lane = 0; lane < count; ++lane)
+          row[column + lane] = factor[term] * cosines[term][lane] - double{means[column + lane]};
+      }
+    }
+  }
+}
+
+void ClickFeatures::expand_centred(std::span<const float> scaled, std::span<float> means,
+                                   std::span<double> rows) const {
+  const std::int64_t docs = std::ssize(scaled) / inputs_;
+  std::fill(means.begin(), means.end(), 0.0F);
+  expand(scaled, means, rows);
+  std::vector<double> sums(columns());
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    for (std::int64_t c = 0; c < columns(); ++c) sums[c] += rows[doc * columns() + c];
+  }
+  for (std::int64_t c = 0; c < centred(); ++c)
+    means[c] = docs == 0 ? 0.0F : static_cast<float>(sums[c + 1] / static_cast<double>(docs));
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    double* row = rows.data() + doc * columns() + 1;
+    for (std::int64_t c = 0; c < centred(); ++c) row[c] -= double{means[c]};
+  }
+}
+
+void scale_within_query(FeatureMatrix docs, std::vector<float>& scaled) {
+  FittedNormaliser normaliser;
+  normaliser.kind = Normalisation::kQueryMinmax;
+  normaliser.features = docs.features;
+  scaled.resize(docs.docs * docs.features);
+  normaliser.apply(docs, scaled.data());
 }
 
 }  // namespace olrank

@@ -3,15 +3,86 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "core/data/dataset.h"
+#include "core/data/normaliser.h"
+#include "core/math/normal.h"
 #include "core/random/rng_stream.h"
-#include "core/runtime/aligned_vector.h"
-#include "models/clickgp/click_features.h"
+#include "core/runtime/execution_context.h"
 #include "models/clickgp/click_memory.h"
-#include "models/clickgp/query_site.h"
 
 namespace olrank {
+
+/// What a click model has beside a constant and the score of a start model.
+enum class ClickInputs { kNone, kLinear, kAdditive, kProducts };
+
+/// Of two inputs, in a place of its own; first < 0 in a free place.
+using ProductPlaces = std::vector<InputPair>;
+
+/// How a click model sees the documents of a query: by a constant, their inputs scaled to [0, 1] within the
+/// query, for an additive model √½ (2/k) cos(kπx) of each input, k = 2, 3, 4, and the score of the model
+/// that the ranker started from, if it did. All but the constant are centred within the query. Last come
+/// products of two inputs, if it has any: (2x − 1)(2y − 1). A place without a pair has zeros.
+class ClickFeatures {
+ public:
+  static constexpr std::int64_t kMostProducts = 32;
+  static constexpr std::int64_t kPlacesAtOnce = 8;  // their number only grows
+
+  /// `start` is a model to start from, null without one: weights of inputs, of cosines if it has any, and
+  /// of products, of which the numbers of the first and then of the second inputs follow.
+  ClickFeatures(std::int64_t inputs, ClickInputs used, std::shared_ptr<const std::vector<float>> start = {})
+      : inputs_(inputs), used_(used), start_(std::move(start)) {
+    if (used_ == ClickInputs::kProducts) products_ = std::make_shared<const ProductPlaces>();
+  }
+
+  /// Whether these are the weights of a model that one of so many inputs may start from.
+  static bool is_start(std::span<const float> weights, std::int64_t inputs);
+
+  std::int64_t inputs() const { return inputs_; }
+  ClickInputs used() const { return used_; }
+  bool is_additive() const { return used_ == ClickInputs::kAdditive || used_ == ClickInputs::kProducts; }
+  const std::vector<float>* start() const { return start_.get(); }
+  /// Of a row of features, the constant included.
+  std::int64_t columns() const { return products_column() + (products_ ? std::ssize(*products_) : 0); }
+  /// With all products that there may be.
+  std::int64_t most_columns() const { return products_column() + (products_ ? kMostProducts : 0); }
+  /// The first one of a product; that of the start model's score is before it.
+  std::int64_t products_column() const { return 1 + centred(); }
+  /// Of a row of means.
+  std::int64_t centred() const { return terms() + (start_ ? 1 : 0); }
+  /// The centred features but the start model's score.
+  std::int64_t terms() const {
+    if (used_ == ClickInputs::kNone) return 0;
+    return inputs_ * (is_additive() ? 1 + HigherCosines::kTerms : 1);
+  }
+  /// Null without any.
+  const ProductPlaces* products() const { return products_.get(); }
+  void set_products(ProductPlaces products) {
+    products_ = std::make_shared<const ProductPlaces>(std::move(products));
+  }
+
+  /// The factor of term `index` (from 0), cos((index + 2) π x).
+  static double cosine_factor(int index);
+
+  /// The feature rows [docs × columns()] of scaled inputs, less `means`: [centred()], or those of wider
+  /// features, which begin and end with these.
+  void expand(std::span<const float> scaled, std::span<const float> means, std::span<double> rows) const;
+  /// Finds the means of the centred features, too.
+  void expand_centred(std::span<const float> scaled, std::span<float> means, std::span<double> rows) const;
+
+ private:
+  double start_score(const float* scaled) const;
+
+  std::int64_t inputs_;
+  ClickInputs used_;
+  std::shared_ptr<const std::vector<float>> start_;
+  std::shared_ptr<const ProductPlaces> products_;
+};
+
+/// A query's inputs scaled to [0, 1] feature by feature; those that do not differ become 0.
+void scale_within_query(FeatureMatrix docs, std::vector<float>& scaled);
 
 /// The documents at hand in the eyes of one click model.
 struct ClickView {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/fair/fair_control.h"
-#include "models/score_model.h"
+#include "core/fair/exposure.h"
+#include "models/skeleton/score_model.h"
 
 namespace olrank {
 namespace {

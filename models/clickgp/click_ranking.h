@@ -5,13 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "core/fair/fair_settings.h"
+#include "core/fair/fair_list.h"
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
-#include "models/certain_list.h"
 #include "models/clickgp/click_belief.h"
 #include "models/clickgp/click_memory.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/certain_order_ranker.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

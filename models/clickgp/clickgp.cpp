@@ -11,10 +11,10 @@
 #include "core/error.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
-#include "core/text/counted.h"
-#include "models/model_file.h"
-#include "models/named_query.h"
-#include "models/score_model_ranker.h"
+#include "core/text/message_text.h"
+#include "models/files/model_file.h"
+#include "models/skeleton/ranker_settings.h"
+#include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {
 namespace {

@@ -5,13 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "core/feedback/change_alarm.h"
-#include "core/online/frozen_ranker.h"
+#include "core/feedback/examination.h"
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
 #include "models/clickgp/click_ranking.h"
 #include "models/clickgp/click_regression.h"
-#include "models/ranker_request.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

@@ -4,9 +4,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/settings/enum_names.h"
-#include "models/model_file.h"
+#include "models/files/model_file.h"
 
 namespace olrank {
 
@@ -49,5 +50,20 @@ std::string c_source_of(const LoadedModel& model, const std::string& name);
 std::string ltr_model_of(const LoadedModel& model, const std::string& name);
 /// What Solr's model-store takes.
 std::string solr_model_of(const LoadedModel& model, const std::string& name);
+
+/// A layer of weights with its place in θ.
+struct ExportedLayer {
+  std::string name;  // that of its tensors, without ".weight" and ".bias"
+  NetworkLayer place;
+};
+
+/// Whether scores consist of exported_layers(): networks, and modules of linear layers and ReLU.
+bool has_exported_layers(const LoadedModel& model);
+/// The layers in the order in which scores need them. Those of a network follow each other; those of
+/// `residual` are its input, W₁ and W₂ of each block, and its output.
+std::vector<ExportedLayer> exported_layers(const LoadedModel& model);
+
+/// Whether the layers are those of `residual`.
+bool has_residual_blocks(const LoadedModel& model);
 
 }  // namespace olrank

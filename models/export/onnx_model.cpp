@@ -6,10 +6,9 @@
 #include <span>
 #include <string_view>
 
-#include "core/io/protobuf_message.h"
+#include "core/io/containers.h"
 #include "core/version.h"
 #include "models/export/export_format.h"
-#include "models/export/exported_layers.h"
 
 namespace olrank {
 namespace {

@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "core/data/sparse_rows.h"
-#include "core/device/device_lists.h"
-#include "core/online/labelled_queries.h"
+#include "core/data/doc_table.h"
+#include "core/device/device_network.h"
+#include "core/online/click_model.h"
 #include "core/ops/list_loss.h"
-#include "models/score_model.h"
+#include "models/skeleton/score_model.h"
 
 namespace olrank {
 

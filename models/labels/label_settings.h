@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/metrics/empty_queries.h"
+#include "core/metrics/metric_options.h"
 #include "core/ops/list_loss.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
-#include "models/network_settings.h"
+#include "models/skeleton/network_settings.h"
 
 namespace olrank {
 

@@ -9,7 +9,7 @@
 #include "core/data/query_weights.h"
 #include "core/error.h"
 #include "core/text/byte_size.h"
-#include "models/linear/linear_model.h"
+#include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 
 namespace olrank {

@@ -12,7 +12,7 @@
 #include "core/device/visible_gpus.h"
 #include "core/io/state_fields.h"
 #include "core/metrics/evaluator.h"
-#include "core/online/trial_keys.h"
+#include "core/online/online_ranker.h"
 #include "models/labels/label_solver.h"
 
 namespace olrank {

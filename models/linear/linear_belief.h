@@ -1,13 +1,36 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 
-#include "models/belief.h"
-#include "models/linear/linear_model.h"
+#include "core/data/dataset.h"
+#include "core/online/online_ranker.h"
+#include "models/linear/newton_trainer.h"
 #include "models/posterior/row_covariance.h"
+#include "models/skeleton/belief.h"
+#include "models/skeleton/network_settings.h"
+#include "models/skeleton/score_model.h"
 
 namespace olrank {
+
+/// f(x; θ) = θ·x.
+class LinearModel : public ScoreModel {
+ public:
+  explicit LinearModel(std::int64_t features) : features_(features) {}
+
+  std::int64_t features() const override { return features_; }
+  std::int64_t parameters() const override { return features_; }
+  double largest_parameter() const override;
+  void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+             std::span<float> scores) const override;
+  void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                    std::span<const double> weights, std::span<double> gradient) const override;
+  ModelTensors tensors(std::span<const float> theta) const override;
+
+ private:
+  std::int64_t features_;
+};
 
 /// Widths of a linear model: a document's gradient is its features.
 class LinearWidths : public Belief {
@@ -52,5 +75,22 @@ class LinearVotes : public Belief {
  private:
   LinearModel model_;
 };
+
+}  // namespace olrank
+
+// What linear rankers with certain orders share.
+namespace olrank {
+
+std::int64_t padded_features(std::int64_t features);
+NewtonTrainer::Options newton_options(const TrainerSettings& settings);
+/// Steps and tolerance of Newton's method.
+void set_newton_defaults(TrainerSettings& settings);
+
+/// The weight c of c/2 ‖θ‖² added to a summed loss: λ for the sum form; 2λn for mean loss + λ‖θ‖², times n.
+double ridge_weight(LossForm form, double lambda, std::int64_t observed);
+
+/// x_winner − x_loser of each pair, [pairs × features].
+void write_difference_rows(FeatureMatrix docs, std::span<const PreferencePair> pairs,
+                           std::span<double> rows);
 
 }  // namespace olrank

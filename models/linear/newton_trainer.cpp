@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/math/norm.h"
+#include "core/math/portable_exp.h"
 #include "core/ops/blas.h"
 
 namespace olrank {

@@ -12,14 +12,11 @@
 #include "core/io/fingerprint.h"
 #include "core/ops/gradient_products.h"
 #include "core/text/base64.h"
-#include "models/libtorch_runtime.h"
-#include "models/modules/kept_documents.h"
+#include "models/modules/libtorch_runtime.h"
 #include "models/modules/module_checks.h"
-#include "models/modules/module_device.h"
-#include "models/modules/module_errors.h"
 #include "models/modules/module_factors.h"
 #include "models/modules/module_instance.h"
-#include "models/network_settings.h"
+#include "models/skeleton/network_settings.h"
 
 namespace olrank {
 namespace {

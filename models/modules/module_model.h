@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/modules/module_request.h"
-#include "models/neural/tangent_model.h"
+#include "models/skeleton/module_request.h"
+#include "models/skeleton/width_shadow.h"
 
 namespace olrank {
 

@@ -15,12 +15,9 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/text/byte_size.h"
-#include "core/text/nearest.h"
-#include "models/modules/attention_ranker.h"
-#include "models/modules/layer_norm_ranker.h"
+#include "core/text/message_text.h"
+#include "models/modules/built_in_modules.h"
 #include "models/modules/module_source.h"
-#include "models/modules/relu_ranker.h"
-#include "models/modules/residual_ranker.h"
 #include "models/modules/script_archive.h"
 
 namespace olrank {

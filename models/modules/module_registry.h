@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/modules/module_request.h"
+#include "models/skeleton/module_request.h"
 
 namespace olrank {
 

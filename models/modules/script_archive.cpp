@@ -23,7 +23,6 @@
 
 #include "core/error.h"
 #include "core/text/byte_size.h"
-#include "models/modules/random_operators.h"
 
 namespace olrank {
 namespace {

@@ -7,15 +7,15 @@
 #include <numeric>
 #include <utility>
 
-#include "core/device/device_docs.h"
+#include "core/device/device_network.h"
 #include "core/error.h"
-#include "core/online/frozen_ranker.h"
-#include "core/online/numeric_errors.h"
-#include "models/ensemble_model.h"
-#include "models/neural/mini_batch_trainer.h"
+#include "core/online/online_ranker.h"
+#include "core/online/retraining.h"
 #include "models/neural/network_learner.h"
+#include "models/neural/network_trainer.h"
 #include "models/neural/ranker_network.h"
-#include "models/neural/width_comparison.h"
+#include "models/skeleton/score_model.h"
+#include "models/skeleton/width_shadow.h"
 
 namespace olrank {
 namespace {

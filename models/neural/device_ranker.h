@@ -12,13 +12,12 @@
 #include "core/feedback/preference_pairs.h"
 #include "core/online/online_ranker.h"
 #include "core/online/retraining.h"
-#include "core/online/trial_keys.h"
-#include "models/certain_list.h"
 #include "models/neural/document_history.h"
-#include "models/neural/ranker_device.h"
+#include "models/neural/network_rankers.h"
 #include "models/neural/training_sample.h"
-#include "models/posterior/form_policy.h"
-#include "models/ranker_settings.h"
+#include "models/posterior/full_posterior.h"
+#include "models/skeleton/certain_order_ranker.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/math/norm.h"
-#include "core/math/step_size.h"
-#include "core/online/numeric_errors.h"
+#include "core/math/optimizer_step.h"
+#include "core/math/portable_exp.h"
+#include "core/online/retraining.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
-#include "core/ops/replay_optimizer.h"
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {

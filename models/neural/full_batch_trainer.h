@@ -7,7 +7,7 @@ namespace olrank {
 /// J steps over the whole history on L = Σ cross-entropy + mλ/2 ‖θ − c‖²: docs/MATH.md, "Training". With
 /// `gd` and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the
 /// data term; κ_t is recomputed when the history has grown by a tenth, or its documents by far. A training
-/// that fails (core/math/step_size.h) is undone and repeated with half the step until it holds.
+/// that fails (core/math/optimizer_step.h) is undone and repeated with half the step until it holds.
 ///
 /// Between two such trainings replay() descends on a sample, whose gradient is corrected by the known one
 /// of the whole history at the latest training's result.

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "core/math/label_noise.h"
-#include "core/math/step_size.h"
+#include "core/math/normal.h"
+#include "core/math/optimizer_step.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_kinds.h"
 

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/online/online_ranker.h"
 #include "core/online/retraining.h"
-#include "core/online/trial_keys.h"
-#include "models/model_learner.h"
 #include "models/neural/document_history.h"
 #include "models/neural/network_trainer.h"
-#include "models/neural/tangent_model.h"
 #include "models/neural/training_sample.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/belief.h"
+#include "models/skeleton/ranker_settings.h"
+#include "models/skeleton/width_shadow.h"
 
 namespace olrank {
 

@@ -8,9 +8,9 @@
 
 #include "core/online/online_ranker.h"
 #include "core/ops/relu_network.h"
-#include "models/network_shape.h"
-#include "models/neural/tangent_model.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/network_settings.h"
+#include "models/skeleton/ranker_settings.h"
+#include "models/skeleton/width_shadow.h"
 
 namespace olrank {
 

@@ -11,15 +11,14 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/online/numeric_errors.h"
+#include "core/online/retraining.h"
 #include "core/ops/gradient_products.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
-#include "models/posterior/dual_form.h"
-#include "models/posterior/gradient_length.h"
+#include "models/posterior/full_form.h"
+#include "models/posterior/observed_pairs.h"
 #include "models/posterior/orthonormal_form.h"
 #include "models/posterior/posterior_memory.h"
-#include "models/posterior/primal_form.h"
 
 namespace olrank {
 
@@ -257,6 +256,27 @@ void FullPosterior::load(StateReader& state) {
   history_ = std::move(history);
   form_ = std::move(form);
   spec_.form = kept;
+}
+
+bool FormPolicy::switches(std::int64_t pairs, std::int64_t added, std::int64_t docs) {
+  excess_ += std::max(0.0, dual_operations(shape_, pairs, docs, kUsualPairs) -
+                               primal_operations(shape_, pairs, docs, kUsualPairs));
+  const std::int64_t all = pairs + added;
+  const double needed = dual_bytes(load(all, added, docs)).all();
+  const bool overflows = !fits(needed, all);
+  const bool may_switch = form_ == CovarianceForm::kAuto && primal_fits(all);
+  if (overflows && !may_switch) {
+    throw Error(fmt::format(
+        "The dual covariance of {} pairs needs {} of memory, and {} may be used: choose form = \"primal\" "
+        "if {} "
+        "parameters allow it, the diagonal covariance, or fewer rounds.",
+        all, readable_bytes(needed), readable_bytes(std::max(0.0, usable(all))), shape_.parameters()));
+  }
+  return may_switch && (overflows || excess_ > conversion_operations(shape_, all));
+}
+
+bool FormPolicy::primal_fits(std::int64_t pairs) const {
+  return fits(primal_bytes(load(pairs, 1, 0)).all(), pairs);
 }
 
 }  // namespace olrank

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/online/numeric_errors.h"
+#include "core/online/retraining.h"
 #include "core/ops/blas.h"
 #include "core/ops/gradient_products.h"
 #include "core/ops/tangent_kernel.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
-#include "models/posterior/gradient_length.h"
+#include "models/posterior/observed_pairs.h"
 #include "models/posterior/posterior_memory.h"
 
 namespace olrank {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/covariance/dictionary_roll.h"
+#include "core/covariance/dictionary_policy.h"
 #include "models/posterior/inducing_covariance.h"
 #include "models/posterior/inducing_dictionary.h"
 #include "models/posterior/posterior.h"

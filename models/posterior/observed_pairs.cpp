@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <utility>
+
+#include "core/covariance/covariance_checks.h"
 
 namespace olrank {
 
@@ -48,6 +51,28 @@ void ObservedPairs::load(StateReader& state) {
   lineage_.renew();
   first_ = values_->data();
   pairs_ = std::ssize(values) / (2 * shape_.factors());
+}
+
+double gradient_length_sq(const TangentShape& shape, const float* factors) {
+  double sum = 0.0;
+  for (const NetworkLayer& layer : shape.layers()) {
+    double inputs = layer.has_bias() ? 1.0 : 0.0;
+    for (std::int64_t k = 0; k < layer.columns; ++k)
+      inputs += double{factors[layer.input + k]} * double{factors[layer.input + k]};
+    double deltas = 0.0;
+    for (std::int64_t k = 0; k < layer.rows; ++k)
+      deltas += double{factors[layer.delta + k]} * double{factors[layer.delta + k]};
+    sum += inputs * deltas;
+  }
+  return sum;
+}
+
+void require_information(const TangentShape& shape, double lambda, double scale, TangentFactors docs,
+                         std::span<const PreferencePair> pairs) {
+  for (const PreferencePair& pair : pairs) {
+    for (const std::int32_t doc : {pair.winner, pair.loser})
+      require_information(lambda, scale * gradient_length_sq(shape, docs.row(shape, doc)));
+  }
 }
 
 }  // namespace olrank

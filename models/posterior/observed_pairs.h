@@ -5,9 +5,9 @@
 #include <span>
 
 #include "core/io/state_archive.h"
-#include "core/online/preference_pair.h"
+#include "core/online/online_ranker.h"
 #include "core/ops/tangent_factors.h"
-#include "core/runtime/aligned_vector.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 
@@ -43,5 +43,13 @@ class ObservedPairs {
   std::int64_t pairs_ = 0;
   Lineage lineage_;
 };
+
+/// ‖g‖² from a document's factors.
+double gradient_length_sq(const TangentShape& shape, const float* factors);
+
+/// Throws NumericError where a document of these pairs has more information than a covariance with λ takes
+/// in: core/covariance/covariance_checks.h.
+void require_information(const TangentShape& shape, double lambda, double scale, TangentFactors docs,
+                         std::span<const PreferencePair> pairs);
 
 }  // namespace olrank

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/ops/blas.h"
-#include "models/posterior/root_update.h"
 
 namespace olrank {
 namespace {
@@ -268,6 +267,25 @@ void OrthonormalForm::load(StateReader& state) {
   stride_ = room;
   shared_ = false;
   log_det_ = log_det;
+}
+
+void RootUpdate::add(std::span<const double> c, double* l, std::int64_t stride) {
+  const auto n = std::ssize(c);
+  cosine_.resize(n);
+  sine_.resize(n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    double* row = l + i * stride;
+    double carried = c[i];
+    for (std::int64_t j = 0; j < i; ++j) {
+      const double old = row[j];
+      row[j] = cosine_[j] * old + sine_[j] * carried;
+      carried = cosine_[j] * carried - sine_[j] * old;
+    }
+    const double length = std::hypot(row[i], carried);
+    cosine_[i] = row[i] / length;
+    sine_[i] = carried / length;
+    row[i] = length;
+  }
 }
 
 }  // namespace olrank

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
-#include "core/runtime/aligned_vector.h"
+#include "core/runtime/execution_context.h"
 #include "models/posterior/full_form.h"
 
 namespace olrank {
@@ -63,6 +65,17 @@ class OrthonormalForm : public FullForm {
   std::int64_t stride_ = 0;        // the rows of both that fit into memory
   mutable bool shared_ = false;    // L, with a frozen form
   double log_det_ = 0.0;           // log det(A)/det(λI)
+};
+
+/// Adds pairs to a Cholesky factor by rotations, so that nothing is squared before it is factorised.
+class RootUpdate {
+ public:
+  /// L Lᵀ ← L Lᵀ + c cᵀ with L [n × n] lower triangular, rows `stride` numbers apart, n = c.size().
+  void add(std::span<const double> c, double* l, std::int64_t stride);
+
+ private:
+  std::vector<double> cosine_;
+  std::vector<double> sine_;
 };
 
 }  // namespace olrank

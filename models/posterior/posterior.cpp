@@ -2,14 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
 #include "core/error.h"
+#include "core/online/retraining.h"
+#include "core/ops/diagonal_covariance.h"
 #include "core/runtime/execution_context.h"
-#include "models/posterior/diagonal_posterior.h"
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/inducing_posterior.h"
-#include "models/posterior/no_posterior.h"
+#include "models/posterior/observed_pairs.h"
 
 namespace olrank {
+
+/// No covariance: every width is 0.
+class NoPosterior : public Posterior {
+ public:
+  using Posterior::Posterior;
+
+  void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override {
+    widths(context, docs, width_sq);
+  }
+  WidthHealth widths(ExecutionContext&, TangentFactors, std::span<double> width_sq) const override {
+    std::fill(width_sq.begin(), width_sq.end(), 0.0);
+    return {};
+  }
+  std::shared_ptr<const Posterior> freeze() const override {
+    auto frozen = std::make_shared<NoPosterior>(spec_);
+    frozen->pairs_ = pairs_;
+    return frozen;
+  }
+  void observe(ExecutionContext&, TangentFactors, std::span<const PreferencePair> pairs) override {
+    pairs_ += std::ssize(pairs);
+  }
+  std::int64_t pairs() const override { return pairs_; }
+  double log_det() const override { return 0.0; }
+  std::int64_t bytes() const override { return 0; }
+  void fields(StateFields& state) override { state.numbers("none_pairs", pairs_); }
+
+ private:
+  std::int64_t pairs_ = 0;
+};
 
 std::int64_t covariance_memory(const PosteriorSettings& settings, std::int64_t memory) {
   return settings.has_shadow() && settings.covariance == Covariance::kDiagonalOfInverse ? memory / 2
@@ -44,6 +78,103 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
       return std::make_unique<NoPosterior>(spec);
   }
   throw InvalidArgument("The covariance has an unknown structure.");
+}
+
+DiagonalPosterior::DiagonalPosterior(const PosteriorSpec& spec)
+    : Posterior(spec), diagonal_(spec.shape.parameters(), spec.lambda), inverse_(diagonal_.size()) {
+  invert();
+}
+
+void DiagonalPosterior::invert() {
+  for (std::size_t k = 0; k < diagonal_.size(); ++k) inverse_[k] = 1.0 / diagonal_[k];
+}
+
+std::shared_ptr<const Posterior> DiagonalPosterior::freeze() const {
+  return std::make_shared<DiagonalPosterior>(*this);
+}
+
+WidthHealth DiagonalPosterior::widths(ExecutionContext& context, TangentFactors docs,
+                                      std::span<double> width_sq) const {
+  assert(std::ssize(width_sq) == docs.docs * docs.docs);
+  diagonal_gram(context, spec_.shape, docs, spec_.scale, inverse_, width_sq.data());
+  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+}
+
+void DiagonalPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
+                                 std::span<double> width_sq) {
+  const WidthHealth health = widths(context, docs, width_sq);
+  if (health.lost > 0) throw_lost_widths(spec_.name());
+  negative_widths_ += health.negative;
+}
+
+void DiagonalPosterior::observe(ExecutionContext& context, TangentFactors docs,
+                                std::span<const PreferencePair> pairs) {
+  if (pairs.empty()) return;
+  ObservedPairs added(spec_.shape);
+  added.append(docs, pairs);
+  const AlignedVector<double> before = diagonal_;
+  add_to_diagonal(context, spec_.shape, added.all(), spec_.scale, diagonal_);
+  if (!std::all_of(diagonal_.begin(), diagonal_.end(), [](double value) { return std::isfinite(value); })) {
+    diagonal_ = before;
+    throw NumericError("The gradients of the pairs to observe are not finite.");
+  }
+  invert();
+  pairs_ += added.pairs();
+}
+
+double DiagonalPosterior::log_det() const {
+  double sum = 0.0;
+  for (const double value : diagonal_) sum += std::log(value / spec_.lambda);
+  return sum;
+}
+
+void DiagonalPosterior::fields(StateFields& state) {
+  state.numbers("diagonal_pairs", pairs_);
+  state.numbers("diagonal_negative_widths", negative_widths_);
+  state.sized("diagonal", diagonal_);
+  if (state.reads()) invert();
+}
+
+const Schema& PosteriorSettings::schema() {
+  using S = PosteriorSettings;
+  static const Schema schema =
+      SchemaBuilder<S>("ranker", "What is known about the parameters: a covariance or an ensemble.")
+          .field("covariance", &S::covariance,
+                 "structure of the covariance: `full` is exact, `inducing` exact on `budget` observed "
+                 "pairs and careful elsewhere, `diagonal` within each parameter, `none` has no widths; "
+                 "docs/BENCHMARKS.md compares them")
+          .field("form", &S::form,
+                 "representation of the full covariance: `dual` over pairs, `primal` over parameters, "
+                 "`auto` whichever is cheaper")
+          .one_of({"auto", "dual", "primal"})
+          .field("budget", &S::budget, "pairs that stand for all observed ones in the inducing covariance")
+          .symbol("D")
+          .unit("pairs")
+          .at_least(1)
+          .at_most(65536)
+          .field("shadow", &S::shadow,
+                 "`full` also maintains an exact full covariance, which decides nothing, and compares its "
+                 "widths with the ranker's (olranknet and ollambdarank with another covariance)")
+          .field("observe_at", &S::observe_at,
+                 "parameters at which a round's pairs enter the covariance: those `before` the round's "
+                 "training, which made the list, or those `after` the training, which cost another pass "
+                 "over the query's documents")
+          .field("lambda", &S::lambda, "strength of the prior in loss and covariance")
+          .symbol("λ")
+          .above(0)
+          .field("members", &S::members, "ensemble size")
+          .symbol("N")
+          .at_least(1)
+          .at_most(1024)
+          .field("noise_variance", &S::noise_variance, "variance of the label noise in an ensemble")
+          .symbol("ν²")
+          .at_least(0)
+          .field(
+              "prior_noise", &S::prior_noise,
+              "whether a member's prior is perturbed like its labels: its centre is drawn around θ₀ with "
+              "variance ν²/(mλ), again for each training on the whole history")
+          .build();
+  return schema;
 }
 
 }  // namespace olrank

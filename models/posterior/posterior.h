@@ -1,18 +1,60 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "core/covariance/covariance_checks.h"
-#include "core/device/posterior_spec.h"
+#include "core/device/network_spec.h"
 #include "core/io/state_fields.h"
-#include "core/online/preference_pair.h"
+#include "core/online/online_ranker.h"
 #include "core/ops/pair_width.h"
 #include "core/ops/tangent_factors.h"
-#include "models/posterior_settings.h"
+#include "core/runtime/execution_context.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
 
 namespace olrank {
+
+/// The covariance that is kept alongside the one in use, to compare widths.
+enum class ShadowCovariance { kNone, kFull };
+
+/// At which parameters a round's pairs enter the covariance: those that made its list, or those that its
+/// training ended at.
+enum class ObserveAt { kBefore, kAfter };
+
+/// What is known about the parameters: a covariance, or an ensemble.
+struct PosteriorSettings {
+  Covariance covariance = Covariance::kFull;
+  CovarianceForm form = CovarianceForm::kAuto;
+  std::int64_t budget = 1000;
+  ShadowCovariance shadow = ShadowCovariance::kNone;
+  ObserveAt observe_at = ObserveAt::kBefore;
+  double lambda = 10.0;
+  std::int64_t members = 2;
+  double noise_variance = 0.1;
+  bool prior_noise = false;
+
+  /// Whether a full covariance is kept alongside another one.
+  bool has_shadow() const { return shadow == ShadowCovariance::kFull && covariance != Covariance::kFull; }
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<ObserveAt> {
+  static constexpr std::array values = {std::pair{ObserveAt::kBefore, std::string_view("before")},
+                                        std::pair{ObserveAt::kAfter, std::string_view("after")}};
+};
+
+template <>
+struct EnumNames<ShadowCovariance> {
+  static constexpr std::array values = {std::pair{ShadowCovariance::kNone, std::string_view("none")},
+                                        std::pair{ShadowCovariance::kFull, std::string_view("full")}};
+};
 
 /// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or a part of it, each g_s at the
 /// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
@@ -67,5 +109,34 @@ std::int64_t covariance_memory(const PosteriorSettings& settings, std::int64_t m
 
 /// Throws InvalidArgument, with the sizes and what would fit, if the covariance does not fit into memory.
 std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec);
+
+/// The diagonal of A: p numbers, no history.
+class DiagonalPosterior : public Posterior {
+ public:
+  explicit DiagonalPosterior(const PosteriorSpec& spec);
+
+  void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override;
+  WidthHealth widths(ExecutionContext& context, TangentFactors docs,
+                     std::span<double> width_sq) const override;
+  std::shared_ptr<const Posterior> freeze() const override;
+  void observe(ExecutionContext& context, TangentFactors docs,
+               std::span<const PreferencePair> pairs) override;
+
+  std::int64_t pairs() const override { return pairs_; }
+  /// Σ_k log(A_kk/λ).
+  double log_det() const override;
+  std::int64_t bytes() const override {
+    return static_cast<std::int64_t>((diagonal_.size() + inverse_.size()) * sizeof(double));
+  }
+
+  void fields(StateFields& state) override;
+
+ private:
+  void invert();
+
+  AlignedVector<double> diagonal_;  // A_kk
+  AlignedVector<double> inverse_;   // 1/A_kk
+  std::int64_t pairs_ = 0;
+};
 
 }  // namespace olrank

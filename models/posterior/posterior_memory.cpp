@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/covariance/block_probes.h"
 #include "core/covariance/dictionary_policy.h"
-#include "core/device/memory_growth.h"
+#include "core/device/device_network.h"
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 

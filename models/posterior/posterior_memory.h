@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/ops/tangent_shape.h"
-#include "models/posterior_settings.h"
+#include "models/posterior/posterior.h"
 
 namespace olrank {
 

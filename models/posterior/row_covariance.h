@@ -8,7 +8,7 @@
 #include "core/covariance/covariance_checks.h"
 #include "core/io/state_fields.h"
 #include "core/runtime/execution_context.h"
-#include "models/posterior_settings.h"
+#include "models/posterior/posterior.h"
 
 namespace olrank {
 

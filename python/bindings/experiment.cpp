@@ -31,13 +31,13 @@ std::shared_ptr<nb::object> shared(nb::object object) {
           }};
 }
 
-/// What click() is given: everything about a query that a user may know.
+/// click() is given everything about a query that a user may know.
 struct UserQuery {
   std::vector<std::uint8_t> grades;
   UserCoins coins;
 };
 
-/// What rank() and learn() are given.
+/// rank() and learn() are given a query.
 struct RankerQuery {
   std::int64_t number = 0;
   std::int64_t docs = 0;

@@ -67,7 +67,7 @@ void end_interpreter() {
   for (const std::function<void()>& wait : left_work()) wait();
   left_work().clear();
   ending = true;
-  // Those that have looked already get the lock before Python takes it away for good, and callbacks end,
+  // Threads that have looked already get the lock before Python takes it away for good, and callbacks end,
   // unless they take longer than anybody would wait.
   for (int waited = 0; entering > 0 && waited < 5000; ++waited)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

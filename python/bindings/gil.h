@@ -31,8 +31,8 @@ class Acquired {
   PyGILState_STATE state_;
 };
 
-/// What runs when the interpreter begins to end: waits for work that was left, and from then on no other
-/// thread comes back to it.
+/// Runs when the interpreter begins to end: waits for work that was left, and from then on no other thread
+/// comes back to it.
 void end_interpreter();
 /// Adds what end_interpreter() waits for.
 void wait_at_end(std::function<void()> wait);

@@ -159,7 +159,7 @@ void add_rankers(nb::module_& module) {
           "from_bytes",
           [](const nb::bytes& state, int threads) {
             std::string bytes(state.c_str(), state.size());
-            // Of a pickle, which could run code itself.
+            // The bytes are of a pickle, which could run code itself.
             return made_by([&] { return Ranker::from_bytes(std::move(bytes), threads, true); });
           },
           nb::rv_policy::take_ownership)

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/recommender_kinds.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 
@@ -33,5 +33,11 @@ void set_bprmf_defaults(RecommendSettings& settings);
 std::int64_t plan_bprmf(const RecommendSettings& settings, const ReviewCounts& counts, int threads);
 std::unique_ptr<RecommenderTraining> start_bprmf(const RecommendSettings& settings,
                                                  const TrainingData& data);
+
+/// Non-negative matrix factorisation of the observed ratings by squared error: users, then items, each row
+/// given the other side. Kind `nmf`; its trained form is a ProductRecommender.
+extern const std::array<std::string_view, 2> kNmfKeys;
+std::int64_t plan_nmf(const RecommendSettings& settings, const ReviewCounts& counts, int threads);
+std::unique_ptr<RecommenderTraining> start_nmf(const RecommendSettings& settings, const TrainingData& data);
 
 }  // namespace olrank

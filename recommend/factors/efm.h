@@ -1,10 +1,13 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <vector>
 
-#include "recommend/recommender_kinds.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 
@@ -16,5 +19,23 @@ extern const std::array<std::string_view, 7> kEfmKeys;
 std::int64_t plan_efm(const RecommendSettings& settings, const ReviewCounts& counts, int threads);
 std::unique_ptr<RecommenderTraining> start_efm(const RecommendSettings& settings, const TrainingData& data);
 std::unique_ptr<Recommender> read_efm(StateReader& state, const ReviewCounts& counts);
+
+/// One row x ≥ 0 of a non-negative factorisation: minimises Σ_o w_o (t_o − f_o · x)² + λ ‖x‖² over what was
+/// added, by coordinate descent on the normal equations. Cichocki, Phan, "Fast local algorithms for large
+/// scale nonnegative matrix and tensor factorizations", IEICE 2009.
+class NonnegativeRow {
+ public:
+  explicit NonnegativeRow(std::int64_t size) : gram_(size * size), right_(size) {}
+
+  void clear();
+  /// `f` may be shorter than the row; the rest counts as 0.
+  void add(std::span<const float> f, double target, double weight);
+  /// Starts from x and improves it.
+  void solve(double penalty, std::span<float> x) const;
+
+ private:
+  std::vector<double> gram_;  // Σ w f fᵀ, the upper triangle
+  std::vector<double> right_;
+};
 
 }  // namespace olrank

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/math/philox.h"
-#include "recommend/training_data.h"
+#include "recommend/reviews.h"
 
 namespace olrank {
 
@@ -38,5 +38,24 @@ class PairDraws {
   std::int64_t items_;
   std::vector<std::int32_t> users_;  // of each review, in the order of by_user_
 };
+
+/// Which samples of a batch belong to each row, in the order of the samples: sums over them are the same on
+/// any number of threads. Samples of row −1 belong to none.
+class RowIndex {
+ public:
+  void build(std::span<const std::int32_t> row_of_sample, std::int64_t rows);
+
+  std::span<const std::int32_t> samples_of(std::int64_t row) const {
+    return {samples_.data() + ends_[row], static_cast<std::size_t>(ends_[row + 1] - ends_[row])};
+  }
+
+ private:
+  std::vector<std::int32_t> ends_;
+  std::vector<std::int32_t> samples_;
+};
+
+/// δ = −weight · σ(−z) for the differences z of the scores of winners and losers, and the sum of −ln σ(z).
+/// Jia, PhD thesis, UVA 2022, Eq. (4.1.9), the term of λ_B.
+double pair_slopes(std::span<const float> differences, double weight, std::span<float> slopes);
 
 }  // namespace olrank

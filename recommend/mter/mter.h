@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "recommend/mter/mter_parameters.h"
-#include "recommend/recommender_kinds.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 

@@ -5,7 +5,7 @@
 
 #include "core/runtime/vector_clones.h"
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/factors/pair_loss_block.h"
+#include "recommend/factors/pair_draws.h"
 
 namespace olrank {
 namespace {

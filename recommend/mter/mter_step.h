@@ -8,9 +8,7 @@
 #include "core/math/philox.h"
 #include "core/runtime/execution_context.h"
 #include "recommend/factors/pair_draws.h"
-#include "recommend/factors/row_index.h"
 #include "recommend/mter/mter_parameters.h"
-#include "recommend/mter/mter_tensors.h"
 
 namespace olrank {
 
@@ -45,13 +43,13 @@ class MterStep {
   std::int64_t batch_size(std::size_t task) const { return batches_[task].count; }
   std::int64_t pairs() const { return pair_count_; }
   std::span<const ItemPair> drawn_pairs() const { return pair_batch_; }
-  /// Of a shared row.
+  /// Writes the gradient of a shared row.
   void shared_gradient(const MterParameters& parameters, MterSide side, std::int64_t row,
                        float* gradient) const;
-  /// Of a tensor's own row.
+  /// Writes the gradient of a tensor's own row.
   void own_gradient(const MterParameters& parameters, std::size_t task, MterSide side, std::int64_t row,
                     float* gradient) const;
-  /// Of one layer of a core.
+  /// Writes the gradient of one layer of a core.
   void core_gradient(const MterParameters& parameters, std::size_t task, std::int64_t layer,
                      float* gradient) const;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <string>
+#include <utility>
 
 namespace olrank {
 
@@ -52,6 +54,116 @@ std::vector<TreeStep> FactorTree::path_to(std::int32_t number) const {
   }
   std::ranges::reverse(path);
   return path;
+}
+
+std::string_view branch_name(TreeBranch branch) {
+  switch (branch) {
+    case TreeBranch::kAtLeast:
+      return "at_least";
+    case TreeBranch::kBelow:
+      return "below";
+    case TreeBranch::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+nlohmann::ordered_json tree_json(const FactorTree& tree, const NameTable& questions) {
+  auto nodes = nlohmann::ordered_json::array();
+  for (std::int32_t number = 0; number < tree.size(); ++number) {
+    const TreeNode& node = tree.node(number);
+    nlohmann::ordered_json json;
+    json["node"] = number;
+    json["level"] = node.level;
+    if (node.parent >= 0) {
+      json["parent"] = node.parent;
+    } else {
+      json["parent"] = nullptr;
+    }
+    json["rows"] = node.rows;
+    if (!node.is_leaf()) {
+      json["feature"] = std::string(questions[node.feature]);
+      json["threshold"] = node.threshold;
+      for (int branch = 0; branch < kTreeBranches; ++branch)
+        json[std::string(branch_name(static_cast<TreeBranch>(branch)))] = node.children[branch];
+    }
+    json["factor"] = tree.factor(number);
+    nodes.push_back(std::move(json));
+  }
+  return {{"depth", tree.depth()}, {"nodes", std::move(nodes)}};
+}
+
+std::optional<float> profile_value(std::span<const ProfileEntry> profile, std::int32_t feature) {
+  const auto place = std::ranges::lower_bound(profile, feature, {}, &ProfileEntry::feature);
+  if (place == profile.end() || place->feature != feature) return std::nullopt;
+  return place->value;
+}
+
+Profiles make_profiles(std::int64_t rows, std::int64_t features, std::span<const MentionCount> counts,
+                       ProfileKind kind) {
+  Profiles profiles;
+  profiles.features = features;
+  profiles.begin.assign(rows + 1, 0);
+  std::vector<std::int64_t> mentions(rows, 0);
+  std::vector<MentionCount> sorted(counts.begin(), counts.end());
+  std::ranges::sort(sorted, [](const MentionCount& left, const MentionCount& right) {
+    return left.row != right.row ? left.row < right.row : left.feature < right.feature;
+  });
+  for (const MentionCount& count : sorted) {
+    mentions[count.row] += count.positive + count.negative;
+    if (count.positive + count.negative > 0) ++profiles.begin[count.row + 1];
+  }
+  for (std::int64_t row = 0; row < rows; ++row) profiles.begin[row + 1] += profiles.begin[row];
+  profiles.entries.reserve(sorted.size());
+  for (const MentionCount& count : sorted) {
+    if (count.positive + count.negative == 0) continue;
+    const std::int32_t value =
+        count.positive + (kind == ProfileKind::kUser ? count.negative : -count.negative);
+    profiles.entries.push_back(
+        {count.feature, static_cast<float>(value) / static_cast<float>(mentions[count.row])});
+  }
+  return profiles;
+}
+
+Thresholds equal_frequency_thresholds(const Profiles& profiles) {
+  std::vector<std::vector<float>> values(profiles.features);
+  for (const ProfileEntry& entry : profiles.entries) values[entry.feature].push_back(entry.value);
+  Thresholds thresholds;
+  for (std::vector<float>& of_feature : values) {
+    std::ranges::sort(of_feature);
+    const std::size_t first = thresholds.values.size();
+    for (int cut = 1; cut <= kMostThresholds; ++cut) {
+      if (of_feature.empty()) break;
+      const float value = of_feature[of_feature.size() * cut / (kMostThresholds + 1)];
+      if (value <= of_feature.front()) continue;  // nothing would be below it
+      if (thresholds.values.size() > first && thresholds.values.back() == value) continue;
+      thresholds.values.push_back(value);
+    }
+    // Frequent lowest values can swallow every cut although others follow.
+    if (thresholds.values.size() == first && !of_feature.empty() &&
+        of_feature.back() > of_feature.front()) {
+      thresholds.values.push_back(*std::ranges::upper_bound(of_feature, of_feature.front()));
+    }
+    thresholds.begin.push_back(static_cast<std::int64_t>(thresholds.values.size()));
+  }
+  return thresholds;
+}
+
+Thresholds same_threshold(std::int64_t features, float threshold) {
+  Thresholds thresholds;
+  thresholds.values.assign(features, threshold);
+  for (std::int64_t feature = 1; feature <= features; ++feature) thresholds.begin.push_back(feature);
+  return thresholds;
+}
+
+std::vector<std::uint8_t> reached_thresholds(const Profiles& profiles, const Thresholds& thresholds) {
+  std::vector<std::uint8_t> reached(profiles.entries.size());
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const std::span<const float> cuts = thresholds.of(profiles.entries[i].feature);
+    const auto above = std::ranges::upper_bound(cuts, profiles.entries[i].value);
+    reached[i] = static_cast<std::uint8_t>(above - cuts.begin());
+  }
+  return reached;
 }
 
 }  // namespace olrank

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "core/io/state_archive.h"
-#include "recommend/trees/matrix_start.h"
-#include "recommend/trees/tree_depth.h"
+#include "recommend/trees/fact_training.h"
 #include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "recommend/recommender_kinds.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 

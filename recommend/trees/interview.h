@@ -29,7 +29,7 @@ class Interview {
 
   std::int32_t node() const { return node_; }
   bool finished() const;
-  /// What the node asks about; not for a finished interview.
+  /// Returns what the node asks about; a finished interview has no such node.
   std::string_view subject() const;
   std::string question() const;
   void answer(TreeBranch branch);
@@ -49,7 +49,7 @@ class Interview {
 std::array<std::string_view, kTreeBranches> answer_texts(TreeQuestions questions);
 std::string question_text(TreeQuestions questions, std::string_view subject);
 
-/// What somebody typed: the words of an answer, its first word, or ≥, < and ?, without regard to case.
+/// Reads the words of an answer that somebody typed, its first word, or ≥, < and ?, whatever the case.
 std::optional<TreeBranch> read_answer(std::string_view text, TreeQuestions questions);
 
 /// "new", "up 2", "down 1" or "" for an item that stayed at `rank`.

@@ -1,6 +1,13 @@
 #include "recommend/trees/pair_source.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/math/portable_exp.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/vector_clones.h"
+#include "recommend/trees/squared_sums.h"
 
 namespace olrank {
 
@@ -61,6 +68,210 @@ NodePairs ItemPairs::gather(std::span<const std::int32_t> rows, const FactorRows
     std::ranges::copy(users_.row(users[number]),
                       gathered.vectors.row(static_cast<std::int64_t>(number)).begin());
   return gathered;
+}
+
+namespace {
+
+constexpr std::int64_t kTermsOfBlock = 256;  // summed in float
+
+using Parts = std::array<std::vector<double>, kTreeBranches>;
+
+/// Factors and gradients of the parts in float, padded.
+struct PaddedParts {
+  explicit PaddedParts(int padded) : stride(padded), values(std::size_t(kTreeBranches) * padded, 0.0F) {}
+  float* part(int number) { return values.data() + std::size_t(number) * stride; }
+  const float* part(int number) const { return values.data() + std::size_t(number) * stride; }
+
+  int stride;
+  std::vector<float> values;
+};
+
+OLRANK_ALWAYS_INLINE void add_padded(float scale, const float* vector, float* sum, int stride) {
+  for (int k = 0; k < stride; ++k) sum[k] += scale * vector[k];
+}
+
+/// The loss of a block of terms, and minus its gradient if `gradient` is wanted. A block has few enough
+/// terms that the product of their 1 + e^{−|z|} ≤ 2 does not overflow, so that it needs one logarithm.
+OLRANK_VECTOR_CLONES double block_loss(const PairTerm* terms, const float* vectors, std::int64_t count,
+                                       int stride, const std::uint8_t* part_of, const float* factors,
+                                       float* gradient) {
+  double linear = 0.0;
+  double product = 1.0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const w = vectors + i * stride;
+    const int plus = terms[i].plus < 0 ? -1 : part_of[terms[i].plus];
+    const int minus = terms[i].minus < 0 ? -1 : part_of[terms[i].minus];
+    if (plus == minus) {  // z = 0 whatever the factors
+      product *= 2.0;
+      continue;
+    }
+    float z = terms[i].offset;
+    if (plus >= 0) z += padded_product(w, factors + plus * stride, stride);
+    if (minus >= 0) z -= padded_product(w, factors + minus * stride, stride);
+    const double e = portable_exp_nonpositive(-std::fabs(static_cast<double>(z)));
+    product *= 1.0 + e;
+    if (z < 0.0F) linear -= z;
+    if (gradient == nullptr) continue;
+    const auto pull = static_cast<float>((z < 0.0F ? 1.0 : e) / (1.0 + e));  // σ(−z)
+    if (plus >= 0) add_padded(pull, w, gradient + plus * stride, stride);
+    if (minus >= 0) add_padded(-pull, w, gradient + minus * stride, stride);
+  }
+  return linear + std::log(product);
+}
+
+double all_pairs_loss(const NodePairs& pairs, std::span<const std::uint8_t> part_of, const Parts& factors,
+                      Parts* gradient) {
+  const int stride = pairs.vectors.stride();
+  PaddedParts padded(stride);
+  for (int part = 0; part < kTreeBranches; ++part)
+    std::transform(factors[part].begin(), factors[part].end(), padded.part(part),
+                   [](double value) { return static_cast<float>(value); });
+  PaddedParts pulls(stride);
+  double loss = 0.0;
+  const std::int64_t count = std::ssize(pairs.terms);
+  for (std::int64_t begin = 0; begin < count; begin += kTermsOfBlock) {
+    if (gradient != nullptr) std::fill(pulls.values.begin(), pulls.values.end(), 0.0F);
+    loss += block_loss(pairs.terms.data() + begin, pairs.vectors.row(begin).data(),
+                       std::min(kTermsOfBlock, count - begin), stride, part_of.data(), padded.values.data(),
+                       gradient == nullptr ? nullptr : pulls.values.data());
+    if (gradient == nullptr) continue;
+    for (int part = 0; part < kTreeBranches; ++part) {
+      for (std::size_t k = 0; k < (*gradient)[part].size(); ++k)
+        (*gradient)[part][k] -= pulls.part(part)[k];
+    }
+  }
+  return loss;
+}
+
+}  // namespace
+
+double pair_loss_of_parts(const NodePairs& pairs, std::span<const std::uint8_t> part_of,
+                          const Parts& factors) {
+  return all_pairs_loss(pairs, part_of, factors, nullptr);
+}
+
+PartFit fit_parts(const Parts& sums, const std::array<std::int64_t, kTreeBranches>& rows,
+                  std::span<const double> anchor, std::span<const double> without_rows, double lambda,
+                  const NodePairs& pairs, std::span<const std::uint8_t> part_of,
+                  const DescentSettings& settings) {
+  const std::size_t dimension = anchor.size();
+  RidgeSolver solver(static_cast<int>(dimension));
+  Parts factors;
+  for (int part = 0; part < kTreeBranches; ++part) {
+    factors[part].assign(without_rows.begin(), without_rows.end());
+    if (rows[part] > 0) solver.minimise(sums[part], lambda, anchor, factors[part]);
+  }
+  PartFit best{.factors = factors, .objective = std::numeric_limits<double>::infinity()};
+  const bool descend = settings.pair_weight > 0.0 && !pairs.terms.empty();
+  Parts squares;
+  squares.fill(std::vector<double>(dimension, 0.0));
+  const int steps = descend ? settings.steps : 0;
+  for (int step = 0; step <= steps; ++step) {
+    double objective = 0.0;
+    Parts gradient;
+    gradient.fill(std::vector<double>(dimension, 0.0));
+    if (descend) {
+      objective += settings.pair_weight *
+                   all_pairs_loss(pairs, part_of, factors, step < steps ? &gradient : nullptr);
+    }
+    for (int part = 0; part < kTreeBranches; ++part) {
+      if (rows[part] == 0) continue;
+      objective += squared_error(sums[part], factors[part]);
+      for (double& slope : gradient[part]) slope *= settings.pair_weight;
+      add_squared_error_gradient(sums[part], factors[part], gradient[part]);
+      for (std::size_t k = 0; k < dimension; ++k) {
+        const double distance = factors[part][k] - anchor[k];
+        objective += lambda * distance * distance;
+        gradient[part][k] += 2.0 * lambda * distance;
+      }
+    }
+    if (objective < best.objective) best = {factors, objective};
+    if (step == steps) break;
+    for (int part = 0; part < kTreeBranches; ++part) {
+      if (rows[part] == 0) continue;
+      for (std::size_t k = 0; k < dimension; ++k) {
+        squares[part][k] += gradient[part][k] * gradient[part][k];
+        if (squares[part][k] > 0.0)
+          factors[part][k] -= settings.step_size * gradient[part][k] / std::sqrt(squares[part][k]);
+      }
+    }
+  }
+  return best;
+}
+
+namespace {
+
+constexpr int kMostDraws = 8;
+
+/// Whether (winner, l) is in D_i.
+bool is_preferred(std::span<const std::int32_t> items, std::span<const float> ratings, float rating,
+                  std::int32_t other) {
+  const auto place = std::ranges::lower_bound(items, other);
+  if (place == items.end() || *place != other) return true;
+  return rating > ratings[place - items.begin()];
+}
+
+PairIndex pair_index(std::vector<std::int64_t> counts) {
+  PairIndex index;
+  index.begin.assign(counts.size() + 1, 0);
+  for (std::size_t row = 0; row < counts.size(); ++row)
+    index.begin[row + 1] = index.begin[row] + counts[row];
+  index.pairs.resize(index.begin.back());
+  return index;
+}
+
+}  // namespace
+
+std::vector<PreferencePair> sample_preference_pairs(const RatingRows& by_user, std::int64_t items,
+                                                    std::int64_t per_rating, std::uint64_t seed,
+                                                    std::int64_t pass) {
+  constexpr char kName[] = "trees";
+  const PhiloxKey key = make_key(
+      {.seed = seed, .purpose = Purpose::kReplay, .click_model = name_hash(kName, sizeof kName - 1)});
+  std::vector<PreferencePair> pairs;
+  pairs.reserve(by_user.others.size() * per_rating);
+  for (std::int64_t user = 0; user < by_user.rows(); ++user) {
+    const std::span<const std::int32_t> rated = by_user.others_of(user);
+    const std::span<const float> ratings = by_user.ratings_of(user);
+    for (std::size_t place = 0; place < rated.size(); ++place) {
+      RngStream draws(key, static_cast<std::uint32_t>(pass), static_cast<std::uint32_t>(user),
+                      static_cast<std::uint32_t>(rated[place]));
+      for (std::int64_t number = 0; number < per_rating; ++number) {
+        for (int draw = 0; draw < kMostDraws; ++draw) {
+          const auto other = static_cast<std::int32_t>(draws.index_of(items));
+          if (!is_preferred(rated, ratings, ratings[place], other)) continue;
+          pairs.push_back({static_cast<std::int32_t>(user), rated[place], other});
+          break;
+        }
+      }
+    }
+  }
+  return pairs;
+}
+
+PairIndex index_by_user(std::span<const PreferencePair> pairs, std::int64_t users) {
+  std::vector<std::int64_t> counts(users, 0);
+  for (const PreferencePair& pair : pairs) ++counts[pair.user];
+  PairIndex index = pair_index(std::move(counts));
+  std::vector<std::int64_t> next(index.begin.begin(), index.begin.end() - 1);
+  for (std::size_t number = 0; number < pairs.size(); ++number)
+    index.pairs[next[pairs[number].user]++] = static_cast<std::int64_t>(number);
+  return index;
+}
+
+PairIndex index_by_item(std::span<const PreferencePair> pairs, std::int64_t items) {
+  std::vector<std::int64_t> counts(items, 0);
+  for (const PreferencePair& pair : pairs) {
+    ++counts[pair.winner];
+    ++counts[pair.loser];
+  }
+  PairIndex index = pair_index(std::move(counts));
+  std::vector<std::int64_t> next(index.begin.begin(), index.begin.end() - 1);
+  for (std::size_t number = 0; number < pairs.size(); ++number) {
+    index.pairs[next[pairs[number].winner]++] = static_cast<std::int64_t>(number);
+    index.pairs[next[pairs[number].loser]++] = static_cast<std::int64_t>(number);
+  }
+  return index;
 }
 
 }  // namespace olrank

@@ -1,13 +1,83 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
-#include "recommend/trees/factor_rows.h"
-#include "recommend/trees/part_fit.h"
-#include "recommend/trees/preference_pairs.h"
+#include "recommend/reviews.h"
+#include "recommend/trees/factor_tree.h"
+#include "recommend/trees/squared_sums.h"
 
 namespace olrank {
+
+/// A pair of D_i = {(j, l): r_ij > r_il, or j rated by i and l not}.
+struct PreferencePair {
+  std::int32_t user = 0;
+  std::int32_t winner = 0;  // j
+  std::int32_t loser = 0;   // l
+};
+
+/// A sample of D: `per_rating` pairs for each rating (i, j), each with an item l drawn uniformly until (j,
+/// l) is in D_i, at most eight times. In the order of users and items; a pair's draws belong to the seed,
+/// the pass, the user and the item.
+std::vector<PreferencePair> sample_preference_pairs(const RatingRows& by_user, std::int64_t items,
+                                                    std::int64_t per_rating, std::uint64_t seed,
+                                                    std::int64_t pass);
+
+/// A term −log σ(z) of the loss of some rows, with z = offset + w·(x(plus) − x(minus)). `plus` and `minus`
+/// are places among the rows; −1 stands for something whose factor is fixed and inside w or the offset.
+struct PairTerm {
+  std::int32_t plus = -1;
+  std::int32_t minus = -1;
+  float offset = 0.0F;
+};
+
+/// Which pairs concern each row, in the order of the pairs.
+struct PairIndex {
+  std::vector<std::int64_t> begin{0};
+  std::vector<std::int64_t> pairs;
+
+  std::span<const std::int64_t> of(std::int64_t row) const {
+    return {pairs.data() + begin[row], pairs.data() + begin[row + 1]};
+  }
+};
+PairIndex index_by_user(std::span<const PreferencePair> pairs, std::int64_t users);
+/// Winners and losers.
+PairIndex index_by_item(std::span<const PreferencePair> pairs, std::int64_t items);
+
+/// The terms of a node's pairs with their vectors w, one padded row each.
+struct NodePairs {
+  std::vector<PairTerm> terms;
+  FactorRows vectors;
+};
+
+/// How the factors of parts are fitted where the closed form does not reach.
+struct DescentSettings {
+  double pair_weight = 1.0;  // λ_b; 0 leaves the closed form, which is exact then
+  int steps = 30;
+  double step_size = 0.1;  // of AdaGrad
+};
+
+/// The parts of a split and their factors.
+struct PartFit {
+  std::array<std::vector<double>, kTreeBranches> factors;
+  /// Σ_c squared error + λ‖x_c − anchor‖² − λ_b B: Jia, PhD thesis, UVA 2022, Eq. (4.2.6), with squared
+  /// norms. It prints i ∈ E in the pairs of the part L; that is i ∈ L.
+  double objective = 0.0;
+};
+
+/// −Σ log σ(z) over the terms, for rows in parts; `part_of` gives a row's part.
+double pair_loss_of_parts(const NodePairs& pairs, std::span<const std::uint8_t> part_of,
+                          const std::array<std::vector<double>, kTreeBranches>& factors);
+
+/// Fits the factors of the parts that have rows: the closed form of the squared part, then AdaGrad on all
+/// of the objective, of whose iterates the best is kept. Parts without rows keep `without_rows`. `sums` are
+/// the squared sums of each part.
+PartFit fit_parts(const std::array<std::vector<double>, kTreeBranches>& sums,
+                  const std::array<std::int64_t, kTreeBranches>& rows, std::span<const double> anchor,
+                  std::span<const double> without_rows, double lambda, const NodePairs& pairs,
+                  std::span<const std::uint8_t> part_of, const DescentSettings& settings);
 
 /// Gathers the preference pairs of rows of one side, users or items.
 class PairSource {

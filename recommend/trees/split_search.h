@@ -6,7 +6,7 @@
 
 #include "core/runtime/execution_context.h"
 #include "recommend/trees/factor_tree.h"
-#include "recommend/trees/profiles.h"
+#include "recommend/trees/pair_source.h"
 #include "recommend/trees/squared_sums.h"
 
 namespace olrank {
@@ -20,7 +20,7 @@ struct SplitCandidate {
   double reduction = 0.0;
 };
 
-/// What all nodes of a tree share.
+/// All nodes of a tree share these.
 struct SplitData {
   const Profiles* profiles = nullptr;
   const Thresholds* thresholds = nullptr;
@@ -44,5 +44,15 @@ std::vector<std::uint8_t> parts_of_rows(const SplitData& data, std::span<const s
 std::vector<SplitCandidate> best_splits(ExecutionContext& context, const SplitData& data,
                                         std::span<const std::int32_t> rows, std::span<const double> anchor,
                                         double lambda, std::int64_t wanted);
+
+/// Adds its personal term to the factor of each row that has data: u_i = u_leaf + ũ_i, where ũ_i minimises
+/// Jia, Toward Reliable Decision-making in Information Systems, PhD thesis, UVA 2022, Eq. (4.2.2) with the
+/// tree's factors fixed. Users have nothing in common and are fitted in parallel, items one after the
+/// other, since pairs tie them together. Returns λ Σ‖ũ_i‖².
+double add_user_terms(ExecutionContext& context, const SplitData& data, std::span<const std::int32_t> rows,
+                      const PairSource* pairs, double penalty, const DescentSettings& descent,
+                      FactorRows& factors);
+double add_item_terms(const SplitData& data, std::span<const std::int32_t> rows, const PairSource* pairs,
+                      double penalty, const DescentSettings& descent, FactorRows& factors);
 
 }  // namespace olrank

@@ -1,5 +1,6 @@
 #include "recommend/trees/squared_sums.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -119,6 +120,22 @@ void RidgeSolver::minimise(std::span<const double> sums, double lambda, std::spa
     solution_[a] *= inverse_[a];
   }
   for (int a = 0; a < dimension_; ++a) x[a] = anchor[a] + solution_[a];
+}
+
+namespace {
+
+OLRANK_VECTOR_CLONES void score_padded(const float* rows, std::int64_t count, const float* vector,
+                                       int stride, float* scores) {
+  for (std::int64_t row = 0; row < count; ++row)
+    scores[row] = padded_product(rows + row * stride, vector, stride);
+}
+
+}  // namespace
+
+void score_rows(const FactorRows& rows, std::span<const float> vector, std::span<float> scores) {
+  std::vector<float> padded(rows.stride(), 0.0F);
+  std::ranges::copy(vector, padded.begin());
+  score_padded(rows.padded_values().data(), rows.rows(), padded.data(), rows.stride(), scores.data());
 }
 
 }  // namespace olrank

@@ -2,16 +2,18 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/runtime/execution_context.h"
+#include "recommend/reviews.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/pair_source.h"
 #include "recommend/trees/split_search.h"
 
 namespace olrank {
 
-/// Of one tree.
+/// The settings grow one tree.
 struct GrowthSettings {
   int depth = 6;                 // h, levels of questions
   std::int64_t least_rows = 20;  // a node of fewer asks nothing
@@ -38,5 +40,10 @@ struct GrownTree {
 /// the loss of the whole tree falls with each split.
 GrownTree grow_tree(ExecutionContext& context, const SplitData& data, std::span<const std::int32_t> rows,
                     const PairSource* pairs, const GrowthSettings& settings);
+
+/// Every question separates somebody, so that a tree has fewer levels than there are rows with a rating.
+/// Throws InvalidArgument for a greater `depth`, of the key `key`; `what` are the rows, "users" or "items".
+void check_tree_depth(std::string_view key, std::int64_t depth, const RatingRows& ratings,
+                      std::string_view what);
 
 }  // namespace olrank

@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "recommend/recommender.h"
-#include "recommend/trees/factor_rows.h"
 #include "recommend/trees/factor_tree.h"
-#include "recommend/trees/profiles.h"
+#include "recommend/trees/squared_sums.h"
 
 namespace olrank {
 
-/// What the nodes of the users' tree ask about.
+/// The nodes of the users' tree ask about one of these.
 enum class TreeQuestions : std::uint8_t {
   kFeatures,  // fact: how much a feature matters
   kItems,     // fmf: how an item was rated

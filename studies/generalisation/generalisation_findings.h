@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/statistics/mean_interval.h"
+#include "core/statistics/t_tests.h"
 #include "report/plot.h"
 #include "studies/generalisation/generalisation_plan.h"
 

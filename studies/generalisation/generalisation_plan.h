@@ -40,7 +40,7 @@ struct CellRow {
   double value(const std::string& name) const { return values.at(name); }
 };
 
-/// What the file of a cell holds, and its rows.
+/// Makes what the file of a cell holds; rows_of() reads its rows back.
 nlohmann::ordered_json cell_json(char experiment, const std::string& setting, std::int64_t seed,
                                  const std::string& recipe, const std::vector<CellRow>& rows);
 std::vector<CellRow> rows_of(const nlohmann::ordered_json& cell);

@@ -1,10 +1,11 @@
 #include "studies/generalisation/generalisation_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
@@ -14,9 +15,12 @@
 #include "core/ops/blas.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
-#include "core/text/counted.h"
+#include "core/text/message_text.h"
+#include "core/text/text_table.h"
 #include "jobs/output_folder.h"
 #include "report/drawing.h"
+#include "report/markup.h"
+#include "report/page.h"
 #include "studies/generalisation/generalisation_findings.h"
 
 namespace olrank {
@@ -110,6 +114,133 @@ int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& gen
   log_info("Claims: {}, report: {}", (fs::path(out) / "generalisation.json").string(),
            (fs::path(out) / "report.html").string());
   return 0;
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct ExperimentTitle {
+  char experiment;
+  const char* title;
+  const char* sentence;
+};
+constexpr ExperimentTitle kExperimentTitles[] = {
+    {'A', "Does the gap grow with list length?",
+     "Regularised fits with the theorem's λ; the gap is held-out loss minus training loss, measured by "
+     "pairs of "
+     "fits to samples of equal size."},
+    {'B', "How long are the slopes of a query?",
+     "Over all queries and iterates of a fit without penalty to 100 queries or what the sizes say."},
+    {'C', "How fast does excess risk fall?",
+     "On a population of known queries, so that risk and best model are exact: one pass of gradient "
+     "descent "
+     "and its average, regularised fits and plain fits over the ball."},
+    {'D', "Balls of ‖w‖₁ and ‖w‖₂ with many irrelevant features",
+     "Rows of ±1, of which ten matter; both balls just hold the true direction."},
+    {'E', "Does little noise help?", "One pass of gradient descent with the step for smooth losses."},
+    {'F', "Which loss ranks better?",
+     "Linear models, λ chosen on the validation part, NDCG@10 on the test part of each fold."}};
+
+std::string bound_text(const TheoryClaim& claim) {
+  return claim.at_most ? fmt::format("≤ {}", fixed_number(*claim.at_most, 3)) : std::string("–");
+}
+
+ordered_json points_json(const PlotSeries& line) {
+  ordered_json points = ordered_json::array();
+  for (const PlotPoint& point : line.points)
+    points.push_back(
+        {point.x, number_or_null(point.y), number_or_null(point.low), number_or_null(point.high)});
+  return {{"line", line.name}, {"points", points}};
+}
+
+}  // namespace
+
+ordered_json findings_json(const GeneralisationFindings& findings, const GeneralisationPlan& plan) {
+  ordered_json json = {{"experiments", plan.experiments}, {"seeds", plan.seeds},
+                       {"sizes", plan.sizes.text()},      {"data", ordered_json::array()},
+                       {"claims", ordered_json::array()}, {"figures", ordered_json::array()}};
+  for (const RealLists& lists : plan.data) {
+    json["data"].push_back({{"name", lists.name},
+                            {"queries", lists.queries->queries()},
+                            {"of", lists.all_queries},
+                            {"longest", lists.longest}});
+  }
+  for (const TheoryClaim& claim : findings.claims) {
+    ordered_json entry = {{"experiment", std::string(1, claim.experiment)},
+                          {"subject", claim.subject},
+                          {"quantity", claim.quantity},
+                          {"mean", claim.estimate.mean},
+                          {"half_width_95", number_or_null(claim.estimate.half_width)},
+                          {"units", claim.estimate.units}};
+    if (claim.at_most) entry["at_most"] = *claim.at_most;
+    entry["verdict"] = claim.verdict();
+    json["claims"].push_back(std::move(entry));
+  }
+  for (const NamedFigure& figure : findings.figures) {
+    ordered_json entry = {{"name", figure.name},          {"experiment", std::string(1, figure.experiment)},
+                          {"title", figure.figure.title}, {"subtitle", figure.figure.subtitle},
+                          {"x", figure.figure.x_name},    {"lines", ordered_json::array()}};
+    for (const PlotSeries& line : figure.figure.series) entry["lines"].push_back(points_json(line));
+    if (!figure.figure.baseline.points.empty())
+      entry["lines"].push_back(points_json(figure.figure.baseline));
+    json["figures"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+std::string findings_text(const GeneralisationFindings& findings, int columns) {
+  TextTable table({{"", false}, {"what", true}, {"figure", true}, {"measured"}, {"theory"}, {"verdict"}});
+  for (const TheoryClaim& claim : findings.claims)
+    table.add({std::string(1, claim.experiment), claim.subject, claim.quantity,
+               estimate_text(claim.estimate, 3), bound_text(claim), claim.verdict()});
+  const TextTable::Fitted fitted = table.fitted(columns);
+  return fitted.text + hidden_columns_text(fitted.hidden, columns);
+}
+
+std::string findings_page(const GeneralisationFindings& findings, const GeneralisationPlan& plan,
+                          const std::string& command) {
+  std::size_t bounds = 0;
+  std::size_t above = 0;
+  for (const TheoryClaim& claim : findings.claims) {
+    bounds += claim.at_most ? 1 : 0;
+    above += claim.verdict() == "above" ? 1 : 0;
+  }
+  const std::string sentence = fmt::format(
+      "Of {1}, measurements are significantly above {0}, over {2}. Intervals are 95 % t intervals over "
+      "seeds, "
+      "over folds in F; a slope is one of logs, fitted for each seed. A slope above its bound does not "
+      "contradict a theorem, which bounds values.",
+      above, counted(bounds, "bound"), counted(findings.seeds, "seed"));
+  Page page(
+      {"olrank bench generalisation", "What list length does to generalisation", {escape_html(sentence)}});
+  for (const ExperimentTitle& title : kExperimentTitles) {
+    const std::string heading = fmt::format("{}. {}", title.experiment, title.title);
+    HtmlTable table(heading, {"what", "figure", "measured", "theory", "verdict"});
+    std::size_t claims = 0;
+    for (const TheoryClaim& claim : findings.claims) {
+      if (claim.experiment != title.experiment) continue;
+      table.row(claim.subject, {escape_html(claim.quantity), estimate_text(claim.estimate, 3),
+                                bound_text(claim), claim.verdict()});
+      ++claims;
+    }
+    if (claims == 0) continue;
+    std::vector<ReportFigure> figures;
+    for (const NamedFigure& figure : findings.figures) {
+      if (figure.experiment == title.experiment)
+        figures.push_back(figure_of(figure.name, figure.figure, figure.caption));
+    }
+    page.section(heading);
+    page.add(fmt::format("<p>{}</p>\n", escape_html(title.sentence)));
+    page.figures(figures, "figures large");
+    page.add(table.html());
+    page.end_section();
+  }
+  page.section("Settings");
+  page.preformatted(
+      fmt::format("{}\nseeds {}\n{}\n", command, fmt::join(plan.seeds, ","), plan.sizes.text()));
+  page.end_section();
+  return page.finish();
 }
 
 }  // namespace olrank

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/text/output_form.h"
+#include "core/text/text_table.h"
 #include "jobs/experiment_setup.h"
 #include "studies/generalisation/generalisation_plan.h"
 

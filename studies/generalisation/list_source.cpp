@@ -23,7 +23,7 @@ std::uint8_t grade_of_relevance(double relevance) {
   return grade;
 }
 
-/// What a Dataset of generated queries owns.
+/// A Dataset of generated queries owns these.
 struct OwnedLists {
   std::vector<float> values;
   std::vector<std::uint8_t> grades;

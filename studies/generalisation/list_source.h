@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What makes the grades of a generated query differ from the order of w°.
+/// The noise makes the grades of a generated query differ from the order of w°.
 enum class PreferenceNoise {
   kDocument,  // each document's own error: long lists average it away
   kQuery,     // each query's own direction of preference: no list is long enough to average it away

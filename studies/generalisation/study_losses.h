@@ -1,18 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/data/dataset.h"
+#include "core/math/philox.h"
 #include "core/ops/list_loss.h"
 #include "core/random/rng_stream.h"
+#include "models/labels/label_settings.h"
 
 namespace olrank {
 
 /// W of experiments A, B and C.
 inline constexpr double kStudyRadius = 5.0;
 
-/// What a draw of the study is for; part of the key.
+/// Every draw of the study is for one of these; it is part of the key.
 enum class StudyDraw : std::uint64_t {
   kSample = 1,
   kTwin = 2,
@@ -35,5 +39,61 @@ struct StudyLoss {
 StudyLoss study_loss(const std::string& name, int most_grade);
 /// The losses of experiments A and B.
 std::vector<StudyLoss> list_length_losses(int most_grade);
+
+/// The most pairs of different grades that `docs` documents of grades 0 … most_grade have.
+std::int64_t most_pairs(std::int64_t docs, int most_grade);
+
+/// G of the theorems: slope_bound() over all grades of a list of `docs` documents.
+double theorem_slopes(const ListLossForm& form, std::int64_t docs);
+
+/// λ of the guarantee of regularised risk minimisation, √(4 G_w²/n) / √(W²/2 + 4 W²/n) with
+/// G_w = G R. Tewari and Chaudhuri, "Generalization error bounds for learning to rank: does the length of
+/// document lists matter?", ICML 2015, on regularised risk minimisation.
+double theorem_penalty(double slopes_in_w, double radius, std::int64_t queries);
+
+/// Theorem 6 of the same paper: 2 G_w W (8/n + √(2/n)) bounds the excess risk of fits with that penalty.
+double regularised_bound(double slopes_in_w, double radius, std::int64_t queries);
+
+/// Bounds a loss for ‖w‖ ≤ W: B of the same paper, as its value at w = 0 and the slopes from there.
+double most_loss(const ListLossForm& form, std::int64_t docs, double slopes_in_w, double radius);
+
+/// Twice the Rademacher complexity that Corollary 8 of the same paper bounds, 10 G_w W √(log₂(3mn)/n) times
+/// log(6 B √n/(5 G_w W √log₂(3mn))): by symmetrisation a bound on the mean gap of any fit in the ball,
+/// convex or not.
+double uniform_bound(const ListLossForm& form, std::int64_t docs, double slopes_in_w, double radius,
+                     std::int64_t queries);
+
+/// η of one pass over n queries of a loss with H_w-Lipschitz gradient, W/(4 H W + 2 √(4 H² W² + 2 H L* n)).
+/// The step is the same paper's, for smooth losses.
+double smooth_step(double curvature_in_w, double radius, double best_risk, std::int64_t queries);
+
+/// A linear model of a loss, without bias.
+struct LinearFit {
+  std::vector<float> theta;
+  std::vector<float> latest;  // where theta is a mean of iterates
+};
+
+/// Fits until the solver converges or its passes are used up.
+LinearFit fit_linear(LabelSettings settings, const Dataset& data, int most_grade, PhiloxKey key = {});
+/// Regularised risk minimisation with L-BFGS, to a gradient of at most 1e-4 of `slopes_in_w`: what
+/// that leaves of the objective is 1e-3 of the gaps.
+std::vector<float> fit_regularised(const ListLossForm& form, const Dataset& data, double penalty,
+                                   double slopes_in_w);
+
+/// The mean loss of a linear model.
+double mean_loss(const ListLossForm& form, const Dataset& data, std::span<const float> theta);
+/// ‖w‖₂.
+double length_of(std::span<const float> theta);
+
+/// Two fits to two samples of equal size say this about the gap between risk and training loss: ½ [L_B(w_A)
+/// − L_A(w_A) + L_A(w_B) − L_B(w_B)]. Its expectation is that of L(ŵ) − L̂(ŵ), as each sample is fresh for
+/// the other fit; the losses' own scatter cancels, and for exact minimisers it is never negative.
+struct TwinLosses {
+  double a_on_a = 0.0;
+  double a_on_b = 0.0;
+  double b_on_a = 0.0;
+  double b_on_b = 0.0;
+  double gap() const { return 0.5 * ((a_on_b - b_on_b) + (b_on_a - a_on_a)); }
+};
 
 }  // namespace olrank

@@ -1,4 +1,4 @@
-#include "apps/help_formatter.h"
+#include "apps/usage_errors.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "core/text/columns.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 namespace {

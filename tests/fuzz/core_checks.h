@@ -11,11 +11,11 @@
 
 #include "core/data/dataset_file.h"
 #include "core/data/letor_reader.h"
-#include "core/data/letor_writer.h"
+#include "core/data/letor_stream.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
-#include "core/io/json_stream.h"
-#include "core/io/safetensors_reader.h"
+#include "core/io/json.h"
+#include "core/io/safetensors.h"
 #include "core/settings/toml_document.h"
 #include "tests/fuzz/promise.h"
 

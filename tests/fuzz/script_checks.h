@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/io/stored_zip.h"
+#include "core/io/containers.h"
 #include "models/modules/script_archive.h"
 #include "tests/fuzz/promise.h"
 

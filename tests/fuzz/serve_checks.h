@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/feedback/feedback_record.h"
-#include "core/io/json_stream.h"
+#include "core/io/json.h"
 #include "serve/api_error.h"
 #include "serve/request_head.h"
 #include "serve/requests.h"

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/metrics/evaluator.h"
-#include "core/metrics/per_query_csv.h"
-#include "core/metrics/qrels.h"
+#include "core/metrics/named_values.h"
+#include "core/metrics/score_files.h"
 #include "tests/support/message_of.h"
 
 namespace olrank {

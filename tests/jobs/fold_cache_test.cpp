@@ -1,4 +1,4 @@
-#include "jobs/fold_cache.h"
+#include "jobs/job_slots.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/text/columns.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 namespace {

@@ -1,4 +1,4 @@
-#include "jobs/shard.h"
+#include "jobs/output_folder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "jobs/start_model.h"
+#include "jobs/saved_trial.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/online/model_bytes.h"
+#include "core/online/online_ranker.h"
 #include "tests/jobs/settings/configuration_text.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "logs/list_policy.h"
 
 namespace olrank {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/online/labelled_queries.h"
+#include "core/online/click_model.h"
 #include "tests/models/small_world.h"
 
 namespace olrank {

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "models/dueling_bandit.h"
-#include "models/intervention_aware.h"
-#include "models/linear/linear_model.h"
-#include "models/pdgd.h"
-#include "models/prpo.h"
-#include "models/ranknet.h"
+#include "models/baselines/deployed_policy.h"
+#include "models/baselines/dueling_bandit.h"
+#include "models/baselines/intervention_aware.h"
+#include "models/baselines/pdgd.h"
+#include "models/baselines/ranknet.h"
+#include "models/linear/linear_belief.h"
 
 namespace olrank {
 

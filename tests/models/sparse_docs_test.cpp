@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "core/data/sparse_rows.h"
+#include "core/data/doc_table.h"
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/settings/schema.h"
+#include "models/files/model_scorer.h"
 #include "models/labels/label_training.h"
-#include "models/linear/linear_model.h"
-#include "models/model_scorer.h"
+#include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "tests/core/data/letor_support.h"

@@ -5,7 +5,7 @@
 
 #include "core/io/state_archive.h"
 #include "recommend/ranking_figures.h"
-#include "recommend/recommender_kinds.h"
+#include "recommend/recommender.h"
 #include "recommend/synthetic_factors.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "recommend/review_split.h"
+#include "recommend/review_filter.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/text/columns.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/statistics/sample_size.h"
+#include "core/statistics/t_tests.h"
 
 namespace olrank {
 namespace {

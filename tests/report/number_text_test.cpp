@@ -1,4 +1,4 @@
-#include "report/number_text.h"
+#include "report/markup.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "report/paired_comparison.h"
+#include "report/final_measures.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/statistics/holm.h"
+#include "core/statistics/t_tests.h"
 
 namespace olrank {
 namespace {

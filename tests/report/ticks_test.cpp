@@ -1,4 +1,4 @@
-#include "report/ticks.h"
+#include "report/plot.h"
 
 #include <gtest/gtest.h>
 

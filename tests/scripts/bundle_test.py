@@ -18,10 +18,10 @@ class BundleTest(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.root, self.target = Path(scratch.name) / "root", Path(scratch.name) / "bundle"
-        for name in ("bundle", "gpu-evidence", "evidence"):
-            copy = shutil.copytree if (ROOT / "scripts" / name).is_dir() else shutil.copy
-            (self.root / "scripts").mkdir(parents=True, exist_ok=True)
-            copy(ROOT / "scripts" / name, self.root / "scripts" / name)
+        (self.root / "scripts").mkdir(parents=True)
+        for name in ("bundle", "gpu-evidence"):
+            shutil.copy(ROOT / "scripts" / name, self.root / "scripts" / name)
+        shutil.copytree(ROOT / "evidence", self.root / "evidence")
         for place in ("build/bin/olrank", "build/bin/device_bench", "build/bin/tests/cuda_test", "build/bin/tests/other_test",
                       ".deps/compute-sanitizer/nvidia/cu13/bin/compute-sanitizer", ".deps/compute-sanitizer/nvidia/cu13/lib/libsanitizer.so",
                       ".deps/compute-sanitizer/a.dist-info/licenses/License.txt"):

@@ -53,8 +53,8 @@ elif name == "olrank" and words[:2] == ["data", "synth"]:
 elif name == "olrank" and words[:2] == ["bench", "round"]:
     stages = {"total": 0.0004, "idle": 0.0001, "elapsed": 0.0004}
     pathlib.Path(after("--json")).write_text(json.dumps({"measurements": [
-        {"name": "/".join(["round", after("--structure"), stage]), "parameters": {"n": int(n)}, "seconds": {"median": seconds}}
-        for n in after("--pairs").split(",") for stage, seconds in stages.items()]}))
+        {"name": "/".join(["round", one, stage]), "parameters": {"n": int(n)}, "seconds": {"median": seconds}}
+        for n in after("--pairs").split(",") for one in [after("--structure")] for stage, seconds in stages.items()]}))
 elif name == "olrank" and words[0] == "train":
     out = pathlib.Path(after("--out"))
     out.mkdir(parents=True, exist_ok=True)

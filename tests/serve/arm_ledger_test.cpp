@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/feedback/doc_number.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/random/rng_stream.h"
 #include "tests/support/message_of.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "models/ranker_settings.h"
+#include "models/skeleton/ranker_settings.h"
 #include "serve/api_error.h"
 #include "serve/service.h"
 #include "tests/serve/service_fixture.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "serve/api_error.h"
-#include "serve/heap_bytes.h"
+#include "serve/file_log.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/message_of.h"
 

@@ -1,4 +1,4 @@
-#include "serve/log_cut.h"
+#include "serve/list_import.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/feedback/feedback_record.h"
 #include "core/io/atomic_file.h"
-#include "logs/log_survey.h"
+#include "logs/log_view.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,11 +1,9 @@
-#include "serve/recent_lists.h"
+#include "serve/metrics.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-
-#include "serve/metrics.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,6 @@
 #include "serve/redis_lists.h"
 #include "serve/redis_log.h"
 #include "serve/service_identity.h"
-#include "serve/stream_archive.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"

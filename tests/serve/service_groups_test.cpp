@@ -1,4 +1,4 @@
-#include "serve/service_groups.h"
+#include "serve/service_identity.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "serve/service_identity.h"
 #include "tests/support/message_of.h"
 
 namespace olrank {

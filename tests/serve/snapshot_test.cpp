@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/feedback/doc_number.h"
+#include "core/feedback/preference_pairs.h"
 #include "models/ranker_kinds.h"
 #include "serve/service_setup.h"
 #include "tests/serve/service_fixture.h"

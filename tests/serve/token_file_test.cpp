@@ -1,4 +1,4 @@
-#include "serve/token_file.h"
+#include "serve/access_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "serve/worker_threads.h"
+#include "serve/listener.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,7 @@
-#include "sim/changing_user.h"
+#include "sim/click_models.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/cascade_click_model.h"
 #include "tests/sim/play_users.h"
 #include "tests/support/chi_square.h"
 

@@ -1,4 +1,4 @@
-#include "sim/click_tables.h"
+#include "sim/click_coins.h"
 
 #include <gtest/gtest.h>
 

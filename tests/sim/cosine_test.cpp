@@ -1,4 +1,4 @@
-#include "sim/cosine.h"
+#include "sim/trial_figures.h"
 
 #include <gtest/gtest.h>
 

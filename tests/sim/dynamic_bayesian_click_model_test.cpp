@@ -1,8 +1,7 @@
-#include "sim/dynamic_bayesian_click_model.h"
+#include "sim/click_models.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/dependent_click_model.h"
 #include "tests/sim/play_users.h"
 #include "tests/support/chi_square.h"
 

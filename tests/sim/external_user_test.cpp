@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "sim/click_tables.h"
-#include "sim/trial_fairness.h"
+#include "sim/click_coins.h"
+#include "sim/trial_figures.h"
 #include "tests/sim/play_users.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/message_of.h"

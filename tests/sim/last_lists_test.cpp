@@ -1,4 +1,4 @@
-#include "sim/last_lists.h"
+#include "sim/trial_figures.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/online/click_model.h"
-#include "core/online/trial_keys.h"
+#include "core/online/online_ranker.h"
 
 namespace olrank {
 

@@ -1,4 +1,4 @@
-#include "sim/position_click_model.h"
+#include "sim/click_models.h"
 
 #include <gtest/gtest.h>
 

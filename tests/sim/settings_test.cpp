@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/click_settings.h"
-#include "sim/protocol_settings.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 namespace {

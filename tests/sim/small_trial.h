@@ -12,10 +12,9 @@
 #include "core/data/normaliser.h"
 #include "core/data/synthetic.h"
 #include "core/online/online_ranker.h"
-#include "core/online/trial_keys.h"
 #include "sim/click_settings.h"
 #include "sim/trial.h"
-#include "sim/uniform_queries.h"
+#include "sim/trial_settings.h"
 #include "sim/users.h"
 #include "tests/support/saved_state.h"
 

@@ -1,4 +1,4 @@
-#include "sim/trial_identity.h"
+#include "sim/trial_settings.h"
 
 #include <gtest/gtest.h>
 

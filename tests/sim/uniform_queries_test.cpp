@@ -1,11 +1,11 @@
-#include "sim/uniform_queries.h"
+#include "sim/trial_settings.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "core/error.h"
-#include "core/online/trial_keys.h"
+#include "core/online/online_ranker.h"
 #include "tests/support/chi_square.h"
 
 namespace olrank {

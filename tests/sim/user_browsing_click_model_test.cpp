@@ -1,10 +1,9 @@
-#include "sim/user_browsing_click_model.h"
+#include "sim/click_models.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "sim/position_click_model.h"
 #include "tests/sim/play_users.h"
 #include "tests/support/chi_square.h"
 

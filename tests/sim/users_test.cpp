@@ -6,13 +6,8 @@
 #include <limits>
 
 #include "core/error.h"
-#include "sim/cascade_click_model.h"
-#include "sim/changing_user.h"
-#include "sim/click_tables.h"
-#include "sim/dependent_click_model.h"
-#include "sim/dynamic_bayesian_click_model.h"
-#include "sim/position_click_model.h"
-#include "sim/user_browsing_click_model.h"
+#include "sim/click_coins.h"
+#include "sim/click_models.h"
 #include "tests/sim/play_users.h"
 #include "tests/support/message_of.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages have the figures of their records, and bench/pages.py notices figures that differ, that have no record and that
+"""The pages have the figures of their records, and evidence/pages.py notices figures that differ, that have no record and that
 are no longer in the table that they are quoted from."""
 
 import json
@@ -13,12 +13,12 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "evidence"))
 import pages  # noqa: E402
 
 
 def run(*arguments, cwd=ROOT):
-    return subprocess.run([sys.executable, ROOT / "bench/pages.py", *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, ROOT / "evidence/pages.py", *arguments], cwd=cwd, capture_output=True, text=True, check=False)
 
 
 class Records(unittest.TestCase):

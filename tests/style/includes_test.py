@@ -1,5 +1,6 @@
 """Includes point one way: between folders, apps → jobs ← library, jobs → {sim, models, report, recommend} → core ← cuda, report → sim,
-studies and bench on jobs, and serve and library on logs, which stands on jobs; and between the folders of core, along the edges that docs/evidence/OPERATIONS.md lists, without a cycle."""
+studies and bench on jobs, and serve and library on logs, which stands on jobs; and between the folders of core, along the edges that docs/evidence/OPERATIONS.md lists, without a cycle;
+and between the rooms of models in one order."""
 
 import pathlib
 import re
@@ -32,7 +33,7 @@ ALLOWED_IN_CORE = {
     "data": {"io", "math", "random", "runtime", "settings", "text"},
     "device": {"covariance", "data", "explore", "io", "online", "ops", "random", "runtime", "settings"},
     "explore": {"math", "random", "runtime", "settings"},
-    "feedback": {"io", "online", "random", "settings"},
+    "feedback": {"data", "fair", "io", "online", "random", "settings", "text"},
     "io": {"text"},
     "covariance": {"online", "random", "runtime"},
     "math": set(),
@@ -46,6 +47,10 @@ ALLOWED_IN_CORE = {
     "statistics": {"math", "random", "settings"},
     "text": set(),
 }
+# The rooms of models, the lowest first: each may include those before it. The files of models itself name the kinds: they may
+# include every room, and a room only the table of kinds.
+ROOMS = ["posterior", "skeleton", "modules", "linear", "neural", "labels", "baselines", "files", "clickgp", "export"]
+KINDS = "ranker_kinds.h"
 DOCUMENT = pathlib.Path("docs/evidence/OPERATIONS.md")
 PUBLIC_HEADERS = "library"  # holds olrank/, the prefix that installed headers have
 EMULATION = ("tests", "cuda", "emulation")
@@ -93,6 +98,16 @@ def complaint_in_core(folder, included):
     return None if other in ALLOWED_IN_CORE[folder] else f"core/{folder} must not include core/{other}"
 
 
+def complaint_in_models(room, included):
+    """About a file in models/<room> that includes models/<included>."""
+    other = included.split("/")[0]
+    if room not in ROOMS:
+        return f"models/{room} is missing in the order of rooms"
+    if "/" not in included:
+        return None if included == KINDS else f"models/{room} must not include models/{included}, which stands on it"
+    return None if other in ROOMS[: ROOMS.index(room) + 1] else f"models/{room} must not include models/{other}"
+
+
 def complaints():
     yield from complaints_about_edges()
     for path in sources():
@@ -107,6 +122,9 @@ def complaints():
                     yield f"{place}: {folder} must not include {other}"
                 elif folder == other == "core" and len(path.parts) > 2:
                     if complaint := complaint_in_core(path.parts[1], match[2]):
+                        yield f"{place}: {complaint}"
+                elif folder == other == "models" and len(path.parts) > 2:
+                    if complaint := complaint_in_models(path.parts[1], match[2]):
                         yield f"{place}: {complaint}"
                 # The tests of the emulation compile the twin of one.
                 if match[2].endswith(".cuh") and folder != "cuda" and path.parts[:3] != EMULATION:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/papers.py and bench/choosing.py: condensed trials against figures computed by hand, and the rule for verdicts."""
+"""evidence/papers.py and evidence/choosing.py: condensed trials against figures computed by hand, and the rule for verdicts."""
 
 import json
 import math
@@ -11,7 +11,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "evidence"))
 import choosing  # noqa: E402
 import papers  # noqa: E402
 

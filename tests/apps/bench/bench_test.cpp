@@ -4,7 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "apps/bench/device_ops.h"
+#include "apps/bench/measurement_flags.h"
 #include "bench/measurement.h"
 #include "bench/measurement_file.h"
 #include "core/error.h"

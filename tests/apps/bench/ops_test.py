@@ -1,4 +1,4 @@
-"""olrank bench ops, round, scale and data as processes: measurements, shares, files and comparisons. At these small sizes
+"""olrank bench ops, round and data as processes: measurements, shares, files and comparisons. At these small sizes
 shares mean little."""
 
 import json
@@ -93,12 +93,12 @@ class BenchOps(unittest.TestCase):
 
     def test_refuses_what_cannot_be_measured(self):
         for arguments, word in ((("ops", "--only", "nothing"), "nothing"), (("ops", "--device", "cuda"), "cuda"),
-                                (("scale", "--over", "q"), "--over"), (("scale", "--values", "5"), "--values"),
-                                (("scale", "--over", "p", "--values", "5,6"), "width"),
-                                (("round", "--trials", "0"), "--trials"), (("scale", "--pairs", "50,60"), "one value"),
+                                (("round", "--over", "q"), "--over"), (("round", "--over", "n", "--values", "5"), "--values"), (("round", "--values", "5,6"), "--over"),
+                                (("round", "--over", "p", "--values", "5,6"), "width"),
+                                (("round", "--trials", "0"), "--trials"), (("round", "--over", "V", "--values", "5,6", "--pairs", "50,60"), "one value"), (("scale", "--over", "n"), "olrank bench round --over"),
                                 (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
                                 (("round", "--pairs", "10000000"), "diagonal"),
-                                (("scale", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"),
+                                (("round", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"),
                                 (("round", "--retrain", "sometimes"), "--retrain"), (("round", "--structure", "inducing-0"), "budget"),
                                 (("round", "--retrain-growth", "0"), "--retrain-growth"), (("ops", "--sizes", "3"), "--sizes")):
             refused = olrank(*arguments)
@@ -143,14 +143,14 @@ class BenchRound(unittest.TestCase):
         self.assertGreater(found["unit"]["seconds"], 0)
 
     def test_fits_an_exponent(self):
-        ran = olrank("scale", "--over", "V", "--values", "20,40", "--pairs", 50, "--width", 8, "--features", 10, "--rounds", 3)
+        ran = olrank("round", "--over", "V", "--values", "20,40", "--pairs", 50, "--width", 8, "--features", 10, "--rounds", 3)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("total: time ~ V^", ran.stderr)
         self.assertEqual(sum("total" in line for line in ran.stdout.splitlines()), 2)
 
     def test_fits_over_the_actual_number_of_parameters(self):
         out = pathlib.Path(tempfile.mkdtemp()) / "scale.json"
-        ran = olrank("scale", "--over", "p", "--values", "90,170,400", "--depth", 3, "--docs", 20, "--pairs", 50, "--features",
+        ran = olrank("round", "--over", "p", "--values", "90,170,400", "--depth", 3, "--docs", 20, "--pairs", 50, "--features",
                      10, "--rounds", 3, "--json", out)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         found = json.loads(out.read_text())
@@ -166,7 +166,7 @@ class BenchRound(unittest.TestCase):
         self.assertIsNone(told["last_half"])  # 432 is more than twice the others
 
     def test_fits_the_last_half(self):
-        ran = olrank("scale", "--over", "n", "--values", "20,40,80", "--structure", "none", "--docs", 12, "--width", 8, "--features",
+        ran = olrank("round", "--over", "n", "--values", "20,40,80", "--structure", "none", "--docs", 12, "--width", 8, "--features",
                      10, "--rounds", 3, "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("over the last half", ran.stderr)
@@ -176,7 +176,7 @@ class BenchRound(unittest.TestCase):
         self.assertAlmostEqual(told, math.log2(times[2] / times[1]), delta=1e-9)
 
     def test_measures_all_parallel_trials(self):
-        ran = olrank("scale", "--over", "trials", "--values", "1,3", "--structure", "diagonal", "--docs", 20, "--pairs", 50,
+        ran = olrank("round", "--over", "trials", "--values", "1,3", "--structure", "diagonal", "--docs", 20, "--pairs", 50,
                      "--width", 8, "--features", 10, "--rounds", 4, "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         found = json.loads(ran.stdout)

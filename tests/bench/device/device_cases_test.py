@@ -14,7 +14,7 @@ class DeviceCases(unittest.TestCase):
         self.assertLessEqual({"optimizer_step/adam_step", "relu_layers/forward"}, declared)
         named = set()
         for source in pathlib.Path("bench/device").glob("*_cases.cpp"):
-            named |= set(re.findall(r'(?:\.name = |\()"([\w/-]+)"', source.read_text()))
+            named |= set(re.findall(r'\(\s*"([\w/-]+)"', source.read_text()))
         self.assertEqual(set(), declared - named)
 
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/device/bench_device.h"
+#include "bench/device/bench_tensors.h"
 #include "tests/cuda/emulation/device_memory.h"
 
 // A device that is the CPU and the kernels' own source, at tiny sizes. Its times mean nothing.

@@ -1,4 +1,4 @@
-#include "core/clicks/rank_links.h"
+#include "core/clicks/click_fit.h"
 
 #include <gtest/gtest.h>
 

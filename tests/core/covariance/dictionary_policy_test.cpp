@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "core/covariance/dictionary_roll.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

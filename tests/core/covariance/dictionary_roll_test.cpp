@@ -1,4 +1,4 @@
-#include "core/covariance/dictionary_roll.h"
+#include "core/covariance/dictionary_policy.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,6 @@
 
 #include <fstream>
 
-#include "core/data/data_folder.h"
 #include "core/data/join.h"
 #include "core/data/normaliser.h"
 #include "core/error.h"

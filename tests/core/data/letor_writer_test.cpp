@@ -1,4 +1,4 @@
-#include "core/data/letor_writer.h"
+#include "core/data/letor_stream.h"
 
 #include <gtest/gtest.h>
 

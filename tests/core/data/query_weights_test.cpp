@@ -6,9 +6,9 @@
 
 #include "core/data/dataset_cache.h"
 #include "core/data/dataset_file.h"
+#include "core/data/doc_table.h"
 #include "core/data/join.h"
 #include "core/data/normaliser.h"
-#include "core/data/sparse_rows.h"
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/support/message_of.h"

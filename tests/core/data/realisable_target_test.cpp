@@ -1,4 +1,4 @@
-#include "core/data/realisable_target.h"
+#include "core/data/synthetic_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/data/sparse_rows.h"
+#include "core/data/doc_table.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include "core/data/dataset_file.h"
 #include "core/data/join.h"
 #include "core/data/letor_stream.h"
-#include "core/data/letor_writer.h"
 #include "core/data/normaliser.h"
 #include "core/error.h"
 #include "core/random/rng_stream.h"

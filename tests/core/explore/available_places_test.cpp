@@ -1,4 +1,4 @@
-#include "core/explore/available_places.h"
+#include "core/explore/exploring_list.h"
 
 #include <gtest/gtest.h>
 

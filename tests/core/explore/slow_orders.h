@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/explore/order_bits.h"
+#include "core/explore/certain_orders.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

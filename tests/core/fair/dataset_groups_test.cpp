@@ -7,7 +7,7 @@
 
 #include "core/data/synthetic.h"
 #include "core/error.h"
-#include "core/io/scratch_folder.h"
+#include "core/io/folder.h"
 
 namespace olrank {
 namespace {

@@ -5,8 +5,7 @@
 #include <map>
 #include <set>
 
-#include "core/fair/exact_search.h"
-#include "core/fair/violated_orders.h"
+#include "core/fair/fair_list.h"
 #include "tests/core/fair/fair_world.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "core/feedback/change_alarm.h"
+#include "core/feedback/examination.h"
 
 #include <gtest/gtest.h>
 

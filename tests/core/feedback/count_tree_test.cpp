@@ -1,4 +1,4 @@
-#include "core/feedback/count_tree.h"
+#include "core/feedback/pair_history.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/io/cache_folder.h"
+#include "core/io/folder.h"
 
 #include <gtest/gtest.h>
 

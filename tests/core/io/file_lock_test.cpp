@@ -1,4 +1,4 @@
-#include "core/io/file_lock.h"
+#include "core/io/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/io/atomic_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {

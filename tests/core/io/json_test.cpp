@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/io/json_stream.h"
 #include "tests/core/metrics/small_data.h"
 
 namespace olrank {

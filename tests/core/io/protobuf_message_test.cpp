@@ -1,4 +1,4 @@
-#include "core/io/protobuf_message.h"
+#include "core/io/containers.h"
 
 #include <gtest/gtest.h>
 

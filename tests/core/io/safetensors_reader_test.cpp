@@ -1,4 +1,4 @@
-#include "core/io/safetensors_reader.h"
+#include "core/io/safetensors.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/safetensors_reader.h"
+#include "core/io/safetensors.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 

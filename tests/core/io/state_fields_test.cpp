@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/feedback/change_alarm.h"
 #include "core/feedback/examination.h"
 #include "core/feedback/pair_history.h"
 

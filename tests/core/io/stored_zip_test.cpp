@@ -1,4 +1,4 @@
-#include "core/io/stored_zip.h"
+#include "core/io/containers.h"
 
 #include <gtest/gtest.h>
 

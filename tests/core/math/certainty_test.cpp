@@ -1,4 +1,4 @@
-#include "core/math/certainty.h"
+#include "core/math/pair_width.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/math/cosine.h"
+#include "core/math/normal.h"
 
 #include <gtest/gtest.h>
 

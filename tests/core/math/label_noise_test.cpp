@@ -1,4 +1,4 @@
-#include "core/math/label_noise.h"
+#include "core/math/normal.h"
 
 #include <gtest/gtest.h>
 

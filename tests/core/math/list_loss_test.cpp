@@ -1,4 +1,4 @@
-#include "core/math/list_loss.h"
+#include "core/math/pair_loss.h"
 
 #include <gtest/gtest.h>
 

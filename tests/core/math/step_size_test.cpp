@@ -1,4 +1,4 @@
-#include "core/math/step_size.h"
+#include "core/math/optimizer_step.h"
 
 #include <gtest/gtest.h>
 

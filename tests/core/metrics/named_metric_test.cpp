@@ -1,4 +1,4 @@
-#include "core/metrics/named_metric.h"
+#include "core/metrics/metric_options.h"
 
 #include <gtest/gtest.h>
 

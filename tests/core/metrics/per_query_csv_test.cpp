@@ -1,4 +1,4 @@
-#include "core/metrics/per_query_csv.h"
+#include "core/metrics/named_values.h"
 
 #include <gtest/gtest.h>
 

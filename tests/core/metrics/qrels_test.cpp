@@ -1,4 +1,4 @@
-#include "core/metrics/qrels.h"
+#include "core/metrics/score_files.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/metrics/random_online.h"
+#include "core/metrics/online.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/metrics/score_order.h"
+#include "core/metrics/list_metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/runtime/host.h"
+#include "core/runtime/device.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/log_output.h"
 #include "tests/support/expected_warnings.h"
 
 namespace olrank {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
-#include "core/runtime/cost_curve.h"
 
 namespace olrank {
 namespace {

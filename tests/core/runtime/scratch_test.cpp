@@ -1,4 +1,4 @@
-#include "core/runtime/scratch.h"
+#include "core/runtime/execution_context.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/runtime/thread_pool.h"
+#include "core/runtime/execution_context.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/runtime/execution_context.h"
 
 namespace olrank {
 namespace {

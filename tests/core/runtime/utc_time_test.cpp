@@ -1,4 +1,4 @@
-#include "core/runtime/utc_time.h"
+#include "core/runtime/log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/settings/reference_page.h"
+#include "core/settings/schema.h"
 
 #include <gtest/gtest.h>
 

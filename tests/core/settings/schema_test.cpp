@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/settings/dropped_names.h"
 #include "core/settings/setting_sources.h"
 #include "tests/support/message_of.h"
 

@@ -1,4 +1,4 @@
-#include "core/statistics/clustered_mean.h"
+#include "core/statistics/hierarchical_bootstrap.h"
 
 #include <gtest/gtest.h>
 

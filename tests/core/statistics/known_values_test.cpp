@@ -3,11 +3,9 @@
 #include <cmath>
 #include <vector>
 
-#include "core/statistics/curve_area.h"
-#include "core/statistics/holm.h"
-#include "core/statistics/mean_interval.h"
-#include "core/statistics/quantile.h"
-#include "core/statistics/student_t.h"
+#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/least_squares.h"
+#include "core/statistics/t_tests.h"
 
 namespace olrank {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/statistics/paired_test.h"
+#include "core/statistics/t_tests.h"
 
 #include <gtest/gtest.h>
 

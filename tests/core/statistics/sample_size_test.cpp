@@ -1,4 +1,4 @@
-#include "core/statistics/sample_size.h"
+#include "core/statistics/t_tests.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
-#include "core/statistics/paired_test.h"
 
 namespace olrank {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/text/csv.h"
+#include "core/text/text_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/text/nearest.h"
+#include "core/text/message_text.h"
 
 #include <gtest/gtest.h>
 

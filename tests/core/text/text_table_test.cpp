@@ -5,8 +5,6 @@
 #include <sstream>
 #include <string>
 
-#include "core/text/columns.h"
-
 namespace olrank {
 namespace {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/mapped_array.h"
 #include "cuda/engine/recorded_work.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/launch.cuh"

@@ -19,14 +19,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/device_docs.h"
-#include "core/device/device_lists.h"
 #include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/byte_size.h"
-#include "cuda/engine/device_intake.h"
+#include "cuda/engine/device_network.h"
 #include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
 #include "tests/cuda/emulation/device_memory.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/online/frozen_ranker.h"
+#include "core/online/online_ranker.h"
 #include "cuda/engine/resident_network.h"
 #include "models/neural/device_ranker.h"
 #include "tests/support/saved_state.h"

@@ -6,7 +6,7 @@
 
 #include "core/data/query_weights.h"
 #include "models/labels/label_training.h"
-#include "models/linear/linear_model.h"
+#include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/labelled_world.h"

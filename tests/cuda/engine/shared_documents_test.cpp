@@ -1,4 +1,4 @@
-#include "cuda/engine/shared_documents.h"
+#include "cuda/engine/resident_lists.h"
 
 #include <optional>
 #include <vector>

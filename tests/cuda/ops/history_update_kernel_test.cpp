@@ -1,6 +1,6 @@
 #include "cuda/ops/history_update.h"
 
-#include "core/device/round.h"
+#include "core/device/device_network.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {

@@ -1,6 +1,6 @@
 #include "cuda/ops/tangent_factors.h"
 
-#include "core/math/certainty.h"
+#include "core/math/pair_width.h"
 #include "core/ops/tangent_factors.h"
 #include "tests/cuda/ops/kernel_test.h"
 

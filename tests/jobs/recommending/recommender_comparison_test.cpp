@@ -1,4 +1,4 @@
-#include "jobs/recommending/recommender_comparison.h"
+#include "jobs/recommending/recommender_run.h"
 
 #include <gtest/gtest.h>
 

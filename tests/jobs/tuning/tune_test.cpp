@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/sweep.h"
-#include "jobs/tuning/tuning_tables.h"
 #include "jobs/tuning/winners.h"
 #include "tests/jobs/settings/configuration_text.h"
 #include "tests/support/temporary_folder.h"

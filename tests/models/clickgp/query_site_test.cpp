@@ -1,4 +1,4 @@
-#include "models/clickgp/query_site.h"
+#include "models/clickgp/click_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "core/data/query_weights.h"
 #include "core/error.h"
-#include "models/linear/linear_model.h"
+#include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 #include "tests/models/labelled_world.h"
 #include "tests/support/saved_state.h"

@@ -1,4 +1,4 @@
-#include "models/linear/linear_learner.h"
+#include "models/linear/pairrank.h"
 
 #include <gtest/gtest.h>
 
@@ -278,10 +278,11 @@ TEST(LinearLearnerTest, EnsemblesTrainWithoutPairsUnlessOnASchedule) {
   }
 }
 
-std::string bytes_of(const LinearLearner& learner) {
+std::string bytes_of(LinearLearner& learner) {
   StateWriter state;
   learner.save(state);
-  learner.save_figures(state);
+  StateFields fields(state);
+  learner.figure_fields(fields);
   return state.bytes();
 }
 
@@ -298,7 +299,8 @@ TEST(LinearLearnerTest, ResumesBetweenTrainingsWithTheSameBits) {
     const std::string saved = bytes_of(straight);
     StateReader reader(saved, "test");
     resumed.load(reader);
-    resumed.load_figures(reader);
+    StateFields fields(reader);
+    resumed.figure_fields(fields);
     reader.require_end();
     Preferences same = world;
     for (std::uint32_t round = 91; round <= 130; ++round) {

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/feedback/pair_history.h"
 #include "core/random/rng_stream.h"
-#include "models/linear/linear_ranking.h"
+#include "models/linear/linear_belief.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "models/modules/kept_documents.h"
+#include "models/modules/module_instance.h"
 
 #include <gtest/gtest.h>
 

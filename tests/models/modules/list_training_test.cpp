@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/modules/attention_ranker.h"
+#include "models/modules/built_in_modules.h"
 #include "models/neural/document_history.h"
-#include "models/neural/gathered_docs.h"
 #include "models/neural/training_sample.h"
 #include "tests/models/modules/module_fixture.h"
 

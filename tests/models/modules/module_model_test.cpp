@@ -7,12 +7,9 @@
 
 #include "core/error.h"
 #include "core/ops/gradient_products.h"
-#include "models/modules/attention_ranker.h"
-#include "models/modules/layer_norm_ranker.h"
-#include "models/modules/relu_ranker.h"
-#include "models/modules/residual_ranker.h"
-#include "models/network_settings.h"
+#include "models/modules/built_in_modules.h"
 #include "models/posterior/posterior.h"
+#include "models/skeleton/network_settings.h"
 #include "tests/models/modules/module_fixture.h"
 
 namespace olrank {

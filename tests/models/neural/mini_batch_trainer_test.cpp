@@ -1,4 +1,4 @@
-#include "models/neural/mini_batch_trainer.h"
+#include "models/neural/network_trainer.h"
 
 #include <gtest/gtest.h>
 

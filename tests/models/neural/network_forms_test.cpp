@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "models/network_shape.h"
 #include "models/neural/ranker_network.h"
+#include "models/skeleton/network_settings.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
 

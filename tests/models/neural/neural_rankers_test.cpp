@@ -13,10 +13,10 @@
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
-#include "models/network_shape.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
+#include "models/skeleton/network_settings.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/chi_square.h"

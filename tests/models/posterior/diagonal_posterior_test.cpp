@@ -1,4 +1,4 @@
-#include "models/posterior/diagonal_posterior.h"
+#include "models/posterior/posterior.h"
 
 #include <gtest/gtest.h>
 

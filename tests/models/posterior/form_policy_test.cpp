@@ -1,4 +1,4 @@
-#include "models/posterior/form_policy.h"
+#include "models/posterior/full_posterior.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/online/preference_pair.h"
+#include "core/online/online_ranker.h"
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {

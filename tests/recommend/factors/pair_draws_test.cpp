@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
+#include "recommend/factors/efm.h"
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/factors/nonnegative_row.h"
-#include "recommend/factors/pair_loss_block.h"
-#include "recommend/factors/row_index.h"
 
 namespace olrank {
 namespace {

@@ -5,8 +5,8 @@
 #include "core/error.h"
 #include "core/io/state_archive.h"
 #include "recommend/ranking_figures.h"
+#include "recommend/trees/factor_tree.h"
 #include "recommend/trees/fmf_training.h"
-#include "recommend/trees/tree_json.h"
 #include "recommend/trees/tree_model.h"
 #include "tests/recommend/trees/tree_world.h"
 

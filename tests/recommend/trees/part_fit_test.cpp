@@ -1,11 +1,10 @@
-#include "recommend/trees/part_fit.h"
+#include "recommend/trees/pair_source.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "recommend/trees/pair_source.h"
 #include "tests/recommend/trees/tree_world.h"
 
 namespace olrank {

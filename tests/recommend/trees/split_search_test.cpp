@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "recommend/trees/part_fit.h"
+#include "recommend/trees/pair_source.h"
 #include "tests/recommend/trees/tree_world.h"
 
 namespace olrank {

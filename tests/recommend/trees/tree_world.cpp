@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "recommend/trees/matrix_start.h"
+#include "recommend/trees/fact_training.h"
 
 namespace olrank {
 

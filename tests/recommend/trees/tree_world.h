@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "recommend/recommender_kinds.h"
+#include "recommend/recommender.h"
 #include "recommend/synthetic_trees.h"
-#include "recommend/trees/factor_rows.h"
-#include "recommend/trees/profiles.h"
+#include "recommend/trees/factor_tree.h"
 #include "recommend/trees/split_search.h"
+#include "recommend/trees/squared_sums.h"
 
 namespace olrank {
 

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "studies/generalisation/fits.h"
 #include "studies/generalisation/generalisation_plan.h"
 #include "studies/generalisation/list_source.h"
 #include "studies/generalisation/study_losses.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "studies/generalisation/fits.h"
 #include "studies/generalisation/study_losses.h"
 
 namespace olrank {

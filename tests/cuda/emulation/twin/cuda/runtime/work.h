@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/runtime/function_ref.h"
+#include "core/runtime/execution_context.h"
 #include "cuda/runtime/stream.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/device_work.h"

@@ -1,0 +1,285 @@
+#include "apps/recommend/commands.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/io/json.h"
+#include "core/io/standard_output.h"
+#include "core/text/message_text.h"
+#include "core/text/text_table.h"
+#include "jobs/recommending/recommender_file.h"
+#include "jobs/recommending/recommender_study.h"
+#include "recommend/ranking_figures.h"
+#include "recommend/review_reader.h"
+#include "recommend/reviews.h"
+#include "recommend/synthetic_reviews.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+class RecommendExplainCommand : public Command {
+ public:
+  std::string name() const override { return "explain"; }
+  std::string summary() const override { return "say why an item is recommended to a user"; }
+  void declare(CLI::App& app) override {
+    app.add_option("--model", model_, "folder of 'recommend train', or its model file")
+        ->type_name("DIR")
+        ->required();
+    app.add_option("--user", user_, "user")->type_name("NAME")->required();
+    app.add_option("--item", item_, "item")->type_name("NAME")->required();
+  }
+
+  int run(const OutputFlags& output) override {
+    const LoadedRecommender loaded = read_recommender(model_);
+    const std::int64_t user = loaded.user(user_);
+    const std::int64_t item = loaded.item(item_);
+    const std::optional<Explanation> explanation = loaded.model->explain(user, item, loaded.names);
+    if (!explanation) {
+      throw InvalidArgument(fmt::format(
+          "A recommender of kind {} learns from ratings alone and has no reasons: train one of kind mter, "
+          "efm or fact.",
+          name_of(loaded.settings.kind)));
+    }
+    if (output.json) {
+      ordered_json json = {{"user", user_},
+                           {"item", item_},
+                           {"kind", name_of(loaded.settings.kind)},
+                           {"sentences", explanation->sentences}};
+      json.update(explanation->details);
+      write_output(dump_json(json, 2) + "\n");
+      return 0;
+    }
+    for (const std::string& sentence : explanation->sentences) write_output(printable(sentence) + "\n");
+    return 0;
+  }
+
+ private:
+  std::string model_;
+  std::string user_;
+  std::string item_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_recommend_explain_command() {
+  return std::make_unique<RecommendExplainCommand>();
+}
+
+namespace {
+
+class RecommendStudyCommand : public Command {
+ public:
+  std::string name() const override { return "study"; }
+  std::string summary() const override {
+    return "train kinds over sources, seeds and values, and compare them";
+  }
+  void declare(CLI::App& app) override {
+    app.add_option("config", request_.file,
+                   "configuration file (TOML) with [recommend] and [recommend_study]")
+        ->type_name("FILE")
+        ->required();
+    app.add_option("--out", request_.out, "output folder; what it holds already is not trained again")
+        ->type_name("DIR");
+    app.add_flag("--dry-run", request_.dry_run, "check the file, say how many trainings it has, and exit");
+    app.add_option("--threads", request_.threads, "CPU threads [default: every core]")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+  }
+
+  int run(const OutputFlags& output) override {
+    return run_recommender_study(request_, output.command_line, output.form(), write_output);
+  }
+
+ private:
+  RecommenderStudyRequest request_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_recommend_study_command() {
+  return std::make_unique<RecommendStudyCommand>();
+}
+
+namespace {
+
+std::string generator_help() {
+  std::string text = "NAME or NAME?key=value&…";
+  for (const ReviewGenerator& generator : review_generators()) {
+    text += fmt::format("; {}: {}, with the keys", generator.name, generator.about);
+    for (const std::string& key : generator.schema().keys()) text += " " + key;
+  }
+  return text;
+}
+
+class RecommendSynthCommand : public Command {
+ public:
+  std::string name() const override { return "synth"; }
+  std::string summary() const override { return "generate reviews with planted preferences"; }
+  void declare(CLI::App& app) override {
+    app.add_option("source", source_, generator_help())->type_name("NAME?key=value")->required();
+    app.add_option("--out", out_, "file of JSON lines; .gz and .zst compress")
+        ->type_name("FILE")
+        ->required();
+    app.add_flag("--force", force_, "overwrite the file");
+    app.add_option("--threads", threads_, "CPU threads [default: every core]")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+  }
+
+  int run(const OutputFlags& output) override {
+    if (!force_ && std::filesystem::exists(out_)) {
+      throw InvalidArgument(
+          fmt::format("'{}' already exists; overwrite it with --force, or choose another file.", out_));
+    }
+    ExecutionContext context(threads_);
+    const Reviews reviews = make_synthetic_reviews(context, source_);
+    write_reviews(reviews, out_);
+    const ReviewCounts counts = counts_of(reviews);
+    if (output.json) {
+      const nlohmann::ordered_json json = {{"file", out_},
+                                           {"users", counts.users},
+                                           {"items", counts.items},
+                                           {"features", counts.features},
+                                           {"phrases", counts.phrases},
+                                           {"reviews", counts.reviews},
+                                           {"mentions", counts.mentions}};
+      write_output(dump_json(json, 2) + "\n");
+    } else {
+      write_output(fmt::format(
+          "{}: {} reviews by {} users of {} items, with {} mentions of {} features in {} phrases\n", out_,
+          counts.reviews, counts.users, counts.items, counts.mentions, counts.features, counts.phrases));
+    }
+    return 0;
+  }
+
+ private:
+  std::string source_;
+  std::string out_;
+  bool force_ = false;
+  int threads_ = available_threads();
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_recommend_synth_command() {
+  return std::make_unique<RecommendSynthCommand>();
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct RankedItem {
+  std::int32_t item;
+  float score;
+};
+
+class RecommendRankCommand : public Command {
+ public:
+  std::string name() const override { return "rank"; }
+  std::string summary() const override { return "list the best items for users"; }
+  void declare(CLI::App& app) override {
+    app.add_option("--model", model_, "folder of 'recommend train', or its model file")
+        ->type_name("DIR")
+        ->required();
+    app.add_option("--user", users_, "user; may be repeated")->type_name("NAME");
+    auto* all = app.add_flag("--all-users", all_, "all users with a training review");
+    all->excludes("--user");
+    app.add_option("--k", k_, "length of the list [default: 10]")
+        ->type_name("K")
+        ->check(CLI::Range(1, 1'000'000));
+    app.add_flag("--trec", trec_, "print a TREC run: user Q0 item rank score olrank");
+  }
+
+  int run(const OutputFlags& output) override {
+    if (users_.empty() && !all_)
+      throw InvalidArgument("No user given: name one with --user, or all with --all-users.");
+    if (trec_ && output.json) throw InvalidArgument("--trec and --json exclude each other.");
+    const LoadedRecommender loaded = read_recommender(model_);
+    std::vector<std::int64_t> numbers;
+    for (const std::string& name : users_) numbers.push_back(loaded.user(name));
+    for (std::int64_t user = 0; all_ && user < loaded.names.users.size(); ++user) {
+      if (loaded.seen.count(user) > 0) numbers.push_back(user);
+    }
+    ordered_json lists = ordered_json::array();
+    for (const std::int64_t user : numbers) {
+      const std::vector<RankedItem> list = ranked(loaded, user);
+      if (output.json) {
+        lists.push_back(list_json(loaded, user, list));
+      } else {
+        write_output(trec_ ? trec_lines(loaded, user, list) : table(loaded, user, list, output));
+      }
+    }
+    if (output.json) write_output(dump_json(lists.size() == 1 && !all_ ? lists.front() : lists, 2) + "\n");
+    return 0;
+  }
+
+ private:
+  std::vector<RankedItem> ranked(const LoadedRecommender& loaded, std::int64_t user) const {
+    std::vector<float> scores(loaded.names.items.size());
+    loaded.model->score(user, scores);
+    std::vector<RankedItem> list;
+    for (const std::int32_t item : best_items(scores, loaded.seen.others_of(user), k_))
+      list.push_back({item, scores[item]});
+    return list;
+  }
+
+  static ordered_json list_json(const LoadedRecommender& loaded, std::int64_t user,
+                                const std::vector<RankedItem>& list) {
+    ordered_json items = ordered_json::array();
+    for (std::size_t place = 0; place < list.size(); ++place)
+      items.push_back({{"rank", place + 1},
+                       {"item", std::string(loaded.names.items[list[place].item])},
+                       {"score", list[place].score}});
+    return {{"user", std::string(loaded.names.users[user])}, {"items", items}};
+  }
+
+  static std::string trec_lines(const LoadedRecommender& loaded, std::int64_t user,
+                                const std::vector<RankedItem>& list) {
+    std::string lines;
+    for (std::size_t place = 0; place < list.size(); ++place) {
+      const std::string_view name = loaded.names.items[list[place].item];
+      for (const std::string_view word : {loaded.names.users[user], name}) {
+        if (word.empty() || word.find_first_of(" \t\r\n\v\f") != std::string_view::npos) {
+          throw InvalidArgument(
+              fmt::format("A TREC run cannot hold the name '{}', which has blanks: use --json.", word));
+        }
+      }
+      lines += fmt::format("{} Q0 {} {} {} olrank\n", loaded.names.users[user], name, place + 1,
+                           list[place].score);
+    }
+    return lines;
+  }
+
+  std::string table(const LoadedRecommender& loaded, std::int64_t user, const std::vector<RankedItem>& list,
+                    const OutputFlags& output) const {
+    TextTable table({{"rank"}, {"item", true}, {"score"}});
+    for (std::size_t place = 0; place < list.size(); ++place)
+      table.add({fmt::format("{}", place + 1), std::string(loaded.names.items[list[place].item]),
+                 fmt::format("{:.4f}", list[place].score)});
+    const std::string head = users_.size() == 1 ? "" : fmt::format("{}\n", loaded.names.users[user]);
+    return head + table.fitted(output.columns()).text;
+  }
+
+  std::string model_;
+  std::vector<std::string> users_;
+  bool all_ = false;
+  std::int64_t k_ = 10;
+  bool trec_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_recommend_rank_command() {
+  return std::make_unique<RecommendRankCommand>();
+}
+
+}  // namespace olrank

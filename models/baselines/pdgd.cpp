@@ -1,0 +1,262 @@
+#include "models/baselines/pdgd.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/feedback/preference_pairs.h"
+#include "core/math/pair_loss.h"
+#include "core/metrics/list_metrics.h"
+#include "models/baselines/first_model.h"
+
+namespace olrank {
+PdgdRanker::PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+                       std::vector<float> first_theta)
+    : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
+      list_key_(keys.key(Purpose::kList)) {}
+
+ScoreLists PdgdRanker::lists() const {
+  return
+      [key = list_key_](ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
+                        std::vector<std::int32_t>& list, std::vector<double>& propensity) {
+        draw_plackett_luce(scores, key, task.round, context.scratch(), list, propensity);
+      };
+}
+
+LearnReport PdgdRanker::learn(RoundContext& context, const Feedback& feedback) {
+  check(feedback, context.execution.scratch());
+  preference_pairs({.pairs = PairRule::kAll, .debias = {}}, feedback.shown, feedback.clicks,
+                   RngStream(list_key_, feedback.round), pairs_);
+  if (!pairs_.empty()) {
+    const auto scores = scores_of(context, feedback.query, feedback.round);
+    const auto measured = context.clock.measure("train");
+    Scratch& scratch = context.execution.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto weights = scratch.take<double>(scores.size());
+    plackett_luce_pair_weights(scores, feedback.shown, feedback.clicks, scratch, weights);
+    follow_gradient(context.execution, feedback.query, weights);
+  }
+  end_round();
+  return {pairs_, {}};
+}
+
+std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request) {
+  return make_on_first_model<PdgdRanker>(request);
+}
+
+void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.1;
+  // The papers print 0.999977, the authors' code has another nine.
+  settings.trainer.learning_rate_decay =
+      context.protocol == ProtocolName::kReference ? 0.9999977 : 0.999977;
+}
+
+namespace {
+
+/// A sum of exponentials e^s, kept relative to its largest term: e^largest · ratio.
+struct ExpSum {
+  double largest = -std::numeric_limits<double>::infinity();
+  double ratio = 0.0;
+
+  void add(double score) {
+    if (score <= largest) {
+      ratio += std::exp(score - largest);
+    } else {
+      ratio = ratio * std::exp(largest - score) + 1.0;
+      largest = score;
+    }
+  }
+  double log() const { return largest + std::log(ratio); }
+};
+
+/// Two scores that change places, and what does not depend on the rank between them.
+struct Swap {
+  double lower = 0.0;
+  double higher = 0.0;
+  double lower_to_higher = 0.0;  // e^{lower − higher}
+
+  Swap(double one, double other)
+      : lower(std::min(one, other)),
+        higher(std::max(one, other)),
+        lower_to_higher(std::exp(lower - higher)) {}
+
+  /// (E + e^lower) / (E + e^higher), in (0, 1].
+  double factor(const ExpSum& others) const {
+    if (others.largest <= higher) {
+      const double e = others.ratio * std::exp(others.largest - higher);
+      return (e + lower_to_higher) / (e + 1.0);
+    }
+    return (others.ratio + std::exp(lower - others.largest)) /
+           (others.ratio + std::exp(higher - others.largest));
+  }
+};
+
+/// Writes e^s relative to the largest to `parts` [V], and their sums from each of the first ranks down.
+void sum_parts(std::span<const double> scores, std::span<const std::int32_t> list, std::span<double> parts,
+               std::span<double> sums) {
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) parts[doc] = std::exp(scores[doc] - largest);
+  double sum = 0.0;
+  for (std::size_t rank = list.size(); rank-- > 0;) {
+    sum += parts[list[rank]];
+    if (rank < sums.size()) sums[rank] = std::max(sum, std::numeric_limits<double>::min());
+  }
+}
+
+}  // namespace
+
+void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
+                        std::span<double> keys) {
+  assert(keys.size() == scores.size());
+  // Zero, drawn once in 2^53 times, counts as the middle of its cell so that −log u stays finite.
+  constexpr double kLowest = 0x1.0p-54;
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    const double u = RngStream(key, round, static_cast<std::uint32_t>(doc)).uniform();
+    keys[doc] = scores[doc] - std::log(-std::log(std::max(u, kLowest)));
+  }
+}
+
+void plackett_luce_propensity(std::span<const double> scores, std::span<const std::int32_t> list,
+                              std::vector<double>& propensity) {
+  propensity.resize(list.size());
+  ExpSum left;  // of the ranks from here on
+  for (std::size_t rank = list.size(); rank-- > 0;) {
+    left.add(scores[list[rank]]);
+    propensity[rank] = std::exp(scores[list[rank]] - left.largest) / left.ratio;
+  }
+}
+
+void draw_plackett_luce(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
+                        Scratch& scratch, std::vector<std::int32_t>& list,
+                        std::vector<double>& propensity) {
+  const Scratch::Frame frame(scratch);
+  const auto keys = scratch.take<double>(scores.size());
+  plackett_luce_keys(scores, key, round, keys);
+  list.resize(scores.size());
+  order_by_score(keys, list, scratch);
+  plackett_luce_propensity(scores, list, propensity);
+}
+
+void plackett_luce_pair_weights(std::span<const double> scores, std::span<const std::int32_t> shown,
+                                std::span<const std::uint8_t> clicks, Scratch& scratch,
+                                std::span<double> weights) {
+  assert(shown.size() == clicks.size() && weights.size() == scores.size());
+  std::fill(weights.begin(), weights.end(), 0.0);
+  const auto examined = static_cast<std::size_t>(examined_documents(clicks));
+  if (examined < 2) return;
+
+  const Scratch::Frame frame(scratch);
+  const auto placed = scratch.take<bool>(scores.size());
+  const auto score_at = scratch.take<double>(examined);  // by rank
+  std::fill(placed.begin(), placed.end(), false);
+  for (std::size_t rank = 0; rank < examined; ++rank) {
+    const auto doc = static_cast<std::size_t>(shown[rank]);
+    placed[doc] = true;
+    score_at[rank] = scores[doc];
+  }
+  ExpSum behind;  // everything after the current rank
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    if (!placed[doc]) behind.add(scores[doc]);
+  }
+
+  const auto others = scratch.take<ExpSum>(examined);  // E_r
+  for (std::size_t b = examined - 1; b > 0; --b) {
+    ExpSum sum = behind;
+    for (std::size_t r = b; r > 0; --r) {
+      others[r] = sum;
+      sum.add(score_at[r - 1]);
+    }
+    for (std::size_t a = 0; a < b; ++a) {
+      if ((clicks[a] != 0) == (clicks[b] != 0)) continue;
+      const Swap swap(score_at[a], score_at[b]);
+      double product = 1.0;  // every factor lies on the same side of 1, so that nothing overflows
+      for (std::size_t r = a + 1; r <= b; ++r) product *= swap.factor(others[r]);
+      // The product is P(R*)/P(R) where rank a has the higher score, and its inverse elsewhere.
+      const double rho = (score_at[a] >= score_at[b] ? product : 1.0) / (1.0 + product);
+      const double z = score_at[a] - score_at[b];
+      const double weight = rho * sigmoid(z) * sigmoid(-z);
+      const bool first_wins = clicks[a] != 0;
+      weights[shown[a]] += first_wins ? weight : -weight;
+      weights[shown[b]] += first_wins ? -weight : weight;
+    }
+    behind.add(score_at[b]);
+  }
+}
+
+double proximal_weights(const ProximalList& list, Scratch& scratch, std::span<double> weights) {
+  const std::size_t docs = list.scores.size();
+  assert(list.safe_scores.size() == docs && weights.size() == docs);
+  assert(list.advantages.size() == list.shown.size());
+  std::fill(weights.begin(), weights.end(), 0.0);
+  const Scratch::Frame frame(scratch);
+  const auto placed = scratch.take<bool>(docs);
+  std::fill(placed.begin(), placed.end(), false);
+  double objective = 0.0;
+  for (std::size_t rank = 0; rank < list.shown.size(); ++rank) {
+    ExpSum sum;
+    ExpSum safe_sum;
+    for (std::size_t doc = 0; doc < docs; ++doc) {
+      if (placed[doc]) continue;
+      sum.add(list.scores[doc]);
+      safe_sum.add(list.safe_scores[doc]);
+    }
+    const auto own = static_cast<std::size_t>(list.shown[rank]);
+    const double log_ratio = list.scores[own] - sum.log() - (list.safe_scores[own] - safe_sum.log());
+    const double advantage = list.advantages[rank];
+    const double bound = advantage >= 0.0 ? list.clip : 1.0 / list.clip;
+    const bool clipped = advantage >= 0.0 ? log_ratio >= std::log(bound) : log_ratio <= std::log(bound);
+    if (clipped) {
+      objective += bound * advantage;
+    } else {
+      constexpr double kMostLogRatio = 100.0;  // a step that follows it is refused
+      const double reward = std::exp(std::min(log_ratio, kMostLogRatio)) * advantage;
+      objective += reward;
+      for (std::size_t doc = 0; doc < docs; ++doc) {
+        if (!placed[doc]) weights[doc] -= reward * std::exp(list.scores[doc] - sum.largest) / sum.ratio;
+      }
+      weights[own] += reward;
+    }
+    placed[own] = true;
+  }
+  return objective;
+}
+
+void add_places(std::span<const double> scores, std::span<const std::int32_t> list, std::int64_t ranks,
+                double share, Scratch& scratch, std::span<double> places) {
+  assert(list.size() == scores.size() && std::ssize(places) == std::ssize(scores) * ranks);
+  const Scratch::Frame frame(scratch);
+  const auto parts = scratch.take<double>(scores.size());
+  const auto sums = scratch.take<double>(std::min<std::size_t>(list.size(), ranks));
+  sum_parts(scores, list, parts, sums);
+  for (std::size_t rank = 0; rank < sums.size(); ++rank) {
+    const double factor = share / sums[rank];
+    for (const std::int32_t doc : list.subspan(rank)) places[doc * ranks + rank] += factor * parts[doc];
+  }
+}
+
+void add_reward_gradient(std::span<const double> scores, std::span<const std::int32_t> list,
+                         std::span<const double> worth, std::span<const double> reward, double share,
+                         Scratch& scratch, std::span<double> weights) {
+  assert(list.size() == scores.size() && reward.size() == scores.size() && weights.size() == scores.size());
+  const Scratch::Frame frame(scratch);
+  const auto parts = scratch.take<double>(scores.size());
+  const auto sums = scratch.take<double>(std::min(list.size(), worth.size()));
+  sum_parts(scores, list, parts, sums);
+  double behind = 0.0;  // the reward of the ranks below
+  for (std::size_t rank = sums.size(); rank-- > 0;) {
+    const auto left = list.subspan(rank);
+    double mean = 0.0;  // of what may stand at the rank
+    for (const std::int32_t doc : left) mean += parts[doc] / sums[rank] * reward[doc];
+    for (const std::int32_t doc : left) {
+      const double probability = parts[doc] / sums[rank];
+      weights[doc] += share * probability * (worth[rank] * (reward[doc] - mean) - behind);
+    }
+    weights[list[rank]] += share * behind;
+    behind += worth[rank] * reward[list[rank]];
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
+#include "models/skeleton/ranker_settings.h"
+#include "models/skeleton/score_model_ranker.h"
+
+namespace olrank {
+
+/// Pairwise differentiable gradient descent: Oosterhuis and de Rijke, "Differentiable unbiased online
+/// learning to rank", CIKM 2018, Algorithm 1. Lists are Plackett-Luce draws over the scores.
+class PdgdRanker : public ScoreModelRanker {
+ public:
+  PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+             std::vector<float> first_theta = {});
+
+  /// The denominators of its weights sum over all documents of the query.
+  bool learns_from_unshown() const override { return true; }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override;
+
+ private:
+  ScoreLists lists() const override;
+
+  PhiloxKey list_key_;
+  std::vector<PreferencePair> pairs_;
+};
+
+std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request);
+void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+/// Keys whose descending order is a Plackett-Luce list over `scores`: s_i + g_i with g_i standard Gumbel,
+/// drawn at (round, i) (the Gumbel trick; Yellott, Journal of Mathematical Psychology 1977).
+void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
+                        std::span<double> keys);
+
+/// The propensity of each rank of such a list: e^s of its document over the sum of those not placed above.
+void plackett_luce_propensity(std::span<const double> scores, std::span<const std::int32_t> list,
+                              std::vector<double>& propensity);
+
+/// Draws such a list of all documents, with its propensity.
+void draw_plackett_luce(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
+                        Scratch& scratch, std::vector<std::int32_t>& list, std::vector<double>& propensity);
+
+/// The weights with which PDGD follows ∇f (Oosterhuis and de Rijke, "Differentiable unbiased online
+/// learning to rank", CIKM 2018): for every pair of a clicked i and an examined unclicked j, +ρ σ(z)σ(−z)
+/// to weights[i] and −ρ σ(z)σ(−z) to weights[j], with z = s_i − s_j and ρ = P(R*) / (P(R) + P(R*)). R is
+/// the list, R* the list with i and j swapped, P the Plackett-Luce probability with denominators over all
+/// documents not yet placed. All of `weights` [V] is written; `shown` has no document twice.
+///
+/// Of P(R*)/P(R) only the denominators between the two ranks a < b remain:
+///   Π_{r=a+1..b} D_r / (D_r + e^{s_a} − e^{s_b}) = Π_{r=a+1..b} (E_r + e^{s_b}) / (E_r + e^{s_a}),
+/// D_r the sum of e^s over what is not yet placed at rank r, E_r the same without the document of rank b.
+/// Exact to rounding for scores of any size: E_r is a sum, never a difference, and each
+/// exponential is relative to the largest one in its sum. O(V + n³) for n examined documents.
+void plackett_luce_pair_weights(std::span<const double> scores, std::span<const std::int32_t> shown,
+                                std::span<const std::uint8_t> clicks, Scratch& scratch,
+                                std::span<double> weights);
+
+/// A list that a safe policy showed, for a policy that learns from it.
+struct ProximalList {
+  std::span<const double> scores;       // [V] of the policy that learns
+  std::span<const double> safe_scores;  // [V] of the policy that showed the list
+  std::span<const std::int32_t> shown;  // [n] documents, best first, none twice
+  std::span<const double> advantages;   // [n] A_k, the reward of what the list had at rank k
+  double clip = 1.2;                    // c > 1, or nothing is ever learned
+};
+
+/// The clipped objective Σ_k f(ρ_k, A_k) of a list, and its gradient by the scores in `weights` [V], all of
+/// which is written. ρ_k = π(d_k | d_1 … d_{k−1}) / π₀(d_k | d_1 … d_{k−1}) is the ratio of the exposure
+/// that both policies give to the document of rank k at that rank, given the documents above it; f(ρ, A) =
+/// min(ρ, c) A for A ≥ 0, and max(ρ, 1/c) A for A < 0, so that nothing is gained by moving further away
+/// from π₀ than by the factor c (Gupta, Oosterhuis and de Rijke, CIKM 2024). O(nV).
+double proximal_weights(const ProximalList& list, Scratch& scratch, std::span<double> weights);
+
+/// Adds `share` · P(document at rank k | the documents above it in `list`) to places[document · ranks + k],
+/// for the first `ranks` ranks. The mean over lists that the scores draw is the probability of the rank.
+/// Scores are within 700 of the largest. O(ranks · V).
+void add_places(std::span<const double> scores, std::span<const std::int32_t> list, std::int64_t ranks,
+                double share, Scratch& scratch, std::span<double> places);
+
+/// Adds `share` times the gradient by the scores of E Σ_k worth[k] reward[document at rank k], as one
+/// `list` of the scores' own estimates it without bias: Oosterhuis, "Computationally efficient optimization
+/// of Plackett-Luce ranking models for relevance and fairness", SIGIR 2021. Scores as above. O(ranks · V).
+void add_reward_gradient(std::span<const double> scores, std::span<const std::int32_t> list,
+                         std::span<const double> worth, std::span<const double> reward, double share,
+                         Scratch& scratch, std::span<double> weights);
+
+}  // namespace olrank

@@ -1,0 +1,204 @@
+#include "models/baselines/ranknet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "core/math/pair_loss.h"
+#include "core/metrics/list_metrics.h"
+#include "models/baselines/first_model.h"
+#include "models/labels/label_solver.h"
+#include "models/linear/linear_belief.h"
+
+namespace olrank {
+namespace {
+
+double exploration_of(const RankerSettings& settings) {
+  if (settings.bandit.exploration == SimpleExploration::kGreedy) return 0.0;
+  const double epsilon = settings.bandit.epsilon;
+  if (epsilon > 0.0 && epsilon <= 1.0) return epsilon;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' has exploration = \"epsilon\", so epsilon must be above 0 and at most 1, not {}: set "
+      "--epsilon 0.1, or exploration = \"greedy\".",
+      settings.name, epsilon));
+}
+
+}  // namespace
+
+RankNetRanker::RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
+                             TrialKeys keys, std::vector<float> first_theta)
+    : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
+      feedback_(settings.feedback),
+      epsilon_(exploration_of(settings)),
+      list_key_(keys.key(Purpose::kList)),
+      batch_key_(keys.key(Purpose::kBatch)) {}
+
+ScoreLists RankNetRanker::lists() const {
+  return [epsilon = epsilon_, key = list_key_](
+             ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
+             std::vector<std::int32_t>& list, std::vector<double>& propensity) {
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto best_first = scratch.take<std::int32_t>(scores.size());
+    order_by_score(scores, best_first, scratch);
+    list.assign(best_first.begin(), best_first.end());
+    propensity.assign(scores.size(), 1.0);
+    if (epsilon > 0.0) epsilon_greedy_list(best_first, epsilon, key, task.round, scratch, list, propensity);
+  };
+}
+
+LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback) {
+  check(feedback, context.execution.scratch());
+  preference_pairs(feedback_, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
+                   pairs_);
+  loss_pairs(feedback_, feedback, batch_key_, pairs_, loss_);
+  if (loss_.pairs.empty()) {
+    end_round();
+    return {};
+  }
+  const auto scores = scores_of(context, feedback.query, feedback.round);
+  const auto measured = context.clock.measure("train");
+  Scratch& scratch = context.execution.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto weights = scratch.take<double>(scores.size());
+  std::fill(weights.begin(), weights.end(), 0.0);
+  for (const PreferencePair& pair : loss_.pairs) {
+    const auto winner = static_cast<std::size_t>(pair.winner);
+    const auto loser = static_cast<std::size_t>(pair.loser);
+    const double weight = sigmoid(scores[loser] - scores[winner]);
+    weights[winner] += weight;
+    weights[loser] -= weight;
+  }
+  step_ = {step()};
+  follow_gradient(context.execution, feedback.query, weights);
+  end_round();
+  return {pairs_, step_};
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
+  return make_on_first_model<RankNetRanker>(request);
+}
+
+void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.1;
+  if (context.protocol == ProtocolName::kPaper) settings.trainer.learning_rate = 0.01;
+  if (context.protocol != ProtocolName::kRecommended) return;
+  // Chosen by their worst case: docs/DEFAULTS.md.
+  settings.feedback.pairs = PairRule::kMatched;
+  settings.trainer.learning_rate = 0.003;
+}
+
+void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilon, PhiloxKey key,
+                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list,
+                         std::span<double> propensity) {
+  assert(list.size() == best_first.size());
+  const std::size_t docs = best_first.size();
+  const Scratch::Frame frame(scratch);
+  // The remaining documents are at the front of `pool`, in no order; `slot` is the position of each.
+  const auto pool = scratch.take<std::int32_t>(docs);
+  const auto slot = scratch.take<std::size_t>(docs);
+  std::iota(pool.begin(), pool.end(), 0);
+  std::iota(slot.begin(), slot.end(), std::size_t{0});
+  std::size_t remaining = docs;
+  std::size_t best = 0;  // in best_first; moves past what is placed
+  for (std::size_t rank = 0; rank < docs; ++rank) {
+    RngStream coins(key, round, 0, static_cast<std::uint32_t>(rank));
+    while (slot[best_first[best]] >= remaining) ++best;
+    std::int32_t doc = best_first[best];
+    if (coins.uniform() < epsilon) doc = pool[coins.index(static_cast<std::uint32_t>(remaining))];
+    list[rank] = doc;
+    propensity[rank] =
+        epsilon / static_cast<double>(remaining) + (doc == best_first[best] ? 1.0 - epsilon : 0.0);
+    // Replaced by the last one of the pool, which shrinks by one.
+    --remaining;
+    const std::size_t hole = slot[doc];
+    const std::int32_t last = pool[remaining];
+    pool[hole] = last;
+    slot[last] = hole;
+    pool[remaining] = doc;
+    slot[doc] = remaining;
+  }
+}
+
+namespace {
+
+std::vector<float> trained(const ScoreModel& model, const RankerSettings& settings, PhiloxKey key,
+                           const LabelledQueries& labels, std::vector<float> theta) {
+  if (settings.trainer.optimizer != Optimizer::kAdam) {
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' has optimizer = \"{}\", but ranknet-offline supports only \"adam\".",
+                    settings.name, name_of(settings.trainer.optimizer)));
+  }
+  if (theta.empty()) theta.resize(model.parameters());
+  return train_offline(model, labels, settings, key, std::move(theta));
+}
+
+}  // namespace
+
+std::vector<float> train_offline(const ScoreModel& model, const LabelledQueries& labels,
+                                 const RankerSettings& settings, PhiloxKey key, std::vector<float> theta) {
+  assert(std::ssize(theta) == model.parameters());
+  LabelSettings fit;
+  fit.loss = ListLoss::kRankNet;
+  fit.pair_mean = true;
+  fit.network = settings.network;
+  fit.batch = settings.trainer.batch;
+  fit.learning_rate = settings.trainer.learning_rate;
+  fit.learning_rate_decay = settings.trainer.learning_rate_decay;
+  LabelObjective objective(model, labels, fit.loss_form(0), 1);
+  const auto adam = make_adam(fit, objective, key, std::move(theta));
+  for (std::int64_t pass = 0; pass < settings.trainer.epochs; ++pass) adam->advance();
+  return {adam->theta().begin(), adam->theta().end()};
+}
+
+std::vector<float> offline_linear_theta(const LabelledQueries& labels, std::int64_t features,
+                                        std::int64_t fold) {
+  const RankerSettings settings =
+      RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kRecommended);
+  const PhiloxKey key =
+      make_key({.seed = 0, .purpose = Purpose::kBatch, .fold = static_cast<std::uint64_t>(fold)});
+  return train_offline(LinearModel(features), labels, settings, key, std::vector<float>(features));
+}
+
+RankNetOffline::RankNetOffline(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
+                               TrialKeys keys, std::vector<float> first_theta,
+                               const LabelledQueries& labels)
+    : RankNetOffline(trained(*model, settings, keys.key(Purpose::kBatch), labels, std::move(first_theta)),
+                     std::move(model), settings, keys) {}
+
+RankNetOffline::RankNetOffline(std::vector<float> theta, std::unique_ptr<ScoreModel>&& model,
+                               const RankerSettings& settings, TrialKeys keys)
+    : ScoreModelRanker(std::move(model), settings, keys, std::move(theta)) {}
+
+RankedList RankNetOffline::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  const auto scores = scores_of(context, query, round);
+  const auto measured = context.clock.measure("rank");
+  list_.resize(scores.size());
+  order_by_score(scores, list_, context.execution.scratch());
+  return {list_, std::nullopt};
+}
+
+LearnReport RankNetOffline::learn(RoundContext& context, const Feedback& feedback) {
+  check(feedback, context.execution.scratch());
+  end_round();
+  return {};
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet_offline(const RankerRequest& request) {
+  return make_on_first_model<RankNetOffline>(request, *request.dependencies.labels);
+}
+
+void set_ranknet_offline_defaults(RankerSettings& settings, const DefaultsContext&) {
+  // On synth:mslr-like the best of three for both forms: the decay steadies the last passes.
+  settings.trainer.batch = 8;
+  settings.trainer.optimizer = Optimizer::kAdam;
+  settings.trainer.learning_rate = 0.03;
+  settings.trainer.learning_rate_decay = 0.85;
+}
+
+}  // namespace olrank

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/normaliser.h"
+#include "core/io/safetensors.h"
+#include "core/online/online_ranker.h"
+#include "core/ops/relu_network.h"
+#include "models/skeleton/network_settings.h"
+
+namespace olrank {
+
+class ModuleModel;
+
+/// Whether a model file may bring code, that of a TorchScript module. LibTorch runs it with all rights of
+/// its user, so that a file from somebody else can read and write others.
+enum class ModelCode { kRefuse, kTrust };
+inline ModelCode code_if(bool trusted) {
+  return trusted ? ModelCode::kTrust : ModelCode::kRefuse;
+}
+
+/// The header of a file with more could not hold their names.
+inline constexpr std::int64_t kMostModelFeatures = 10'000'000;
+/// Throws InvalidArgument for data whose models no file could hold.
+void require_model_features(std::int64_t features);
+
+/// A model as its file describes it.
+struct LoadedModel {
+  NetworkSettings settings;                   // of a linear model, only `network` counts
+  NetworkShape shape;                         // of modules but relu, only its sizes count
+  std::shared_ptr<const ModuleModel> module;  // null for linear models and built-in networks
+  std::vector<std::vector<float>> members;    // θ of each member of an ensemble; one θ otherwise
+  FittedNormaliser normaliser;             // from raw features to the network's inputs, all terms included
+  std::vector<std::string> feature_names;  // of the raw features; empty where the file has none
+  ModelMetadata metadata;                  // of the whole file, normalisation included
+
+  /// Also of an additive model, which is linear in its inputs.
+  bool is_linear() const { return settings.network == NetworkForm::kLinear; }
+  bool is_additive() const { return normaliser.cosines > 0; }
+  /// Whether `shape` is all that is needed to compute scores.
+  bool has_closed_form() const { return !module || settings.module == "relu"; }
+};
+
+/// Reads a model.safetensors of a trial. Throws DataError for a damaged file and for an unknown
+/// architecture: every tensor must be present in its shape, and no other; InvalidArgument for code where it
+/// is refused. Without a normalisation in the file, inputs are used unchanged.
+LoadedModel load_model(const std::filesystem::path& path, ModelCode code);
+/// The same for the bytes of such a file, which messages call `origin`.
+LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code);
+
+/// The tensors of the file; member n of an ensemble has the prefix members.n. in each name.
+std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);
+
+/// θ = (w, c₂, c₃, c₄, p) of f(x) = Σ_j w_j x_j + Σ_k Σ_j c_kj cos(kπx_j) + Σ_ij p_ij (2x_i − 1)(2x_j − 1),
+/// x scaled to [0, 1] within its query, as the tensors of a model file. p has the pairs of `products`.
+ModelTensors additive_tensors(std::span<const float> theta, std::span<const InputPair> products = {});
+
+/// Pairs as the text in a model file: [[i, j], …].
+std::string pairs_text(std::span<const InputPair> pairs);
+
+/// Default names of features, f1, f2, …, and names as the text in a model file.
+std::vector<std::string> plain_feature_names(std::int64_t features);
+std::string feature_names_text(const std::vector<std::string>& names);
+/// The names in such a text; none if it is no list of names.
+std::vector<std::string> parse_feature_names(const std::string& text);
+/// Throws InvalidArgument unless each feature has a name of its own; `origin` says where the names are
+/// from.
+void require_feature_names(const std::vector<std::string>& names, std::int64_t features,
+                           const std::string& origin);
+
+}  // namespace olrank

@@ -1,0 +1,134 @@
+#include "models/files/model_scorer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "core/data/doc_table.h"
+#include "core/data/join.h"
+#include "core/error.h"
+#include "core/ops/precise_scores.h"
+#include "core/runtime/log.h"
+#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
+#include "models/modules/module_model.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kDocsPerTask = 256;
+
+}  // namespace
+
+ModelScorer::ModelScorer(LoadedModel model) : model_(std::move(model)) {
+  for (const std::vector<float>& theta : model_.members) members_.emplace_back(theta.begin(), theta.end());
+}
+
+void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
+                        std::span<double> scores) const {
+  assert(raw.features == features() && offsets.back() - offsets.front() == raw.docs);
+  const Scratch::Frame frame(scratch);
+  const std::int64_t inputs = model_.shape.inputs;
+  std::vector<float> zeros;
+  if (raw.is_sparse() && !takes_sparse(model_)) raw = with_zeros(raw, zeros);
+  if (raw.is_sparse()) {
+    SparseRows rows;
+    for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+      model_.normaliser.apply(
+          raw.part(offsets[query] - offsets.front(), offsets[query + 1] - offsets.front()), rows);
+    }
+    return score_inputs(scratch, rows.matrix(inputs), offsets, scores);
+  }
+  const auto matrix = scratch.take<float>(raw.docs * inputs);
+  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+    const std::int64_t first = offsets[query] - offsets.front();
+    model_.normaliser.apply(
+        {raw.values + first * raw.features, offsets[query + 1] - offsets[query], raw.features},
+        matrix.data() + first * inputs);
+  }
+  score_inputs(scratch, {matrix.data(), raw.docs, inputs}, offsets, scores);
+}
+
+void ModelScorer::score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<const std::int64_t> offsets,
+                               std::span<double> scores) const {
+  score_by_member(scratch, 0, docs, offsets, scores);
+  if (members_.size() == 1) return;
+  const auto of_member = scratch.take<double>(scores.size());
+  for (std::size_t member = 1; member < members_.size(); ++member) {
+    score_by_member(scratch, member, docs, offsets, of_member);
+    for (std::size_t doc = 0; doc < scores.size(); ++doc) scores[doc] += of_member[doc];
+  }
+  for (double& score : scores) score /= static_cast<double>(members_.size());
+}
+
+void ModelScorer::score_by_member(Scratch& scratch, std::size_t member, FeatureMatrix docs,
+                                  std::span<const std::int64_t> offsets, std::span<double> scores) const {
+  if (!model_.module) return precise_scores(scratch, model_.shape, members_[member], docs, scores);
+  const std::vector<float>& theta = model_.members[member];
+  if (!model_.module->reads_lists()) return model_.module->score_precisely(theta, docs, scores);
+  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+    const std::int64_t first = offsets[query] - offsets.front();
+    const std::int64_t count = offsets[query + 1] - offsets[query];
+    model_.module->score_precisely(theta, {docs.values + first * docs.features, count, docs.features},
+                                   scores.subspan(first, count));
+  }
+}
+
+Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std::string& source,
+                        ExecutionContext& context) {
+  const std::int64_t features = model.normaliser.features;
+  if (data.features() == features) return data;
+  if (data.features() < features) {
+    if (data.is_sparse()) return widened(data, features, context);
+    if (features >= kManyColumns && ModelScorer::takes_sparse(model))
+      return widened(as_sparse(data, context.pool()), features, context);
+    const double bytes = static_cast<double>(data.docs()) * static_cast<double>(features) * sizeof(float);
+    if (bytes > static_cast<double>(available_memory())) {
+      throw DataError(
+          source, 0, 0,
+          fmt::format("The model was trained on {} features, so {} documents need {} of memory.", features,
+                      data.docs(), readable_bytes(bytes)));
+    }
+    return widened(data, features, context);
+  }
+  throw DataError(
+      source, 0, 0,
+      fmt::format("The data has {} features, but the model was trained on {}: remove the others.",
+                  data.features(), features));
+}
+
+void warn_of_fewer_features(const std::string& source, std::int64_t of_data, std::int64_t of_model) {
+  if (of_data >= of_model) return;
+  log_warning("{} has {} and the model {}: the others count as 0.", source, counted(of_data, "feature"),
+              of_model);
+}
+
+std::vector<QueryRange> query_ranges(const Dataset& data, std::int64_t docs) {
+  std::vector<QueryRange> ranges;
+  std::int64_t begin = 0;
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    if (data.offset(query + 1) - data.offset(begin) < docs && query + 1 < data.queries()) continue;
+    ranges.push_back({begin, query + 1});
+    begin = query + 1;
+  }
+  return ranges;
+}
+
+std::vector<double> scores_of_all(const ModelScorer& scorer, const Dataset& data,
+                                  ExecutionContext& context) {
+  std::vector<double> scores(data.docs());
+  const std::vector<QueryRange> ranges = query_ranges(data, kDocsPerTask);
+  context.for_blocks(std::ssize(ranges), 1, [&](std::int64_t number, std::int64_t, int worker) {
+    const QueryRange range = ranges[number];
+    const std::int64_t first = data.offset(range.begin);
+    const std::int64_t docs = data.offset(range.end) - first;
+    const auto queries = static_cast<std::size_t>(range.end - range.begin);
+    scorer.score(context.scratch(worker), data.all_rows().part(first, first + docs),
+                 data.offsets().subspan(range.begin, queries + 1), std::span(scores).subspan(first, docs));
+  });
+  return scores;
+}
+
+}  // namespace olrank

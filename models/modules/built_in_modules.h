@@ -1,0 +1,273 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/types.h>
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/error.h"
+#include "core/ops/relu_network.h"
+#include "models/skeleton/module_request.h"
+
+namespace olrank {
+
+/// φ(units).
+inline torch::Tensor activate(Activation activation, const torch::Tensor& units) {
+  switch (activation) {
+    case Activation::kRelu:
+      return torch::relu(units);
+    case Activation::kGelu:
+      return torch::gelu(units);
+    case Activation::kSilu:
+      return torch::silu(units);
+    case Activation::kTanh:
+      return torch::tanh(units);
+  }
+  return units;
+}
+
+/// `attention`: every document attends to all documents of its list before the usual network scores it, as
+/// in Pang et al., "SetRank", SIGIR 2020, with one head and without induced points. Documents in another
+/// order get the same scores.
+class AttentionRanker : public torch::nn::Module {
+ public:
+  explicit AttentionRanker(const ModuleRequest& request)
+      : activation_(request.activation), output_scale_(request.output_scale) {
+    using torch::nn::Linear;
+    using torch::nn::LinearOptions;
+    const auto layer = [&](std::int64_t inputs, std::int64_t units, bool bias) {
+      return Linear(LinearOptions(inputs, units).bias(bias));
+    };
+    const std::int64_t width = request.width;
+    input_ = register_module("input", layer(request.features, width, request.biases));
+    query_ = register_module("query", layer(width, width, false));
+    key_ = register_module("key", layer(width, width, false));
+    value_ = register_module("value", layer(width, width, false));
+    for (std::int64_t l = 2; l < request.depth; ++l)
+      layers_->push_back(layer(width, width, request.biases));
+    register_module("layers", layers_);
+    output_ = register_module("output", layer(width, 1, request.biases));
+  }
+
+  /// Scores [V] of the documents [V × d] of one list.
+  torch::Tensor forward(const torch::Tensor& docs) {
+    torch::Tensor units = input_->forward(docs);
+    const double scale = 1.0 / std::sqrt(static_cast<double>(units.size(1)));
+    const torch::Tensor likeness = scale * torch::matmul(query_->forward(units), key_->forward(units).t());
+    units = units + torch::matmul(torch::softmax(likeness, 1), value_->forward(units));
+    units = activate(activation_, units);
+    for (std::size_t l = 0; l < layers_->size(); ++l)
+      units = activate(activation_, layers_->at<torch::nn::LinearImpl>(l).forward(units));
+    return output_scale_ * output_->forward(units).squeeze(1);
+  }
+
+ private:
+  Activation activation_;
+  double output_scale_;
+  torch::nn::Linear input_{nullptr};
+  torch::nn::Linear query_{nullptr}, key_{nullptr}, value_{nullptr};
+  torch::nn::ModuleList layers_;
+  torch::nn::Linear output_{nullptr};
+};
+
+/// `layernorm`: the usual network with normalised hidden layers, h_l = φ(norm(W_l h_{l−1} + b_l)).
+class LayerNormRanker : public torch::nn::Module {
+ public:
+  explicit LayerNormRanker(const ModuleRequest& request)
+      : activation_(request.activation), output_scale_(request.output_scale) {
+    using torch::nn::LayerNorm;
+    using torch::nn::LayerNormOptions;
+    using torch::nn::Linear;
+    using torch::nn::LinearOptions;
+    for (std::int64_t l = 0; l + 1 < request.depth; ++l) {
+      const std::int64_t inputs = l == 0 ? request.features : request.width;
+      layers_->push_back(Linear(LinearOptions(inputs, request.width).bias(request.biases)));
+      norms_->push_back(LayerNorm(LayerNormOptions({request.width})));
+    }
+    register_module("layers", layers_);
+    register_module("norms", norms_);
+    const std::int64_t inputs = request.depth == 1 ? request.features : request.width;
+    output_ = register_module("output", Linear(LinearOptions(inputs, 1).bias(request.biases)));
+  }
+
+  /// Scores [V] of documents [V × d].
+  torch::Tensor forward(const torch::Tensor& docs) {
+    torch::Tensor units = docs;
+    for (std::size_t l = 0; l < layers_->size(); ++l) {
+      units = layers_->at<torch::nn::LinearImpl>(l).forward(units);
+      units = activate(activation_, norms_->at<torch::nn::LayerNormImpl>(l).forward(units));
+    }
+    return output_scale_ * output_->forward(units).squeeze(1);
+  }
+
+ private:
+  Activation activation_;
+  double output_scale_;
+  torch::nn::ModuleList layers_;
+  torch::nn::ModuleList norms_;
+  torch::nn::Linear output_{nullptr};
+};
+
+/// `residual`: an input layer to m units, blocks h + W₂ φ(W₁ h), an output layer to one score.
+class ResidualRanker : public torch::nn::Module {
+ public:
+  explicit ResidualRanker(const ModuleRequest& request)
+      : activation_(request.activation), output_scale_(request.output_scale) {
+    using torch::nn::Linear;
+    using torch::nn::LinearOptions;
+    const auto layer = [&](std::int64_t inputs, std::int64_t units) {
+      return Linear(LinearOptions(inputs, units).bias(request.biases));
+    };
+    input_ = register_module("input", layer(request.features, request.width));
+    for (std::int64_t block = 0; block + 1 < request.depth; ++block) {
+      first_->push_back(layer(request.width, request.width));
+      second_->push_back(layer(request.width, request.width));
+    }
+    register_module("first", first_);
+    register_module("second", second_);
+    output_ = register_module("output", layer(request.width, 1));
+  }
+
+  /// Scores [V] of documents [V × d].
+  torch::Tensor forward(const torch::Tensor& docs) {
+    torch::Tensor units = input_->forward(docs);
+    for (std::size_t block = 0; block < first_->size(); ++block) {
+      const torch::Tensor inner = first_->at<torch::nn::LinearImpl>(block).forward(units);
+      units = units + second_->at<torch::nn::LinearImpl>(block).forward(activate(activation_, inner));
+    }
+    return output_scale_ * output_->forward(units).squeeze(1);
+  }
+
+ private:
+  Activation activation_;
+  double output_scale_;
+  torch::nn::Linear input_{nullptr};
+  torch::nn::ModuleList first_;   // W₁ of each block
+  torch::nn::ModuleList second_;  // W₂
+  torch::nn::Linear output_{nullptr};
+};
+
+/// Parameters in the order in which they were registered: weight before bias, layer by layer, as θ has
+/// them.
+inline std::vector<float> flat_theta(const torch::nn::Module& module) {
+  std::vector<float> theta;
+  for (const torch::Tensor& parameter : module.parameters()) {
+    const torch::Tensor values = parameter.detach().to(torch::kCPU, torch::kFloat).contiguous();
+    theta.insert(theta.end(), values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
+  }
+  return theta;
+}
+
+inline void fill_theta(const torch::nn::Module& module, std::span<const float> theta) {
+  std::int64_t needed = 0;
+  for (const torch::Tensor& parameter : module.parameters()) needed += parameter.numel();
+  if (needed != std::ssize(theta)) {
+    throw InvalidArgument(
+        fmt::format("The module has {} parameters and θ has {}: load the θ of a model of this shape.",
+                    needed, theta.size()));
+  }
+  const torch::NoGradGuard no_gradient;
+  const float* next = theta.data();
+  for (torch::Tensor& parameter : module.parameters()) {
+    // Only read from.
+    parameter.copy_(torch::from_blob(const_cast<float*>(next), parameter.sizes(), torch::kFloat));
+    next += parameter.numel();
+  }
+}
+
+inline torch::nn::Linear zero_layer(std::int64_t columns, std::int64_t rows, bool bias) {
+  torch::nn::Linear layer(torch::nn::LinearOptions(columns, rows).bias(bias));
+  const torch::NoGradGuard no_gradient;
+  for (torch::Tensor& parameter : layer->parameters()) parameter.zero_();
+  return layer;
+}
+
+/// The network of a NetworkShape as a LibTorch module, for programs that train or export with LibTorch:
+/// f(x) = output_scale · (W_L φ(… φ(W_1 x + b_1) …) + b_L). Its parameters have the names of model files:
+/// layers.0.weight, layers.0.bias if there is one, layers.1.weight, … Rankers do not compute with it; its
+/// scores are those of score_docs() up to rounding.
+class ReluRanker : public torch::nn::Module {
+ public:
+  /// Parameters are zero until set_theta(). Throws InvalidArgument for a shape without a hidden layer.
+  explicit ReluRanker(const NetworkShape& shape);
+
+  const NetworkShape& shape() const { return shape_; }
+  /// Scores [V] of documents [V × d].
+  torch::Tensor forward(const torch::Tensor& docs);
+
+  /// From and to the flat θ: layer 1's weight, its bias, layer 2 … Throws InvalidArgument for another size.
+  void set_theta(std::span<const float> theta);
+  std::vector<float> theta() const;
+
+ private:
+  NetworkShape shape_;
+  torch::nn::ModuleList layers_;
+};
+
+/// f(x) = θ·x as a module; its parameter is linear.weight [1 × d].
+class LinearRanker : public torch::nn::Module {
+ public:
+  explicit LinearRanker(std::int64_t features);
+
+  torch::Tensor forward(const torch::Tensor& docs);
+  void set_theta(std::span<const float> theta);
+  std::vector<float> theta() const;
+
+ private:
+  torch::nn::Linear linear_;
+};
+
+inline ReluRanker::ReluRanker(const NetworkShape& shape) : shape_(shape) {
+  if (shape.depth < 2) {
+    throw InvalidArgument(
+        fmt::format("A ReLU ranker has at least 2 layers of weights, not {}: use LinearRanker for a linear "
+                    "model.",
+                    shape.depth));
+  }
+  for (std::int64_t index = 0; index < shape.depth; ++index) {
+    const NetworkLayer layer = shape.layer(index);
+    layers_->push_back(zero_layer(layer.columns, layer.rows, layer.has_bias()));
+  }
+  register_module("layers", layers_);
+}
+
+inline torch::Tensor ReluRanker::forward(const torch::Tensor& docs) {
+  torch::Tensor units = docs;
+  for (std::size_t index = 0; index < layers_->size(); ++index) {
+    units = layers_->at<torch::nn::LinearImpl>(index).forward(units);
+    if (index + 1 < layers_->size()) units = torch::relu(units);
+  }
+  return shape_.output_scale * units.squeeze(1);
+}
+
+inline void ReluRanker::set_theta(std::span<const float> theta) {
+  fill_theta(*this, theta);
+}
+
+inline std::vector<float> ReluRanker::theta() const {
+  return flat_theta(*this);
+}
+
+inline LinearRanker::LinearRanker(std::int64_t features)
+    : linear_(register_module("linear", zero_layer(features, 1, false))) {}
+
+inline torch::Tensor LinearRanker::forward(const torch::Tensor& docs) {
+  return linear_->forward(docs).squeeze(1);
+}
+
+inline void LinearRanker::set_theta(std::span<const float> theta) {
+  fill_theta(*this, theta);
+}
+
+inline std::vector<float> LinearRanker::theta() const {
+  return flat_theta(*this);
+}
+
+}  // namespace olrank

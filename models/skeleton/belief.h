@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/explore/certain_orders.h"
+#include "core/fair/exposure.h"
+#include "core/feedback/preference_pairs.h"
+#include "core/io/state_fields.h"
+#include "core/online/online_ranker.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// The parameters of each member; a single model is one member.
+using MemberThetas = std::span<const std::vector<float>>;
+
+/// What the decision about one query rests on. The arrays lie in the scratch memory that they were taken
+/// from.
+struct Evidence {
+  std::int64_t members = 1;
+  std::span<float> scores;         // [V]
+  std::span<float> member_scores;  // [members × V]; empty where widths decide
+  std::span<float> factors;        // tangent factors by document; empty for linear scores
+  std::span<double> width_sq;      // w², [V × V]; empty where votes decide
+  double least_difference = 0.0;   // score differences up to it are rounding
+};
+
+/// What a ranker knows about the order of a query's documents: their scores, and either widths from a
+/// posterior or the votes of an ensemble. The parameters belong to its ModelLearner. Const functions may
+/// run on several threads at once.
+class Belief : public Stateful {
+ public:
+  Belief() = default;
+  ~Belief() override = default;
+  Belief(const Belief&) = delete;
+  Belief& operator=(const Belief&) = delete;
+
+  /// Arrays for a query of `docs` documents, uninitialised.
+  virtual Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const = 0;
+  /// Fills everything but the widths.
+  virtual void score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
+                     Evidence& evidence) const = 0;
+  /// The ranker's score of any documents: for an ensemble the mean of its members'.
+  virtual void mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
+                          std::span<float> scores) const = 0;
+
+  /// Whether widths decide, not votes.
+  virtual bool has_widths() const = 0;
+  /// Fills width_sq. Throws NumericError where rounding has eaten the digits.
+  virtual void measure_widths(ExecutionContext& context, FeatureMatrix docs, Evidence& evidence) const = 0;
+  /// The same for the ranker that learns: repairs the posterior where needed and keeps what observe() can
+  /// reuse.
+  virtual void measure_and_repair_widths(ExecutionContext& context, FeatureMatrix docs,
+                                         Evidence& evidence) {
+    measure_widths(context, docs, evidence);
+  }
+  /// log(det A/det λI).
+  virtual double log_det() const { return 0.0; }
+
+  /// Whether observe() reads the evidence that score() filled at the current parameters.
+  virtual bool observes_evidence() const { return false; }
+  /// Takes the pairs of a query into the posterior.
+  virtual void observe(ExecutionContext&, FeatureMatrix, const Evidence&, std::span<const PreferencePair>) {
+  }
+
+  /// This belief as it is now; no later observation changes it.
+  virtual std::shared_ptr<const Belief> freeze() const = 0;
+  virtual ModelTensors model(MemberThetas thetas) const = 0;
+  virtual std::vector<RankerFigure> figures(ExecutionContext&) const { return {}; }
+};
+
+/// Sets the certain orders of a query, by place in the order by score, and returns the rule that decided.
+/// Live and frozen rankers decide here.
+CertaintyRule find_certain_orders(ExecutionContext& context, const CertaintyPolicy& policy,
+                                  const Belief& belief, const Evidence& evidence,
+                                  std::span<const std::int32_t> by_score, OrderBits& orders);
+
+/// Models that learn side by side, each with noise on its labels.
+struct EnsembleSpec {
+  std::int64_t members = 2;
+  double noise_variance = 0.1;  // ν²
+};
+
+/// How a ranker's parameters follow its feedback: the history and the trainers.
+class ModelLearner : public Stateful {
+ public:
+  ModelLearner() = default;
+  ~ModelLearner() override = default;
+  ModelLearner(const ModelLearner&) = delete;
+  ModelLearner& operator=(const ModelLearner&) = delete;
+
+  virtual MemberThetas thetas() const = 0;
+  /// Replaces those of thetas(); the history no longer belongs to them.
+  virtual void set_thetas(std::vector<std::vector<float>> thetas) = 0;
+  /// Adds a round's preferences to the history.
+  virtual void observe(const Feedback& feedback, const LossPairs& loss) = 0;
+  /// Trains every member on the history. Throws NumericError, with all parameters as they were, if no
+  /// repeat saves a training; the next one starts from the same parameters. Returns the σ_t of gradient
+  /// descent, one per member; empty where training has no common step.
+  virtual std::span<const double> train(ExecutionContext& context, std::uint32_t round) = 0;
+  /// Whether a round without pairs trains, too, as where labels get new noise in every round.
+  virtual bool trains_without_pairs() const { return false; }
+  /// Whether documents that were not shown matter, too.
+  virtual bool learns_from_unshown() const { return false; }
+
+  virtual std::vector<RankerFigure> figures() const { return {}; }
+  /// What figures() needs in addition, if it follows the belief in the archive.
+  virtual void figure_fields(StateFields&) {}
+};
+
+/// The entry "members"; a saved state with another count than `expected` is refused.
+void member_count(StateFields& state, std::size_t expected);
+
+/// FairCo on certain orders: those of scores that proportional control has raised. Widths and votes stay as
+/// they are.
+class ControlledOrders {
+ public:
+  void find(ExecutionContext& context, const CertaintyPolicy& policy, const Belief& belief,
+            const Evidence& evidence, const FairRound& fair, double gain);
+
+  std::span<const std::int32_t> by_score() const { return by_score_; }
+  const OrderBits& orders() const { return orders_; }
+
+ private:
+  std::vector<float> scores_;
+  std::vector<float> member_scores_;
+  std::vector<std::int32_t> by_score_;
+  OrderBits orders_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/device/network_spec.h"
+#include "core/online/retraining.h"
+#include "core/ops/optimizer_step.h"
+#include "core/ops/relu_network.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+#include "models/skeleton/module_request.h"
+
+namespace olrank {
+
+enum class NetworkForm { kLinear, kMlp, kModule };
+enum class Parameterisation { kNtk, kStandard };
+/// Whether the width m enters outside f: 1/m in A and in w², m in the weight of the prior.
+enum class WidthScaling { kWidth, kNone };
+/// How a network's first parameters are drawn: as usual for its parameterisation, or as two halves that
+/// cancel.
+enum class FirstDraw { kUsual, kSymmetric };
+
+/// The shape of the scoring function.
+struct NetworkSettings {
+  NetworkForm network = NetworkForm::kMlp;
+  std::string module = "relu";
+  ModuleState module_state = ModuleState::kRefuse;
+  Activation activation = Activation::kRelu;
+  std::int64_t width = 100;
+  std::int64_t depth = 2;
+  Parameterisation parameterisation = Parameterisation::kNtk;
+  WidthScaling scaling = WidthScaling::kWidth;
+  FirstDraw initialisation = FirstDraw::kUsual;
+  /// What the file `module` holds, where it comes with a model; else it is read. No setting.
+  std::shared_ptr<const std::string> module_file = nullptr;
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<NetworkForm> {
+  static constexpr std::array values = {std::pair{NetworkForm::kLinear, std::string_view("linear")},
+                                        std::pair{NetworkForm::kMlp, std::string_view("mlp")},
+                                        std::pair{NetworkForm::kModule, std::string_view("module")}};
+};
+
+template <>
+struct EnumNames<Activation> {
+  static constexpr std::array values = {std::pair{Activation::kRelu, std::string_view("relu")},
+                                        std::pair{Activation::kGelu, std::string_view("gelu")},
+                                        std::pair{Activation::kSilu, std::string_view("silu")},
+                                        std::pair{Activation::kTanh, std::string_view("tanh")}};
+};
+
+template <>
+struct EnumNames<ModuleState> {
+  static constexpr std::array values = {std::pair{ModuleState::kRefuse, std::string_view("refuse")},
+                                        std::pair{ModuleState::kReset, std::string_view("reset")}};
+};
+
+template <>
+struct EnumNames<Parameterisation> {
+  static constexpr std::array values = {
+      std::pair{Parameterisation::kNtk, std::string_view("ntk")},
+      std::pair{Parameterisation::kStandard, std::string_view("standard")}};
+};
+
+template <>
+struct EnumNames<WidthScaling> {
+  static constexpr std::array values = {std::pair{WidthScaling::kWidth, std::string_view("width")},
+                                        std::pair{WidthScaling::kNone, std::string_view("none")}};
+};
+
+template <>
+struct EnumNames<FirstDraw> {
+  static constexpr std::array values = {std::pair{FirstDraw::kUsual, std::string_view("usual")},
+                                        std::pair{FirstDraw::kSymmetric, std::string_view("symmetric")}};
+};
+
+/// The network that the settings ask for. Throws InvalidArgument for settings that do not describe one.
+NetworkShape network_shape(const NetworkSettings& settings, std::int64_t inputs);
+
+/// The factor of the scores: √m for ntk, else 1.
+double output_scale_of(const NetworkSettings& settings);
+
+/// How a network with these settings starts: symmetric for ntk or if set, else uniform.
+Initialisation initialisation_of(const NetworkSettings& settings);
+
+/// The summed cross-entropy plus mλ/2 ‖θ − θ₀‖², or its mean plus λ‖θ‖².
+enum class LossForm { kSum, kMean };
+
+/// Where a training on the whole history starts: at the current parameters, at θ₀, or at parameters that
+/// are drawn for it.
+enum class Restart { kWarm, kFirst, kFresh };
+
+/// How parameters are trained on the collected pairs.
+struct TrainerSettings {
+  Optimizer optimizer = Optimizer::kGradientDescent;
+  LossForm loss = LossForm::kSum;
+  Restart restart = Restart::kWarm;
+  double learning_rate = 1.0;
+  double learning_rate_decay = 1.0;
+  std::int64_t steps = 20;
+  std::int64_t epochs = 20;
+  std::int64_t batch = 1024;
+  double newton_tolerance = 1e-6;  // of the gradient's norm per pair; no setting of users
+  TrainingKernel training_kernel = TrainingKernel::kAuto;
+  Retrain retrain = Retrain::kEveryRound;
+  double retrain_growth = 0.05;
+  std::int64_t replay_steps = 4;
+  std::int64_t replay = 256;
+
+  RetrainingRule retraining() const { return {retrain, retrain_growth, replay_steps, replay}; }
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<Retrain> {
+  static constexpr std::array values = {std::pair{Retrain::kEveryRound, std::string_view("every-round")},
+                                        std::pair{Retrain::kGrowth, std::string_view("growth")}};
+};
+
+template <>
+struct EnumNames<Restart> {
+  static constexpr std::array values = {std::pair{Restart::kWarm, std::string_view("warm")},
+                                        std::pair{Restart::kFirst, std::string_view("first")},
+                                        std::pair{Restart::kFresh, std::string_view("fresh")}};
+};
+
+template <>
+struct EnumNames<LossForm> {
+  static constexpr std::array values = {std::pair{LossForm::kSum, std::string_view("sum")},
+                                        std::pair{LossForm::kMean, std::string_view("mean")}};
+};
+
+template <>
+struct EnumNames<Optimizer> {
+  static constexpr std::array values = {std::pair{Optimizer::kGradientDescent, std::string_view("gd")},
+                                        std::pair{Optimizer::kNesterov, std::string_view("nesterov")},
+                                        std::pair{Optimizer::kAdam, std::string_view("adam")}};
+};
+
+}  // namespace olrank

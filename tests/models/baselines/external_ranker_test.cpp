@@ -1,0 +1,312 @@
+#include "models/baselines/external_ranker.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <thread>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/online/online_ranker.h"
+#include "models/files/model_file.h"
+#include "models/linear/linear_belief.h"
+#include "models/neural/network_rankers.h"
+#include "models/ranker_factory.h"
+#include "models/skeleton/score_model.h"
+#include "tests/models/small_world.h"
+#include "tests/support/message_of.h"
+#include "tests/support/saved_state.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kShownByMine = 4;
+
+const SmallWorld& queries_of_mine() {
+  static const SmallWorld made(11, 6, 10, 5);
+  return made;
+}
+
+/// Orders by θ·x and moves θ towards what is clicked.
+class Perceptron : public ExternalRanker {
+ public:
+  explicit Perceptron(const ExternalRankerRequest& request) : theta_(request.features) {
+    for (std::size_t k = 0; k < theta_.size(); ++k)
+      theta_[k] = static_cast<float>(request.seed) + 0.25F * static_cast<float>(k % 3);
+  }
+
+  std::vector<std::int32_t> rank(const ExternalQuery& query) override {
+    std::vector<float> scores(query.docs);
+    score(query.inputs, query.docs, query.features, scores);
+    std::vector<std::int32_t> order(query.docs);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
+    return order;
+  }
+  void learn(const ExternalQuery& query, std::span<const std::int32_t> shown,
+             std::span<const std::uint8_t> clicks) override {
+    for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+      const float step = clicks[rank] != 0 ? 0.5F : -0.25F;
+      for (std::size_t k = 0; k < theta_.size(); ++k)
+        theta_[k] += step * query.inputs[shown[rank] * theta_.size() + k];
+    }
+  }
+  void score(std::span<const float> inputs, std::int64_t docs, std::int64_t features,
+             std::span<float> scores) const override {
+    for (std::int64_t doc = 0; doc < docs; ++doc) {
+      double sum = 0.0;
+      for (std::int64_t k = 0; k < features; ++k) sum += double{theta_[k]} * inputs[doc * features + k];
+      scores[doc] = static_cast<float>(sum);
+    }
+  }
+  std::string save() const override {
+    return {reinterpret_cast<const char*>(theta_.data()), theta_.size() * sizeof(float)};
+  }
+  void load(std::string_view state) override {
+    if (state.size() != theta_.size() * sizeof(float)) throw std::runtime_error("This is not its state.");
+    std::memcpy(theta_.data(), state.data(), state.size());
+  }
+  std::int64_t parameters() const override { return std::ssize(theta_); }
+
+ private:
+  std::vector<float> theta_;
+};
+
+/// A ranker that is known as "mine" while this exists.
+class RegisteredMine {
+ public:
+  explicit RegisteredMine(ExternalRankerFactory factory) {
+    register_ranker("mine", "of a test", std::move(factory));
+  }
+  ~RegisteredMine() { unregister_ranker("mine"); }
+  RegisteredMine(const RegisteredMine&) = delete;
+  RegisteredMine& operator=(const RegisteredMine&) = delete;
+};
+
+std::unique_ptr<ExternalRanker> make_perceptron(const ExternalRankerRequest& request) {
+  return std::make_unique<Perceptron>(request);
+}
+
+RankerSettings external_settings() {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kExternal, ProtocolName::kRecommended);
+  settings.name = "mine";
+  return settings;
+}
+
+std::unique_ptr<OnlineRanker> make_mine() {
+  return make_ranker(external_settings(), queries_of_mine().features(), TrialKeys::of(2, 3, "someone"),
+                     kShownByMine);
+}
+
+std::vector<std::int32_t> play_mine(OnlineRanker& ranker, TestContext& context, std::uint32_t round) {
+  const QueryDocs query = queries_of_mine().query_of(round);
+  const RankedList list = ranker.rank(context.round, query, round);
+  std::vector<std::int32_t> docs(list.docs.begin(), list.docs.end());
+  const auto shown = std::span<const std::int32_t>(docs).first(kShownByMine);
+  const auto clicks = queries_of_mine().perfect_clicks(query.query, shown);
+  EXPECT_TRUE(ranker.learn(context.round, {round, query, shown, clicks}).pairs.empty());
+  return docs;
+}
+
+TEST(ExternalRankerTest, IsMadeForItsTrial) {
+  ExternalRankerRequest made;
+  const RegisteredMine mine([&](const ExternalRankerRequest& request) {
+    made = request;
+    return make_perceptron(request);
+  });
+  const auto ranker = make_mine();
+  EXPECT_EQ(made.name, "mine");
+  EXPECT_EQ(made.features, queries_of_mine().features());
+  EXPECT_EQ(made.cutoff, kShownByMine);
+  EXPECT_EQ(made.seed, 2U);
+  EXPECT_EQ(made.fold, 3U);
+  EXPECT_EQ(made.user, TrialKeys::of(2, 3, "someone").click_model);
+  EXPECT_EQ(ranker->parameters(), queries_of_mine().features());
+  EXPECT_EQ(ranker->freeze(), nullptr);
+  EXPECT_NE(why_not_on_device(external_settings()), std::nullopt);
+}
+
+TEST(ExternalRankerTest, ListsAndScoresAreThoseOfTheSameFunction) {
+  const RegisteredMine mine(make_perceptron);
+  const auto ranker = make_mine();
+  const std::vector<float> theta = {2.0F, 2.25F, 2.5F, 2.0F, 2.25F};
+  TestContext context;
+  const LinearModel model(queries_of_mine().features());
+  std::vector<float> scores;
+  std::vector<std::int32_t> by_score;
+  for (std::int64_t number = 0; number < queries_of_mine().queries(); ++number) {
+    const QueryDocs query = queries_of_mine().query(number);
+    score_and_order(context.execution, model, theta, query.features, scores, by_score);
+    const RankedList list = ranker->rank(context.round, query, 1);
+    EXPECT_TRUE(std::equal(list.docs.begin(), list.docs.end(), by_score.begin(), by_score.end())) << number;
+    EXPECT_FALSE(list.certainty);
+    std::vector<float> own(query.docs());
+    ranker->score(context.execution, query.features, own);
+    RoundDetail detail;
+    ranker->describe(query, true, detail);
+    for (std::size_t doc = 0; doc < own.size(); ++doc) {
+      EXPECT_FLOAT_EQ(own[doc], scores[doc]);
+      EXPECT_EQ(detail.scores[doc], double{own[doc]});
+    }
+  }
+}
+
+TEST(ExternalRankerTest, LearnsFromClicks) {
+  const RegisteredMine mine(make_perceptron);
+  const auto ranker = make_mine();
+  TestContext context;
+  const double before = queries_of_mine().ndcg(*ranker, kShownByMine);
+  for (std::uint32_t round = 1; round <= 100; ++round) play_mine(*ranker, context, round);
+  EXPECT_GT(queries_of_mine().ndcg(*ranker, kShownByMine), before);
+}
+
+TEST(ExternalRankerTest, ContinuesToTheSameBits) {
+  const RegisteredMine mine(make_perceptron);
+  const auto straight = make_mine();
+  const auto first_half = make_mine();
+  const auto second_half = make_mine();
+  TestContext context;
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    play_mine(*straight, context, round);
+    if (round <= 10) play_mine(*first_half, context, round);
+  }
+  load_state(*second_half, state_of(*first_half));
+  for (std::uint32_t round = 11; round <= 20; ++round) play_mine(*second_half, context, round);
+  EXPECT_EQ(state_of(*second_half), state_of(*straight));
+
+  const auto smaller = make_ranker(external_settings(), 2, TrialKeys{}, kShownByMine);
+  StateReader wrong(state_of(*first_half), "a test");
+  EXPECT_THROW(smaller->load(wrong), std::runtime_error);
+}
+
+TEST(ExternalRankerTest, DocumentsThatAreLeftOutFollowInTheOrderOfTheData) {
+  class Four : public Perceptron {
+   public:
+    using Perceptron::Perceptron;
+    std::vector<std::int32_t> rank(const ExternalQuery&) override { return {7, 1, 9, 2}; }
+  };
+  const RegisteredMine mine(
+      [](const ExternalRankerRequest& request) { return std::make_unique<Four>(request); });
+  TestContext context;
+  EXPECT_EQ(play_mine(*make_mine(), context, 1), (std::vector<std::int32_t>{7, 1, 9, 2, 0, 3, 4, 5, 6, 8}));
+}
+
+/// Returns a list and scores as they are given.
+class Wrong : public Perceptron {
+ public:
+  Wrong(const ExternalRankerRequest& request, std::vector<std::int32_t> list, float third_score)
+      : Perceptron(request), list_(std::move(list)), third_score_(third_score) {}
+  std::vector<std::int32_t> rank(const ExternalQuery&) override { return list_; }
+  void score(std::span<const float>, std::int64_t, std::int64_t, std::span<float> scores) const override {
+    for (float& score : scores) score = 1.0F;
+    scores[2] = third_score_;
+  }
+
+ private:
+  std::vector<std::int32_t> list_;
+  float third_score_;
+};
+
+std::string refused_list(const std::vector<std::int32_t>& list) {
+  const RegisteredMine mine(
+      [&](const ExternalRankerRequest& request) { return std::make_unique<Wrong>(request, list, 0.0F); });
+  TestContext context;
+  return message_of<InvalidArgument>(
+      [&] { make_mine()->rank(context.round, queries_of_mine().query(0), 3); });
+}
+
+TEST(ExternalRankerTest, RefusesWhatIsNoList) {
+  EXPECT_EQ(refused_list({3, 2, 1, 0}), kNoError);
+  EXPECT_EQ(refused_list({3, 2, 12, 0}),
+            "Ranker 'mine' returned document 12 in round 3, but the query has 10 documents.");
+  EXPECT_EQ(refused_list({3, 2, 10, 0}),
+            "Ranker 'mine' returned document 10 in round 3, but the query has 10 documents.");
+  EXPECT_EQ(refused_list({-1, 2, 1, 0}),
+            "Ranker 'mine' returned document -1 in round 3, but the query has 10 documents.");
+  EXPECT_EQ(refused_list({3, 2, 1, 3}), "Ranker 'mine' returned document 3 twice in round 3.");
+  EXPECT_EQ(refused_list({3, 2, 1}), "Ranker 'mine' returned 3 documents in round 3, but 4 are shown.");
+}
+
+TEST(ExternalRankerTest, RefusesScoresThatAreNotFinite) {
+  const RegisteredMine mine([](const ExternalRankerRequest& request) {
+    return std::make_unique<Wrong>(request, std::vector<std::int32_t>{0, 1, 2, 3},
+                                   std::numeric_limits<float>::infinity());
+  });
+  const auto ranker = make_mine();
+  TestContext context;
+  play_mine(*ranker, context, 5);
+  std::vector<float> scores(10);
+  EXPECT_EQ(message_of<InvalidArgument>(
+                [&] { ranker->score(context.execution, queries_of_mine().query(0).features, scores); }),
+            "Ranker 'mine' gave document 2 of 10 the score inf after round 5: scores must be finite.");
+}
+
+TEST(ExternalRankerTest, RefusesNames) {
+  const std::string unknown =
+      "No ranker named 'mine' is registered: kind 'external' is for programs that bring rankers of their "
+      "own.";
+  EXPECT_EQ(message_of<InvalidArgument>([] { check_ranker(external_settings(), kShownByMine); }), unknown);
+  EXPECT_EQ(message_of<InvalidArgument>([] { make_mine(); }), unknown);
+  {
+    const RegisteredMine mine(
+        [](const ExternalRankerRequest&) -> std::unique_ptr<ExternalRanker> { return nullptr; });
+    check_ranker(external_settings(), kShownByMine);  // makes none
+    EXPECT_EQ(message_of<InvalidArgument>([] { make_mine(); }),
+              "The factory of ranker 'mine' made no ranker: return an object.");
+    EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "of a test", make_perceptron); }),
+              "There is a registered ranker 'mine' already: choose another name, or unregister it.");
+  }
+  EXPECT_EQ(message_of<InvalidArgument>([] { check_ranker(external_settings(), kShownByMine); }), unknown);
+  EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("", "of a test", make_perceptron); }),
+            "A registered ranker needs a name that is not empty.");
+  EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "two\nlines", make_perceptron); }),
+            "The description of ranker 'mine' must be one line: name the ranker, its version and its "
+            "parameters.");
+  EXPECT_EQ(message_of<InvalidArgument>([] { register_ranker("mine", "of a test", nullptr); }),
+            "The factory of ranker 'mine' is empty: register a function.");
+}
+
+TEST(ExternalRankerTest, ItsModelFileIsRefused) {
+  const RegisteredMine mine(make_perceptron);
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "model.safetensors", model_bytes(make_mine()->model(), {}));
+  const std::string sentence =
+      message_of<DataError>([&] { load_model(folder / "model.safetensors", ModelCode::kRefuse); });
+  EXPECT_NE(
+      sentence.find("It is of an external ranker, which only the program that brings that ranker can use."),
+      std::string::npos)
+      << sentence;
+}
+
+TEST(ExternalRankerTest, CannotStartFromAModel) {
+  const RegisteredMine mine(make_perceptron);
+  const std::vector<std::vector<float>> thetas = {std::vector<float>(5)};
+  EXPECT_NE(message_of<InvalidArgument>([&] {
+              make_ranker(external_settings(), 5, TrialKeys{}, kShownByMine, {.first_thetas = thetas});
+            }).find("Ranker 'mine' cannot start from a model"),
+            std::string::npos);
+}
+
+TEST(ExternalRankerTest, RankersPlayBesideEachOther) {
+  const RegisteredMine mine(make_perceptron);
+  const auto play = [] {
+    const auto ranker = make_mine();
+    TestContext context;
+    for (std::uint32_t round = 1; round <= 50; ++round) play_mine(*ranker, context, round);
+    return state_of(*ranker);
+  };
+  const std::string expected = play();
+  std::array<std::string, 2> found;
+  std::vector<std::thread> threads;
+  for (std::string& one : found) threads.emplace_back([&] { one = play(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& one : found) EXPECT_EQ(one, expected);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,368 @@
+#include "models/baselines/pdgd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include "core/feedback/preference_pairs.h"
+#include "tests/support/chi_square.h"
+
+namespace olrank {
+namespace {
+
+using Docs = std::vector<std::int32_t>;
+using Clicks = std::vector<std::uint8_t>;
+
+PhiloxKey plackett_luce_key(std::uint64_t seed) {
+  return make_key({.seed = seed, .purpose = Purpose::kProbe});
+}
+
+long double at(const std::vector<double>& scores, std::int32_t doc) {
+  return scores[doc];
+}
+
+/// log P(list) under Plackett-Luce, each denominator over everything not yet placed, summed from scratch.
+long double log_probability(const std::vector<double>& scores, const Docs& list) {
+  std::vector<bool> placed(scores.size(), false);
+  long double log_p = 0.0L;
+  for (const std::int32_t doc : list) {
+    long double largest = -INFINITY;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      if (!placed[i]) largest = std::max<long double>(largest, scores[i]);
+    }
+    long double sum = 0.0L;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      if (!placed[i]) sum += std::exp(scores[i] - largest);
+    }
+    log_p += at(scores, doc) - largest - std::log(sum);
+    placed[doc] = true;
+  }
+  return log_p;
+}
+
+/// The closed form, pair by pair, with the probabilities of both whole lists multiplied out.
+std::vector<long double> brute_force(const std::vector<double>& scores, const Docs& shown,
+                                     const Clicks& clicks) {
+  std::vector<long double> weights(scores.size(), 0.0L);
+  const auto examined = static_cast<std::size_t>(examined_documents(clicks));
+  const long double log_p = log_probability(scores, shown);
+  for (std::size_t i = 0; i < examined; ++i) {
+    for (std::size_t j = 0; j < examined; ++j) {
+      if (clicks[i] == 0 || clicks[j] != 0) continue;
+      Docs swapped = shown;
+      std::swap(swapped[i], swapped[j]);
+      const long double rho = 1.0L / (1.0L + std::exp(log_p - log_probability(scores, swapped)));
+      const long double z = at(scores, shown[i]) - at(scores, shown[j]);
+      const long double slope = 1.0L / ((1.0L + std::exp(-z)) * (1.0L + std::exp(z)));
+      weights[shown[i]] += rho * slope;
+      weights[shown[j]] -= rho * slope;
+    }
+  }
+  return weights;
+}
+
+struct Impression {
+  std::vector<double> scores;
+  Docs shown;
+  Clicks clicks;
+};
+
+/// Documents, shown length, clicks and scores within ±range at random, or in clusters far from each other.
+Impression random_impression(RngStream& draws, std::size_t docs, double range, bool clustered) {
+  Impression made;
+  for (std::size_t i = 0; i < docs; ++i) {
+    const double u = clustered ? static_cast<double>(draws.index(3)) - 1.0 + 1e-3 * draws.normal()
+                               : 2.0 * draws.uniform() - 1.0;
+    made.scores.push_back(range * u);
+  }
+  made.shown.resize(docs);
+  std::iota(made.shown.begin(), made.shown.end(), 0);
+  draws.shuffle(std::span<std::int32_t>(made.shown));
+  made.shown.resize(1 + draws.index(static_cast<std::uint32_t>(docs)));
+  for (std::size_t i = 0; i < made.shown.size(); ++i) {
+    made.clicks.push_back(static_cast<std::uint8_t>(draws.index(2)));
+  }
+  return made;
+}
+
+std::vector<double> pair_weights(const Impression& impression) {
+  static Scratch scratch;
+  std::vector<double> weights(impression.scores.size(), NAN);  // every one has to be written
+  plackett_luce_pair_weights(impression.scores, impression.shown, impression.clicks, scratch, weights);
+  return weights;
+}
+
+/// A weight is a sum of up to 40 terms of one sign, a term a product of up to 40 factors, each good to a
+/// few 2^-53 plus the rounding of differences of scores, which sum to less than 745 before all underflows:
+/// below 40·8·2^-53 + 745·2^-52 = 2e-13. Subnormal values have an absolute error instead.
+void expect_brute_force(const Impression& impression, const std::string& what) {
+  const auto expected = brute_force(impression.scores, impression.shown, impression.clicks);
+  const auto weights = pair_weights(impression);
+  for (std::size_t doc = 0; doc < weights.size(); ++doc) {
+    const auto error = std::abs(static_cast<long double>(weights[doc]) - expected[doc]);
+    ASSERT_FALSE(!(error <= 1e-300L + 1e-12L * std::abs(expected[doc])))
+        << what << ", document " << doc << ": " << weights[doc] << " instead of "
+        << static_cast<double>(expected[doc]);
+  }
+}
+
+TEST(PlackettLuceGradientTest, MatchesTheExpandedClosedForm) {
+  RngStream draws(plackett_luce_key(1), 0);
+  for (const double range : {1e-6, 1.0, 10.0, 40.0, 200.0, 700.0}) {
+    for (std::size_t docs = 2; docs <= 40; ++docs) {
+      for (int repetition = 0; repetition < 12; ++repetition) {
+        const bool clustered = repetition % 3 == 2;
+        expect_brute_force(random_impression(draws, docs, range, clustered),
+                           "range " + std::to_string(range) + ", " + std::to_string(docs) + " documents");
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(PlackettLuceGradientTest, MatchesForAllLengthsAndClickPatterns) {
+  RngStream draws(plackett_luce_key(2), 0);
+  for (std::size_t docs = 1; docs <= 6; ++docs) {
+    for (std::size_t length = 1; length <= docs; ++length) {
+      for (std::uint32_t pattern = 0; pattern < (1U << length); ++pattern) {
+        Impression made = random_impression(draws, docs, 3.0, false);
+        made.shown.resize(docs);
+        std::iota(made.shown.begin(), made.shown.end(), 0);
+        draws.shuffle(std::span<std::int32_t>(made.shown));
+        made.shown.resize(length);
+        made.clicks.clear();
+        for (std::size_t i = 0; i < length; ++i) made.clicks.push_back((pattern >> i) & 1U);
+        expect_brute_force(made, "pattern " + std::to_string(pattern));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(PlackettLuceGradientTest, IsExactForExtremeScores) {
+  // The documents of the pair are e^-1000 of the one between them: a sum relative to the largest score
+  // would be 0/0.
+  const Impression made{{-500.0, 500.0, -500.5, -501.0}, {0, 1, 2}, {1, 1, 0}};
+  expect_brute_force(made, "dwarfed");
+  EXPECT_GT(pair_weights(made)[0], 0.01);
+}
+
+TEST(PlackettLuceGradientTest, KeysGivePlackettLuceLists) {
+  const std::vector<double> scores = {0.7, -0.4, 0.1, 1.2};
+  std::map<Docs, std::int64_t> seen;
+  Docs list = {0, 1, 2, 3};
+  std::vector<double> probabilities;
+  do {
+    seen[list] = 0;
+    probabilities.push_back(static_cast<double>(std::exp(log_probability(scores, list))));
+  } while (std::next_permutation(list.begin(), list.end()));
+  std::vector<double> keys(4);
+  for (std::uint32_t round = 1; round <= 100'000; ++round) {
+    plackett_luce_keys(scores, plackett_luce_key(3), round, keys);
+    std::sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) { return keys[a] > keys[b]; });
+    ++seen[list];
+  }
+  std::vector<std::int64_t> counts;
+  for (const auto& [order, count] : seen) counts.push_back(count);
+  EXPECT_TRUE(counts_follow(counts, probabilities));
+}
+
+TEST(PlackettLuceGradientTest, KeysDependOnTheScoreAlone) {
+  // Common random numbers: the same document in the same round has the same Gumbel variable.
+  std::vector<double> low(3);
+  std::vector<double> high(5);
+  plackett_luce_keys(std::vector<double>{0, 0, 0}, plackett_luce_key(4), 9, low);
+  plackett_luce_keys(std::vector<double>{0, 2, 0, 7, 7}, plackett_luce_key(4), 9, high);
+  EXPECT_EQ(high[0], low[0]);
+  EXPECT_DOUBLE_EQ(high[1], low[1] + 2.0);
+  EXPECT_EQ(high[2], low[2]);
+}
+
+struct Proximal {
+  std::vector<double> scores;
+  std::vector<double> safe_scores;
+  Docs shown;
+  std::vector<double> advantages;
+  double clip = 1.2;
+};
+
+double objective_of(const Proximal& made, std::vector<double>& weights) {
+  Scratch scratch;
+  weights.resize(made.scores.size());
+  return proximal_weights({made.scores, made.safe_scores, made.shown, made.advantages, made.clip}, scratch,
+                          weights);
+}
+
+/// The clipped objective from probabilities that are summed from scratch.
+double slow_objective(const Proximal& made) {
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < made.shown.size(); ++rank) {
+    const Docs above(made.shown.begin(), made.shown.begin() + static_cast<std::ptrdiff_t>(rank));
+    const Docs with(made.shown.begin(), made.shown.begin() + static_cast<std::ptrdiff_t>(rank) + 1);
+    const auto probability = [&](const std::vector<double>& scores) {
+      return std::exp(log_probability(scores, with) - log_probability(scores, above));
+    };
+    const auto ratio = static_cast<double>(probability(made.scores) / probability(made.safe_scores));
+    const double advantage = made.advantages[rank];
+    sum += advantage >= 0.0 ? std::min(ratio, made.clip) * advantage
+                            : std::max(ratio, 1.0 / made.clip) * advantage;
+  }
+  return sum;
+}
+
+TEST(ProximalTest, TheGradientIsThatOfTheObjective) {
+  int still = 0;  // ranks that give no gradient, because they are clipped
+  int moving = 0;
+  for (std::uint32_t number = 0; number < 300; ++number) {
+    RngStream coins(plackett_luce_key(8), number);
+    const std::size_t docs = 2 + coins.index(8);
+    Proximal made;
+    const double distance = number % 3 == 0 ? 0.0 : 0.4;
+    for (std::size_t doc = 0; doc < docs; ++doc) {
+      made.safe_scores.push_back(coins.normal());
+      made.scores.push_back(made.safe_scores.back() + distance * coins.normal());
+      made.shown.push_back(static_cast<std::int32_t>(doc));
+    }
+    coins.shuffle(std::span(made.shown));
+    made.shown.resize(1 + coins.index(static_cast<std::uint32_t>(docs)));
+    for (std::size_t rank = 0; rank < made.shown.size(); ++rank) made.advantages.push_back(coins.normal());
+    std::vector<double> weights;
+    EXPECT_NEAR(objective_of(made, weights), slow_objective(made), 1e-12) << number;
+    // Central differences: h² of a third derivative that is at most a few units, and rounding over h.
+    constexpr double kStep = 1e-5;
+    double moved = 0.0;
+    for (std::size_t doc = 0; doc < docs; ++doc) {
+      Proximal above = made;
+      Proximal below = made;
+      above.scores[doc] += kStep;
+      below.scores[doc] -= kStep;
+      EXPECT_NEAR(weights[doc], (slow_objective(above) - slow_objective(below)) / (2.0 * kStep), 1e-8)
+          << number << " " << doc;
+      moved = std::max(moved, std::abs(weights[doc]));
+    }
+    (moved == 0.0 ? still : moving) += 1;
+  }
+  EXPECT_GT(still, 10);
+  EXPECT_GT(moving, 100);
+}
+
+// At the safe policy the mean over its lists is the gradient of the clicks that the policy earns.
+TEST(ProximalTest, FollowsTheExpectedClicks) {
+  const std::vector<double> scores = {0.4, -0.3, 0.8, 0.0};
+  const std::vector<double> clicked = {0.1, 0.9, 0.4, 0.6};  // once examined
+  const std::vector<double> examined = {1.0, 0.6, 0.3};      // by rank
+  const auto each_list = [&](const std::vector<double>& of_policy, auto&& visit) {
+    Docs list = {0, 1, 2, 3};
+    do {
+      const auto probability = static_cast<double>(std::exp(log_probability(of_policy, list)));
+      std::vector<double> below(examined.size());
+      double sum = 0.0;
+      for (std::size_t rank = examined.size(); rank-- > 0;)
+        below[rank] = sum += examined[rank] * clicked[list[rank]];
+      visit(list, probability, below);
+    } while (std::next_permutation(list.begin(), list.end()));
+  };
+  const auto clicks_of = [&](const std::vector<double>& of_policy) {
+    double mean = 0.0;
+    each_list(of_policy, [&](const Docs&, double probability, const std::vector<double>& below) {
+      mean += probability * below[0];
+    });
+    return mean;
+  };
+  std::vector<double> mean_weights(4, 0.0);
+  each_list(scores, [&](const Docs& list, double probability, std::vector<double> below) {
+    for (double& reward : below) reward -= 0.7;  // any baseline
+    std::vector<double> weights;
+    const Docs shown(list.begin(), list.begin() + 3);
+    objective_of({scores, scores, shown, below}, weights);
+    for (std::size_t doc = 0; doc < 4; ++doc) mean_weights[doc] += probability * weights[doc];
+  });
+  constexpr double kStep = 1e-5;
+  for (std::size_t doc = 0; doc < 4; ++doc) {
+    std::vector<double> above = scores;
+    std::vector<double> below = scores;
+    above[doc] += kStep;
+    below[doc] -= kStep;
+    EXPECT_NEAR(mean_weights[doc], (clicks_of(above) - clicks_of(below)) / (2.0 * kStep), 1e-9);
+  }
+}
+
+TEST(ProximalTest, ClipsWhatHasMovedTooFarInTheDirectionOfItsReward) {
+  // Of two documents with equal safe scores the first has ½, and now σ(1) = 0.73: a ratio of 1.46.
+  const double ratio = 2.0 / (1.0 + std::exp(-1.0));
+  std::vector<double> weights;
+  EXPECT_DOUBLE_EQ(objective_of({{1.0, 0.0}, {0.0, 0.0}, {0}, {2.0}}, weights), 2.4);
+  EXPECT_EQ(weights, (std::vector{0.0, 0.0}));
+  EXPECT_DOUBLE_EQ(objective_of({{1.0, 0.0}, {0.0, 0.0}, {0}, {-2.0}}, weights), -2.0 * ratio);
+  EXPECT_LT(weights[0], 0.0);
+  EXPECT_DOUBLE_EQ(objective_of({{-1.0, 0.0}, {0.0, 0.0}, {0}, {-2.0}}, weights), -2.0 / 1.2);
+  EXPECT_EQ(weights, (std::vector{0.0, 0.0}));
+}
+
+TEST(ProximalTest, IsFiniteForExtremeScores) {
+  std::vector<double> weights;
+  const double objective =
+      objective_of({{-900.0, 900.0, 0.0}, {900.0, -900.0, 0.0}, {1, 2, 0}, {-1.0, -1.0, 1.0}}, weights);
+  EXPECT_TRUE(std::isfinite(objective));
+  for (const double weight : weights) EXPECT_TRUE(std::isfinite(weight));
+}
+
+/// Calls `use` with every order of the documents and its probability.
+template <class Use>
+void for_all_lists(const std::vector<double>& scores, Use use) {
+  Docs list(scores.size());
+  std::iota(list.begin(), list.end(), 0);
+  do {
+    use(list, static_cast<double>(std::exp(log_probability(scores, list))));
+  } while (std::next_permutation(list.begin(), list.end()));
+}
+
+TEST(PlackettLucePlacesTest, AreTheProbabilitiesOfRanks) {
+  const std::vector<double> scores = {0.4, -1.5, 2.0, 0.0};
+  constexpr std::int64_t kRanks = 3;
+  std::vector<double> counted(scores.size() * kRanks);
+  std::vector<double> places(scores.size() * kRanks);
+  Scratch scratch;
+  for_all_lists(scores, [&](const Docs& list, double probability) {
+    add_places(scores, list, kRanks, probability, scratch, places);
+    for (std::int64_t rank = 0; rank < kRanks; ++rank) counted[list[rank] * kRanks + rank] += probability;
+  });
+  // Sums of 24 products of a few numbers below 1.
+  for (std::size_t i = 0; i < places.size(); ++i) EXPECT_NEAR(places[i], counted[i], 1e-14) << i;
+}
+
+TEST(PlackettLuceRewardTest, FollowsTheGradientOfTheExpectedReward) {
+  const std::vector<double> scores = {0.4, -1.5, 2.0, 0.0};
+  const std::vector<double> worth = {1.0, 0.63, 0.5};
+  const std::vector<double> reward = {0.3, -0.2, 0.1, 0.9};
+  const auto expected = [&](const std::vector<double>& at) {
+    double sum = 0.0;
+    for_all_lists(at, [&](const Docs& list, double probability) {
+      for (std::size_t rank = 0; rank < worth.size(); ++rank)
+        sum += probability * worth[rank] * reward[list[rank]];
+    });
+    return sum;
+  };
+  std::vector<double> gradient(scores.size());
+  Scratch scratch;
+  for_all_lists(scores, [&](const Docs& list, double probability) {
+    add_reward_gradient(scores, list, worth, reward, probability, scratch, gradient);
+  });
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    constexpr double kStep = 1e-4;
+    std::vector<double> up = scores;
+    std::vector<double> down = scores;
+    up[doc] += kStep;
+    down[doc] -= kStep;
+    // The central difference errs by a sixth of its step squared times a third derivative below 1.
+    EXPECT_NEAR(gradient[doc], (expected(up) - expected(down)) / (2.0 * kStep), 1e-8) << doc;
+  }
+  EXPECT_LT(gradient[1], -0.05);  // the only one that costs something
+}
+
+}  // namespace
+}  // namespace olrank

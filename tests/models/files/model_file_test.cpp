@@ -1,0 +1,216 @@
+#include "models/files/model_file.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "models/linear/linear_belief.h"
+#include "models/neural/ranker_network.h"
+#include "models/ranker_factory.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+void write(const std::filesystem::path& path, const ModelTensors& model) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
+  write_file_atomically(path, safetensors_bytes(tensors, model.architecture));
+}
+
+NetworkSettings network(Parameterisation parameterisation, std::int64_t width, std::int64_t depth) {
+  return {.width = width, .depth = depth, .parameterisation = parameterisation};
+}
+
+std::vector<float> first_theta(const NetworkSettings& settings, const NetworkShape& shape) {
+  return first_parameters(settings, shape, make_key({.purpose = Purpose::kInitialisation}));
+}
+
+class ModelFileTest : public testing::Test {
+ protected:
+  void expect_refusal(const ModelTensors& model, const std::string& part) {
+    write(file_, model);
+    try {
+      load_model(file_, ModelCode::kRefuse);
+      ADD_FAILURE() << "accepted what should say: " << part;
+    } catch (const DataError& error) {
+      const std::string sentence = error.what();
+      EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+      EXPECT_NE(sentence.find(file_.string()), std::string::npos) << sentence;
+    }
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_ / "model.safetensors";
+};
+
+TEST_F(ModelFileTest, EveryRankerReadsBack) {
+  const LabelledQueries none;
+  for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
+    if (row_of(kind).is_external) continue;  // its file holds nothing
+    for (const Parameterisation parameterisation : {Parameterisation::kNtk, Parameterisation::kStandard}) {
+      RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+      settings.network.width = 6;
+      settings.network.depth = 3;
+      settings.network.parameterisation = parameterisation;
+      const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &none});
+      const ModelTensors model = ranker->model();
+      write(file_, model);
+      const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
+      std::vector<float> flat;
+      for (const auto& tensor : model.tensors)
+        flat.insert(flat.end(), tensor.values.begin(), tensor.values.end());
+      std::vector<float> read;
+      for (const auto& theta : loaded.members) read.insert(read.end(), theta.begin(), theta.end());
+      EXPECT_EQ(read, flat) << name;
+      EXPECT_EQ(loaded.is_additive(), kind == RankerKind::kClickGp) << name;
+      if (!loaded.is_additive()) {
+        EXPECT_EQ(loaded.shape, network_shape(settings.network, 5)) << name;
+      }
+      EXPECT_EQ(loaded.is_linear(), settings.network.network == NetworkForm::kLinear) << name;
+      EXPECT_EQ(loaded.metadata, ModelMetadata(model.architecture)) << name;
+    }
+  }
+}
+
+TEST_F(ModelFileTest, RefusesOtherArchitectures) {
+  const NetworkSettings settings = network(Parameterisation::kStandard, 4, 2);
+  const NetworkShape shape = network_shape(settings, 3);
+  const ModelTensors good = network_tensors(settings, shape, first_theta(settings, shape));
+  write(file_, good);
+  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).shape, shape);
+
+  const auto with = [&](const std::string& key, const std::string& value) {
+    ModelTensors model = good;
+    for (auto& [known, text] : model.architecture) {
+      if (known == key) text = value;
+    }
+    return model;
+  };
+  expect_refusal(with("architecture", "transformer"),
+                 "'transformer'; olrank knows 'linear', 'additive', 'relu' and 'module'.");
+  expect_refusal(with("architecture", "linear"), "tensor 'linear.weight' is missing");
+  expect_refusal(with("width", "6"), "the shape [4, 3] instead of [6, 3]");
+  expect_refusal(with("width", "4x"), "'4x'");
+  expect_refusal(with("width", "99999999999999999999"), "instead of a number from 1 to 65536");
+  expect_refusal(with("depth", "1"), "instead of a number from 2 to 16");
+  expect_refusal(with("depth", "3"), "instead of [4, 4]");
+  expect_refusal(with("parameterisation", "mup"), "'mup'");
+  expect_refusal(with("parameterisation", "ntk"), "has no tensor 'layers.0.bias'");
+  ModelTensors silent = good;
+  silent.architecture.clear();
+  expect_refusal(silent, "metadata has no architecture");
+  ModelTensors fewer = good;
+  fewer.tensors.pop_back();
+  expect_refusal(fewer, "tensor 'layers.1.bias' is missing");
+  ModelTensors more = good;
+  more.tensors.push_back({"layers.2.bias", {1}, {0.0F}});
+  expect_refusal(more, "has no tensor 'layers.2.bias'");
+  ModelTensors infinite = good;
+  infinite.tensors[1].values[0] = std::numeric_limits<float>::infinity();
+  expect_refusal(infinite, "'layers.0.bias' contains numbers that are not finite");
+  ModelTensors flat = good;
+  flat.tensors[0].shape = {12};
+  expect_refusal(flat, "'layers.0.weight' has the shape [12]");
+  ModelTensors members = good;
+  members.architecture.emplace_back("members", "2");
+  expect_refusal(members, "tensor 'members.0.layers.0.weight' is missing");
+}
+
+TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
+  const std::vector<float> theta = {1, 2, 3, 4, 5, 6, 7, 8};
+  ModelTensors good = additive_tensors(theta);
+  good.architecture.emplace_back("normalisation", R"({"kind":"none","features":3,"kept":[0,2]})");
+  write(file_, good);
+  const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
+  EXPECT_TRUE(loaded.is_linear());
+  EXPECT_TRUE(loaded.is_additive());
+  EXPECT_EQ(loaded.shape, linear_shape(8));
+  EXPECT_EQ(loaded.normaliser.features, 3);
+  EXPECT_EQ(loaded.normaliser.cosines, 3);
+  EXPECT_EQ(loaded.normaliser.inputs(), 8);
+  EXPECT_EQ(loaded.members, std::vector<std::vector<float>>{theta});
+  const auto tensors = tensors_of(loaded);
+  ASSERT_EQ(tensors.size(), 2U);
+  EXPECT_EQ(tensors[0].name, "linear.weight");
+  EXPECT_EQ(tensors[0].shape, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(tensors[0].values, (std::vector<float>{1, 2}));
+  EXPECT_EQ(tensors[1].name, "cosines.weight");
+  EXPECT_EQ(tensors[1].shape, (std::vector<std::int64_t>{3, 2}));
+  EXPECT_EQ(tensors[1].values, (std::vector<float>{3, 4, 5, 6, 7, 8}));
+
+  write(file_, additive_tensors(theta));
+  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.features, 2);
+
+  ModelTensors linear = good;
+  linear.architecture.front().second = "linear";
+  expect_refusal(linear, "has no tensor 'cosines.weight'");
+  ModelTensors fewer = good;
+  fewer.tensors.pop_back();
+  expect_refusal(fewer, "tensor 'cosines.weight' is missing");
+  ModelTensors narrow = good;
+  narrow.tensors[1] = {"cosines.weight", {2, 2}, {1, 2, 3, 4}};
+  expect_refusal(narrow, "'cosines.weight' has the shape [2, 2] instead of [3, 2]");
+  ModelTensors more = good;
+  more.tensors.push_back({"linear.bias", {1}, {0.0F}});
+  expect_refusal(more, "has no tensor 'linear.bias'");
+  ModelTensors infinite = good;
+  infinite.tensors[1].values[5] = std::numeric_limits<float>::infinity();
+  expect_refusal(infinite, "'cosines.weight' contains numbers that are not finite");
+  ModelTensors other = good;
+  other.architecture.back().second = R"({"kind":"none","features":8})";
+  expect_refusal(other, "yields 8 inputs, but its first layer takes 2");
+
+  const std::vector<float> with_products = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const std::vector<InputPair> pairs = {{1, 0}, {1, 1}};
+  good = additive_tensors(with_products, pairs);
+  write(file_, good);
+  const LoadedModel products = load_model(file_, ModelCode::kRefuse);
+  EXPECT_EQ(products.shape, linear_shape(10));
+  EXPECT_EQ(products.normaliser.inputs(), 10);
+  EXPECT_EQ(products.normaliser.products, pairs);
+  EXPECT_EQ(products.members, std::vector<std::vector<float>>{with_products});
+  ASSERT_EQ(tensors_of(products).size(), 3U);
+  EXPECT_EQ(tensors_of(products)[2].values, (std::vector<float>{9, 10}));
+  for (const std::string text : {"[[0,2]]", "[[0]]", "[[-1,0]]", "[]", "{", "[[0,0.5]]"}) {
+    ModelTensors wrong = good;
+    wrong.architecture.back().second = text;
+    expect_refusal(wrong, "Its products are '" + text + "' instead of pairs of inputs");
+  }
+  fewer = good;
+  fewer.tensors.pop_back();
+  expect_refusal(fewer, "tensor 'products.weight' is missing");
+}
+
+TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
+  ModelTensors model = LinearModel(2).tensors(std::vector<float>{1, 2});
+  write(file_, model);
+  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.kind, Normalisation::kNone);
+  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.features, 2);
+  EXPECT_TRUE(load_model(file_, ModelCode::kRefuse).feature_names.empty());
+
+  model.architecture.emplace_back("normalisation", R"({"kind":"query-minmax","features":3,"kept":[0,2]})");
+  model.architecture.emplace_back("feature_names", R"(["bm25","constant","age"])");
+  write(file_, model);
+  const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
+  EXPECT_EQ(loaded.normaliser.kind, Normalisation::kQueryMinmax);
+  EXPECT_EQ(loaded.normaliser.kept, (std::vector<std::int64_t>{0, 2}));
+  EXPECT_EQ(loaded.feature_names, (std::vector<std::string>{"bm25", "constant", "age"}));
+
+  const auto with = [&](std::size_t entry, const std::string& text) {
+    ModelTensors other = model;
+    other.architecture[entry].second = text;
+    return other;
+  };
+  expect_refusal(with(1, R"({"kind":"none","features":3})"),
+                 "yields 3 inputs, but its first layer takes 2");
+  expect_refusal(with(1, "{}"), "Its 'kind' is missing or not a string.");
+  expect_refusal(with(2, R"(["a","b"])"), "not a list of 3 names");
+  expect_refusal(with(2, R"(["a","b",3])"), "not a list of 3 names");
+  expect_refusal(with(2, "a b c"), "not a list of 3 names");
+}
+
+}  // namespace
+}  // namespace olrank

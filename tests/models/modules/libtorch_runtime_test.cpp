@@ -1,0 +1,36 @@
+#include "models/modules/libtorch_runtime.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace olrank {
+namespace {
+
+TEST(LibtorchRuntimeTest, IsThePinnedVersion) {
+  EXPECT_EQ(describe_libtorch().version.substr(0, 6), "2.11.0");
+  EXPECT_FALSE(describe_libtorch().cpu_capability.empty());
+}
+
+TEST(LibtorchRuntimeTest, HasItsCudaPartInACudaBuild) {
+#if defined(OLRANK_WITH_CUDA)
+  EXPECT_TRUE(describe_libtorch().cuda);
+#else
+  EXPECT_FALSE(describe_libtorch().cuda);
+#endif
+}
+
+TEST(LibtorchRuntimeTest, UsesOneThreadOnAnyThread) {
+  use_one_libtorch_thread();
+  EXPECT_EQ(at::get_num_threads(), 1);
+  int elsewhere = 0;
+  std::thread([&elsewhere] {
+    use_one_libtorch_thread();
+    elsewhere = at::get_num_threads();
+  }).join();
+  EXPECT_EQ(elsewhere, 1);
+}
+
+}  // namespace
+}  // namespace olrank

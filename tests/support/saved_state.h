@@ -8,7 +8,7 @@ namespace olrank {
 
 /// The bytes that an object saves.
 template <class Saved>
-std::string state_of(const Saved& saved) {
+std::string state_of(Saved& saved) {
   StateWriter state;
   saved.save(state);
   return state.bytes();

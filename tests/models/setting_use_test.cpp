@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "models/ranker_factory.h"
 #include "tests/models/labelled_world.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -140,12 +141,7 @@ TEST(SettingUse, NamesTheKindsThatHaveASetting) {
 }
 
 std::string refusal(const RankerSettings& settings) {
-  try {
-    check_ranker(settings, 10);
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return {};
+  return message_of<InvalidArgument>([&] { check_ranker(settings, 10); });
 }
 
 TEST(PosteriorLists, NeedWidthsAndNoFairness) {
@@ -157,7 +153,7 @@ TEST(PosteriorLists, NeedWidthsAndNoFairness) {
       "choose pairrank, olranknet or ollambdarank, or another list.");
   settings = small_settings(RankerKind::kPairRank);
   settings.explore.list = ListRule::kUcb;
-  EXPECT_EQ(refusal(settings), "");
+  EXPECT_EQ(refusal(settings), kNoError);
   settings.fair.fair = Fairness::kFairExp;
   EXPECT_EQ(refusal(settings),
             "Ranker 'pairrank' has list = \"ucb\" and fair = \"fairexp\", which makes lists from certain "
@@ -165,7 +161,7 @@ TEST(PosteriorLists, NeedWidthsAndNoFairness) {
   EXPECT_EQ(why_ignored(settings, "refine"),
             "it counts only with another list than sample or ucb. Remove it, or change that");
   settings.explore.list = ListRule::kBlocks;
-  EXPECT_EQ(refusal(settings), "");
+  EXPECT_EQ(refusal(settings), kNoError);
   EXPECT_EQ(why_ignored(settings, "refine"), std::nullopt);
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/small_trial.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -123,9 +124,7 @@ TEST(WidthRatioTest, QuantilesCoverRoundsSinceLastEvaluation) {
   const std::string saved = stage.state();
   RatioRanker other_ranker(made_data().train.features());
   TrialStage other(settings, made_data(), other_ranker);
-  StateReader reader(saved, "test");
-  other.trial.load(reader);
-  reader.require_end();
+  load_state(other.trial, saved);
   // 1/27 to 1/17 are eleven numbers: the quantiles are the second, the sixth and the tenth.
   const CurvePoint& point = other.trial.evaluate();
   ASSERT_TRUE(point.width_ratio.has_value());

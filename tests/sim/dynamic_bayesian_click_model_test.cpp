@@ -51,26 +51,6 @@ TEST(DynamicBayesianClickModelTest, LogsHaveExactProbabilities) {
   }
 }
 
-/// P(click at rank r) = a_r Π_{s<r} γ (1 − a_s s_s), the model's closed form. Five statistics of one
-/// degree: a false alarm in 5e-10 of all keys.
-TEST(DynamicBayesianClickModelTest, ClickRatesFollowTheClosedForm) {
-  const std::vector<std::uint8_t> grades = {2, 0, 1, 2, 0};
-  constexpr std::uint32_t kRounds = 100'000;
-  std::vector<std::int64_t> clicks(grades.size(), 0);
-  play(DynamicBayesianClickModel(kTable, 0.0), grades, kRounds, [&](const ClickLog& log) {
-    for (std::size_t rank = 0; rank < grades.size(); ++rank) clicks[rank] += log.clicks[rank];
-  });
-  double examined = 1.0;
-  for (std::size_t rank = 0; rank < grades.size(); ++rank) {
-    const double attraction = kTable.attraction[grades[rank]];
-    const double click = examined * attraction;
-    EXPECT_TRUE(counts_follow(std::vector<std::int64_t>{clicks[rank], kRounds - clicks[rank]},
-                              std::vector<double>{click, 1.0 - click}, kTail))
-        << rank;
-    examined *= kTable.perseverance * (1.0 - attraction * kTable.satisfaction[grades[rank]]);
-  }
-}
-
 TEST(DynamicBayesianClickModelTest, WithoutImpatienceIsTheDependentModel) {
   DynamicBayesianTable patient = kTable;
   patient.perseverance = 1.0;

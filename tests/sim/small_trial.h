@@ -16,6 +16,7 @@
 #include "sim/trial.h"
 #include "sim/trial_settings.h"
 #include "sim/users.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 
@@ -50,11 +51,7 @@ struct TrialStage {
       trial.play_round();
     }
   }
-  std::string state() const {
-    StateWriter state;
-    trial.save(state);
-    return state.bytes();
-  }
+  std::string state() const { return state_of(trial); }
 
   TrialKeys keys;
   ExecutionContext execution;

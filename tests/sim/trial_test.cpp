@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "sim/trace.h"
 #include "tests/sim/small_trial.h"
+#include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -115,9 +115,7 @@ TEST(TrialTest, ContinuesFromAnySavedRoundWithSameCurve) {
       StubRanker second(data().train.features());
       TrialStage after(settings(), data(), second);
       if (at % 2 == 0) after.trial.play_round();  // what it played before is gone
-      StateReader reader(saved, "test");
-      after.trial.load(reader);
-      reader.require_end();
+      load_state(after.trial, saved);
       ASSERT_EQ(after.state(), saved);
       ASSERT_EQ(after.trial.rounds_played(), at);
       after.play_to(23, true, lines);
@@ -282,13 +280,8 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
   }
 }
 
-/// A trace of the whole trial, read back line by line, and the trial's last point.
-struct Traced {
-  std::vector<nlohmann::json> lines;
-  CurvePoint last;
-};
-
-Traced traced_trial(const std::filesystem::path& path, bool detail, StubRanker& ranker) {
+/// Writes a trace of the whole trial; its last point.
+CurvePoint traced_trial(const std::filesystem::path& path, bool detail, StubRanker& ranker) {
   TrialStage stage(settings(), data(), ranker, 5);
   Trace trace(path, detail, R"({"ranker":"stub"})");
   RoundDetail rested_on;
@@ -298,81 +291,13 @@ Traced traced_trial(const std::filesystem::path& path, bool detail, StubRanker& 
   }
   EXPECT_FALSE(std::filesystem::exists(path));
   trace.close();
-  Traced traced{{}, stage.trial.evaluate()};
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) traced.lines.push_back(nlohmann::json::parse(line));
-  return traced;
-}
-
-TEST(TrialTest, OnlineFiguresFollowFromTheTrace) {
-  const TemporaryFolder folder;
-  for (const bool detail : {false, true}) {
-    StubRanker ranker(data().train.features());
-    const Traced traced = traced_trial(folder / (detail ? "full" : "short"), detail, ranker);
-    ASSERT_EQ(traced.lines.size(), 24U);
-    EXPECT_EQ(traced.lines[0], nlohmann::json({{"config", {{"ranker", "stub"}}}}));
-    double ndcg_sum = 0.0;
-    double discounted = 0.0;
-    double weight = 1.0;
-    std::int64_t pairs = 0;
-    for (std::size_t number = 1; number <= 23; ++number) {
-      const nlohmann::json& line = traced.lines[number];
-      ASSERT_EQ(line.at("round"), number);
-      std::int64_t query = 0;
-      while (data().train.qid(query) != line.at("qid").get<std::string>()) ++query;
-      const auto grades = data().train.grades_of(query);
-      ASSERT_EQ(line.at("docs"), grades.size());
-      const std::vector<double> scores = line.at("scores");
-      ASSERT_EQ(scores.size(), grades.size());
-      std::vector<std::int32_t> list(scores.size());
-      std::iota(list.begin(), list.end(), 0);
-      std::stable_sort(list.begin(), list.end(),
-                       [&](std::int32_t i, std::int32_t j) { return scores[i] > scores[j]; });
-      std::vector<int> in_order;
-      for (const std::int32_t doc : list) in_order.push_back(grades[doc]);
-      const double ndcg = slow_ndcg(in_order, 10);
-      ASSERT_TRUE(std::fabs(line.at("ndcg").get<double>() - ndcg) <= 1e-14);
-      ndcg_sum += ndcg;
-      discounted += weight * ndcg;
-      weight *= 0.9;
-      list.resize(std::min<std::size_t>(10, list.size()));
-      ASSERT_EQ(line.at("shown").get<std::vector<std::int32_t>>(), list);
-      const std::vector<int> clicks = line.at("clicks");
-      ASSERT_EQ(clicks.size(), list.size());
-      std::vector<std::array<std::int32_t, 2>> expected;
-      for (std::size_t rank = 0; rank + 1 < list.size(); rank += 2) {
-        if (clicks[rank] == clicks[rank + 1]) continue;
-        expected.push_back(clicks[rank] == 1 ? std::array{list[rank], list[rank + 1]}
-                                             : std::array{list[rank + 1], list[rank]});
-      }
-      const std::vector<std::array<std::int32_t, 2>> of_line = line.at("pairs");
-      ASSERT_EQ(of_line, expected);
-      pairs += std::ssize(expected);
-      ASSERT_EQ(line.at("step"), expected.empty() ? nlohmann::json(nullptr) : nlohmann::json(0.1));
-      ASSERT_EQ(line.contains("theta"), detail);
-      if (detail) {
-        // θ and features in single precision give the traced scores to the bit.
-        const std::vector<float> theta = line.at("theta");
-        for (std::size_t doc = 0; doc < scores.size(); ++doc) {
-          float sum = 0.0F;
-          for (std::size_t k = 0; k < theta.size(); ++k) {
-            sum += theta[k] * data().train.features_of(query).doc(static_cast<std::int64_t>(doc))[k];
-          }
-          ASSERT_EQ(scores[doc], double{sum});
-        }
-      }
-    }
-    EXPECT_TRUE(std::fabs(traced.last.online_ndcg - ndcg_sum / 23.0) <= 1e-13);
-    EXPECT_TRUE(std::fabs(traced.last.discounted_ndcg - discounted) <= 1e-13);
-    EXPECT_EQ(traced.last.pairs, pairs);
-    EXPECT_GT(pairs, 5);
-  }
+  return stage.trial.evaluate();
 }
 
 TEST(TrialTest, ReplayedTraceTrainsTheSameModel) {
   const TemporaryFolder folder;
   StubRanker taught(data().train.features());
-  const Traced traced = traced_trial(folder / "trace.jsonl", false, taught);
+  const CurvePoint traced = traced_trial(folder / "trace.jsonl", false, taught);
   const RecordedFeedback recorded = RecordedFeedback::read(folder / "trace.jsonl", data().train);
   ASSERT_EQ(recorded.rounds(), 23);
   StubRanker reader(data().train.features());
@@ -382,10 +307,10 @@ TEST(TrialTest, ReplayedTraceTrainsTheSameModel) {
   while (!trial.finished()) trial.play_round();
   const CurvePoint point = trial.evaluate();
   EXPECT_EQ(reader.model().tensors[0].values, taught.model().tensors[0].values);
-  EXPECT_EQ(point.pairs, traced.last.pairs);
-  EXPECT_EQ(point.offline_ndcg, traced.last.offline_ndcg);
-  EXPECT_EQ(point.online_ndcg, traced.last.online_ndcg);
-  EXPECT_EQ(point.discounted_ndcg, traced.last.discounted_ndcg);
+  EXPECT_EQ(point.pairs, traced.pairs);
+  EXPECT_EQ(point.offline_ndcg, traced.offline_ndcg);
+  EXPECT_EQ(point.online_ndcg, traced.online_ndcg);
+  EXPECT_EQ(point.discounted_ndcg, traced.discounted_ndcg);
   EXPECT_FALSE(point.regret.has_value());  // what stood below the recorded ranks is not known
   EXPECT_FALSE(point.examined_regret.has_value());
   EXPECT_FALSE(point.certain_share.has_value());

@@ -58,31 +58,6 @@ TEST(UserBrowsingClickModelTest, LogsHaveExactProbabilities) {
   }
 }
 
-/// P(click at rank r) by recursion over the rank of the last click: the model's closed form. Four
-/// statistics of one degree: a false alarm in 4e-10 of all keys.
-TEST(UserBrowsingClickModelTest, ClickRatesFollowTheClosedForm) {
-  const std::vector<std::uint8_t> grades = {0, 1, 0, 1};
-  const BrowsingTable browsing{{}, {}, 1.0};
-  constexpr std::uint32_t kRounds = 100'000;
-  std::vector<std::int64_t> clicks(grades.size(), 0);
-  play(UserBrowsingClickModel(kClick, browsing, 0.0), grades, kRounds, [&](const ClickLog& log) {
-    for (std::size_t rank = 0; rank < grades.size(); ++rank) clicks[rank] += log.clicks[rank];
-  });
-  std::vector<double> last = {1.0};  // P(the last click so far is at rank r')
-  for (std::size_t rank = 1; rank <= grades.size(); ++rank) {
-    double click = 0.0;
-    for (std::size_t at = 0; at < rank; ++at) {
-      const double here = last[at] / static_cast<double>(rank - at) * kClick[grades[rank - 1]];
-      last[at] -= here;
-      click += here;
-    }
-    last.push_back(click);
-    EXPECT_TRUE(counts_follow(std::vector<std::int64_t>{clicks[rank - 1], kRounds - clicks[rank - 1]},
-                              std::vector<double>{click, 1.0 - click}, kTail))
-        << rank;
-  }
-}
-
 TEST(UserBrowsingClickModelTest, IsThePositionModelWhereTheLastClickDoesNotMatter) {
   const UserBrowsingClickModel user(kClick, {{0.9, 0.5, 0.5, 0.2, 0.2, 0.2}, {}, 1.0}, 0.1);
   const PositionClickModel position(kClick, {0.9, 0.5, 0.2}, 1.0, 0.1);

@@ -7,6 +7,7 @@
 #include "models/ranker_factory.h"
 #include "sim/trace.h"
 #include "tests/sim/small_trial.h"
+#include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -62,12 +63,6 @@ std::unique_ptr<OnlineRanker> make(const RankerSettings& settings, const TrialKe
   return make_ranker(settings, on.train.features(), keys, kCutoff);
 }
 
-std::string state_of(const OnlineRanker& ranker) {
-  StateWriter state;
-  ranker.save(state);
-  return state.bytes();
-}
-
 class LinearTrialsTest : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<OnlineRanker> make_it(std::uint64_t seed = 1,
@@ -97,9 +92,7 @@ TEST_P(LinearTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
     const auto second = make_it();
     TrialStage after(settings(33, 8), data(), *second);
     if (at % 3 == 0) after.trial.play_round();  // what it played before is gone
-    StateReader reader(saved, "test");
-    after.trial.load(reader);
-    reader.require_end();
+    load_state(after.trial, saved);
     ASSERT_EQ(after.state(), saved) << at;
     after.play_to(33, true, lines);
     ASSERT_EQ(lines, straight) << "saved at " << at;
@@ -171,9 +164,7 @@ TEST(LabelTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
         const auto second = make_it();
         TrialStage after(settings(33, 8), data(), *second);
         after.trial.play_round();  // gone after loading
-        StateReader reader(saved, "test");
-        after.trial.load(reader);
-        reader.require_end();
+        load_state(after.trial, saved);
         after.play_to(33, true, lines);
         EXPECT_EQ(lines, straight) << "saved at " << at;
         EXPECT_EQ(after.state(), whole.state()) << "saved at " << at;
@@ -301,50 +292,6 @@ TEST_P(LinearTrialsTest, GivesTheSameBitsOnAnyNumberOfThreads) {
     EXPECT_EQ(fingerprint_of(stage.state()), fingerprint_of(first)) << threads;
     EXPECT_EQ(lines, first_lines) << threads;
   }
-}
-
-/// By how much comparing within seeds cuts the variance of a difference of two rankers' discounted NDCG.
-double gain_of_pairing(ListRule list) {
-  static const TrialData small = small_trial_data("synth:small");
-  constexpr std::uint64_t kSeeds = 40;
-  const auto final_figure = [&](double alpha, std::uint64_t seed) {
-    RankerSettings pairrank = ranker_settings("pairrank");
-    pairrank.explore.alpha = alpha;
-    pairrank.explore.list = list;
-    const auto ranker = make(pairrank, TrialKeys::of(seed, 1, "perfect"), small);
-    TrialStage stage(settings(200, 200), small, *ranker, seed, "perfect");
-    while (!stage.trial.finished()) stage.trial.play_round();
-    return stage.trial.evaluate().discounted_ndcg;
-  };
-  const auto variance = [](const std::vector<double>& values) {
-    double mean = 0.0;
-    for (const double value : values) mean += value / static_cast<double>(values.size());
-    double sum = 0.0;
-    for (const double value : values) sum += (value - mean) * (value - mean);
-    return sum / static_cast<double>(values.size() - 1);
-  };
-  std::vector<double> narrow;
-  std::vector<double> wide;
-  std::vector<double> difference;
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    narrow.push_back(final_figure(0.1, seed));
-    wide.push_back(final_figure(0.15, seed));
-    difference.push_back(narrow.back() - wide.back());
-  }
-  EXPECT_GT(variance(difference), 0.0);  // they are two rankers
-  return (variance(narrow) + variance(wide)) / variance(difference);
-}
-
-TEST(CommonCoinsTest, PairingBySeedReducesTheVariance) {
-  // Rankers of one seed meet the same queries and the same coins, so that most of what chance does to one
-  // it does to the other. Measured: 3.7 with coins by rank, 12.6 with coins by document. All coins are
-  // fixed, so that there are no false alarms; a ratio of variances of 40 is good to a third.
-  const double certain = gain_of_pairing(ListRule::kCertain);
-  const double blocks = gain_of_pairing(ListRule::kBlocks);
-  RecordProperty("certain", std::to_string(certain));
-  RecordProperty("blocks", std::to_string(blocks));
-  EXPECT_GT(certain, 2.0);
-  EXPECT_GT(blocks, 5.0);
 }
 
 }  // namespace

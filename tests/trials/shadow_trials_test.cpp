@@ -9,6 +9,7 @@
 #include "models/ranker_factory.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/sim/small_trial.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -81,58 +82,12 @@ class Watched : public OnlineRanker {
   OnlineRanker& ranker_;
 };
 
-TEST(ShadowTest, RatiosReferToTheWidthsOfTheFullInverse) {
-  const RankerSettings settings =
-      ranker_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
-  const auto ranker = make(settings);
-  Watched watched(*ranker);
-  const NetworkShape shape = network_shape(settings.network, data().train.features());
-  const double scale = covariance_scale(settings.network);
-  Eigen::MatrixXd a =
-      settings.posterior.lambda * Eigen::MatrixXd::Identity(shape.parameters(), shape.parameters());
-  TrialStage stage({.rounds = 60, .cutoff = kCutoff, .eval_every = 60}, data(), watched, 1, "perfect");
-  RoundDetail detail;
-  std::int64_t below = 0;
-  std::int64_t compared = 0;
-  while (!stage.trial.finished()) {
-    const PlayedRound& round = stage.trial.play_round(&detail, true);
-    const FeatureMatrix docs = data().train.features_of(round.query);
-    const Eigen::MatrixXd g = gradients(shape, detail.theta[0], docs);
-    const Eigen::MatrixXd inverse = a.inverse();
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < round.shown.size(); ++i) {
-      for (std::size_t j = i + 1; j < round.shown.size(); ++j) {
-        const Eigen::RowVectorXd d = g.row(round.shown[i]) - g.row(round.shown[j]);
-        const double exact_sq = scale * (d * inverse * d.transpose())(0, 0);
-        if (!(exact_sq > 0.0)) continue;  // documents whose gradients are the same
-        const double own_sq =
-            detail.width_sq[static_cast<std::size_t>(round.shown[i]) * static_cast<std::size_t>(docs.docs) +
-                            static_cast<std::size_t>(round.shown[j])];
-        ASSERT_LT(at, watched.ratios.size());
-        // Differences of forms in double whose terms are at most some thousand times their difference.
-        ASSERT_TRUE(std::fabs(watched.ratios[at] / std::sqrt(own_sq / exact_sq) - 1.0) <= 1e-8)
-            << round.round;
-        below += watched.ratios[at] < 0.999 ? 1 : 0;
-        ++compared;
-        ++at;
-      }
-    }
-    ASSERT_EQ(at, watched.ratios.size());
-    for (const auto& [winner, loser] : round.learned.pairs) {
-      const Eigen::RowVectorXd d = g.row(winner) - g.row(loser);
-      a += scale * d.transpose() * d;
-    }
-  }
-  // The diagonal is not the exact one.
-  EXPECT_GT(below, compared / 10);
-}
-
 /// σ(Δ) − α w > ½, written as the paper has it.
 bool slow_certain(double difference, double alpha, double width_sq) {
   return 1.0 / (1.0 + std::exp(-difference)) - alpha * std::sqrt(std::max(0.0, width_sq)) > 0.5;
 }
 
-TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
+TEST(ShadowTest, RatiosTurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
   RankerSettings settings =
       ranker_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
   settings.explore.alpha = 0.3;
@@ -147,6 +102,8 @@ TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
   RoundDetail detail;
   Tally turned;
   Tally contradicted;
+  std::int64_t below = 0;
+  std::int64_t compared = 0;
   while (!stage.trial.finished()) {
     const PlayedRound& round = stage.trial.play_round(&detail, true);
     const auto grades = data().train.grades_of(round.query);
@@ -154,6 +111,7 @@ TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
     const Eigen::MatrixXd g = gradients(shape, detail.theta[0], docs);
     const Eigen::MatrixXd inverse = a.inverse();
     Tally of_round;
+    std::size_t at = 0;
     for (std::size_t x = 0; x < round.shown.size(); ++x) {
       for (std::size_t y = 0; y < round.shown.size(); ++y) {
         const auto i = static_cast<std::size_t>(round.shown[x]);
@@ -169,8 +127,17 @@ TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
         const double difference = std::fabs(detail.scores[i] - detail.scores[j]);
         ++of_round.total;
         of_round.count += slow_certain(difference, 0.3, own_sq) != slow_certain(difference, 0.3, exact_sq);
+        if (!(exact_sq > 0.0)) continue;  // documents whose gradients are the same
+        ASSERT_LT(at, watched.ratios.size());
+        // Differences of forms in double whose terms are at most some thousand times their difference.
+        ASSERT_TRUE(std::fabs(watched.ratios[at] / std::sqrt(own_sq / exact_sq) - 1.0) <= 1e-8)
+            << round.round;
+        below += watched.ratios[at] < 0.999 ? 1 : 0;
+        ++compared;
+        ++at;
       }
     }
+    ASSERT_EQ(at, watched.ratios.size());
     ASSERT_EQ(watched.turned.total, of_round.total);
     ASSERT_EQ(watched.turned.count, of_round.count) << round.round;
     turned.count += of_round.count;
@@ -185,7 +152,7 @@ TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
   EXPECT_EQ(point.decisions_differ.total, turned.total);
   EXPECT_EQ(point.false_certain.count, contradicted.count);
   EXPECT_EQ(point.false_certain.total, contradicted.total);
-  // Of something each.
+  EXPECT_GT(below, compared / 10);  // the diagonal is not the exact one
   EXPECT_GT(turned.count, 0);
   EXPECT_GT(contradicted.count, 0);
   EXPECT_LT(contradicted.count, contradicted.total);
@@ -238,9 +205,7 @@ TEST(ShadowTest, ResumesFromAnyRoundToTheSameCurve) {
     const std::string saved = before.state();
     const auto second = make(settings);
     TrialStage after(trial, data(), *second);
-    StateReader reader(saved, "test");
-    after.trial.load(reader);
-    reader.require_end();
+    load_state(after.trial, saved);
     after.play_to(20, true, lines);
     EXPECT_EQ(lines, straight) << "saved at " << at;
     EXPECT_EQ(after.state(), whole.state()) << "saved at " << at;

@@ -181,15 +181,6 @@ TEST_P(ClickFitTest, PredictsItsUsersBetterThanRanksAndAnotherModel) {
   EXPECT_GT(own, likelihood(looks ? FittedModel::kDependent : FittedModel::kPosition) + 0.005);
 }
 
-TEST_P(ClickFitTest, TheSameListsGiveTheSameBits) {
-  const World world;
-  const ClickLists log = world.simulate(FittedModel::kUserBrowsing, 300, 7);
-  const FittedClicks one = fit_clicks(GetParam(), log, world.docs, kRanks, {});
-  const FittedClicks other = fit_clicks(GetParam(), log, world.docs, kRanks, {});
-  EXPECT_EQ(one.objectives, other.objectives);
-  EXPECT_EQ(attraction_of(one), attraction_of(other));
-}
-
 TEST(ClickFitOfFewListsTest, DocumentsSeenOnceAreNeitherCertainNorImpossible) {
   ClickLists log;
   log.add(std::vector<std::int32_t>{0, 1}, std::vector<std::uint8_t>{1, 0});

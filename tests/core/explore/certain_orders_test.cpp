@@ -126,19 +126,6 @@ TEST(CertainOrdersTest, DifferencesWithinRoundingAreUncertain) {
   EXPECT_TRUE(orders.certain(2, 3));
 }
 
-TEST(CertainOrdersTest, WidthsAreIndexedByDocument) {
-  // Documents in falling order of score are 2, 0, 1; only the pair of documents 2 and 1 is wide.
-  const std::vector<float> scores = {1.0F, 0.0F, 2.0F};
-  const std::vector<std::int32_t> by_score = {2, 0, 1};
-  std::vector<double> width_sq(9, 0.0);
-  width_sq[2 * 3 + 1] = width_sq[1 * 3 + 2] = 100.0;
-  OrderBits orders;
-  certain_by_width({1.0, 0.0}, scores, by_score, width_sq, orders);
-  EXPECT_TRUE(orders.certain(0, 1));
-  EXPECT_FALSE(orders.certain(0, 2));
-  EXPECT_TRUE(orders.certain(1, 2));
-}
-
 TEST(CertainOrdersTest, ByVoteRequiresUnanimity) {
   Scratch scratch;
   std::int64_t certain = 0;

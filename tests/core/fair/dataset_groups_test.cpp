@@ -82,19 +82,6 @@ TEST(DatasetGroups, QuantileHoldsAtLeastItsShare) {
   }
 }
 
-TEST(DatasetGroups, BetaIsTheRatioOfMeanGrades) {
-  const Dataset train = small_train();
-  const GroupRule rule(by_feature(11, 0.5), train);
-  double sums[2] = {0.0, 0.0};
-  double docs[2] = {0.0, 0.0};
-  for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
-    const int group = train.all_features().doc(doc)[10] > 0.5 ? 1 : 0;
-    sums[group] += train.all_grades()[doc];
-    docs[group] += 1.0;
-  }
-  EXPECT_NEAR(rule.beta().at(0), sums[0] / docs[0] / (sums[1] / docs[1]), 1e-12);
-}
-
 // Over 20,000 documents: a share has a standard error of 0.004, a difference of mean grades of about 0.016.
 TEST(DatasetGroups, GeneratedGroupsHaveTheirShareAndGap) {
   ExecutionContext context(1);

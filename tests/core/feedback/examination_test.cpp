@@ -5,7 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
@@ -161,21 +160,6 @@ TEST(ExaminationTest, FindsWhetherUsersReadByRanks) {
       EXPECT_LT(habits.by_rank_share(), 0.001);
     }
   }
-}
-
-TEST(ExaminationTest, IsSavedWhole) {
-  Examination habits;
-  Examination::Reading reading;
-  habits.learn(std::vector{0.5, 0.5, 0.2}, std::vector<std::uint8_t>{1, 0, 1}, reading);
-  StateWriter saved;
-  save_fields(habits, saved, "a.");
-  StateReader state(saved.bytes(), "test");
-  Examination loaded;
-  load_fields(loaded, state, "a.");
-  StateWriter again;
-  save_fields(loaded, again, "a.");
-  EXPECT_EQ(again.bytes(), saved.bytes());
-  EXPECT_NE(loaded.by_rank_share(), 0.5);
 }
 
 TEST(ExaminationTest, ForgetsWhatItLearned) {

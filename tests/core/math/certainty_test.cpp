@@ -11,32 +11,6 @@
 namespace olrank {
 namespace {
 
-/// σ(z) − α w − ½, as the paper writes it with ε = 0.
-long double slow_margin(const CertaintyRule& rule, double difference, double width_sq) {
-  const long double sigma = 1.0L / (1.0L + std::exp(-static_cast<long double>(difference)));
-  return sigma - rule.alpha * std::sqrt(static_cast<long double>(width_sq)) - 0.5L;
-}
-
-TEST(CertaintyTest, MatchesLongDoubleFormula) {
-  RngStream draws(make_key({.seed = 42, .purpose = Purpose::kProbe}), 0);
-  int certain = 0;
-  int compared = 0;
-  for (int draw = 0; draw < 100'000; ++draw) {
-    const CertaintyRule rule{2.0 * draws.uniform(), 1e-9};
-    const double difference = std::pow(10.0, 4.0 * draws.uniform() - 3.0) * (draw % 5 == 0 ? -1.0 : 1.0);
-    const double width_sq = draw % 7 == 0 ? 0.0 : std::pow(10.0, 4.0 * draws.uniform() - 4.0);
-    const long double margin = slow_margin(rule, difference, width_sq);
-    if (std::fabs(margin) <= 1e-15L) continue;  // closer to the threshold than rounding
-    ++compared;
-    const bool expected = difference > rule.least_difference && margin > 0.0L;
-    ASSERT_EQ(is_certain(rule, difference, width_sq), expected) << difference << " " << width_sq;
-    certain += expected ? 1 : 0;
-  }
-  EXPECT_GT(compared, 99'000);
-  EXPECT_GT(certain, 10'000);
-  EXPECT_LT(certain, 90'000);
-}
-
 // What accepts without a hyperbolic tangent must not decide otherwise than the formula that it stands for.
 // The early rejection of uncertain orders, within rounding of the threshold, comes before either.
 TEST(CertaintyTest, AcceptsNothingEarlyThatTheFormulaRejects) {

@@ -5,35 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/random/rng_stream.h"
 #include "tests/support/special_numbers.h"
 
 namespace olrank {
 namespace {
-
-// M from two gradients of three numbers and a diagonal A⁻¹.
-TEST(PairWidthTest, MatchesLongDoubleFormula) {
-  RngStream draws(make_key({.seed = 43, .purpose = Purpose::kProbe}), 0);
-  for (int draw = 0; draw < 10'000; ++draw) {
-    long double m_ii = 0.0L;
-    long double m_jj = 0.0L;
-    long double m_ij = 0.0L;
-    long double exact = 0.0L;
-    for (int k = 0; k < 3; ++k) {
-      const long double a = draws.uniform();
-      const long double g = draws.normal();
-      const long double h = draws.normal();
-      m_ii += a * g * g;
-      m_jj += a * h * h;
-      m_ij += a * g * h;
-      exact += a * (g - h) * (g - h);
-    }
-    const PairWidth width =
-        pair_width(static_cast<double>(m_ii), static_cast<double>(m_jj), static_cast<double>(m_ij));
-    EXPECT_TRUE(std::fabs(width.squared - exact) <= 1e-15L * (m_ii + m_jj)) << draw;
-    EXPECT_FALSE(width.lost);
-  }
-}
 
 TEST(PairWidthTest, ReportsRoundingAndLostDigits) {
   const PairWidth equal = pair_width(2.0, 2.0, 2.0);

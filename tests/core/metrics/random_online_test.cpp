@@ -110,14 +110,5 @@ TEST(RandomOrder, IsTheExpectedNdcgOfEvaluations) {
   }
 }
 
-TEST(RandomOrder, DoesNotDependOnScores) {
-  RngStream coins = test_coins(6100);
-  const Dataset data = random_dataset(coins, 60, 5);
-  ExecutionContext context;
-  const MetricReport one = evaluate(data, random_scores(coins, data.docs(), false), {}, context);
-  const MetricReport other = evaluate(data, random_scores(coins, data.docs(), true), {}, context);
-  EXPECT_EQ(one.random_ndcg, other.random_ndcg);
-}
-
 }  // namespace
 }  // namespace olrank

@@ -100,59 +100,6 @@ TEST(FoldedPairGradientTest, MatchesLongDoubleFormula) {
   }
 }
 
-TEST(FoldedPairGradientTest, GradientAndCurvatureMatchFiniteDifferences) {
-  ExecutionContext context;
-  const RandomPairs data(1000, 300, 12, 0.3);
-  std::vector<double> gradient(16);
-  std::vector<double> curvature(300);
-  folded_pair_gradient(context, data.pairs(), data.theta, gradient, curvature);
-  // Central differences of step h err by h²/6 times a third derivative below Σ count |x|³ ~ 10⁴ and by
-  // rounding 10⁻¹³·(loss ~ 10³)/h: with h = 10⁻⁴ below 10⁻⁴ and 10⁻⁶.
-  constexpr double kStep = 1e-4;
-  for (std::size_t k = 0; k < 12; ++k) {
-    std::vector<double> above = data.theta;
-    std::vector<double> below = data.theta;
-    above[k] += kStep;
-    below[k] -= kStep;
-    const double slope =
-        (folded_pair_loss(data.pairs(), above) - folded_pair_loss(data.pairs(), below)) / (2 * kStep);
-    ASSERT_TRUE(std::fabs(slope - gradient[k]) <= 2e-4) << k << ": " << slope << ", " << gradient[k];
-    std::vector<double> gradient_above(16);
-    std::vector<double> gradient_below(16);
-    folded_pair_gradient(context, data.pairs(), above, gradient_above, {});
-    folded_pair_gradient(context, data.pairs(), below, gradient_below, {});
-    for (std::size_t l = 0; l < 12; ++l) {
-      double hessian = 0.0;
-      for (std::size_t s = 0; s < 300; ++s) {
-        hessian += curvature[s] * data.rows[s * 16 + k] * data.rows[s * 16 + l];
-      }
-      ASSERT_TRUE(std::fabs((gradient_above[l] - gradient_below[l]) / (2 * kStep) - hessian) <= 2e-4);
-    }
-  }
-}
-
-TEST(FoldedPairGradientTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  for (const std::int64_t pairs : {4097, 6144, 20'000}) {
-    const RandomPairs data(static_cast<std::uint32_t>(2000 + pairs), pairs, 46, 0.5);
-    std::vector<double> gradient(48);
-    std::vector<double> curvature(pairs);
-    {
-      ExecutionContext context(1);
-      folded_pair_gradient(context, data.pairs(), data.theta, gradient, curvature);
-    }
-    for (const int threads : {2, 3, 4}) {
-      ExecutionContext context(threads);
-      for (int repetition = 0; repetition < 10; ++repetition) {
-        std::vector<double> again(48, kNan);
-        std::vector<double> curvature_again(pairs, kNan);
-        folded_pair_gradient(context, data.pairs(), data.theta, again, curvature_again);
-        ASSERT_EQ(again, gradient) << threads;
-        ASSERT_EQ(curvature_again, curvature) << threads;
-      }
-    }
-  }
-}
-
 TEST(FoldedPairGradientTest, StaysFiniteForLargeScores) {
   // z of ±800 and beyond: σ is 0 or 1, the loss |z| or 0.
   ExecutionContext context;

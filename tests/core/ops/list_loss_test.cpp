@@ -675,51 +675,5 @@ TEST_F(ListLossTest, OnlyTheConvexOnesAreCalledSo) {
   }
 }
 
-// Tewari and Chaudhuri, ICML 2015, section 2: linear maps from documents to scores that commute with
-// permutations are X ↦ Xw + (1ᵀXv)1. The average of any linear map over all permutations commutes with
-// them, so it must have this form; the second part is the same for all documents and changes no order.
-TEST_F(ListLossTest, LinearMapsThatCommuteWithPermutationsScoreDocumentsAlike) {
-  constexpr int kDocs = 3;
-  constexpr int kFeatures = 2;
-  // map[j][k][f]: what feature f of document k adds to the score of document j.
-  double map[kDocs][kDocs][kFeatures];
-  for (auto& of_score : map) {
-    for (auto& of_doc : of_score) {
-      for (double& entry : of_doc) entry = draws_.normal();
-    }
-  }
-  double mean[kDocs][kDocs][kFeatures] = {};
-  std::vector<int> place = {0, 1, 2};
-  do {
-    for (int j = 0; j < kDocs; ++j) {
-      for (int k = 0; k < kDocs; ++k) {
-        for (int f = 0; f < kFeatures; ++f) mean[j][k][f] += map[place[j]][place[k]][f] / 6.0;
-      }
-    }
-  } while (std::next_permutation(place.begin(), place.end()));
-  double w[kFeatures];
-  double v[kFeatures];
-  for (int f = 0; f < kFeatures; ++f) {
-    v[f] = mean[0][1][f];
-    w[f] = mean[0][0][f] - v[f];
-    EXPECT_GT(std::fabs(w[f]), 1e-6);
-    EXPECT_GT(std::fabs(v[f]), 1e-6);
-  }
-  const Scores x = normal_scores(kDocs * kFeatures, 1.0);
-  double common = 0.0;
-  for (int k = 0; k < kDocs; ++k) {
-    for (int f = 0; f < kFeatures; ++f) common += x[k * kFeatures + f] * v[f];
-  }
-  for (int j = 0; j < kDocs; ++j) {
-    double score = 0.0;
-    double own = 0.0;
-    for (int f = 0; f < kFeatures; ++f) own += x[j * kFeatures + f] * w[f];
-    for (int k = 0; k < kDocs; ++k) {
-      for (int f = 0; f < kFeatures; ++f) score += x[k * kFeatures + f] * mean[j][k][f];
-    }
-    EXPECT_TRUE(std::fabs(score - (own + common)) <= 1e-14);
-  }
-}
-
 }  // namespace
 }  // namespace olrank

@@ -78,26 +78,6 @@ TEST(PairTrainingTest, GradientsMatchFiniteDifferences) {
   }
 }
 
-// Folding is exact: the sum over single pairs is the folded term.
-TEST(PairTrainingTest, FoldedTermsEqualTheSumOfTheirPairs) {
-  const NetworkShape shape = ntk_shape(5, 6, 2);
-  Problem folded = problem_of(shape, 4, 0);
-  Problem single = folded;
-  folded.terms = {{0, 1, 5.0, 3.0}, {2, 3, 1.0, 1.0}};
-  single.terms = {{0, 1, 1.0, 1.0}, {0, 1, 1.0, 1.0}, {1, 0, 1.0, 1.0},
-                  {0, 1, 1.0, 1.0}, {1, 0, 1.0, 1.0}, {3, 2, 1.0, 0.0}};
-  ExecutionContext context;
-  std::vector<double> gradient(folded.theta.size());
-  std::vector<double> expected(folded.theta.size());
-  const double loss = pair_loss_gradient(context, shape, folded.theta, folded.docs(), folded.terms,
-                                         folded.objective(), gradient);
-  EXPECT_NEAR(loss,
-              pair_loss_gradient(context, shape, single.theta, single.docs(), single.terms,
-                                 single.objective(), expected),
-              1e-12 * loss);
-  for (std::size_t k = 0; k < gradient.size(); ++k) EXPECT_NEAR(gradient[k], expected[k], 1e-6);
-}
-
 TEST(PairTrainingTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const Problem problem = problem_of(standard_shape(20, 70, 3), 1700, 3000);
   std::vector<std::vector<double>> results;

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "tests/core/ops/network_fixture.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -48,14 +49,9 @@ TEST(ReluNetworkTest, RefusesInvalidSizes) {
   EXPECT_THROW(ntk_shape(0, 4, 2), InvalidArgument);
   EXPECT_THROW(ntk_shape(4, 0, 2), InvalidArgument);
   EXPECT_THROW(standard_shape(4, 4, 1), InvalidArgument);
-  try {
-    ntk_shape(4, 7, 2);
-    FAIL() << "took an odd width";
-  } catch (const InvalidArgument& error) {
-    EXPECT_STREQ(error.what(),
-                 "The ntk parameterisation starts with two equal halves, so its width must be even, not 7: "
-                 "choose 6 or 8, or a standard network of the usual initialisation.");
-  }
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ntk_shape(4, 7, 2); }),
+            "The ntk parameterisation starts with two equal halves, so its width must be even, not 7: "
+            "choose 6 or 8, or a standard network of the usual initialisation.");
   std::vector<float> theta(standard_shape(4, 7, 2).parameters());
   EXPECT_THROW(initialise(standard_shape(4, 7, 2), Initialisation::kSymmetric, test_key(1), theta),
                InvalidArgument);

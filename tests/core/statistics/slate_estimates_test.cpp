@@ -266,46 +266,6 @@ TEST(SlateEstimatesTest, IntervalsCoverTheTruth) {
   EXPECT_EQ(bounds, kSeeds);
 }
 
-// Bias, spread and coverage by the size of the log.
-TEST(SlateEstimatesTest, SpreadLessTheMoreListsThereAre) {
-  const World world;
-  const double truth = world.value_of(world.target);
-  constexpr int kSeeds = kSanitized ? 3 : 100;
-  std::vector<double> spread_before(6, 1e9);
-  for (const int lists : {100, 400, 1600}) {
-    std::vector<double> sum(6), squares(6);
-    std::vector<int> covered(6);
-    for (int seed = 0; seed < kSeeds; ++seed) {
-      RngStream draws = draws_of(static_cast<std::uint32_t>(1000 * lists + seed));
-      SlateEstimates estimates(
-          {.ranks = kRanks, .replicates = 200, .seed = static_cast<std::uint64_t>(seed)});
-      for (int number = 0; number < lists; ++number) {
-        const World::Shown shown = world.show(draws);
-        estimates.add({static_cast<std::uint64_t>(number), shown.rewards, shown.logged, shown.target});
-      }
-      for (const SlateEstimate& one : estimates.estimates()) {
-        const auto place = static_cast<std::size_t>(one.estimator);
-        sum[place] += one.value.value / kSeeds;
-        squares[place] += one.value.value * one.value.value / kSeeds;
-        covered[place] += one.value.low <= truth && truth <= one.value.high ? 1 : 0;
-      }
-    }
-    if (kSanitized) continue;
-    for (const SlateEstimator estimator : {SlateEstimator::kIps, SlateEstimator::kRips,
-                                           SlateEstimator::kSelfIps, SlateEstimator::kSelfRips}) {
-      const auto place = static_cast<std::size_t>(estimator);
-      const double spread = std::sqrt(squares[place] - sum[place] * sum[place]);
-      // Half as much for four times as many lists.
-      EXPECT_LT(spread, 0.7 * spread_before[place]) << name_of(estimator) << ", " << lists;
-      spread_before[place] = spread;
-      EXPECT_LT(std::abs(sum[place] - truth), 4.0 * spread / std::sqrt(kSeeds) + 1.0 / lists);
-      RecordProperty(fmt::format("{}_{}", name_of(estimator), lists),
-                     fmt::format("{:.4f} {:.4f} {}", sum[place] - truth, spread, covered[place]));
-    }
-    RecordProperty("truth", fmt::format("{:.4f}", truth));
-  }
-}
-
 TEST(SlateEstimatesTest, TellsWhatTheLogDoesNotCover) {
   SlateEstimates estimates({.ranks = 2, .replicates = 50});
   // The other policy always shows what one list in four had.

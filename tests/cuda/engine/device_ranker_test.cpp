@@ -12,6 +12,7 @@
 #include "cuda/engine/resident_network.h"
 #include "jobs/checkpoint_writer.h"
 #include "models/neural/device_ranker.h"
+#include "tests/support/saved_state.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/emulator.h"
 #endif
@@ -19,6 +20,7 @@
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -112,38 +114,6 @@ TEST_P(DeviceRankerTest, MatchesCpu) {
   }
 }
 
-// A sample of the history moves parameters, and not as the whole history would.
-TEST_P(DeviceRankerTest, SamplesTrainBetweenTrainingsOnTheWholeHistory) {
-  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
-  RankerSettings every_round = settings_of("growth");
-  every_round.trainer.retrain = Retrain::kEveryRound;
-  const auto user = make_neural(every_round, kFeatures);
-  const std::vector<std::unique_ptr<OnlineRanker>> rankers = [&] {
-    std::vector<std::unique_ptr<OnlineRanker>> made;
-    for (const std::string name : {"growth", "waiting_growth"})
-      made.push_back(make_on_device(settings_of(name)));
-    made.push_back(make_on_device(every_round));
-    return made;
-  }();
-  TestContext context;
-  int parted = 0;
-  for (std::uint32_t round = 1; round <= 24; ++round) {
-    const RecordedRound played = play_round(*user, context.round, world(), round);
-    std::vector<std::vector<float>> before;
-    std::vector<std::vector<float>> after;
-    for (const auto& ranker : rankers) {
-      before.push_back(flat_theta(*ranker));
-      ranker->learn(context.round, played.feedback(world(), round));
-      after.push_back(flat_theta(*ranker));
-    }
-    EXPECT_NE(after[0], before[0]);
-    if (after[1] != before[1]) continue;  // all train on the whole history
-    ++parted;
-    EXPECT_NE(after[0], after[2]);
-  }
-  EXPECT_GE(parted, 8);
-}
-
 // The paper's ensembles draw all noise again in every round and train, whether there are pairs or not.
 TEST_P(DeviceRankerTest, EnsemblesTrainInRoundsWithoutPairs) {
   for (const std::string name :
@@ -174,8 +144,7 @@ TEST_P(DeviceRankerTest, EnsemblesTrainInRoundsWithoutPairs) {
 
 /// A ranker with the state of another; both have the same form.
 std::unique_ptr<OnlineRanker> with_state(std::unique_ptr<OnlineRanker> ranker, const OnlineRanker& other) {
-  const std::string state = state_of(other);
-  StateReader reader(state, "memory");
+  StateReader reader(state_of(other), "memory");
   ranker->load(reader);
   return ranker;
 }
@@ -451,9 +420,7 @@ TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
     const std::string state = play(*earlier, 1, before).state;
     const auto later = make_on_device(settings_of(name));
     play(*later, 1, 2);  // replaced by load()
-    StateReader reader(state, "memory");
-    later->load(reader);
-    reader.require_end();
+    load_state(*later, state);
     const Course rest = play(*later, before + 1, rounds);
     EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + before));
     EXPECT_TRUE(rest.state == expected.state);
@@ -630,14 +597,9 @@ TEST_P(DeviceRankerTest, HalvesAStepUntilTheLossFalls) {
   }
 }
 
-/// The error of a ranker that plays rounds.
-std::string error_of(OnlineRanker& ranker) {
-  try {
-    play(ranker, 1, kRounds);
-  } catch (const NumericError& error) {
-    return error.what();
-  }
-  return "no error";
+/// The error of a ranker that plays rounds from `first` on.
+std::string error_of(OnlineRanker& ranker, std::uint32_t first = 1) {
+  return message_of<NumericError>([&] { play(ranker, first, kRounds); });
 }
 
 TEST_P(DeviceRankerTest, ReportsTheStepWhereTrainingDiverged) {
@@ -663,20 +625,15 @@ TEST_P(DeviceRankerTest, RefusesOneKernelWhereItIsImpossible) {
   const auto refusal = [](const std::string& name) -> std::string {
     RankerSettings settings = settings_of(name);
     settings.trainer.training_kernel = TrainingKernel::kPersistent;
-    try {
-      make_on_device(settings);
-    } catch (const InvalidArgument& error) {
-      return error.what();
-    }
-    return {};
+    return message_of<InvalidArgument>([&] { make_on_device(settings); });
   };
   EXPECT_EQ(
       refusal("three_layers"),
       "training_kernel = \"persistent\" is impossible for this ranker, as it trains networks with one "
       "hidden layer: use \"auto\".");
   EXPECT_NE(refusal("lambdarank").find("as LambdaRank's weights"), std::string::npos);
-  EXPECT_EQ(refusal("dual"), "");
-  EXPECT_EQ(refusal("ensemble"), "");
+  EXPECT_EQ(refusal("dual"), kNoError);
+  EXPECT_EQ(refusal("ensemble"), kNoError);
 #if defined(OLRANK_KERNELS_EMULATED)
   emulation::set_blocks_at_once(0);
   EXPECT_NE(refusal("dual").find("shared memory"), std::string::npos);
@@ -689,12 +646,7 @@ TEST_P(DeviceRankerTest, RefusesOneKernelWhereItIsImpossible) {
 std::string error_after(OnlineRanker& ranker, const std::string& state) {
   StateReader reader(state, "memory");
   ranker.load(reader);
-  try {
-    play(ranker, 4, kRounds);
-  } catch (const NumericError& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of(ranker, 4);
 }
 
 // The error names the batch, and θ is what it was before the round.

@@ -9,6 +9,7 @@
 #include "core/online/online_ranker.h"
 #include "cuda/engine/resident_network.h"
 #include "models/neural/device_ranker.h"
+#include "tests/support/saved_state.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/device_work.h"
 #include "tests/cuda/emulation/emulator.h"
@@ -64,10 +65,9 @@ TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere
       std::fill(copy.values.begin(), copy.values.end(), -1.0F);
       handed->learn(context.round, {round, other.docs, list, clicks});
       if (round != rounds - 2) continue;
-      StateWriter state;
-      handed->save(state);
+      const std::string state = state_of(*handed);
       handed = make_handed();
-      StateReader reader(state.bytes(), "test");
+      StateReader reader(state, "test");
       handed->load(reader);
     }
     EXPECT_EQ(handed->model().tensors.front().values, resident->model().tensors.front().values);
@@ -201,11 +201,7 @@ TEST_P(HandedQueriesTest, ManyListsAtOnceHaveTheBitsOfEachAlone) {
     learn_the_same(*make_for_any_query(name), *quiet, 3);
     const RecordedRound played = play_round(*asked, context.round, world(), 4);
     quiet->learn(context.round, played.feedback(world(), 4));
-    StateWriter after_lists;
-    asked->save(after_lists);
-    StateWriter without;
-    quiet->save(without);
-    EXPECT_TRUE(after_lists.bytes() == without.bytes());
+    EXPECT_TRUE(state_of(*asked) == state_of(*quiet));
   }
 }
 
@@ -253,12 +249,10 @@ TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {
     std::vector<Ranking> rankings;
     std::vector<ListRequest> requests = requests_of(tasks, rankings);
     TestContext context;
-    StateWriter before;
-    ranker->save(before);
+    const std::string before = state_of(*ranker);
     ranker->make_lists(context.execution, requests);
-    StateWriter after;
-    ranker->save(after);
-    EXPECT_TRUE(after.bytes() == before.bytes());
+    const std::string after = state_of(*ranker);
+    EXPECT_TRUE(after == before);
     EXPECT_EQ(requests[0].failure, nullptr);
     ASSERT_NE(requests[1].failure, nullptr);
     EXPECT_THROW(std::rethrow_exception(requests[1].failure), NumericError);

@@ -17,6 +17,7 @@
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/posterior/near_dependent_pairs.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/saved_state.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/device_memory.h"
 #endif
@@ -124,9 +125,7 @@ device::CovarianceStatus status_of(const device::ResidentPosterior& posterior) {
 
 std::string saved(const device::ResidentPosterior& posterior) {
   device::OwnedStream::wait_for(nullptr);
-  StateWriter state;
-  posterior.save(state);
-  return state.bytes();
+  return state_of(posterior);
 }
 
 std::vector<std::int64_t> numbers_of(const std::string& state, std::string_view name) {
@@ -174,35 +173,9 @@ TEST_P(ResidentInducingTest, HasTheWidthsOfTheCpu) {
     }
     EXPECT_EQ(posterior->pairs(), on_cpu->pairs());
     // The decisions: what was chosen among all pairs.
-    StateWriter cpu_state;
-    on_cpu->save(cpu_state);
+    const std::string cpu_state = state_of(*on_cpu);
     EXPECT_EQ(numbers_of(saved(*posterior), "device.inducing_numbers"),
-              numbers_of(cpu_state.bytes(), "inducing_numbers"));
-  }
-}
-
-TEST_P(ResidentInducingTest, AnotherOrderOfBlocksGivesTheSameBits) {
-  const std::string first = saved(*after_rounds(20, 12));
-#if defined(OLRANK_KERNELS_EMULATED)
-  emulation::set_schedule(emulation::Schedule::kRandom);
-#endif
-  EXPECT_EQ(saved(*after_rounds(20, 12)), first);
-}
-
-TEST_P(ResidentInducingTest, GoesOnToTheSameBitsFromASavedState) {
-  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
-  for (const std::int64_t rounds : {0, 21}) {
-    const auto posterior = after_rounds(40, rounds);
-    const auto resumed = made(inducing_spec(40));
-    StateReader reader(saved(*posterior), "memory");
-    resumed->load(nullptr, reader);
-    for (std::int64_t round = rounds; round < rounds + 7; ++round) {
-      Round query(round);
-      ASSERT_EQ(query.width_sq_by(*resumed), query.width_sq_by(*posterior)) << rounds << " " << round;
-      query.observe_in(*posterior);
-      query.observe_in(*resumed);
-    }
-    EXPECT_EQ(saved(*resumed), saved(*posterior));
+              numbers_of(cpu_state, "inducing_numbers"));
   }
 }
 
@@ -269,9 +242,8 @@ TEST_P(ResidentInducingTest, RebuildChoosesTheDictionaryByAStricterPolicy) {
   posterior->rebuild(nullptr);
   EXPECT_EQ(status_of(*posterior).failed, 0);
   EXPECT_LT(posterior->error_along(nullptr, probe), 1e-12);
-  StateWriter cpu_state;
-  on_cpu->save(cpu_state);
-  const std::vector<std::int64_t> chosen = numbers_of(cpu_state.bytes(), "inducing_numbers");
+  const std::string cpu_state = state_of(*on_cpu);
+  const std::vector<std::int64_t> chosen = numbers_of(cpu_state, "inducing_numbers");
   EXPECT_EQ(std::ssize(chosen), 24);
   EXPECT_EQ(numbers_of(saved(*posterior), "device.inducing_numbers"), chosen);
   EXPECT_NEAR(status_of(*posterior).log_det, on_cpu->log_det(), 1e-8);

@@ -10,6 +10,7 @@
 #include "models/neural/ranker_network.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/labelled_world.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -150,10 +151,8 @@ TEST_P(ResidentListsTest, ContinuesToTheSameBits) {
   half.evaluate_first();
   half.advance();
   half.advance();
-  StateWriter state;
-  half.save(state);
   LabelTraining rest(settings, data, TrialKeys{1, 1, 0}, {}, 1, label_device(kRoomForLists));
-  StateReader reader(state.bytes(), "test");
+  StateReader reader(state_of(half), "test");
   rest.load(reader);
   rest.advance();
   rest.advance();

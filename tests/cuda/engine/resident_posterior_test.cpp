@@ -17,6 +17,7 @@
 #include "cuda/runtime/work.h"
 #include "models/posterior/posterior_memory.h"
 #include "tests/cuda/ops/kernel_test.h"
+#include "tests/support/saved_state.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "cuda/engine/watched_posterior.h"
 #include "tests/cuda/emulation/device_memory.h"
@@ -155,9 +156,7 @@ std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::with_a_wrong_inverse(
     const ResidentPosterior& posterior, PosteriorSpec spec) {
   spec.scale *= 1.01;
   auto wrong = made(spec);
-  StateWriter state;
-  posterior.save(state);
-  StateReader reader(state.bytes(), "memory");
+  StateReader reader(state_of(posterior), "memory");
   wrong->load(nullptr, reader);
   return wrong;
 }
@@ -330,9 +329,7 @@ bool pass_on(StateWriter& state, ArrivedState& arrived, bool wait) {
 
 /// The pairs' factors and L⁻¹ as saved at once, without the zeros at its end.
 std::vector<std::vector<std::byte>> saved_at_once(const ResidentPosterior& posterior) {
-  StateWriter state;
-  posterior.save(state);
-  StateReader reader(state.bytes(), "memory");
+  StateReader reader(state_of(posterior), "memory");
   const auto pairs = reader.get<float>("device.pairs");
   auto factor = reader.get<double>("device.factor");
   factor.resize(device::factor_row(posterior.pairs()));
@@ -380,10 +377,8 @@ TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {
   const auto posterior = after_rounds(kDual, 2);
-  StateWriter state;
-  posterior->save(state);
   const auto other = made(kDiagonal);
-  StateReader reader(state.bytes(), "memory");
+  StateReader reader(state_of(*posterior), "memory");
   EXPECT_THROW(other->load(nullptr, reader), IoError);
 }
 

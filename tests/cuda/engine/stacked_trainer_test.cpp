@@ -6,6 +6,7 @@
 #include "core/random/rng_stream.h"
 #include "cuda/engine/resident_history.h"
 #include "tests/cuda/ops/kernel_test.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -127,10 +128,7 @@ std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t dr
   history.add(stream.get(), update, features_there.data());
   trainer.train(history);
   stream.wait();
-  StateWriter state;
-  trainer.save(state);
-  const std::string bytes = state.bytes();
-  StateReader reader(bytes, "memory");
+  StateReader reader(state_of(trainer), "memory");
   reader.skip_to("device.reference_gradient");
   std::vector<double> gradient(shape().parameters());
   reader.get_into("device.reference_gradient", std::span(gradient));

@@ -216,33 +216,6 @@ TEST_P(ProductsKernelTest, IsRecordedOnceItWasComputed) {
 
 #if defined(OLRANK_KERNELS_EMULATED)
 
-TEST_P(ProductsKernelTest, TheEmulationRefusesWrongAddresses) {
-  const ProductShape shape = compact_product(8, 8, 8);
-  DeviceArray<float> array(4 * 64);
-  ProductPlans plans;
-  const device::OwnedStream stream;
-  Products products(plans, stream.get());
-  float* first = array.data();
-  const auto multiply = [&](const ProductShape& one, const float* a, const float* b, float* c) {
-    products.multiply(one, a, b, c);
-    stream.wait();
-  };
-  device::fill_bytes(stream.get(), first, 0, 256 * sizeof(float));
-  EXPECT_NO_THROW(multiply(shape, first, first + 64, first + 128));
-  EXPECT_THROW(multiply(shape, first, first + 64, first + 200), std::logic_error);      // beyond the array
-  EXPECT_THROW(multiply(shape, first, first + 64, first + 60), std::logic_error);       // its own factor
-  EXPECT_THROW(multiply(shape, first + 1, first + 68, first + 136), std::logic_error);  // not aligned
-  std::vector<float> host(64);
-  EXPECT_THROW(multiply(shape, host.data(), first, first + 64), std::logic_error);
-  // Columns side by side in one array's rows do not overlap.
-  ProductShape beside = shape;
-  beside.a = {0, 16, 0};
-  beside.c = {8, 16, 0};
-  EXPECT_NO_THROW(multiply(beside, first, first + 128, first));
-  beside.c.offset = 4;
-  EXPECT_THROW(multiply(beside, first, first + 128, first), std::logic_error);
-}
-
 #endif
 
 OLRANK_KERNEL_TESTS(ProductsKernelTest);

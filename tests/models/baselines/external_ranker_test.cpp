@@ -18,6 +18,7 @@
 #include "models/skeleton/score_model.h"
 #include "tests/models/small_world.h"
 #include "tests/support/message_of.h"
+#include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -112,12 +113,6 @@ std::vector<std::int32_t> play_mine(OnlineRanker& ranker, TestContext& context, 
   return docs;
 }
 
-std::string saved_bytes(const OnlineRanker& ranker) {
-  StateWriter state;
-  ranker.save(state);
-  return state.bytes();
-}
-
 TEST(ExternalRankerTest, IsMadeForItsTrial) {
   ExternalRankerRequest made;
   const RegisteredMine mine([&](const ExternalRankerRequest& request) {
@@ -180,14 +175,12 @@ TEST(ExternalRankerTest, ContinuesToTheSameBits) {
     play_mine(*straight, context, round);
     if (round <= 10) play_mine(*first_half, context, round);
   }
-  StateReader state(saved_bytes(*first_half), "a test");
-  second_half->load(state);
-  state.require_end();
+  load_state(*second_half, state_of(*first_half));
   for (std::uint32_t round = 11; round <= 20; ++round) play_mine(*second_half, context, round);
-  EXPECT_EQ(saved_bytes(*second_half), saved_bytes(*straight));
+  EXPECT_EQ(state_of(*second_half), state_of(*straight));
 
   const auto smaller = make_ranker(external_settings(), 2, TrialKeys{}, kShownByMine);
-  StateReader wrong(saved_bytes(*first_half), "a test");
+  StateReader wrong(state_of(*first_half), "a test");
   EXPECT_THROW(smaller->load(wrong), std::runtime_error);
 }
 
@@ -305,7 +298,7 @@ TEST(ExternalRankerTest, RankersPlayBesideEachOther) {
     const auto ranker = make_mine();
     TestContext context;
     for (std::uint32_t round = 1; round <= 50; ++round) play_mine(*ranker, context, round);
-    return saved_bytes(*ranker);
+    return state_of(*ranker);
   };
   const std::string expected = play();
   std::array<std::string, 2> found;

@@ -10,6 +10,7 @@
 #include "models/baselines/toprank.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -72,12 +73,6 @@ Played play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, Playe
   return played;
 }
 
-std::string fair_state(const OnlineRanker& ranker) {
-  StateWriter state;
-  ranker.save(state);
-  return state.bytes();
-}
-
 class FairRankersTest : public testing::TestWithParam<std::string> {
  protected:
   RankerKind kind() const { return *value_named<RankerKind>(GetParam()); }
@@ -104,7 +99,7 @@ TEST_P(FairRankersTest, WithoutFairnessGroupsChangeNoBit) {
     const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kFairCutoff);
     without->learn(context.round, {round, query, shown, fair_world().perfect_clicks(query.query, shown)});
   }
-  EXPECT_EQ(fair_state(*with), fair_state(*without));
+  EXPECT_EQ(state_of(*with), state_of(*without));
 }
 
 TEST_P(FairRankersTest, ControlBringsTheGroupsTogether) {
@@ -227,14 +222,12 @@ TEST(FairRankers, RestoredOnesGoOnWithTheSameBits) {
       const auto whole = make_fair(kind, fair, network);
       const Played half = play(*whole, 1, 25);
       const auto restored = make_fair(kind, fair, network);
-      StateWriter written;
-      whole->save(written);
-      StateReader state(written.bytes(), "test");
+      StateReader state(state_of(*whole), "test");
       restored->load(state);
       const Played one = play(*whole, 26, 50, half);
       const Played other = play(*restored, 26, 50, half);
       EXPECT_EQ(one.lists, other.lists);
-      EXPECT_EQ(fair_state(*whole), fair_state(*restored));
+      EXPECT_EQ(state_of(*whole), state_of(*restored));
     }
   }
 }

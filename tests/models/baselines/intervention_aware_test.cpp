@@ -9,6 +9,7 @@
 #include "models/baselines/pdgd.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -154,9 +155,7 @@ TEST(InterventionAwareTest, LearnsWhereUsersLook) {
   const SmallWorld world(3, 20, 12, 4);
   const auto ranker = played(world, {}, 1500);
   EXPECT_GT(world.ndcg(*ranker, 5), 0.9);
-  StateWriter state;
-  ranker->save(state);
-  StateReader reader(state.bytes(), "test");
+  StateReader reader(state_of(*ranker), "test");
   reader.skip_to("examined");
   const auto examined = reader.get<double>("examined");
   for (std::size_t rank = 0; rank < kLooks.size(); ++rank)
@@ -180,9 +179,7 @@ TEST(InterventionAwareTest, CountsDocumentsByTheirNames) {
     TestContext context;
     ranker->learn(context.round, {1, query, Docs{0, 1, 2}, Clicks{1, 0, 0}});
     ranker->learn(context.round, {2, second, shown, Clicks{0, 1, 0}});
-    StateWriter state;
-    ranker->save(state);
-    StateReader reader(state.bytes(), "test");
+    StateReader reader(state_of(*ranker), "test");
     reader.skip_to("clicks");
     return reader.get<double>("clicks");
   };

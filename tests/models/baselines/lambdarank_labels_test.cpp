@@ -112,31 +112,5 @@ TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
   EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 
-class SkylineStateTest : public testing::TestWithParam<Restart> {};
-INSTANTIATE_TEST_SUITE_P(LambdaRankLabels, SkylineStateTest,
-                         testing::Values(Restart::kWarm, Restart::kFirst));
-
-TEST_P(SkylineStateTest, ContinuesToTheSameBits) {
-  const LabelledWorld world(4, 15, 12, 5);
-  const LabelledQueries labels = world.labels();
-  const auto make = [&] {
-    RankerSettings settings = skyline_settings();
-    settings.trainer.restart = GetParam();
-    return make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
-  };
-  const auto whole = make();
-  play(*whole, labels, 1, 30);
-  const auto half = make();
-  play(*half, labels, 1, 15);
-  StateWriter state;
-  half->save(state);
-  const auto rest = make();
-  StateReader reader(state.bytes(), "test");
-  rest->load(reader);
-  reader.require_end();
-  play(*rest, labels, 16, 30);
-  EXPECT_EQ(theta_of(*rest), theta_of(*whole));
-}
-
 }  // namespace
 }  // namespace olrank

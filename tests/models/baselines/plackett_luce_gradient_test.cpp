@@ -143,27 +143,12 @@ TEST(PlackettLuceGradientTest, MatchesForAllLengthsAndClickPatterns) {
   }
 }
 
-TEST(PlackettLuceGradientTest, TwoDocumentsMatchTheFormulaOfOneSwap) {
-  // P(R) = σ(z), P(R*) = σ(−z), so ρ = σ(−z) for the clicked document first.
-  const double z = 1.25;
-  const double sigma = 1.0 / (1.0 + std::exp(-z));
-  const std::vector<double> weights = pair_weights({{z, 0.0}, {0, 1}, {1, 0}});
-  EXPECT_NEAR(weights[0], (1 - sigma) * sigma * (1 - sigma), 1e-16);
-  EXPECT_EQ(weights[1], -weights[0]);
-}
-
 TEST(PlackettLuceGradientTest, IsExactForExtremeScores) {
   // The documents of the pair are e^-1000 of the one between them: a sum relative to the largest score
   // would be 0/0.
   const Impression made{{-500.0, 500.0, -500.5, -501.0}, {0, 1, 2}, {1, 1, 0}};
   expect_brute_force(made, "dwarfed");
   EXPECT_GT(pair_weights(made)[0], 0.01);
-}
-
-TEST(PlackettLuceGradientTest, WeightsAreZeroWithoutPairs) {
-  for (const Clicks& clicks : {Clicks{0, 0, 0}, Clicks{1, 1, 1}}) {
-    for (const double weight : pair_weights({{1.0, 2.0, 3.0}, {2, 0, 1}, clicks})) EXPECT_EQ(weight, 0.0);
-  }
 }
 
 TEST(PlackettLuceGradientTest, KeysGivePlackettLuceLists) {

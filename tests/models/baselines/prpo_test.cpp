@@ -94,19 +94,6 @@ TEST(PrpoTest, ShowsTheSafePolicyUntilItIsRefreshed) {
   EXPECT_GT(differ, 3);
 }
 
-TEST(PrpoTest, RanksBetterAfterManyRounds) {
-  const SmallWorld world(3, 20, 12, 4);
-  const auto ranker = make_bandit(settings_of(10), 4);
-  TestContext context;
-  for (std::uint32_t round = 1; round <= 2000; ++round) {
-    const QueryDocs query = world.query_of(round);
-    const RankedList list = ranker->rank(context.round, query, round);
-    const Docs shown(list.docs.begin(), list.docs.begin() + 5);
-    ranker->learn(context.round, {round, query, shown, world.perfect_clicks(query.query, shown)});
-  }
-  EXPECT_GT(world.ndcg(*ranker, 5), 0.9);
-}
-
 TEST(PrpoTest, HasSettingsOfItsOwn) {
   RankerSettings settings = RankerSettings::defaults(RankerKind::kPrpo, ProtocolName::kPaper);
   settings.name = "prpo";

@@ -8,6 +8,7 @@
 #include "models/linear/linear_belief.h"
 #include "models/ranker_factory.h"
 #include "tests/models/labelled_world.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -65,8 +66,7 @@ TEST(RankNetOfflineTest, TrainsBeforeTheFirstRoundOnly) {
     const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
     EXPECT_GT(world.ndcg(*ranker, 5), 0.97);
     TestContext context;
-    StateWriter before;
-    ranker->save(before);
+    const std::string before = state_of(*ranker);
     const std::vector<float> theta = theta_of(*ranker);
     const QueryDocs query = query_docs(labels, 0);
     const RankedList list = ranker->rank(context.round, query, 1);
@@ -78,25 +78,9 @@ TEST(RankNetOfflineTest, TrainsBeforeTheFirstRoundOnly) {
     settings.trainer.epochs = 1;
     const auto other = make_ranker(settings, 5, TrialKeys::of(2, 1, "test"), 10, {.labels = &labels});
     EXPECT_NE(theta_of(*other), theta);
-    StateReader reader(before.bytes(), "test");
-    other->load(reader);
-    reader.require_end();
+    load_state(*other, before);
     EXPECT_EQ(theta_of(*other), theta);
   }
-}
-
-TEST(RankNetOfflineTest, RepeatsWithTheSameCoins) {
-  const LabelledWorld world(7, 60, 20, 4);
-  const LabelledQueries labels = world.labels();
-  const RankerSettings settings = offline_settings(NetworkForm::kLinear);
-  const auto theta_by = [&](std::uint64_t seed) {
-    return train_offline(LinearModel(4), labels, settings,
-                         make_key({.seed = seed, .purpose = Purpose::kBatch}), std::vector<float>(4));
-  };
-  EXPECT_EQ(theta_by(1), theta_by(1));
-  EXPECT_NE(theta_by(1), theta_by(2));
-  EXPECT_EQ(offline_linear_theta(labels, 4, 1), offline_linear_theta(labels, 4, 1));
-  EXPECT_NE(offline_linear_theta(labels, 4, 1), offline_linear_theta(labels, 4, 2));
 }
 
 TEST(RankNetOfflineTest, RefusesOtherOptimizers) {

@@ -8,6 +8,7 @@
 #include "core/math/pair_loss.h"
 #include "tests/models/small_world.h"
 #include "tests/support/chi_square.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -98,12 +99,8 @@ TEST(RankNetTest, RefusesExplorationWithoutEpsilon) {
   RankerSettings settings = bandit_settings("ranknet_greedy");
   EXPECT_EQ(settings.bandit.epsilon, 0.0);
   settings.bandit.exploration = SimpleExploration::kEpsilon;
-  try {
-    make_bandit(settings, 3);
-    FAIL() << "ε-greedy without ε was accepted";
-  } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("--epsilon"), std::string::npos);
-  }
+  EXPECT_NE(message_of<InvalidArgument>([&] { make_bandit(settings, 3); }).find("--epsilon"),
+            std::string::npos);
 }
 
 TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {

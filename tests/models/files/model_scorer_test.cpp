@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/core/ops/network_fixture.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -124,13 +125,8 @@ TEST(ModelScorer, FitsDataToTheModel) {
   const Dataset wide = fitted_to_model(data, ensemble(6, 1), "here", context);
   EXPECT_EQ(wide.features(), 6);
   EXPECT_EQ(wide.all_features().doc(1)[5], 0.0F);
-  try {
-    fitted_to_model(data, ensemble(2, 1), "here", context);
-    FAIL() << "took data wider than the model";
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(),
-                 "here: The data has 4 features, but the model was trained on 2: remove the others.");
-  }
+  EXPECT_EQ(message_of<DataError>([&] { fitted_to_model(data, ensemble(2, 1), "here", context); }),
+            "here: The data has 4 features, but the model was trained on 2: remove the others.");
 }
 
 }  // namespace

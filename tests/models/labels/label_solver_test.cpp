@@ -11,6 +11,7 @@
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 #include "tests/models/labelled_world.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -233,12 +234,9 @@ TEST(LabelSolverTest, TheSameBitsOnAnyNumberOfThreadsAndAfterARestart) {
     EXPECT_EQ(one.theta(), three.theta()) << name_of(optimizer);
     Solved first(settings, 2, uneven_world());
     first.run(3);
-    StateWriter state;
-    first.solver->save(state);
+    const std::string state = state_of(*first.solver);
     Solved rest(settings, 1, uneven_world());
-    StateReader reader(state.bytes(), "test");
-    rest.solver->load(reader);
-    reader.require_end();
+    load_state(*rest.solver, state);
     rest.run(3);
     EXPECT_EQ(one.theta(), rest.theta()) << name_of(optimizer);
   }

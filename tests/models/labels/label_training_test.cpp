@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "tests/models/labelled_world.h"
 #include "tests/support/message_of.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -55,12 +56,8 @@ TEST(LabelTrainingTest, ContinuesToTheSameBits) {
   LabelTraining half(settings, data, TrialKeys{1, 1, 0}, {}, 2);
   half.evaluate_first();
   for (int pass = 0; pass < 4; ++pass) half.advance();
-  StateWriter state;
-  half.save(state);
   LabelTraining rest(settings, data, TrialKeys{1, 1, 0}, {}, 3);
-  StateReader reader(state.bytes(), "test");
-  rest.load(reader);
-  reader.require_end();
+  load_state(rest, state_of(half));
   for (int pass = 0; pass < 4; ++pass) rest.advance();
   EXPECT_EQ(std::vector<float>(whole.theta().begin(), whole.theta().end()),
             std::vector<float>(rest.theta().begin(), rest.theta().end()));

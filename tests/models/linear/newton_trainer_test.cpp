@@ -10,6 +10,7 @@
 #include "core/feedback/pair_history.h"
 #include "core/random/rng_stream.h"
 #include "models/linear/linear_belief.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -140,25 +141,6 @@ TEST_P(NewtonTrainerTest, ReachesTheOptimumFromEveryWarmStart) {
   }
 }
 
-TEST_P(NewtonTrainerTest, WarmStartsReachTheSameOptimumAsZero) {
-  ExecutionContext context;
-  World world(10, false);
-  NewtonTrainer warm(kStride, {.tolerance = 1e-8, .max_steps = 50});
-  for (int round = 0; round < 40; ++round) {
-    world.grow(8);
-    const double ridge = ridge_weight(GetParam(), 0.1, world.observed);
-    const NewtonReport by_warm = warm.train(context, world.pairs(), world.observed, ridge);
-    NewtonTrainer cold(kStride, {.tolerance = 1e-8, .max_steps = 50});
-    const NewtonReport by_cold = cold.train(context, world.pairs(), world.observed, ridge);
-    // F is ridge-strongly convex: ‖θ − θ*‖ ≤ ‖∇F‖/ridge for each of the two.
-    const double apart = (vector_of(warm.theta()) - vector_of(cold.theta())).norm();
-    ASSERT_TRUE(apart <= (by_warm.gradient_norm + by_cold.gradient_norm) / ridge + 1e-12) << apart;
-    const double values = objective(world, ridge, vector_of(warm.theta())).value -
-                          objective(world, ridge, vector_of(cold.theta())).value;
-    ASSERT_TRUE(std::fabs(values) <= std::max(by_warm.optimality_gap, by_cold.optimality_gap) + 1e-10);
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(Both, NewtonTrainerTest, testing::Values(LossForm::kSum, LossForm::kMean),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
@@ -204,48 +186,26 @@ TEST(NewtonTrainerTest, OptimumIsZeroWithoutPairs) {
   EXPECT_EQ(vector_of(trainer.theta()).norm(), 0.0);
 }
 
-std::string bytes_of(const NewtonTrainer& trainer) {
-  StateWriter state;
-  trainer.save(state);
-  return state.bytes();
-}
-
 TEST(NewtonTrainerTest, ResumesBitIdentically) {
   ExecutionContext context;
   World world(23, false);
   NewtonTrainer straight(kStride, {});
   for (int round = 0; round < 30; ++round) {
     NewtonTrainer resumed(kStride, {});
-    const std::string saved = bytes_of(straight);
-    StateReader reader(saved, "test");
-    resumed.load(reader);
-    reader.require_end();
-    ASSERT_EQ(bytes_of(resumed), saved);
+    const std::string saved = state_of(straight);
+    load_state(resumed, saved);
+    ASSERT_EQ(state_of(resumed), saved);
     world.grow(5);
     const NewtonReport one = straight.train(context, world.pairs(), world.observed, 0.1);
     const NewtonReport other = resumed.train(context, world.pairs(), world.observed, 0.1);
-    ASSERT_EQ(bytes_of(resumed), bytes_of(straight)) << round;
-    ASSERT_NE(bytes_of(straight), saved) << round;
+    ASSERT_EQ(state_of(resumed), state_of(straight)) << round;
+    ASSERT_NE(state_of(straight), saved) << round;
     ASSERT_EQ(one.steps, other.steps);
     ASSERT_EQ(one.gradient_norm, other.gradient_norm);
   }
   NewtonTrainer narrow(8, {});
-  const std::string saved = bytes_of(straight);
-  StateReader reader(saved, "test");
+  StateReader reader(state_of(straight), "test");
   EXPECT_THROW(narrow.load(reader), IoError);
-}
-
-TEST(NewtonTrainerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  World world(24, false);
-  world.grow(9000);
-  std::string first;
-  for (const int threads : {1, 2, 4}) {
-    ExecutionContext context(threads);
-    NewtonTrainer trainer(kStride, {.tolerance = 1e-9, .max_steps = 50});
-    trainer.train(context, world.pairs(), world.observed, 0.1);
-    if (threads == 1) first = bytes_of(trainer);
-    EXPECT_EQ(bytes_of(trainer), first) << threads;
-  }
 }
 
 TEST(NewtonTrainerTest, RefusesFeaturesThatOverflowAndKeepsParameters) {

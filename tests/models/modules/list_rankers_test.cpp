@@ -7,6 +7,7 @@
 
 #include "models/ranker_memory.h"
 #include "tests/models/neural/recorded_rounds.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -70,9 +71,7 @@ TEST_P(ListRankersTest, ResumesAndRunsOnThreadsWithTheSameBits) {
   const std::string state = play_lists(*earlier, 1, 9).state;
   const auto later = make();
   play_lists(*later, 1, 3);  // what loading replaces
-  StateReader reader(state, "memory");
-  later->load(reader);
-  reader.require_end();
+  load_state(*later, state);
   const ListCourse rest = play_lists(*later, 10, kListRounds);
   EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 9));
   EXPECT_TRUE(rest.state == expected.state);

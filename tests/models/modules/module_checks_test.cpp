@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "tests/models/modules/module_fixture.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -40,18 +41,9 @@ std::string bent(Bent::Bend bend) {
   return name;
 }
 
-/// What the refusal of a module says.
-std::string refusal(const std::string& name) {
-  try {
-    const ModuleModel model({.module = name, .features = kTriedFeatures, .width = 4});
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "";
-}
-
 void expect_refusal(const std::string& name, const std::vector<std::string>& words) {
-  const std::string text = refusal(name);
+  const std::string text = message_of<InvalidArgument>(
+      [&] { const ModuleModel model({.module = name, .features = kTriedFeatures, .width = 4}); });
   for (const std::string& word : words)
     EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
@@ -61,34 +53,7 @@ torch::Tensor plain(Bent& module, const torch::Tensor& docs) {
   return module.linear->forward(docs).squeeze(1);
 }
 
-TEST(ModuleChecksTest, RefusesAnUnknownNameWithTheNames) {
-  expect_refusal("atention", {"attention", "layernorm", "relu", "residual", "Did you mean 'attention'?"});
-}
-
-TEST(ModuleChecksTest, RefusesANameThatIsTaken) {
-  EXPECT_THROW(register_factory("relu", {}), InvalidArgument);
-  EXPECT_THROW(register_factory("mine.pt", {}), InvalidArgument);
-}
-
-TEST(ModuleChecksTest, RefusesScoresOfAnotherShape) {
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return module.linear->forward(docs); }),
-                 {"[7 × 1]", ".squeeze(1)"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).sum(); }),
-                 {"shape []", "one score for each document"});
-  expect_refusal(
-      bent([](Bent& module, const torch::Tensor& docs) { return module.linear->forward(docs).squeeze(); }),
-      {"1 document", "squeeze(1)"});
-}
-
-TEST(ModuleChecksTest, RefusesWhatIsNotFinite) {
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs) / 0.0; }),
-                 {"not finite", "divisions by zero"});
-  expect_refusal(
-      bent([](Bent& module, const torch::Tensor& docs) { return torch::sqrt(plain(module, docs) * 0.0); }),
-      {"gradient", "'linear.weight'", "not finite"});
-}
-
-TEST(ModuleChecksTest, RefusesAParameterThatStartsAtInfinity) {
+TEST(ModuleChecksTest, RefusesNamesFactoriesAndParameters) {
   register_module("starts-at-infinity", [](const ModuleRequest& request) {
     auto module = std::make_shared<Bent>(request.features, plain);
     const torch::NoGradGuard no_gradient;
@@ -96,36 +61,49 @@ TEST(ModuleChecksTest, RefusesAParameterThatStartsAtInfinity) {
     return module;
   });
   expect_refusal("starts-at-infinity", {"'linear.bias'", "not finite"});
-}
-
-TEST(ModuleChecksTest, RefusesAModuleWithoutParameters) {
   register_module("frozen", [](const ModuleRequest& request) {
     auto module = std::make_shared<Bent>(request.features, plain);
     for (torch::Tensor& parameter : module->parameters()) parameter.requires_grad_(false);
     return module;
   });
   expect_refusal("frozen", {"no parameters that can be learned"});
-}
-
-TEST(ModuleChecksTest, RefusesParametersThatAreNotRealNumbers) {
   register_module("counts", [](const ModuleRequest& request) {
     auto module = std::make_shared<Bent>(request.features, plain);
     module->register_parameter("counts", torch::ones({2}, torch::kLong), false);
     return module;
   });
   expect_refusal("counts", {"'counts'", "Long", "float32"});
+  register_module("seven", [](const ModuleRequest&) { return std::make_shared<Bent>(7, plain); });
+  expect_refusal("seven", {"7 documents of 6 features", "that many features"});
+  register_module("fails", [](const ModuleRequest& request) -> std::shared_ptr<Bent> {
+    TORCH_CHECK(request.width > 10, "too narrow");
+    return std::make_shared<Bent>(request.features, plain);
+  });
+  expect_refusal("fails", {"cannot be made", "too narrow"});
+  expect_refusal("atention", {"attention", "layernorm", "relu", "residual", "Did you mean 'attention'?"});
+  EXPECT_THROW(register_factory("relu", {}), InvalidArgument);
+  EXPECT_THROW(register_factory("mine.pt", {}), InvalidArgument);
 }
 
-TEST(ModuleChecksTest, RefusesWhatHasNoGradient) {
+TEST(ModuleChecksTest, RefusesForwardsThatCannotBeTrained) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return module.linear->forward(docs); }),
+                 {"[7 × 1]", ".squeeze(1)"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).sum(); }),
+                 {"shape []", "one score for each document"});
+  expect_refusal(
+      bent([](Bent& module, const torch::Tensor& docs) { return module.linear->forward(docs).squeeze(); }),
+      {"1 document", "squeeze(1)"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs) / 0.0; }),
+                 {"not finite", "divisions by zero"});
+  expect_refusal(
+      bent([](Bent& module, const torch::Tensor& docs) { return torch::sqrt(plain(module, docs) * 0.0); }),
+      {"gradient", "'linear.weight'", "not finite"});
   expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).detach(); }),
                  {"without gradients"});
   expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
                    return torch::matmul(docs, module.linear->weight.squeeze(0));
                  }),
                  {"'linear.bias'", "does not use"});
-}
-
-TEST(ModuleChecksTest, RefusesChangesInPlaceOfWhatGradientsNeed) {
   expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
                    torch::Tensor inputs = docs.clone();
                    const torch::Tensor scores = module.linear->forward(inputs).squeeze(1);
@@ -133,9 +111,6 @@ TEST(ModuleChecksTest, RefusesChangesInPlaceOfWhatGradientsNeed) {
                    return scores;
                  }),
                  {"cannot be differentiated", "in place"});
-}
-
-TEST(ModuleChecksTest, RefusesRandomNumbersByTheNameOfTheirOperator) {
   expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
                    return plain(module, docs) * (1.0 + 0.1 * torch::rand({1}, torch::kDouble));
                  }),
@@ -145,14 +120,29 @@ TEST(ModuleChecksTest, RefusesRandomNumbersByTheNameOfTheirOperator) {
                    return plain(module, docs) + 0.0 * torch::randperm(docs.size(0));
                  }),
                  {"draws random numbers (aten::randperm)"});
-}
-
-TEST(ModuleChecksTest, RefusesOtherScoresInASecondCall) {
   const auto calls = std::make_shared<int>(0);
   expect_refusal(bent([calls](Bent& module, const torch::Tensor& docs) {
                    return plain(module, docs) * (1.0 + 0.1 * ++*calls);
                  }),
                  {"other scores", "eval()"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   const torch::Tensor scores = plain(module, docs.clone());
+                   docs.select(0, 0).zero_();
+                   return scores;
+                 }),
+                 {"changes its documents in place"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   TORCH_CHECK(docs.size(0) > 1, "two documents at least");
+                   return plain(module, docs);
+                 }),
+                 {"one document", "two documents at least"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   return plain(module, docs) + torch::matmul(docs, torch::ones({kTriedFeatures}));
+                 }),
+                 {"float32 alone", "dtype=docs.dtype"});
+  expect_refusal(
+      bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).cumsum(0); }),
+      {"another order", "as a set"});
 }
 
 /// A module that doubles its scores from the hundredth call on.
@@ -186,43 +176,6 @@ TEST(ModuleChecksTest, ResetsABufferBeforeEachCall) {
   for (int call = 0; call < 150; ++call)
     model.score(context, theta, {docs.data(), 5, kTriedFeatures}, later);
   EXPECT_EQ(later, first);
-}
-
-TEST(ModuleChecksTest, RefusesChangesOfItsDocuments) {
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   const torch::Tensor scores = plain(module, docs.clone());
-                   docs.select(0, 0).zero_();
-                   return scores;
-                 }),
-                 {"changes its documents in place"});
-}
-
-TEST(ModuleChecksTest, RefusesAnotherNumberOfFeatures) {
-  register_module("seven", [](const ModuleRequest&) { return std::make_shared<Bent>(7, plain); });
-  expect_refusal("seven", {"7 documents of 6 features", "that many features"});
-}
-
-TEST(ModuleChecksTest, RefusesWhatFailsForOneDocument) {
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   TORCH_CHECK(docs.size(0) > 1, "two documents at least");
-                   return plain(module, docs);
-                 }),
-                 {"one document", "two documents at least"});
-}
-
-TEST(ModuleChecksTest, RefusesFloat32Alone) {
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   return plain(module, docs) + torch::matmul(docs, torch::ones({kTriedFeatures}));
-                 }),
-                 {"float32 alone", "dtype=docs.dtype"});
-}
-
-TEST(ModuleChecksTest, RefusesAFactoryThatFails) {
-  register_module("fails", [](const ModuleRequest& request) -> std::shared_ptr<Bent> {
-    TORCH_CHECK(request.width > 10, "too narrow");
-    return std::make_shared<Bent>(request.features, plain);
-  });
-  expect_refusal("fails", {"cannot be made", "too narrow"});
 }
 
 /// Factors against autograd on a module of the same class, and how they were found.
@@ -324,12 +277,6 @@ OLRANK_REGISTER_MODULE("turned", [](const ModuleRequest&) { return std::make_sha
 OLRANK_REGISTER_MODULE("centred", [](const ModuleRequest&) { return std::make_shared<Centred>(); });
 OLRANK_REGISTER_MODULE("categories", [](const ModuleRequest&) { return std::make_shared<Categories>(); });
 OLRANK_REGISTER_MODULE("kinked", [](const ModuleRequest&) { return std::make_shared<Kinked>(); });
-
-TEST(ModuleChecksTest, RefusesScoresThatDependOnTheOrderOfDocuments) {
-  expect_refusal(
-      bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).cumsum(0); }),
-      {"another order", "as a set"});
-}
 
 TEST(ModuleChecksTest, FindsTheFactorsOfModulesThatUsersWrite) {
   expect_rows<Shared>("shared", "rows", false);

@@ -17,6 +17,7 @@
 #include "models/skeleton/score_model.h"
 #include "tests/models/modules/module_fixture.h"
 #include "tests/models/modules/script_file.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 // Model files of modules: what they hold, whether they load, and their exports.
@@ -164,13 +165,10 @@ TEST_F(ModuleModelFileTest, TorchScriptExportsScoreAlike) {
 TEST_F(ModuleModelFileTest, RefusesCodeUnlessItIsTrusted) {
   const std::string bytes =
       file_of(module_settings(script_, Parameterisation::kStandard), 1, Normalisation::kNone);
-  try {
-    parse_model(bytes, "a.safetensors", ModelCode::kRefuse);
-    ADD_FAILURE() << "ran code that was not trusted";
-  } catch (const InvalidArgument& error) {
-    EXPECT_EQ(std::string(error.what()).find("a.safetensors contains the TorchScript module"), 0U)
-        << error.what();
-  }
+  EXPECT_EQ(message_of<InvalidArgument>([&] {
+              parse_model(bytes, "a.safetensors", ModelCode::kRefuse);
+            }).find("a.safetensors contains the TorchScript module"),
+            0U);
   EXPECT_NO_THROW(parse_model(bytes, "a.safetensors", ModelCode::kTrust));
 }
 
@@ -225,12 +223,9 @@ TEST_F(ModuleModelFileTest, OtherFormatsAreRefused) {
       parse_model(file_of(module_settings("layernorm", Parameterisation::kNtk), 1, Normalisation::kNone),
                   "a.safetensors", ModelCode::kTrust);
   for (const auto format : {ExportFormat::kOnnx, ExportFormat::kJson, ExportFormat::kC}) {
-    try {
-      exported(loaded, format, "model");
-      ADD_FAILURE() << name_of(format);
-    } catch (const InvalidArgument& error) {
-      EXPECT_NE(std::string(error.what()).find("--to torchscript"), std::string::npos) << error.what();
-    }
+    EXPECT_NE(
+        message_of<InvalidArgument>([&] { exported(loaded, format, "model"); }).find("--to torchscript"),
+        std::string::npos);
   }
 }
 
@@ -241,13 +236,9 @@ TEST_F(ModuleModelFileTest, ModulesOfUsersLoadWhereTheyAreRegistered) {
   const LoadedModel loaded =
       parse_model(file_of(settings, 2, Normalisation::kNone), "a.safetensors", ModelCode::kTrust);
   expect_near(scores_of(loaded, raw_), expected_scores(settings, loaded, raw_), 1e-7);
-  try {
-    torch_script_of(loaded);
-    ADD_FAILURE() << "wrote TorchScript of a module in C++";
-  } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("'of-a-user' is written in C++"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_NE(
+      message_of<InvalidArgument>([&] { torch_script_of(loaded); }).find("'of-a-user' is written in C++"),
+      std::string::npos);
 }
 
 TEST_F(ModuleModelFileTest, RefusesOtherModulesAndDamage) {

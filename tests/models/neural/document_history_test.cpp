@@ -13,6 +13,7 @@
 
 #include "core/feedback/preference_pairs.h"
 #include "tests/core/ops/network_fixture.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -206,46 +207,13 @@ TEST(DocumentHistoryTest, NoticesDocumentsThatOutgrowThoseBefore) {
                  clicks},
                 std::span(&pair, 1));
     EXPECT_EQ(history.latest_docs_outgrow(), outgrows);
-    StateWriter state;
-    history.save(state);
-    StateReader reader(state.bytes(), "memory");
+    StateReader reader(state_of(history), "memory");
     history.load(reader);
     ++number;
   }
 }
 
-TEST(DocumentHistoryTest, ResumesBitIdentically) {
-  const std::vector<float> values = document_numbers();
-  const std::vector<Impression> impressions = random_impressions(40, 91);
-  for (const bool kept : {false, true}) {
-    for (const std::size_t saved_at : {std::size_t{0}, std::size_t{1}, std::size_t{25}}) {
-      DocumentHistory whole(1, kept);
-      DocumentHistory earlier(1, kept);
-      for (std::size_t i = 0; i < impressions.size(); ++i) add(whole, values, impressions[i]);
-      for (std::size_t i = 0; i < saved_at; ++i) add(earlier, values, impressions[i]);
-      StateWriter middle;
-      earlier.save(middle);
-      DocumentHistory later(1, kept);
-      add(later, values, impressions.back());  // what loading replaces
-      StateReader reader(middle.bytes(), "memory");
-      later.load(reader);
-      reader.require_end();
-      for (std::size_t i = saved_at; i < impressions.size(); ++i) add(later, values, impressions[i]);
-      StateWriter expected;
-      whole.save(expected);
-      StateWriter got;
-      later.save(got);
-      EXPECT_EQ(got.fingerprint(), expected.fingerprint());
-      if (!kept) continue;
-      std::vector<float> scores(whole.docs());
-      for (std::size_t row = 0; row < scores.size(); ++row) scores[row] = static_cast<float>(row * 7 % 5);
-      std::vector<double> expected_changes;
-      std::vector<double> changes;
-      ndcg_changes(whole.pair_lists(), scores, expected_changes);
-      ndcg_changes(later.pair_lists(), scores, changes);
-      EXPECT_EQ(changes, expected_changes);
-    }
-  }
+TEST(DocumentHistoryTest, RefusesTheStateOfOtherFeatures) {
   StateWriter other;
   DocumentHistory(2, false).save(other);
   StateReader reader(other.bytes(), "memory");

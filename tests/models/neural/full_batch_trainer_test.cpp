@@ -10,6 +10,8 @@
 
 #include "core/error.h"
 #include "tests/models/neural/plain_training.h"
+#include "tests/support/message_of.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -256,14 +258,9 @@ TEST(FullBatchTrainerTest, ReportsALossThatIsNotFiniteAndKeepsParameters) {
   Training training(ntk_shape(5, 6, 2), settings, 1.0, 39);
   training.world.add(training.history, 15);
   const std::vector<float> began = training.theta;
-  try {
-    training.train(23);
-    FAIL() << "an overflow went unnoticed";
-  } catch (const NumericError& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("round 23"), std::string::npos) << message;
-    EXPECT_NE(message.find("step 2"), std::string::npos) << message;
-  }
+  const std::string message = message_of<NumericError>([&] { training.train(23); });
+  EXPECT_NE(message.find("round 23"), std::string::npos) << message;
+  EXPECT_NE(message.find("step 2"), std::string::npos) << message;
   EXPECT_EQ(training.theta, began);
 }
 
@@ -424,9 +421,7 @@ TEST(FullBatchTrainerTest, ReplayKeepsTheCurvatureOfTheHistory) {
   training.world.add(training.history, 60);
   training.train(1);
   const auto curvature = [&] {
-    StateWriter state;
-    training.trainer.save(state);
-    StateReader reader(state.bytes(), "memory");
+    StateReader reader(state_of(training.trainer), "memory");
     return reader.get_one<double>("trainer.curvature");
   };
   const double of_history = curvature();
@@ -466,57 +461,6 @@ TEST(FullBatchTrainerTest, ReplaySurvivesDocumentsOfAnyScale) {
       EXPECT_TRUE(std::isfinite(step) && step > 0.0) << step;
       for (const float value : training.theta) ASSERT_LT(std::abs(value), 1e3F);
     }
-  }
-}
-
-TEST(FullBatchTrainerTest, ReplaysResumeBitIdentically) {
-  Replaying whole(Replaying::on_growth());
-  Replaying parts(Replaying::on_growth());
-  for (Replaying* training : {&whole, &parts}) {
-    training->world.add(training->history, 60);
-    training->train(1);
-    for (std::uint32_t round = 2; round <= 5; ++round) {
-      training->world.add(training->history, 1);
-      training->replay(12, round);
-    }
-  }
-  StateWriter writer;
-  parts.trainer.save(writer);
-  StateReader reader(writer.bytes(), "memory");
-  Replaying later(Replaying::on_growth());
-  later.trainer.load(reader);
-  reader.require_end();
-  later.theta = parts.theta;
-  later.world.add(later.history, 60);
-  for (int pair = 0; pair < 4; ++pair) later.world.add(later.history, 1);
-  for (std::uint32_t round = 6; round <= 9; ++round) {
-    for (Replaying* training : {&whole, &later}) training->world.add(training->history, 1);
-    EXPECT_EQ(later.replay(12, round), whole.replay(12, round));
-    EXPECT_EQ(later.theta, whole.theta);
-  }
-}
-
-TEST(FullBatchTrainerTest, ResumesBitIdentically) {
-  Training whole(ntk_shape(5, 6, 2), gradient_descent(), 0.5, 40);
-  Training parts(ntk_shape(5, 6, 2), gradient_descent(), 0.5, 40);
-  for (Training* training : {&whole, &parts}) {
-    training->world.add(training->history, 30);
-    training->train();
-  }
-  StateWriter writer;
-  parts.trainer.save(writer);
-  FullBatchTrainer later({parts.model, parts.settings, 0.5, 0.25 * parts.prior_scale(), parts.first, {}});
-  StateReader reader(writer.bytes(), "memory");
-  later.load(reader);
-  reader.require_end();
-  for (const int more : {1, 40}) {  // before and after the next update of the curvature
-    whole.world.add(whole.history, more);
-    parts.world.add(parts.history, more);
-    const double step = whole.train();
-    EXPECT_EQ(
-        later.train(parts.context, {parts.history, parts.history.terms(), false, 1}, parts.theta).value(),
-        step);
-    EXPECT_EQ(parts.theta, whole.theta);
   }
 }
 

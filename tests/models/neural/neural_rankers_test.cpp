@@ -20,6 +20,7 @@
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/chi_square.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -64,9 +65,7 @@ TEST_P(NeuralRankersTest, ResumesBitIdentically) {
     const std::string state = play(*earlier, 1, saved_at).state;
     const auto later = make();
     play(*later, 1, 3);  // what loading replaces
-    StateReader reader(state, "memory");
-    later->load(reader);
-    reader.require_end();
+    load_state(*later, state);
     const Course rest = play(*later, saved_at + 1, kRounds);
     EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + saved_at));
     EXPECT_EQ(rest.state == expected.state, true) << "saved after round " << saved_at;
@@ -303,29 +302,6 @@ TEST(FirstScoresTest, AreZeroAndDecideNoOrders) {
     }
   }
   EXPECT_EQ(differing, 0);
-}
-
-TEST(ConfidentNetworkTest, DualAndPrimalAgree) {
-  const auto dual = make_neural(neural_settings("dual"), kWorldFeatures);
-  const auto primal = make_neural(neural_settings("primal"), kWorldFeatures);
-  TestContext context;
-  for (std::uint32_t round = 1; round <= kRounds; ++round) {
-    RoundDetail of_dual;
-    RoundDetail of_primal;
-    const RecordedRound played = play_round(*dual, context.round, world(), round);
-    primal->learn(context.round, played.feedback(world(), round));
-    const QueryDocs query = world().query_of(round + 1);
-    dual->rank(context.round, query, round + 1);
-    primal->rank(context.round, query, round + 1);
-    dual->describe(query, true, of_dual);
-    primal->describe(query, true, of_primal);
-    ASSERT_EQ(of_dual.theta, of_primal.theta);
-    double largest = 0.0;
-    for (const double width : of_dual.width_sq) largest = std::max(largest, width);
-    // Cancellation in M, in double: A's condition is below 1e4 here, so 1e-12 of the largest.
-    for (std::size_t i = 0; i < of_dual.width_sq.size(); ++i)
-      ASSERT_NEAR(of_dual.width_sq[i], of_primal.width_sq[i], 1e-10 * largest);
-  }
 }
 
 /// α_t (docs/MATH.md, "Certain order") from a covariance computed from scratch gives the same certain
@@ -574,9 +550,7 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
       learner.observe({1, query, shown, clicks}, {{pair}});
     };
     const auto latest = [&] {
-      StateWriter state;
-      learner.save(state);
-      StateReader reader(state.bytes(), "memory");
+      StateReader reader(state_of(learner), "memory");
       if (!ensemble) reader.get<float>("theta");
       DocumentHistory history(kWorldFeatures, history_content(settings));
       history.load(reader);

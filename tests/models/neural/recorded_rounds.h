@@ -5,6 +5,7 @@
 
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
+#include "tests/support/saved_state.h"
 
 // Neural rankers in all their forms, played in a small world.
 namespace olrank {
@@ -120,12 +121,6 @@ inline RecordedRound play_round(OnlineRanker& ranker, RoundContext& context, con
   }
   ranker.learn(context, played.feedback(world, round));
   return played;
-}
-
-inline std::string state_of(const OnlineRanker& ranker) {
-  StateWriter state;
-  ranker.save(state);
-  return state.bytes();
 }
 
 /// All tensors of a model one after another: of an ensemble, member after member.

@@ -13,6 +13,7 @@
 #include "models/posterior/row_covariance.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -280,13 +281,6 @@ constexpr Kind kKinds[] = {
     {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto, 0.0},
 };
 
-/// Everything that decides what comes next.
-std::string state_of(const Posterior& posterior) {
-  StateWriter state;
-  posterior.save(state);
-  return state.bytes();
-}
-
 // The bad pairs come in every round, so also in those whose pairs are due for a check, switch the form or
 // change to the orthonormal one.
 TEST(DriftTest, PairsThatCannotBeTakenInLeaveNoTrace) {
@@ -334,11 +328,7 @@ TEST(DriftTest, LinearPairsThatCannotBeTakenInLeaveNoTrace) {
       const ExpectedWarnings warnings;
       RowCovariance clean(structure, 8, 0.1);
       RowCovariance tried(structure, 8, 0.1);
-      const auto state = [](const RowCovariance& posterior) {
-        StateWriter writer;
-        posterior.save(writer);
-        return writer.bytes();
-      };
+      const auto state = [](const RowCovariance& posterior) { return state_of(posterior); };
       for (std::uint64_t round = 0; round < 400; ++round) {
         std::vector<double> rows = random_doubles(24, round);
         for (std::size_t i = 0; i < rows.size(); i += 3) rows[i] *= scale;
@@ -378,9 +368,7 @@ TEST(DriftTest, OrthonormalFormContinuesToTheSameBits) {
     const auto frozen = loaded->freeze();
     const auto widths = widths_by(const_cast<Posterior&>(*frozen), context, shape)(asked);
     loaded = make_posterior(spec);
-    StateReader reader(saved, "state");
-    loaded->load(reader);
-    reader.require_end();
+    load_state(*loaded, saved);
     EXPECT_EQ(loaded->bytes(), frozen->bytes());
     EXPECT_EQ(widths_by(*loaded, context, shape)(asked), widths);
   }

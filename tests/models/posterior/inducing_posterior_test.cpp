@@ -14,57 +14,23 @@
 #include "models/posterior/posterior_memory.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/models/posterior/near_dependent_pairs.h"
+#include "tests/models/posterior/posterior_oracle.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
 
-// 64 bits of mantissa, so that what differs is the posterior's rounding.
-using Wide = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
+using Wide = WideMatrix;
+using Round = PosteriorRound;
 
 constexpr std::int64_t kDocs = 14;
 
-struct Round {
-  std::vector<float> factors;
-  std::vector<PreferencePair> pairs;
-};
-
-/// Rounds of a made-up trial: documents of a query at parameters that move, and pairs among them.
-class Rounds {
+/// Rounds of fourteen documents.
+class Rounds : public PosteriorRounds {
  public:
-  Rounds(const NetworkShape& shape, std::uint64_t seed)
-      : shape_(shape), seed_(seed), theta_(random_theta(shape, seed)) {}
-
-  std::vector<float> docs(std::int64_t count, std::uint64_t seed) {
-    std::vector<float> features(count * shape_.inputs);
-    RngStream draws(test_key(seed_ + seed), 3);
-    for (float& value : features) value = static_cast<float>(draws.uniform());
-    std::vector<float> factors(count * shape_.factors());
-    tangent_factors(context_, shape_, theta_, matrix_of(features, shape_.inputs), factors);
-    return factors;
-  }
-
-  Round next(std::int64_t pairs) {
-    ++rounds_;
-    const std::vector<float> step = random_numbers(shape_.parameters(), seed_ + 1000 + rounds_, 0.01);
-    for (std::size_t k = 0; k < theta_.size(); ++k) theta_[k] += step[k];
-    Round round{docs(kDocs, 5000 + rounds_), {}};
-    RngStream draws(test_key(seed_), static_cast<std::uint32_t>(rounds_));
-    for (std::int64_t pair = 0; pair < pairs; ++pair) {
-      const auto winner = static_cast<std::int32_t>(draws.index(kDocs));
-      const auto loser = static_cast<std::int32_t>((winner + 1 + draws.index(kDocs - 1)) % kDocs);
-      round.pairs.push_back({winner, loser});
-    }
-    return round;
-  }
-
- private:
-  NetworkShape shape_;
-  std::uint64_t seed_;
-  std::uint64_t rounds_ = 0;
-  ExecutionContext context_;
-  std::vector<float> theta_;
+  Rounds(const NetworkShape& shape, std::uint64_t seed) : PosteriorRounds(shape, seed, kDocs, 0.01) {}
 };
 
 PosteriorSpec spec_of(const NetworkShape& shape, std::int64_t budget, double lambda = 1.0) {
@@ -75,14 +41,6 @@ PosteriorSpec spec_of(const NetworkShape& shape, std::int64_t budget, double lam
   spec.lambda = lambda;
   spec.scale = 0.1;
   return spec;
-}
-
-std::vector<double> widths_of(Posterior& posterior, ExecutionContext& context, const NetworkShape& shape,
-                              const std::vector<float>& docs) {
-  const TangentFactors view = view_of(shape, docs);
-  std::vector<double> width_sq(view.docs * view.docs, -1.0);
-  posterior.width_sq(context, view, width_sq);
-  return width_sq;
 }
 
 void observe(Posterior& posterior, ExecutionContext& context, const NetworkShape& shape,
@@ -147,18 +105,6 @@ class SlowInducing {
   Wide b_;
 };
 
-double largest_error(const std::vector<double>& actual, const Eigen::MatrixXd& expected) {
-  double worst = 0.0;
-  for (std::int64_t i = 0; i < expected.rows(); ++i) {
-    for (std::int64_t j = 0; j < expected.cols(); ++j) {
-      const double value = actual[i * expected.cols() + j];
-      const double error = i == j ? std::abs(value) : std::abs(value - expected(i, j)) / expected(i, j);
-      if (!(error <= worst)) worst = error;  // keeps a NaN
-    }
-  }
-  return worst;
-}
-
 double largest_error(const std::vector<double>& actual, const std::vector<double>& expected) {
   double worst = 0.0;
   for (std::size_t k = 0; k < actual.size(); ++k) {
@@ -186,13 +132,13 @@ TEST(InducingPosteriorTest, IsExactWhileEveryPairIsInTheDictionary) {
     const auto full = exact(spec);
     std::int64_t number = 0;
     while (posterior.pairs() < 320) {
-      const Round round = rounds.next(1 + number++ % 7);
+      const Round round = rounds.round(1 + number++ % 7);
       observe(posterior, context, shape, round);
       observe(*full, context, shape, round);
       if (number % 8 != 0 && posterior.pairs() < 300) continue;
       const std::vector<float> docs = rounds.docs(9, 100 + number);
-      const double error =
-          largest_error(widths_of(posterior, context, shape, docs), widths_of(*full, context, shape, docs));
+      const double error = largest_error(posterior_widths(posterior, context, shape, docs),
+                                         posterior_widths(*full, context, shape, docs));
       EXPECT_TRUE(error <= 1e-9) << posterior.pairs() << " pairs, lambda " << lambda << ": " << error;
       EXPECT_NEAR(posterior.log_det(), full->log_det(), 1e-9 * (1.0 + full->log_det()));
       EXPECT_TRUE(posterior.drift(context) <= 1e-9) << posterior.drift(context);
@@ -213,7 +159,7 @@ TEST(InducingPosteriorTest, ProjectsEveryPairOnTheDictionary) {
   int changes = 0;
   // 240 pairs stay in the window of two budgets and its slack, so that all are projected exactly.
   for (int number = 0; posterior.pairs() < 240; ++number) {
-    const Round round = rounds.next(1 + number % 5);
+    const Round round = rounds.round(1 + number % 5);
     slow.observe(round);
     observe(posterior, context, shape, round);
     if (posterior.pairs() <= 60 || number % 6 != 0) continue;
@@ -222,7 +168,8 @@ TEST(InducingPosteriorTest, ProjectsEveryPairOnTheDictionary) {
     before.assign(posterior.numbers().begin(), posterior.numbers().end());
     slow.use(posterior.numbers());
     const std::vector<float> docs = rounds.docs(9, 100 + number);
-    const double error = largest_error(widths_of(posterior, context, shape, docs), slow.width_sq(docs));
+    const double error =
+        largest_relative_error(posterior_widths(posterior, context, shape, docs), slow.width_sq(docs));
     EXPECT_TRUE(error <= 1e-9) << posterior.pairs() << " pairs: " << error;
     EXPECT_NEAR(posterior.log_det(), slow.log_det(), 1e-9 * (1.0 + slow.log_det()));
     EXPECT_TRUE(posterior.drift(context) <= 1e-9) << posterior.drift(context);
@@ -244,13 +191,13 @@ TEST(InducingPosteriorTest, StaysExactWhereTheDictionarySpansEverything) {
   InducingPosterior posterior(spec);
   const auto full = exact(spec);
   for (int number = 0; number < 160; ++number) {
-    const Round round = rounds.next(4);
+    const Round round = rounds.round(4);
     observe(posterior, context, small, round);
     observe(*full, context, small, round);
     if (number % 20 != 19) continue;
     const std::vector<float> docs = rounds.docs(9, 100 + number);
-    const double error =
-        largest_error(widths_of(posterior, context, small, docs), widths_of(*full, context, small, docs));
+    const double error = largest_error(posterior_widths(posterior, context, small, docs),
+                                       posterior_widths(*full, context, small, docs));
     EXPECT_TRUE(error <= 1e-7) << posterior.pairs() << " pairs: " << error;
   }
   EXPECT_LE(posterior.members(), 16);
@@ -262,7 +209,7 @@ TEST(InducingPosteriorTest, TakesRepeatedPairs) {
   ExecutionContext context;
   Rounds rounds(shape, 61);
   std::vector<Round> some;
-  for (int number = 0; number < 5; ++number) some.push_back(rounds.next(4));
+  for (int number = 0; number < 5; ++number) some.push_back(rounds.round(4));
   InducingPosterior posterior(spec);
   const auto full = exact(spec);
   for (int number = 0; number < 100; ++number) {
@@ -271,8 +218,8 @@ TEST(InducingPosteriorTest, TakesRepeatedPairs) {
   }
   EXPECT_LE(posterior.members(), 20);
   const std::vector<float> docs = rounds.docs(9, 200);
-  const double error =
-      largest_error(widths_of(posterior, context, shape, docs), widths_of(*full, context, shape, docs));
+  const double error = largest_error(posterior_widths(posterior, context, shape, docs),
+                                     posterior_widths(*full, context, shape, docs));
   EXPECT_TRUE(error <= 1e-9) << error;
   EXPECT_EQ(posterior.negative_widths(), 0);
 }
@@ -286,7 +233,7 @@ TEST(InducingPosteriorTest, StaysNearExactWidthsInFlatMemory) {
   const auto full = exact(spec);
   std::int64_t most_bytes = 0;
   for (int number = 0; posterior.pairs() < 3000; ++number) {
-    const Round round = rounds.next(10);
+    const Round round = rounds.round(10);
     observe(posterior, context, shape, round);
     observe(*full, context, shape, round);
     if (posterior.pairs() == 1000) most_bytes = posterior.bytes();
@@ -295,8 +242,8 @@ TEST(InducingPosteriorTest, StaysNearExactWidthsInFlatMemory) {
     }
   }
   const std::vector<float> docs = rounds.docs(20, 300);
-  const std::vector<double> own = widths_of(posterior, context, shape, docs);
-  const std::vector<double> expected = widths_of(*full, context, shape, docs);
+  const std::vector<double> own = posterior_widths(posterior, context, shape, docs);
+  const std::vector<double> expected = posterior_widths(*full, context, shape, docs);
   std::vector<double> ratios;
   for (std::size_t k = 0; k < own.size(); ++k) {
     if (expected[k] > 0.0) ratios.push_back(std::sqrt(own[k] / expected[k]));
@@ -314,13 +261,13 @@ TEST(InducingPosteriorTest, TakesTheMemoryThatIsPlanned) {
   for (const std::int64_t budget : {100, 384}) {
     Rounds rounds(shape, 71);
     std::vector<Round> made;
-    for (std::int64_t pairs = 0; pairs < 4 * budget; pairs += 10) made.push_back(rounds.next(10));
+    for (std::int64_t pairs = 0; pairs < 4 * budget; pairs += 10) made.push_back(rounds.round(10));
     const std::int64_t before = allocated_bytes();
     restart_most_allocated_bytes();
     ExecutionContext context;
     InducingPosterior posterior(spec_of(shape, budget));
     for (const Round& round : made) {
-      widths_of(posterior, context, shape, round.factors);
+      posterior_widths(posterior, context, shape, round.factors);
       observe(posterior, context, shape, round);
     }
     const auto taken = static_cast<double>(most_allocated_bytes() - before);
@@ -332,14 +279,14 @@ TEST(InducingPosteriorTest, TakesTheMemoryThatIsPlanned) {
 }
 
 /// Widths, information and drift of rounds `first` to `last`.
-std::vector<std::vector<double>> trajectory(Posterior& posterior, ExecutionContext& context,
-                                            const NetworkShape& shape, int first, int last) {
+std::vector<std::vector<double>> inducing_trajectory(Posterior& posterior, ExecutionContext& context,
+                                                     const NetworkShape& shape, int first, int last) {
   Rounds rounds(shape, 81);
   std::vector<std::vector<double>> results;
   for (int number = 0; number < last; ++number) {
-    const Round round = rounds.next(6);
+    const Round round = rounds.round(6);
     if (number < first) continue;
-    results.push_back(widths_of(posterior, context, shape, round.factors));
+    results.push_back(posterior_widths(posterior, context, shape, round.factors));
     observe(posterior, context, shape, round);
     results.push_back(
         {posterior.log_det(), posterior.drift(context), static_cast<double>(posterior.bytes())});
@@ -353,7 +300,7 @@ TEST(InducingPosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   for (const int threads : {1, 2, 4}) {
     ExecutionContext context(threads);
     InducingPosterior posterior(spec_of(shape, 50));
-    results.push_back(trajectory(posterior, context, shape, 0, 70));
+    results.push_back(inducing_trajectory(posterior, context, shape, 0, 70));
   }
   EXPECT_EQ(results[1], results[0]);
   EXPECT_EQ(results[2], results[0]);
@@ -364,22 +311,16 @@ TEST(InducingPosteriorTest, ContinuesToTheSameBitsAfterLoading) {
   for (const int stop : {0, 5, 22, 30, 65}) {
     ExecutionContext context;
     InducingPosterior whole(spec_of(shape, 50));
-    trajectory(whole, context, shape, 0, stop);
+    inducing_trajectory(whole, context, shape, 0, stop);
     StateWriter state;
     whole.save(state);
     InducingPosterior loaded(spec_of(shape, 50));
-    StateReader reader(state.bytes(), "state");
-    loaded.load(reader);
-    reader.require_end();
+    load_state(loaded, state.bytes());
     EXPECT_EQ(loaded.pairs(), whole.pairs());
     EXPECT_EQ(loaded.bytes(), whole.bytes()) << "curves report them";
-    EXPECT_EQ(trajectory(loaded, context, shape, stop, stop + 25),
-              trajectory(whole, context, shape, stop, stop + 25));
-    StateWriter again;
-    whole.save(again);
-    StateWriter of_loaded;
-    loaded.save(of_loaded);
-    EXPECT_TRUE(again.bytes() == of_loaded.bytes());
+    EXPECT_EQ(inducing_trajectory(loaded, context, shape, stop, stop + 25),
+              inducing_trajectory(whole, context, shape, stop, stop + 25));
+    EXPECT_TRUE(state_of(whole) == state_of(loaded));
   }
 }
 
@@ -387,7 +328,7 @@ TEST(InducingPosteriorTest, RefusesStatesThatDoNotFit) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
   ExecutionContext context;
   InducingPosterior posterior(spec_of(shape, 50));
-  trajectory(posterior, context, shape, 0, 30);
+  inducing_trajectory(posterior, context, shape, 0, 30);
   StateWriter state;
   posterior.save(state);
   InducingPosterior smaller(spec_of(shape, 20));
@@ -411,8 +352,8 @@ TEST(InducingPosteriorTest, FrozenCopiesKeepTheirWidths) {
   std::vector<std::vector<double>> expected;
   for (int number = 0; number < 60; ++number) {
     frozen.push_back(posterior.freeze());
-    expected.push_back(widths_of(posterior, context, shape, docs));
-    observe(posterior, context, shape, rounds.next(5));
+    expected.push_back(posterior_widths(posterior, context, shape, docs));
+    observe(posterior, context, shape, rounds.round(5));
   }
   std::vector<double> width_sq(81);
   for (std::size_t k = 0; k < frozen.size(); ++k) {
@@ -422,28 +363,22 @@ TEST(InducingPosteriorTest, FrozenCopiesKeepTheirWidths) {
   }
 }
 
-std::string saved(const Posterior& posterior) {
-  StateWriter state;
-  posterior.save(state);
-  return state.bytes();
-}
-
 TEST(InducingPosteriorTest, ObservingPairsThatAreRefusedChangesNothing) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
   ExecutionContext context;
   InducingPosterior posterior(spec_of(shape, 50));
-  trajectory(posterior, context, shape, 0, 30);
-  const std::string before = saved(posterior);
+  inducing_trajectory(posterior, context, shape, 0, 30);
+  const std::string before = state_of(posterior);
   Rounds rounds(shape, 99);
-  Round bad = rounds.next(5);
+  Round bad = rounds.round(5);
   bad.factors[3] = 1e30F;
   EXPECT_THROW(observe(posterior, context, shape, bad), NumericError);
-  EXPECT_TRUE(saved(posterior) == before);
+  EXPECT_TRUE(state_of(posterior) == before);
 
   PosteriorSpec tight = spec_of(shape, 50);
   tight.memory = 1000;
   InducingPosterior small(tight);
-  EXPECT_THROW(observe(small, context, shape, rounds.next(5)), Error);
+  EXPECT_THROW(observe(small, context, shape, rounds.round(5)), Error);
   EXPECT_EQ(small.pairs(), 0);
 }
 
@@ -459,24 +394,24 @@ TEST(InducingPosteriorTest, ObservingThatFailsAtItsEndChangesNothing) {
     InducingPosterior posterior(spec);
     InducingPosterior other(spec);
     Rounds rounds(shape, 99);
-    const Round first = rounds.next(observed);
+    const Round first = rounds.round(observed);
     observe(posterior, context, shape, first);
     observe(other, context, shape, first);
-    const std::string before = saved(posterior);
+    const std::string before = state_of(posterior);
     for (const std::int64_t added : {64, 700}) {
       const ExpectedWarnings warnings;
-      EXPECT_THROW(observe(posterior, context, shape, rounds.next(added)), NumericError);
+      EXPECT_THROW(observe(posterior, context, shape, rounds.round(added)), NumericError);
       EXPECT_LE(warnings.count("has lost digits"), 1);
-      EXPECT_TRUE(saved(posterior) == before) << observed << " " << added;
+      EXPECT_TRUE(state_of(posterior) == before) << observed << " " << added;
     }
     // Into the rows that the failed ones had.
     for (const std::int64_t added : {1, 2}) {
-      const Round next = rounds.next(added);
+      const Round next = rounds.round(added);
       observe(posterior, context, shape, next);
       observe(other, context, shape, next);
-      EXPECT_EQ(widths_of(posterior, context, shape, next.factors),
-                widths_of(other, context, shape, next.factors));
-      EXPECT_TRUE(saved(posterior) == saved(other));
+      EXPECT_EQ(posterior_widths(posterior, context, shape, next.factors),
+                posterior_widths(other, context, shape, next.factors));
+      EXPECT_TRUE(state_of(posterior) == state_of(other));
     }
   }
 }
@@ -511,8 +446,8 @@ TEST(InducingPosteriorTest, ADictionaryThatHasLostItsDigitsIsChosenAgain) {
     EXPECT_EQ(posterior.pairs(), 64) << lambda;
     EXPECT_EQ(posterior.members(), 24) << lambda;
     const std::vector<float> docs = Rounds(shape, 17).docs(9, 100);
-    const double error =
-        largest_error(widths_of(posterior, context, shape, docs), widths_of(*full, context, shape, docs));
+    const double error = largest_error(posterior_widths(posterior, context, shape, docs),
+                                       posterior_widths(*full, context, shape, docs));
     EXPECT_TRUE(error <= 1e-5) << "lambda " << lambda << ": " << error;
     if (lambda == 1.0) {
       EXPECT_TRUE(posterior.drift(context) <= 1e-12) << posterior.drift(context);
@@ -531,18 +466,15 @@ TEST(InducingPosteriorTest, StaysStrictAfterLoading) {
   for (int twice = 0; twice < 2; ++twice) observe_near_dependent(whole, context);
   ASSERT_EQ(whole.rebuilds(), 1);
   InducingPosterior loaded(spec);
-  const std::string bytes = saved(whole);
-  StateReader reader(bytes, "state");
-  loaded.load(reader);
-  reader.require_end();
+  load_state(loaded, state_of(whole));
   EXPECT_EQ(loaded.rebuilds(), 1);
   for (InducingPosterior* posterior : {&whole, &loaded}) {
     observe_near_dependent(*posterior, context);
     EXPECT_EQ(posterior->members(), 24) << "what was left out must not enter again";
-    trajectory(*posterior, context, shape, 0, 5);
+    inducing_trajectory(*posterior, context, shape, 0, 5);
   }
   EXPECT_EQ(whole.rebuilds(), 1);
-  EXPECT_TRUE(saved(loaded) == saved(whole));
+  EXPECT_TRUE(state_of(loaded) == state_of(whole));
 }
 
 }  // namespace

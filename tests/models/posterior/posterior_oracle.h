@@ -24,6 +24,7 @@ struct PosteriorRound {
 
 class PosteriorRounds {
  public:
+  /// Parameters begin symmetric where they can.
   PosteriorRounds(const NetworkShape& shape, std::uint64_t seed) : shape_(shape), seed_(seed) {
     theta_ = shape.depth > 1 && shape.width % 2 == 0 ? std::vector<float>(shape.parameters())
                                                      : random_theta(shape, seed);
@@ -31,6 +32,9 @@ class PosteriorRounds {
       initialise(shape, Initialisation::kSymmetric, test_key(seed), theta_);
     }
   }
+  /// Parameters begin at random.
+  PosteriorRounds(const NetworkShape& shape, std::uint64_t seed, std::int64_t docs_of_round, double step)
+      : shape_(shape), seed_(seed), docs_(docs_of_round), step_(step), theta_(random_theta(shape, seed)) {}
 
   /// Documents with features in [0, 1], as normalised data have them.
   std::vector<float> docs(std::int64_t count, std::uint64_t seed) {
@@ -44,13 +48,14 @@ class PosteriorRounds {
 
   PosteriorRound round(std::int64_t pairs) {
     ++rounds_;
-    const std::vector<float> step = random_numbers(shape_.parameters(), seed_ + 1000 + rounds_, 0.02);
+    const std::vector<float> step = random_numbers(shape_.parameters(), seed_ + 1000 + rounds_, step_);
     for (std::size_t k = 0; k < theta_.size(); ++k) theta_[k] += step[k];
-    PosteriorRound round{docs(20, 5000 + rounds_), {}};
+    PosteriorRound round{docs(docs_, 5000 + rounds_), {}};
+    const auto n = static_cast<std::uint32_t>(docs_);
     RngStream draws(test_key(seed_), static_cast<std::uint32_t>(rounds_));
     for (std::int64_t pair = 0; pair < pairs; ++pair) {
-      const auto winner = static_cast<std::int32_t>(draws.index(20));
-      const auto loser = static_cast<std::int32_t>((winner + 1 + draws.index(19)) % 20);
+      const auto winner = static_cast<std::int32_t>(draws.index(n));
+      const auto loser = static_cast<std::int32_t>((winner + 1 + draws.index(n - 1)) % docs_);
       round.pairs.push_back({winner, loser});
     }
     return round;
@@ -59,6 +64,8 @@ class PosteriorRounds {
  private:
   NetworkShape shape_;
   std::uint64_t seed_;
+  std::int64_t docs_ = 20;
+  double step_ = 0.02;
   std::uint64_t rounds_ = 0;
   ExecutionContext context_;
   std::vector<float> theta_;

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -128,9 +129,7 @@ TEST(RowCovarianceTest, MatchesAFreshInverseAtEveryStep) {
 
 /// Pairs since the inverse was last computed from A.
 std::int64_t updates_of(const RowCovariance& posterior) {
-  StateWriter state;
-  posterior.save(state);
-  StateReader reader(state.bytes(), "test");
+  StateReader reader(state_of(posterior), "test");
   reader.skip_to("covariance.updates");
   return reader.get_one<std::int64_t>("covariance.updates");
 }
@@ -176,19 +175,6 @@ TEST(RowCovarianceTest, RoundsLargerThanARenewalFactoriseOnce) {
   }
 }
 
-TEST(RowCovarianceTest, WidthsAreZeroWithoutACovariance) {
-  ExecutionContext context;
-  RowCovariance posterior(Covariance::kNone, 4, 0.1);
-  RngStream coins = test_coins(102);
-  const std::vector<double> rows = random_rows(coins, 3, 4);
-  posterior.observe(context, rows, 3);
-  std::vector<double> width_sq(9, std::nan(""));
-  posterior.width_sq(context, rows, 3, width_sq);
-  EXPECT_EQ(width_sq, std::vector<double>(9, 0.0));
-  EXPECT_EQ(posterior.log_det(), 0.0);
-  EXPECT_EQ(posterior.drift(), 0.0);
-}
-
 TEST(RowCovarianceTest, WidthOfEqualDocumentsIsZero) {
   ExecutionContext context;
   RngStream coins = test_coins(103);
@@ -207,12 +193,6 @@ TEST(RowCovarianceTest, WidthOfEqualDocumentsIsZero) {
   }
 }
 
-std::string bytes_of(const RowCovariance& posterior) {
-  StateWriter state;
-  posterior.save(state);
-  return state.bytes();
-}
-
 TEST(RowCovarianceTest, ContinuesToTheSameBitsAfterLoading) {
   ExecutionContext context;
   for (const Covariance structure : kStructures) {
@@ -225,21 +205,19 @@ TEST(RowCovarianceTest, ContinuesToTheSameBitsAfterLoading) {
       }
     };
     play(coins, straight, 100);
-    const std::string saved = bytes_of(straight);
+    const std::string saved = state_of(straight);
     RowCovariance loaded(structure, 8, 0.1);
     RngStream earlier = test_coins(105);
     play(earlier, loaded, 1);
-    StateReader reader(saved, "test");
-    loaded.load(reader);
-    reader.require_end();
-    EXPECT_EQ(bytes_of(loaded), saved);
+    load_state(loaded, saved);
+    EXPECT_EQ(state_of(loaded), saved);
     RngStream same = coins;
     play(coins, straight, 350);  // 1,050 more: the renewal falls at the same pair
     play(same, loaded, 350);
-    EXPECT_EQ(bytes_of(loaded), bytes_of(straight));
+    EXPECT_EQ(state_of(loaded), state_of(straight));
     EXPECT_EQ(loaded.log_det(), straight.log_det());
     if (structure != Covariance::kNone) {
-      EXPECT_NE(bytes_of(loaded), saved);
+      EXPECT_NE(state_of(loaded), saved);
     }
     RowCovariance other(structure, 9, 0.1);
     StateReader again(saved, "test");

@@ -72,7 +72,7 @@ def written_out_training_step(network, theta, first, docs, ridge, step):
     return theta - step * gradient
 
 
-# The same algebra as olrank: k(x, x') = (delta . delta')(x . x') + h . h', and V quadratic forms instead of V^2.
+# These use olrank's algebra: k(x, x') = (delta . delta')(x . x') + h . h', and V quadratic forms instead of V^2.
 
 def factors(network, docs):
     first, second = network.weights(network.theta)

@@ -75,7 +75,7 @@ struct PersistentTraining {
   double* ended = nullptr;
 };
 
-/// The same bits with any number of blocks, and for a member in any stack. The history has documents.
+/// The bits are equal with any number of blocks, and for a member in any stack. The history has documents.
 void train_persistently(Stream stream, const PersistentTraining& training);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -170,7 +170,7 @@ PARTS = {"kernels": ("*KernelTest*", "*OptimizerStep*"), "engine": ("-*KernelTes
 
 
 PROCESSES = 12  # at once: a tool works on one core for each, and every process needs memory of its own
-# What initcheck says of copies to the host whose source was not all written, such as padding: they are counted apart.
+# initcheck says this of copies to the host whose source was not all written, such as padding: they are counted apart.
 COPIES = "Host API uninitialized memory access"
 ERROR = re.compile(rf"^=+ (?!.*({COPIES}|on access by)).*(Invalid|hazard|Barrier|Uninitialized|Error)", re.M | re.I)
 

@@ -227,7 +227,7 @@ def jobs(step: Step) -> None:
 
 # --- training from labels -----------------------------------------------------------------------
 
-# What is trained, and its flags.
+# These rankers are trained, with these flags.
 TRAINED = {"linear": ["--network", "linear"], "m = 100": ["--network", "mlp"], "m = 100, batches of 256": ["--network", "mlp", "--batch", "256"],
            "two hidden layers of 100": ["--network", "mlp", "--depth", "3"], "m = 100, lambdarank": ["--network", "mlp", "--loss", "lambdarank"],
            "m = 100, ranknet": ["--network", "mlp", "--loss", "ranknet"], "m = 100, listmle": ["--network", "mlp", "--loss", "listmle"],

@@ -63,7 +63,7 @@ def claim_of(paper, place, text, study, figure, how, ranker, other=None, users=t
 STATED = json.loads((pathlib.Path(__file__).parent / "claims.json").read_text())
 # Claims keep their numbers, their places in this list; the tables are by paper.
 CLAIMS = [claim_of(*one) for one in STATED["claims"]]
-# What the papers leave open, or we chose: the same comparisons without a claim.
+# The papers leave these open, or we chose them: they are compared without a claim.
 QUESTIONS, FIGURES, CAPTIONS = STATED["questions"], STATED["figures"], STATED["captions"]
 
 
@@ -393,7 +393,7 @@ def sources_table():
     return markdown(["file", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
 
 
-# What configs/papers/theory.toml and theory-networks.toml set, and what holds of synth:realisable.
+# configs/papers/theory.toml and theory-networks.toml set these, or they hold of synth:realisable.
 DOCS, FEATURES, GAP, Q, LONGEST, LAMBDA, NOISE, DELTA = 4, 3, 0.6, 1.0, 2.0, 1.0, 0.5, 0.1
 PAIRS = DOCS * (DOCS - 1) // 2
 K_MU = 0.25

@@ -101,7 +101,7 @@ def claim_estimate(claim):
     return f"{claim['mean']:.{digits}f}{half}"
 
 
-# What a specification may write behind a colon, next to Python's own formats.
+# A specification may write these behind a colon, next to Python's own formats.
 FORMATS = {
     "time": time, "ratio": ratio, "rate": rate, "claim": claim_estimate, "MB": lambda value: f"{value / 1e6:.1f}", "MB0": lambda value: f"{value / 1e6:.0f}",
     "posterior": lambda value: f"{value / 1e6:.2f}", "sizes": lambda value: ", ".join(f"{key} = {size}" for key, size in value.items()),

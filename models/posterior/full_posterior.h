@@ -95,7 +95,7 @@ class FullPosterior : public Posterior {
 
  private:
   FullPosterior(const FullPosterior& other);
-  /// What observe() goes back to.
+  /// observe() goes back to this.
   struct Earlier {
     std::int64_t pairs = 0;
     double excess = 0.0;

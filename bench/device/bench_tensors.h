@@ -96,7 +96,7 @@ struct MadeDocs {
   Array<float> features;    // [docs × d], in [0, 1)
   Array<float> rows;        // [members × docs × factors]
   Array<float> scores;      // [members × docs]
-  Array<float> magnitudes;  // likewise
+  Array<float> magnitudes;  // [members × docs]
 
   MadeDocs(const DeviceSizes& sizes, Stream stream, std::int64_t count, std::int64_t networks = 1);
 

@@ -39,8 +39,8 @@ class QueryView {
     if (query_.there != 0) return query_.handed;
     return query_.handed == nullptr ? train_ : handed_.data();
   }
-  /// Scores, and factors for widths, of the queries that were brought. Of an ensemble the scores of all
-  /// members.
+  /// Finds scores, and factors for widths, of the queries that were brought; for an ensemble, the
+  /// scores of all members.
   void score(Products& products, const NetworkStack& networks);
   /// Finds the means over all members of an ensemble, by which it orders.
   void find_means(Stream stream);

@@ -1,4 +1,4 @@
-"""What the card says of itself while the steps run, and what NVIDIA's profilers say of a program."""
+"""Reads what the card says of itself while the steps run, and what NVIDIA's profilers say of a program."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def small_trial(step: Step) -> list[object]:
 
 
 def curves(step: Step) -> None:
-    """The same trial on the CPU and on the GPU, side by side."""
+    """Plays a trial on the CPU and on the GPU, side by side."""
     found = []
     for name, device in (("curve-cpu", "cpu"), ("curve-device", step.run.device)):
         step.play(name, small_trial(step), device)
@@ -100,7 +100,7 @@ def offline(point: dict) -> float:
 
 
 def determinism(step: Step) -> None:
-    """The same bits in a second run, with 16 jobs, after an interruption, and across the two forms."""
+    """Bits stay equal in a second run, with 16 jobs, after an interruption, and across the two forms."""
     differ = []
     for case in (in_a_second_run, with_many_jobs, after_an_interruption, across_the_forms):
         name = case.__name__.replace("_", " ")

@@ -58,7 +58,7 @@ class InducingCovariance {
   std::int64_t appended_ = 0;
   std::int64_t stride_ = 0;
   std::shared_ptr<AlignedVector<double>> rows_;         // [kRows × stride]
-  std::shared_ptr<AlignedVector<double>> coordinates_;  // likewise
+  std::shared_ptr<AlignedVector<double>> coordinates_;  // [kRows × stride]
   double log_det_ = 0.0;
 };
 

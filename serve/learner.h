@@ -151,7 +151,7 @@ class Learner : public RankerSource {
   std::int64_t pairs_ = 0;
   std::uint64_t skipped_ = 0;
   ExposureLedger exposure_;        // of the rounds so far
-  std::optional<ArmLedger> arms_;  // likewise
+  std::optional<ArmLedger> arms_;  // of the rounds so far
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures

@@ -19,7 +19,7 @@ import pages
 
 
 def anonymous_bytes(process):
-    """Of a running process; 0 when it has ended."""
+    """Returns the anonymous memory of a running process; 0 when it has ended."""
     try:
         status = pathlib.Path(f"/proc/{process}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -29,7 +29,7 @@ def anonymous_bytes(process):
 
 
 def measured(command, every=0.002):
-    """What the command wrote to stderr, its seconds, and its largest anonymous memory in bytes, seen so often."""
+    """Returns what the command wrote to stderr, its seconds, and its largest anonymous memory in bytes, seen so often."""
     with tempfile.TemporaryFile("w+") as said:
         begin = time.monotonic()
         with subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=said) as process:

@@ -26,7 +26,7 @@ double figure_named(const CurvePoint& point, std::string_view name) {
   return found == point.figures.end() ? std::nan("") : found->value;
 }
 
-/// Of the files below the folder, but the curve.
+/// Sums the sizes of the files below the folder, but the curve.
 std::int64_t checkpoint_bytes_in(const fs::path& folder) {
   std::int64_t bytes = 0;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {

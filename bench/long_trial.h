@@ -16,7 +16,7 @@
 
 namespace olrank {
 
-/// What the rounds of a trial have cost since the span before, and what it holds after them.
+/// A span tells what the rounds of a trial have cost since the one before, and what it holds after them.
 struct LongSpan {
   std::int64_t round = 0;             // the last one
   std::int64_t rounds = 0;            // in this span
@@ -71,7 +71,7 @@ struct LongRanker {
   bool same_bits = false;  // of a trial that was resumed from the checkpoint before the last
 };
 
-/// What `olrank bench long` has measured.
+/// The report tells what `olrank bench long` has measured.
 struct LongReport {
   std::string command;
   Machine machine;

@@ -23,11 +23,11 @@ constexpr std::int64_t kFewest = 7;
 constexpr std::int64_t kMost = 41;
 constexpr int kTurns = 3;
 constexpr double kHighestShare = 1.05;
-/// Of traffic that takes less than this, what its loops take to start is left out of the ceiling.
+/// The ceiling leaves out what the loops take to start where traffic takes less than this.
 constexpr double kShortSeconds = 2e-6;
 /// Shorter calls depend as much on where the heap put their buffers as on memory: no limit holds for them.
 constexpr double kShortestLimited = 2e-7;
-/// What a core's own caches hold. There, instructions and the places of pages decide how fast bytes move.
+/// A core's own caches hold this. There, instructions and the places of pages decide how fast bytes move.
 constexpr double kCachedBytes = 2.0 * 1024.0 * 1024.0;
 constexpr double kStartBytes = 256.0;  // of each kind of access, enough to start every loop
 // Which one is fastest depends on the processor and its cache sizes.

@@ -28,7 +28,7 @@ struct BenchCase {
   CeilingKind ceiling = CeilingKind::kNone;
   /// Sets up the data and returns the work, which may be called any number of times.
   std::function<std::function<void()>()> prepare;
-  /// Of CeilingKind::kOwn: what it is, and one pass over the case's bytes.
+  /// CeilingKind::kOwn needs these: what the ceiling is, and one pass over the case's bytes.
   std::string own_name = {};
   std::function<void()> own_body = {};
 };

@@ -23,8 +23,8 @@ enum class ReadStreams { kFew, kMany, kNarrow };
 /// stores, which fill them.
 enum class Stores { kLibrary, kPlain };
 
-/// The same traffic without computation: a copy of what is both read and written elsewhere, a sum over the
-/// remaining reads or a fill of the remaining writes, and additions in place.
+/// This makes equal traffic without computation: a copy of what is both read and written elsewhere, a sum
+/// over the remaining reads or a fill of the remaining writes, and additions in place.
 std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams, Stores stores);
 
 }  // namespace olrank

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a round costs more from Python than from C++: the same queries and clicks through both, in one process and in turn.
+"""Measures what a round costs more from Python than from C++: the same queries and clicks through both, in one process and in turn.
 
     python bench/python_rounds.py [--library build/bin/liblibrary_bench.so] [--rounds 1000] [--times 5] [--out FILE]
 

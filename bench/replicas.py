@@ -1,4 +1,4 @@
-"""What a second replica brings, and what a shared log costs: lists a second of one replica and of two, each on a core of its own, with
+"""Measures what a second replica brings, and what a shared log costs: lists a second of one replica and of two, each on a core of its own, with
 redis-server, learner and the load on the same cores, and of a service alone with its own log on the first core.
 
 Usage: replicas.py PROGRAM [--ranker clickgp] [--docs 120] [--features 136] [--turns 5] [--seconds 5] [--json FILE]

@@ -1,4 +1,4 @@
-// What a build without CUDA has instead of a device.
+// A build without CUDA has this instead of a device.
 #include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"

@@ -1,4 +1,4 @@
-"""What the card says of itself while the steps run, and what NVIDIA's profilers say of a program."""
+"""Reads what the card says of itself while the steps run, and what NVIDIA's profilers say of a program."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def busy_share(trace: Path, seconds: float) -> float | None:
     return busy / (last - first)
 
 
-# What Nsight Compute reports of a kernel, in these sections, and what is shown of it.
+# Nsight Compute reports of a kernel in these sections, and these counters of it are shown.
 SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "Occupancy", "LaunchStats", "WarpStateStats")
 COUNTERS = ("Duration", "Compute (SM) Throughput", "Memory Throughput", "DRAM Throughput", "L2 Cache Throughput", "Achieved Occupancy",
             "Registers Per Thread", "Grid Size", "Block Size", "Dynamic Shared Memory Per Block")

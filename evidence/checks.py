@@ -80,7 +80,7 @@ def small_trial(step: Step) -> list[object]:
 
 
 def curves(step: Step) -> None:
-    """The same trial on the CPU and on the GPU, side by side."""
+    """Plays a trial on the CPU and on the GPU, side by side."""
     found = []
     for name, device in (("curve-cpu", "cpu"), ("curve-device", step.run.device)):
         step.play(name, small_trial(step), device)
@@ -100,7 +100,7 @@ def offline(point: dict) -> float:
 
 
 def determinism(step: Step) -> None:
-    """The same bits in a second run, with 16 jobs, after an interruption, and across the two forms."""
+    """Bits stay equal in a second run, with 16 jobs, after an interruption, and across the two forms."""
     differ = []
     for case in (in_a_second_run, with_many_jobs, after_an_interruption, across_the_forms):
         name = case.__name__.replace("_", " ")
@@ -170,7 +170,7 @@ PARTS = {"kernels": ("*KernelTest*", "*OptimizerStep*"), "engine": ("-*KernelTes
 
 
 PROCESSES = 12  # at once: a tool works on one core for each, and every process needs memory of its own
-# What initcheck says of copies to the host whose source was not all written, such as padding: they are counted apart.
+# initcheck says this of copies to the host whose source was not all written, such as padding: they are counted apart.
 COPIES = "Host API uninitialized memory access"
 ERROR = re.compile(rf"^=+ (?!.*({COPIES}|on access by)).*(Invalid|hazard|Barrier|Uninitialized|Error)", re.M | re.I)
 

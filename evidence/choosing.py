@@ -83,7 +83,7 @@ def mean_of(values, digits, sign=False):
 
 
 def quality_table(figure, digits):
-    """What clickgp came to in each cell, and how far it is ahead of each other ranker."""
+    """Shows what clickgp came to in each cell, and how far it is ahead of each other ranker."""
     others = list(dict.fromkeys(ranker for _, _, rankers in cells() for ranker in rankers if ranker != RECOMMENDED))
     rows = []
     for data, user, rankers in cells():

@@ -16,7 +16,7 @@ USUAL = {"name", "file", "line", "status", "result", "timestamp", "time", "class
 
 
 def properties(program, tests):
-    """What each of the tests recorded, by its name."""
+    """Returns what each of the tests recorded, by its name."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "out.json")
         subprocess.run([program, f"--gtest_filter={':'.join(tests)}", f"--gtest_output=json:{out}"], check=True, stdout=subprocess.DEVNULL)

@@ -63,7 +63,7 @@ FIGURES = {"trial": trial, "round": round_of, "members": per_member, "jobs": job
 
 
 def targets():
-    """What was to be reached, in the first two runs of the H200, in its third, and on an H100."""
+    """Shows what was to be reached, in the first two runs of the H200, in its third, and on an H100."""
     rows = [(what, wanted, *(form.format(FIGURES[kind](run, *more)[figure]) for run in (early, "third", "h100")))
             for what, wanted, kind, figure, early, form, *more in ROWS["targets"]]
     memory = numbers("second", "memory")["m=1024 dual"]
@@ -78,7 +78,7 @@ def training():
 
 
 def checks():
-    """What compute-sanitizer said on an H100."""
+    """Shows what compute-sanitizer said on an H100."""
     def said(row):
         if row["ended"] == row["tests"]:
             return f"{row['errors']} errors"

@@ -99,7 +99,7 @@ def counters(step: Step) -> None:
 
 
 def picked(summary: dict) -> dict:
-    """What is kept of a trial. Its seconds are wall-clock time; the GPU is idle in what no stage of its own accounts for."""
+    """Returns what is kept of a trial. Its seconds are wall-clock time; the GPU is idle in what no stage of its own accounts for."""
     keys = ("seconds", "process_seconds", "rounds_per_second", "seconds_by_stage", "peak_memory_bytes", "parameters", "result_fingerprint")
     on_device = sum(seconds for stage, seconds in summary.get("seconds_by_stage", {}).items() if stage not in HOST_STAGES)
     return {**{key: summary.get(key) for key in keys}, "idle_share": 1.0 - on_device / max(summary["seconds"], 1e-9)}
@@ -227,7 +227,7 @@ def jobs(step: Step) -> None:
 
 # --- training from labels -----------------------------------------------------------------------
 
-# What is trained, and its flags.
+# These rankers are trained, with these flags.
 TRAINED = {"linear": ["--network", "linear"], "m = 100": ["--network", "mlp"], "m = 100, batches of 256": ["--network", "mlp", "--batch", "256"],
            "two hidden layers of 100": ["--network", "mlp", "--depth", "3"], "m = 100, lambdarank": ["--network", "mlp", "--loss", "lambdarank"],
            "m = 100, ranknet": ["--network", "mlp", "--loss", "ranknet"], "m = 100, listmle": ["--network", "mlp", "--loss", "listmle"],

@@ -63,7 +63,7 @@ def claim_of(paper, place, text, study, figure, how, ranker, other=None, users=t
 STATED = json.loads((pathlib.Path(__file__).parent / "claims.json").read_text())
 # Claims keep their numbers, their places in this list; the tables are by paper.
 CLAIMS = [claim_of(*one) for one in STATED["claims"]]
-# What the papers leave open, or we chose: the same comparisons without a claim.
+# The papers leave these open, or we chose them: they are compared without a claim.
 QUESTIONS, FIGURES, CAPTIONS = STATED["questions"], STATED["figures"], STATED["captions"]
 
 
@@ -238,7 +238,7 @@ def each_cell(study):
 
 
 def results_table(study):
-    """What every ranker of a study came to."""
+    """Shows what every ranker of a study came to."""
     rows = []
     for _, _, data, user, ranker, own in each_cell(study):
         fields = []
@@ -372,7 +372,7 @@ def configuration(study):
 
 
 def planned_trials(found):
-    """Of MQ2008 and ClueWeb09 as the configuration says, of generated data as many seeds as its trials have."""
+    """Counts trials: of MQ2008 and ClueWeb09 as the configuration says, of generated data for as many seeds as it has."""
     config = configuration(found["study"])
     generated = found["source"].startswith("synth:")
     seeds = found["seeds"] if generated else config["protocol"]["seeds"]
@@ -393,7 +393,7 @@ def sources_table():
     return markdown(["file", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
 
 
-# What configs/papers/theory.toml and theory-networks.toml set, and what holds of synth:realisable.
+# configs/papers/theory.toml and theory-networks.toml set these, or they hold of synth:realisable.
 DOCS, FEATURES, GAP, Q, LONGEST, LAMBDA, NOISE, DELTA = 4, 3, 0.6, 1.0, 2.0, 1.0, 0.5, 0.1
 PAIRS = DOCS * (DOCS - 1) // 2
 K_MU = 0.25
@@ -556,7 +556,7 @@ def slope_of(curve, key):
 
 
 def kept_curve(study, curve):
-    """What the study's table reads from the curve, if anything."""
+    """Returns what the study's table reads from the curve, if anything."""
     if study.startswith("theory"):
         return {"curve": theory_curve(curve)}
     if study == "overtaking":
@@ -585,7 +585,7 @@ def trial_of(file, study=""):
 
 
 def theory_curve(curve):
-    """What the theorems speak of after 10,000, 20,000, 50,000, … rounds, at the end, and where all orders were certain first.
+    """Keeps what the theorems speak of after 10,000, 20,000, 50,000, … rounds, at the end, and where all orders were certain first.
     `wrong` and `of` count the certain orders since the point before."""
     kept, wrong, of, certain = [], 0, 0, False
     for point in curve:
@@ -621,7 +621,7 @@ def kept_trials(file, trials, rounds):
 
 
 def add(study, data, outs, program, keep):
-    """Of several folders, which share out the rankers and seeds of an experiment, the figures are drawn from the first. With `keep`
+    """The figures come from the first of several folders, which share out the rankers and seeds of an experiment. With `keep`
     the trials of the committed file stay beside the new ones, and so do its figures."""
     manifests = [json.loads((out / "manifest.json").read_text()) for out in outs]
     config = manifests[0]["config"]

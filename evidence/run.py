@@ -75,7 +75,7 @@ class Step:
 
     def side_by_side(self, arguments: Sequence[object], varied: Sequence[tuple[Sequence[object], dict[str, str]]],
                      share: float) -> list[tuple[int | None, str]]:
-        """The same program several times at once, with more arguments and environment for each; no status where time was up."""
+        """Runs a program several times at once, with more arguments and environment for each; no status where time was up."""
         until = time.monotonic() + share * (self.deadline - time.monotonic())
 
         def finish(process: subprocess.Popen[str]) -> tuple[int | None, str]:
@@ -199,7 +199,7 @@ class Run:
                 "--out", self.scratch / name, "--resume" if resume else "--force", "--quiet", *flags, *fixed]
 
     def summaries(self, name: str) -> list[dict]:
-        """Of all trials of a run, in order of rankers and seeds."""
+        """Reads the summaries of all trials of a run, in order of rankers and seeds."""
         found = [json.loads(path.read_text(encoding="utf-8")) for path in (self.scratch / name / "trials").rglob("summary.json")]
         return sorted(found, key=lambda one: (one.get("ranker", ""), one.get("seed", 0)))
 
@@ -260,7 +260,7 @@ class Run:
         return False
 
     def seconds_of_small_kernel(self) -> float | None:
-        """Of a process that checks a small kernel; none if it fails or takes too long. Programs without tests pass."""
+        """Times a process that checks a small kernel; none if it fails or takes too long. Programs without tests pass."""
         with contextlib.suppress(Skipped):
             step = Step(self, "health", self.health_limit)
             start = time.monotonic()
@@ -281,7 +281,7 @@ class Run:
             log.write("\n".join([f"== {step}: {' '.join(words)}", *kept, f"== {ending}", ""]) + "\n")
 
     def step_results(self) -> list[dict]:
-        """Of this run and, where it has not run a step, of earlier ones."""
+        """Returns the results of this run and, where it has not run a step, of earlier ones."""
         again = {result["name"] for result in self.results}
         shown = [one for one in self.earlier if one["name"] not in again]
         for result in self.results:

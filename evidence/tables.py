@@ -101,7 +101,7 @@ def claim_estimate(claim):
     return f"{claim['mean']:.{digits}f}{half}"
 
 
-# What a specification may write behind a colon, next to Python's own formats.
+# A specification may write these behind a colon, next to Python's own formats.
 FORMATS = {
     "time": time, "ratio": ratio, "rate": rate, "claim": claim_estimate, "MB": lambda value: f"{value / 1e6:.1f}", "MB0": lambda value: f"{value / 1e6:.0f}",
     "posterior": lambda value: f"{value / 1e6:.2f}", "sizes": lambda value: ", ".join(f"{key} = {size}" for key, size in value.items()),
@@ -251,7 +251,7 @@ def gaps_table(figure):
 
 
 def lengths_table(name):
-    """What theory allows as a slope over m and what was measured, a line for each loss."""
+    """Shows what theory allows as a slope over m and what was measured, a line for each loss."""
     claims = {(claim["subject"], claim["quantity"]): claim for claim in read(name)["claims"]}
     return columns_of("lengths", [{"loss": subject.split(",")[0], "whole": whole, "long": claims[subject, "b from m = 50 on"]}
                                   for (subject, quantity), whole in claims.items()
@@ -259,7 +259,7 @@ def lengths_table(name):
 
 
 def study_of_generalisation(name):
-    """What was run, where."""
+    """Says what was run, where."""
     found = read(name)
     data = "; ".join(fill("{name}: the {queries} of {of} queries with {longest} documents or more", one) for one in found["data"])
     return f"{source(name, found['machine'])}; {len(found['seeds'])} seeds. Sizes: {found['sizes']}.{f' {data}.' if data else ''}\n"
@@ -300,7 +300,7 @@ def fair_trials(found):
 
 
 def fairness_table(name):
-    """What each ranker came to, by user."""
+    """Shows what each ranker came to, by user."""
     found = read(name)
     rows = [[user, f"`{ranker}`", *(interval([trial[key] for trial in trials], digits) for _, key, digits in FAIR_FIGURES)]
             for (user, ranker), trials in fair_trials(found).items()]

@@ -109,7 +109,7 @@ void check_pairs(const RankerKindRow& row, const RankerSettings& settings) {
       kinds_where([](const RankerKindRow& other) { return other.pairs == PairUse::kWeighted; })));
 }
 
-/// Of parameters that are not the first ones, only networks with a history know how to draw them.
+/// Only networks with a history know how to draw parameters other than the first ones.
 void check_restart(const RankerKindRow& row, const RankerSettings& settings) {
   if (row.training != Training::kAskedLabels || settings.trainer.restart != Restart::kFresh) return;
   throw InvalidArgument(fmt::format(

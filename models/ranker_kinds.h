@@ -40,7 +40,7 @@ enum class RankerKind {
 
 /// The scoring functions that a kind can have.
 enum class ModelForms { kLinear, kNetwork, kEither };
-/// What a kind's certain orders follow from, if it has any.
+/// A kind's certain orders follow from this, if it has any.
 enum class OrderEvidence { kNone, kWidths, kVotes, kClickCounts, kProbabilities };
 /// How a kind uses the pair rule of the settings: not at all, one pair at a time, or with weights too.
 enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
@@ -52,7 +52,7 @@ enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimat
 /// How a kind without certain orders explores, if not in a way of its own.
 enum class BanditUse { kNone, kEpsilon, kDuels, kProximal, kInterventions };
 
-/// What a kind's defaults depend on.
+/// A kind's defaults depend on these.
 struct DefaultsContext {
   ProtocolName protocol;
   const RankerSettings& chosen;

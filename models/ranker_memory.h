@@ -21,7 +21,7 @@ struct RankerLoad {
 
 /// The memory that a ranker needs in a trial, at most.
 struct RankerMemory {
-  /// The same ranker with another form of its covariance.
+  /// It describes the ranker with another form of its covariance.
   struct Form {
     std::string setting;     // the setting that selects it: covariance = "diagonal"
     std::int64_t bytes = 0;  // of the ranker in this form, at most
@@ -36,10 +36,10 @@ struct RankerMemory {
 /// for sizes that no network can have.
 RankerMemory memory_of_ranker(const RankerSettings& settings, const RankerLoad& load);
 
-/// What a sample of `replay` pairs takes, at most, from queries of up to `most_docs` documents.
+/// Returns what a sample of `replay` pairs takes, at most, from queries of up to `most_docs` documents.
 double replay_bytes(const RankerSettings& settings, std::int64_t features, std::int64_t most_docs = 2);
 
-// What the kinds need, for their rows in models/ranker_kinds.cpp.
+// The kinds need these for their rows in models/ranker_kinds.cpp.
 RankerMemory memory_of_pairrank(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_p2linrank(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_confident_network(const RankerSettings& settings, const RankerLoad& load);
@@ -51,8 +51,8 @@ RankerMemory memory_of_fairco(const RankerSettings& settings, const RankerLoad& 
 RankerMemory memory_of_external(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_score_model(const RankerSettings& settings, const RankerLoad& load);  // all others
 
-/// What to do if `plan.bytes` exceed `available`: the bytes of each form of the covariance and which of
-/// them would fit, as a clause: form = "dual" needs 3.0 GB, ….
+/// Says what to do if `plan.bytes` exceed `available`: the bytes of each form of the covariance and which
+/// of them would fit, as a clause: form = "dual" needs 3.0 GB, ….
 std::string advice_on_memory(const RankerMemory& plan, std::int64_t available);
 
 }  // namespace olrank

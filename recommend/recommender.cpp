@@ -17,7 +17,7 @@
 
 namespace olrank {
 
-/// MostPopular: an item's score is its number of reviews in the training. The same list for everybody.
+/// MostPopular: an item's score is its number of reviews in the training. Everybody gets one list.
 class PopularRecommender : public Recommender {
  public:
   explicit PopularRecommender(std::vector<float> counts) : counts_(std::move(counts)) {}

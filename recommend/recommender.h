@@ -69,7 +69,7 @@ struct TrainingPassReport {
   std::int64_t pairs = 0;    // that were drawn
 };
 
-/// A training, which goes pass by pass. The same bits on any number of threads.
+/// A training, which goes pass by pass. Its bits are equal on any number of threads.
 class RecommenderTraining {
  public:
   RecommenderTraining() = default;

@@ -61,8 +61,8 @@ struct ReviewSplit {
   std::vector<std::int64_t> test;
 };
 
-/// Draws the split. A user's draws depend on the seed and the user's number alone. Of a user with r
-/// reviews, r times its share go to a part, rounded up or down at random so that shares hold on average.
+/// Draws the split. A user's draws depend on the seed and the user's number alone. A part gets r
+/// times its share of a user's r reviews, rounded up or down at random so that shares hold on average.
 ReviewSplit split_reviews(const Reviews& reviews, const SplitSettings& settings);
 
 }  // namespace olrank

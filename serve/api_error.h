@@ -20,7 +20,7 @@ class ApiError : public Error {
     code_ = std::move(code);
     return std::move(*this);
   }
-  /// The same request may succeed after so many seconds: the answer's Retry-After header.
+  /// A repeat of the request may succeed after so many seconds: the answer's Retry-After header.
   ApiError&& retry_after(int seconds) && {
     retry_after_ = seconds;
     return std::move(*this);

@@ -14,7 +14,7 @@
 
 namespace olrank {
 
-/// What the feedback so far says about the arms of a service.
+/// The report tells what the feedback so far says about the arms of a service.
 struct ArmReport {
   struct Arm {
     std::string name;
@@ -36,8 +36,8 @@ struct ArmReport {
   std::string id;
   std::size_t baseline = 0;
   std::vector<Arm> arms;
-  // Of interleaved lists: how many the first or the second arm's documents won by clicks, and the mean of
-  // 1, 0 and −1.
+  // Interleaved lists give these: how many the first or the second arm's documents won by clicks, and the
+  // mean of 1, 0 and −1.
   std::array<std::int64_t, 2> wins{};
   std::int64_t ties = 0;
   std::optional<Interval> preference;
@@ -93,7 +93,7 @@ class ArmLedger {
   Comparison current_;                   // since the last change of the shares
   ClusteredMean preference_;             // of interleaved lists
   std::array<std::int64_t, 3> votes_{};  // for the first arm, for the second, ties
-  // Of a promotion.
+  // A promotion uses these.
   std::size_t stage_ = 0;
   std::int64_t since_change_ = 0;  // lists
   std::int64_t rollbacks_ = 0;

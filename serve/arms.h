@@ -60,7 +60,7 @@ struct ArmPlan {
   /// Names the plan in records, so that what was shown under another one does not count.
   std::string id() const;
 
-  /// Of a user, or of a list whose request names none. Each plan deals the users again.
+  /// A user has a bucket, or else a list whose request names none. Each plan deals the users again.
   static std::int64_t bucket_of(std::string_view id, std::string_view user);
   /// The arm of a bucket, by shares in percent.
   static std::size_t arm_of(std::int64_t bucket, std::span<const double> shares);

@@ -6,7 +6,7 @@
 
 namespace olrank {
 
-/// What the page of `olrank demo` shows: queries with documents, and how each of the simulated people
+/// The page of `olrank demo` shows these: queries with documents, and how each of the simulated people
 /// grades these, from 0 to 4.
 struct DemoCatalogue {
   nlohmann::json json;

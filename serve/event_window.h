@@ -21,7 +21,7 @@
 
 namespace olrank {
 
-/// What users do with a document, and what it is worth: "click=1,cart=3,purchase=10".
+/// These tell what users do with a document, and what it is worth: "click=1,cart=3,purchase=10".
 struct EventTypes {
   static constexpr std::size_t kMost = 32;
 

@@ -18,7 +18,7 @@
 
 namespace olrank {
 
-/// What the service says about the log of accepted feedback: a file of its own, or a stream that several
+/// Its members tell about the log of accepted feedback: a file of its own, or a stream that several
 /// processes share. What is appended comes from the service's ImpressionStore. Thread-safe.
 class FeedbackLog {
  public:
@@ -28,7 +28,7 @@ class FeedbackLog {
   virtual std::int64_t bytes() const = 0;    // 0 where that is not known
   /// Whether a disk fails, so that no more feedback is logged at the moment.
   virtual bool is_failing() const = 0;
-  /// Of a learner that archives a shared log: the records that it has.
+  /// A learner that archives a shared log tells the records that it has.
   virtual std::optional<std::uint64_t> archived() const { return std::nullopt; }
   /// Whether the log is on a server that cannot be reached.
   virtual bool is_away() const { return false; }
@@ -64,7 +64,7 @@ class FileLog : public FeedbackLog {
   /// Creates the file or repairs its end: what does not belong to the log is moved to a file next to it,
   /// with a warning. The first append() does this, too.
   void begin_writing();
-  /// What the file held when it was opened.
+  /// The survey tells what the file held when it was opened.
   const LogSurvey& survey() const { return survey_; }
   /// Where begin_writing() would move the end.
   std::filesystem::path next_cut_path() const;
@@ -84,7 +84,7 @@ class FileLog : public FeedbackLog {
   /// Assigns the record its round and returns it once the record is durable. Thread-safe. Throws LogFull,
   /// or IoError after a disk error that cannot be undone; every later call then throws too.
   std::uint64_t append(const FeedbackRecord& record);
-  /// The same for several lines, given without their rounds and checksums, which become durable together;
+  /// Appends several lines, given without their rounds and checksums, which become durable together;
   /// returns the round of the first.
   std::uint64_t append_all(std::vector<std::string> bodies);
 
@@ -155,8 +155,8 @@ class FileLog : public FeedbackLog {
   std::int64_t bytes_ = 0;
 };
 
-/// What an allocation of so many bytes takes from the heap: glibc adds a header, rounds up to 16 bytes,
-/// takes at least 32, and rounds large allocations up to whole pages.
+/// Returns what an allocation of so many bytes takes from the heap: glibc adds a header, rounds up to 16
+/// bytes, takes at least 32, and rounds large allocations up to whole pages.
 inline std::size_t heap_bytes(std::size_t bytes) {
   if (bytes == 0) return 0;
   constexpr std::size_t kLarge = std::size_t{128} << 10;
@@ -165,7 +165,7 @@ inline std::size_t heap_bytes(std::size_t bytes) {
   return taken < 32 ? 32 : taken;
 }
 
-/// Of a string with this capacity, beyond the object itself.
+/// Returns what a string with this capacity takes, beyond the object itself.
 inline std::size_t string_heap_bytes(std::size_t capacity) {
   static const std::size_t inline_capacity = std::string().capacity();
   return capacity > inline_capacity ? heap_bytes(capacity + 1) : 0;

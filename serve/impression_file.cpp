@@ -250,7 +250,7 @@ void ImpressionFile::append(std::string_view id, std::string_view encoded, std::
     if (is_due) begin_segment(now);
     const ssize_t written = ::write(descriptor_, payload.data(), payload.size());
     if (written != static_cast<ssize_t>(payload.size())) {
-      // What follows a part of a list could not be read.
+      // Nothing behind a part of a list could be read.
       ::close(std::exchange(descriptor_, -1));
       throw IoError(fmt::format("{}: {}.", segments_.back().path.string(),
                                 written < 0 ? std::strerror(errno) : "The disk is full"));

@@ -50,7 +50,7 @@ class ImpressionFile {
   static std::string encoded(const FeedbackRecord& list, std::int64_t shown);
   /// That with the ID.
   static std::string named(std::string_view id, std::string_view encoded);
-  /// Of such bytes; nothing if they are no list.
+  /// Reads such bytes; returns nothing if they are no list.
   static std::optional<OpenList> decoded(std::string_view bytes);
   /// Keeps a list. Where that fails, it says so once in the log: the list is open all the same.
   void append(std::string_view id, std::string_view encoded, std::int64_t now);
@@ -107,8 +107,8 @@ class ImpressionStore {
   virtual Outcome add(const std::string& id, std::span<const Click> clicks,
                       std::span<const Event> events) = 0;
 
-  /// What has to be done now and then, such as logging the lists whose window has closed; returns their
-  /// clicks.
+  /// Does what has to be done now and then, such as logging the lists whose window has closed; returns
+  /// their clicks.
   virtual std::vector<std::vector<std::uint8_t>> close_due() { return {}; }
   /// Before the end of the process.
   virtual void keep_open() {}

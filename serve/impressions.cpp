@@ -287,7 +287,7 @@ LoggedImpressions::LoggedImpressions(Settings settings, FileLog& log)
   reopen_lists();
 }
 
-/// Those of earlier runs whose feedback is not in the log.
+/// Reopens the lists of earlier runs whose feedback is not in the log.
 void LoggedImpressions::reopen_lists() {
   const std::int64_t now = utc_milliseconds();
   std::vector<OpenList> lists = file_->take_up(now);

@@ -26,8 +26,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// While the learner catches up, it publishes at this interval instead of after every round.
 constexpr std::chrono::milliseconds kPublishInterval{50};
-/// What grows with the state (copies for requests, summaries, checkpoints) takes at most a tenth of the
-/// time each.
+/// Work that grows with the state (copies for requests, summaries, checkpoints) takes at most a tenth of
+/// the time each.
 constexpr int kRestPerWork = 9;
 /// Figures are for people, who look at them now and then: a fiftieth.
 constexpr int kRestPerFigures = 49;
@@ -224,7 +224,7 @@ void Learner::run() {
   if (!failed) finish();  // otherwise the state may be mid-round
 }
 
-/// What the ranker knows after the latest round; a failure concerns all lists.
+/// The lists follow from what the ranker knows after the latest round; a failure concerns all lists.
 void Learner::make_lists(std::span<WaitingList* const> lists) {
   std::vector<ListRequest> requests;
   std::exception_ptr failed;
@@ -268,8 +268,8 @@ RankerSource::Model Learner::model() {
   return request(Wanted::kModel).model;
 }
 
-/// Those for a checkpoint or a snapshot at once. While there is feedback to learn, the others wait until a
-/// summary, which reads the whole state, has cost a tenth of the time.
+/// Requests for a checkpoint or a snapshot are due at once. While there is feedback to learn, the others
+/// wait until a summary, which reads the whole state, has cost a tenth of the time.
 std::vector<Learner::Request> Learner::take_due_requests() {
   const bool learns = !failure_ && !stopping_ && position_ < log_.bytes();
   if (!learns || SteadyClock::now() >= summary_due_) return std::exchange(requests_, {});
@@ -398,7 +398,7 @@ void Learner::learn(const FeedbackRecord& record) {
   published_ = false;
 }
 
-/// Of many skipped rounds the log tells the 1st, 2nd, 4th, 8th and so on.
+/// The log tells the 1st, 2nd, 4th, 8th and so on of many skipped rounds.
 void Learner::skip(const std::string& reason) {
   ++skipped_;
   if (!std::has_single_bit(skipped_)) return;

@@ -71,7 +71,7 @@ class Learner : public RankerSource {
 
   std::optional<std::string> failure() const override;
   std::uint64_t restored_round() const { return restored_round_; }
-  /// Of all lists that were in the log when the learner was made.
+  /// The ledger counts all lists that were in the log when the learner was made.
   const ExposureLedger& logged_exposure() const { return logged_exposure_; }
 
  private:
@@ -91,7 +91,7 @@ class Learner : public RankerSource {
     ListRequest request;
     std::shared_ptr<const PublishedRanker> published{};  // that made it; null while it waits
   };
-  /// What is published of a ranker that has no snapshots.
+  /// This is published of a ranker that has no snapshots.
   class OwnLists;
 
   void make_lists(std::span<WaitingList* const> lists);
@@ -99,8 +99,8 @@ class Learner : public RankerSource {
   /// The arms' figures of the records that are learned already, for a plan that the checkpoint does not
   /// have.
   void count_arms_again();
-  /// What is wrong with a checkpoint of round_ at position_, whose last record had this checksum; empty if
-  /// it belongs to the log.
+  /// Tells what is wrong with a checkpoint of round_ at position_, whose last record had this checksum;
+  /// empty if it belongs to the log.
   std::string contradiction(const std::string& last_check) const;
   void begin_writing();
   void require_fitting_log();
@@ -151,7 +151,7 @@ class Learner : public RankerSource {
   std::int64_t pairs_ = 0;
   std::uint64_t skipped_ = 0;
   ExposureLedger exposure_;        // of the rounds so far
-  std::optional<ArmLedger> arms_;  // likewise
+  std::optional<ArmLedger> arms_;  // of the rounds so far
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures

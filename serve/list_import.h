@@ -42,7 +42,7 @@ ListImportResult import_lists(const ListImport& request);
 nlohmann::ordered_json list_import_json(const ListImport& request, const ListImportResult& result);
 std::string list_import_text(const ListImport& request, const ListImportResult& result);
 
-/// What a cut of a service's log moves, or would move.
+/// It tells what a cut of a service's log moves, or would move.
 struct LogCut {
   std::uint64_t to_round = 0;  // the last one that stays
   std::int64_t records = 0;    // after it

@@ -41,7 +41,7 @@ class Metrics {
     double p99 = 0.0;
   };
   std::vector<Summary> summaries() const;  // by route
-  /// Of lists with feedback: {"lists", "without", "clicks", "by_rank"}.
+  /// Describes the lists with feedback: {"lists", "without", "clicks", "by_rank"}.
   std::string clicks_json() const;
   /// In the Prometheus text format.
   std::string text() const;
@@ -116,8 +116,8 @@ class ExposureBalance {
   ExposureLedger ledger_;
 };
 
-/// What the service showed last, and how the share of certain orders went since it started. Its memory is
-/// bounded, whatever is shown. Thread-safe.
+/// It keeps what the service showed last, and how the share of certain orders went since it started. Its
+/// memory is bounded, whatever is shown. Thread-safe.
 class RecentLists {
  public:
   using Clock = std::chrono::steady_clock;

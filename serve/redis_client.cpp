@@ -151,7 +151,7 @@ RedisScript::RedisScript(std::string source) : source_(std::move(source)) {
   for (const unsigned char byte : digest) name_ += fmt::format("{:02x}", byte);
 }
 
-/// What all connections with TLS share.
+/// All connections with TLS share this.
 class RedisClient::Tls {
  public:
   explicit Tls(const RedisSettings& settings) : context_(::SSL_CTX_new(::TLS_client_method())) {

@@ -93,7 +93,7 @@ class RedisClient {
   /// Throws RedisAway, and RedisError for an answer that is an error. A command whose connection breaks is
   /// sent once more: repeated, it does no harm, but that late events may be kept twice.
   RedisReply call(Command command) { return std::move(call_all({std::move(command)}).front()); }
-  /// The same for several commands on one connection, sent together.
+  /// Calls several commands on one connection, sent together.
   std::vector<RedisReply> call_all(const std::vector<Command>& commands);
   /// Runs a script, with further commands after it on the same connection.
   std::vector<RedisReply> run(const RedisScript& script, std::span<const std::string> keys,

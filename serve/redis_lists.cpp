@@ -83,7 +83,7 @@ const RedisScript& close_script() {
   return script;
 }
 
-/// What an answered list needs to know again: its clicks and the documents that had them.
+/// An answered list needs to know these again: its clicks and the documents that had them.
 std::string answer_bytes(const FeedbackRecord& record) {
   FeedbackRecord kept;
   kept.docs.assign(record.docs.begin(), record.docs.begin() + record.shown());

@@ -56,7 +56,7 @@ class RedisLists : public ImpressionStore {
   void append_store_commands(const Waiting& list, std::int64_t now,
                              std::vector<RedisClient::Command>& commands) const;
   void send();
-  /// Of those that wait: what is on its way was within the limit before.
+  /// Drops one of those that wait: what is on its way was within the limit before.
   void drop_oldest();
   bool waits_here(const std::string& id) const;
   /// The list and its answer. A list that was shown just now may still be on its way.

@@ -13,7 +13,7 @@
 
 namespace olrank {
 
-/// What the processes that share a log must have in common.
+/// The processes that share a log must have these in common.
 struct SharedSettings {
   std::string identity;                 // as print_identity() writes it
   std::string model;                    // bytes of the model to start from; empty without one

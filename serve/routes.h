@@ -36,7 +36,7 @@ struct Route {
   Body body;     // of a POST; other methods have none
   bool is_file;  // whether a part of the answer can be asked for, and whether it has changed
   std::function<std::string(Service&, const std::string& body)> answer;
-  /// Of a file that is expensive to make: its ETag without it. Else the content gives it.
+  /// Gives the ETag of a file that is expensive to make, without making it. Else the content gives it.
   std::string (*tag)(const Service&) = nullptr;
 };
 

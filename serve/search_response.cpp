@@ -6,7 +6,7 @@
 namespace olrank {
 namespace {
 
-/// What a place is, and the key under which it holds the next one; empty: any, or it is an array.
+/// It tells what a place is, and the key under which that holds the next; empty: any, or it is an array.
 struct Link {
   bool array;
   std::string_view key;

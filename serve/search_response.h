@@ -110,7 +110,7 @@ class RequestReader : public JsonHandler {
 /// value}, …]}]}}. All other parts of it are skipped. A feature without a value matched nothing, and is 0.
 class SearchResponseReader final : public RequestReader {
  public:
-  /// Of a hit, as the reader of the ranking request must know them.
+  /// A hit has these keys, as the reader of the ranking request must know them.
   static constexpr const char* kId = "_id";
   static constexpr const char* kFeatures = "fields._ltrlog";
 
@@ -152,10 +152,10 @@ class SearchResponseReader final : public RequestReader {
   bool has_list_ = false;
   std::string log_;  // the name of the hit's log; empty before it
   std::unordered_map<std::string, std::int64_t> named_by_first_;
-  // Of the hit's log:
+  // These belong to the hit's log.
   std::vector<bool> given_;
   std::int64_t logged_ = 0;
-  // Of its latest feature:
+  // These belong to its latest feature.
   std::optional<std::string> name_;
   double value_ = 0.0;
   bool is_extra_ = false;  // an object in place of a value

@@ -32,7 +32,7 @@ std::string published_model(const RankerSource::Model& model, ModelMetadata abou
 /// ApiError. Thread-safe.
 class Service {
  public:
-  /// What is asked of it: a learner neither ranks nor takes feedback, and a follower only ranks.
+  /// This is its duty: a learner neither ranks nor takes feedback, and a follower only ranks.
   enum class Duty { kBoth, kLearner, kReplica, kFollower };
 
   struct Parts {
@@ -59,10 +59,10 @@ class Service {
   std::string feedback(std::string_view body);
   std::string checkpoint();
   std::string stats();
-  /// What the status page shows. Unlike the stats it never waits for the learner.
+  /// The status page shows this. Unlike the stats it never waits for the learner.
   std::string overview() const;
   std::string model() const;
-  /// What another process needs to follow this one: settings and snapshot.
+  /// Another process needs this to follow this one: settings and snapshot.
   std::string snapshot();
   /// Names the snapshot's content.
   std::string snapshot_tag() const;
@@ -86,7 +86,7 @@ class Service {
     RankRequest request;
     std::vector<float> inputs;
     Ranking ranking;
-    // Of the arm whose list it is.
+    // These belong to the arm whose list it is.
     std::string arm;  // empty: the service has none
     std::int64_t bucket = -1;
     std::string teams;                    // of an interleaved list

@@ -32,7 +32,7 @@ struct ServiceIdentity {
   static const Schema& schema();  // all but the ranker and the groups, which have their own tables
 };
 
-/// What the service's model files say about it, in addition to their architecture.
+/// The service's model files say this about it, in addition to their architecture.
 ModelMetadata model_metadata(const ServiceIdentity& identity);
 
 /// As TOML; parse_identity() returns an equal identity.

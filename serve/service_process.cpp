@@ -50,7 +50,7 @@ std::unique_ptr<OnlineRanker> make_served_ranker(const ResolvedService& service)
   return make_service_ranker(service, available_memory() / 3);
 }
 
-/// What happens around the requests of a service.
+/// These happen around the requests of a service.
 struct Serving {
   std::function<void()> begin;
   std::function<void()> tick;  // every 20 ms; StateLost ends the service
@@ -457,7 +457,7 @@ class NoLog : public FeedbackLog {
   bool is_failing() const override { return false; }
 };
 
-/// What a followed service sends.
+/// A followed service sends these.
 struct Followed {
   std::string identity;
   std::string model;

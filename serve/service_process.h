@@ -34,7 +34,7 @@ struct SharedLogOptions {
   std::uint64_t keep = 1000;  // archived records that stay in the stream
 };
 
-/// What `olrank serve` was asked to do.
+/// The options tell what `olrank serve` was asked to do.
 struct ServiceOptions {
   std::string state;  // folder; empty for a process without a learner
   ServiceRequest request;
@@ -62,8 +62,8 @@ struct ServiceOptions {
 /// writes a checkpoint. Prints its URL once it listens. Throws StateLost once it must not go on.
 void run_service(const ServiceOptions& options);
 
-/// The same for several services at the address of the first, as HttpServer tells them apart. Each has a
-/// state folder of its own, and none a shared log.
+/// Runs several services at the address of the first, as HttpServer tells them apart. Each has a state
+/// folder of its own, and none a shared log.
 void run_services(std::span<const ServiceOptions> options);
 
 /// Learns the log without serving, writes a checkpoint, and returns the state.

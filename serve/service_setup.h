@@ -67,7 +67,7 @@ struct ResolvedArms {
 ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
                           const ServiceIdentity& identity);
 
-/// Those of a stored plan, with the bytes of its models.
+/// Returns the arms of a stored plan, with the bytes of its models.
 ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::string> models,
                          const ServiceIdentity& identity, const std::string& place);
 

@@ -68,10 +68,10 @@ class RankerSource {
     std::string bytes{};
     std::chrono::nanoseconds made_in{};  // time for which learning stood still
   };
-  /// What another process needs to make the lists of this moment: SnapshotReader reads it.
+  /// Another process needs this to make the lists of this moment: SnapshotReader reads it.
   virtual Snapshot snapshot() = 0;
 
-  /// Of a replica: seconds since it last knew that its model is the newest.
+  /// A replica tells the seconds since it last knew that its model is the newest.
   virtual std::optional<double> model_age() const { return std::nullopt; }
 };
 

@@ -13,7 +13,7 @@ const std::string& status_page();
 /// service. After a change, the test of the page says the new hash.
 extern const std::string_view kStatusPagePolicy;
 
-/// What a browser gets at `/`.
+/// A browser gets this at `/`.
 struct ServicePage {
   std::string html = status_page();
   std::string_view policy = kStatusPagePolicy;  // Content-Security-Policy

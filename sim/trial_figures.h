@@ -77,7 +77,7 @@ struct Examination {
 Examination examination_of(const ClickModel& user, const Dataset& train, std::int64_t ranks,
                            std::int64_t lists, std::int64_t fold, const std::string& user_name);
 
-/// The rule of a fold and a user. The same for all seeds.
+/// The rule of a fold and a user. All seeds share it.
 struct PlannedFairness {
   TrialFairness fairness;
   Examination examination;

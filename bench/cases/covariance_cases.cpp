@@ -179,7 +179,7 @@ CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
   };
 }
 
-/// The same with L⁻¹ cross already known.
+/// Appends repeatedly as appending() does, with L⁻¹ cross already known.
 CaseList::Body appending_solved(const std::shared_ptr<GrownFactor>& grown) {
   const std::int64_t added = std::min(kRoundPairs, grown->factor.room() - 1);
   std::vector<double> u = uniform_doubles(grown->factor.size() * added, 6);

@@ -68,7 +68,7 @@ void bare_pair_terms(const double* x, std::int64_t count, double* terms) {
   for (std::int64_t k = 0; k < count; ++k) terms[k] = misorder_loss(x[k]) + sigmoid(x[k]);
 }
 
-// What no form of a loss can do without, `count` times on numbers in the first cache: an exponential, a
+// No form of a loss can do without these: `count` times on numbers in the first cache, an exponential, a
 // hinge, or loss and slope of a logistic pair.
 
 std::function<void()> exponentials(std::int64_t count) {
@@ -109,7 +109,7 @@ void add_list_cases(CaseList& list) {
   const MemoryTraffic traffic{(kFloat + 1.0) * real(docs), 0.0, kDouble * real(docs)};
   for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
     const std::int64_t terms = has_pairs(loss) ? pairs : docs;
-    // Of kListMle two for each document above the lowest grade at each time.
+    // kListMle has two for each document above the lowest grade at each time.
     const std::int64_t exps = loss == ListLoss::kListNet   ? 2 * terms
                               : loss == ListLoss::kListMle ? 2 * kTimesOfListMle * terms
                                                            : terms;
@@ -192,7 +192,7 @@ std::int64_t bare_bit_counts(const std::uint64_t* rows, const std::uint64_t* mas
   return count;
 }
 
-/// What no comparison of templates can do without: for each of their places, the orders that it violates.
+/// Every comparison of templates has to find for each of their places the orders that it violates.
 std::function<void()> bit_counts(std::int64_t words) {
   std::vector<std::uint64_t> rows(kWordsInCache, 0x5555555555555555ULL);
   std::vector<std::uint64_t> masks(kWordsInCache, 0x3333333333333333ULL);

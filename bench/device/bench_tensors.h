@@ -96,7 +96,7 @@ struct MadeDocs {
   Array<float> features;    // [docs × d], in [0, 1)
   Array<float> rows;        // [members × docs × factors]
   Array<float> scores;      // [members × docs]
-  Array<float> magnitudes;  // likewise
+  Array<float> magnitudes;  // [members × docs]
 
   MadeDocs(const DeviceSizes& sizes, Stream stream, std::int64_t count, std::int64_t networks = 1);
 
@@ -153,11 +153,11 @@ void profile_once(const std::function<void()>& work);
 /// replayed between two events, so that launch overhead and host work are excluded.
 Spread device_seconds(const std::function<void()>& work);
 
-/// The same without a graph, for work that cannot be captured: call after call.
+/// Measures call after call without a graph, for work that cannot be captured.
 Spread started_seconds(const std::function<void()>& work);
 
-/// The same, but before every call `sweep` reads so much other data that the caches keep nothing of the
-/// work's: the time of both in one graph, less that of the sweeps alone, in turn.
+/// Before every call `sweep` reads so much other data that the caches keep nothing of the work's. Returns
+/// the time of both in one graph, less that of the sweeps alone, in turn.
 Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work);
 
 }  // namespace olrank

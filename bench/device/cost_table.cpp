@@ -123,7 +123,7 @@ constexpr Decision kDecisions[] = {
     {"list_batch/add_numbers", kKernel, "Adds the gradient of a block of queries to those before it."},
 };
 
-/// What cuSOLVER computes alone, which no case measures.
+/// cuSOLVER computes these alone; no case measures them.
 std::vector<DeviceCase> factorisations(const std::vector<std::int64_t>& sizes) {
   std::vector<DeviceCase> cases;
   for (const char* name : {"factorisation/factorise", "factorisation/invert_factor"}) {
@@ -148,7 +148,7 @@ DeviceSizes table_sizes() {
   return sizes;
 }
 
-// Of an H200's data sheet.
+// An H200's data sheet states these rates.
 constexpr double kBytesPerSecond = 4.8e12;
 constexpr double kOperationsPerSecond = 67e12;  // float32, and double on tensor cores
 

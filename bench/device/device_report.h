@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// What a device reaches per second, in bytes read and written and in operations.
+/// A device reaches these rates per second, in bytes read and written and in operations.
 struct PeakRates {
   double copy = 0.0;         // of a large copy
   double gemm_float = 0.0;   // in float32

@@ -65,7 +65,7 @@ class BoostedTrees:
 
 
 def numbers(text):
-    """Of seeds or folds: 3, or 1-5."""
+    """Reads seeds or folds: 3, or 1-5."""
     first, _, last = text.partition("-")
     if not first.isdigit() or (last and not last.isdigit()):
         raise argparse.ArgumentTypeError(f"'{text}' is no number and no range, such as 1-5")

@@ -60,7 +60,7 @@ def plain_training_step(network, theta, first, winners, losers, ridge, step):
 
 
 def written_out_training_step(network, theta, first, docs, ridge, step):
-    """The same step without autograd: one forward and one backward pass over winners, then losers."""
+    """Takes the step without autograd: one forward and one backward pass over winners, then losers."""
     w1, w2 = network.weights(theta)
     scale, pairs = network.width ** 0.5, len(docs) // 2
     hidden = torch.relu(docs @ w1.T)
@@ -72,7 +72,7 @@ def written_out_training_step(network, theta, first, docs, ridge, step):
     return theta - step * gradient
 
 
-# The same algebra as olrank: k(x, x') = (delta . delta')(x . x') + h . h', and V quadratic forms instead of V^2.
+# These use olrank's algebra: k(x, x') = (delta . delta')(x . x') + h . h', and V quadratic forms instead of V^2.
 
 def factors(network, docs):
     first, second = network.weights(network.theta)

@@ -77,7 +77,7 @@ class World:
         return {"random": clicked.mean(), "best": np.sort(clicked, axis=1)[:, -SHOWN:].mean()}
 
     def text(self, query, named):
-        """Of a query for Vowpal Wabbit, without the slots. A name lets it remember a document, as olrank does by qid."""
+        """Writes a query for Vowpal Wabbit, without the slots. A name lets it remember a document, as olrank does by qid."""
         lines = ["ccb shared |"]
         for number, doc in enumerate(self.X[query]):
             name = f" |n {query}_{number}" if named else ""

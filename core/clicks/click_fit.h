@@ -70,8 +70,8 @@ struct FittedClicks {
   FittedModel model = FittedModel::kRankOnly;
   std::unique_ptr<ReadingModel> reading;
   std::unique_ptr<Attraction> attraction;
-  /// ln P(clicks of the lists) + ln prior before each M step; it never falls. Of the cascade, clicks up to
-  /// the first of a list.
+  /// ln P(clicks of the lists) + ln prior before each M step; it never falls. The cascade counts clicks
+  /// up to the first of a list.
   std::vector<double> objectives;
   bool converged = false;
 };

@@ -57,8 +57,8 @@ constexpr std::size_t pair_of(std::size_t first, std::size_t second) {
 
 /// How exposure is counted and how far apart the groups may get. Jia, "Toward Reliable Decision-making in
 /// Information Systems", PhD thesis, University of Virginia, 2022, Eq. (3.1.1): a system is fair iff
-/// |UF_t| ≤ ε in every round, where UF_t = Σ_{s ≤ t} (Exposure_s(A) − β · Exposure_s(B)). Of more than two
-/// groups each two have an UF, with a β of their own; β_gh = β_Ah / β_Ag makes these transitive.
+/// |UF_t| ≤ ε in every round, where UF_t = Σ_{s ≤ t} (Exposure_s(A) − β · Exposure_s(B)). Among more
+/// than two groups each two have an UF, with a β of their own; β_gh = β_Ah / β_Ag makes these transitive.
 struct ExposureRule {
   std::vector<double> examination;  // P(1), …, P(k): how likely each rank is examined
   std::vector<double> beta = {1.0};  // β > 0: exposure of A per exposure of B, of C, … that counts as fair
@@ -130,8 +130,8 @@ class ExposureLedger {
 /// Proportional control adds λ_c · err_t(G) to the scores of a group. Morik, Singh, Hong and Joachims,
 /// "Controlling fairness and bias in dynamic learning-to-rank", SIGIR 2020, Section 5, with merits whose
 /// ratios are β, that of B being 1, and exposures E summed over a group: err(G) = max over groups H of
-/// E(H)/merit(H) − E(G)/merit(G), or 0. A group with too little exposure gets more. Of two groups err(A) =
-/// max(0, −UF/β) and err(B) = max(0, UF/β).
+/// E(H)/merit(H) − E(G)/merit(G), or 0. A group with too little exposure gets more. With two groups err(A)
+/// = max(0, −UF/β) and err(B) = max(0, UF/β).
 inline double fair_control(const FairRound& fair, double gain, DocGroup group) {
   const ExposureRule& rule = *fair.rule;
   const std::size_t one = index_of(group);

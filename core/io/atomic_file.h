@@ -12,8 +12,8 @@ namespace olrank {
 
 /// Writes a file atomically: bytes go to a hidden temporary file in the same folder; commit() flushes it to
 /// disk, renames it to the target and flushes the folder. Without commit(), the temporary file is removed
-/// and the target is unchanged. A killed process leaves at most the temporary file. Of a symbolic link the
-/// file that it leads to is written; a pipe or character device is written to as it is, byte by byte.
+/// and the target is unchanged. A killed process leaves at most the temporary file. A symbolic link gets
+/// the file written that it leads to; a pipe or character device is written to as it is, byte by byte.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& target);

@@ -26,9 +26,8 @@ class FreshFactor {
   /// Null if n is 0 or above kMost, if memory has no room, or if rounding has made the matrix indefinite.
   static std::unique_ptr<FreshFactor> of(Stream stream, std::int64_t n, std::int64_t workspace, Fill fill);
 
-  /// The same in memory of the caller, which then holds the inverse of the matrix, both
-  /// triangles; `see` is shown the factor before. Returns false, with the memory's contents lost, where
-  /// of() returns null.
+  /// Factorises in memory of the caller, which then holds the inverse of the matrix, both triangles; `see`
+  /// is shown the factor before. Returns false, with the memory's contents lost, where of() returns null.
   static bool replace_by_inverse(Stream stream, std::int64_t n, std::int64_t workspace, double* matrix,
                                  Fill fill, FunctionRef<void(const double* l)> see);
 

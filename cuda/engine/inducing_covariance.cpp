@@ -22,7 +22,7 @@ class TriangularFactor {
   TriangularFactor(Stream stream, std::int64_t n, double* values)
       : stream_(stream), n_(n), values_(values), library_(n) {}
 
-  /// Of the lower triangle of `from` + diagonal · I; false where it is not positive definite.
+  /// Factorises the lower triangle of `from` + diagonal · I; false where it is not positive definite.
   bool factorise(const PlacedMatrix& from, double diagonal) {
     copy_lower(stream_, n_, from, diagonal, values_, n_);
     if (!library_.factorise(stream_, values_)) return false;
@@ -84,7 +84,7 @@ void InducingCovariance::begin_append(const ProjectedPairs& pairs) {
                   {applied_.data(), count}, product_.data(), count);
 }
 
-// Of pairs with coordinates (z, f), f along what the new members bring: (zᵀz + fᵀf)/λ − (Rκ)ᵀRκ.
+// Pairs with coordinates (z, f), f along what the new members bring, have (zᵀz + fᵀf)/λ − (Rκ)ᵀRκ.
 std::vector<double> InducingCovariance::inverse_corner(const ProjectedPairs& pairs, const AddedPairs& added,
                                                        std::span<const double> of_coordinates) {
   const std::int64_t count = pairs.count;

@@ -11,9 +11,9 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// What the observed pairs say within the span of a dictionary, on the device: B = λI + T with T = Σ z zᵀ,
-/// and RᵀR = C⁻ᵀ(I/λ − B⁻¹)C⁻¹. Pairs append rows to R; every DictionaryPolicy::kRows rows R is computed
-/// from T again, by a library. Sides are padded as GrowingMatrix pads them.
+/// It holds what the observed pairs say within the span of a dictionary, on the device: B = λI + T with T =
+/// Σ z zᵀ, and RᵀR = C⁻ᵀ(I/λ − B⁻¹)C⁻¹. Pairs append rows to R; every DictionaryPolicy::kRows rows R is
+/// computed from T again, by a library. Sides are padded as GrowingMatrix pads them.
 class InducingCovariance {
  public:
   InducingCovariance(double lambda, const DictionaryPolicy& policy, Products& products);

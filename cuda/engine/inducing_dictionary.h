@@ -94,7 +94,7 @@ struct ProjectedPairs {
   const double* solved = nullptr;  // C⁻ᵀz, transposed: [count × padded members]
 };
 
-/// What add() found, on the host.
+/// add() found these, on the host.
 struct AddedPairs {
   std::vector<double> residual;    // before any of them entered, [count × count]
   std::vector<double> magnitudes;  // of DictionaryPolicy::admit()

@@ -46,7 +46,7 @@ inline std::int64_t padded_size(std::int64_t needed) {
   return size;
 }
 
-/// Of what is padded with indices: −1, as bytes.
+/// Indices are padded with −1, which has these bytes.
 inline constexpr int kPaddingByte = 0xFF;
 
 /// Documents on the device, the folded pairs between them, and the pairs of each document. Sizes are padded

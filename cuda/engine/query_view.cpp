@@ -73,7 +73,7 @@ void QueryView::make_room(Stream stream, std::int64_t docs, std::int64_t togethe
     wider.data.most_docs = std::max(docs, spec_.data.most_docs + spec_.data.most_docs / 4);
   if (together > most_together_) together = std::max(together, 2 * most_together_);
   QueryView larger(wider, train_, std::max({together, most_together_, wider.data.most_docs}));
-  // What is counted since construction goes on.
+  // The counts since construction go on.
   copy_bytes(stream, larger.device_answer_.data(), device_answer_.data(), sizeof(Figures));
   OwnedStream::wait_for(stream);
   std::memcpy(larger.host().answer.data(), host().answer.data(), sizeof(Figures));

@@ -30,7 +30,7 @@ class QueryView {
   /// Takes the documents of queries to the device if they are handed over, as those of several are. What
   /// follows is about the first one.
   void bring(Stream stream, std::span<const DeviceQuery> queries);
-  /// What follows is about this one of them.
+  /// The calls that follow are about this one of them.
   void take(std::size_t number);
   /// Whether the latest query was handed over alone, with these documents.
   bool holds(DeviceQuery query) const;
@@ -39,10 +39,10 @@ class QueryView {
     if (query_.there != 0) return query_.handed;
     return query_.handed == nullptr ? train_ : handed_.data();
   }
-  /// Scores, and factors for widths, of the queries that were brought. Of an ensemble the scores of all
-  /// members.
+  /// Finds scores, and factors for widths, of the queries that were brought; for an ensemble, the
+  /// scores of all members.
   void score(Products& products, const NetworkStack& networks);
-  /// Of an ensemble the means over all members, by which orders are.
+  /// Finds the means over all members of an ensemble, by which it orders.
   void find_means(Stream stream);
   void order_by_score(Stream stream);
   /// Certain orders. The posterior's status and the training's outcome join the answer.
@@ -54,7 +54,7 @@ class QueryView {
   /// Starts copying the scores of all queries that were brought: the host has room for `all` documents of
   /// this call, from slot 0 on. write_scores() then need not wait.
   void fetch_scores(Stream stream, std::int64_t all);
-  /// The same without orders, and with this status and outcome.
+  /// Fetches the answer without orders, and with this status and outcome.
   void fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome);
 
   DeviceQuery query() const { return query_; }
@@ -94,7 +94,7 @@ class QueryView {
   T* on_device(std::int64_t at) {
     return reinterpret_cast<T*>(device_answer_.data() + at);
   }
-  /// What goes to the device and comes back for one query at a time.
+  /// It holds what goes to the device and comes back for one query at a time.
   struct HostSide {
     PinnedBytes handed;  // the documents that are handed over
     Event handed_over;   // to the device

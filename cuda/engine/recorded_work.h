@@ -31,7 +31,7 @@ class RecordedWork {
     }
   }
 
-  /// What was recorded is out of date: the next record() replaces it.
+  /// The recording is out of date: the next record() replaces it.
   void forget() { current_ = false; }
 
  private:

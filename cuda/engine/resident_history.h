@@ -24,7 +24,7 @@ class ResidentSample {
     friend bool operator==(const Bucket&, const Bucket&) = default;
   };
 
-  /// Of `replay` pairs drawn from the history, and a round's own.
+  /// The sample has `replay` pairs drawn from the history, and a round's own.
   ResidentSample(std::int64_t features, std::int64_t replay) : features_(features), replay_(replay) {}
 
   /// Replaces the sample; `history` holds the documents of the whole history, on the
@@ -67,7 +67,7 @@ class ResidentHistory {
     friend bool operator==(const Bucket&, const Bucket&) = default;
   };
 
-  /// What is kept in addition to folded pairs: nothing, every pair, or every pair and its list.
+  /// This says what is kept in addition to folded pairs: nothing, every pair, or every pair and its list.
   enum class Keeps { kTerms, kObservations, kLists };
 
   /// `replay` pairs are drawn from the history for rounds that do not train on all of it.
@@ -81,14 +81,14 @@ class ResidentHistory {
 
   std::int64_t observed() const { return observed_; }
   bool latest_docs_outgrow() const { return latest_docs_outgrow_; }
-  /// What the latest round trains on, and its sample.
+  /// These tell what the latest round trains on, and its sample.
   TrainingExtent latest_extent() const { return latest_extent_; }
   const ResidentSample& sample() const { return sample_; }
   /// The latest update, valid until the next one.
   const PackedUpdate& latest() const { return latest_; }
   std::int64_t bytes() const;
 
-  /// Of the latest training on all of it; terms that came later are not yet indexed.
+  /// The view shows the latest training on all of it; terms that came later are not yet indexed.
   PairHistoryView view() const { return pairs_.view(padded_pairs()); }
   /// Without the padding of documents, for work that is not recorded.
   PairHistoryView view_of_docs() const { return pairs_.view({counts_.docs, bucket_.terms}); }

@@ -177,8 +177,8 @@ class ResidentInducing : public ResidentPosterior {
     std::swap(dictionary_, other_dictionary_);
   }
 
-  /// What has left becomes P S Pᵀ, with the projection P from the present dictionary's span to that of
-  /// `next`.
+  /// The sum S of what has left becomes P S Pᵀ, with the projection P from the present dictionary's span to
+  /// that of `next`.
   void move_left(Stream stream, InducingDictionary& next) {
     if (left_size_ == 0) return;
     const std::int64_t from = dictionary_->members();
@@ -274,8 +274,8 @@ class ResidentInducing : public ResidentPosterior {
   GrowingMatrix left_;                     // Σ z zᵀ of the pairs that have left it
   std::int64_t left_size_ = 0;
   bool out_of_step_ = false;  // R lacks the latest pairs, or rounding has prevented it
-  // What the dictionary and the window change places with, so that renewing them frees no memory, for which
-  // the whole device would wait.
+  // The dictionary and the window change places with these, so that renewing them frees no memory, for
+  // which the whole device would wait.
   std::unique_ptr<InducingDictionary> other_dictionary_;
   std::unique_ptr<ResidentPairs> other_window_;
   GrowingArray<double> projections_;
@@ -285,7 +285,7 @@ class ResidentInducing : public ResidentPosterior {
   GrowingArray<double> workspace_;
   GrowingArray<PreferencePair> places_;
   GrowingArray<float> block_;
-  // Of drift checks.
+  // Drift checks use these.
   GrowingArray<double> pair_gram_;
   GrowingArray<double> vector_;
   GrowingArray<double> half_;

@@ -25,7 +25,7 @@ const DeviceListsSpec& on_device_of(const DeviceListsSpec& spec) {
   return spec;
 }
 
-/// Of the ranks of the longest list.
+/// Returns the discounts of the ranks of the longest list.
 std::vector<double> discounts_for(const DeviceListsSpec& spec) {
   std::int64_t longest = 0;
   for (std::size_t query = 0; query + 1 < spec.offsets.size(); ++query)

@@ -112,7 +112,7 @@ class ResidentLists : public DeviceLists {
   DeviceArray<double> step_;
   GrowingArray<StepRates> rates_;  // of the steps of a pass
 
-  // Of the queries asked for.
+  // These belong to the queries asked for.
   std::vector<Batch> batches_;
   std::vector<std::int64_t> all_;
   GrowingArray<std::int64_t> first_docs_;
@@ -122,7 +122,7 @@ class ResidentLists : public DeviceLists {
 
   GrowingArray<float> all_scores_;
 
-  // Of a batch.
+  // These belong to a batch.
   GrowingArray<float> features_;
   GrowingArray<std::uint8_t> batch_grades_;
   GrowingArray<double> list_numbers_;
@@ -134,7 +134,7 @@ class ResidentLists : public DeviceLists {
   std::size_t place_ = 0;  // that the next documents take
 };
 
-/// What make_device_lists() makes in a CUDA build; the tests make the emulated one.
+/// make_device_lists() calls this in a CUDA build; the tests make the emulated one.
 std::unique_ptr<DeviceLists> make_lists(const DeviceListsSpec& spec);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kScoredAtOnce = 8192;  // documents
 
-/// Of a grid's second dimension, along which some kernels take documents.
+/// A grid's second dimension, along which some kernels take documents, ends here.
 constexpr std::int64_t kMostDocs = 65'535;
 
 void check_docs(std::int64_t docs) {
@@ -305,8 +305,8 @@ DeviceComparison ResidentNetwork::compare(ExecutionContext& context, std::span<c
 void ResidentNetwork::learn(const DeviceUpdate& update) {
   finish_training();
   const Stream stream = stream_.get();
-  // What was handed over may have changed since, or another query has come. Votes leave no trace in what
-  // follows.
+  // The documents handed over may have changed since, or another query has come. Votes leave no trace in
+  // what follows.
   const bool handed = update.query.handed != nullptr;
   if (handed) {
     if (!scored_ || !view_.holds(update.query)) bring_for_learning(update.query);

@@ -141,7 +141,7 @@ class ResidentNetwork : public DeviceNetwork {
   std::uint64_t negative_seen_ = 0;   // at the latest answer that was returned
 };
 
-/// What make_device_network() makes in a CUDA build; the tests make the emulated one.
+/// make_device_network() calls this in a CUDA build; the tests make the emulated one.
 std::unique_ptr<DeviceNetwork> make_network(const DeviceNetworkSpec& spec);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -127,7 +127,7 @@ class ResidentPairs {
   TangentShape shape_;
   MappedArray<float> rows_;  // [2 · pairs × factors]
   std::int64_t pairs_ = 0;
-  // Of products() and sum(): a drift check asks for many, and freeing memory waits for the whole device.
+  // products() and sum() use these. Drift checks call both often, and freeing waits for the whole device.
   GrowingArray<double> of_parameters_;
   GrowingArray<double> of_docs_;
   GrowingArray<double> workspace_;

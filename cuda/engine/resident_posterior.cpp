@@ -68,7 +68,7 @@ class ExactPosterior : public ResidentPosterior {
   ResidentPairs history_;
   GrowingArray<double> latest_;  // L⁻¹K_nV or G A⁻¹ of the latest gram, for observe()
   GrowingArray<double> workspace_;
-  // Of drift checks, kept because freeing memory waits for the whole device.
+  // Drift checks use these, kept because freeing memory waits for the whole device.
   GrowingArray<double> checked_;  // the same for a pair or a vector
   GrowingArray<double> given_;
   GrowingArray<double> solution_;
@@ -151,7 +151,7 @@ class DualPosterior : public ExactPosterior {
     lineage_.renew();
   }
 
-  /// Of s K + λI.
+  /// Factorises s K + λI.
   std::unique_ptr<FreshFactor> fresh_factor(Stream stream) override {
     const std::int64_t n = history_.pairs();
     return FreshFactor::of(stream, n, pair_kernel_workspace(n), [&](double* workspace, double* matrix) {

@@ -32,10 +32,10 @@ class ResidentPosterior {
 
   /// log(det A/det λI), and whether rounding has made A indefinite; on the device.
   virtual const CovarianceStatus* status() const = 0;
-  /// What the next two measure is 0 where nothing can drift. Both wait, and leave the latest gram() alone.
-  /// width_error() of vᵀA⁻¹v, for a unit vector v.
+  /// The errors that the next two measure are 0 where nothing can drift. Both wait, and leave the latest
+  /// gram() alone. This one is width_error() of vᵀA⁻¹v, for a unit vector v.
   virtual double error_along(Stream, std::span<const double>) { return 0.0; }
-  /// The same for the width of an observed pair, as gram() gives it.
+  /// This measures the error of the width of an observed pair, as gram() gives it.
   virtual double error_of_pair(Stream, std::int64_t) { return 0.0; }
   /// From now on both compare with a factorisation of all observed pairs at once, by a library, until that
   /// is dropped. Returns whether there is one: not without pairs, not where it needs too much memory.
@@ -58,7 +58,7 @@ class ResidentPosterior {
 /// Works in the stream of `products`, which must outlive it, and in no other.
 std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& spec, Products& products);
 
-/// The same pairs in primal form. `dual` is in dual form; its factor is freed first.
+/// Makes a posterior of these pairs in primal form. `dual` is in dual form; its factor is freed first.
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
                                                   Products& products);
 

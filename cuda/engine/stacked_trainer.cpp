@@ -374,7 +374,7 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
                    weights_.data() + members.first * plain.count,
                    labels_.data() + members.first * plain.count);
     }
-    // Of LambdaRank unweighted, like the loss at the end.
+    // LambdaRank's loss is unweighted here, like the one at the end.
     if (number == 1) pair_losses(stream, networks, plain, objective, work, began);
     GradientUse use;
     if (keeps_gradient()) {

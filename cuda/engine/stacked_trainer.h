@@ -137,7 +137,7 @@ class StackedTrainer : public ResidentTrainer {
   Recordings of_sample_;
   MemberStreams member_streams_;
 
-  // Of the latest training.
+  // These tell of the latest training.
   bool on_sample_ = false;
   std::int64_t step_count_ = 0;
 

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads)
   if (lost != 0) atomicAdd(&health->lost, static_cast<unsigned long long>(__popc(lost)));
 }
 
-// The same grid; an order is certain if all members vote for it.
+// The grid is that of the kernel above; an order is certain if all members vote for it.
 __global__ void __launch_bounds__(kThreads)
     certain_by_vote_kernel(std::int64_t members, std::int64_t docs, std::int64_t stride,
                            const float* scores, const float* magnitudes, const std::int32_t* by_score,

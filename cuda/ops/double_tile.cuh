@@ -175,7 +175,7 @@ struct GradientColumn {
   }
 };
 
-/// What an operand's columns give.
+/// An operand's columns give numbers of this type.
 template <class Operand>
 using NumberOf = decltype(std::declval<Operand&>().at(0)(0));
 
@@ -239,7 +239,7 @@ __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, Opera
   multiply_sides(begin, end, sides, shared, tile);
 }
 
-/// The same with B = A, computed once: a tile on the diagonal of a Gram matrix.
+/// Multiplies with B = A, computed once: a tile on the diagonal of a Gram matrix.
 template <class Operand, class Tile>
 __device__ inline void multiply_by_itself(std::int64_t begin, std::int64_t end, Operand& a, double* shared,
                                           Tile& tile) {

@@ -99,7 +99,7 @@ struct GramParts {
   std::int64_t rest;    // parameters of one more part
   std::int64_t square;  // numbers of a part
 
-  /// Of all parts, as many as keep what lies behind them aligned.
+  /// Counts the numbers of all parts, rounded up so that what lies behind them is aligned.
   std::int64_t numbers() const { return parts_of((whole + 1) * square, 2) * 2; }
 };
 

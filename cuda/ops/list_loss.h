@@ -20,8 +20,8 @@ struct GradedLists {
   const double* weights = nullptr;  // [queries] that losses and slopes are multiplied by; null: none
 };
 
-/// losses [queries], and slopes [docs] of the scores [docs]. The workspace takes `docs` doubles. The same
-/// results as on the CPU but for rounding, and the same bits in every run. kSmoothDcg is that of one rank.
+/// losses [queries], and slopes [docs] of the scores [docs]. The workspace takes `docs` doubles. Results
+/// are the CPU's but for rounding, and have the same bits in every run. kSmoothDcg is that of one rank.
 void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
                  double* workspace, double* losses, double* slopes);
 

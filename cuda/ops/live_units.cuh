@@ -103,7 +103,7 @@ struct UnitWalk {
   }
   __device__ std::int64_t unit() const { return units[place]; }
   __device__ const NetworkLayer& layer() const { return layers.layer_of(unit()); }
-  /// Of the unit in its layer.
+  /// The number counts the unit in its layer.
   __device__ std::int64_t number() const { return layers.row_of(unit()); }
 };
 

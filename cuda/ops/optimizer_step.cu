@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads)
   move_by_descent(place, step[blockIdx.y], gradient[place], theta);
 }
 
-// The same grid, from the position in double.
+// The grid is as above; it starts from the position in double.
 __global__ void __launch_bounds__(kThreads)
     decayed_step_kernel(std::int64_t parameters, const StepRates* rates, const double* gradient,
                         const double* step, OptimizerState state, float* theta) {
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
   theta[place] = static_cast<float>(moved);
 }
 
-// The same grid; double.
+// The grid is as above; numbers are double.
 __global__ void __launch_bounds__(kThreads)
     adam_step_kernel(std::int64_t parameters, const StepRates* rates, const double* gradient,
                      const double* step, OptimizerState state, float* theta) {
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads)
   move_by_adam(place, step[blockIdx.y], *rates, gradient[place], state, theta);
 }
 
-// The same grid.
+// The grid is as above.
 __global__ void __launch_bounds__(kThreads)
     nesterov_step_kernel(std::int64_t parameters, const double* gradient, const double* step,
                          OptimizerState state, float* theta) {

@@ -22,8 +22,8 @@ void begin_training(Stream stream, std::int64_t numbers, const float* theta, con
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta);
 
-/// The same from `position`, with gradient + decay · position. All members share the rates, which are on
-/// the device.
+/// Steps from `position`, with gradient + decay · position. All members share the rates, which are on the
+/// device.
 void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta);
 

@@ -30,7 +30,7 @@ __device__ inline SeenTerm see_term(const PairHistoryView& history, const float*
           history.labels == nullptr ? term.labels : history.labels[place]};
 }
 
-/// What a term adds to the derivative by the score of its document `end` of PairIncidence.
+/// Returns what a term adds to the derivative by the score of its document `end` of PairIncidence.
 __device__ inline double slope_at_end(const PairHistoryView& history, const float* scores,
                                       std::int64_t member, std::int32_t end) {
   const SeenTerm term = see_term(history, scores, member, end / 2);

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads)
                       rows.values + (member * rows.docs + doc) * rows.stride);
 }
 
-// The same from derivatives that are known, of one network.
+// Computes the rows from derivatives that are known, of one network.
 __global__ void __launch_bounds__(kThreads)
     known_slopes_kernel(const OutputLayer output, const double* slopes, const float* theta,
                         FactorRows rows) {

@@ -20,7 +20,7 @@ struct PairHistoryView {
   std::int64_t count = 0;
   PairIncidence incidence;
   const double* labels = nullptr;   // [members × count] in place of the terms' own; may be null
-  const double* weights = nullptr;  // likewise
+  const double* weights = nullptr;  // [members × count] in place of the terms' own; may be null
 };
 
 /// PairObjective of core/ops; `centre` and `linear` [members × p] may be null.

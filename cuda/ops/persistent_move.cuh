@@ -5,7 +5,7 @@
 #include "cuda/ops/optimizer_step.cuh"
 #include "cuda/ops/persistent_room.cuh"
 
-// What the persistent training kernel does across parts of the documents: whole gradients and the moves by
+// The persistent training kernel does this across parts of the documents: whole gradients and the moves by
 // them, and losses.
 namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent {
 

@@ -10,7 +10,7 @@
 #include "cuda/ops/persistent_training.h"
 #include "cuda/runtime/grid_size.h"
 
-// What the blocks of the persistent training kernel share: its argument, a block's shared memory, and how
+// The blocks of the persistent training kernel share these: its argument, a block's shared memory, and how
 // documents and weights come there.
 namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent {
 

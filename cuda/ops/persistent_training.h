@@ -13,8 +13,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// How documents are split into parts, and a part over the threads of a block. Functions of the sizes and
 /// of the shared memory that a block can have, so that sums have the same order on all devices with as
-/// much. Of the possible sizes of a part the one is taken whose largest share of a block takes the least
-/// time on kAllBlocks of them.
+/// much. Each part has the size whose largest share of a block takes the least time on kAllBlocks of them.
 struct TrainingParts {
   std::int64_t docs = 0;   // in a part
   std::int64_t parts = 0;  // of the history
@@ -75,7 +74,7 @@ struct PersistentTraining {
   double* ended = nullptr;
 };
 
-/// The same bits with any number of blocks, and for a member in any stack. The history has documents.
+/// The bits are equal with any number of blocks, and for a member in any stack. The history has documents.
 void train_persistently(Stream stream, const PersistentTraining& training);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kGradientThreads)
     sum[first + k] += gradient[first + k];
 }
 
-// The same.
+// A block owns a member here, too. Double.
 __global__ void __launch_bounds__(kGradientThreads)
     subtract_from_whole_kernel(std::int64_t parameters, const double* whole, double* gradient) {
   const std::int64_t first = blockIdx.x * parameters;

@@ -18,7 +18,7 @@ struct SampleParts {
   double* labels = nullptr;
 };
 
-/// Of terms whose number is −1, zeros. With noise ν > 0, labels are those of noisy_sampled_labels(), with
+/// Terms whose number is −1 get zeros. With noise ν > 0, labels are those of noisy_sampled_labels(), with
 /// the CPU's draws and bits; keys [members] and the round of the noise are on the device.
 void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count, std::int64_t members,
                   const PhiloxKey* keys, const std::uint32_t* noise_round, double noise,

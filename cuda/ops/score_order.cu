@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kThreads)
   std::int32_t bad = docs;
   for (auto doc = static_cast<std::int32_t>(threadIdx.x); doc < docs; doc += kThreads) {
     const float score = scores[doc];
-    // What is no number comes last, so that every place has a document whatever the scores are.
+    // A score that is no number comes last, so that every place has a document whatever the scores are.
     const bool is_bad = !(score == score);
     if (is_bad) bad = min(bad, doc);
     std::int32_t rank = 0;

@@ -12,7 +12,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// mapped keeps its address, so that growing copies nothing and takes no more than one chunk in advance.
 class AddressRange {
  public:
-  /// What is mapped at once, unless the device maps larger pages.
+  /// So many bytes are mapped at once, unless the device maps larger pages.
   static constexpr std::int64_t kChunk = kMemoryChunk;
 
   /// Whether the calling thread's device can map memory. Without that, ranges cannot grow.

@@ -15,7 +15,7 @@
 // so that kernels use only what both provide.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Of the calling thread's device.
+/// Reads an attribute of the calling thread's device.
 inline int device_attribute(cudaDeviceAttr attribute) {
   int device = 0;
   int value = 0;

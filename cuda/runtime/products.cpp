@@ -50,7 +50,7 @@ Arithmetic arithmetic_of(const double* /*a*/) {
   return {CUDA_R_64F, CUBLAS_COMPUTE_64F, sizeof(double)};
 }
 
-/// What the library calls a matrix: column-major, so that a row-major one is its transpose.
+/// It describes a matrix as the library sees it: column-major, so that a row-major one is its transpose.
 class Layout {
  public:
   Layout(const Arithmetic& arithmetic, const StoredSides& sides, const MatrixPlaces& places,

@@ -96,8 +96,8 @@ class Ranker {
   void* gpu_stream();
 
   /// A list that users saw without this ranker, such as one of a log, as a round of its own: `shown` are
-  /// rows of `docs`, best first, at most `cutoff`. learn() takes it as a list of rank(). Of what the ranker
-  /// knows, it has the scores alone.
+  /// rows of `docs`, best first, at most `cutoff`. learn() takes it as a list of rank(). It has only the
+  /// scores of what the ranker knows.
   ShownList shown_list(std::span<const float> docs, std::span<const std::int32_t> shown,
                        std::string_view query = {});
 

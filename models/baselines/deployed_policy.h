@@ -55,7 +55,7 @@ class PrpoRanker : public DeployedPolicyRanker {
   void fields(StateFields& state) override;
 
  private:
-  /// What the clicks from each rank downwards are above their mean so far, which then takes them in.
+  /// Finds how far clicks from each rank downwards are above their mean so far, which then takes them in.
   void find_advantages(const Feedback& feedback);
 
   double clip_;

@@ -95,7 +95,7 @@ class DuelingBanditRanker : public ScoreModelRanker {
   PhiloxKey direction_key_;
   PhiloxKey interleaving_key_;
 
-  // Of the query and round that scores_of() knows; not state.
+  // These belong to the query and round that scores_of() knows; they are not state.
   std::vector<std::int32_t> rankings_;  // [1 + candidates × V]
   std::vector<std::int32_t> teams_;     // team-draft
   std::vector<double> rank_weights_;    // 1/rank^τ of as many ranks as any query had

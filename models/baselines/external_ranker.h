@@ -52,7 +52,7 @@ class ExternalRanker {
   virtual std::int64_t parameters() const { return 0; }
 };
 
-/// What a ranker is made for.
+/// A ranker is made for such a request.
 struct ExternalRankerRequest {
   std::string name;           // of the ranker
   std::int64_t features = 0;  // columns of the documents

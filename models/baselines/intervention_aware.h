@@ -12,7 +12,7 @@
 
 namespace olrank {
 
-/// What a log of all deployed policies says of a query's documents.
+/// A log of all deployed policies says this of a query's documents.
 struct ObservedQuery {
   std::vector<std::int64_t> docs;  // their names
   std::vector<float> features;     // [docs × d]

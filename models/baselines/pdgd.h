@@ -52,7 +52,7 @@ void draw_plackett_luce(std::span<const double> scores, PhiloxKey key, std::uint
 /// the list, R* the list with i and j swapped, P the Plackett-Luce probability with denominators over all
 /// documents not yet placed. All of `weights` [V] is written; `shown` has no document twice.
 ///
-/// Of P(R*)/P(R) only the denominators between the two ranks a < b remain:
+/// Only the denominators between the two ranks a < b remain of P(R*)/P(R):
 ///   Π_{r=a+1..b} D_r / (D_r + e^{s_a} − e^{s_b}) = Π_{r=a+1..b} (E_r + e^{s_b}) / (E_r + e^{s_a}),
 /// D_r the sum of e^s over what is not yet placed at rank r, E_r the same without the document of rank b.
 /// Exact to rounding for scores of any size: E_r is a sum, never a difference, and each

@@ -35,7 +35,7 @@ class TopRank : public OnlineRanker {
   void fields(StateFields& state) override;
 
  private:
-  /// What is known about a query.
+  /// It holds what is known about a query.
   struct Known {
     std::int64_t docs = 0;
     std::vector<std::int32_t> lead;      // S_ij of i < j, row by row

@@ -15,10 +15,10 @@
 
 namespace olrank {
 
-/// What a click model has beside a constant and the score of a start model.
+/// A click model has these inputs beside a constant and the score of a start model.
 enum class ClickInputs { kNone, kLinear, kAdditive, kProducts };
 
-/// Of two inputs, in a place of its own; first < 0 in a free place.
+/// Each product of two inputs has a place of its own; first < 0 in a free place.
 using ProductPlaces = std::vector<InputPair>;
 
 /// How a click model sees the documents of a query: by a constant, their inputs scaled to [0, 1] within the
@@ -44,13 +44,13 @@ class ClickFeatures {
   ClickInputs used() const { return used_; }
   bool is_additive() const { return used_ == ClickInputs::kAdditive || used_ == ClickInputs::kProducts; }
   const std::vector<float>* start() const { return start_.get(); }
-  /// Of a row of features, the constant included.
+  /// Counts the columns of a row of features, the constant included.
   std::int64_t columns() const { return products_column() + (products_ ? std::ssize(*products_) : 0); }
   /// With all products that there may be.
   std::int64_t most_columns() const { return products_column() + (products_ ? kMostProducts : 0); }
   /// The first one of a product; that of the start model's score is before it.
   std::int64_t products_column() const { return 1 + centred(); }
-  /// Of a row of means.
+  /// Counts the columns of a row of means.
   std::int64_t centred() const { return terms() + (start_ ? 1 : 0); }
   /// The centred features but the start model's score.
   std::int64_t terms() const {
@@ -106,7 +106,7 @@ struct ClickSite {
   QuerySite site;
 };
 
-/// What one click model believes: logit P(click | looked at) = φ·θ + u + b, θ ~ N(θ̂, (L Lᵀ)⁻¹).
+/// One click model believes this: logit P(click | looked at) = φ·θ + u + b, θ ~ N(θ̂, (L Lᵀ)⁻¹).
 class ClickBelief {
  public:
   explicit ClickBelief(const ClickFeatures& features);

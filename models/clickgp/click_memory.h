@@ -12,7 +12,7 @@
 
 namespace olrank {
 
-/// What is remembered of the documents of a query that were shown, in the order of their first time.
+/// It remembers the documents of a query that were shown, in the order of their first time.
 struct KnownQuery {
   /// By one of the models that run side by side.
   struct Site {
@@ -38,7 +38,7 @@ struct KnownQuery {
   double faded(std::uint64_t learned, double half_life) const;
   void fade(double factor);
   void fade_to(std::uint64_t learned, double half_life);
-  /// Of this entry in memory.
+  /// Counts the bytes of this entry in memory.
   std::int64_t bytes() const;
   static std::int64_t bytes_of(std::int64_t docs, std::int64_t inputs, std::int64_t centred,
                                std::int64_t models);
@@ -105,7 +105,7 @@ struct QuerySite {
   double query_departure = 0.0;  // b, likewise
   double coupling = 0.0;         // ρ
 
-  // Of the last step, for the variances.
+  // The last step gives these for the variances.
   double curvature_sum = 0.0;  // Σ h
   double slope_sum = 0.0;      // Σ v
 };

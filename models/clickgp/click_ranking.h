@@ -40,7 +40,7 @@ class ClickRanking {
   void order_probabilities(const ClickState& state, std::span<const std::int32_t> docs,
                            std::vector<double>& probabilities) const;
 
-  /// Those of the latest list's decided documents.
+  /// Holds the order probabilities of the latest list's decided documents.
   std::span<const double> probabilities() const { return probabilities_; }
   /// The state is another one.
   void forget_look() { looked_at_.reset(); }
@@ -53,7 +53,7 @@ class ClickRanking {
   CertainList& list() { return list_; }
 
  private:
-  /// What a look depends on, beside the documents.
+  /// A look depends on these.
   struct LookedAt {
     std::uint64_t learned = 0;
     std::int64_t query = 0;
@@ -63,7 +63,7 @@ class ClickRanking {
   };
 
   void find_rows(const ClickState& state);
-  /// What is certain of `docs`, and what is stated of the first ones.
+  /// Finds what is certain of `docs`, and what is stated of the first ones.
   void find_orders(const ClickState& state, std::span<const std::int32_t> docs, std::size_t first);
   void average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
                std::vector<double>& scores) const;

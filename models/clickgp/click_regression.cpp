@@ -302,7 +302,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
         }
         for (std::int64_t doc = 0; doc < docs; ++doc) {
           const double h = site.curvature[doc];
-          // Of a model without products, so that those there are judged as the others are.
+          // A model without products has this value, so that those there are judged as others are.
           const double v =
               site.departure[doc] / belief_.departures().document + h * (taken[doc] - site.coupling * pull);
           const std::int64_t out = (first[q] + doc) * inputs;
@@ -320,7 +320,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
     add_panels(context, inputs, first.back(), 1.0, xx.data(), hxx.data(), squares);
   });
 
-  // Of all pairs together, one is taken by mistake in twenty times.
+  // Some pair, whichever it is, is taken by mistake once in twenty times.
   constexpr double kMistakes = 0.05;
   const double pairs = 0.5 * static_cast<double>(inputs) * static_cast<double>(inputs - 1);
   const double least = -normal_quantile(0.5 * kMistakes / pairs);
@@ -335,7 +335,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   found.resize(std::min<std::size_t>(found.size(), ClickFeatures::kMostProducts));
-  // Those that stay keep their places, as do those that forgotten queries may have spoken for.
+  // Products that stay keep their places, as do those that forgotten queries may have spoken for.
   ProductPlaces products = *features.products();
   for (InputPair& place : products) {
     const auto same =
@@ -446,7 +446,7 @@ void ClickRegression::add_chunk(ExecutionContext& context, std::span<const Click
           out[c] = root * row[c];
           pull[c] += h * row[c];
         }
-        // What has faded altogether says nothing.
+        // A site that has faded altogether says nothing.
         evidence[first[q] + static_cast<std::int64_t>(doc)] = root > 0.0 ? site.evidence[doc] / root : 0.0;
         sum.document_squares += site.departure[doc] * site.departure[doc];
         sum.document_known += departures.document * (h - site.coupling * h * h);

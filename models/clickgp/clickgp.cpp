@@ -205,7 +205,7 @@ LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
 }
 
 bool ClickGp::has_changed(const QueryIdentity& identity, std::span<const std::uint8_t> clicks) {
-  // Of a query that comes several times in a row, such as in a session, one list counts.
+  // A query that comes several times in a row, such as in a session, counts with one list.
   if (identity.is_known() && identity.query == latest_query_) return false;
   latest_query_ = identity.is_known() ? identity.query : -1;
   std::vector<double> predicted(clicks.size());

@@ -273,7 +273,7 @@ class EngineModel {
     std::int64_t column = 0;   // of the model's inputs
     std::int64_t feature = 0;  // of the raw ones
   };
-  /// Those that are not constant.
+  /// Lists the inputs that are not constant.
   const std::vector<Input>& inputs() const { return inputs_; }
   const std::string& name(const Input& input) const { return names_[input.feature]; }
   bool is_scaled() const { return normaliser_.kind == Normalisation::kZscore; }

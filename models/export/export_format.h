@@ -38,7 +38,7 @@ ModelMetadata complete_metadata(const LoadedModel& model);
 
 // One function per format, in a file of its own:
 std::string safetensors_of(const LoadedModel& model);
-/// What torch.load(weights_only=True) reads: an OrderedDict of float tensors with the names of the model
+/// torch.load(weights_only=True) reads this: an OrderedDict of float tensors with the names of the model
 /// file, whose attribute `olrank` holds the metadata.
 std::string torch_archive_of(const LoadedModel& model);
 /// From `docs`, the raw float features of one query's documents, to their `scores` in double.
@@ -48,7 +48,7 @@ std::string json_of(const LoadedModel& model);
 std::string c_source_of(const LoadedModel& model, const std::string& name);
 /// The body of _ltr/_featureset/SET/_createmodel in OpenSearch and Elasticsearch.
 std::string ltr_model_of(const LoadedModel& model, const std::string& name);
-/// What Solr's model-store takes.
+/// Solr's model-store takes this.
 std::string solr_model_of(const LoadedModel& model, const std::string& name);
 
 /// A layer of weights with its place in θ.

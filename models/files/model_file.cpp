@@ -102,7 +102,7 @@ class Model {
     return value;
   }
 
-  /// Of the inputs whose products an additive model has: [[i, j], …], from 0; none without the text.
+  /// Reads the inputs whose products an additive model has: [[i, j], …], from 0; none without the text.
   std::vector<InputPair> pairs(std::int64_t columns) const {
     const std::string* text = find_text("products");
     std::vector<InputPair> found;

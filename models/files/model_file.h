@@ -51,7 +51,7 @@ struct LoadedModel {
 /// architecture: every tensor must be present in its shape, and no other; InvalidArgument for code where it
 /// is refused. Without a normalisation in the file, inputs are used unchanged.
 LoadedModel load_model(const std::filesystem::path& path, ModelCode code);
-/// The same for the bytes of such a file, which messages call `origin`.
+/// Reads the model from the bytes of such a file, which messages call `origin`.
 LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code);
 
 /// The tensors of the file; member n of an ensemble has the prefix members.n. in each name.

@@ -32,7 +32,7 @@ class LabelObjective {
   /// gets its gradient unless it is empty.
   double mean(std::span<const float> theta, std::span<const std::int64_t> queries,
               std::span<double> gradient);
-  /// The same of all queries.
+  /// Returns the mean loss of all queries.
   double mean_of_all(std::span<const float> theta, std::span<double> gradient) {
     return mean(theta, all_, gradient);
   }
@@ -55,7 +55,7 @@ class LabelObjective {
     std::size_t end = 0;
     std::int64_t docs = 0;
   };
-  /// What a worker computes with.
+  /// A worker computes with these.
   struct Worker {
     ExecutionContext context;  // one thread
     std::vector<float> values;

@@ -28,7 +28,7 @@ class LabelSolver : public Stateful {
   virtual double advance() = 0;
   /// Whether further passes change nothing.
   virtual bool converged() const { return false; }
-  /// What has been found so far.
+  /// Returns what has been found so far.
   virtual std::span<const float> theta() const = 0;
   /// The parameters of the latest step, where theta() is a mean of several.
   virtual std::span<const float> latest() const { return theta(); }

@@ -146,7 +146,7 @@ float dot(const float* theta, const float* doc, std::int64_t features) {
   return sum_of_lanes(sums);
 }
 
-/// The same bits: zeros change no sum.
+/// A sparse row gives the bits of the dense one: zeros change no sum.
 float dot(const float* theta, SparseRow doc) {
   float sums[kLanes] = {};
   for (std::size_t i = 0; i < doc.columns.size(); ++i) {

@@ -78,7 +78,7 @@ class LinearVotes : public Belief {
 
 }  // namespace olrank
 
-// What linear rankers with certain orders share.
+// Linear rankers with certain orders share these.
 namespace olrank {
 
 std::int64_t padded_features(std::int64_t features);

@@ -19,9 +19,9 @@ namespace {
 /// cost less than a new inverse.
 constexpr double kGoodShrinkage = 0.3;
 constexpr int kMostHalvings = 40;
-/// Of det H when a pair is taken out of the kept inverse: below, the rest is a difference of near equals.
+/// A pair taken out of the kept inverse has to leave this share of det H: less is lost in rounding.
 constexpr double kLeastGrowth = 0.1;
-/// Of the prior's weight, which the mean form multiplies by n: then the kept inverse is renewed.
+/// The kept inverse is renewed once the prior's weight, which the mean form multiplies by n, grew so much.
 constexpr double kMostRidgeGrowth = 1.1;
 
 void require_finite_gradient(double size, std::int64_t observed) {

@@ -12,7 +12,7 @@
 
 namespace olrank {
 
-/// The result of a linear training. Of a replay, the figures are those of the objective that it minimises.
+/// The result of a linear training. A replay's figures are those of the objective that it minimises.
 struct NewtonReport {
   std::int64_t steps = 0;
   double gradient_norm = 0.0;  // ‖∇F‖ where it stopped

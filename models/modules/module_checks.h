@@ -12,7 +12,7 @@
 
 namespace olrank {
 
-/// What trying a module shows.
+/// Trying a module shows these.
 struct ModuleFindings {
   struct Parameter {
     std::string name;

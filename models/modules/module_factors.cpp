@@ -136,7 +136,7 @@ std::optional<ModuleFactors> ModuleFactors::find(const torch::Tensor& scores,
     const std::int64_t size = parameter.numel();
     Part part{use.role};
     if (use.role == Role::kTransposedMatrix || use.role == Role::kMatrix) {
-      // Of x·M the gradient is the outer product x ⊗ δ, of x·Mᵀ it is δ ⊗ x.
+      // The gradient of x·M is the outer product x ⊗ δ, that of x·Mᵀ is δ ⊗ x.
       const torch::Tensor input = use.input();
       if (input.dim() != 2 || input.size(0) != scores.numel()) return std::nullopt;
       NetworkLayer layer;

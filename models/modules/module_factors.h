@@ -30,7 +30,7 @@ class ModuleFactors {
                float* factors) const;
 
  private:
-  /// What a parameter is to the function that uses it.
+  /// A role tells what a parameter is to the function that uses it.
   enum class Role { kTransposedMatrix, kMatrix, kBias, kGain, kTable };
   struct Use;
   /// A parameter's factors: of an outer product, or a vector in the row of several.

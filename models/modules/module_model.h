@@ -16,8 +16,8 @@ namespace olrank {
 /// Where the metadata of model files has a TorchScript file, in base64.
 inline constexpr std::string_view kTorchScriptKey = "torchscript";
 
-/// What a TorchScript file holds. Throws InvalidArgument for one that LibTorch cannot read or whose forward
-/// does not take documents.
+/// Returns what a TorchScript file holds. Throws InvalidArgument for one that LibTorch cannot read or whose
+/// forward does not take documents.
 std::shared_ptr<const std::string> load_module_file(const std::string& path, ModuleState state);
 
 /// A LibTorch module as a scoring function. θ holds its parameters one after the other, in the order in
@@ -37,7 +37,7 @@ class ModuleModel : public TangentModel {
   /// "hooks": factors of every layer, from one backward pass. "rows": whole gradients, a pass for each
   /// document.
   std::string_view factors_by() const;
-  /// Of the names and shapes of the parameters and the code of a file, as hex.
+  /// Covers the names and shapes of the parameters and the code of a file, as hex.
   const std::string& fingerprint() const;
 
   std::int64_t features() const override;
@@ -52,8 +52,8 @@ class ModuleModel : public TangentModel {
 
   const TangentShape& tangent_shape() const override;
   std::shared_ptr<const void> keep_docs(FeatureMatrix docs) const override;
-  /// What the module is made with, from LibTorch's generator seeded by the key; `relu` draws as the closed
-  /// form does, and a file brings its own.
+  /// Returns what the module is made with, from LibTorch's generator seeded by the key; `relu` draws as the
+  /// closed form does, and a file brings its own.
   std::vector<float> first_parameters(PhiloxKey key) const override;
   void score_with_magnitudes(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                              std::span<float> scores, std::span<float> magnitudes) const override;

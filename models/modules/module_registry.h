@@ -45,7 +45,7 @@ using ModuleFactory = std::function<ScoringModule(const ModuleRequest& request)>
 /// name that is taken.
 void register_factory(const std::string& name, ModuleFactory factory);
 
-/// The same for a function that returns a std::shared_ptr to a torch::nn::Module with a forward().
+/// Registers a function that returns a std::shared_ptr to a torch::nn::Module with a forward().
 template <class Factory>
 bool register_module(const std::string& name, Factory factory) {
   register_factory(name,

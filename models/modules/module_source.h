@@ -20,7 +20,7 @@ class ModuleSource {
   ScoringModule make(std::uint64_t seed) const;
   /// The code of a module from a file; empty for others.
   const std::string& code() const { return code_; }
-  /// What the file holds; null for others.
+  /// Returns what the file holds; null for others.
   const std::shared_ptr<const std::string>& file() const { return file_; }
 
  private:

@@ -54,7 +54,7 @@ class DeviceRanker : public OnlineRanker {
   DeviceQuery place_of(const QueryDocs& query) const;
   std::span<const std::int64_t> places_of(const QueryDocs& query, std::span<const std::int64_t> numbers);
   DeviceUpdate update_of(const Feedback& feedback, std::int64_t known_docs);
-  /// What the round trains on and from where, for the update.
+  /// Chooses what the round trains on and from where, for the update.
   void choose_extent(DeviceUpdate& update);
   void teach(const DeviceUpdate& update);
   /// Calls what may wait for the latest training. If that was on the whole history and has failed, the next

@@ -42,7 +42,7 @@ void ndcg_changes(const PairLists& lists, std::span<const float> scores, std::ve
 void fold_pairs(std::span<const PairTerm> terms, std::span<const PairObservation> pairs,
                 std::span<const double> weights, std::vector<PairTerm>& weighted);
 
-/// What a history keeps beside its documents and the folded pairs between them.
+/// A history keeps these beside its documents and the folded pairs between them.
 struct HistoryContent {
   bool lists = false;   // the examined list that each pair came from: LambdaRank, losses of lists
   bool pairs = true;    // every observed pair, in order
@@ -104,7 +104,7 @@ class DocumentHistory {
     std::span<const std::uint8_t> clicks;
   };
   Lists lists() const;
-  /// The same with the pairs.
+  /// Returns the examined lists with the pairs.
   PairLists pair_lists() const;
   /// Documents and clicks of the last list.
   std::span<const std::int32_t> latest_rows() const;

@@ -22,7 +22,7 @@ class FullBatchTrainer : public NetworkTrainer {
   void fields(StateFields& state) override;
 
  private:
-  /// What one training descends on.
+  /// One training descends on such a problem.
   struct Problem {
     FeatureMatrix docs;
     std::span<const PairTerm> terms;

@@ -21,7 +21,7 @@ namespace olrank {
 /// When to train on the whole history. Mini-batches go over every pair, so only full batches follow a
 /// schedule.
 RetrainingRule retraining_rule(const TrainerSettings& trainer);
-/// What a network's history keeps, for models that score documents one by one or by lists.
+/// Tells what a network's history keeps, for models that score documents one by one or by lists.
 HistoryContent history_content(const RankerSettings& settings, bool reads_lists = false);
 /// The state of a schedule, and the round of the latest training on the whole history; nothing where every
 /// round is one.

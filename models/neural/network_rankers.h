@@ -48,8 +48,8 @@ struct RankerDevice {
 /// The GPU on which LibTorch computes the modules of a ranker; none without a device.
 std::optional<int> libtorch_gpu(const RankerDevice* device);
 
-/// What a covariance may take on the device, next to the network, a query's view, the history and its
-/// training, whose arrays double.
+/// Returns what a covariance may take on the device, next to the network, a query's view, the history and
+/// its training, whose arrays double.
 FormPolicy::Room room_on_device(const RankerSettings& settings, const ModelSize& size,
                                 const RankerDevice& device, bool grows_in_place);
 

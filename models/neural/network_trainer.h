@@ -55,7 +55,7 @@ class NetworkTrainer : public Stateful {
   /// round, step and loss, if the loss is not finite; θ is then unchanged.
   virtual std::optional<double> train(ExecutionContext& context, const TrainingTask& task,
                                       std::span<float> theta) = 0;
-  /// The same on a sample of the history; only where the settings retrain on growth.
+  /// Updates θ on a sample of the history; only where the settings retrain on growth.
   virtual std::optional<double> replay(ExecutionContext& context, const ReplayTask& task,
                                        std::span<float> theta) = 0;
 };

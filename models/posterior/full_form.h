@@ -25,7 +25,7 @@ class FullForm {
   /// width_sq [docs × docs] = s ‖g_i − g_j‖²_{A⁻¹}.
   virtual WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                              std::span<double> width_sq) const = 0;
-  /// The same, and keeps what makes observing pairs of these documents cheaper.
+  /// Finds the widths, and keeps what makes observing pairs of these documents cheaper.
   virtual WidthHealth widths_for_update(ExecutionContext& context, const ObservedPairs& history,
                                         TangentFactors docs, std::span<double> width_sq) {
     return widths(context, history, docs, width_sq);

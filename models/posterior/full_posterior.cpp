@@ -129,7 +129,7 @@ void FullPosterior::go_back(ExecutionContext& context, Earlier earlier, std::int
     form_ = std::move(earlier.form);
     return;
   }
-  // Likewise: the same covariance, but not to the bit.
+  // A rebuilt covariance is the same, but not to the bit.
   const bool freed = form_ == nullptr;
   if (freed) form_ = made(CovarianceForm::kDual);
   if (freed || added > FullForm::kObservedAtOnce) form_->rebuild(context, history_);

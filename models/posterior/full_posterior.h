@@ -32,7 +32,7 @@ class FormPolicy {
     PosteriorHome home = PosteriorHome::kHost;
     std::int64_t most_docs = 0;   // of a query, if that is known
     double beside = 0.0;          // bytes that others take of it
-    double beside_per_doc = 0.0;  // likewise, for each document of a pair
+    double beside_per_doc = 0.0;  // bytes that others take for each document of a pair
     std::int64_t docs = 0;        // that pairs can have
   };
 
@@ -95,7 +95,7 @@ class FullPosterior : public Posterior {
 
  private:
   FullPosterior(const FullPosterior& other);
-  /// What observe() goes back to.
+  /// observe() goes back to this.
   struct Earlier {
     std::int64_t pairs = 0;
     double excess = 0.0;

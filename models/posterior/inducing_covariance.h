@@ -10,10 +10,10 @@
 
 namespace olrank {
 
-/// What the observed pairs say within the span of a dictionary: B = λI + T with T = Σ_s z_s z_sᵀ, and
-/// RᵀR = C⁻ᵀ(I/λ − B⁻¹)C⁻¹, so that ‖g‖²_{A⁻¹} = k/λ − ‖Rκ‖² with κ = s k_Z in one product. Pairs append
-/// rows to R; every DictionaryPolicy::kRows rows R is factorised again from T, to its triangle. Copies
-/// share what both have; only one may observe.
+/// It holds what the observed pairs say within the span of a dictionary: B = λI + T with T = Σ_s z_s z_sᵀ,
+/// and RᵀR = C⁻ᵀ(I/λ − B⁻¹)C⁻¹, so that ‖g‖²_{A⁻¹} = k/λ − ‖Rκ‖² with κ = s k_Z in one product. Pairs
+/// append rows to R; every DictionaryPolicy::kRows rows R is factorised again from T, to its triangle.
+/// Copies share what both have; only one may observe.
 class InducingCovariance {
  public:
   explicit InducingCovariance(double lambda) : lambda_(lambda) { make_room(); }
@@ -42,7 +42,7 @@ class InducingCovariance {
   void clear();
   /// Computes R from T. Throws NumericError, and then knows nothing, if rounding prevents it.
   void factorise(ExecutionContext& context, const InducingDictionary& dictionary);
-  /// The same for another T, of all members.
+  /// Computes R from another T, of all members.
   void factorise(ExecutionContext& context, const InducingDictionary& dictionary, LowerTriangle t);
 
   void save(StateWriter& state) const;
@@ -58,7 +58,7 @@ class InducingCovariance {
   std::int64_t appended_ = 0;
   std::int64_t stride_ = 0;
   std::shared_ptr<AlignedVector<double>> rows_;         // [kRows × stride]
-  std::shared_ptr<AlignedVector<double>> coordinates_;  // likewise
+  std::shared_ptr<AlignedVector<double>> coordinates_;  // [kRows × stride]
   double log_det_ = 0.0;
 };
 

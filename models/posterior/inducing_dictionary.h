@@ -27,7 +27,7 @@ class LowerTriangle {
   const double* row(std::int64_t i) const { return values_->data() + i * stride_; }
   double* data() { return values_->data(); }
   const double* data() const { return values_->data(); }
-  /// Of the rows as they are stored, without unused capacity.
+  /// Counts the bytes of the rows as they are stored, without unused capacity.
   std::int64_t bytes() const;
 
   /// More rows, which the caller writes.
@@ -76,7 +76,7 @@ class InducingDictionary {
   Admission add(const DictionaryPolicy& policy, TangentFactors docs, std::span<const PreferencePair> pairs,
                 std::span<const double> coordinates, std::int64_t stride,
                 std::span<const double> magnitudes, std::span<double> residual);
-  /// The same for pairs of which nothing is known yet, winner then loser.
+  /// Adds pairs of which nothing is known yet, winner then loser.
   Admission add(ExecutionContext& context, const DictionaryPolicy& policy, TangentFactors pairs);
   /// Forgets the members from this number on.
   void truncate(std::int64_t members) {

@@ -47,7 +47,7 @@ class InducingPosterior : public Posterior {
  private:
   InducingPosterior(const InducingPosterior& other);
 
-  /// What observing changes; copies share large arrays.
+  /// Observing changes this; copies share large arrays.
   struct State {
     explicit State(const PosteriorSpec& spec)
         : roll(DictionaryPolicy(spec.budget)),

@@ -28,7 +28,7 @@ class ObservedPairs {
   void append(TangentFactors docs, std::span<const PreferencePair> pairs);
   /// Forgets the pairs from this number on, which no checkpoint has.
   void truncate(std::int64_t pairs);
-  /// Of the pairs; up to twice as much is allocated.
+  /// Counts the bytes of the pairs; up to twice as much is allocated.
   std::int64_t bytes() const { return static_cast<std::int64_t>(values_->size() * sizeof(float)); }
 
   void save(StateWriter& state) const;

@@ -26,7 +26,7 @@ enum class ShadowCovariance { kNone, kFull };
 /// training ended at.
 enum class ObserveAt { kBefore, kAfter };
 
-/// What is known about the parameters: a covariance, or an ensemble.
+/// They choose what is known about the parameters: a covariance, or an ensemble.
 struct PosteriorSettings {
   Covariance covariance = Covariance::kFull;
   CovarianceForm form = CovarianceForm::kAuto;
@@ -56,8 +56,8 @@ struct EnumNames<ShadowCovariance> {
                                         std::pair{ShadowCovariance::kFull, std::string_view("full")}};
 };
 
-/// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or a part of it, each g_s at the
-/// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
+/// It holds what is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or a part of it, each g_s
+/// at the parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
 /// Feedback", WWW 2022, state the full form and compute the diagonal one.
 class Posterior : public Stateful {
  public:
@@ -70,7 +70,7 @@ class Posterior : public Stateful {
   /// help.
   virtual void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) = 0;
 
-  /// The same without repair, for any number of threads at once; the caller checks the result's health.
+  /// Finds w² without repair, for any number of threads at once; the caller checks the result's health.
   virtual WidthHealth widths(ExecutionContext& context, TangentFactors docs,
                              std::span<double> width_sq) const = 0;
   /// A copy of this posterior that no later pair changes. Large arrays are shared until a later pair

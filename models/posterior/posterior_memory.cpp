@@ -12,12 +12,12 @@ namespace olrank {
 namespace {
 
 constexpr double kDoubleBytes = sizeof(double);
-/// What a thread's scratch memory takes before its size depends on that of the covariance.
+/// A thread's scratch memory takes this before its size depends on that of the covariance.
 constexpr double kLeastScratch = 3.0 * (1 << 20);
 
 /// Kernels split their sums into at most 528 blocks, each with a tile of the result.
 constexpr double kPartialSums = 528.0 * 64.0 * 64.0;
-/// Likewise of an append, per new pair.
+/// An append takes these partial sums per new pair.
 constexpr double kAppendedSums = 1056.0 * 256.0;
 /// Parameters of a part of a gradient, of which each has an M.
 constexpr double kPartOfGradient = 256.0;
@@ -158,7 +158,7 @@ PosteriorBytes inducing_device_bytes(const PosteriorLoad& load, double budget, d
   const double of_widths =
       (side + 2.0 * rows) * v + std::min(v * v * (rows / 64.0 + 1.0), kPartialSums + v * v);
   const double of_pairs = 5.0 * side * k + 12.0 * k * k;
-  // Of renewals: factors with a library's workspace, and moved or projected pairs.
+  // Renewals take factors with a library's workspace, and moved or projected pairs.
   const double of_renewal =
       5.0 * size * size + (padded(size) + size + 4.0 * kPairsPerBatch) * (side + kPadding);
   bytes.workspace = doubling((of_widths + of_pairs + of_renewal) * kDoubleBytes) +

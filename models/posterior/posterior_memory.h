@@ -23,7 +23,7 @@ enum class PosteriorHome {
   kOlderDevice,  // all arrays double
 };
 
-/// What the memory of a full covariance depends on.
+/// The memory of a full covariance depends on these.
 struct PosteriorLoad {
   TangentShape shape;
   PosteriorHome home = PosteriorHome::kHost;
@@ -48,8 +48,8 @@ PosteriorBytes dual_bytes(const PosteriorLoad& load);
 PosteriorBytes primal_bytes(const PosteriorLoad& load);
 /// In orthonormal form, which only the host has: while it grows it is there twice.
 PosteriorBytes orthonormal_bytes(const PosteriorLoad& load);
-/// Of the inducing covariance with a dictionary of `budget` pairs, which has them once that many were
-/// observed: more pairs take no more.
+/// Counts the bytes of the inducing covariance with a dictionary of `budget` pairs, which has them once
+/// that many were observed: more pairs take no more.
 PosteriorBytes inducing_bytes(const PosteriorLoad& load, std::int64_t budget);
 
 }  // namespace olrank

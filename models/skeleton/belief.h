@@ -18,8 +18,8 @@ namespace olrank {
 /// The parameters of each member; a single model is one member.
 using MemberThetas = std::span<const std::vector<float>>;
 
-/// What the decision about one query rests on. The arrays lie in the scratch memory that they were taken
-/// from.
+/// The decision about one query rests on this evidence. The arrays lie in the scratch memory that they were
+/// taken from.
 struct Evidence {
   std::int64_t members = 1;
   std::span<float> scores;         // [V]
@@ -29,7 +29,7 @@ struct Evidence {
   double least_difference = 0.0;   // score differences up to it are rounding
 };
 
-/// What a ranker knows about the order of a query's documents: their scores, and either widths from a
+/// It is what a ranker knows about the order of a query's documents: their scores, and either widths from a
 /// posterior or the votes of an ensemble. The parameters belong to its ModelLearner. Const functions may
 /// run on several threads at once.
 class Belief : public Stateful {
@@ -52,8 +52,8 @@ class Belief : public Stateful {
   virtual bool has_widths() const = 0;
   /// Fills width_sq. Throws NumericError where rounding has eaten the digits.
   virtual void measure_widths(ExecutionContext& context, FeatureMatrix docs, Evidence& evidence) const = 0;
-  /// The same for the ranker that learns: repairs the posterior where needed and keeps what observe() can
-  /// reuse.
+  /// Fills width_sq for the ranker that learns: repairs the posterior where needed and keeps what observe()
+  /// can reuse.
   virtual void measure_and_repair_widths(ExecutionContext& context, FeatureMatrix docs,
                                          Evidence& evidence) {
     measure_widths(context, docs, evidence);
@@ -108,7 +108,7 @@ class ModelLearner : public Stateful {
   virtual bool learns_from_unshown() const { return false; }
 
   virtual std::vector<RankerFigure> figures() const { return {}; }
-  /// What figures() needs in addition, if it follows the belief in the archive.
+  /// Names what figures() needs in addition, if it follows the belief in the archive.
   virtual void figure_fields(StateFields&) {}
 };
 

@@ -277,7 +277,7 @@ RankedList CertainList::make_controlled_blocks(std::span<const std::int32_t> by_
                                                std::span<const std::int32_t> controlled_ends,
                                                std::uint32_t round) {
   list_.arrange_blocks(controlled_by_score, controlled_ends, round);
-  // What is certain between the shown documents is counted in the orders by block.
+  // The orders by block count what is certain between the shown documents.
   place_of_.resize(by_score.size());
   for (std::size_t place = 0; place < by_score.size(); ++place)
     place_of_[by_score[place]] = static_cast<std::int32_t>(place);

@@ -40,23 +40,23 @@ class CertainList {
   /// `by_score` are the documents, best first; `fair` may be null. The list stays valid until the next
   /// call.
   RankedList make(std::span<const std::int32_t> by_score, std::uint32_t round, const FairRound* fair);
-  /// The same by the rule of the settings, where that may follow the scores' posterior. Beliefs without
-  /// widths have no such rule.
+  /// Makes the list by the rule of the settings, where that may follow the scores' posterior. Beliefs
+  /// without widths have no such rule.
   RankedList make_explored(std::span<const std::int32_t> by_score, const ScoreBelief& belief,
                            std::uint32_t round, const FairRound* fair);
-  /// The same with blocks that are given.
+  /// Makes the list from blocks that are given.
   RankedList make_of_blocks(std::span<const std::int32_t> by_score,
                             std::span<const std::int32_t> block_ends, std::uint32_t round,
                             const FairRound* fair);
-  /// The same of a list that is given, unless it has to be fair.
+  /// Takes a list that is given, unless it has to be fair.
   RankedList make_of_list(std::span<const std::int32_t> by_score, std::span<const std::int32_t> list,
                           std::span<const double> propensity, std::uint32_t round, const FairRound* fair);
-  /// Of other scores and orders, as proportional control has them: what they violate is counted in
-  /// orders().
+  /// Makes the list of other scores and orders, as proportional control has them: what they violate is
+  /// counted in orders().
   RankedList make_controlled(std::span<const std::int32_t> by_score,
                              std::span<const std::int32_t> controlled_by_score,
                              const OrderBits& controlled_orders, std::uint32_t round);
-  /// The same with blocks that are given, which are shuffled.
+  /// Makes the controlled list from blocks that are given, which are shuffled.
   RankedList make_controlled_blocks(std::span<const std::int32_t> by_score,
                                     std::span<const std::int32_t> controlled_by_score,
                                     std::span<const std::int32_t> controlled_ends, std::uint32_t round);
@@ -148,7 +148,7 @@ class CertainOrderRanker : public OnlineRanker {
   std::unique_ptr<ModelLearner> learner_;
   std::unique_ptr<WidthShadow> shadow_;
 
-  // Of the query scored last.
+  // These belong to the query scored last.
   Scratch evidence_memory_;
   std::optional<Scratch::Frame> evidence_frame_;
   Evidence evidence_;

@@ -11,11 +11,11 @@ namespace olrank {
 /// φ of a hidden layer.
 enum class Activation { kRelu, kGelu, kSilu, kTanh };
 
-/// What becomes of a module that remembers something from one call to the next, so that its scores would
-/// not follow from documents and parameters alone: it is refused, or starts each call as it was made.
+/// A module may remember something from one call to the next, so that its scores would not follow from
+/// documents and parameters alone: it is refused, or starts each call as it was made.
 enum class ModuleState { kRefuse, kReset };
 
-/// What a module is made of. A module reads what it has a use for; a TorchScript file brings all of it.
+/// A module is made of this. It reads what it has a use for; a TorchScript file brings all of it.
 struct ModuleRequest {
   std::string module = "relu";  // a registered name, or the path of a TorchScript file: FILE.pt
   std::int64_t features = 1;    // d: columns of the documents
@@ -26,7 +26,7 @@ struct ModuleRequest {
   double output_scale = 1.0;  // factor of the scores; √m in the ntk parameterisation
   bool symmetric = false;  // relu starts with two halves that cancel; other modules draw as LibTorch does
   ModuleState state = ModuleState::kRefuse;
-  /// What a TorchScript file holds, where it is at hand; else it is read.
+  /// This is what a TorchScript file holds, where it is at hand; else it is read.
   std::shared_ptr<const std::string> file = nullptr;
 };
 

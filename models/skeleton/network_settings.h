@@ -36,7 +36,7 @@ struct NetworkSettings {
   Parameterisation parameterisation = Parameterisation::kNtk;
   WidthScaling scaling = WidthScaling::kWidth;
   FirstDraw initialisation = FirstDraw::kUsual;
-  /// What the file `module` holds, where it comes with a model; else it is read. No setting.
+  /// This is what the file `module` holds, where it comes with a model; else it is read. No setting.
   std::shared_ptr<const std::string> module_file = nullptr;
 
   static const Schema& schema();

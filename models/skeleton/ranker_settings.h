@@ -92,8 +92,8 @@ struct RankerSettings {
   static RankerKind default_kind(ProtocolName protocol);
   /// The settings of a kind under a protocol, before any is set.
   static RankerSettings defaults(RankerKind kind, ProtocolName protocol);
-  /// The same where some are chosen: the candidates of mgd depend on the interleaving, the pairs of
-  /// networks on the loss, and their prior on whether they start from a model.
+  /// Returns the defaults where some settings are chosen: the candidates of mgd depend on the interleaving,
+  /// the pairs of networks on the loss, and their prior on whether they start from a model.
   static RankerSettings defaults(const RankerSettings& chosen, ProtocolName protocol);
 };
 
@@ -106,7 +106,7 @@ CertaintyPolicy certainty_policy(const RankerSettings& settings);
 
 struct RankerDevice;
 
-/// What a ranker needs in addition to its settings.
+/// A ranker needs these in addition to its settings.
 struct RankerDependencies {
   const LabelledQueries* labels = nullptr;  // for kinds that learn from them; has to outlive the ranker
   std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
@@ -115,7 +115,7 @@ struct RankerDependencies {
   bool sparse = false;                                    // whether documents are sparse
 };
 
-/// What a kind's maker is given.
+/// A kind's maker is given this.
 struct RankerRequest {
   const RankerSettings& settings;
   std::int64_t features = 1;

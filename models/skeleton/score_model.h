@@ -64,7 +64,7 @@ inline double largest_finite_gain() {
 
 }  // namespace olrank
 
-// What ensembles of linear models and of networks share.
+// Ensembles of linear models and of networks share these.
 namespace olrank {
 
 /// The evidence of votes.

@@ -20,9 +20,9 @@ using ScoreLists =
     std::function<void(ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
                        std::vector<std::int32_t>& list, std::vector<double>& propensity)>;
 
-/// What rankers without a posterior share. Their state is the parameters θ of a score model and the number
-/// of rounds they learned from. Scores are kept from rank() to learn() and recomputed if the feedback is
-/// about another query or θ has changed.
+/// Rankers without a posterior share this class. Their state is the parameters θ of a score model and the
+/// number of rounds they learned from. Scores are kept from rank() to learn() and recomputed if the
+/// feedback is about another query or θ has changed.
 class ScoreModelRanker : public OnlineRanker {
  public:
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
@@ -76,7 +76,7 @@ class ScoreModelRanker : public OnlineRanker {
     list.propensity = propensity_;
     return list;
   }
-  /// The same for the order by these scores.
+  /// Returns the list to show for the order by these scores.
   RankedList greedy_list(ExecutionContext& context, std::span<const double> scores);
 
   std::vector<std::int32_t> list_;

@@ -92,7 +92,7 @@ class TangentModel : public ScoreModel {
   /// θ₀.
   virtual std::vector<float> first_parameters(PhiloxKey key) const = 0;
 
-  /// The same as score(). `magnitudes`, unless empty, gets how large the terms behind each score are:
+  /// Scores as score() does. `magnitudes`, unless empty, gets how large the terms behind each score are:
   /// rounding stays below kScoreRounding (core/math/pair_width.h) times that.
   virtual void score_with_magnitudes(ExecutionContext& context, std::span<const float> theta,
                                      FeatureMatrix docs, std::span<float> scores,

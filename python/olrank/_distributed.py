@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Played:
-    """What a task returns. Its `error` is the trial's own; what submit() or result() raise is about workers."""
+    """A task returns this. Its `error` is the trial's own; what submit() or result() raise is about workers."""
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     warnings: Sequence[str] = ()
@@ -121,7 +121,7 @@ def play(
     own: Own,
     tell: Callable[[str], None],
 ) -> tuple[str, list[str], int]:
-    """The same as _core.play(), on an executor."""
+    """Plays as _core.play() does, on an executor."""
     for name, ranker in own.rankers.items():
         # Its pickled state is part of the result's fingerprint, and has the name of its module.
         if getattr(ranker.func if isinstance(ranker, functools.partial) else ranker, "__module__", "") == "__main__":

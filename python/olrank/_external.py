@@ -38,7 +38,7 @@ class OnlineRanker(Protocol):
 
 
 class UserQuery:
-    """What a simulated user knows about the query of a round: its grades, and coins of its own.
+    """It is what a simulated user knows about the query of a round: its grades, and coins of its own.
 
     Coins belong to the round, the document and the decision, so that a document gets the same ones at every rank and
     for every ranker. Built-in users decide by the same coins.
@@ -72,7 +72,7 @@ _DECISIONS = {
 
 
 def description_of(thing: Any) -> str:
-    """What tells one kind of user or ranker from another when a folder of results is continued."""
+    """Returns what tells one kind of user or ranker from another when a folder of results is continued."""
     given = getattr(thing, "description", None)
     if isinstance(given, str):
         return given

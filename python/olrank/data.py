@@ -226,7 +226,7 @@ def _csv(name: str) -> dict[str, npt.NDArray[Any]]:
 
 
 def _numbers(name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
-    """Those of a file with one on each line."""
+    """Reads the numbers of a file with one on each line."""
     try:
         return np.loadtxt(name, dtype=kind, ndmin=1)
     except (OSError, ValueError) as error:

@@ -235,7 +235,7 @@ def run(
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a tuning came to: the winners, and the two experiments behind them."""
+    """It tells what a tuning came to: the winners, and the two experiments behind them."""
 
     out: Path
     winners: list[dict[str, Any]]  # "ranker", "chosen" values, the figures in the "tuning" and in the "test"; as of `olrank tune --json`

@@ -1,4 +1,4 @@
-"""What follows from logs of shown lists and their clicks, as `olrank ope` and `olrank clicks fit` compute it."""
+"""Computes what follows from logs of shown lists and their clicks, as `olrank ope` and `olrank clicks fit` do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ope(
     trust_code: bool = False,
     page: Path = "",
 ) -> dict[str, Any]:
-    """What other rankers would have got in place of those that showed the lists of a log.
+    """Estimates what other rankers would have got in place of those that showed the lists of a log.
 
     `log` is a service's feedback.jsonl or its state folder, or a trace, whose documents `data` has. Each of `models` is a
     Model, a model file or the folder of a finished trial; `policy` (greedy, plackett-luce, epsilon=0.1) says how lists

@@ -158,7 +158,7 @@ class Ranker:
     def load(
         cls, path: str | os.PathLike[str], threads: int = 1, *, trust_code: bool = False, device: str = "auto"
     ) -> Ranker:
-        """What save() wrote, or the folder of a finished trial of an experiment: the ranker as it ended.
+        """Loads what save() wrote, or the folder of a finished trial of an experiment: the ranker as it ended.
 
         One with a TorchScript module has code: it is refused unless `trust_code`, as by load_model(). One that computed on
         a GPU goes on there: on the first, unless `device` names another.

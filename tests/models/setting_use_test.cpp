@@ -1,14 +1,16 @@
-// The table of settings against the rankers themselves: what it calls ignored changes nothing.
-#include "models/setting_use.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 
 #include "core/error.h"
 #include "models/ranker_factory.h"
+#include "models/ranker_memory.h"
+#include "models/setting_use.h"
 #include "tests/models/labelled_world.h"
 #include "tests/support/message_of.h"
+
+// The table of settings against the rankers themselves: what it calls ignored changes nothing.
 
 namespace olrank {
 namespace {
@@ -184,6 +186,149 @@ TEST(SettingUse, NamesTheConditionOfASetting) {
   network.explore.alpha_schedule = AlphaSchedule::kTheory;
   EXPECT_EQ(why_ignored(network, "c1"), std::nullopt);
   EXPECT_NE(why_ignored(network, "alpha"), std::nullopt);
+}
+
+RankerSettings network_settings(Covariance covariance, CovarianceForm form) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+  settings.name = "net";
+  settings.network.width = 100;
+  settings.posterior.covariance = covariance;
+  settings.posterior.form = form;
+  return settings;
+}
+
+/// 10 documents shown bring at most 5 adjacent pairs a round.
+constexpr RankerLoad kLoad = {.features = 136, .train_docs = 1000, .rounds = 10'000, .cutoff = 10};
+
+TEST(RankerMemoryTest, BytesOfCovariancesMatchTheirFormulas) {
+  const RankerMemory none =
+      memory_of_ranker(network_settings(Covariance::kNone, CovarianceForm::kAuto), kLoad);
+  EXPECT_EQ(none.parameters, 13'700);
+  EXPECT_TRUE(none.forms.empty());
+  const auto beyond = [&](Covariance covariance, CovarianceForm form) {
+    return static_cast<double>(memory_of_ranker(network_settings(covariance, form), kLoad).bytes -
+                               none.bytes);
+  };
+  const double n = 50'000.0;
+  const double p = 13'700.0;
+  // Tangent factors of both documents of a pair: inputs 136 and 100, deltas 100 and 1. While the array
+  // doubles, the old one and the new one are there.
+  const double history = 3 * n * 2 * 337 * 4;
+  // L⁻¹ in 390 blocks of 128 rows and 80 rows more, and the kernel of five new pairs.
+  const double rows = 128 * 128 * (390.0 * 391.0 / 2.0) + 80 * 128 * 391;
+  const double dual = (rows + n * 5) * 8 + history;
+  // A⁻¹, and half as much for its Cholesky factor while A⁻¹ is computed.
+  const double primal = p * p * 12 + history;
+  EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kDual), dual, 2);
+  EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kPrimal), primal, 2);
+  EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kAuto), primal, 2);
+  EXPECT_NEAR(beyond(Covariance::kDiagonalOfInverse, CovarianceForm::kAuto), primal, 2);
+  EXPECT_NEAR(beyond(Covariance::kDiagonal, CovarianceForm::kAuto), p * 16, 2);
+  // 1,000 pairs, and in the window 2,250 more with those of a round, while their array doubles.
+  const double inducing = beyond(Covariance::kInducing, CovarianceForm::kAuto);
+  EXPECT_GE(inducing, 4 * 1000.0 * 1000.0 * 8 + 3 * 3255.0 * 2 * 337 * 4);
+  EXPECT_LE(inducing, 150e6);
+  RankerLoad longer = kLoad;
+  longer.rounds = 1'000'000;
+  const auto beyond_of_longer = [&](Covariance covariance) {
+    return memory_of_ranker(network_settings(covariance, CovarianceForm::kAuto), longer).bytes;
+  };
+  EXPECT_NEAR(
+      static_cast<double>(beyond_of_longer(Covariance::kInducing) - beyond_of_longer(Covariance::kNone)),
+      inducing, 2)
+      << "memory does not grow with the rounds";
+  RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
+  shadowed.posterior.shadow = ShadowCovariance::kFull;
+  EXPECT_NEAR(static_cast<double>(memory_of_ranker(shadowed, kLoad).bytes - none.bytes), p * 16 + primal,
+              2);
+}
+
+TEST(RankerMemoryTest, PlansTheParametersOfEveryKind) {
+  for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
+    if (row_of(kind).is_external) continue;  // none is registered
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
+    settings.network.width = 6;
+    const RankerMemory plan = memory_of_ranker(settings, {.features = 7, .rounds = 10});
+    EXPECT_GE(plan.bytes, plan.parameters * 4) << name;
+    LabelledQueries none;
+    EXPECT_EQ(plan.parameters, make_ranker(settings, 7, {}, 10, {.labels = &none})->parameters()) << name;
+  }
+}
+
+TEST(RankerMemoryTest, DoesNotOverflowForTheWidestNetwork) {
+  RankerSettings settings = network_settings(Covariance::kFull, CovarianceForm::kPrimal);
+  settings.network.width = 65'536;
+  settings.network.depth = 16;
+  const RankerMemory plan = memory_of_ranker(settings, {.features = 136, .rounds = 4'294'967'295});
+  EXPECT_EQ(plan.bytes, std::int64_t{9'000'000'000'000'000'000});
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+}
+
+TEST(RankerMemoryTest, AdviceNamesWhatWouldFit) {
+  const RankerMemory plan = {5, 900, {{"a", 900}, {"b", 3000}, {"c", 20}}};
+  EXPECT_EQ(advice_on_memory(plan, 1000),
+            "a takes 900 bytes, b takes 3.0 kB, c takes 20 bytes; a or c would fit");
+  EXPECT_EQ(advice_on_memory(plan, 10),
+            "a takes 900 bytes, b takes 3.0 kB, c takes 20 bytes; only fewer rounds or a smaller network "
+            "would fit");
+  EXPECT_EQ(advice_on_memory({5, 900, {}}, 10), "fewer rounds, features or parameters would fit");
+}
+
+TEST(RankerMemoryTest, LinearRankersRefuseCovariancesOfNetworks) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
+  settings.name = "mine";
+  for (const auto& [covariance, name] : EnumNames<Covariance>::values) {
+    settings.posterior.covariance = covariance;
+    const bool of_networks = covariance == Covariance::kInducing;
+    EXPECT_EQ(message_of<InvalidArgument>([&] { check_ranker(settings, 10); }),
+              !of_networks ? kNoError
+                           : "Ranker 'mine' cannot have covariance = \"" + std::string(name) +
+                                 "\", which is for networks, and every 'pairrank' is linear: choose "
+                                 "\"full\", \"diagonal\", \"diagonal-of-inverse\" or \"none\".");
+  }
+}
+
+TEST(RankerMemoryTest, ExpectedPairsNeedAWeightedLoss) {
+  for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPdgd}) {
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
+    settings.feedback.pairs = PairRule::kExpected;
+    EXPECT_NO_THROW(check_ranker(settings, 10));
+  }
+  for (const RankerKind kind :
+       {RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kOlLambdaRank, RankerKind::kRankNet}) {
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
+    settings.feedback.pairs = PairRule::kExpected;
+    EXPECT_THROW(check_ranker(settings, 10), InvalidArgument) << name_of(kind);
+  }
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kReference);
+  settings.feedback.pairs = PairRule::kExpected;
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+}
+
+TEST(RankerMemoryTest, CopiesOfPairsNeedMemory) {
+  RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
+  const auto bytes_of = [&](std::vector<double> debias) {
+    settings.feedback.debias = std::move(debias);
+    return memory_of_ranker(settings, {.features = 136, .train_docs = 1'000, .rounds = 10'000}).bytes;
+  };
+  const std::int64_t of_a_copy = bytes_of({0.5}) - bytes_of({});
+  EXPECT_GT(of_a_copy, 0);
+  EXPECT_EQ(bytes_of({1.0}), bytes_of({}));
+  EXPECT_EQ(bytes_of({1.0, 0.01}), bytes_of({}) + 9 * of_a_copy);
+}
+
+TEST(RankerMemoryTest, RefusesASampleThatFitsIntoNoMemory) {
+  for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPairRank}) {
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
+    settings.name = "mine";
+    settings.trainer.replay = std::int64_t{1} << 60;
+    EXPECT_NO_THROW(check_ranker(settings, 10));  // nothing is drawn
+    settings.trainer.retrain = Retrain::kGrowth;
+    EXPECT_NE(message_of<InvalidArgument>([&] {
+                check_ranker(settings, 10);
+              }).find("Ranker 'mine' has replay = 1152921504606846976"),
+              std::string::npos);
+  }
 }
 
 }  // namespace

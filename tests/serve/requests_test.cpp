@@ -1,5 +1,3 @@
-#include "serve/requests.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,8 @@
 #include <utility>
 
 #include "serve/api_error.h"
+#include "serve/requests.h"
+#include "serve/search_response.h"
 #include "tests/support/message_of.h"
 
 namespace olrank {
@@ -243,6 +243,161 @@ TEST(FeedbackRequest, ErrorsNameTheField) {
       {"x", "400 body"},
   };
   for (const auto& [body, expected] : cases) EXPECT_EQ(feedback_error(body), expected) << body;
+}
+
+const RequestLimits kUnnamed{3, 2, 10, 16};
+
+RequestLimits named_limits() {
+  RequestLimits limits = kUnnamed;
+  limits.names = {{"title", 0}, {"body", 1}};
+  return limits;
+}
+
+/// A hit with the entries of its log.
+std::string hit(const std::string& id, const std::string& log) {
+  return R"({"_index": "shop", "_id": ")" + id +
+         R"(", "_score": 1.5, "_source": {"name": [null, {"hits": 1}]},
+             "fields": {"price": [3], "_ltrlog": [{"log": [)" +
+         log + "]}]}}";
+}
+
+std::string request_of(const std::string& hits, const std::string& more = R"("query": "q")") {
+  return "{" + more +
+         R"(, "response": {"took": 5, "timed_out": false, "_shards": {"failures": [[]]}, "hits":
+            {"total": {"value": 2, "relation": "eq"}, "max_score": null, "hits": [)" +
+         hits + R"(]}, "aggregations": {"hits": {"hits": ["x"]}}}})";
+}
+
+/// "status field: message" of the error.
+std::string error_of(const std::string& body, const RequestLimits& limits) {
+  RankRequest request;
+  try {
+    parse_rerank_request(body, limits, request);
+  } catch (const ApiError& error) {
+    return std::to_string(error.status()) + " " + error.field() + ": " + error.what();
+  }
+  return "none";
+}
+
+constexpr const char* kTitleEntry = R"({"name": "title", "value": 1.5})";
+constexpr const char* kBodyEntry = R"({"value": -2, "name": "body"})";
+const std::string kBothEntries = std::string(kTitleEntry) + "," + kBodyEntry;
+
+TEST(RerankRequest, TakesTheHitsAsDocumentsInTheOrderOfTheEngine) {
+  RankRequest request;
+  const std::string body = request_of(
+      hit("b", kBothEntries) + "," + hit("a", R"({"name": "body"}, {"name": "title", "value": 3})"),
+      R"("user": 7, "explore": false, "query": "q", "k": 4)");
+  parse_rerank_request(body, named_limits(), request);
+  EXPECT_EQ(request.query, "q");
+  EXPECT_EQ(request.user, "7");
+  EXPECT_EQ(request.cutoff, 4);
+  EXPECT_FALSE(request.explore);
+  EXPECT_EQ(request.docs, (std::vector<DocId>{{"b", false}, {"a", false}}));
+  EXPECT_EQ(request.values, (std::vector<float>{1.5F, -2.0F, 3.0F, 0.0F}));
+  EXPECT_EQ(request.incumbent, request.docs);
+  EXPECT_EQ(request.incumbent_docs, (std::vector<std::int32_t>{0, 1}));
+  // Without names of the service's features the first hit decides the order, here the same one.
+  RankRequest unnamed;
+  parse_rerank_request(body, kUnnamed, unnamed);
+  EXPECT_EQ(unnamed.values, request.values);
+}
+
+TEST(RerankRequest, ReadsTheSameFeaturesAsARankRequestWithTheirNames) {
+  RankRequest rank;
+  parse_rank_request(R"({"query": "q", "docs": [{"id": "b", "features": {"body": -2, "title": 1.5}}]})",
+                     named_limits(), rank);
+  RankRequest rerank;
+  parse_rerank_request(
+      request_of(hit("b", kBothEntries + R"(, {"name": "extra_logging", "value": {"deep": [{}]}})")),
+      named_limits(), rerank);
+  EXPECT_EQ(rerank.values, rank.values);
+}
+
+TEST(RerankRequest, ErrorsNameTheFieldInOneSentence) {
+  const std::string at = "response.hits.hits[0].fields._ltrlog";
+  const std::string log = at + "[0].log";
+  const std::pair<std::string, std::string> cases[] = {
+      {"[]", "422 body: Unexpected array here."},
+      {R"({"query": "q"})", "422 response: The field is missing."},
+      {R"({"query": "q", "docs": []})",
+       "422 docs: Unknown field. The fields are query, response, k, explore and user."},
+      {R"({"query": "q", "response": []})", "422 response: Unexpected array here."},
+      {R"({"query": "q", "response": "x"})", "422 response: Unexpected string here."},
+      {R"({"query": "q", "response": null})",
+       "422 response: null is not allowed; omit the field or give it a value."},
+      {R"({"query": {"a": 1}, "response": {}})", "422 query: Unexpected object here."},
+      {R"({"query": "q", "response": {"error": {"type": "x"}, "status": 400}})",
+       "422 response.hits.hits: The field is missing."},
+      {request_of(hit("a", kBothEntries), R"("k": 2)"), "422 query: The field is missing."},
+      {request_of("7"), "422 response.hits.hits[0]: Unexpected number here."},
+      {request_of(R"({"_id": "a", "_source": {}})"),
+       "422 " + at + ": The hit has no feature log: add ext.ltr_log to the search request."},
+      {request_of(R"({"_id": "a", "fields": {"price": [1]}})"),
+       "422 " + at + ": The hit has no feature log: add ext.ltr_log to the search request."},
+      {request_of(R"({"_id": "a", "fields": {"_ltrlog": [{"one": [)" + kBothEntries +
+                  R"(], "two": []}]}})"),
+       "422 " + at + "[0].one: The hit has two feature logs, 'one' and 'two': ask for one."},
+      {request_of(R"({"fields": {"_ltrlog": [{"log": [)" + kBothEntries + "]}]}}"),
+       "422 response.hits.hits[0]._id: The field is missing."},
+      {request_of(hit("a", kBothEntries) + "," + hit("a", kBothEntries)),
+       "422 response.hits.hits[1]._id: Document 'a' appears twice."},
+      {request_of(hit("a", kTitleEntry)),
+       "422 " + log + ": The log has 1 of the 2 features that the model expects; it lacks 'body'."},
+      {request_of(hit("a", kBothEntries + "," + kTitleEntry)),
+       "422 " + log + ": Feature 'title' is logged twice."},
+      {request_of(hit("a", kBothEntries + R"(, {"name": "price"})")),
+       "422 " + log + ": This service has no feature 'price'."},
+      {request_of(hit("a", kBothEntries + R"(, {"name": "titel"})")),
+       "422 " + log + ": This service has no feature 'titel'. Did you mean 'title'?"},
+      {request_of(hit("a", kBothEntries + R"(, {"value": 1})")),
+       "422 " + log + "[2].name: The field is missing."},
+      {request_of(hit("a", R"({"name": 3})")), "422 " + log + "[0].name: Unexpected number here."},
+      {request_of(hit("a", R"({"name": "title", "value": "NaN"})")),
+       "422 " + log + "[0].value: Unexpected string here."},
+      {request_of(hit("a", R"({"name": "title", "value": null})")),
+       "422 " + log + "[0].value: null is not allowed; omit the field or give it a value."},
+      {request_of(hit("a", R"({"name": "title", "value": [1]})")),
+       "422 " + log + "[0].value: Unexpected array here."},
+      {request_of(hit("a", R"({"name": "title", "value": {"a": 1}})")),
+       "422 " + log + ": Feature 'title' has an object as its value."},
+      {request_of(hit("a", R"({"name": "title", "value": 1e39})")),
+       "422 " + at + ".1: The number is out of range for a 32-bit float."},
+  };
+  for (const auto& [body, expected] : cases) EXPECT_EQ(error_of(body, named_limits()), expected) << body;
+  EXPECT_TRUE(error_of(request_of(hit("a", kBothEntries)) + "x", kUnnamed).starts_with("400 "));
+  EXPECT_TRUE(error_of(R"({"query": "q", "response": {"took": tru)", kUnnamed).starts_with("400 response"));
+}
+
+TEST(RerankRequest, TheFirstHitNamesTheFeaturesOfAServiceWithoutNames) {
+  const std::string first = hit("a", kBothEntries) + ",";
+  const auto log = [](int doc) {
+    return "422 response.hits.hits[" + std::to_string(doc) + "].fields._ltrlog[0].log: ";
+  };
+  EXPECT_EQ(error_of(request_of(hit("a", kBothEntries + R"(, {"name": "price"})")), kUnnamed),
+            log(0) + "The log has more than the 2 features that the model expects.");
+  EXPECT_EQ(error_of(request_of(hit("a", kTitleEntry)), kUnnamed),
+            log(0) + "The log has 1 of the 2 features that the model expects.");
+  EXPECT_EQ(error_of(request_of(first + hit("b", R"({"name": "titel"})")), kUnnamed),
+            log(1) + "Feature 'titel' is not in the log of the first hit.");
+  EXPECT_EQ(error_of(request_of(first + hit("b", kBodyEntry)), kUnnamed),
+            log(1) + "The log has 1 of the 2 features that the model expects; it lacks 'title'.");
+}
+
+TEST(RerankRequest, KeepsTheLimitsOfARankRequest) {
+  const std::string two = hit("a", kBothEntries) + "," + hit("b", kBothEntries) + ",";
+  EXPECT_EQ(error_of(request_of(two + two), kUnnamed),
+            "413 response.hits.hits[3]: A request may have at most 3 documents.");
+  EXPECT_EQ(error_of(request_of(hit("a much too long ID", kBothEntries)), kUnnamed),
+            "422 response.hits.hits[0]._id: The value has 18 bytes; the limit is 16.");
+  RequestLimits groups = kUnnamed;
+  groups.groups = 2;
+  EXPECT_EQ(error_of(request_of(two + hit("c", kBothEntries)), groups),
+            "422 response: This service has groups, which search responses do not name: send the documents "
+            "to /v1/rank.");
+  RequestLimits arms = kUnnamed;
+  arms.incumbent = true;
+  EXPECT_EQ(error_of(request_of(hit("a", kBothEntries)), arms), "none");
 }
 
 }  // namespace

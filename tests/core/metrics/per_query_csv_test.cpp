@@ -1,14 +1,20 @@
-#include "core/metrics/named_values.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/metrics/evaluator.h"
+#include "core/metrics/list_metrics.h"
+#include "core/metrics/metric_options.h"
+#include "core/metrics/named_values.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -98,6 +104,91 @@ TEST(PerQueryCsv, EmptyQueriesFollowTheirRule) {
   EXPECT_EQ(first_lines(EmptyQueries::kZero), "\"with,comma\",2,0,0,0,0,0,,0\n" + other);
   EXPECT_EQ(first_lines(EmptyQueries::kOne), "\"with,comma\",2,1,1,1,1,1,,0\n" + other);
   EXPECT_EQ(first_lines(EmptyQueries::kSkip), "\"with,comma\",2,,,,,,,0\n" + other);
+}
+
+TEST(NamedMetric, ReadsBackEveryName) {
+  for (const char* name :
+       {"ndcg@5", "dcg@1", "err@10", "p@3", "map", "map@10", "mrr", "mrr@10", "arp", "pair_accuracy"}) {
+    const auto metric = metric_named(name);
+    ASSERT_TRUE(metric) << name;
+    EXPECT_EQ(metric->name(), name);
+  }
+}
+
+TEST(NamedMetric, SortsByKindAndThenByCutoff) {
+  EXPECT_LT(*metric_named("ndcg@5"), *metric_named("ndcg@10"));
+  EXPECT_LT(*metric_named("ndcg@10"), *metric_named("map"));
+}
+
+TEST(NamedMetric, RefusesOtherNamesWithTheValidOnes) {
+  const auto message = [](const std::string& name) {
+    return message_of<InvalidArgument>([&] { parse_metrics(std::vector{name}, "protocol.metrics"); });
+  };
+  EXPECT_EQ(
+      message("ndgc@5"),
+      "protocol.metrics: Unknown metric 'ndgc@5'. Did you mean 'ndcg'? The metrics are ndcg@K, dcg@K, "
+      "err@K, p@K, map, map@K, mrr, mrr@K, arp and pair_accuracy, with a cutoff K of at least 1.");
+  EXPECT_EQ(message("ndcg"), "protocol.metrics: 'ndcg' needs a cutoff: write ndcg@10, for example.");
+  EXPECT_EQ(message("arp@3"), "protocol.metrics: 'arp@3' has no cutoff: write arp.");
+  for (const char* name : {"ndcg@0", "ndcg@-1", "ndcg@", "map@x", "p@5x", "err@99999999999999999999"})
+    EXPECT_NE(message(name).find("must be an integer from 1 to 1000000000"), std::string::npos) << name;
+  const std::vector<std::string> twice = {"map", "mrr", "map"};
+  EXPECT_EQ(message_of<InvalidArgument>([&] { parse_metrics(twice, "x"); }),
+            "x: The metric 'map' is listed twice. Remove one of them.");
+}
+
+template <class Score>
+std::vector<std::int32_t> ranked(const std::vector<Score>& scores) {
+  Scratch scratch;
+  std::vector<std::int32_t> order(scores.size());
+  EXPECT_EQ(order_by_score(std::span<const Score>(scores), order, scratch), -1);
+  return order;
+}
+
+template <class Score>
+class ScoreOrderTest : public testing::Test {};
+using ScoreTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(ScoreOrderTest, ScoreTypes);
+
+TYPED_TEST(ScoreOrderTest, MatchesAStableDescendingSort) {
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    RngStream coins = test_coins(5000 + round);
+    const std::uint32_t docs = round < 4 ? round : coins.index(200);
+    std::vector<TypeParam> scores;
+    for (const double score : random_scores(coins, docs, coins.index(2) == 0)) {
+      scores.push_back(static_cast<TypeParam>(score));
+    }
+    std::vector<std::int32_t> expected(docs);
+    std::iota(expected.begin(), expected.end(), 0);
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
+    EXPECT_EQ(ranked(scores), expected);
+    for (const std::uint32_t top : {1U, 5U, 31U, 32U, 33U, 150U}) {
+      Scratch scratch;
+      std::vector<std::int32_t> order(std::min(top, docs));
+      EXPECT_EQ(order_top_by_score(std::span<const TypeParam>(scores), order, scratch), -1);
+      EXPECT_TRUE(std::equal(order.begin(), order.end(), expected.begin())) << top << " of " << docs;
+    }
+  }
+}
+
+TYPED_TEST(ScoreOrderTest, OrdersInfinitiesAndExtremes) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const std::vector<TypeParam> scores = {
+      -Limits::infinity(), Limits::denorm_min(),  -0.0,          0.0,
+      Limits::infinity(),  -Limits::denorm_min(), Limits::max(), Limits::lowest()};
+  EXPECT_EQ(ranked(scores), (std::vector<std::int32_t>{4, 6, 1, 2, 3, 5, 7, 0}));  // the zeros tie
+}
+
+TYPED_TEST(ScoreOrderTest, ReportsTheFirstNan) {
+  const TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
+  Scratch scratch;
+  for (const std::vector<TypeParam>& scores : {std::vector<TypeParam>{1, 2, nan, -nan}, {0, 0, -nan, 1}}) {
+    std::vector<std::int32_t> order(scores.size());
+    EXPECT_EQ(order_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
+    order.resize(1);
+    EXPECT_EQ(order_top_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
+  }
 }
 
 }  // namespace

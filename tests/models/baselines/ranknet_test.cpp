@@ -1,14 +1,21 @@
-#include "models/baselines/ranknet.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <vector>
 
 #include "core/error.h"
 #include "core/math/pair_loss.h"
+#include "models/baselines/lambdarank_labels.h"
+#include "models/baselines/ranknet.h"
+#include "models/linear/linear_belief.h"
+#include "models/ranker_factory.h"
+#include "tests/models/labelled_world.h"
 #include "tests/models/small_world.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/message_of.h"
+#include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
@@ -139,6 +146,240 @@ TEST(EpsilonGreedyTest, RanksByScoreWithoutEpsilon) {
   std::vector<double> propensity(4);
   epsilon_greedy_list(best_first, 0.0, ranknet_key(), 1, scratch, list, propensity);
   EXPECT_EQ(list, best_first);
+}
+
+RankerSettings offline_settings(NetworkForm network) {
+  RankerSettings settings =
+      RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kRecommended);
+  settings.name = "offline";
+  settings.network.network = network;
+  settings.network.width = 8;
+  settings.trainer.batch = 4;
+  return settings;
+}
+
+TEST(RankNetOfflineTest, OneStepMatchesAdamOnTheMeanLossOfAllPairs) {
+  const LabelledWorld world(5, 3, 7, 4);
+  RankerSettings settings = offline_settings(NetworkForm::kLinear);
+  settings.trainer.epochs = 1;
+  settings.trainer.batch = 1'000'000;
+  const std::vector<float> first = {0.5F, -1.0F, 2.0F, 0.25F};
+  const std::vector<float> moved = train_offline(LinearModel(4), world.labels(), settings,
+                                                 make_key({.purpose = Purpose::kBatch}), first);
+  std::vector<double> gradient(4, 0.0);
+  for (std::int64_t query = 0; query < 3; ++query) {
+    const FeatureMatrix docs = world.query(query).features;
+    double pairs = 0.0;
+    std::vector<double> of_query(4, 0.0);
+    for (std::int32_t winner = 0; winner < 7; ++winner) {
+      for (std::int32_t loser = 0; loser < 7; ++loser) {
+        if (world.grade(query, winner) <= world.grade(query, loser)) continue;
+        pairs += 1.0;
+        double z = 0.0;
+        for (std::size_t k = 0; k < 4; ++k) z += first[k] * (docs.doc(winner)[k] - docs.doc(loser)[k]);
+        for (std::size_t k = 0; k < 4; ++k) {
+          of_query[k] -= (docs.doc(winner)[k] - docs.doc(loser)[k]) / (1.0 + std::exp(z));
+        }
+      }
+    }
+    for (std::size_t k = 0; k < 4 && pairs > 0.0; ++k) gradient[k] += of_query[k] / pairs;
+  }
+  // The first step of Adam is the learning rate against the sign, but for ε.
+  for (std::size_t k = 0; k < 4; ++k) {
+    ASSERT_GT(std::fabs(gradient[k]), 1e-3);
+    EXPECT_NEAR(moved[k], first[k] - settings.trainer.learning_rate * (gradient[k] > 0 ? 1.0 : -1.0), 1e-6);
+  }
+}
+
+TEST(RankNetOfflineTest, TrainsBeforeTheFirstRoundOnly) {
+  const LabelledWorld world(6, 40, 30, 5);
+  const LabelledQueries labels = world.labels();
+  for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kMlp}) {
+    RankerSettings settings = offline_settings(network);
+    settings.trainer.epochs = 60;
+    settings.trainer.learning_rate_decay = 1.0;
+    const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
+    EXPECT_GT(world.ndcg(*ranker, 5), 0.97);
+    TestContext context;
+    const std::string before = state_of(*ranker);
+    const std::vector<float> theta = theta_of(*ranker);
+    const QueryDocs query = query_docs(labels, 0);
+    const RankedList list = ranker->rank(context.round, query, 1);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 2);
+    const std::vector<std::uint8_t> clicks = {0, 1};
+    EXPECT_TRUE(ranker->learn(context.round, {1, query, shown, clicks}).pairs.empty());
+    EXPECT_EQ(theta_of(*ranker), theta);
+
+    settings.trainer.epochs = 1;
+    const auto other = make_ranker(settings, 5, TrialKeys::of(2, 1, "test"), 10, {.labels = &labels});
+    EXPECT_NE(theta_of(*other), theta);
+    load_state(*other, before);
+    EXPECT_EQ(theta_of(*other), theta);
+  }
+}
+
+TEST(RankNetOfflineTest, RefusesOtherOptimizers) {
+  RankerSettings settings = offline_settings(NetworkForm::kLinear);
+  settings.trainer.optimizer = Optimizer::kNesterov;
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+}
+
+RankerSettings skyline_settings() {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kLambdaRankLabels, ProtocolName::kPaper);
+  settings.name = "sky";
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.05;
+  return settings;
+}
+
+/// Rounds with clicks that prefer the last document shown: a ranker that learned from them would get worse.
+void play(OnlineRanker& ranker, const LabelledQueries& labels, std::uint32_t first, std::uint32_t last) {
+  TestContext context;
+  for (std::uint32_t round = first; round <= last; ++round) {
+    const QueryDocs query = query_docs(labels, round % 15);
+    const RankedList list = ranker.rank(context.round, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 10);
+    std::vector<std::uint8_t> clicks(10, 0);
+    clicks.back() = 1;
+    EXPECT_TRUE(ranker.learn(context.round, {round, query, shown, clicks}).pairs.empty());
+  }
+}
+
+TEST(LambdaRankLabelsTest, FitsTheGradesOfAllQueriesAskedSoFar) {
+  const LabelledWorld world(3, 30, 12, 5);
+  const LabelledQueries labels = world.labels();
+  const auto ranker =
+      make_ranker(skyline_settings(), 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
+  EXPECT_LT(world.ndcg(*ranker, 5), 0.75);
+  play(*ranker, labels, 1, 200);
+  // Only queries 0 to 14 were asked, and they tell what relevance means.
+  EXPECT_GT(world.ndcg(*ranker, 5), 0.95);
+}
+
+TEST(LambdaRankLabelsTest, TheFirstStepIsAdamsOnTheAskedQuery) {
+  const LabelledWorld world(5, 4, 9, 4);
+  const LabelledQueries labels = world.labels();
+  RankerSettings settings = skyline_settings();
+  settings.trainer.steps = 1;
+  const auto ranker = make_ranker(settings, 4, TrialKeys::of(1, 1, "test"), 9, {.labels = &labels});
+  TestContext context;
+  const QueryDocs query = query_docs(labels, 1);
+  const RankedList list = ranker->rank(context.round, query, 1);
+  const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 1);
+  const std::vector<std::uint8_t> clicks = {0};
+  ranker->learn(context.round, {1, query, shown, clicks});
+  std::vector<double> slopes(9);
+  const std::vector<double> zeros(9, 0.0);
+  Scratch scratch;
+  list_loss({.loss = ListLoss::kLambdaRank}, zeros, labels.grades_of(1).of_doc, scratch, slopes);
+  for (std::size_t k = 0; k < 4; ++k) {
+    double gradient = 0.0;
+    for (std::int32_t doc = 0; doc < 9; ++doc) gradient += slopes[doc] * query.features.doc(doc)[k];
+    ASSERT_GT(std::abs(gradient), 1e-4);
+    EXPECT_NEAR(theta_of(*ranker)[k], gradient > 0 ? -0.05 : 0.05, 1e-5);
+  }
+}
+
+TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
+  const LabelledWorld world(4, 15, 12, 5);
+  const LabelledQueries labels = world.labels();
+  RankerSettings settings = skyline_settings();
+  settings.trainer.steps = 3;
+  settings.trainer.restart = Restart::kFirst;
+  const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
+  play(*ranker, labels, 1, 2);
+  // The first round asked query 1, the second query 2: three Adam steps on them from 0 follow from these
+  // rounds alone.
+  const auto batch_key = make_key({.seed = 1, .purpose = Purpose::kBatch, .fold = 1});
+  std::vector<float> theta(5, 0.0F);
+  std::vector<double> first(5, 0.0);
+  std::vector<double> second(5, 0.0);
+  Scratch scratch;
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    RngStream draws(batch_key, 2, step);
+    std::vector<double> gradient(5, 0.0);
+    for (int drawn = 0; drawn < 2; ++drawn) {
+      const std::int64_t query = 1 + draws.index_of(2);
+      const QueryDocs docs = query_docs(labels, query);
+      std::vector<double> scores(12);
+      std::vector<double> slopes(12);
+      for (std::int32_t doc = 0; doc < 12; ++doc) {
+        for (std::size_t k = 0; k < 5; ++k) scores[doc] += double{theta[k]} * docs.features.doc(doc)[k];
+      }
+      list_loss({.loss = ListLoss::kLambdaRank}, scores, labels.grades_of(query).of_doc, scratch, slopes);
+      for (std::int32_t doc = 0; doc < 12; ++doc) {
+        for (std::size_t k = 0; k < 5; ++k) gradient[k] += 0.5 * slopes[doc] * docs.features.doc(doc)[k];
+      }
+    }
+    for (std::size_t k = 0; k < 5; ++k) {
+      first[k] = 0.9 * first[k] + 0.1 * gradient[k];
+      second[k] = 0.999 * second[k] + 0.001 * gradient[k] * gradient[k];
+      const double mean = first[k] / (1.0 - std::pow(0.9, step + 1));
+      const double square = second[k] / (1.0 - std::pow(0.999, step + 1));
+      theta[k] = static_cast<float>(double{theta[k]} - 0.05 * mean / (std::sqrt(square) + 1e-8));
+    }
+  }
+  for (std::size_t k = 0; k < 5; ++k) EXPECT_NEAR(theta_of(*ranker)[k], theta[k], 1e-5) << k;
+  settings.trainer.restart = Restart::kFresh;
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+}
+
+RankerSettings linear_settings() {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kLambdaRankStep, ProtocolName::kPaper);
+  settings.name = "sky";
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.5;
+  return settings;
+}
+
+TEST(LambdaRankStepTest, LearnsFromGradesNotClicks) {
+  const LabelledWorld world(3, 30, 12, 5);
+  const LabelledQueries labels = world.labels();
+  const auto ranker =
+      make_ranker(linear_settings(), 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
+  TestContext context;
+  const double before = world.ndcg(*ranker, 5);
+  for (std::uint32_t round = 1; round <= 300; ++round) {
+    const QueryDocs query = query_docs(labels, round % labels.queries());
+    const RankedList list = ranker->rank(context.round, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 10);
+    // Clicks that prefer the last document: a ranker that learned from them would get worse.
+    std::vector<std::uint8_t> clicks(10, 0);
+    clicks.back() = 1;
+    const LearnReport report = ranker->learn(context.round, {round, query, shown, clicks});
+    EXPECT_TRUE(report.pairs.empty());
+    EXPECT_EQ(report.steps.size(), 1U);
+  }
+  EXPECT_LT(before, 0.75);
+  EXPECT_GT(world.ndcg(*ranker, 5), 0.95);
+}
+
+TEST(LambdaRankStepTest, RefusesAQueryWithoutGrades) {
+  const LabelledWorld world(3, 2, 12, 5);
+  const LabelledQueries labels = world.labels();
+  const auto ranker =
+      make_ranker(linear_settings(), 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
+  TestContext context;
+  QueryDocs query = query_docs(labels, 1);
+  query.query = 2;
+  const std::vector<std::int32_t> shown = {0};
+  const std::vector<std::uint8_t> clicks = {1};
+  EXPECT_THROW(ranker->learn(context.round, {1, query, shown, clicks}), InvalidArgument);
+}
+
+TEST(LambdaRankStepTest, OnlyKindsThatLearnFromLabelsRequireThem) {
+  EXPECT_TRUE(row_of(RankerKind::kLambdaRankStep).needs_labels);
+  for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
+    if (row_of(kind).is_external) continue;  // none is registered
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    settings.name = std::string(name);
+    check_ranker(settings, 10);
+    if (row_of(kind).needs_labels) {
+      EXPECT_THROW(make_ranker(settings, 3, TrialKeys{}, 10), InvalidArgument) << name;
+    } else {
+      EXPECT_GT(make_ranker(settings, 3, TrialKeys{}, 10)->parameters(), 0) << name;
+    }
+  }
 }
 
 }  // namespace

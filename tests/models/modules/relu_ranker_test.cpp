@@ -1,9 +1,8 @@
-#include "models/modules/built_in_modules.h"
-
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "models/linear/linear_belief.h"
+#include "models/modules/built_in_modules.h"
 #include "models/neural/ranker_network.h"
 #include "tests/core/ops/network_fixture.h"
 

@@ -1,12 +1,15 @@
-#include "recommend/trees/fact_training.h"
-
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "core/error.h"
 #include "core/io/state_archive.h"
 #include "recommend/ranking_figures.h"
+#include "recommend/trees/fact_training.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/fmf_training.h"
+#include "recommend/trees/interview.h"
+#include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
 #include "tests/recommend/trees/tree_world.h"
 
@@ -205,6 +208,135 @@ TEST(TreeModelTest, NobodyKnownAnswersUnknownEverywhere) {
   const Profiles profile =
       profile_of_reviews(known, TreeQuestions::kFeatures, trees.user_profiles.features);
   EXPECT_EQ(trees.user_tree.leaf_of(profile.row(0)), trees.user_leaf[5]);
+}
+
+// Squared error of all ratings under the factors of leaves, by the slow formula.
+double slow_squared_error(const TreeWorld& world, const GrownTree& grown) {
+  double sum = 0.0;
+  for (std::int64_t user = 0; user < world.data.by_user.rows(); ++user) {
+    const auto rated = world.data.by_user.others_of(user);
+    for (std::size_t place = 0; place < rated.size(); ++place) {
+      double error = world.data.by_user.ratings_of(user)[place];
+      const auto leaf = grown.tree.factor(grown.tree.leaf_of(world.profiles.row(user)));
+      for (std::size_t k = 0; k < leaf.size(); ++k)
+        error -= static_cast<double>(leaf[k]) * world.items.row(rated[place])[k];
+      sum += error * error;
+    }
+  }
+  return sum;
+}
+
+TEST(TreeGrowthTest, LossNeverRisesWithALevelWithoutPairs) {
+  const TreeWorld world(21);
+  ExecutionContext context;
+  for (const bool parent_factor : {true, false}) {
+    double before = 0.0;
+    std::int32_t nodes = 0;
+    for (int depth = 0; depth <= 5; ++depth) {
+      const GrownTree grown = grow_tree(context, world.split, world.rows, nullptr,
+                                        {.depth = depth,
+                                         .least_rows = 10,
+                                         .penalty = 1.0,
+                                         .parent_factor = parent_factor,
+                                         .descent = {}});
+      const double loss = slow_squared_error(world, grown) + grown.penalty;
+      if (depth > 0) {
+        EXPECT_LE(loss, before * (1.0 + 1e-6));  // factors are stored in float
+        EXPECT_GE(grown.tree.size(), nodes);
+      }
+      if (depth == 1) {
+        EXPECT_EQ(grown.tree.size(), 4);
+        EXPECT_LT(loss, before);
+      }
+      EXPECT_LE(grown.tree.depth(), depth);
+      before = loss;
+      nodes = grown.tree.size();
+    }
+    EXPECT_GT(nodes, 13);
+  }
+}
+
+TEST(TreeGrowthTest, ChildrenShareTheirParentsRows) {
+  const TreeWorld world(22);
+  ExecutionContext context;
+  const GrownTree grown =
+      grow_tree(context, world.split, world.rows, nullptr, {.depth = 4, .least_rows = 20, .descent = {}});
+  std::vector<std::int64_t> in_leaf(grown.tree.size(), 0);
+  for (const std::int32_t leaf : grown.leaf_of) ++in_leaf[leaf];
+  EXPECT_EQ(grown.tree.node(0).rows, std::ssize(world.rows));
+  for (std::int32_t number = 0; number < grown.tree.size(); ++number) {
+    const TreeNode& node = grown.tree.node(number);
+    if (node.is_leaf()) {
+      EXPECT_EQ(node.rows, in_leaf[number]);
+      continue;
+    }
+    EXPECT_GE(node.rows, 20);
+    std::int64_t of_children = 0;
+    for (const std::int32_t child : node.children) of_children += grown.tree.node(child).rows;
+    EXPECT_EQ(of_children, node.rows);
+  }
+}
+
+TEST(TreeGrowthTest, EmptyPartsKeepTheFactorOfTheirParent) {
+  FactorTree tree(2);
+  tree.factor(0)[0] = 0.5F;
+  tree.split(0, 3, 0.25F);
+  for (const std::int32_t child : tree.node(0).children) EXPECT_EQ(tree.factor(child)[0], 0.5F);
+  EXPECT_EQ(tree.leaf_of({}), tree.node(0).children[2]);
+  const std::vector<ProfileEntry> at = {{3, 0.25F}};
+  EXPECT_EQ(tree.leaf_of(at), tree.node(0).children[0]);
+  const std::vector<ProfileEntry> below = {{3, 0.24F}};
+  EXPECT_EQ(tree.leaf_of(below), tree.node(0).children[1]);
+}
+
+TEST(InterviewTest, UnderstandsPlainWords) {
+  const auto fact = TreeQuestions::kFeatures;
+  for (const char* text : {"1", ">=", "≥", "a lot", "A lot.", " yes ", "it matters a lot"})
+    EXPECT_EQ(read_answer(text, fact), TreeBranch::kAtLeast) << text;
+  for (const char* text : {"2", "<", "a little", "no", "It matters a little"})
+    EXPECT_EQ(read_answer(text, fact), TreeBranch::kBelow) << text;
+  for (const char* text : {"3", "?", "", "unknown", "don't know", "I never think of it\r"})
+    EXPECT_EQ(read_answer(text, fact), TreeBranch::kUnknown) << text;
+  for (const char* text : {"4", "perhaps", "12", "≤"}) EXPECT_FALSE(read_answer(text, fact)) << text;
+  EXPECT_EQ(read_answer("I do not like it", TreeQuestions::kItems), TreeBranch::kBelow);
+  EXPECT_FALSE(read_answer("I do not like it", fact));
+}
+
+TEST(InterviewTest, WalksToALeafAndListsWhatItsFactorPrefers) {
+  const TreeWorld world(41);
+  ExecutionContext context;
+  const auto training = start_fact(small_fact(1), world.data);
+  training->advance(context);
+  const auto& recommender = dynamic_cast<const TreeRecommender&>(training->model());
+  Interview interview(recommender, world.reviews.names, 5);
+  ASSERT_FALSE(interview.finished());
+  EXPECT_EQ(interview.question(), "How much does " + std::string(interview.subject()) + " matter to you?");
+  int questions = 0;
+  while (!interview.finished()) {
+    const std::vector<InterviewItem> before = interview.list();
+    interview.answer(questions == 0 ? TreeBranch::kAtLeast : TreeBranch::kBelow);
+    ++questions;
+    const auto factor = recommender.trees().user_tree.factor(interview.node());
+    for (std::size_t rank = 0; rank < interview.list().size(); ++rank) {
+      const InterviewItem& item = interview.list()[rank];
+      EXPECT_NEAR(item.score, factor_product(factor, recommender.trees().items.row(item.item)), 1e-5);
+      if (rank > 0) {
+        EXPECT_GE(interview.list()[rank - 1].score, item.score);
+      }
+      const auto place = std::ranges::find(before, item.item, &InterviewItem::item);
+      EXPECT_EQ(item.rank_before, place == before.end() ? -1 : place - before.begin());
+    }
+  }
+  EXPECT_GE(questions, 1);
+  EXPECT_LE(questions, 3);
+  EXPECT_EQ(std::ssize(recommender.trees().user_tree.path_to(interview.node())), questions);
+}
+
+TEST(InterviewTest, ChangesAreSaidFromTheOldRankToTheNew) {
+  EXPECT_EQ(change_text({.rank_before = -1}, 0), "new");
+  EXPECT_EQ(change_text({.rank_before = 4}, 1), "up 3");
+  EXPECT_EQ(change_text({.rank_before = 1}, 4), "down 3");
+  EXPECT_EQ(change_text({.rank_before = 2}, 2), "");
 }
 
 }  // namespace

@@ -1,0 +1,468 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "core/data/letor_number.h"
+#include "core/data/letor_parser.h"
+#include "core/data/letor_stream.h"
+#include "core/data/synthetic.h"
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
+#include "tests/core/data/letor_support.h"
+#include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+/// The number as std::from_chars reads it, where that is within float's range.
+void expect_same_as_from_chars(const std::string& text, std::int64_t& compared) {
+  float expected = 0.0F;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), expected);
+  const std::string ended = text + "\n";
+  float value = 0.0F;
+  const char* end = parse_float(ended.data(), value);
+  if (error == std::errc::invalid_argument) {
+    EXPECT_EQ(end, nullptr) << text;
+    return;
+  }
+  ASSERT_NE(end, nullptr) << text;
+  ASSERT_EQ(end - ended.data(), rest - text.data()) << text;
+  if (error == std::errc::result_out_of_range) {
+    EXPECT_TRUE(std::isinf(value) || value == 0.0F) << text;
+    return;
+  }
+  ASSERT_EQ(std::bit_cast<std::uint32_t>(value), std::bit_cast<std::uint32_t>(expected)) << text;
+  ++compared;
+}
+
+class RandomTexts {
+ public:
+  explicit RandomTexts(std::uint32_t number)
+      : rng_(make_key({.seed = 4, .purpose = Purpose::kProbe}), number) {}
+
+  std::string next() {
+    std::string text;
+    switch (rng_.index(6)) {
+      case 0:
+        return digits(1 + rng_.index(6)) + "." + digits(1 + rng_.index(7));
+      case 1:
+        return "0." + digits(rng_.index(20));
+      case 2:
+        return "-" + digits(1 + rng_.index(22));
+      case 3:
+        text = digits(rng_.index(12)) + "." + digits(1 + rng_.index(25));
+        return text + "e" + (rng_.index(2) == 0 ? "-" : "") + fmt::format("{}", rng_.index(50));
+      case 4:
+        return fmt::format("{}", std::bit_cast<float>(finite_bits()));
+      default:
+        return near_middle();
+    }
+  }
+
+ private:
+  std::string digits(std::uint32_t count) {
+    std::string text;
+    for (std::uint32_t i = 0; i < count; ++i) text += static_cast<char>('0' + rng_.index(10));
+    return text;
+  }
+  std::uint32_t finite_bits() {
+    for (;;) {
+      const std::uint32_t bits = rng_.next_bits();
+      if ((bits >> 23 & 0xFF) != 0xFF) return bits;
+    }
+  }
+  /// On, just above or just below the middle between two floats: where rounding twice goes wrong.
+  std::string near_middle() {
+    const double middle = (static_cast<double>(rng_.next_bits() >> 8 | 1U << 23) + 0.5) *
+                          std::ldexp(1.0, static_cast<int>(rng_.index(60)) - 40);
+    std::string text = fmt::format("{:.{}g}", middle, 15 + rng_.index(30));
+    if (text.find('e') == std::string::npos && text.find('.') != std::string::npos) {
+      if (rng_.index(2) == 0) text += digits(rng_.index(4));
+    }
+    return text;
+  }
+
+  RngStream rng_;
+};
+
+TEST(LetorNumber, MatchesFromCharsOnThreeMillionRandomStrings) {
+  std::int64_t compared = 0;
+  constexpr std::uint32_t kBlocks = kSanitized ? 3 : 30;
+  for (std::uint32_t block = 0; block < kBlocks; ++block) {
+    RandomTexts texts(block);
+    for (int i = 0; i < 100'000; ++i) {
+      expect_same_as_from_chars(texts.next(), compared);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(compared, kBlocks * 83'000);
+}
+
+TEST(LetorNumber, ReadsBackEveryPrintedFloatExactly) {
+  // A stride through all bit patterns, coprime to powers of two.
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 9973) {
+    const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    if (!std::isfinite(value)) continue;
+    char text[64];
+    *std::to_chars(text, text + sizeof text - 1, value).ptr = '\n';
+    float read = 0.0F;
+    ASSERT_NE(parse_float(text, read), nullptr);
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(read), bits);
+  }
+}
+
+TEST(LetorNumber, HandlesEdgesOfFloatRange) {
+  const auto read = [](const std::string& text) {
+    float value = -1.0F;
+    const std::string ended = text + "\n";
+    EXPECT_NE(parse_float(ended.data(), value), nullptr) << text;
+    return value;
+  };
+  EXPECT_EQ(read("1e-60"), 0.0F);
+  EXPECT_TRUE(std::signbit(read("-1e-60")));
+  EXPECT_EQ(read("1e-999999999999999999999"), 0.0F);
+  EXPECT_EQ(read("0.00000000000000000000000000000000000000000000000000000000000000000001"), 0.0F);
+  EXPECT_EQ(read("1e-45"), 0x1p-149F);
+  EXPECT_TRUE(std::isinf(read("1e39")));
+  EXPECT_TRUE(std::isinf(read("-1e999999999999999999999")));
+  EXPECT_TRUE(std::isinf(read("1" + std::string(60, '0'))));
+  EXPECT_EQ(read("1" + std::string(60, '0') + "e-60"), 1.0F);
+  EXPECT_EQ(read("0." + std::string(60, '0') + "1e61"), 1.0F);
+  EXPECT_EQ(read("3.4028234663852886e38"), std::numeric_limits<float>::max());
+  EXPECT_EQ(read("0e99999"), 0.0F);
+  EXPECT_EQ(read("5."), 5.0F);
+  EXPECT_EQ(read(".5"), 0.5F);
+}
+
+TEST(LetorNumber, RefusesNonNumbers) {
+  for (const char* text :
+       {"\n", "-\n", ".\n", "-.\n", "e5\n", "nan\n", "inf\n", "-inf\n", "+1\n", " 1\n"}) {
+    float value = 0.0F;
+    EXPECT_EQ(parse_float(text, value), nullptr) << text;
+  }
+}
+
+std::vector<float> row(const Dataset& data, std::int64_t doc) {
+  const auto values = data.all_features().doc(doc);
+  return {values.begin(), values.end()};
+}
+
+TEST(LetorParser, ReadsUsualLine) {
+  const Dataset data = read_text("2 qid:10 1:0.5 2:-3 3:1e2 #docid = GX-1 inc = 1 prob = 0.08\n");
+  ASSERT_EQ(data.docs(), 1);
+  EXPECT_EQ(data.features(), 3);
+  EXPECT_EQ(data.qid(0), "10");
+  EXPECT_EQ(data.doc_name(0), "GX-1");
+  EXPECT_EQ(data.all_grades()[0], 2);
+  EXPECT_EQ(row(data, 0), (std::vector<float>{0.5F, -3.0F, 100.0F}));
+}
+
+TEST(LetorParser, AcceptsUnusualButValidLines) {
+  const Dataset data = read_text(
+      "\xEF\xBB\xBF# a heading\r\n"
+      "\n"
+      "  2.0\tqid:a  5:1\t2:+7 \r\n"
+      "0. qid:a 1:1#docid=x\n"
+      "+1 qid:b#  docid  =  y z\n"
+      " \t \n"
+      "31 qid:b 1:-0 5:.5 # docids = no, mydocid = no\r\r\n"
+      "1.000 qid:c");
+  ASSERT_EQ(data.docs(), 5);
+  EXPECT_EQ(data.features(), 5);
+  EXPECT_EQ(row(data, 0), (std::vector<float>{0, 7, 0, 0, 1}));
+  EXPECT_EQ(row(data, 1), (std::vector<float>{1, 0, 0, 0, 0}));
+  EXPECT_EQ(row(data, 2), (std::vector<float>(5, 0.0F)));
+  EXPECT_EQ(row(data, 3), (std::vector<float>{-0.0F, 0, 0, 0, 0.5F}));
+  EXPECT_TRUE(std::signbit(row(data, 3)[0]));
+  EXPECT_EQ(data.doc_name(0), "");
+  EXPECT_EQ(data.doc_name(1), "x");
+  EXPECT_EQ(data.doc_name(2), "y");
+  EXPECT_EQ(data.doc_name(3), "");
+  EXPECT_EQ(data.max_grade(), 31);
+  EXPECT_EQ(data.queries(), 3);
+}
+
+TEST(LetorParser, GroupsQueriesInOrderOfFirstAppearance) {
+  const Dataset data = read_text(
+      "0 qid:b 1:1 # docid = 1\n1 qid:a 1:2\n2 qid:b 1:3 # docid = 3\n3 qid:c 1:4\n4 qid:a 1:5 # docid = "
+      "5\n");
+  ASSERT_EQ(data.queries(), 3);
+  EXPECT_EQ(data.qid(0), "b");
+  EXPECT_EQ(data.qid(1), "a");
+  EXPECT_EQ(data.qid(2), "c");
+  std::vector<float> values;
+  std::string names;
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+    values.push_back(row(data, doc)[0]);
+    EXPECT_EQ(data.all_grades()[doc], values.back() - 1);
+    names += std::string(data.doc_name(doc)) + ",";
+  }
+  EXPECT_EQ(values, (std::vector<float>{1, 3, 2, 5, 4}));
+  EXPECT_EQ(names, "1,3,,5,,");
+}
+
+TEST(LetorParser, SortsFeaturesOfLine) {
+  const Dataset data = read_text("0 qid:1 9:9 1:1 4:4 3:3\n");
+  EXPECT_EQ(row(data, 0), (std::vector<float>{1, 0, 3, 4, 0, 0, 0, 0, 9}));
+}
+
+TEST(LetorParser, CountsMissingValuesInOneWarning) {
+  const ExpectedWarnings warnings;
+  const Dataset data = read_text("0 qid:1 1:1 2:NULL\n0 qid:1 2:NULL 1:NULL\n0 qid:1 3:1 1:2\n");
+  EXPECT_EQ(row(data, 0), (std::vector<float>{1, 0, 0}));
+  EXPECT_EQ(row(data, 1), (std::vector<float>{0, 0, 0}));
+  ASSERT_EQ(warnings.messages().size(), 1U);
+  EXPECT_EQ(warnings.messages()[0],
+            "data.txt:1:15: 3 values are NULL and are read as 0; this is the first.");
+}
+
+struct BadText {
+  const char* text;
+  std::int64_t line;
+  std::int64_t column;
+  const char* message;
+};
+
+TEST(LetorParser, ErrorsHaveReasonLineAndColumn) {
+  const BadText texts[] = {
+      {"x qid:1 1:1\n", 1, 1, "grade 'x' is not a number"},
+      {"\n 1.5 qid:1 1:1\n", 2, 2, "grade '1.5' is not an integer"},
+      {"-1 qid:1 1:1\n", 1, 1, "grade '-1' is negative"},
+      {"32 qid:1 1:1\n", 1, 1, "grade '32' is too large"},
+      {"99999999999999999999 qid:1 1:1\n", 1, 1, "is too large"},
+      {"nan qid:1 1:1\n", 1, 1, "grade 'nan' is not finite"},
+      {"Infinity qid:1 1:1\n", 1, 1, "is not finite"},
+      {"1e0 qid:1 1:1\n", 1, 1, "is not an integer"},
+      {"1\n", 1, 2, "The line ends after the grade"},
+      {"1 1:1\n", 1, 3, "must follow the grade, not '1:1'"},
+      {"1 qid: 1:1\n", 1, 7, "The query ID after 'qid:' is missing"},
+      {"0 qid:1 1:1\n0 qid:1 a:1\n", 2, 9, "Expected a feature as number:value, not 'a:1'"},
+      {"0 qid:1 1:1 0:1\n", 1, 13, "feature number of '0:1' must be between 1 and 4294967295"},
+      {"0 qid:1 -1:1\n", 1, 9, "must be between 1 and 4294967295"},
+      {"0 qid:1 4294967296:1\n", 1, 9, "must be between 1 and 4294967295"},
+      {"0 qid:1 4294967297:1\n", 1, 9, "must be between 1 and 4294967295"},
+      {"0 qid:1 99999999999999999999999:1\n", 1, 9, "must be between 1 and 4294967295"},
+      {"0 qid:1 1:1 7\n", 1, 14, "must be followed by a colon and a value"},
+      {"0 qid:1 1:\n", 1, 11, "The value after the colon is missing"},
+      {"0 qid:1 1: 2:1\n", 1, 11, "The value after the colon is missing"},
+      {"0 qid:1 1:abc\n", 1, 11, "value 'abc' is not a number"},
+      {"0 qid:1 1:1x\n", 1, 11, "value '1x' is not a number"},
+      {"0 qid:1 1:1,5\n", 1, 11, "is not a number"},
+      {"0 qid:1 1:nan\n", 1, 11, "value 'nan' is not finite"},
+      {"0 qid:1 1:-Inf\n", 1, 11, "is not finite"},
+      {"0 qid:1 1:1e39\n", 1, 11, "too large for a 32-bit float"},
+      {"0 qid:1 1:1 2:2 1:3\n", 1, 17, "Feature 1 appears twice"},
+      {"0 qid:1 3:1 2:2 2:3 3:1\n", 1, 17, "Feature 2 appears twice"},
+      {"0 qid:1 1:NULLX\n", 1, 11, "is not a number"},
+      {"0 qid:1 1:1\r2:2\n", 1, 11, "'1\\x0d2:2' is not a number"},
+      {"", 1, 1, "The file contains no document"},
+      {"# only\n\n", 1, 1, "The file contains no document"},
+      {"0 qid:1\n", 1, 1, "No document in the file has a feature"},
+      {"\xFF\xFE"
+       "0",
+       1, 1, "UTF-16"},
+  };
+  for (const BadText& bad : texts) {
+    try {
+      read_text(bad.text);
+      ADD_FAILURE() << bad.text << " was accepted";
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.line(), bad.line) << error.what();
+      EXPECT_EQ(error.column(), bad.column) << error.what();
+      EXPECT_NE(std::string(error.what()).find(bad.message), std::string::npos) << error.what();
+      EXPECT_EQ(std::string(error.what()).rfind("data.txt:", 0), 0U) << error.what();
+    }
+  }
+}
+
+/// Queries of 1 to 12 documents, some with names, some documents sparse.
+std::string random_text(int queries) {
+  RngStream rng(make_key({.seed = 4, .purpose = Purpose::kProbe}), 0);
+  std::string text;
+  for (int query = 0; query < queries; ++query) {
+    const std::uint32_t docs = 1 + rng.index(12);
+    for (std::uint32_t doc = 0; doc < docs; ++doc) {
+      text += fmt::format("{} qid:q{}", rng.index(5), query);
+      for (int feature = 1; feature <= 9; ++feature) {
+        if (rng.index(3) > 0) text += fmt::format(" {}:{}", feature, rng.normal());
+      }
+      if (query % 3 == 1) text += fmt::format(" # docid = d{}", rng.index(1000000));
+      text += "\n";
+    }
+  }
+  return text + "1 qid:last 9:1\n";
+}
+
+class LetorStreamTest : public testing::Test {
+ protected:
+  LetorStream stream_of(std::string_view text, const LetorOptions& options = {},
+                        std::int64_t features = 9) {
+    write_file(file_, text);
+    return LetorStream(file_.string(), features, options, pool_);
+  }
+
+  std::string refusal_of(std::string_view text, const LetorOptions& options = {}) {
+    LetorStream stream = stream_of(text, options);
+    return message_of([&] {
+      while (stream.next()) {
+      }
+    });
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_ / "data.txt";
+  ThreadPool pool_{2};
+};
+
+TEST_F(LetorStreamTest, PiecesConcatenateToWholeFile) {
+  const std::string text = random_text(80);
+  const Dataset whole = read_text(text);
+  ASSERT_EQ(whole.features(), 9);
+  for (const Compression compression : {Compression::kNone, Compression::kGzip, Compression::kZstd}) {
+    for (const std::size_t block_bytes : {std::size_t{1}, std::size_t{40}, std::size_t{700}, text.size()}) {
+      const std::string bytes = compression == Compression::kNone ? text : compressed(text, compression);
+      LetorStream stream = stream_of(bytes, {.block_bytes = block_bytes}, 11);
+      std::int64_t query = 0;
+      std::int64_t doc = 0;
+      int pieces = 0;
+      while (const auto piece = stream.next()) {
+        ++pieces;
+        ASSERT_EQ(piece->features(), 11);
+        for (std::int64_t q = 0; q < piece->queries(); ++q, ++query) {
+          ASSERT_EQ(piece->qid(q), whole.qid(query));
+          ASSERT_EQ(piece->docs_of(q), whole.docs_of(query));
+        }
+        for (std::int64_t d = 0; d < piece->docs(); ++d, ++doc) {
+          ASSERT_EQ(piece->all_grades()[d], whole.all_grades()[doc]);
+          ASSERT_EQ(piece->doc_name(d), whole.doc_name(doc));
+          const auto there = whole.all_features().doc(doc);
+          const auto here = piece->all_features().doc(d);
+          ASSERT_TRUE(std::equal(there.begin(), there.end(), here.begin()));
+          ASSERT_EQ(here[9], 0.0F);
+          ASSERT_EQ(here[10], 0.0F);
+        }
+      }
+      EXPECT_EQ(query, whole.queries());
+      EXPECT_EQ(doc, whole.docs());
+      if (block_bytes == 40 && compression == Compression::kNone) {
+        EXPECT_GT(pieces, 10);
+      }
+    }
+  }
+}
+
+TEST_F(LetorStreamTest, QuerySpanningPiecesStaysWhole) {
+  std::string text = "0 qid:a 1:1\n";
+  for (int doc = 0; doc < 3000; ++doc) text += fmt::format("1 qid:b 1:{}\n", doc);
+  LetorStream stream = stream_of(text + "0 qid:c 1:2\n", {.block_bytes = 16});
+  std::vector<std::int64_t> docs;
+  while (const auto piece = stream.next()) {
+    for (std::int64_t query = 0; query < piece->queries(); ++query) docs.push_back(piece->docs_of(query));
+    if (piece->qid(0) == "b") {
+      EXPECT_EQ(piece->all_features().doc(2999)[0], 2999.0F);
+    }
+  }
+  EXPECT_EQ(docs, (std::vector<std::int64_t>{1, 3000, 1}));
+}
+
+TEST_F(LetorStreamTest, RefusesScatteredQuery) {
+  const std::string scattered = "0 qid:1 1:1\n0 qid:2 1:1\n0 qid:1 1:1\n";
+  for (const std::size_t block_bytes : {1, 1000}) {
+    LetorStream stream = stream_of(scattered, {.block_bytes = block_bytes});
+    EXPECT_THROW(while (stream.next()){}, ScatteredQueries);
+  }
+}
+
+TEST_F(LetorStreamTest, ErrorsHaveLineAndColumn) {
+  const std::string name = file_.string();
+  const LetorOptions small{.block_bytes = 1};
+  for (const LetorOptions& options : {LetorOptions(), small}) {
+    EXPECT_EQ(refusal_of("0 qid:1 1:1\n1 qid:1 10:1\n", options),
+              name + ":2:9: Feature 10 exceeds the limit of 9 features.");
+    EXPECT_EQ(refusal_of("", options), name + ":1:1: The file contains no document.");
+    EXPECT_EQ(refusal_of("# nothing\n", options), name + ":1:1: The file contains no document.");
+    EXPECT_EQ(refusal_of("0 qid:1\n", options), name + ":1:1: No document in the file has a feature.");
+    // The first of two mistakes, in the words of the whole file's reader.
+    const std::string torn = "0 qid:1 1:1\n0 qid:1 1:y\n\n0 qid:1 1:z\n";
+    std::string expected;
+    try {
+      read_text(torn);
+    } catch (const DataError& error) {
+      expected = error.what();
+    }
+    EXPECT_EQ(refusal_of(torn, options), folder_.path().string() + "/" + expected);
+  }
+  LetorOptions tight;
+  tight.max_bytes = 9 * 4 * 2;
+  EXPECT_NE(refusal_of("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight).find("--max-memory"),
+            std::string::npos);
+}
+
+TEST_F(LetorStreamTest, WarnsOnceAboutMissingValues) {
+  ExpectedWarnings warnings;
+  LetorStream stream = stream_of("0 qid:1 1:1\n0 qid:1 1:NULL\n0 qid:2 1:NULL\n", {.block_bytes = 1});
+  while (stream.next()) {
+  }
+  ASSERT_EQ(warnings.messages().size(), 1U);
+  EXPECT_NE(warnings.messages()[0].find(":2:11: 2 values are NULL"), std::string::npos)
+      << warnings.messages()[0];
+}
+
+std::string written(const Dataset& data, bool sparse) {
+  std::string text;
+  write_letor(data, {.sparse = sparse}, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+TEST(LetorWriter, WritesUsualLine) {
+  const Dataset data = read_text("2.0 qid:a 3:1e-7 1:0.10 # docid = x\n0 qid:a 1:-0\n");
+  EXPECT_EQ(written(data, false), "2 qid:a 1:0.1 2:0 3:1e-07 # docid = x\n0 qid:a 1:-0 2:0 3:0\n");
+  EXPECT_EQ(written(data, true), "2 qid:a 1:0.1 3:1e-07 # docid = x\n0 qid:a 1:-0\n");
+}
+
+TEST(LetorWriter, KeepsFeatureCountWithTrailingZeros) {
+  const Dataset data = read_text("1 qid:1 1:1 9:0\n0 qid:1 2:2\n");
+  EXPECT_TRUE(same_content(read_text(written(data, true)), data));
+}
+
+TEST(LetorWriter, RoundTripKeepsEveryBit) {
+  RngStream rng(make_key({.seed = 3, .purpose = Purpose::kProbe}), 0);
+  std::string text;
+  for (int doc = 0; doc < 500; ++doc) {
+    text += std::to_string(rng.index(32)) + " qid:" + std::to_string(doc / 9);
+    for (int feature = 1; feature <= 30; ++feature) {
+      const std::uint32_t bits = rng.next_bits();
+      if ((bits >> 23 & 0xFF) == 0xFF || rng.index(3) == 0) continue;
+      char number[64];
+      std::snprintf(number, sizeof number, " %d:%.9g", feature, double{std::bit_cast<float>(bits)});
+      text += number;
+    }
+    text += "\n";
+  }
+  const Dataset data = read_text(text);
+  for (const bool sparse : {false, true}) EXPECT_TRUE(same_content(read_text(written(data, sparse)), data));
+}
+
+TEST(LetorWriter, GeneratedDataKeepsFingerprintAsText) {
+  ExecutionContext context;
+  const Dataset data = make_synthetic("synth:mslr-like?queries=3&test_queries=1", context).train;
+  EXPECT_EQ(read_text(written(data, false)).fingerprint(), data.fingerprint());
+}
+
+TEST(LetorWriter, WrittenDataKeepsLineOrder) {
+  const Dataset moved = read_text("1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n");
+  EXPECT_TRUE(moved.reordered());
+  EXPECT_FALSE(read_text(written(moved, false)).reordered());
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,354 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/math/dcg.h"
+#include "cuda/ops/list_batch.h"
+#include "cuda/ops/list_loss.h"
+#include "cuda/ops/ndcg_weights.h"
+#include "cuda/ops/score_order.h"
+#include "tests/cuda/ops/kernel_test.h"
+#include "tests/cuda/ops/slow_order.h"
+
+namespace olrank {
+namespace {
+
+class ListBatchKernelTest : public KernelTest {};
+
+TEST_P(ListBatchKernelTest, WholeQueriesLieNextToEachOther) {
+  constexpr std::int64_t kColumns = 3;
+  // Queries of 300, 0, 1 and 7 documents, of which the batch takes the last, the second and the first.
+  const std::vector<std::int64_t> first_docs = {301, 300, 0};
+  const std::vector<std::int64_t> ends = {7, 7, 307};
+  const std::vector<float> features = random_numbers(308 * kColumns, 1);
+  std::vector<std::uint8_t> grades(308);
+  for (std::size_t doc = 0; doc < grades.size(); ++doc) grades[doc] = static_cast<std::uint8_t>(doc % 5);
+  const auto firsts_there = on_device(first_docs);
+  const auto ends_there = on_device(ends);
+  const auto features_there = on_device(features);
+  const auto grades_there = on_device(grades);
+  const device::ListBatch batch{3, firsts_there.data(), ends_there.data()};
+  for (const bool with_features : {true, false}) {
+    auto batch_features = on_device(std::vector<float>(307 * kColumns, -1.0F));
+    auto batch_grades = on_device(std::vector<std::uint8_t>(307, 9));
+    device::gather_lists(nullptr, batch, kColumns, with_features ? features_there.data() : nullptr,
+                         grades_there.data(), batch_features.data(), batch_grades.data());
+    std::vector<float> expected(307 * kColumns, -1.0F);
+    std::vector<std::uint8_t> expected_grades;
+    for (std::int64_t doc = 0; doc < 307; ++doc) {
+      const std::int64_t from = doc < 7 ? 301 + doc : doc - 7;
+      expected_grades.push_back(grades[from]);
+      for (std::int64_t k = 0; k < kColumns && with_features; ++k)
+        expected[doc * kColumns + k] = features[from * kColumns + k];
+    }
+    EXPECT_EQ(batch_features.to_host(), expected);
+    EXPECT_EQ(batch_grades.to_host(), expected_grades);
+  }
+}
+
+TEST_P(ListBatchKernelTest, NumbersAreAdded) {
+  std::vector<double> numbers(1000);
+  std::vector<double> sum(1000);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<double>(i);
+    sum[i] = 0.5;
+  }
+  const auto there = on_device(numbers);
+  auto sum_there = on_device(sum);
+  device::add_numbers(nullptr, 999, there.data(), sum_there.data());
+  for (std::size_t i = 0; i < 999; ++i) sum[i] += numbers[i];
+  EXPECT_EQ(sum_there.to_host(), sum);
+}
+
+OLRANK_KERNEL_TESTS(ListBatchKernelTest);
+
+class ListLossKernelTest : public KernelTest {};
+
+/// Ragged queries and their results on the CPU and on the device.
+struct GradedQueries {
+  std::vector<std::int64_t> ends;
+  std::vector<float> scores;
+  std::vector<std::uint8_t> grades;
+  std::vector<double> weights;  // of queries, or empty
+
+  void add(const std::vector<float>& of_docs, std::uint32_t levels, RngStream& draws) {
+    scores.insert(scores.end(), of_docs.begin(), of_docs.end());
+    for (std::size_t doc = 0; doc < of_docs.size(); ++doc) {
+      grades.push_back(static_cast<std::uint8_t>(draws.index(levels)));
+    }
+    ends.push_back(std::ssize(scores));
+  }
+
+  std::pair<std::vector<double>, std::vector<double>> on_the_device(const ListLossForm& form) const {
+    std::vector<double> discounts;
+    for (std::size_t rank = 0; rank < scores.size(); ++rank) {
+      discounts.push_back(dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2));
+    }
+    const auto ends_there = on_device(ends);
+    const auto scores_there = on_device(scores);
+    const auto grades_there = on_device(grades);
+    const auto discounts_there = on_device(discounts);
+    const auto weights_there = on_device(weights);
+    DeviceArray<double> workspace(std::ssize(scores));
+    DeviceArray<double> losses(std::ssize(ends));
+    DeviceArray<double> slopes(std::ssize(scores));
+    device::list_losses(nullptr, form,
+                        {std::ssize(ends), std::ssize(scores), ends_there.data(), grades_there.data(),
+                         discounts_there.data(), weights.empty() ? nullptr : weights_there.data()},
+                        scores_there.data(), workspace.data(), losses.data(), slopes.data());
+    return {losses.to_host(), slopes.to_host()};
+  }
+
+  std::pair<std::vector<double>, std::vector<double>> on_the_cpu(const ListLossForm& form) const {
+    std::vector<double> losses;
+    std::vector<double> slopes(scores.size());
+    Scratch scratch;
+    for (std::size_t query = 0; query < ends.size(); ++query) {
+      const std::int64_t first = query == 0 ? 0 : ends[query - 1];
+      const auto docs = static_cast<std::size_t>(ends[query] - first);
+      const std::vector<double> of_query(scores.begin() + first, scores.begin() + ends[query]);
+      losses.push_back(list_loss(form, of_query, std::span(grades).subspan(first, docs), scratch,
+                                 std::span(slopes).subspan(first, docs)));
+      if (weights.empty()) continue;
+      losses.back() *= weights[query];
+      for (double& slope : std::span(slopes).subspan(first, docs)) slope *= weights[query];
+    }
+    return {losses, slopes};
+  }
+};
+
+GradedQueries weighted_queries(RngStream& draws) {
+  GradedQueries queries;
+  for (const std::int64_t docs : {1, 33, 0, 200, 40}) {
+    queries.add(random_numbers(docs, 50 + static_cast<std::uint64_t>(docs)), 4, draws);
+    queries.weights.push_back(0.25 * static_cast<double>(docs % 41));
+  }
+  return queries;
+}
+
+std::vector<ListLossForm> all_loss_forms() {
+  std::vector<ListLossForm> forms;
+  for (const auto& [loss, name] : EnumNames<ListLoss>::values) {
+    forms.push_back({.loss = loss, .smoothing = 0.5});
+    if (has_pairs(loss)) forms.push_back({.loss = loss, .pair_mean = true});
+  }
+  return forms;
+}
+
+TEST_P(ListLossKernelTest, MatchesTheCpu) {
+  RngStream draws(test_key(21), 1);
+  GradedQueries queries;
+  // The last one has more documents than a block has threads.
+  for (const std::int64_t docs : {0, 1, 2, 31, 32, 33, 0, 120, 1000}) {
+    std::vector<float> scores = random_numbers(docs, 30 + static_cast<std::uint64_t>(docs));
+    for (std::size_t doc = 0; doc < scores.size(); doc += 3) scores[doc] = std::round(scores[doc]);  // ties
+    queries.add(scores, docs % 2 == 0 ? 5 : 2, draws);
+  }
+  queries.add(random_numbers(7, 5), 1, draws);
+  queries.add({1e4F, -1e4F, 1e4F, 0.0F, -1e4F}, 3, draws);
+  queries.add({0.0F, 0.0F, 0.0F}, 3, draws);
+  const auto compare = [&] {
+    for (const ListLossForm& form : all_loss_forms()) {
+      const auto there = queries.on_the_device(form);
+      const auto here = queries.on_the_cpu(form);
+      // Sums of at most half a million terms in double.
+      EXPECT_TRUE(all_near(there.first, here.first, 1e-11, 1e-12)) << name_of(form.loss);
+      EXPECT_TRUE(all_near(there.second, here.second, 1e-11, 1e-12)) << name_of(form.loss);
+    }
+  };
+  compare();
+  queries = weighted_queries(draws);
+  compare();
+}
+
+TEST_P(ListLossKernelTest, ScoresThatAreNotFiniteSpoilTheirQueryAlone) {
+  RngStream draws(test_key(22), 1);
+  GradedQueries queries;
+  queries.add(random_numbers(40, 3), 3, draws);
+  std::vector<float> bad = random_numbers(40, 4);
+  bad[37] = INFINITY;
+  queries.add(bad, 3, draws);
+  queries.add(random_numbers(40, 5), 3, draws);
+  for (const ListLossForm& form : all_loss_forms()) {
+    const auto [losses, slopes] = queries.on_the_device(form);
+    for (int query = 0; query < 3; ++query) {
+      EXPECT_EQ(std::isnan(losses[query]), query == 1) << name_of(form.loss);
+      for (int doc = 40 * query; doc < 40 * query + 40; ++doc) {
+        EXPECT_EQ(std::isnan(slopes[doc]), query == 1) << name_of(form.loss);
+      }
+    }
+  }
+}
+
+OLRANK_KERNEL_TESTS(ListLossKernelTest);
+
+class NdcgWeightsKernelTest : public KernelTest {};
+
+struct World {
+  std::int64_t docs = 30;
+  std::int64_t terms = 25;
+  std::vector<std::int64_t> doc_numbers;
+  std::vector<std::int32_t> first_doc = {0};
+  std::vector<std::int32_t> first_pair = {0};
+  std::vector<std::int32_t> rows;
+  std::vector<std::uint8_t> clicks;
+  std::vector<PairObservation> observations;
+  std::vector<double> discounts;
+};
+
+/// Lists of 2 to 12 documents with a click at least, every clicked one paired with every other.
+World random_world(int impressions) {
+  World world;
+  world.doc_numbers.resize(world.docs);
+  std::iota(world.doc_numbers.begin(), world.doc_numbers.end(), 100);
+  std::reverse(world.doc_numbers.begin() + 5, world.doc_numbers.end());
+  RngStream draws(test_key(3), 1);
+  std::vector<std::int32_t> all(world.docs);
+  std::iota(all.begin(), all.end(), 0);
+  for (int i = 0; i < impressions; ++i) {
+    draws.shuffle(std::span(all));
+    const auto listed = static_cast<std::int32_t>(2 + draws.index(11));
+    const auto first = static_cast<std::size_t>(world.first_doc.back());
+    for (std::int32_t place = 0; place < listed; ++place) {
+      world.rows.push_back(all[place]);
+      world.clicks.push_back(place == 0 || draws.index(3) == 0 ? 1 : 0);
+    }
+    for (std::int32_t winner = 0; winner < listed; ++winner) {
+      for (std::int32_t loser = 0; loser < listed; ++loser) {
+        const bool won = world.clicks[first + static_cast<std::size_t>(winner)] != 0;
+        if (!won || world.clicks[first + static_cast<std::size_t>(loser)] != 0) continue;
+        const auto term =
+            static_cast<std::int32_t>(draws.index(static_cast<std::uint32_t>(world.terms - 1)));
+        world.observations.push_back({term, winner, loser, static_cast<std::int32_t>(draws.index(2))});
+      }
+    }
+    world.first_doc.push_back(world.first_doc.back() + listed);
+    world.first_pair.push_back(static_cast<std::int32_t>(world.observations.size()));
+  }
+  for (std::int64_t rank = 0; rank < 12; ++rank)
+    world.discounts.push_back(dcg_discount(rank, Discount::kLog2));
+  return world;
+}
+
+/// DCG of a list in the order of its scores, clicks being the labels.
+double slow_dcg(const World& world, std::size_t impression, const std::vector<float>& scores,
+                std::int32_t swapped, std::int32_t with) {
+  const auto first = static_cast<std::size_t>(world.first_doc[impression]);
+  const auto listed = static_cast<std::size_t>(world.first_doc[impression + 1]) - first;
+  std::vector<std::size_t> order(listed);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const auto row_a = static_cast<std::size_t>(world.rows[first + a]);
+    const auto row_b = static_cast<std::size_t>(world.rows[first + b]);
+    if (scores[row_a] != scores[row_b]) return scores[row_a] > scores[row_b];
+    return world.doc_numbers[row_a] < world.doc_numbers[row_b];
+  });
+  for (std::size_t& place : order) {
+    if (place == static_cast<std::size_t>(swapped)) {
+      place = static_cast<std::size_t>(with);
+    } else if (place == static_cast<std::size_t>(with)) {
+      place = static_cast<std::size_t>(swapped);
+    }
+  }
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < listed; ++rank) {
+    if (world.clicks[first + order[rank]] != 0) sum += 1.0 / std::log2(static_cast<double>(rank + 2));
+  }
+  return sum;
+}
+
+TEST_P(NdcgWeightsKernelTest, WeightsMatchSwappedLists) {
+  for (const int impressions : {0, 1, 40}) {
+    const World world = random_world(impressions);
+    const auto observed = std::ssize(world.observations);
+    constexpr std::int64_t kMembers = 2;
+    std::vector<float> scores = random_numbers(kMembers * world.docs, 5);
+    for (std::size_t i = 0; i < scores.size(); i += 2) scores[i] = std::round(scores[i]);
+
+    const auto first_doc = on_device(world.first_doc);
+    const auto first_pair = on_device(world.first_pair);
+    const auto rows = on_device(world.rows);
+    const auto clicks = on_device(world.clicks);
+    const auto numbers = on_device(world.doc_numbers);
+    const auto discounts = on_device(world.discounts);
+    const auto observations = on_device(world.observations);
+    const auto scores_there = on_device(scores);
+    DeviceArray<std::int32_t> offsets(world.terms + 1);
+    DeviceArray<std::int32_t> items(observed);
+    DeviceArray<std::int32_t> work(world.terms + observed);
+    DeviceArray<double> changes(kMembers * observed);
+    DeviceArray<double> weights(kMembers * world.terms);
+    DeviceArray<double> labels(kMembers * world.terms);
+    device::group_observations(nullptr, observations.data(), observed, world.terms, work.data(),
+                               offsets.data(), items.data());
+    device::ndcg_weights(nullptr,
+                         {impressions, first_doc.data(), first_pair.data(), rows.data(), clicks.data(),
+                          numbers.data(), discounts.data()},
+                         observations.data(), observed, world.terms, offsets.data(), items.data(), kMembers,
+                         world.docs, scores_there.data(), changes.data(), weights.data(), labels.data());
+
+    for (std::int64_t member = 0; member < kMembers; ++member) {
+      const auto own = part_of(scores, member * world.docs, world.docs);
+      std::vector<double> expected_weights(world.terms);
+      std::vector<double> expected_labels(expected_weights.size());
+      for (std::size_t i = 0; i < static_cast<std::size_t>(impressions); ++i) {
+        const auto first = world.clicks.begin() + world.first_doc[i];
+        const auto clicked = std::count(first, world.clicks.begin() + world.first_doc[i + 1], 1);
+        double ideal = 0.0;
+        for (std::int64_t rank = 0; rank < clicked; ++rank) ideal += world.discounts[rank];
+        const double whole = slow_dcg(world, i, own, 0, 0);
+        for (std::int32_t pair = world.first_pair[i]; pair < world.first_pair[i + 1]; ++pair) {
+          const auto& seen = world.observations[pair];
+          const double change = std::abs(slow_dcg(world, i, own, seen.winner, seen.loser) - whole) / ideal;
+          expected_weights[seen.term] += change;
+          if (seen.first_wins != 0) expected_labels[seen.term] += change;
+        }
+      }
+      // Differences of sums of a dozen discounts, in double.
+      EXPECT_TRUE(all_near(part_of(weights.to_host(), member * world.terms, world.terms), expected_weights,
+                           1e-13, 0.0));
+      EXPECT_TRUE(all_near(part_of(labels.to_host(), member * world.terms, world.terms), expected_labels,
+                           1e-13, 0.0));
+    }
+  }
+}
+
+OLRANK_KERNEL_TESTS(NdcgWeightsKernelTest);
+
+class ScoreOrderKernelTest : public KernelTest {};
+
+TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndexAndWhatIsNoNumberLast) {
+  std::vector<std::int64_t> offsets = {0};
+  for (const std::int64_t docs : {0, 1, 31, 32, 33, 130, 2}) offsets.push_back(offsets.back() + docs);
+  std::vector<float> scores = random_numbers(offsets.back(), 3);
+  for (std::size_t i = 0; i < scores.size(); i += 3) scores[i] = std::round(scores[i]);
+  scores[1] = -0.0F;
+  scores[2] = 0.0F;
+  scores[5] = std::numeric_limits<float>::infinity();
+  scores[70] = std::nanf("");
+  scores[90] = std::nanf("");
+  const auto queries = std::ssize(offsets) - 1;
+  DeviceArray<std::int32_t> order(offsets.back());
+  DeviceArray<std::int32_t> first_bad(queries);
+  const auto offsets_there = on_device(offsets);
+  const auto scores_there = on_device(scores);
+  device::order_by_score(nullptr, queries, offsets_there.data(), scores_there.data(), order.data(),
+                         first_bad.data());
+  const auto found = order.to_host();
+  const auto bad = first_bad.to_host();
+  for (std::int64_t query = 0; query < queries; ++query) {
+    const std::int64_t first = offsets[query];
+    const std::int64_t docs = offsets[query + 1] - first;
+    EXPECT_EQ(bad[query], query == 4 ? 70 - first : -1);
+    std::vector<float> own = part_of(scores, first, docs);
+    // Nothing else here is as small.
+    for (float& score : own) score = std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
+    EXPECT_EQ(part_of(found, first, docs), slow_order(own)) << query;
+  }
+}
+
+OLRANK_KERNEL_TESTS(ScoreOrderKernelTest);
+
+}  // namespace
+}  // namespace olrank

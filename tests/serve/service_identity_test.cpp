@@ -1,0 +1,174 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "serve/access_log.h"
+#include "serve/service_identity.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+RankerSettings ranker_with(Fairness fair, RankerKind kind = RankerKind::kPairRank) {
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
+  settings.fair.fair = fair;
+  return settings;
+}
+
+ServiceIdentity identity_with(const std::string& groups) {
+  ServiceIdentity identity;
+  identity.features = 3;
+  identity.cutoff = 2;
+  identity.ranker = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
+  if (!groups.empty()) identity.groups = parse_service_groups(groups, 2);
+  return identity;
+}
+
+TEST(ServiceGroups, FillInTheExaminationOfDcg) {
+  const GroupSettings groups = parse_service_groups("beta=1.5", 3);
+  const ExposureRule rule = exposure_rule_of(groups);
+  EXPECT_EQ(rule.beta.at(0), 1.5);
+  EXPECT_EQ(rule.epsilon, 1.0);
+  ASSERT_EQ(rule.examination.size(), 3U);
+  for (int rank = 1; rank <= 3; ++rank)
+    EXPECT_DOUBLE_EQ(rule.examination[rank - 1], 1.0 / std::log2(1.0 + rank));
+}
+
+TEST(ServiceGroups, AreAsManyAsTheirRatiosSay) {
+  const GroupSettings groups = parse_service_groups("beta=[1.5,3],epsilon=0.5", 3);
+  EXPECT_EQ(exposure_rule_of(groups).groups(), 3U);
+  EXPECT_EQ(exposure_rule_of(groups).beta_of(1, 2), 2.0);
+  RankerSettings exact = ranker_with(Fairness::kFairExp);
+  exact.fair.template_search = TemplateSearch::kExact;
+  const std::string refusal =
+      message_of<InvalidArgument>([&] { check_service_fairness(exact, groups, 3); });
+  EXPECT_NE(refusal.find("is for two groups, but there are 3"), std::string::npos) << refusal;
+  const ServiceIdentity read =
+      parse_identity(print_identity(identity_with("beta=[1.5,3]")), "service.toml");
+  EXPECT_EQ(read.exposure()->groups(), 3U);
+}
+
+TEST(ServiceGroups, CountEpsilonInUnitsOfTheFirstProbability) {
+  const ExposureRule rule =
+      exposure_rule_of(parse_service_groups("epsilon=0.5,examination=[0.8,0.4,0.2],beta=2", 2));
+  EXPECT_DOUBLE_EQ(rule.epsilon, 0.4);
+  EXPECT_EQ(rule.examination, (std::vector<double>{0.8, 0.4, 0.2}));
+}
+
+TEST(ServiceGroups, RefuseWhatAServiceCannotFollow) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "beta must be a number"},
+      {"beta=auto", "beta must be a number"},
+      {"beta=0", "--groups beta"},
+      {"beta=1,epsilon=-1", "--groups epsilon"},
+      {"beta=1,feature=3", "'feature' has no meaning"},
+      {"beta=1,threshold=0.5", "'threshold' has no meaning"},
+      {"beta=1,quantile=0.5", "'quantile' has no meaning"},
+      {"beta=1,file=groups.csv", "'file' has no meaning"},
+      {"beta=1,group_a=above", "group_a is gone"},
+      {"beta=1,exposure=examined", "A service does not see which documents its users examine"},
+      {"beta=1,examination=[1]", "1 value given, but lists show 2 ranks"},
+      {"beta=1,examination=[0,1]", "The first probability is 0"},
+      {"beta=1,examination=[1,2]", "--groups examination"},
+      {"beta=1,epsilom=2", "epsilon"},
+      {"beta", "must be key=value"},
+      {"beta=[]", "--groups beta must be a finite number, a list of several"},
+      {"beta=[1,0]", "--groups beta"},
+      {"beta=[1,1,1,1,1,1]", "makes 7 groups, but there can be at most 6"},
+  };
+  EXPECT_THROW(parse_service_groups("beta=1", 1001), InvalidArgument);
+  for (const auto& [text, message] : cases) {
+    const std::string refusal =
+        message_of<InvalidArgument>([text = text] { parse_service_groups(text, 2); });
+    EXPECT_NE(refusal.find(message), std::string::npos) << text << ": " << refusal;
+  }
+}
+
+TEST(ServiceGroups, AreNeededByFairRankers) {
+  const auto groups = std::optional(parse_service_groups("beta=1", 13));
+  const auto refusal = [](const RankerSettings& ranker, const std::optional<GroupSettings>& given,
+                          std::int64_t cutoff) {
+    return message_of<InvalidArgument>([&] { check_service_fairness(ranker, given, cutoff); });
+  };
+  EXPECT_NE(refusal(ranker_with(Fairness::kFairExp), {}, 10).find("--fair fairexp needs"),
+            std::string::npos);
+  EXPECT_NE(refusal(ranker_with(Fairness::kFairCo), {}, 10).find("--fair fairco needs"), std::string::npos);
+  EXPECT_NE(refusal(ranker_with(Fairness::kFairCo, RankerKind::kFairCo), {}, 10).find("Ranker 'fairco'"),
+            std::string::npos);
+  EXPECT_NE(refusal(ranker_with(Fairness::kFairExp), groups, 13).find("at most 12"), std::string::npos);
+  EXPECT_NO_THROW(check_service_fairness(ranker_with(Fairness::kFairExp), groups, 12));
+  EXPECT_NO_THROW(check_service_fairness(ranker_with(Fairness::kFairCo), groups, 13));
+  EXPECT_NO_THROW(check_service_fairness(ranker_with(Fairness::kNone), {}, 13));
+  EXPECT_EQ(most_balanced_ranks(ranker_with(Fairness::kFairExp), *groups), 12);
+  EXPECT_EQ(most_balanced_ranks(ranker_with(Fairness::kFairCo), *groups), 13);
+}
+
+TEST(ServiceGroups, ArePartOfTheIdentity) {
+  const ServiceIdentity with = identity_with("beta=1.5,epsilon=0.25");
+  const std::string text = print_identity(with);
+  const ServiceIdentity read = parse_identity(text, "service.toml");
+  EXPECT_EQ(read.exposure(), with.exposure());
+  EXPECT_EQ(print_identity(read), text);
+  EXPECT_EQ(identity_difference(with, read), "");
+  EXPECT_EQ(identity_difference(with, identity_with("beta=2,epsilon=0.25")), "beta is 1.5, not 2.0");
+  EXPECT_EQ(identity_difference(with, identity_with("")), "groups are on, not off");
+  EXPECT_EQ(identity_difference(identity_with(""), with), "groups are off, not on");
+  // A service without groups has the file that it had before there were any.
+  EXPECT_EQ(print_identity(identity_with("")).find("[groups]"), std::string::npos);
+  EXPECT_EQ(parse_identity(print_identity(identity_with("")), "service.toml").exposure(), std::nullopt);
+  EXPECT_THROW(parse_identity("[groups]\nepsilon = 1.0\n", "service.toml"), InvalidArgument);
+}
+
+TEST(ServiceIdentity, TellsEverySettingOfTheRanker) {
+  ServiceIdentity requested = identity_with("");
+  requested.ranker = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kReference);
+  ServiceIdentity earlier = requested;
+  earlier.ranker.trainer.restart = Restart::kFirst;
+  const ServiceIdentity read = parse_identity(print_identity(earlier), "service.toml");
+  EXPECT_EQ(identity_difference(read, earlier), "");
+  EXPECT_EQ(identity_difference(read, requested), "restart is \"first\", not \"fresh\"");
+}
+
+class TokenFile : public testing::Test {
+ protected:
+  std::string token_in(const std::string& bytes) {
+    std::ofstream(folder_ / "token", std::ios::binary) << bytes;
+    return read_token(folder_ / "token");
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_F(TokenFile, HoldsOneLine) {
+  for (const char* bytes : {"s3cret token", "s3cret token\n", "s3cret token\r\n", "s3cret token  \n"})
+    EXPECT_EQ(token_in(bytes), "s3cret token");
+  EXPECT_EQ(token_in(std::string(4096, 'x') + "\n").size(), 4096U);
+}
+
+TEST_F(TokenFile, RefusesMoreThanOneLineAndControlCharacters) {
+  for (const std::string& bytes :
+       {std::string("one\ntwo"), std::string("one\ntwo\n"), std::string("one\n\n"), std::string("\none"),
+        std::string("o\tne"), std::string("o\rne"), std::string("one\0", 4), std::string("\x1b[0mone"),
+        std::string("one\x7F"), std::string("one\r\r\n"), std::string(), std::string("\n"),
+        std::string("  \n"), std::string(5000, 'x')}) {
+    EXPECT_THROW(token_in(bytes), InvalidArgument) << testing::PrintToString(bytes);
+  }
+}
+
+TEST_F(TokenFile, RefusesWhatIsNoFile) {
+  const std::string missing = message_of<IoError>([] { read_token("/nonexistent/token"); });
+  EXPECT_NE(missing.find("No such file or directory"), std::string::npos) << missing;
+  const std::string folder = message_of<IoError>([] { read_token("/"); });
+  EXPECT_NE(folder.find("Is a directory"), std::string::npos) << folder;
+  EXPECT_THROW(read_token("/dev/zero"), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace olrank

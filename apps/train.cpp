@@ -40,7 +40,7 @@ class TrainingProgress {
  public:
   TrainingProgress(std::int64_t epochs, std::string metric) : epochs_(epochs), metric_(std::move(metric)) {}
 
-  /// From any thread; `seconds` of this model.
+  /// Any thread may call it; `seconds` are this model's.
   void passed(const std::string& model, const TrainingPoint& point, double seconds, bool last) {
     const std::lock_guard lock(mutex_);
     if (output_.as_events()) {

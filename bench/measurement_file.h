@@ -46,7 +46,7 @@ std::string measurements_json(const MeasurementFile& file);
 /// Throws IoError for a file that holds no measurements.
 MeasurementFile read_measurements(const std::filesystem::path& file);
 
-/// With a unit, also how many units each takes.
+/// Where there is a unit, the text also says how many units each takes.
 std::string measurements_text(const MeasurementFile& file, std::int64_t columns = 0);
 
 /// A measurement compared with an earlier one of the same identity.

@@ -188,7 +188,7 @@ class SteadyTrial {
     }
   }
 
-  /// By stage, one number per round.
+  /// Each stage has one number per round.
   const std::map<std::string, std::vector<double>>& seconds() const { return seconds_; }
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// With the fold's groups; none without any.
+/// Uses the fold's groups; returns nothing without any.
 std::optional<TrialFairness> make_fairness(const ExperimentPlan& plan, const ExperimentUser& user,
                                            const TrialIdentity& identity, const FoldData& fold) {
   if (!plan.groups || fold.recorded) return std::nullopt;

@@ -84,7 +84,7 @@ bool learns_looks(FittedModel model) {
          model == FittedModel::kTwoTower;
 }
 
-/// From 1.
+/// Ranks count from 1.
 std::string text_of_ranks(const std::vector<std::int64_t>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < ranks.size();) {

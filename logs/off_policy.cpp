@@ -179,7 +179,7 @@ class OffPolicy {
   }
 
  private:
-  /// To the lists of all arms, with probabilities or without: users read them alike.
+  /// Fits to the lists of all arms, with probabilities or without: users read them alike.
   void fit_clicks() {
     const bool by_inputs = request_.click_model == FittedModel::kTwoTower;
     if (by_inputs && data_ != nullptr) {

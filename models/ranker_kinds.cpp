@@ -21,7 +21,7 @@
 namespace olrank {
 namespace {
 
-/// In the order in which users see them.
+/// The order is that in which users see them.
 constexpr std::array kRows = {
     RankerKindRow{.kind = RankerKind::kClickGp,
                   .name = "clickgp",

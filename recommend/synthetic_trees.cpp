@@ -168,7 +168,7 @@ class TreeReviewWriter {
     return best;
   }
 
-  /// Without repetition: the largest of log-weights plus Gumbel noise.
+  /// Draws without repetition: the largest of log-weights plus Gumbel noise.
   std::vector<Mention> mention_features(const FeatureHabits& user, const FeatureHabits& item,
                                         RngStream& random) const {
     struct Key {

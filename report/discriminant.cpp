@@ -192,7 +192,7 @@ Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context)
 namespace {
 
 constexpr std::int64_t kMostShown = 3000;
-/// In standard deviations within grades, from the mean of all documents.
+/// It is in standard deviations within grades, from the mean of all documents.
 constexpr double kFarthest = 6.0;
 
 }  // namespace

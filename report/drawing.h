@@ -41,10 +41,10 @@ struct Drawing {
   std::string description;  // what the drawing shows, in words
 };
 
-/// For a page with drawing_style(); `id` must be unique in it.
+/// Draws for a page with drawing_style(); `id` must be unique in it.
 std::string inline_svg(const Drawing& drawing, const std::string& id);
 
-/// As a self-contained file that any program can draw.
+/// Makes a self-contained file that any program can draw.
 std::string standalone_svg(const Drawing& drawing, Theme theme);
 
 // Elements of a body. Coordinates are in pixels, printed to a tenth.

@@ -62,7 +62,7 @@ void add_parts(const std::vector<Curve>& trials, PlotSeries& line) {
   }
 }
 
-/// Without what logarithmic axes cannot show.
+/// Removes what logarithmic axes cannot show.
 void keep_positive(PlotSeries& line) {
   std::erase_if(line.points, [](const PlotPoint& point) { return !(point.x > 0.0 && point.y > 0.0); });
   for (auto& part : line.parts)

@@ -52,7 +52,7 @@ std::string label_of(const std::vector<std::string>& users) {
   return label;
 }
 
-/// As comments: too long for a caption.
+/// Writes comments: they are too long for a caption.
 std::string deviations(const Report& report) {
   std::string text;
   for (std::size_t i = 0; i < report.experiments.size(); ++i) {

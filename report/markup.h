@@ -31,7 +31,7 @@ std::string shortened(std::string_view text, double font_size, double width);
 /// Short, for axes and texts: "2,500", "0.35", "−1.2e+07".
 std::string short_number(double value);
 
-/// With so many digits after the point: "12,345.6", "−0.0042"; "–" if it is not finite.
+/// Writes so many digits after the point: "12,345.6", "−0.0042"; "–" if it is not finite.
 std::string fixed_number(double value, int digits);
 
 /// "0.4914 ± 0.0081"; without the interval if there is none.

@@ -91,7 +91,7 @@ bool is_random(Measure measure) {
   return static_cast<std::size_t>(measure) >> kRandomBit != 0;
 }
 
-/// For file names: "ndcg-at-5".
+/// Names it for file names: "ndcg-at-5".
 std::string slug_of(const NamedMetric& metric) {
   std::string slug;
   for (const char c : metric.name()) {

@@ -76,7 +76,7 @@ class MeasureValues {
 
 /// "Offline NDCG@10".
 std::string title_of(Measure measure, std::int64_t cutoff);
-/// For file and column names: "offline-ndcg".
+/// Names it for file and column names: "offline-ndcg".
 std::string slug_of(Measure measure);
 /// The measure's value for random orders, where there is one.
 std::optional<Measure> random_baseline(Measure measure);

@@ -85,7 +85,7 @@ Range range_of_lines(const Plot& plot) {
   return range;
 }
 
-/// With `share` of the span on each side, or of the value where all are equal.
+/// Adds `share` of the span on each side, or of the value where all are equal.
 Range widened(Range range, double share, double share_of_value) {
   double margin = share * (range.high - range.low);
   if (margin <= 0.0) margin = range.high == 0.0 ? 0.5 : share_of_value * std::abs(range.high);

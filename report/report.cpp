@@ -94,7 +94,7 @@ bool is_same_everywhere(const Report& report, const std::string& name) {
 }
 
 using FoldAndSeed = std::pair<std::int64_t, std::int64_t>;
-/// By fold and seed, then by round.
+/// They go by fold and seed, then by round.
 using TrialCurves = std::map<FoldAndSeed, std::map<std::int64_t, double>>;
 
 TrialCurves curves_of(const TrialList& trials, Measure measure) {
@@ -115,7 +115,7 @@ std::vector<Curve> each_of(const TrialCurves& curves) {
   return all;
 }
 
-/// By round and fold.
+/// They go by round and fold.
 using ValuesByRound = std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>>;
 
 MeanCurve mean_curve(const ValuesByRound& rounds) {
@@ -176,7 +176,7 @@ class Comparison {
     return number;
   }
 
-  /// By its name in the report, or by its name in a folder if only one ranker has it.
+  /// Finds it by its name in the report, or by its name in a folder if only one ranker has it.
   std::size_t ranker_named(const std::string& name) const {
     std::vector<std::string> shown;
     for (const ReportedRanker& ranker : report_.rankers) shown.push_back(ranker.name);

@@ -44,7 +44,7 @@ struct ResultConventions {
   std::vector<std::string> deviations;  // from the protocol
 };
 
-/// As a sentence: "protocol paper, queries without a relevant document: zero, seeds 1, 2; ranker a: …".
+/// Writes a text: "protocol paper, queries without a relevant document: zero, seeds 1, 2; ranker a: …".
 std::string conventions_text(const ResultConventions& about);
 
 ResultConventions conventions_of(const RunDescription& run);

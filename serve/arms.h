@@ -46,7 +46,7 @@ struct ArmPlan {
   /// Throws InvalidArgument, with what is wrong and where, for arms that cannot be shown.
   void check(std::string_view origin) const;
   static const Schema& schema();
-  /// As a state folder keeps them; `origin` names the text in messages.
+  /// Reads them as a state folder keeps them; `origin` names the text in messages.
   static ArmPlan parse_toml_text(std::string_view text, const std::string& origin);
   std::string toml_text() const;
 

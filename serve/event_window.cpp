@@ -229,7 +229,7 @@ void EventWindow::erase(OpenMap::iterator known) {
   open_.erase(known);
 }
 
-/// In order, as later journals may have events of lists that earlier ones have.
+/// Goes in order, as later journals may have events of lists that earlier ones have.
 void EventWindow::remove_old_segments() {
   while (segments_.size() > 1 && segments_.front().second->open == 0) {
     std::error_code ignored;

@@ -48,7 +48,7 @@ class ImpressionFile {
 
   /// All of a list but its ID.
   static std::string encoded(const FeedbackRecord& list, std::int64_t shown);
-  /// That with the ID.
+  /// Adds the ID to that.
   static std::string named(std::string_view id, std::string_view encoded);
   /// Reads such bytes; returns nothing if they are no list.
   static std::optional<OpenList> decoded(std::string_view bytes);
@@ -110,7 +110,7 @@ class ImpressionStore {
   /// Does what has to be done now and then, such as logging the lists whose window has closed; returns
   /// their clicks.
   virtual std::vector<std::vector<std::uint8_t>> close_due() { return {}; }
-  /// Before the end of the process.
+  /// It is called before the end of the process.
   virtual void keep_open() {}
 
   struct Counts {

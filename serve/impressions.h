@@ -140,7 +140,7 @@ class LoggedImpressions : public ImpressionStore {
 /// The clicks of each shown document; ApiError 422 for documents that were not shown.
 std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
                                     std::span<const ImpressionStore::Click> clicks);
-/// That other clicks were accepted for a list.
+/// Says that other clicks were accepted for a list.
 [[noreturn]] void refuse_other_clicks(std::uint64_t round);
 /// Milliseconds since 1970.
 std::int64_t utc_milliseconds();

@@ -116,7 +116,7 @@ class InputJoin {
   std::vector<float> raw_;  // [docs × features]
 };
 
-/// Before the file is begun: what is written would replace what is read, or what somebody else needs.
+/// Checks first: what is written could replace what is read, or what somebody else needs.
 void require_free_file(const ListImport& request) {
   std::error_code failed;
   for (const fs::path& input : {request.source.lists, request.source.events, request.features}) {

@@ -44,7 +44,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   int port() const { return port_; }
-  /// With the address as a number, which a service without a token accepts as its Host.
+  /// Has the address as a number, which a service without a token accepts as its Host.
   const std::string& url() const { return url_; }
   bool is_v6() const { return v6_; }
   /// The socket, which the caller now owns.

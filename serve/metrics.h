@@ -43,7 +43,7 @@ class Metrics {
   std::vector<Summary> summaries() const;  // by route
   /// Describes the lists with feedback: {"lists", "without", "clicks", "by_rank"}.
   std::string clicks_json() const;
-  /// In the Prometheus text format.
+  /// Writes the Prometheus text format.
   std::string text() const;
 
  private:
@@ -83,12 +83,12 @@ class ExposureBalance {
     return ledger_;
   }
 
-  /// From its constructor to its destructor, the only one to make a list.
+  /// It is the only one to make a list, from its constructor to its destructor.
   class Turn {
    public:
     explicit Turn(ExposureBalance& balance) : balance_(balance), turn_(balance.turn_mutex_) {}
 
-    /// For a list of documents of these groups.
+    /// Makes one for a list of documents of these groups.
     FairRound round(std::span<const DocGroup> groups) const {
       return {groups, &balance_.rule_, balance_.ledger().unfairness()};
     }
@@ -106,7 +106,7 @@ class ExposureBalance {
 
   /// {"unfairness", "epsilon", "beta", "lists", "fair_share", "exposure"}.
   std::string json() const;
-  /// In the Prometheus text format.
+  /// Writes the Prometheus text format.
   std::string metrics() const;
 
  private:

@@ -31,7 +31,7 @@ struct NumberedFiles {
   std::filesystem::path path(const std::filesystem::path& folder, std::uint64_t number) const;
   /// 0 for another file.
   std::uint64_t number_of(const std::filesystem::path& path) const;
-  /// In the order of their numbers.
+  /// Lists them in the order of their numbers.
   std::vector<std::filesystem::path> in(const std::filesystem::path& folder) const;
   /// Renames them, so that they are not taken up.
   void set_aside(const std::filesystem::path& folder) const;

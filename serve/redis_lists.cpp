@@ -96,7 +96,7 @@ std::string place_name(std::int64_t rank, std::string_view type) {
   return fmt::format("{}:{}", rank, type);
 }
 
-/// For each shown document a bit of each type of its events.
+/// Reads for each shown document a bit of each type of its events.
 std::vector<std::uint32_t> seen_events(const EventTypes& types, std::int64_t shown,
                                        const RedisReply& places) {
   std::vector<std::uint32_t> seen(shown, 0);

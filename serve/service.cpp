@@ -33,7 +33,7 @@ std::string json_number(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "null";
 }
 
-/// For each shown rank, the shown ranks that it certainly precedes.
+/// Appends for each shown rank the shown ranks that it certainly precedes.
 void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown) {
   if (!ranking.knows_orders) {
     out += "null";
@@ -58,14 +58,14 @@ void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown
   out += ']';
 }
 
-/// For each shown rank, how probably this list has its document there, given those above it.
+/// Appends for each shown rank how probably this list has its document there, given those above it.
 void append_propensity(std::string& out, const Ranking& ranking, std::int64_t shown) {
   const auto known = std::span(ranking.propensity).first(ranking.propensity.empty() ? 0 : shown);
   out += known.empty() ? std::string(",\"propensity\":null")
                        : fmt::format(",\"propensity\":[{}]", fmt::join(known, ","));
 }
 
-/// For each shown rank, how probably it is better than each other one.
+/// Appends for each shown rank how probably it is better than each other one.
 void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t shown) {
   if (ranking.probabilities.empty()) return;
   out += ",\"probability\":[";

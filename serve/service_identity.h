@@ -35,7 +35,7 @@ struct ServiceIdentity {
 /// The service's model files say this about it, in addition to their architecture.
 ModelMetadata model_metadata(const ServiceIdentity& identity);
 
-/// As TOML; parse_identity() returns an equal identity.
+/// Writes TOML; parse_identity() returns an equal identity.
 std::string print_identity(const ServiceIdentity& identity);
 ServiceIdentity parse_identity(std::string_view text, const std::string& origin);
 

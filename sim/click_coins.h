@@ -76,7 +76,7 @@ struct RegisteredUser {
 
 /// None if no user has this name.
 std::optional<RegisteredUser> registered_user(const std::string& name);
-/// In alphabetical order.
+/// They are in alphabetical order.
 std::vector<std::string> registered_users();
 
 /// A registered user as trials see it. Throws InvalidArgument for clicks that are not 0 or 1, or not one

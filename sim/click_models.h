@@ -100,7 +100,7 @@ struct BrowsingTable {
   /// γ_{r,r'} rank by rank: for rank r = 1, 2, …, the r numbers for a last click at r' = 0 (none), 1, …,
   /// r − 1. Ranks beyond the table are not examined.
   std::vector<double> by_last_click;
-  /// By distance r − r' = 1, 2, …; 0 beyond.
+  /// It goes by distance r − r' = 1, 2, …; 0 beyond.
   std::vector<double> by_distance;
   /// Otherwise (1/(r − r'))^η.
   double position_bias = 1.0;  // η

@@ -28,7 +28,7 @@ std::string tally_member(const char* name, const Tally& tally) {
       tally.total);
 }
 
-/// By class of stated probability: where it begins, the share that was wrong, out of how many.
+/// Tells by class of stated probability where it begins, the share that was wrong, out of how many.
 std::string stated_member(const StatedTallies& stated) {
   if (!is_stated(stated)) return "";
   std::string classes;

@@ -25,8 +25,8 @@ class UserCoins {
  public:
   UserCoins(std::array<std::uint32_t, 2> key, std::uint32_t round) : key_(key), round_(round) {}
 
-  /// In [0, 1). A built-in user does what has probability p if this is less than p, with these very
-  /// numbers.
+  /// The number is in [0, 1). A built-in user does what has probability p if this is less than p, with
+  /// these very numbers.
   double uniform(std::int32_t doc, UserDecision decision) const;
   /// Further coins, for what built-in users do not decide: in [0, 1), independent by `number` below 2³¹.
   double own(std::int32_t doc, std::uint32_t number) const;

@@ -44,7 +44,7 @@ class LastLists {
   /// lists, which a random ranker is in one trial out of 740.
   bool worse_than_random() const;
 
-  /// For checkpoints: three numbers a list, the oldest first.
+  /// Checkpoints keep these: three numbers a list, the oldest first.
   std::vector<double> values() const;
   void restore(std::span<const double> values);
 

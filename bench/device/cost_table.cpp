@@ -163,7 +163,7 @@ std::int64_t parameter(const DeviceCase& one, std::string_view name, std::int64_
   return missing;
 }
 
-/// With two digits, or all that are before the point.
+/// Writes it with two digits, or all that are before the point.
 std::string short_number(double value) {
   if (value == 0.0) return "0";
   if (value >= 99.5) return fmt::format("{:.0f}", value);

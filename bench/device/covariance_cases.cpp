@@ -65,7 +65,7 @@ struct Query {
   virtual at::Tensor gram_in_libtorch() const = 0;
 
   at::Tensor rows() const { return docs->first_rows(); }
-  /// From M to bits.
+  /// Computes the orders' bits from M.
   void finish(Stream on) const {
     device::order_by_score(on, 1, offsets, docs->scores, order, nullptr);
     device::certain_by_width(on, {make.sizes.docs, docs->scores, docs->magnitudes, order, m}, rule, bits,

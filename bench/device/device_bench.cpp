@@ -142,7 +142,7 @@ class DeviceBench {
   std::function<void()> sweep_;
 };
 
-/// For a profiler: kernels of the operations alone, each launched once, after one that is not watched.
+/// Starts the operations' kernels alone for a profiler, each once, after one that is not watched.
 void start_once(const std::vector<DeviceCase>& cases, Stream stream) {
   for (const DeviceCase& one : cases) {
     at::manual_seed(1);

@@ -75,7 +75,7 @@ class DriftMonitor {
   bool is_thorough() const { return thorough_; }
   /// Whether adding so many pairs makes a check due, with `observed` after them.
   bool will_be_due(std::int64_t pairs, std::int64_t observed) const;
-  /// After a rebuild by other means.
+  /// Starts again after a rebuild by other means.
   void restart();
   /// Measures the drift; beyond the bound warns, calls rebuild(why) and measures again. Throws NumericError
   /// if the rebuilt covariance is beyond the bound too.

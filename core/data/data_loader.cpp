@@ -155,7 +155,7 @@ class PartLoader {
   ExecutionContext& context_;
 };
 
-/// As wide as training.
+/// Makes the part as wide as training.
 Dataset fitted(Dataset part, const Dataset& train, std::string_view name, const PartFiles& all,
                const std::vector<std::string>& files, PartLoader& loader, ExecutionContext& context) {
   if (train.is_sparse()) part = as_sparse(part, context.pool());

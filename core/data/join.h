@@ -31,7 +31,7 @@ class DocFinder {
   explicit DocFinder(const Dataset& data) : data_(data) {}
 
   std::int32_t by_name(std::int64_t query, std::string_view name);
-  /// By its label in run files: the name, or without one the index within the query, from 0.
+  /// Uses its label in run files: the name, or without one the index within the query, from 0.
   std::int32_t by_label(std::int64_t query, std::string_view label);
 
  private:

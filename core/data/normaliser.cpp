@@ -153,7 +153,7 @@ void refuse_filled(std::int64_t inputs, std::int64_t given, std::string_view que
                   query, inputs, given));
 }
 
-/// Without the columns that are not kept, of which there is a rising list.
+/// Leaves out the columns that are not kept, of which there is a rising list.
 SparseRows kept_columns(FeatureMatrix raw, std::span<const std::int64_t> kept) {
   SparseRows rows;
   for (std::int64_t doc = 0; doc < raw.docs; ++doc) {

@@ -28,7 +28,7 @@ struct SyntheticSource {
 
   bool is_realisable() const { return family == SyntheticFamily::kRealisable; }
   bool has_groups() const { return group_share > 0.0; }
-  /// With the column that shows the group, behind the features.
+  /// Counts also the column that shows the group, behind the features.
   std::int64_t columns() const { return features + (has_groups() ? 1 : 0); }
 };
 

@@ -24,7 +24,7 @@ class AvailablePlaces {
   /// All of the places [begin, end) are still to be taken.
   void reset(const OrderBits& orders, std::int64_t begin, std::int64_t end);
 
-  /// At least 1 until all places are taken.
+  /// It is at least 1 until all places are taken.
   std::int64_t count() const { return count_; }
   /// Takes the n-th available place, from 0, and returns it.
   std::int64_t take(std::int64_t n);

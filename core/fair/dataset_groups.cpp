@@ -113,7 +113,7 @@ std::vector<GroupSummary> summarise(std::span<const DocGroup> groups, std::size_
   return summaries;
 }
 
-/// As many as the last letter says, but at least two.
+/// There are as many as the last letter says, but at least two.
 std::size_t groups_among(std::span<const DocGroup> groups) {
   const auto last = std::max_element(groups.begin(), groups.end());
   return last == groups.end() ? 2 : std::max<std::size_t>(2, index_of(*last) + 1);

@@ -181,8 +181,8 @@ struct FairChoice {
   bool search_gave_up = false;  // a better list may have been missed
 };
 
-/// By fewer violations, then by the smaller |UF_t|, then by a coin of the round. `key` is the trial's key
-/// of Purpose::kTemplate.
+/// Decides by fewer violations, then by the smaller |UF_t|, then by a coin of the round. `key` is the
+/// trial's key of Purpose::kTemplate.
 bool is_better(const FairChoice& candidate, const FairChoice& best, PhiloxKey key, std::uint32_t round);
 
 }  // namespace olrank

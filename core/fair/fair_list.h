@@ -32,7 +32,7 @@ class ExactSearch {
 
   explicit ExactSearch(PhiloxKey key) : key_(key) {}
 
-  /// For the query that `swap` is prepared for.
+  /// Prepares for the query that `swap` is prepared for.
   void prepare(const OrderBits& orders, const FairSwap& swap, std::uint32_t round);
 
   /// The least cost of a template that can be realised, if it is at most `bound`. None if it is not, or if

@@ -71,7 +71,7 @@ std::string record_line(std::uint64_t round, std::string_view body);
 /// Whether the line (without its newline) ends in a valid checksum.
 bool has_valid_check(std::string_view line);
 
-/// That checksum; empty for a line that does not end in one.
+/// Returns that checksum; empty for a line that does not end in one.
 std::string_view check_of(std::string_view line);
 
 /// A failure says what is wrong with a line, and the column (in bytes from 1).

@@ -26,7 +26,7 @@ nlohmann::ordered_json try_parse_json(std::string_view text);
 /// The number, or null for one that JSON does not have: infinities and NaN.
 nlohmann::ordered_json number_or_null(double number);
 
-/// On one line, or indented by `indent` spaces; invalid UTF-8 in strings is replaced.
+/// Writes on one line, or indented by `indent` spaces; invalid UTF-8 in strings is replaced.
 std::string dump_json(const nlohmann::ordered_json& json, int indent = -1);
 
 // JSON without values in between, for large or untrusted texts. Light to include.

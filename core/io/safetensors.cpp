@@ -92,7 +92,7 @@ std::uint64_t item_size_of(std::string_view dtype) {
   return 0;
 }
 
-/// By where their values begin; of several that begin at one place, the empty ones first.
+/// Sorts them by where their values begin; of several that begin at one place, the empty ones first.
 std::vector<const TensorView*> in_value_order(const std::vector<TensorView>& tensors) {
   std::vector<const TensorView*> order;
   order.reserve(tensors.size());

@@ -26,7 +26,7 @@ namespace {
 /// Version 1 was a binary format of its own, which began with these letters.
 constexpr std::string_view kFirstFormat = "olrankst";
 constexpr std::string_view kFormatVersion = "2";
-/// With values in block files.
+/// An archive of this version has values in block files.
 constexpr std::string_view kBlockVersion = "3";
 constexpr std::string_view kBlocksKey = "blocks";
 constexpr std::string_view kBlocksChecksumKey = "blocks_checksum";
@@ -36,12 +36,12 @@ constexpr std::string_view kVersionKey = "olrank_state";
 constexpr std::string_view kChecksumKey = "checksum";
 constexpr char kRepeated = '#';
 
-/// As safetensors names it: "F64", "I8", …
+/// Names it as safetensors does: "F64", "I8", …
 std::string dtype_of(char type, std::size_t item_size) {
   return fmt::format("{}{}", type == 'f' ? 'F' : type == 'i' ? 'I' : 'U', 8 * item_size);
 }
 
-/// In front of each entry's name and values in what a fingerprint is made of.
+/// It precedes each entry's name and values in what a fingerprint is made of.
 struct EntryHeader {
   std::uint64_t count = 0;
   std::uint16_t name_size = 0;

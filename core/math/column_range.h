@@ -16,7 +16,7 @@ OLRANK_HOST_DEVICE inline ColumnRange column_range(float low, float high) {
   return {low == 0.0F ? -0.0 : double{low}, width > 0.0 ? width : 1.0};
 }
 
-/// In double: the range of two floats may be no float, and a tiny one must not lose its digits.
+/// Computes in double: the range of two floats may be no float, and a tiny one must not lose its digits.
 OLRANK_HOST_DEVICE inline float share_of_range(float value, double low, double width) {
   return static_cast<float>((double{value} - low) / width);
 }

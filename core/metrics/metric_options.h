@@ -33,9 +33,9 @@ struct NamedMetric {
   MetricKind kind = MetricKind::kNdcg;
   std::int64_t cutoff = 0;  // 0: the whole list
 
-  /// As users write it.
+  /// Names it as users write it.
   std::string name() const;
-  /// For titles: "NDCG@5", "MAP".
+  /// Names it for titles: "NDCG@5", "MAP".
   std::string title() const;
   /// Whether it looks at the whole list, so that all documents must be sorted.
   bool whole_list() const { return cutoff == 0; }

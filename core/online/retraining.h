@@ -42,7 +42,7 @@ class RetrainingSchedule {
 
   /// Says what a round that brought pairs trains on.
   TrainingExtent extent(const Sizes& sizes) const;
-  /// To be called after a training on the whole history.
+  /// It has to be called after a training on the whole history.
   void trained(const Sizes& sizes) { latest_ = sizes; }
 
   /// The sizes at the latest such training.

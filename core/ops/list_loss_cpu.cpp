@@ -282,7 +282,7 @@ double log_of_lanes(const Doubles& product) {
   return sum;
 }
 
-/// As above. Σ log(1 + e^{−|x|}) is the log of a product, which costs one multiplication a pair.
+/// This is as above. Σ log(1 + e^{−|x|}) is the log of a product, which costs one multiplication a pair.
 OLRANK_VECTOR_CLONES
 double rank_net_pairs(const double* scores, std::int64_t first, std::int64_t end, std::int64_t docs,
                       double* slopes) {
@@ -332,7 +332,7 @@ double rank_net_pairs(const double* scores, std::int64_t first, std::int64_t end
   return total + log_of_lanes(product) + sum_of(excess);
 }
 
-/// As above, with each pair weighted by |ΔNDCG|; `gains` and `discounts` are by place.
+/// It computes as above, with each pair weighted by |ΔNDCG|; `gains` and `discounts` are by place.
 OLRANK_VECTOR_CLONES
 double lambda_rank_pairs(const double* scores, const double* gains, const double* discounts, double ideal,
                          std::int64_t first, std::int64_t end, std::int64_t docs, double* slopes) {

@@ -87,14 +87,15 @@ class RngStream {
     return block_.word[used_++];
   }
 
-  /// In [0, 1).
+  /// Draws from [0, 1).
   OLRANK_HOST_DEVICE double uniform() {
     const std::uint32_t high = next_bits();
     return uniform_from_bits(high, next_bits());
   }
 
-  /// In [0, bound), each with the same probability; bound > 0. Lemire, "Fast random integer generation in
-  /// an interval", TOMACS 2019: multiply, and redraw in the few cases that would favour small numbers.
+  /// Draws from [0, bound), each with the same probability; bound > 0. Lemire, "Fast random integer
+  /// generation in an interval", TOMACS 2019: multiply, and redraw in the few cases that would favour small
+  /// numbers.
   OLRANK_HOST_DEVICE std::uint32_t index(std::uint32_t bound) {
     assert(bound > 0);
     std::uint64_t product = std::uint64_t{next_bits()} * bound;

@@ -68,7 +68,7 @@ std::string print_settings(const Schema& schema, const void* object,
 /// How a message names a setting: "--alpha" for a flag, "c.toml:2:9: 'alpha'" for a place in a file.
 std::string setting_subject(std::string_view origin, std::string_view key);
 
-/// With what the name of a setting from the environment begins: OLRANK_RUN_JOBS.
+/// The name of a setting from the environment begins with this: OLRANK_RUN_JOBS.
 inline constexpr std::string_view kEnvironmentPrefix = "OLRANK_";
 
 namespace detail {
@@ -208,7 +208,7 @@ class SchemaBuilder {
     latest().flag = flag;
     return *this;
   }
-  /// For a key whose own flag a command has for something else.
+  /// This is for a key whose own flag a command has for something else.
   SchemaBuilder& only_flag(const std::string& flag) {
     latest().flag = flag;
     latest().has_only_flag = true;

@@ -114,7 +114,7 @@ inline constexpr std::array kDroppedSettings = {
                    "is gone: set steps, and a linear ranker stops at 1e-06 as before."},
 };
 
-/// With `fixed` only where the setting has this value.
+/// Finds a dropped setting: with `fixed`, only one that had this value.
 inline const DroppedSetting* dropped_setting(std::string_view table, std::string_view key,
                                              std::string_view fixed = {}) {
   for (const DroppedSetting& dropped : kDroppedSettings) {

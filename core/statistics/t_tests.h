@@ -41,7 +41,7 @@ MeanInterval mean_interval(const FoldedValues& values, double confidence = kConf
 /// values are ignored.
 std::vector<double> independent_values(const FoldedValues& values);
 
-/// Without values, NaN.
+/// Without values it is NaN.
 double mean_of(const std::vector<double>& values);
 /// The sample's standard deviation; NaN with fewer than two values.
 double deviation_of(const std::vector<double>& values);

@@ -31,7 +31,7 @@ class TextTable {
   /// One cell for each column.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
-  /// At most `columns` wide unless 0, as far as the columns that stay allow.
+  /// Makes it at most `columns` wide unless 0, as far as the columns that stay allow.
   Fitted fitted(std::int64_t columns) const;
 
  private:

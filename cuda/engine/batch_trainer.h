@@ -67,7 +67,7 @@ class BatchTrainer : public ResidentTrainer {
   NetworkStack stack(std::int64_t member) const;
   TrainingWorkspace workspace(std::int64_t member);
   BadLoss bad_loss(std::int64_t member);
-  /// From parameter `first` of all members' on.
+  /// The state begins at parameter `first` of all members'.
   OptimizerState optimizer_state(std::int64_t first);
 
   DeviceNetworkSpec spec_;

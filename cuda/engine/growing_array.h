@@ -52,7 +52,7 @@ class GrowingArray {
   }
 
   std::int64_t capacity() const { return array_.size(); }
-  /// With those of the memory that it has left.
+  /// Counts also those of the memory that it has left.
   std::int64_t bytes() const {
     std::int64_t numbers = array_.size();
     for (const DeviceArray<T>& one : left_) numbers += one.size();

@@ -21,7 +21,7 @@ class InducingCovariance {
   /// Rows of R.
   std::int64_t rows() const { return settled_ + appended_; }
   std::int64_t padded_rows() const { return GrowingMatrix::padded(rows()); }
-  /// That many and no more, padded, while a dictionary has `members`.
+  /// There are that many and no more, padded, while a dictionary has `members`.
   std::int64_t most_rows(std::int64_t members) const {
     return GrowingMatrix::padded(members + DictionaryPolicy::kRows);
   }
@@ -42,7 +42,7 @@ class InducingCovariance {
   /// takes the pairs in unless rounding has made the covariance indefinite: the status says so, too.
   void begin_append(const ProjectedPairs& pairs);
   bool append(InducingDictionary& dictionary, const ProjectedPairs& pairs, const AddedPairs& added);
-  /// For a dictionary of so many members, about whose pairs R says nothing yet.
+  /// Makes room for a dictionary of so many members, about whose pairs R says nothing yet.
   void make_room(std::int64_t members);
   /// T takes in the appended pairs, and R is computed from it. Returns, as the status says, whether
   /// rounding has let it; otherwise nothing may be appended until another factorisation succeeds. Waits.

@@ -18,7 +18,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// the answer about one of them, which goes to the host in one copy.
 class QueryView {
  public:
-  /// With room for so many documents side by side.
+  /// The view has room for so many documents side by side.
   QueryView(const DeviceNetworkSpec& spec, const float* train, std::int64_t most_together);
 
   /// The answers of several queries may be on the way to the host, each in a slot of its own. What is on

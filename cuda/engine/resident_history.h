@@ -90,7 +90,7 @@ class ResidentHistory {
 
   /// The view shows the latest training on all of it; terms that came later are not yet indexed.
   PairHistoryView view() const { return pairs_.view(padded_pairs()); }
-  /// Without the padding of documents, for work that is not recorded.
+  /// This view lacks the padding of documents, for work that is not recorded.
   PairHistoryView view_of_docs() const { return pairs_.view({counts_.docs, bucket_.terms}); }
   ImpressionView impressions() const;
   const PairObservation* observations() const { return observations_.data(); }

@@ -66,7 +66,7 @@ class LatestSave {
   LatestSave& operator=(LatestSave&&) = delete;
 
   void set(const std::shared_ptr<SavedValues>& values) { values_ = values; }
-  /// To be called before values change or move.
+  /// It has to be called before values change or move.
   void release() const;
 
  private:

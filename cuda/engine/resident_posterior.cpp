@@ -85,7 +85,7 @@ class ExactPosterior : public ResidentPosterior {
   std::unique_ptr<FreshFactor> fresh_;
 };
 
-/// In dual form, by pairs: core/ops/inverse_factor.h.
+/// It is in dual form, by pairs: core/ops/inverse_factor.h.
 class DualPosterior : public ExactPosterior {
  public:
   explicit DualPosterior(const PosteriorSpec& spec) : ExactPosterior(spec, ResidentPairs(spec.shape)) {}
@@ -145,7 +145,7 @@ class DualPosterior : public ExactPosterior {
   }
 
  private:
-  /// To be called before rows that are there change.
+  /// It has to be called before rows that are there change.
   void change_factor() {
     latest_save_.release();
     lineage_.renew();
@@ -208,7 +208,7 @@ class DualPosterior : public ExactPosterior {
   GrowingArray<double> kernel_;  // s K_nV
 };
 
-/// In primal form, by parameters: core/ops/inverse_covariance.h. Widths use A⁻¹ or its diagonal alone.
+/// The primal form goes by parameters: core/ops/inverse_covariance.h. Widths use A⁻¹ or its diagonal alone.
 class PrimalPosterior : public ExactPosterior {
  public:
   PrimalPosterior(const PosteriorSpec& spec, Products& products, ResidentPairs history)

@@ -25,11 +25,11 @@ class WatchedPosterior {
   /// than one batch of them overwrites m.
   void observe(Stream stream, const FactorRows& docs, double* m, const PreferencePair* pairs,
                std::int64_t count);
-  /// To be called after observe(). If the drift is due to be measured, waits, and rebuilds or throws.
+  /// Call it after observe(). If the drift is due to be measured, waits, and rebuilds or throws.
   void check_drift(Stream stream);
   /// Rebuilds after an answer that rounding has spoiled; NumericError if the answer before was spoiled too.
   void repair(Stream stream);
-  /// To be called after a good answer.
+  /// It has to be called after a good answer.
   void trust() { rebuilt_ = false; }
   void switch_to_primal();
 

@@ -43,7 +43,7 @@ __device__ PairWidth width_of(const double* m, std::int64_t docs, std::int64_t i
   return pair_width(m[high * docs + high], m[low * docs + low], m[high * docs + low]);
 }
 
-/// By the first block of a grid.
+/// The first block of a grid does this.
 __device__ void carry(const CarriedFigures& carried) {
   if (blockIdx.x != 0 || blockIdx.y != 0 || carried.status_copy == nullptr) return;
   if (threadIdx.x == 0) *carried.status_copy = *carried.status;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % 32 == 0) bits[a * words + word] = ballot;
 }
 
-/// Without documents one block, which carries figures.
+/// Without documents there is one block, which carries figures.
 dim3 word_grid(std::int64_t words, std::int64_t docs) {
   const std::int64_t across = std::max<std::int64_t>(1, (words + kWarps - 1) / kWarps);
   return dim3{static_cast<unsigned>(across), static_cast<unsigned>(std::max<std::int64_t>(1, docs))};

@@ -11,7 +11,7 @@
 // The device version of core/ops/largest_curvature.h: power iteration without host synchronisation.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// In device memory. κ is curvature_of(estimate).
+/// The state lies in device memory. κ is curvature_of(estimate).
 struct CurvatureState {
   double estimate = 0.0;
   double norm = 0.0;  // of the vector; 0 until it has been measured

@@ -78,7 +78,7 @@ struct Query {
   __device__ double score(std::int32_t doc) const { return double{scores[doc]}; }
   __device__ double grade(std::int32_t doc) const { return double{1.0} * grades[doc]; }
   __device__ double gain(std::int32_t doc) const { return dcg_gain(grades[doc], Gain::kExponential); }
-  /// In the order by grade, ties by index.
+  /// The order is by grade, ties by index.
   __device__ bool is_before(std::int32_t doc, std::int32_t other) const {
     return grades[doc] > grades[other] || (grades[doc] == grades[other] && doc < other);
   }

@@ -18,7 +18,7 @@ struct PairIncidence {
 /// Workspace of find_incidence(), in 32-bit words.
 std::int64_t incidence_workspace(std::int64_t docs, std::int64_t terms);
 
-/// For terms among `docs` documents; must be called again after terms were added. A term whose first
+/// Indexes terms among `docs` documents; it must be called again after terms were added. A term whose first
 /// document is −1 is padding.
 void find_incidence(Stream stream, const PairTerm* terms, std::int64_t count, std::int64_t docs,
                     std::int32_t* workspace, const PairIncidence& incidence);

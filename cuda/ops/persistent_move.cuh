@@ -107,7 +107,7 @@ __device__ inline void sum_losses(const Task& task, const Room& room) {
   }
 }
 
-/// By the last block, which has the fewest rows.
+/// The last block does this, as it has the fewest rows.
 __device__ inline void finish_losses(const Task& task, double* losses) {
   if (blockIdx.x != gridDim.x - 1) return;
   const LossBlocks& blocks = task.loss_blocks;

@@ -18,7 +18,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// Not thread-safe.
 class ProductPlans {
  public:
-  /// For the calling thread's device.
+  /// The plans are for the calling thread's device.
   ProductPlans();
   ~ProductPlans();
   ProductPlans(const ProductPlans&) = delete;

@@ -100,7 +100,7 @@ RecommendSettings resolve_recommend_settings(const TomlDocument& document,
                                              std::span<const SettingOverride> overrides,
                                              std::string_view other = {});
 
-/// As TOML that reads back to the same settings; without those that the kind does not read.
+/// Writes them as TOML that reads back to the same settings; without those that the kind does not read.
 std::string print_recommend_settings(const RecommendSettings& settings);
 
 /// Each recommender after the first against the first, over the same users: by figure `difference`, `p` of

@@ -47,7 +47,7 @@ std::span<const SchemaWithDefaults> train_tables();
 TrainConfiguration resolve_train_configuration(const std::optional<std::filesystem::path>& file,
                                                std::span<const SettingOverride> overrides);
 
-/// As TOML that reads back to the same configuration; without settings that count for nothing.
+/// Writes it as TOML that reads back to the same configuration; without settings that count for nothing.
 std::string print_train_configuration(const TrainConfiguration& configuration);
 /// The [train] part of that.
 std::string print_label_settings(const LabelSettings& settings);

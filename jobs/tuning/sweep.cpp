@@ -324,7 +324,7 @@ std::string plain_text(const SettingValue& value) {
 
 namespace {
 
-/// At a share of the range, from 0 to 1.
+/// Returns the number at a share of the range, from 0 to 1.
 double number_at(const SweepRange& range, double share) {
   if (!range.is_log) return range.from + share * (range.to - range.from);
   return std::exp(std::log(range.from) + share * (std::log(range.to) - std::log(range.from)));

@@ -69,7 +69,7 @@ struct TrialMoments {
   MeanInterval discounted_ndcg;
   MeanInterval both_areas;  // of each trial's mean of the two areas
 
-  /// With kWorst that of both, for tables.
+  /// With kWorst it is that of both, for tables.
   const MeanInterval& area(SweepCriterion by) const;
 };
 

@@ -58,8 +58,8 @@ class RankingData {
   /// 32 hexadecimal digits that stand for all of the content.
   std::string fingerprint() const;
 
-  /// As LETOR text that reads back to the same data, with weights in FILE.weight. Throws InvalidArgument
-  /// for names that such text cannot hold.
+  /// Writes it as LETOR text that reads back to the same data, with weights in FILE.weight. Throws
+  /// InvalidArgument for names that such text cannot hold.
   void write(const std::filesystem::path& file) const;
   /// The whole data in binary, and back. Throws DataError for bytes that are something else.
   std::string bytes() const;

@@ -11,7 +11,7 @@
 
 namespace olrank {
 
-/// In model files, which hold nothing of such a ranker but where it comes from; none is read.
+/// It stands in model files, which hold nothing of such a ranker but where it comes from; none is read.
 constexpr std::string_view kExternalArchitecture = "external";
 
 /// A ranker that a program has registered.

@@ -48,7 +48,7 @@ class ExternalRanker {
   /// Continues from what save() wrote. Throws if it cannot.
   virtual void load(std::string_view state) = 0;
 
-  /// For reports only.
+  /// Only reports show it.
   virtual std::int64_t parameters() const { return 0; }
 };
 

@@ -46,7 +46,7 @@ class InterventionAware : public DeployedPolicyRanker {
 
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
   void fields(StateFields& state) override;
-  /// Without the log.
+  /// Saves everything but the log.
   void save_for_lists(StateWriter& state) const override {
     StateFields fields(state);
     const_cast<InterventionAware*>(this)->DeployedPolicyRanker::fields(fields);

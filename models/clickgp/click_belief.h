@@ -46,7 +46,7 @@ class ClickFeatures {
   const std::vector<float>* start() const { return start_.get(); }
   /// Counts the columns of a row of features, the constant included.
   std::int64_t columns() const { return products_column() + (products_ ? std::ssize(*products_) : 0); }
-  /// With all products that there may be.
+  /// Counts them with all products that there may be.
   std::int64_t most_columns() const { return products_column() + (products_ ? kMostProducts : 0); }
   /// The first one of a product; that of the start model's score is before it.
   std::int64_t products_column() const { return 1 + centred(); }

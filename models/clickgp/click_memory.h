@@ -14,7 +14,7 @@ namespace olrank {
 
 /// It remembers the documents of a query that were shown, in the order of their first time.
 struct KnownQuery {
-  /// By one of the models that run side by side.
+  /// A site belongs to one of the models that run side by side.
   struct Site {
     std::vector<double> examined;   // expected examinations
     std::vector<double> departure;  // as in QuerySite, like the next ones

@@ -69,7 +69,7 @@ class ClickRegression {
   /// The queries are forgotten, and their parts stay.
   void retire(ExecutionContext& context, std::span<const KnownQuery* const> queries, std::uint64_t learned);
 
-  /// After the part of a list has been replaced, as list number `learned`.
+  /// Follows after the part of a list has been replaced, as list number `learned`.
   void follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   /// After the counts in the memory have become 0: forgets what was retired and what was learned of
   /// examination, too, finds every site again, and begins with the schedule again.

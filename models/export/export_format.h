@@ -41,7 +41,7 @@ std::string safetensors_of(const LoadedModel& model);
 /// torch.load(weights_only=True) reads this: an OrderedDict of float tensors with the names of the model
 /// file, whose attribute `olrank` holds the metadata.
 std::string torch_archive_of(const LoadedModel& model);
-/// From `docs`, the raw float features of one query's documents, to their `scores` in double.
+/// It leads from `docs`, the raw float features of one query's documents, to their `scores` in double.
 std::string onnx_of(const LoadedModel& model);
 std::string json_of(const LoadedModel& model);
 /// C99 that needs only the C library.

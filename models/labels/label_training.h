@@ -59,7 +59,7 @@ class LabelTraining : public Stateful {
                 std::vector<float> first_theta, int threads,
                 const std::optional<LabelDevice>& device = std::nullopt);
 
-  /// Before any pass: epoch 0.
+  /// Evaluates before any pass: epoch 0.
   Point evaluate_first();
   /// One more pass.
   Point advance();

@@ -52,7 +52,7 @@ void NewtonTrainer::renew_inverse_hessian(ExecutionContext& context, const Folde
   invert_hessian(ridge);
 }
 
-/// From the data's Hessian in inverse_hessian_.
+/// Inverts the data's Hessian in inverse_hessian_.
 void NewtonTrainer::invert_hessian(double ridge) {
   for (std::int64_t k = 0; k < stride_; ++k) inverse_hessian_[k * (stride_ + 1)] += ridge;
   factor_hessian();

@@ -46,8 +46,8 @@ class NewtonTrainer : public Stateful {
   bool can_replay() const { return !expansion_.empty(); }
   /// Takes pairs of one row into the expansion; with negative numbers it takes them out.
   void take_in(const double* row, double count, double first_wins);
-  /// At most `steps` steps; `count` of the sample are its weights, `first_wins` is not read. Throws as
-  /// train() does.
+  /// Takes at most `steps` steps; `count` of the sample are its weights, `first_wins` is not read. Throws
+  /// as train() does.
   NewtonReport replay(ExecutionContext& context, const FoldedPairs& sample, std::int64_t steps,
                       std::int64_t observed, double ridge);
 

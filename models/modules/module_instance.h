@@ -146,7 +146,7 @@ class KeptDocuments {
     kept_.push_back(kept);
     return kept;
   }
-  /// In float32; none unless they are part of kept ones.
+  /// Finds them in float32; none unless they are part of kept ones.
   std::optional<torch::Tensor> find(FeatureMatrix docs) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const std::weak_ptr<const Kept>& one : kept_) {

@@ -219,7 +219,7 @@ std::shared_ptr<const void> ModuleModel::keep_docs(FeatureMatrix docs) const {
   return state_->kept.keep(docs);
 }
 
-/// As if every matrix multiplied what the one before it gave.
+/// Computes as if every matrix multiplied what the one before it gave.
 double ModuleModel::largest_parameter() const {
   std::int64_t matrices = 1;
   std::int64_t columns = state_->request.features;

@@ -180,7 +180,7 @@ void for_nodes(torch::jit::Block* block, const Visit& visit) {
   throw InvalidArgument(fmt::format("module: '{}' {}.", path, wrong));
 }
 
-/// Before anything runs: freezing computes what follows from constants.
+/// Checks before anything runs: freezing computes what follows from constants.
 void refuse_files(const torch::jit::Module& module, const std::string& path) {
   const std::shared_ptr<torch::jit::Graph> graph = module.get_method("forward").graph()->copy();
   torch::jit::Inline(*graph);

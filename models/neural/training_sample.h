@@ -17,7 +17,7 @@ class GatheredDocs {
   /// Without `features`, documents are only named.
   explicit GatheredDocs(bool features = true) : gathers_features_(features) {}
 
-  /// Without documents, to be filled from `history`.
+  /// Starts without documents, to be filled from `history`.
   void start(const DocumentHistory& history);
   /// The place of the document in this row of the history.
   std::int32_t place_of(std::int32_t row);
@@ -61,7 +61,7 @@ class TrainingSample {
   /// Their numbers within the training part.
   std::span<const std::int64_t> doc_numbers() const { return docs_.doc_numbers(); }
   std::span<const PairTerm> terms() const { return terms_; }  // of rows of features()
-  /// By term; without lists.
+  /// The sources go by term; a history with lists has none.
   std::span<const SampledTerm> sources() const { return sources_; }
   /// The sampled pairs with their lists, and how much each counts. Empty if the history has no lists.
   PairLists lists() const { return {lists_, list_rows_, list_clicks_, pairs_, doc_numbers()}; }

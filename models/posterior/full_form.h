@@ -57,8 +57,8 @@ class FullForm {
   double scale_;
 };
 
-/// By parameters: A⁻¹ itself, p² numbers, updated by all pairs of a round at once. Widths take all of it,
-/// or its diagonal alone.
+/// It goes by parameters: A⁻¹ itself, p² numbers, updated by all pairs of a round at once. Widths take all
+/// of it, or its diagonal alone.
 class PrimalForm : public FullForm {
  public:
   PrimalForm(const TangentShape& shape, double lambda, double scale, bool by_diagonal);
@@ -93,9 +93,9 @@ class PrimalForm : public FullForm {
   double log_det_ = 0.0;             // log det(A)/det(λI)
 };
 
-/// By pairs: L Lᵀ = s K_nn + λI with K the tangent kernel among pairs, S = s L⁻¹ K_nV, and
-/// M = (s K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers. Pairs of the documents of the latest
-/// widths_for_update() are observed by its S and M, without another pass over L⁻¹.
+/// It goes by pairs: L Lᵀ = s K_nn + λI with K the tangent kernel among pairs, S = s L⁻¹ K_nV, and M = (s
+/// K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers. Pairs of the documents of the latest widths_for_update()
+/// are observed by its S and M, without another pass over L⁻¹.
 class DualForm : public FullForm {
  public:
   using FullForm::FullForm;

@@ -49,7 +49,7 @@ class InducingCovariance {
   void load(StateReader& state, std::int64_t members);
 
  private:
-  /// For kRows rows, each with room for as many new members.
+  /// Makes room for kRows rows, each with room for as many new members.
   void make_room();
 
   double lambda_;

@@ -80,7 +80,7 @@ class InducingPosterior : public Posterior {
   /// Throws Error if so many more pairs do not fit into memory.
   void require_room(std::int64_t docs, std::int64_t added) const;
   void take_in(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
-  /// At most kRows pairs. After a NumericError rebuild() is possible; the pairs may count or not.
+  /// Takes at most kRows pairs. After a NumericError rebuild() is possible; the pairs may count or not.
   void take_in_block(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
   /// Adds rows to R for at most room() pairs.
   void add_rows(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);

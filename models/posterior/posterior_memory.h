@@ -42,11 +42,11 @@ struct PosteriorBytes {
   double all() const { return matrix + pairs + workspace; }
 };
 
-/// In dual form.
+/// Counts the bytes in dual form.
 PosteriorBytes dual_bytes(const PosteriorLoad& load);
-/// In primal form, which is computed after L⁻¹ was freed.
+/// Counts them in primal form, which is computed after L⁻¹ was freed.
 PosteriorBytes primal_bytes(const PosteriorLoad& load);
-/// In orthonormal form, which only the host has: while it grows it is there twice.
+/// Counts them in orthonormal form, which only the host has: while it grows it is there twice.
 PosteriorBytes orthonormal_bytes(const PosteriorLoad& load);
 /// Counts the bytes of the inducing covariance with a dictionary of `budget` pairs, which has them once
 /// that many were observed: more pairs take no more.

@@ -91,7 +91,7 @@ void RowCovariance::width_sq(ExecutionContext& context, std::span<const double> 
   }
 }
 
-/// From the documents' rows relative to the first one times L⁻ᵀ.
+/// Computes from the documents' rows relative to the first one times L⁻ᵀ.
 void RowCovariance::width_sq_by_root(ExecutionContext& context, std::span<const double> rows,
                                      std::int64_t docs, std::span<double> width_sq) const {
   const Scratch::Frame frame(context.scratch());

@@ -27,13 +27,13 @@ class CertainList {
   CertainList(const ExplorationSettings& settings, const FairSettings& fair, const TrialKeys& keys,
               std::int64_t cutoff);
 
-  /// For a list that is made ahead of its round.
+  /// Makes one for a list that is made ahead of its round.
   static CertainList of(const RankingTask& task, ExplorationSettings settings, const FairSettings& fair,
                         const TrialKeys& keys);
   /// Such a list with its orders, which move.
   void hand_over(const RankedList& made, Ranking& ranking);
 
-  /// By place in the order by score; set before make().
+  /// They go by place in the order by score, and are set before make().
   OrderBits& orders() { return orders_; }
   const OrderBits& orders() const { return orders_; }
 
@@ -70,7 +70,7 @@ class CertainList {
  private:
   RankedList finish(std::span<const std::int32_t> by_score, bool uniform, std::uint32_t round,
                     const FairRound* fair);
-  /// With what the documents' order violates.
+  /// Adds what the documents' order violates.
   RankedList with_violated(RankedList list, std::span<const std::int32_t> by_score);
 
   std::int64_t cutoff_;

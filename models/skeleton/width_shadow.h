@@ -27,7 +27,7 @@ class ShadowComparison {
   void start(std::span<const std::int32_t> shown, std::span<const float> scores,
              std::span<const double> own_sq);
 
-  /// By rank, [n × n]; to be filled before finish().
+  /// They go by rank, [n × n], and have to be filled before finish().
   std::span<double> exact_sq() { return exact_sq_; }
 
   /// Writes width ratios and reversed decisions to the list, which refers to this object from then on.

@@ -18,14 +18,14 @@ thread_local bool ends_interpreter = false;
 thread_local int callbacks = 0;  // of this thread
 const pid_t process = getpid();  // a forked child has one thread, and none to wait for
 
-/// With the lock of Python held.
+/// Callers hold the lock of Python.
 std::vector<std::function<void()>>& left_work() {
   static std::vector<std::function<void()>> work;
   return work;
 }
 
-/// Before a thread waits for the lock of Python. One that is in a callback of Python's comes back in any
-/// case.
+/// It is called before a thread waits for the lock of Python. One that is in a callback of Python's comes
+/// back in any case.
 void begin_entering() {
   entering.fetch_add(1);
   if (!ending || ends_interpreter || callbacks > 0) return;

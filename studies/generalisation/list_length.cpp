@@ -32,7 +32,7 @@ class HeldOutMean {
     for (const double block : blocks_) sum += block;
     return sum / static_cast<double>(blocks_.size());
   }
-  /// From the scatter of the blocks.
+  /// It follows from the scatter of the blocks.
   double standard_error() const {
     const double centre = mean();
     double squares = 0.0;

@@ -35,7 +35,7 @@ struct StudyLoss {
   ListLossForm form;
 };
 
-/// By name; throws for an unknown one.
+/// Finds it by name; throws for an unknown one.
 StudyLoss study_loss(const std::string& name, int most_grade);
 /// The losses of experiments A and B.
 std::vector<StudyLoss> list_length_losses(int most_grade);

@@ -139,7 +139,7 @@ class Experiment {
       TrialJob job(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold, slot,
                    execution);
       const double setup = begun.seconds();
-      const Calibration calibration =
+      const CostCalibration calibration =
           calibrate(job.trial, TrialJob::settings(plan_, *fold), fold->data.train.queries(),
                     kCalibrationSeconds, plan_.trial.rounds / 20);
       progress_.calibrated(identity.ranker, calibration.shape, setup);
@@ -380,7 +380,7 @@ TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& id
   TrialEstimate estimate;
   estimate.setup = begun.seconds();
   const TrialSettings settings = TrialJob::settings(plan, fold);
-  const Calibration calibration =
+  const CostCalibration calibration =
       calibrate(job.trial, settings, fold.data.train.queries(), seconds, settings.rounds);
   estimate.shape = calibration.shape;
   estimate.rounds_tried = calibration.rounds;

@@ -264,9 +264,9 @@ constexpr std::int64_t kWarmUp = 2;
 
 }  // namespace
 
-Calibration calibrate(Trial& trial, const TrialSettings& settings, std::int64_t queries, double seconds,
-                      std::int64_t most_rounds) {
-  Calibration calibration;
+CostCalibration calibrate(Trial& trial, const TrialSettings& settings, std::int64_t queries, double seconds,
+                          std::int64_t most_rounds) {
+  CostCalibration calibration;
   StageSeconds stages;
   double evaluating = 0.0;
   std::int64_t evaluations = 0;

@@ -6,13 +6,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
 #include <type_traits>
 #include <vector>
 
 #include "bench/device/device_case.h"
-#include "bench/measurement.h"
 #include "cuda/ops/relu_layers.h"
 
 // Operands of measured operations. They are tensors, so that LibTorch's calls and our kernels work on the
@@ -96,7 +93,7 @@ struct MadeDocs {
   Array<float> features;    // [docs × d], in [0, 1)
   Array<float> rows;        // [members × docs × factors]
   Array<float> scores;      // [members × docs]
-  Array<float> magnitudes;  // [members × docs]
+  Array<float> magnitudes;  // likewise
 
   MadeDocs(const DeviceSizes& sizes, Stream stream, std::int64_t count, std::int64_t networks = 1);
 
@@ -125,39 +122,5 @@ inline std::shared_ptr<MadeDocs> make_docs(const DeviceSizes& sizes, Stream stre
 inline double rows_bytes(const NetworkShape& shape, double docs) {
   return kFloatBytes * docs * real(shape.factors());
 }
-
-}  // namespace olrank
-
-// The device that device_bench measures: a GPU in bench_device.cpp. A rehearsal links another definition of
-// the same functions, in which the CPU runs the kernels' own source at tiny sizes.
-namespace olrank {
-
-struct BenchDevice {
-  std::string name;
-  DeviceSizes sizes;             // what it measures
-  std::int64_t cache_bytes = 0;  // of its last cache: data beyond it come from memory
-};
-
-/// The device, or in `absence` why there is none.
-std::optional<BenchDevice> find_bench_device(std::string& absence);
-
-/// Calls `body` with LibTorch's current stream set to one that can be captured.
-void on_bench_stream(const std::function<void(Stream)>& body);
-
-void wait_for_device();
-
-/// Starts `work` once and waits, with profilers that were told to wait for it switched on.
-void profile_once(const std::function<void()>& work);
-
-/// Device seconds per call of `work`. Many calls are captured as a graph on LibTorch's current stream and
-/// replayed between two events, so that launch overhead and host work are excluded.
-Spread device_seconds(const std::function<void()>& work);
-
-/// Measures call after call without a graph, for work that cannot be captured.
-Spread started_seconds(const std::function<void()>& work);
-
-/// Before every call `sweep` reads so much other data that the caches keep nothing of the work's. Returns
-/// the time of both in one graph, less that of the sweeps alone, in turn.
-Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work);
 
 }  // namespace olrank

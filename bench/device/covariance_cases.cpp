@@ -23,7 +23,7 @@ namespace {
 
 constexpr double kLambda = 10.0;
 constexpr double kGramTolerance = 1e-9;  // sums in double, in another order, through differences
-constexpr CertaintyRule kRule{0.03, 0.0, 0.0};
+constexpr CertaintyRule kRule{0.03, 0.0};
 
 /// A query under one network, with the arrays of its widths.
 struct Query {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/device/bench_device.h"
 #include "bench/device/bench_tensors.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 
+#include "bench/device/bench_device.h"
 #include "bench/device/bench_tensors.h"
 #include "core/error.h"
 

@@ -119,7 +119,7 @@ void add_orders(Launches& table) {
               const Placed query(make, 1);
               const at::Tensor half = make.randn<double>({docs, 8}).t * 0.1;
               const Array<double> m{at::mm(half, half.t())};
-              const auto rule = make.these(std::vector<CertaintyRule>{{0.5, 0.0, 0.0}});
+              const auto rule = make.these(std::vector<CertaintyRule>{{0.5, 0.0}});
               return alone([=](Stream on) {
                 device::certain_by_width(on, {docs, query.scores, query.magnitudes, query.order, m}, rule,
                                          query.bits, nullptr, nullptr);

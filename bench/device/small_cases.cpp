@@ -226,17 +226,6 @@ void add_starts(Launches& table, std::int64_t members) {
               return alone(
                   [=](Stream on) { device::gradient_descent_step(on, members, p, gradient, step, theta); });
             });
-  table.add("optimizer_step/stop_at_small_gradients", parameters, {2.0 * numbers, numbers * kDoubleBytes},
-            [=](Stream) {
-              const auto gradient = make.randn<double>({members, p});
-              const auto step = make.full<double>({members}, 1.0);
-              const auto observed = make.these(std::vector<std::int64_t>{1});
-              return compared(
-                  [=](Stream on) {
-                    device::stop_at_small_gradients(on, members, p, gradient, 1e-9, observed, step);
-                  },
-                  [=] { return at::gt(gradient.t.norm(2, 1), 1e-9).to(at::kDouble); }, step.t, 0.0);
-            });
 }
 
 /// Three layers: the forward pass, and the backward pass between hidden layers.

@@ -207,20 +207,18 @@ void add_step_by(Launches& table, std::int64_t n, std::int64_t width, device::Mu
 // --- a whole training in one kernel, of which "training/step" is a step by several -----------------
 
 struct OneKernel : Training {
-  Array<std::int64_t> observed;
   Array<float> all_scores, parts;
   Array<std::uint8_t> gates;
-  Array<double> slopes, sums, norms;
+  Array<double> slopes, sums;
 
   OneKernel(const DeviceSizes& of, Stream stream, std::int64_t pairs, std::int64_t networks)
-      : Training(of, stream, pairs, networks), observed(make.full<std::int64_t>({1}, 1.0)) {
+      : Training(of, stream, pairs, networks) {
     const device::PersistentSizes needed = device::persistent_sizes(docs->shape, members, docs->docs, n);
     all_scores = make.empty<float>({needed.scores});
     parts = make.empty<float>({needed.partial});
     gates = make.empty<std::uint8_t>({needed.gates});
     slopes = make.empty<double>({needed.slopes});
     sums = make.empty<double>({needed.losses});
-    norms = make.empty<double>({needed.norms});
   }
 
   device::PersistentTraining whole(std::int64_t steps) const {
@@ -230,17 +228,15 @@ struct OneKernel : Training {
     made.objective = objective();
     made.steps = steps;
     made.step = step;
-    made.workspace = {all_scores, parts, gates, slopes, sums, norms};
+    made.workspace = {all_scores, parts, gates, slopes, sums};
     made.theta = docs->theta;
     made.began = losses;
     made.ended = made.began + members;
     return made;
   }
-  /// The gradient of a first step at which every member stops.
+  /// The gradient of a first step that no member takes.
   at::Tensor first_gradient(Stream on) const {
     device::PersistentTraining stopping = whole(1);
-    stopping.stop_norm = 1e300;
-    stopping.observed = observed;
     stopping.gradient = gradient;
     device::train_persistently(on, stopping);
     return gradient.t;

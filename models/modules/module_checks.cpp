@@ -14,6 +14,7 @@
 #include "core/ops/tangent_factors.h"
 #include "core/random/rng_stream.h"
 #include "models/modules/module_instance.h"
+#include "models/modules/random_operators.h"
 #include "models/modules/script_archive.h"
 
 namespace olrank {

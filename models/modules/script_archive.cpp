@@ -23,6 +23,7 @@
 
 #include "core/error.h"
 #include "core/text/byte_size.h"
+#include "models/modules/random_operators.h"
 
 namespace olrank {
 namespace {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "bench/device/bench_device.h"
 #include "bench/device/bench_tensors.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/device/bench_device.h"
 #include "bench/device/bench_tensors.h"
 #include "tests/cuda/emulation/device_memory.h"
 

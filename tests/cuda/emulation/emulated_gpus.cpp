@@ -24,7 +24,7 @@
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/byte_size.h"
-#include "cuda/engine/device_network.h"
+#include "cuda/engine/device_intake.h"
 #include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
 #include "tests/cuda/emulation/device_memory.h"

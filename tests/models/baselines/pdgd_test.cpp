@@ -186,7 +186,7 @@ TEST(PrpoTest, HasSettingsOfItsOwn) {
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kDocs = 5;
+constexpr std::int64_t kWorldDocs = 5;
 constexpr std::int64_t kShown = 3;
 constexpr std::uint32_t kLists = 100'000;
 
@@ -220,15 +220,15 @@ class PropensityTest : public testing::TestWithParam<Case> {
     auto ranker = make_ranker(settings, world_.features(), TrialKeys::of(3, 1, "propensity"), kShown);
     for (std::uint32_t round = 1; one.taught && round <= 6; ++round) {
       const QueryDocs query = world_.query_of(round);
-      const std::vector<std::int32_t> shown = {static_cast<std::int32_t>(round % kDocs),
-                                               static_cast<std::int32_t>((round + 2) % kDocs),
-                                               static_cast<std::int32_t>((round + 3) % kDocs)};
+      const std::vector<std::int32_t> shown = {static_cast<std::int32_t>(round % kWorldDocs),
+                                               static_cast<std::int32_t>((round + 2) % kWorldDocs),
+                                               static_cast<std::int32_t>((round + 3) % kWorldDocs)};
       ranker->learn(context_.round, {round, query, shown, world_.perfect_clicks(query.query, shown)});
     }
     return ranker;
   }
 
-  SmallWorld world_{17, 4, kDocs, 3};
+  SmallWorld world_{17, 4, kWorldDocs, 3};
   TestContext context_;
 };
 
@@ -301,7 +301,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(PropensityOfDrawsTest, IsUnknownForPosteriorSamples) {
-  const SmallWorld world(17, 4, kDocs, 3);
+  const SmallWorld world(17, 4, kWorldDocs, 3);
   TestContext context;
   for (const RankerKind kind : {RankerKind::kClickGp, RankerKind::kPairRank}) {
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);

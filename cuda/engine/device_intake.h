@@ -7,7 +7,7 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// make_device_intake() calls this in a CUDA build; the tests make the emulated one.
+/// What make_device_intake() makes in a CUDA build; the tests make the emulated one.
 std::shared_ptr<DeviceIntake> make_intake(int device);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

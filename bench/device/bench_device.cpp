@@ -1,0 +1,151 @@
+#include "bench/device/bench_device.h"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_profiler_api.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "core/device/visible_gpus.h"
+#include "cuda/runtime/check.h"
+
+namespace olrank {
+namespace {
+
+constexpr int kWarmUp = 3;
+constexpr double kGraphSeconds = 1e-3;  // of one replay: long beside the clock's half microsecond
+constexpr std::int64_t kMostCalls = 64;
+constexpr std::int64_t kFewest = 9;
+constexpr std::int64_t kMost = 41;
+constexpr double kAllSeconds = 0.05;
+
+class Event {
+ public:
+  Event() { OLRANK_CUDA_CHECK(cudaEventCreate(&event_)); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void record() { OLRANK_CUDA_CHECK(cudaEventRecord(event_, c10::cuda::getCurrentCUDAStream().stream())); }
+  /// Seconds since an earlier one; waits.
+  double seconds_since(const Event& earlier) const {
+    OLRANK_CUDA_CHECK(cudaEventSynchronize(event_));
+    float milliseconds = 0.0F;
+    OLRANK_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, earlier.event_, event_));
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+double seconds_of(const std::function<void()>& body) {
+  Event before;
+  Event after;
+  before.record();
+  body();
+  after.record();
+  return after.seconds_since(before);
+}
+
+std::int64_t calls_a_repeat(const std::function<void()>& work) {
+  double once = kGraphSeconds;
+  for (int call = 0; call < kWarmUp; ++call) once = seconds_of(work);
+  return std::clamp<std::int64_t>(std::llround(kGraphSeconds / once), 1, kMostCalls);
+}
+
+/// Seconds of one of the `calls` calls in what `repeat` times.
+Spread repeated(std::int64_t calls, const std::function<double()>& repeat) {
+  repeat();
+  std::vector<double> seconds;
+  double spent = 0.0;
+  for (std::int64_t i = 0; i < kFewest || (spent < kAllSeconds && i < kMost); ++i) {
+    const double taken = repeat();
+    spent += taken;
+    seconds.push_back(taken / static_cast<double>(calls));
+  }
+  return spread_of(std::move(seconds));
+}
+
+void capture(at::cuda::CUDAGraph& graph, std::int64_t calls, const std::function<void()>& work) {
+  graph.capture_begin();
+  try {
+    for (std::int64_t call = 0; call < calls; ++call) work();
+  } catch (...) {
+    try {
+      graph.capture_end();             // else the stream would go on capturing
+    } catch (const std::exception&) {  // it says again what the work has said
+    }
+    throw;
+  }
+  graph.capture_end();
+}
+
+}  // namespace
+
+std::optional<BenchDevice> find_bench_device(std::string& absence) {
+  const GpuSurvey survey = visible_gpus();
+  absence = survey.absence;
+  if (survey.gpus.empty()) return std::nullopt;
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  int cache_bytes = 0;
+  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, 0));
+  return BenchDevice{survey.gpus.front().name, {}, cache_bytes};
+}
+
+void on_bench_stream(const std::function<void(Stream)>& body) {
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
+  body(c10::cuda::getCurrentCUDAStream().stream());
+}
+
+void wait_for_device() {
+  OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+void profile_once(const std::function<void()>& work) {
+  OLRANK_CUDA_CHECK(cudaProfilerStart());
+  work();
+  wait_for_device();
+  OLRANK_CUDA_CHECK(cudaProfilerStop());
+}
+
+Spread device_seconds(const std::function<void()>& work) {
+  const std::int64_t calls = calls_a_repeat(work);
+  at::cuda::CUDAGraph graph;
+  capture(graph, calls, work);
+  return repeated(calls, [&] { return seconds_of([&] { graph.replay(); }); });
+}
+
+Spread started_seconds(const std::function<void()>& work) {
+  const std::int64_t calls = calls_a_repeat(work);
+  return repeated(calls, [&] {
+    return seconds_of([&] {
+      for (std::int64_t call = 0; call < calls; ++call) work();
+    });
+  });
+}
+
+Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work) {
+  const auto both = [&] {
+    sweep();
+    work();
+  };
+  const std::int64_t calls = calls_a_repeat(both);
+  at::cuda::CUDAGraph of_both;
+  at::cuda::CUDAGraph of_sweeps;
+  capture(of_both, calls, both);
+  capture(of_sweeps, calls, sweep);
+  return repeated(calls, [&] {
+    const double without = seconds_of([&] { of_sweeps.replay(); });
+    return std::max(0.0, seconds_of([&] { of_both.replay(); }) - without);
+  });
+}
+
+}  // namespace olrank

@@ -260,15 +260,15 @@ class BenchCovariance(unittest.TestCase):
         out = self.folder / "matched"
         arguments = ("bench", "covariance", "--protocol", "paper", "--data", "synth:small?queries=40", "--fold", 1, "--rounds", 30, "--seeds", "1-2",
                      "--clicks", "perfect", "--widths", "4", "--depths", "2", "--structures", "full,diagonal,none",
-                     "--study-calibration-rounds", 40, "--study-calibration-alphas", "0.1,1,10", "--out", out)
+                     "--study-calibration-rounds", 40, "--out", out)
         succeed(*arguments, "--set", "ranker.lambda=1", "--alpha", "matched")
         found = json.loads((out / "study.json").read_text())
         self.assertEqual(found["alpha"], "matched")
         full, diagonal = found["calibration"]["rankers"]
         self.assertEqual((full["ranker"], diagonal["ranker"]), ("full-m4-L2", "diagonal-m4-L2"))
-        self.assertEqual([point["alpha"] for point in diagonal["points"]], [0.1, 1, 10])
+        self.assertEqual([point["alpha"] for point in diagonal["points"]], [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3])
         self.assertEqual(found["rankers"][1]["alpha"], diagonal["alpha"])
-        self.assertTrue(0.1 <= diagonal["alpha"] <= 10)
+        self.assertTrue(0.001 <= diagonal["alpha"] <= 3)
         wrong = of = 0
         for seed in (1, 2):
             points = curve(out / "calibration", "full-m4-L2", "perfect", seed)

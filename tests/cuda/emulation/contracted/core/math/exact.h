@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/math/portable_exp.h"
+#include "core/math/host_device.h"
 
 // The twin for code whose products and sums the compiler fuses: these stay apart, as on a device.
 namespace olrank {

@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 
-import pages
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "evidence"))
+import pages  # noqa: E402
 
 
 def anonymous_bytes(process):

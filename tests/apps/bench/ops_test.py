@@ -18,7 +18,7 @@ SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
 DECLARED = re.compile(r"^(?!using|typedef|inline)[A-Za-z_][\w:<>]*(?: [\w:<>]+)*[ *&]+(\w+)\(", re.M)
 # These compute nothing (network shapes, offsets within rows, names) or one number.
 NOT_MEASURED = {"blas/compute_as_on_any_cpu", "blas/fast_columns", "blas/library_name", "blas/restriction",
-                "cancelling_halves/halves_cancel",
+                "relu_network/halves_cancel",
                 # One query of list_losses(), and counts and constants of it.
                 "list_loss/curvature_bound", "list_loss/has_pairs", "list_loss/is_convex", "list_loss/list_loss",
                 "list_loss/pairs_of_grades", "list_loss/slope_bound", "smooth_dcg_top/smooth_dcg_top",

@@ -228,7 +228,7 @@ baseline = "popular"
         bad = self.root / "bad.jsonl"
         good = '{"user":"a","item":"b","rating":3,"opinions":[["f","p",1]]}\n'
         for line, place in (('{"user":"a","item":"b","rating":3', "2:34"), ('{"user":"a","item":"b","rating":6}', "2:33"),
-                            ('{"user":"a","item":"b","rating":3,"opinions":[["f","p",0]]}', "2:56"), ("nonsense", "2:1")):
+                            ('{"user":"a","item":"b","rating":3,"opinions":[["f","p",0]]}', "2:56"), ("nonsense", "2:2")):
             bad.write_text(good + line + "\n")
             done = self.train(kind="popular", data=bad, code=1)
             self.assertIn(f"{bad}:{place}: ", sentence_of(done))

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "serve"))
 import browser  # noqa: E402
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
-SMALL = ["--passes", "1", "--dimension", "5", "--user-depth", "3", "--item-depth", "3", "--descent-steps", "5", "--start-passes", "3"]
+SMALL = ["--passes", "1", "--dimension", "5", "--user-depth", "3", "--item-depth", "3"]
 
 
 def olrank(*words, answers=None):

@@ -102,15 +102,6 @@ std::string refusal_of(std::string_view key, const SettingValue& value) {
       [&] { assign_setting(Basket::schema(), &basket, key, value, "here"); });
 }
 
-TEST(SchemaTest, DroppedNamesAreRefusedUnlessTheyNameWhatHolds) {
-  EXPECT_EQ(
-      refusal_of("training_blocks", std::int64_t{8}),
-      "here: The setting training_blocks has gone, as the training kernel takes the whole GPU: remove "
-      "it.");
-  Basket basket;
-  EXPECT_NO_THROW(assign_setting(Basket::schema(), &basket, "training_blocks", std::int64_t{0}, "here"));
-}
-
 TEST(SchemaTest, AssignsAndPrints) {
   Basket basket;
   assign_setting(Basket::schema(), &basket, "fruit", std::string("pear"), "here");

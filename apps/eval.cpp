@@ -11,6 +11,7 @@
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/value.h"
 #include "core/text/message_text.h"

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "jobs/saved_trial.h"
 #include "models/export/export_format.h"

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
 #include "logs/log_view.h"

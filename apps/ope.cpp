@@ -11,6 +11,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
 #include "logs/off_policy.h"

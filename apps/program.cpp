@@ -23,6 +23,7 @@
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/version.h"
 

@@ -15,6 +15,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
 #include "jobs/ranked_lists.h"

@@ -10,6 +10,7 @@
 #include "apps/command.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/byte_size.h"
 #include "jobs/saved_trial.h"

@@ -6,6 +6,7 @@
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "jobs/recommending/recommender_study.h"
 #include "jobs/tuning/tuning.h"

@@ -17,6 +17,7 @@
 #include "core/math/dcg.h"
 #include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 
 namespace olrank {

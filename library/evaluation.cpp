@@ -5,6 +5,7 @@
 #include "core/metrics/named_values.h"
 #include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 
 namespace olrank {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"

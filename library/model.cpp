@@ -10,6 +10,7 @@
 #include "core/online/online_ranker.h"
 #include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"

@@ -22,6 +22,7 @@
 #include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/random/rng_stream.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
 #include "jobs/saved_trial.h"

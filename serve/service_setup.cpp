@@ -18,6 +18,7 @@
 #include "core/online/online_ranker.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
+#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
 #include "jobs/device_choice.h"

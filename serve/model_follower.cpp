@@ -139,7 +139,7 @@ constexpr std::int64_t kRecordsAtOnce = 500;
 constexpr std::chrono::milliseconds kReadWait{100};
 constexpr std::int64_t kTellMs = 1000;
 constexpr std::chrono::milliseconds kFollowerPublishInterval{100};
-/// What making and sending models takes is at most a tenth of the time.
+/// Models are made and sent in at most a tenth of the time.
 constexpr int kRestPerPublish = 9;
 
 }  // namespace

@@ -33,11 +33,11 @@ void profile_once(const std::function<void()>& work);
 /// replayed between two events, so that launch overhead and host work are excluded.
 Spread device_seconds(const std::function<void()>& work);
 
-/// The same without a graph, for work that cannot be captured: call after call.
+/// Times work that cannot be captured in a graph, call after call.
 Spread started_seconds(const std::function<void()>& work);
 
-/// The same, but before every call `sweep` reads so much other data that the caches keep nothing of the
-/// work's: the time of both in one graph, less that of the sweeps alone, in turn.
+/// Times work whose data no cache keeps: before every call `sweep` reads so much other data. That is the time of both in one
+/// graph, less that of the sweeps alone, in turn.
 Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work);
 
 }  // namespace olrank

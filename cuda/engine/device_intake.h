@@ -7,7 +7,7 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// What make_device_intake() makes in a CUDA build; the tests make the emulated one.
+/// make_device_intake() makes this in a CUDA build; the tests make the emulated one.
 std::shared_ptr<DeviceIntake> make_intake(int device);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

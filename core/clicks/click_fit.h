@@ -1,10 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/clicks/reading_model.h"
@@ -55,13 +52,8 @@ enum class FittedModel {
 
 template <>
 struct EnumNames<FittedModel> {
-  static constexpr std::array values = {std::pair{FittedModel::kRankOnly, std::string_view("rank-only")},
-                                        std::pair{FittedModel::kPosition, std::string_view("pbm")},
-                                        std::pair{FittedModel::kCascade, std::string_view("cascade")},
-                                        std::pair{FittedModel::kDependent, std::string_view("dcm")},
-                                        std::pair{FittedModel::kDynamicBayesian, std::string_view("dbn")},
-                                        std::pair{FittedModel::kUserBrowsing, std::string_view("ubm")},
-                                        std::pair{FittedModel::kTwoTower, std::string_view("two-tower")}};
+  static constexpr std::array values =
+      names_in_order<FittedModel>("rank-only", "pbm", "cascade", "dcm", "dbn", "ubm", "two-tower");
 };
 
 /// A click model that was fitted by expectation maximisation (Chuklin, Markov and de Rijke, "Click models

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/data/data_settings.h"
@@ -47,9 +44,7 @@ std::int64_t count_shared_queries(const Dataset& a, const Dataset& b);
 
 template <>
 struct EnumNames<DataPart> {
-  static constexpr std::array values = {std::pair{DataPart::kTrain, std::string_view("train")},
-                                        std::pair{DataPart::kVali, std::string_view("vali")},
-                                        std::pair{DataPart::kTest, std::string_view("test")}};
+  static constexpr std::array values = names_in_order<DataPart>("train", "vali", "test");
 };
 
 /// The files of one fold. A part may consist of several files, in order.

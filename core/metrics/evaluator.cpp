@@ -163,7 +163,7 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
                             std::span<std::int32_t> order, Scratch& scratch) const {
   const Dataset& data = input.data;
   const auto scores = input.scores.subspan(data.offset(query), data.docs_of(query));
-  const std::int64_t bad = order_top_by_score(scores, order, scratch);
+  const std::int64_t bad = order_by_score(scores, order, scratch);
   if (bad >= 0) {
     throw NumericError(
         fmt::format("The score of document {} of query '{}' is NaN; documents cannot be ranked by it.", bad,
@@ -396,16 +396,6 @@ const MetricReport& Evaluator::evaluate(const Dataset& data, std::span<const dou
                                         ExecutionContext& context,
                                         std::span<const std::int64_t> retrieved) {
   return evaluate_scores(Input<double>{data, scores, retrieved}, context);
-}
-
-MetricReport evaluate(const Dataset& data, std::span<const float> scores, const MetricOptions& options,
-                      ExecutionContext& context) {
-  return Evaluator(options).evaluate(data, scores, context);
-}
-
-MetricReport evaluate(const Dataset& data, std::span<const double> scores, const MetricOptions& options,
-                      ExecutionContext& context) {
-  return Evaluator(options).evaluate(data, scores, context);
 }
 
 }  // namespace olrank

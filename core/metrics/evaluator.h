@@ -115,10 +115,4 @@ class Evaluator {
   MetricReport report_;
 };
 
-/// A single evaluation.
-MetricReport evaluate(const Dataset& data, std::span<const float> scores, const MetricOptions& options,
-                      ExecutionContext& context);
-MetricReport evaluate(const Dataset& data, std::span<const double> scores, const MetricOptions& options,
-                      ExecutionContext& context);
-
 }  // namespace olrank

@@ -191,23 +191,11 @@ std::int64_t rank(std::span<const Score> scores, std::span<std::int32_t> order, 
 
 std::int64_t order_by_score(std::span<const float> scores, std::span<std::int32_t> order,
                             Scratch& scratch) {
-  assert(order.size() == scores.size());
   return rank(scores, order, scratch);
 }
 
 std::int64_t order_by_score(std::span<const double> scores, std::span<std::int32_t> order,
                             Scratch& scratch) {
-  assert(order.size() == scores.size());
-  return rank(scores, order, scratch);
-}
-
-std::int64_t order_top_by_score(std::span<const float> scores, std::span<std::int32_t> order,
-                                Scratch& scratch) {
-  return rank(scores, order, scratch);
-}
-
-std::int64_t order_top_by_score(std::span<const double> scores, std::span<std::int32_t> order,
-                                Scratch& scratch) {
   return rank(scores, order, scratch);
 }
 

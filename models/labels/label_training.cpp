@@ -224,7 +224,7 @@ double LabelTraining::final_objective() {
 
 LabelTraining::Evaluation LabelTraining::evaluate(const Dataset& data) {
   const double loss = score(data, theta());
-  return {loss, olrank::evaluate(data, scores_, evaluator_.options(), context_)};
+  return {loss, Evaluator(evaluator_.options()).evaluate(data, scores_, context_)};
 }
 
 void LabelTraining::fields(StateFields& state) {

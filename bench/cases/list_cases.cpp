@@ -8,6 +8,7 @@
 #include "core/fair/fair_list.h"
 #include "core/math/pair_loss.h"
 #include "core/math/portable_exp.h"
+#include "core/metrics/list_metrics.h"
 #include "core/ops/blas.h"
 #include "core/ops/list_loss.h"
 #include "core/ops/tangent_kernel.h"
@@ -42,7 +43,8 @@ struct Lists {
     std::int64_t sum = 0;
     for (std::size_t query = 0; query < ends.size(); ++query) {
       const std::int64_t first = query == 0 ? 0 : ends[query - 1];
-      sum += pairs_of_grades(std::span(grades).subspan(length(first), length(ends[query] - first)));
+      sum +=
+          graded_pairs(count_grades(std::span(grades).subspan(length(first), length(ends[query] - first))));
     }
     return sum;
   }

@@ -108,12 +108,9 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace", errno);
   temporary_.clear();
   // The folder records the rename, so it is flushed too.
-  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) fail("flush the folder of", errno);
-  const int flushed = ::fsync(folder);
-  const int error_number = errno;
-  ::close(folder);
-  if (flushed != 0 && error_number != EINVAL) fail("flush the folder of", error_number);
+  const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open()) fail("flush the folder of", errno);
+  if (::fsync(folder.number()) != 0 && errno != EINVAL) fail("flush the folder of", errno);
 }
 
 bool is_temporary(std::string_view name) {
@@ -224,11 +221,8 @@ FileLock::Outcome FileLock::try_once(Mode mode, const std::string& note) {
 }
 
 bool FileLock::is_held_alone(const std::filesystem::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (descriptor < 0) return false;
-  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(descriptor);
-  return held;
+  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return opened.is_open() && ::flock(opened.number(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 void FileLock::release() {

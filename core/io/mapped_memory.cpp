@@ -51,16 +51,9 @@ MappedMemory MappedMemory::of_unnamed_file(const std::filesystem::path& folder, 
 }
 
 MappedMemory MappedMemory::of_file(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw IoError("read", path.string(), errno);
-  try {
-    MappedMemory memory = of_descriptor(descriptor, path);
-    ::close(descriptor);
-    return memory;
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) throw IoError("read", path.string(), errno);
+  return of_descriptor(file.number(), path);
 }
 
 MappedMemory MappedMemory::of_descriptor(int descriptor, const std::filesystem::path& path) {

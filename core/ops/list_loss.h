@@ -57,9 +57,6 @@ constexpr bool is_convex(ListLoss loss) {
          loss == ListLoss::kListMle;
 }
 
-/// The pairs of documents of different grades.
-std::int64_t pairs_of_grades(std::span<const std::uint8_t> grades);
-
 /// The loss of one query, and slopes[i] = ∂ loss/∂ s_i. All of grades and slopes have a value per score;
 /// grades are at most kHighestGrade. Without documents the loss is 0; a score that is not finite makes it
 /// and all slopes NaN. Losses of pairs take O(V²), the others O(V). kSmoothDcg with k > 1 ranks takes

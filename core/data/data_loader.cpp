@@ -207,12 +207,9 @@ bool is_one_file(const std::string& source) {
 
 }  // namespace
 
-std::int64_t count_shared_queries(const Dataset& a, const Dataset& b) {
-  std::unordered_set<std::string_view> names;
-  for (std::int64_t query = 0; query < b.queries(); ++query) names.insert(b.qid(query));
-  std::int64_t shared = 0;
-  for (std::int64_t query = 0; query < a.queries(); ++query) shared += names.contains(a.qid(query)) ? 1 : 0;
-  return shared;
+std::int64_t count_shared_queries(std::span<const std::string> a, std::span<const std::string> b) {
+  const std::unordered_set<std::string_view> names(b.begin(), b.end());
+  return std::count_if(a.begin(), a.end(), [&](const std::string& qid) { return names.contains(qid); });
 }
 
 std::int64_t allowed_bytes(const DataSettings& settings) {
@@ -248,7 +245,8 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
     vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader, context);
   Dataset test = fitted(loader.load(files.test), train, "test", files, files.test, loader, context);
 
-  if (const std::int64_t shared = count_shared_queries(test, train); shared > 0) {
+  if (const std::int64_t shared = count_shared_queries(test.contents().qids, train.contents().qids);
+      shared > 0) {
     log_warning(
         "{} of the test part's {} queries have the ID of a training query: their results are not held-out "
         "results.",

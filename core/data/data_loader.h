@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,8 @@ std::int64_t allowed_bytes(const DataSettings& settings);
 /// it, what exceeds it goes to files in the cache folder, or the system's temporary folder without one.
 LetorOptions letor_options(const DataSettings& settings);
 
-/// Number of queries of `a` whose ID also occurs in `b`.
-std::int64_t count_shared_queries(const Dataset& a, const Dataset& b);
+/// Number of query IDs of `a` that `b` has, too.
+std::int64_t count_shared_queries(std::span<const std::string> a, std::span<const std::string> b);
 
 template <>
 struct EnumNames<DataPart> {

@@ -95,13 +95,7 @@ Dataset with_all_zeros(const Dataset& sparse, const std::string& path, const Let
   }
   OwnedFeatures made{sparse.features(),
                      feature_memory(options.store.get(), sparse.docs(), sparse.features())};
-  const auto values = made.values.as<float>();
-  const FeatureMatrix rows = sparse.all_rows();
-  for (std::int64_t doc = 0; doc < rows.docs; ++doc) {
-    const SparseRow row = rows.sparse_doc(doc);
-    for (std::size_t i = 0; i < row.columns.size(); ++i)
-      values[doc * rows.features + row.columns[i]] = row.values[i];
-  }
+  write_rows(sparse.all_rows(), made.values.as<float>().data());
   return with_features(sparse, std::move(made), pool);
 }
 

@@ -379,7 +379,7 @@ Dataset FittedNormaliser::apply_sparse(const Dataset& raw, ExecutionContext& con
     const std::int64_t end = first + count;
     refuse_filled(std::ssize(rows.values), begins[raw.offset(end)] - begins[0], raw.qid(end - 1));
   }
-  return with_rows(raw, std::move(rows), columns(), context.pool());
+  return with_features(raw, {columns(), {}, std::move(rows)}, context.pool());
 }
 
 void FittedNormaliser::require_good_entries(const Dataset& raw) const {

@@ -18,32 +18,20 @@ namespace {
 constexpr std::string_view kScheme = "synth:";
 
 SyntheticSource defaults_of(SyntheticFamily family) {
+  struct Size {
+    std::int64_t queries;
+    std::int64_t docs;
+    std::int64_t features;
+  };
+  constexpr Size kSizes[] = {{1000, 120, 136}, {1000, 24, 700}, {40, 10, 10}, {20, 4, 3}};
+  const Size& size = kSizes[static_cast<std::size_t>(family)];
   SyntheticSource source;
   source.family = family;
+  source.queries = size.queries;
+  source.docs = size.docs;
+  source.features = size.features;
   source.noise = 0.8;
   source.nonlinearity = 0.5;
-  switch (family) {
-    case SyntheticFamily::kMslrLike:
-      source.queries = 1000;
-      source.docs = 120;
-      source.features = 136;
-      break;
-    case SyntheticFamily::kYahooLike:
-      source.queries = 1000;
-      source.docs = 24;
-      source.features = 700;
-      break;
-    case SyntheticFamily::kSmall:
-      source.queries = 40;
-      source.docs = 10;
-      source.features = 10;
-      break;
-    case SyntheticFamily::kRealisable:
-      source.queries = 20;
-      source.docs = 4;
-      source.features = 3;
-      break;
-  }
   return source;
 }
 

@@ -101,13 +101,21 @@ void require_values(std::span<const float> values, std::int64_t features) {
   }
 }
 
-std::shared_ptr<const Dataset> data_of(Dataset::Contents contents, std::vector<std::string> names,
-                                       std::vector<float> weights) {
-  require_weights(weights, contents.offsets.size() - 1);
+/// Contents with features, and all that dense and sparse ones have alike.
+std::shared_ptr<const Dataset> data_of(Dataset::Contents contents, std::shared_ptr<const void> owner,
+                                       std::int64_t features, std::span<const std::uint8_t> grades,
+                                       std::span<const std::int64_t> offsets,
+                                       std::vector<std::string> names, std::vector<float> weights) {
+  require_queries(grades, offsets, names);
+  require_grades(grades);
+  require_weights(weights, offsets.size() - 1);
+  contents.memory = std::move(owner);
+  contents.features = features;
+  contents.grades = grades;
+  contents.offsets = offsets;
   contents.weights = unless_all_one(std::move(weights));
   if (names.empty()) {
-    for (std::size_t query = 1; query < contents.offsets.size(); ++query)
-      names.push_back(fmt::format("{}", query));
+    for (std::size_t query = 1; query < offsets.size(); ++query) names.push_back(fmt::format("{}", query));
   }
   contents.qids = std::move(names);
   ThreadPool pool(1);
@@ -132,16 +140,11 @@ RankingData RankingData::of(std::shared_ptr<const void> owner, std::span<const f
                             std::span<const std::int64_t> offsets, std::vector<std::string> names,
                             std::vector<float> weights) {
   require_size(values, features, std::ssize(grades));
-  require_queries(grades, offsets, names);
   require_values(values, features);
-  require_grades(grades);
   Dataset::Contents contents;
-  contents.memory = std::move(owner);
   contents.values = values;
-  contents.grades = grades;
-  contents.offsets = offsets;
-  contents.features = features;
-  return RankingData(data_of(std::move(contents), std::move(names), std::move(weights)));
+  return RankingData(data_of(std::move(contents), std::move(owner), features, grades, offsets,
+                             std::move(names), std::move(weights)));
 }
 
 RankingData RankingData::of(std::shared_ptr<const void> owner, const SparseValues& rows,
@@ -149,17 +152,12 @@ RankingData RankingData::of(std::shared_ptr<const void> owner, const SparseValue
                             std::span<const std::int64_t> offsets, std::vector<std::string> names,
                             std::vector<float> weights) {
   require_rows(rows, features, std::ssize(grades));
-  require_queries(grades, offsets, names);
-  require_grades(grades);
   Dataset::Contents contents;
-  contents.memory = std::move(owner);
   contents.values = rows.values;
   contents.row_begins = rows.begins;
   contents.columns = rows.columns;
-  contents.grades = grades;
-  contents.offsets = offsets;
-  contents.features = features;
-  return RankingData(data_of(std::move(contents), std::move(names), std::move(weights)));
+  return RankingData(data_of(std::move(contents), std::move(owner), features, grades, offsets,
+                             std::move(names), std::move(weights)));
 }
 
 std::int64_t RankingData::queries() const {

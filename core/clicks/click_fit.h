@@ -31,15 +31,6 @@ class Attraction {
   std::vector<Coin> coins_;
 };
 
-/// A probability for each document, with a prior of the weight of two examinations and the mean `level`.
-std::unique_ptr<Attraction> make_attraction_by_document(std::int64_t docs, double level);
-/// 1 for each: clicks tell of examination alone.
-std::unique_ptr<Attraction> make_certain_attraction(std::int64_t docs);
-/// σ(w·x + b) of the documents' inputs x, with a standard normal prior for w. `lists` says how often each
-/// document is counted at most. Throws InvalidArgument for inputs that are too many.
-std::unique_ptr<Attraction> make_attraction_by_inputs(const ClickDocs& docs, const ClickLists& lists,
-                                                      double level);
-
 enum class FittedModel {
   kRankOnly,
   kPosition,

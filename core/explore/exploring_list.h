@@ -178,8 +178,7 @@ class ExploringList {
     std::int32_t place;
   };
 
-  void shuffle_block(std::int64_t begin, std::int64_t end, std::span<const std::int32_t> by_score,
-                     std::uint32_t round);
+  void shuffle_blocks(std::span<const std::int32_t> by_score, std::uint32_t round);
   void order_topologically(const OrderBits& orders, std::uint32_t round);
   /// Counts certain pairs and records the certain orders among the shown documents.
   ListCertainty certainty(std::span<const std::int32_t> by_score, const OrderBits& orders,

@@ -23,6 +23,9 @@ constexpr std::int64_t kQueriesPerBlock = 32;
 // A row has NDCG, DCG and the expected NDCG of a random order at every cutoff, and then these columns.
 enum Column : std::size_t { kMap, kMrr, kPrecision, kErr, kArp, kPairAccuracy, kOtherColumns };
 
+constexpr double SingleMetrics::*kSingles[] = {&SingleMetrics::map,       &SingleMetrics::mrr,
+                                               &SingleMetrics::precision, &SingleMetrics::err,
+                                               &SingleMetrics::arp,       &SingleMetrics::pair_accuracy};
 constexpr std::size_t kByCutoff = 3;  // columns for each cutoff
 // Last come the named metrics, and what a random order has of each.
 
@@ -347,12 +350,8 @@ void Evaluator::summarise(const Dataset& data) {
     report_.dcg[i] = column_mean(cutoffs + i);
     report_.random_ndcg[i] = column_mean(2 * cutoffs + i);
   }
-  report_.map = column_mean(kByCutoff * cutoffs + kMap);
-  report_.mrr = column_mean(kByCutoff * cutoffs + kMrr);
-  report_.precision = column_mean(kByCutoff * cutoffs + kPrecision);
-  report_.err = column_mean(kByCutoff * cutoffs + kErr);
-  report_.arp = column_mean(kByCutoff * cutoffs + kArp);
-  report_.pair_accuracy = column_mean(kByCutoff * cutoffs + kPairAccuracy);
+  for (std::size_t column = 0; column < kOtherColumns; ++column)
+    report_.*kSingles[column] = column_mean(kByCutoff * cutoffs + column);
   for (std::size_t i = 0; i < options_.named.size(); ++i) {
     report_.named[i] = column_mean(first_named() + i);
     report_.random_named[i] = column_mean(first_named() + options_.named.size() + i);
@@ -373,12 +372,7 @@ QueryMetrics Evaluator::of_query(std::int64_t query) const {
   metrics.ndcg = {values, cutoffs};
   metrics.dcg = {values + cutoffs, cutoffs};
   metrics.random_ndcg = {values + 2 * cutoffs, cutoffs};
-  metrics.map = other[kMap];
-  metrics.mrr = other[kMrr];
-  metrics.precision = other[kPrecision];
-  metrics.err = other[kErr];
-  metrics.arp = other[kArp];
-  metrics.pair_accuracy = other[kPairAccuracy];
+  for (std::size_t column = 0; column < kOtherColumns; ++column) metrics.*kSingles[column] = other[column];
   metrics.named = {values + first_named(), options_.named.size()};
   metrics.random_named = {values + first_named() + options_.named.size(), options_.named.size()};
   metrics.misordered_pairs = misordered_[query];

@@ -11,18 +11,22 @@
 
 namespace olrank {
 
-/// Metrics of one query, with the rule for empty queries applied: NaN where the query is excluded from the
-/// mean.
-struct QueryMetrics {
-  std::span<const double> ndcg;  // in the order of MetricOptions::cutoffs
-  std::span<const double> dcg;
-  std::span<const double> random_ndcg;
+/// Metrics that are one number each.
+struct SingleMetrics {
   double map = 0.0;
   double mrr = 0.0;
   double precision = 0.0;
   double err = 0.0;
   double arp = 0.0;  // Σ grade·(rank + 1) / Σ grade
   double pair_accuracy = 0.0;
+};
+
+/// Metrics of one query, with the rule for empty queries applied: NaN where the query is excluded from the
+/// mean.
+struct QueryMetrics : SingleMetrics {
+  std::span<const double> ndcg;  // in the order of MetricOptions::cutoffs
+  std::span<const double> dcg;
+  std::span<const double> random_ndcg;
   std::span<const double> named;         // in the order of MetricOptions::named
   std::span<const double> random_named;  // what a random order has on average; NaN where that is unknown
   std::int64_t misordered_pairs = 0;
@@ -30,17 +34,11 @@ struct QueryMetrics {
 };
 
 /// Means over the queries of one data set; a mean over no query is NaN. See docs/METRICS.md.
-struct MetricReport {
+struct MetricReport : SingleMetrics {
   std::vector<double> ndcg;  // in the order of MetricOptions::cutoffs
   std::vector<double> dcg;
   std::vector<double> random_ndcg;  // what a random order of the documents has on average
-  double map = 0.0;
-  double mrr = 0.0;
-  double precision = 0.0;
-  double err = 0.0;
-  double arp = 0.0;
-  double pair_accuracy = 0.0;
-  std::vector<double> named;  // in the order of MetricOptions::named
+  std::vector<double> named;        // in the order of MetricOptions::named
   std::vector<double> random_named;
   std::int64_t misordered_pairs = 0;  // summed over the queries
   std::int64_t pairs = 0;

@@ -111,12 +111,6 @@ bool DriftMonitor::will_be_due(std::int64_t pairs, std::int64_t observed) const 
   return passes(interval(observed), pairs);
 }
 
-void DriftMonitor::restart() {
-  counted_ = 0;
-  due_ = false;
-  thorough_ = false;
-}
-
 void DriftMonitor::set_unchecked(std::int64_t pairs) {
   counted_ = pairs;
   due_ = false;

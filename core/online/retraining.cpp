@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 
@@ -34,12 +35,8 @@ void throw_diverged(const DivergedTraining& training) {
 }
 
 std::string text_of(const CovarianceName& covariance) {
-  const std::string of =
-      covariance.pairs < 0
-          ? ""
-          : fmt::format(" of {}",
-                        covariance.pairs == 1 ? "1 pair" : fmt::format("{} pairs", covariance.pairs));
-  return fmt::format("The {} covariance{}", covariance.form, of);
+  const std::string name = fmt::format("The {} covariance", covariance.form);
+  return covariance.pairs < 0 ? name : fmt::format("{} of {}", name, counted(covariance.pairs, "pair"));
 }
 
 void throw_lost_precision(const CovarianceName& covariance, std::string_view what) {

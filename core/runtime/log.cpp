@@ -46,15 +46,7 @@ std::string time_text() {
 }
 
 std::string_view event_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDetail:
-      return "detail";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-  }
-  return "info";
+  return level == LogLevel::kDetail ? "detail" : level == LogLevel::kInfo ? "info" : "warning";
 }
 
 void write_to_stderr(std::string_view text) {

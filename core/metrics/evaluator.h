@@ -73,6 +73,7 @@ class Evaluator {
  private:
   template <class Score>
   struct Input;
+  struct List;
 
   template <class Score>
   const MetricReport& evaluate_scores(const Input<Score>& input, ExecutionContext& context);
@@ -83,30 +84,29 @@ class Evaluator {
   template <class Score>
   void order_query(const Input<Score>& input, std::int64_t query, std::int64_t retrieved,
                    std::span<std::int32_t> order, Scratch& scratch) const;
-  void evaluate_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                    const GradeCounts& counts, double* row) const;
-  void evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown, const GradeCounts& counts,
-                      std::int64_t query, double* row);
-  void evaluate_named(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                      const GradeCounts& counts, double* row) const;
-  void apply_empty_rule(double* row) const;
+  double ideal_of(const NamedMetric& metric, const List& list) const;
+  double value_of(const NamedMetric& metric, const List& list, double ideal) const;
+  double random_of(const NamedMetric& metric, const List& list, double ideal) const;
+  void apply_empty_rule(MetricKind kind, double& value, double& random) const;
   double column_mean(std::size_t column) const;
   void summarise(const Dataset& data);
 
-  std::size_t columns() const;
-  std::size_t first_named() const;  // column
+  /// A row, or the means of all, has the value of each metric, and then what a random order has of each.
+  std::size_t columns() const { return 2 * metrics_.size(); }
+  QueryMetrics metrics_of(const double* row) const;
   double* row(std::int64_t query) { return values_.data() + static_cast<std::size_t>(query) * columns(); }
   const double* row(std::int64_t query) const {
     return values_.data() + static_cast<std::size_t>(query) * columns();
   }
 
   MetricOptions options_;
-  std::vector<std::size_t> by_cutoff_;  // indices of options_.cutoffs, smallest cutoff first
-  std::int64_t top_ranks_ = 0;          // the largest cutoff of any metric
+  std::vector<NamedMetric> metrics_;  // NDCG and DCG at every cutoff, SingleMetrics, MetricOptions::named
+  std::int64_t top_ranks_ = 0;        // the largest cutoff of any metric
   GainTable gains_{};
   GainTable satisfactions_{};  // err_satisfaction of every grade
   DiscountTable discounts_;
   std::vector<double> values_;  // [queries × columns]
+  std::vector<double> means_;   // [columns]
   std::vector<std::int64_t> misordered_;
   std::vector<std::int64_t> pairs_;
   std::vector<std::uint8_t> empty_;

@@ -139,11 +139,7 @@ class StreamBlocks : public TextBlocks {
       const std::size_t before = buffer.size();
       fill(buffer);
       if (failure_ || ended_) break;
-      const std::size_t end = end_of_lines(buffer, before);
-      if (end > 0) {
-        rest_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.end());
-        return give(block, end);
-      }
+      if (give_lines(block, end_of_lines(buffer, before))) return true;
       if (buffer.size() > longest_line_) {
         failure_ = fmt::format("The line is longer than {}{}.",
                                readable_bytes(static_cast<double>(longest_line_)), set_by_);
@@ -152,11 +148,7 @@ class StreamBlocks : public TextBlocks {
     }
     if (failure_) {
       // Whole lines first: a mistake in them comes before this one.
-      const std::size_t end = end_of_lines(buffer, 0);
-      if (end > 0) {
-        rest_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.end());
-        return give(block, end);
-      }
+      if (give_lines(block, end_of_lines(buffer, 0))) return true;
       if (told_) return false;
       told_ = true;
       block.cut_off = buffer.size();
@@ -188,6 +180,13 @@ class StreamBlocks : public TextBlocks {
       failure_ = broken.what();
     }
     buffer.resize(filled);
+  }
+
+  /// Keeps what is behind the lines; false without any.
+  bool give_lines(TextBlock& block, std::size_t end) {
+    if (end == 0) return false;
+    rest_.assign(block.buffer.begin() + static_cast<std::ptrdiff_t>(end), block.buffer.end());
+    return give(block, end);
   }
 
   bool give(TextBlock& block, std::size_t size) {

@@ -10,6 +10,17 @@
 
 namespace olrank {
 
+void OnlineSums::add(double ndcg, double discount) {
+  ++rounds;
+  ndcg_sum += ndcg;
+  discounted_ndcg += weight * ndcg;
+  weight *= discount;
+}
+
+double OnlineSums::mean_ndcg() const {
+  return rounds > 0 ? ndcg_sum / static_cast<double>(rounds) : 0.0;
+}
+
 OnlineMetrics::OnlineMetrics(const OnlineOptions& options)
     : options_(options), gains_(gain_table(options.gain)) {
   if (options_.cutoff < 1) {
@@ -51,16 +62,9 @@ double OnlineMetrics::observe(std::span<const std::uint8_t> grades, std::span<co
     const std::int64_t grade = list_grades_[rank];
     ++state_.exposure[rank * (options_.max_grade + 1) + grade];
   }
-  ++state_.rounds;
-  state_.ndcg_sum += ndcg;
-  state_.discounted_ndcg += state_.weight * ndcg;
-  state_.weight *= options_.discount;
+  state_.add(ndcg, options_.discount);
   state_.regret += misordered_pairs(all, options_.max_grade);
   return ndcg;
-}
-
-double OnlineMetrics::mean_ndcg() const {
-  return state_.rounds > 0 ? state_.ndcg_sum / static_cast<double>(state_.rounds) : 0.0;
 }
 
 std::int64_t OnlineMetrics::exposure(std::int64_t rank, int grade) const {
@@ -91,16 +95,9 @@ RandomNdcg RandomOnline::observe(std::span<const std::uint8_t> grades) {
     const RandomDcg dcg = random_dcg(counts, shown, gains_, discounts_.values());
     ndcg = {dcg.mean / ideal, dcg.variance / (ideal * ideal)};
   }
-  ++rounds_;
-  ndcg_sum_ += ndcg.mean;
-  discounted_ndcg_ += weight_ * ndcg.mean;
-  weight_ *= options_.discount;
+  sums_.add(ndcg.mean, options_.discount);
   regret_ += 0.5 * static_cast<double>(graded_pairs(counts));
   return ndcg;
-}
-
-double RandomOnline::mean_ndcg() const {
-  return rounds_ > 0 ? ndcg_sum_ / static_cast<double>(rounds_) : 0.0;
 }
 
 }  // namespace olrank

@@ -15,7 +15,6 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/math/dcg.h"
-#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"

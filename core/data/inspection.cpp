@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "core/data/doc_table.h"

@@ -1,7 +1,6 @@
 #include "core/explore/exploring_list.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cassert>
 #include <numeric>

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <new>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"

@@ -201,6 +201,12 @@ double log_of(double click, bool clicked) {
   return std::log(std::max(clicked ? click : 1.0 - click, kLeast));
 }
 
+/// The first rank of the group that a rank is in; shortens the way there.
+std::int64_t root_of(std::vector<std::int64_t>& parents, std::int64_t rank) {
+  while (parents[rank] != rank) rank = parents[rank] = parents[parents[rank]];
+  return rank;
+}
+
 }  // namespace
 
 FittedClicks fit_clicks(FittedModel model, const ClickLists& lists, const ClickDocs& docs,
@@ -261,16 +267,6 @@ ClickFigures judge_clicks(const FittedClicks& fit, const ClickLists& lists) {
   figures.log_likelihood /= static_cast<double>(lists.size());
   return figures;
 }
-
-namespace {
-
-/// The first rank of the group that a rank is in; shortens the way there.
-std::int64_t root_of(std::vector<std::int64_t>& parents, std::int64_t rank) {
-  while (parents[rank] != rank) rank = parents[rank] = parents[parents[rank]];
-  return rank;
-}
-
-}  // namespace
 
 RankLinks find_rank_links(const ClickLists& lists, std::int64_t docs) {
   // The ranks of each document, gathered by counting.

@@ -5,18 +5,15 @@
 #include <vector>
 
 #include "core/clicks/reading_model.h"
+#include "core/interface.h"
 #include "core/settings/enum_names.h"
 
 namespace olrank {
 
 /// How likely each document is clicked where it is examined. The E step counts what is expected of
 /// examined documents, the M step changes the probabilities.
-class Attraction {
+class Attraction : public Interface {
  public:
-  virtual ~Attraction() = default;
-  Attraction(const Attraction&) = delete;
-  Attraction& operator=(const Attraction&) = delete;
-
   double of(std::int32_t doc) const { return coins_[doc].probability; }
   /// `no`: how likely it was examined without a click.
   void count(std::int32_t doc, double yes, double no) { coins_[doc].count(yes, no); }

@@ -205,78 +205,6 @@ bool is_one_file(const std::string& source) {
   return source == "-" || (!source.empty() && std::filesystem::is_regular_file(source));
 }
 
-}  // namespace
-
-std::int64_t count_shared_queries(std::span<const std::string> a, std::span<const std::string> b) {
-  const std::unordered_set<std::string_view> names(b.begin(), b.end());
-  return std::count_if(a.begin(), a.end(), [&](const std::string& qid) { return names.contains(qid); });
-}
-
-std::int64_t allowed_bytes(const DataSettings& settings) {
-  if (settings.max_memory == kAutomatic) return available_memory() / 2;
-  if (const auto bytes = parse_bytes(settings.max_memory)) return *bytes;
-  throw InvalidArgument(
-      fmt::format("data.max_memory must be 'auto' or an amount such as '8GB' or '500MB', not '{}'.",
-                  settings.max_memory));
-}
-
-LetorOptions letor_options(const DataSettings& settings) {
-  LetorOptions options;
-  options.max_bytes = allowed_bytes(settings);
-  options.refuse_wide = settings.max_memory == kAutomatic;
-  options.layout = settings.layout;
-  options.weights = settings.weights;
-  if (options.refuse_wide) return options;
-  const std::filesystem::path cache = DatasetCache::of_setting(settings.cache).folder();
-  options.store = std::make_shared<FeatureStore>(
-      options.max_bytes, cache.empty() ? std::filesystem::temp_directory_path() : cache);
-  return options;
-}
-
-DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
-  refuse_two_sources(settings);
-  if (is_synthetic(settings.source)) return generated_parts(settings, fold, context);
-  const PartFiles files = files_of(settings, fold);
-  PartLoader loader(settings, context);
-  Dataset train = loader.load(files.train);
-  loader.leave_weights();
-  std::optional<Dataset> vali;
-  if (!files.vali.empty())
-    vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader, context);
-  Dataset test = fitted(loader.load(files.test), train, "test", files, files.test, loader, context);
-
-  if (const std::int64_t shared = count_shared_queries(test.contents().qids, train.contents().qids);
-      shared > 0) {
-    log_warning(
-        "{} of the test part's {} queries have the ID of a training query: their results are not held-out "
-        "results.",
-        shared, test.queries());
-  }
-  warn_of_equal_grades(train, "training");
-  if (vali) warn_of_equal_grades(*vali, "validation");
-  warn_of_equal_grades(test, "test");
-  return laid_out({std::move(train), std::move(vali), std::move(test)}, settings.layout, context);
-}
-
-Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
-                  ExecutionContext& context) {
-  if (is_one_file(settings.source)) {
-    if (fold != 1)
-      throw InvalidArgument(fmt::format("--fold must be 1, not {}: a single file has no folds.", fold));
-    Dataset data = PartLoader(settings, context).load({settings.source});
-    if (settings.layout == FeatureLayout::kSparse) data = as_sparse(data, context.pool());
-    warn_of_equal_grades(data, "only");
-    return data;
-  }
-  DataParts parts = load_parts(settings, fold, context);
-  if (part == DataPart::kTrain) return std::move(parts.train);
-  if (part == DataPart::kTest) return std::move(parts.test);
-  if (!parts.vali) throw InvalidArgument(fmt::format("'{}' has no validation part.", settings.source));
-  return *std::move(parts.vali);
-}
-
-namespace {
-
 constexpr std::int64_t kFolds = 5;
 
 /// The one file of that stem, in whichever form it is there.
@@ -353,6 +281,74 @@ void need_folder(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+std::int64_t count_shared_queries(std::span<const std::string> a, std::span<const std::string> b) {
+  const std::unordered_set<std::string_view> names(b.begin(), b.end());
+  return std::count_if(a.begin(), a.end(), [&](const std::string& qid) { return names.contains(qid); });
+}
+
+std::int64_t allowed_bytes(const DataSettings& settings) {
+  if (settings.max_memory == kAutomatic) return available_memory() / 2;
+  if (const auto bytes = parse_bytes(settings.max_memory)) return *bytes;
+  throw InvalidArgument(
+      fmt::format("data.max_memory must be 'auto' or an amount such as '8GB' or '500MB', not '{}'.",
+                  settings.max_memory));
+}
+
+LetorOptions letor_options(const DataSettings& settings) {
+  LetorOptions options;
+  options.max_bytes = allowed_bytes(settings);
+  options.refuse_wide = settings.max_memory == kAutomatic;
+  options.layout = settings.layout;
+  options.weights = settings.weights;
+  if (options.refuse_wide) return options;
+  const std::filesystem::path cache = DatasetCache::of_setting(settings.cache).folder();
+  options.store = std::make_shared<FeatureStore>(
+      options.max_bytes, cache.empty() ? std::filesystem::temp_directory_path() : cache);
+  return options;
+}
+
+DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
+  refuse_two_sources(settings);
+  if (is_synthetic(settings.source)) return generated_parts(settings, fold, context);
+  const PartFiles files = files_of(settings, fold);
+  PartLoader loader(settings, context);
+  Dataset train = loader.load(files.train);
+  loader.leave_weights();
+  std::optional<Dataset> vali;
+  if (!files.vali.empty())
+    vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader, context);
+  Dataset test = fitted(loader.load(files.test), train, "test", files, files.test, loader, context);
+
+  if (const std::int64_t shared = count_shared_queries(test.contents().qids, train.contents().qids);
+      shared > 0) {
+    log_warning(
+        "{} of the test part's {} queries have the ID of a training query: their results are not held-out "
+        "results.",
+        shared, test.queries());
+  }
+  warn_of_equal_grades(train, "training");
+  if (vali) warn_of_equal_grades(*vali, "validation");
+  warn_of_equal_grades(test, "test");
+  return laid_out({std::move(train), std::move(vali), std::move(test)}, settings.layout, context);
+}
+
+Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
+                  ExecutionContext& context) {
+  if (is_one_file(settings.source)) {
+    if (fold != 1)
+      throw InvalidArgument(fmt::format("--fold must be 1, not {}: a single file has no folds.", fold));
+    Dataset data = PartLoader(settings, context).load({settings.source});
+    if (settings.layout == FeatureLayout::kSparse) data = as_sparse(data, context.pool());
+    warn_of_equal_grades(data, "only");
+    return data;
+  }
+  DataParts parts = load_parts(settings, fold, context);
+  if (part == DataPart::kTrain) return std::move(parts.train);
+  if (part == DataPart::kTest) return std::move(parts.test);
+  if (!parts.vali) throw InvalidArgument(fmt::format("'{}' has no validation part.", settings.source));
+  return *std::move(parts.vali);
+}
 
 std::int64_t count_folds(const std::string& folder) {
   need_folder(folder);

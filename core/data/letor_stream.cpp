@@ -53,6 +53,35 @@ Dataset as_dataset(std::shared_ptr<Piece> piece, std::int64_t features, bool spa
   return Dataset(std::move(contents));
 }
 
+template <class Number>
+void append(std::string& text, Number number) {
+  char digits[32];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+/// Another name would read back as something else, such as a further document.
+bool is_one_word(std::string_view name) {
+  return std::none_of(name.begin(), name.end(), [](unsigned char c) { return c <= ' ' || c == 0x7F; });
+}
+
+void require_names_of_one_word(const Dataset& data) {
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    const std::string_view name = data.qid(query);
+    if (!name.empty() && is_one_word(name) && name.find('#') == std::string_view::npos) continue;
+    throw InvalidArgument(
+        fmt::format("Query {} has a name that LETOR text cannot hold: choose one without spaces, control "
+                    "characters and '#'.",
+                    query + 1));
+  }
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+    if (is_one_word(data.doc_name(doc))) continue;
+    throw InvalidArgument(
+        fmt::format("Document {} has a name that LETOR text cannot hold: choose one without spaces and "
+                    "control characters.",
+                    doc + 1));
+  }
+}
+
 }  // namespace
 
 class LetorStream::Reader {
@@ -238,39 +267,6 @@ std::optional<Dataset> LetorStream::next() {
 std::int64_t LetorStream::largest_feature() const {
   return reader_->largest_feature();
 }
-
-namespace {
-
-template <class Number>
-void append(std::string& text, Number number) {
-  char digits[32];
-  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
-}
-
-/// Another name would read back as something else, such as a further document.
-bool is_one_word(std::string_view name) {
-  return std::none_of(name.begin(), name.end(), [](unsigned char c) { return c <= ' ' || c == 0x7F; });
-}
-
-void require_names_of_one_word(const Dataset& data) {
-  for (std::int64_t query = 0; query < data.queries(); ++query) {
-    const std::string_view name = data.qid(query);
-    if (!name.empty() && is_one_word(name) && name.find('#') == std::string_view::npos) continue;
-    throw InvalidArgument(
-        fmt::format("Query {} has a name that LETOR text cannot hold: choose one without spaces, control "
-                    "characters and '#'.",
-                    query + 1));
-  }
-  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
-    if (is_one_word(data.doc_name(doc))) continue;
-    throw InvalidArgument(
-        fmt::format("Document {} has a name that LETOR text cannot hold: choose one without spaces and "
-                    "control characters.",
-                    doc + 1));
-  }
-}
-
-}  // namespace
 
 void write_letor(const Dataset& data, const LetorFormat& format,
                  const std::function<void(std::string_view)>& sink) {

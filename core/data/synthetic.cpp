@@ -14,6 +14,7 @@
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
+#include "core/interface.h"
 #include "core/random/rng_stream.h"
 #include "core/text/byte_size.h"
 
@@ -49,13 +50,8 @@ struct GroupInQuery {
 };
 
 /// Writes the documents of one part, query by query.
-class Generator {
+class Generator : public Interface {
  public:
-  Generator() = default;
-  virtual ~Generator() = default;
-  Generator(const Generator&) = delete;
-  Generator& operator=(const Generator&) = delete;
-
   virtual std::int64_t docs_of(std::int64_t query) const = 0;
   virtual void write_query(std::int64_t query, std::int64_t docs, float* values,
                            std::uint8_t* grades) const = 0;

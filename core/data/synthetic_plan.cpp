@@ -202,6 +202,15 @@ void plant_groups(SyntheticPlan& plan) {
   gap_at(wanted == 0.0 ? 0.0 : 0.5 * (low + high));
 }
 
+/// The highest level, relative to the largest score that is known to be taken.
+constexpr double kReach = 0.9;
+
+double dot(std::span<const double> x, std::span<const double> y) {
+  double sum = 0.0;
+  for (std::size_t k = 0; k < x.size(); ++k) sum += x[k] * y[k];
+  return sum;
+}
+
 }  // namespace
 
 SyntheticSignals SyntheticRelevance::draw(RngStream& stream) const {
@@ -259,19 +268,6 @@ SyntheticPlan make_synthetic_plan(const SyntheticSource& source) {
   if (source.has_groups()) plant_groups(plan);
   return plan;
 }
-
-namespace {
-
-/// The highest level, relative to the largest score that is known to be taken.
-constexpr double kReach = 0.9;
-
-double dot(std::span<const double> x, std::span<const double> y) {
-  double sum = 0.0;
-  for (std::size_t k = 0; k < x.size(); ++k) sum += x[k] * y[k];
-  return sum;
-}
-
-}  // namespace
 
 RealisableTarget::RealisableTarget(const SyntheticSource& source)
     : source_(source), lowest_(source.features), highest_(source.features) {

@@ -25,6 +25,8 @@ std::int64_t last_uncertain(const OrderBits& orders, std::int64_t a) {
   return a;
 }
 
+constexpr std::int64_t kWordBits = OrderBits::kWordBits;
+
 }  // namespace
 
 void find_blocks(const OrderBits& orders, std::vector<std::int32_t>& ends) {
@@ -155,12 +157,6 @@ RankedList ExploringList::finish(std::span<const std::int32_t> by_score, const O
   list.certain_orders = certain_orders_;
   return list;
 }
-
-namespace {
-
-constexpr std::int64_t kWordBits = OrderBits::kWordBits;
-
-}  // namespace
 
 void AvailablePlaces::reset(const OrderBits& orders, std::int64_t begin, std::int64_t end) {
   const std::int64_t rows = end - begin;

@@ -64,6 +64,32 @@ std::string folder_of(const std::filesystem::path& target) {
   return folder.empty() ? std::string(".") : folder.string();
 }
 
+constexpr int kLongestNote = 64;
+/// Who takes or gives up a shared lock holds it alone for a moment, so others wait for longer than that.
+constexpr std::chrono::milliseconds kPause{10};
+constexpr int kTries = 30;
+/// is_held_alone() shares a lock for a moment, too.
+constexpr int kTriesAlone = 3;
+
+/// False if the file has been removed or replaced since it was opened.
+bool is_at(int descriptor, const std::filesystem::path& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return ::fstat(descriptor, &open_file) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
+}
+
+std::string note_in(int descriptor) {
+  char text[kLongestNote];
+  const ssize_t got = ::pread(descriptor, text, sizeof text, 0);
+  return got > 0 ? std::string(text, got) : std::string();
+}
+
+/// Only messages and shared locks use the note, so a full disk does not prevent a lock.
+void write_note(int descriptor, const std::string& note) {
+  if (::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, note.data(), note.size(), 0) < 0) errno = 0;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(followed(target)) {
@@ -156,36 +182,6 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
   }
   return bytes;
 }
-
-namespace {
-
-constexpr int kLongestNote = 64;
-/// Who takes or gives up a shared lock holds it alone for a moment, so others wait for longer than that.
-constexpr std::chrono::milliseconds kPause{10};
-constexpr int kTries = 30;
-/// is_held_alone() shares a lock for a moment, too.
-constexpr int kTriesAlone = 3;
-
-/// False if the file has been removed or replaced since it was opened.
-bool is_at(int descriptor, const std::filesystem::path& path) {
-  struct stat open_file {};
-  struct stat named {};
-  return ::fstat(descriptor, &open_file) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
-}
-
-std::string note_in(int descriptor) {
-  char text[kLongestNote];
-  const ssize_t got = ::pread(descriptor, text, sizeof text, 0);
-  return got > 0 ? std::string(text, got) : std::string();
-}
-
-/// Only messages and shared locks use the note, so a full disk does not prevent a lock.
-void write_note(int descriptor, const std::string& note) {
-  if (::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, note.data(), note.size(), 0) < 0) errno = 0;
-}
-
-}  // namespace
 
 FileLock::Outcome FileLock::take(const std::filesystem::path& file, Mode mode, const std::string& note) {
   release();

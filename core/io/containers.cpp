@@ -38,6 +38,13 @@ void append_description(std::string& bytes, std::uint32_t checksum, std::uint32_
   append(bytes, padding, 2);
 }
 
+constexpr std::uint64_t kVarint = 0;
+constexpr std::uint64_t kLengthAndBytes = 2;
+
+std::uint64_t tag(int field, std::uint64_t wire_type) {
+  return static_cast<std::uint64_t>(field) << 3 | wire_type;
+}
+
 }  // namespace
 
 void StoredZip::add(const std::string& name, std::string_view content) {
@@ -84,17 +91,6 @@ std::string StoredZip::finish() {
   append(bytes_, 0, 2);  // comment
   return std::move(bytes_);
 }
-
-namespace {
-
-constexpr std::uint64_t kVarint = 0;
-constexpr std::uint64_t kLengthAndBytes = 2;
-
-std::uint64_t tag(int field, std::uint64_t wire_type) {
-  return static_cast<std::uint64_t>(field) << 3 | wire_type;
-}
-
-}  // namespace
 
 void ProtobufMessage::put_varint(std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>((value & 0x7FU) | 0x80U);

@@ -25,6 +25,21 @@ std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
+class CopiedBytes : public ByteArrival {
+ public:
+  explicit CopiedBytes(std::span<const std::byte> bytes)
+      : bytes_(std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end())) {}
+
+  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
+    if (bytes_ != nullptr) sink({*bytes_, bytes_});
+    bytes_.reset();
+    return true;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<std::byte>> bytes_;
+};
+
 }  // namespace
 
 MappedMemory MappedMemory::anonymous(std::size_t bytes) {
@@ -78,25 +93,6 @@ void MappedMemory::release() {
   data_ = nullptr;
   size_ = 0;
 }
-
-namespace {
-
-class CopiedBytes : public ByteArrival {
- public:
-  explicit CopiedBytes(std::span<const std::byte> bytes)
-      : bytes_(std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end())) {}
-
-  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
-    if (bytes_ != nullptr) sink({*bytes_, bytes_});
-    bytes_.reset();
-    return true;
-  }
-
- private:
-  std::shared_ptr<const std::vector<std::byte>> bytes_;
-};
-
-}  // namespace
 
 void Lineage::renew() {
   static std::atomic<std::uint64_t> latest{0};

@@ -10,11 +10,6 @@
 
 namespace olrank {
 
-/// Documents of each grade in one query.
-using GradeCounts = std::array<std::int64_t, kHighestGrade + 1>;
-
-GradeCounts count_grades(std::span<const std::uint8_t> grades);
-
 /// dcg_gain of every grade.
 using GainTable = std::array<double, kHighestGrade + 1>;
 
@@ -50,9 +45,6 @@ struct RandomDcg {
 /// Lists of these documents are cut off after `ranks`. The result is exact, from the grades alone.
 RandomDcg random_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable& gains,
                      std::span<const double> discounts);
-
-/// Pairs of documents with different grades in a list of these counts.
-std::int64_t graded_pairs(const GradeCounts& counts);
 
 /// Number of mis-ordered pairs: different grades, the lower one ranked first. O(V · max_grade), cheaper
 /// than a V log V merge for the few grades in use.

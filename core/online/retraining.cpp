@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/text/message_text.h"
 
 namespace olrank {
 
@@ -36,7 +35,8 @@ void throw_diverged(const DivergedTraining& training) {
 
 std::string text_of(const CovarianceName& covariance) {
   const std::string name = fmt::format("The {} covariance", covariance.form);
-  return covariance.pairs < 0 ? name : fmt::format("{} of {}", name, counted(covariance.pairs, "pair"));
+  if (covariance.pairs < 0) return name;
+  return fmt::format("{} of {} pair{}", name, covariance.pairs, covariance.pairs == 1 ? "" : "s");
 }
 
 void throw_lost_precision(const CovarianceName& covariance, std::string_view what) {

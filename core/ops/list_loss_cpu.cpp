@@ -6,7 +6,6 @@
 
 #include "core/math/dcg.h"
 #include "core/math/pair_loss.h"
-#include "core/metrics/list_metrics.h"
 #include "core/ops/list_loss.h"
 #include "core/ops/smooth_dcg_top.h"
 #include "core/runtime/vector_clones.h"

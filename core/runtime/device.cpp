@@ -74,6 +74,8 @@ std::vector<GpuRange> parse_gpu_list(std::string_view list, std::string_view who
   return gpus;
 }
 
+constexpr const char* kFormat = "%Y-%m-%dT%H:%M:%SZ";
+
 }  // namespace
 
 DeviceRequest parse_device(std::string_view text) {
@@ -103,12 +105,6 @@ std::string device_name(std::span<const int> gpus) {
   }
   return name;
 }
-
-namespace {
-
-constexpr const char* kFormat = "%Y-%m-%dT%H:%M:%SZ";
-
-}  // namespace
 
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");

@@ -57,6 +57,35 @@ void check_value(const Setting& setting, const SettingValue& value, std::string_
       value);
 }
 
+std::string escaped(std::string text) {
+  for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, "\\");
+  return text;
+}
+
+std::string allowed(const Setting& setting) {
+  if (setting.choices.empty()) {
+    std::string text(readable_kind(setting.kind));
+    if (const std::string bounds = setting.bounds.text(); !bounds.empty()) text += ", " + bounds;
+    return text;
+  }
+  std::string text;
+  for (const std::string& choice : setting.choices) text += (text.empty() ? "`" : ", `") + choice + "`";
+  return text;
+}
+
+std::string meaning(const Setting& setting) {
+  std::string text = setting.help;
+  if (!setting.symbol.empty()) text += fmt::format(" ({})", setting.symbol);
+  if (!setting.unit.empty()) text += fmt::format(" [{}]", setting.unit);
+  return text;
+}
+
+std::string flags_of(const Schema& schema, const Setting& setting) {
+  const std::string flags = "`" + systematic_flag(schema, setting) + "`";
+  return setting.flag.empty() || setting.has_only_flag ? flags
+                                                       : fmt::format("`--{}`, {}", setting.flag, flags);
+}
+
 }  // namespace
 
 bool SettingBounds::contain(double value) const {
@@ -124,39 +153,6 @@ std::string print_settings(const Schema& schema, const void* object,
   }
   return text;
 }
-
-namespace {
-
-std::string escaped(std::string text) {
-  for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, "\\");
-  return text;
-}
-
-std::string allowed(const Setting& setting) {
-  if (setting.choices.empty()) {
-    std::string text(readable_kind(setting.kind));
-    if (const std::string bounds = setting.bounds.text(); !bounds.empty()) text += ", " + bounds;
-    return text;
-  }
-  std::string text;
-  for (const std::string& choice : setting.choices) text += (text.empty() ? "`" : ", `") + choice + "`";
-  return text;
-}
-
-std::string meaning(const Setting& setting) {
-  std::string text = setting.help;
-  if (!setting.symbol.empty()) text += fmt::format(" ({})", setting.symbol);
-  if (!setting.unit.empty()) text += fmt::format(" [{}]", setting.unit);
-  return text;
-}
-
-std::string flags_of(const Schema& schema, const Setting& setting) {
-  const std::string flags = "`" + systematic_flag(schema, setting) + "`";
-  return setting.flag.empty() || setting.has_only_flag ? flags
-                                                       : fmt::format("`--{}`, {}", setting.flag, flags);
-}
-
-}  // namespace
 
 std::string systematic_flag(const Schema& schema, const Setting& setting) {
   if (setting.has_only_flag) return "--" + setting.flag;

@@ -127,6 +127,12 @@ struct TomlText {
   }
 };
 
+/// Files of settings are UTF-8, and the system takes a NUL for the end of a path.
+void require_text(const std::string& text) {
+  if (!is_utf8(text)) throw InvalidArgument("must be text in UTF-8");
+  if (text.find('\0') != std::string::npos) throw InvalidArgument("must be text without NUL characters");
+}
+
 }  // namespace
 
 std::string_view readable_kind(SettingKind kind) {
@@ -186,16 +192,6 @@ SettingValue parse_setting(SettingKind kind, std::string_view text) {
   }
   refuse(kind, text);
 }
-
-namespace {
-
-/// Files of settings are UTF-8, and the system takes a NUL for the end of a path.
-void require_text(const std::string& text) {
-  if (!is_utf8(text)) throw InvalidArgument("must be text in UTF-8");
-  if (text.find('\0') != std::string::npos) throw InvalidArgument("must be text without NUL characters");
-}
-
-}  // namespace
 
 SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) require_text(*text);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/metrics/list_metrics.h"
+#include "core/math/dcg.h"
 
 namespace olrank {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/data/query_weights.h"
 #include "core/error.h"
-#include "core/metrics/list_metrics.h"
+#include "core/math/dcg.h"
 #include "core/text/byte_size.h"
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"

@@ -1,5 +1,4 @@
 #include "core/ops/list_loss.h"
-#include "core/metrics/list_metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/math/dcg.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

@@ -1,14 +1,12 @@
 #include "core/clicks/click_fit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
 
-#include "core/error.h"
 #include "core/math/pair_loss.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -81,9 +79,9 @@ class AttractionByInputs final : public Attraction {
   AttractionByInputs(const ClickDocs& docs, const ClickLists& lists, double level)
       : Attraction(docs.count, level), docs_(docs), size_(docs.columns + 1), weights_(size_, 0.0) {
     if (docs.columns > kMostColumns) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "The documents have {} inputs, and two-tower takes at most {}: choose another --model.",
-          docs.columns, kMostColumns));
+          docs.columns, kMostColumns);
     }
     weights_.back() = std::log(level / (1.0 - level));
     bound_curvature(lists);

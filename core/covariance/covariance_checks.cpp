@@ -7,9 +7,9 @@
 #include <limits>
 #include <string>
 
-#include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -31,10 +31,10 @@ std::string text_of_drift(double drift) {
 
 void require_information(double lambda, double information) {
   if (information <= kLargestInformation * lambda) return;
-  throw NumericError(fmt::format(
-      "A document's gradient has the squared length {:.2g}, and a covariance takes at most {:.2g} "
-      "with lambda = {}. Normalise the features.",
-      information, kLargestInformation * lambda, lambda));
+  throw_error<NumericError>(
+      "A document's gradient has the squared length {:.2g}, and a covariance takes at most {:.2g} with "
+      "lambda = {}. Normalise the features.",
+      information, kLargestInformation * lambda, lambda);
 }
 
 double width_error(double width_sq, double v_y, double y_a_y) {

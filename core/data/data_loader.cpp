@@ -21,10 +21,10 @@
 #include "core/data/query_weights.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
-#include "core/error.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -49,13 +49,12 @@ PartFiles files_of(const DataSettings& settings, std::int64_t fold) {
   }
   if (!single) return find_part_files(settings.source, fold);
   if (settings.train.empty() || settings.test.empty()) {
-    throw InvalidArgument(
-        fmt::format("data.{} is missing; data.{} requires it.", settings.train.empty() ? "train" : "test",
-                    settings.train.empty() ? (settings.test.empty() ? "vali" : "test") : "train"));
+    throw_error<InvalidArgument>(
+        "data.{} is missing; data.{} requires it.", settings.train.empty() ? "train" : "test",
+        settings.train.empty() ? (settings.test.empty() ? "vali" : "test") : "train");
   }
   if (fold != 1) {
-    throw InvalidArgument(
-        fmt::format("--fold must be 1, not {}: data.train and data.test are one fold.", fold));
+    throw_error<InvalidArgument>("--fold must be 1, not {}: data.train and data.test are one fold.", fold);
   }
   PartFiles files{{settings.train}, {}, {settings.test}};
   if (!settings.vali.empty()) files.vali = {settings.vali};
@@ -193,7 +192,7 @@ DataParts laid_out(DataParts parts, FeatureLayout layout, ExecutionContext& cont
 
 DataParts generated_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
   if (fold != 1) {
-    throw InvalidArgument(fmt::format("--fold must be 1, not {}: generated data has only one fold.", fold));
+    throw_error<InvalidArgument>("--fold must be 1, not {}: generated data has only one fold.", fold);
   }
   const LetorOptions options = letor_options(settings);
   SyntheticParts parts = make_synthetic(settings.source, context, options.max_bytes, options.store);
@@ -257,12 +256,12 @@ std::optional<std::array<std::string, kFolds>> find_numbered_parts(const std::fi
   std::error_code unreadable;
   const std::filesystem::directory_iterator entries(folder, unreadable);
   if (unreadable) throw IoError("read the folder", folder.string(), unreadable.value());
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "'{}' contains no data set in a known layout: train and test (and optionally vali), folders Fold1 to "
       "Fold5 with these files, or S1 to S5, each as .txt, .txt.gz, .txt.zst or .olrank. Pass the files "
       "themselves (in an experiment, data.train and data.test), or create the parts with 'olrank data "
       "split'.",
-      folder.string()));
+      folder.string());
 }
 
 void refuse_fold(const std::filesystem::path& folder, std::int64_t fold, std::int64_t folds) {
@@ -290,9 +289,9 @@ std::int64_t count_shared_queries(std::span<const std::string> a, std::span<cons
 std::int64_t allowed_bytes(const DataSettings& settings) {
   if (settings.max_memory == kAutomatic) return available_memory() / 2;
   if (const auto bytes = parse_bytes(settings.max_memory)) return *bytes;
-  throw InvalidArgument(
-      fmt::format("data.max_memory must be 'auto' or an amount such as '8GB' or '500MB', not '{}'.",
-                  settings.max_memory));
+  throw_error<InvalidArgument>(
+      "data.max_memory must be 'auto' or an amount such as '8GB' or '500MB', not '{}'.",
+      settings.max_memory);
 }
 
 LetorOptions letor_options(const DataSettings& settings) {
@@ -337,7 +336,7 @@ Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part
                   ExecutionContext& context) {
   if (is_one_file(settings.source)) {
     if (fold != 1)
-      throw InvalidArgument(fmt::format("--fold must be 1, not {}: a single file has no folds.", fold));
+      throw_error<InvalidArgument>("--fold must be 1, not {}: a single file has no folds.", fold);
     Dataset data = PartLoader(settings, context).load({settings.source});
     if (settings.layout == FeatureLayout::kSparse) data = as_sparse(data, context.pool());
     warn_of_equal_grades(data, "only");
@@ -346,7 +345,7 @@ Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part
   DataParts parts = load_parts(settings, fold, context);
   if (part == DataPart::kTrain) return std::move(parts.train);
   if (part == DataPart::kTest) return std::move(parts.test);
-  if (!parts.vali) throw InvalidArgument(fmt::format("'{}' has no validation part.", settings.source));
+  if (!parts.vali) throw_error<InvalidArgument>("'{}' has no validation part.", settings.source);
   return *std::move(parts.vali);
 }
 

@@ -1,7 +1,5 @@
 #include "core/data/doc_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -11,7 +9,7 @@
 #include <utility>
 
 #include "core/data/query_weights.h"
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -274,8 +272,8 @@ FeatureMatrix with_zeros(FeatureMatrix docs, std::vector<float>& values) {
 Dataset as_sparse(const Dataset& data, ThreadPool& pool) {
   if (data.is_sparse()) return data;
   if (data.features() > kMostSparseColumns) {
-    throw InvalidArgument(fmt::format("Sparse data may have {} columns at most, not {}.",
-                                      kMostSparseColumns, data.features()));
+    throw_error<InvalidArgument>("Sparse data may have {} columns at most, not {}.", kMostSparseColumns,
+                                 data.features());
   }
   SparseRows rows;
   rows.append_rows(data.all_rows());

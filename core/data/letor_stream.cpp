@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/data/letor_blocks.h"
-#include "core/error.h"
 #include "core/io/mapped_memory.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -68,17 +68,17 @@ void require_names_of_one_word(const Dataset& data) {
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const std::string_view name = data.qid(query);
     if (!name.empty() && is_one_word(name) && name.find('#') == std::string_view::npos) continue;
-    throw InvalidArgument(
-        fmt::format("Query {} has a name that LETOR text cannot hold: choose one without spaces, control "
-                    "characters and '#'.",
-                    query + 1));
+    throw_error<InvalidArgument>(
+        "Query {} has a name that LETOR text cannot hold: choose one without spaces, control characters "
+        "and '#'.",
+        query + 1);
   }
   for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
     if (is_one_word(data.doc_name(doc))) continue;
-    throw InvalidArgument(
-        fmt::format("Document {} has a name that LETOR text cannot hold: choose one without spaces and "
-                    "control characters.",
-                    doc + 1));
+    throw_error<InvalidArgument>(
+        "Document {} has a name that LETOR text cannot hold: choose one without spaces and control "
+        "characters.",
+        doc + 1);
   }
 }
 

@@ -1,7 +1,5 @@
 #include "core/data/synthetic.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -13,10 +11,10 @@
 #include "core/data/feature_store.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
-#include "core/error.h"
 #include "core/interface.h"
 #include "core/random/rng_stream.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -328,11 +326,11 @@ void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
       static_cast<double>(source.queries + 2 * source.test_queries) * static_cast<double>(source.docs);
   const double bytes = docs * static_cast<double>(source.columns()) * sizeof(float);
   if (bytes <= static_cast<double>(max_bytes)) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "The synthetic data would need about {} ({} + 2 × {} queries of {} documents with {} features), but "
       "--max-memory allows {}. Lower queries, test_queries, docs or features, or raise --max-memory.",
       readable_bytes(bytes), source.queries, source.test_queries, source.docs, source.features,
-      readable_bytes(static_cast<double>(max_bytes))));
+      readable_bytes(static_cast<double>(max_bytes)));
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 #include "core/data/synthetic_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -189,9 +187,8 @@ void plant_groups(SyntheticPlan& plan) {
   const double least = gap_at(-kMostCorrelation);
   const double most = gap_at(kMostCorrelation);
   if (wanted < least || wanted > most) {
-    throw InvalidArgument(
-        fmt::format("group_gap must be from {:.3f} to {:.3f} with group_share = {}, not {}.", least, most,
-                    plan.source.group_share, wanted));
+    throw_error<InvalidArgument>("group_gap must be from {:.3f} to {:.3f} with group_share = {}, not {}.",
+                                 least, most, plan.source.group_share, wanted);
   }
   double low = -kMostCorrelation;
   double high = kMostCorrelation;

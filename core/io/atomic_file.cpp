@@ -12,7 +12,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -44,8 +44,7 @@ std::filesystem::path followed(const std::filesystem::path& target) {
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return target;
   std::filesystem::path file = std::filesystem::canonical(target, error);
   if (!error) return file;
-  throw IoError(
-      fmt::format("Cannot write {}: it is a symbolic link that leads to no file.", target.string()));
+  throw_error<IoError>("Cannot write {}: it is a symbolic link that leads to no file.", target.string());
 }
 
 /// Whether bytes go to the target itself: a pipe or a character device cannot be replaced.
@@ -53,7 +52,7 @@ bool is_stream(const std::filesystem::path& target) {
   std::error_code error;
   const std::filesystem::file_type type = std::filesystem::status(target, error).type();
   if (type == std::filesystem::file_type::block) {
-    throw IoError(fmt::format("Cannot write {}: it is a block device.", target.string()));
+    throw_error<IoError>("Cannot write {}: it is a block device.", target.string());
   }
   return type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo ||
          type == std::filesystem::file_type::socket;
@@ -163,8 +162,8 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
   const bool is_regular = S_ISREG(status.st_mode);
   if (!is_regular) max_bytes = std::min(max_bytes, kLargestPipe);
   const auto refuse = [&] {
-    throw IoError(fmt::format("{}: The file is larger than {} bytes, the most that can be read from {}.",
-                              path.string(), max_bytes, is_regular ? "such a file" : "a pipe or device"));
+    throw_error<IoError>("{}: The file is larger than {} bytes, the most that can be read from {}.",
+                         path.string(), max_bytes, is_regular ? "such a file" : "a pipe or device");
   };
   std::string bytes;
   if (is_regular) {

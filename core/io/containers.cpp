@@ -1,11 +1,10 @@
 #include "core/io/containers.h"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <limits>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -53,8 +52,8 @@ void StoredZip::add(const std::string& name, std::string_view content) {
   const std::size_t unpadded = bytes_.size() + kHeader + name.size() + kExtraHeader;
   const std::size_t padding = kExtraHeader + (kAlignment - unpadded % kAlignment) % kAlignment;
   if (std::uint64_t{unpadded} + kAlignment + content.size() > kLargest) {
-    throw InvalidArgument(
-        fmt::format("The model takes more than the {} bytes that a zip archive can hold.", kLargest));
+    throw_error<InvalidArgument>("The model takes more than the {} bytes that a zip archive can hold.",
+                                 kLargest);
   }
   const Entry entry{name, checksum_of(content), static_cast<std::uint32_t>(content.size()),
                     static_cast<std::uint32_t>(bytes_.size())};

@@ -7,8 +7,8 @@
 #include <new>
 #include <sstream>
 
-#include "core/error.h"
 #include "core/io/json.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -88,10 +88,9 @@ std::string recipe_json(const Recipe& recipe) {
 Recipe parse_recipe(const std::string& json, const std::string& origin) {
   const auto parsed = try_parse_json(json);
   Recipe recipe;
-  if (!parsed.is_object()) throw IoError(fmt::format("{}: The recipe is missing.", origin));
+  if (!parsed.is_object()) throw_error<IoError>("{}: The recipe is missing.", origin);
   for (const auto& [name, text] : parsed.items()) {
-    if (!text.is_string())
-      throw IoError(fmt::format("{}: The recipe's '{}' is not a string.", origin, name));
+    if (!text.is_string()) throw_error<IoError>("{}: The recipe's '{}' is not a string.", origin, name);
     recipe.emplace_back(name, text.get<std::string>());
   }
   return recipe;

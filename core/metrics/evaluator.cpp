@@ -1,7 +1,5 @@
 #include "core/metrics/evaluator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -9,9 +7,9 @@
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
 #include "core/metrics/doc_label.h"
 #include "core/metrics/list_metrics.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -118,22 +116,22 @@ template <class Score>
 void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   const Dataset& data = input.data;
   if (std::ssize(input.scores) != data.docs()) {
-    throw InvalidArgument(fmt::format("Got {} scores for {} documents; each document needs one.",
-                                      input.scores.size(), data.docs()));
+    throw_error<InvalidArgument>("Got {} scores for {} documents; each document needs one.",
+                                 input.scores.size(), data.docs());
   }
   if (!input.retrieved.empty() && std::ssize(input.retrieved) != data.queries()) {
-    throw InvalidArgument(
-        fmt::format("Got counts of retrieved documents for {} of {} queries; each query needs one.",
-                    input.retrieved.size(), data.queries()));
+    throw_error<InvalidArgument>(
+        "Got counts of retrieved documents for {} of {} queries; each query needs one.",
+        input.retrieved.size(), data.queries());
   }
   if (data.max_grade() > kHighestGrade) {
-    throw InvalidArgument(fmt::format("The data has grade {}, but the largest supported grade is {}.",
-                                      data.max_grade(), kHighestGrade));
+    throw_error<InvalidArgument>("The data has grade {}, but the largest supported grade is {}.",
+                                 data.max_grade(), kHighestGrade);
   }
   report_.max_grade = options_.max_grade.value_or(data.max_grade());
   if (data.max_grade() > report_.max_grade) {
-    throw InvalidArgument(fmt::format("The data has grade {}, but the largest grade was given as {}.",
-                                      data.max_grade(), report_.max_grade));
+    throw_error<InvalidArgument>("The data has grade {}, but the largest grade was given as {}.",
+                                 data.max_grade(), report_.max_grade);
   }
   for (int grade = 0; grade <= kHighestGrade; ++grade) {
     satisfactions_[grade] = err_satisfaction(grade, report_.max_grade);
@@ -143,8 +141,8 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   for (std::int64_t query = 0; query < data.queries(); ++query)
     longest = std::max(longest, data.docs_of(query));
   if (longest > std::numeric_limits<std::int32_t>::max()) {
-    throw InvalidArgument(
-        fmt::format("A query has {} documents, but at most 2147483647 can be ranked.", longest));
+    throw_error<InvalidArgument>("A query has {} documents, but at most 2147483647 can be ranked.",
+                                 longest);
   }
   discounts_.reach(std::min(longest, top_ranks_));
   const auto queries = static_cast<std::size_t>(data.queries());
@@ -181,9 +179,9 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
   const auto scores = input.scores.subspan(data.offset(query), data.docs_of(query));
   const std::int64_t bad = order_by_score(scores, order, scratch);
   if (bad >= 0) {
-    throw NumericError(
-        fmt::format("The score of document {} of query '{}' is NaN; documents cannot be ranked by it.", bad,
-                    data.qid(query)));
+    throw_error<NumericError>(
+        "The score of document {} of query '{}' is NaN; documents cannot be ranked by it.", bad,
+        data.qid(query));
   }
   if (options_.ties == Ties::kDocIndex) return;
   // Documents with equal scores are adjacent, in index order, which those not retrieved keep.

@@ -1,12 +1,10 @@
 #include "core/metrics/online.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -24,25 +22,25 @@ double OnlineSums::mean_ndcg() const {
 OnlineMetrics::OnlineMetrics(const OnlineOptions& options)
     : options_(options), gains_(gain_table(options.gain)) {
   if (options_.cutoff < 1) {
-    throw InvalidArgument(
-        fmt::format("The cutoff of online metrics must be at least 1, not {}.", options_.cutoff));
+    throw_error<InvalidArgument>("The cutoff of online metrics must be at least 1, not {}.",
+                                 options_.cutoff);
   }
   if (!(options_.discount > 0.0 && options_.discount <= 1.0)) {
-    throw InvalidArgument(fmt::format(
-        "The discount of online metrics must be above 0 and at most 1, not {}.", options_.discount));
+    throw_error<InvalidArgument>("The discount of online metrics must be above 0 and at most 1, not {}.",
+                                 options_.discount);
   }
   if (options_.max_grade < 0 || options_.max_grade > kHighestGrade) {
-    throw InvalidArgument(fmt::format("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
-                                      options_.max_grade));
+    throw_error<InvalidArgument>("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
+                                 options_.max_grade);
   }
   state_.exposure.resize(options_.cutoff * (options_.max_grade + 1));
 }
 
 double OnlineMetrics::observe(std::span<const std::uint8_t> grades, std::span<const std::int32_t> list) {
   if (list.size() != grades.size()) {
-    throw InvalidArgument(
-        fmt::format("The list has {} of the query's {} documents, but regret is defined over all of them.",
-                    list.size(), grades.size()));
+    throw_error<InvalidArgument>(
+        "The list has {} of the query's {} documents, but regret is defined over all of them.", list.size(),
+        grades.size());
   }
   const auto docs = std::ssize(list);
   const std::int64_t shown = std::min(options_.cutoff, docs);
@@ -74,10 +72,10 @@ std::int64_t OnlineMetrics::exposure(std::int64_t rank, int grade) const {
 
 void OnlineMetrics::restore(OnlineState state) {
   if (state.exposure.size() != state_.exposure.size()) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "The saved online metrics have {} exposure counts instead of {}: they were collected with another "
         "cutoff or largest grade.",
-        state.exposure.size(), state_.exposure.size()));
+        state.exposure.size(), state_.exposure.size());
   }
   state_ = std::move(state);
 }

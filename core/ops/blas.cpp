@@ -7,7 +7,7 @@
 #include <limits>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 // The Fortran interface, column-major with 32-bit integers, as libtorch_cpu exports it. A row-major matrix
 // is the column-major form of its transpose; each wrapper below says how it uses that.
@@ -40,8 +40,7 @@ void stay_on_this_thread() {
 
 int narrowed(std::int64_t size) {
   if (size > std::numeric_limits<int>::max()) {
-    throw InvalidArgument(
-        fmt::format("A matrix side or stride of {} exceeds this BLAS's 32-bit sizes.", size));
+    throw_error<InvalidArgument>("A matrix side or stride of {} exceeds this BLAS's 32-bit sizes.", size);
   }
   return static_cast<int>(size);
 }
@@ -137,9 +136,9 @@ void cholesky(std::int64_t n, double* a, std::int64_t stride_a) {
   int info = 0;
   dpotrf_(&upper, &order, a, &lda, &info);
   if (info != 0) {
-    throw NumericError(fmt::format(
+    throw_error<NumericError>(
         "A {0} x {0} matrix is not positive definite: its Cholesky factorisation fails at row {1}.", n,
-        info));
+        info);
   }
 }
 
@@ -152,8 +151,8 @@ void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l) {
   int info = 0;
   dpotri_(&upper, &order, l, &lda, &info);
   if (info != 0) {
-    throw NumericError(
-        fmt::format("A Cholesky factor of size {} has a zero on its diagonal, at row {}.", n, info));
+    throw_error<NumericError>("A Cholesky factor of size {} has a zero on its diagonal, at row {}.", n,
+                              info);
   }
 }
 

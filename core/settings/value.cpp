@@ -9,8 +9,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -26,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(SettingKind kind, std::string_view text) {
-  throw InvalidArgument(fmt::format("must be {}, not '{}'", readable_kind(kind), text));
+  throw_error<InvalidArgument>("must be {}, not '{}'", readable_kind(kind), text);
 }
 
 template <class Number>
@@ -87,8 +87,8 @@ void append_integers(std::string_view item, std::vector<std::int64_t>& numbers) 
   const auto last = whole_text_as<std::int64_t>(item.substr(dash + 1));
   if (!first || !last) refuse(SettingKind::kIntegers, item);
   if (*first < 0 || *last < *first || *last - *first >= kLongestRange) {
-    throw InvalidArgument(
-        fmt::format("has the invalid range '{}'; a range must be increasing, such as 1-5", item));
+    throw_error<InvalidArgument>("has the invalid range '{}'; a range must be increasing, such as 1-5",
+                                 item);
   }
   for (std::int64_t number = *first; number <= *last; ++number) numbers.push_back(number);
 }

@@ -20,8 +20,8 @@ struct ExternalScores {
 };
 
 /// One number per line, one line per document, in the data set's order. Blank lines and lines that begin
-/// with '#' are skipped. NaN, a line with anything else, and a wrong number of scores are DataErrors with file and line;
-/// infinities are valid scores.
+/// with '#' are skipped. NaN, a line with anything else, and a wrong number of scores are DataErrors with
+/// file and line; infinities are valid scores.
 ExternalScores read_scores(TextLines lines, const Dataset& data);
 
 /// A TREC run: lines `qid Q0 docno rank score tag`, in any order; blank lines are skipped. The rank column

@@ -267,12 +267,6 @@ std::unique_ptr<Generator> make_generator(const SyntheticSource& source, Synthet
   return std::make_unique<LikenessGenerator>(source, part);
 }
 
-struct Buffers {
-  MappedMemory values;
-  std::vector<std::uint8_t> grades;
-  std::vector<std::int64_t> offsets;
-};
-
 std::int64_t queries_of(const SyntheticSource& source, SyntheticPart part) {
   return part == SyntheticPart::kTrain ? source.queries : source.test_queries;
 }
@@ -293,32 +287,25 @@ Dataset make_part(const SyntheticSource& source, SyntheticPart part, ExecutionCo
   const auto generator = make_generator(source, part);
   const std::int64_t queries = queries_of(source, part);
   const std::int64_t features = source.columns();
-  const auto buffers = std::make_shared<Buffers>();
-  buffers->offsets = make_offsets(*generator, queries);
-  const std::int64_t docs = buffers->offsets.back();
-  buffers->values = feature_memory(store.get(), docs, features);
-  const auto values = buffers->values.as<float>();
-  buffers->grades.resize(docs);
+  const std::vector<std::int64_t> offsets = make_offsets(*generator, queries);
+  DocTable table;
+  table.features = features;
+  table.values = feature_memory(store.get(), offsets.back(), features);
+  table.grades.resize(offsets.back());
+  for (std::int64_t query = 0; query < queries; ++query) {
+    table.qids.push_back(std::to_string(static_cast<std::int64_t>(part) * kQidStride + query + 1));
+    table.query_runs.push_back({static_cast<std::uint32_t>(query),
+                                static_cast<std::uint32_t>(offsets[query + 1] - offsets[query])});
+  }
+  float* const values = table.values.as<float>().data();
   context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t query = begin; query < end; ++query) {
-      const std::int64_t first = buffers->offsets[query];
-      generator->write_query(query, buffers->offsets[static_cast<std::size_t>(query) + 1] - first,
-                             values.data() + first * features, buffers->grades.data() + first);
+      const std::int64_t first = offsets[query];
+      generator->write_query(query, offsets[query + 1] - first, values + first * features,
+                             table.grades.data() + first);
     }
   });
-
-  Dataset::Contents contents;
-  contents.memory = buffers;
-  contents.values = values;
-  contents.grades = buffers->grades;
-  contents.offsets = buffers->offsets;
-  contents.features = features;
-  contents.qids.reserve(queries);
-  for (std::int64_t query = 0; query < queries; ++query) {
-    contents.qids.push_back(std::to_string(static_cast<std::int64_t>(part) * kQidStride + query + 1));
-  }
-  contents.fingerprint = content_fingerprint(contents, context.pool());
-  return stored_by(store, Dataset(std::move(contents)), "The synthetic data");
+  return stored_by(store, gathered(std::move(table), context.pool()), "The synthetic data");
 }
 
 void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {

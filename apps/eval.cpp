@@ -131,7 +131,7 @@ class EvalCommand : public Command {
                                                     ExecutionContext& context) {
     std::vector<std::vector<EvalResult>> results(requests.size());
     if (!request_.qrels.empty()) {
-      const Qrels qrels = read_qrels(request_.qrels);
+      const Qrels qrels = read_qrels(TextLines::of_file(request_.qrels));
       for (std::size_t i = 0; i < requests.size(); ++i)
         results[i].push_back(evaluate_judged_run(requests[i], qrels, context));
       return results;

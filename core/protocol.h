@@ -1,9 +1,5 @@
 #pragma once
 
-#include <array>
-#include <string_view>
-#include <utility>
-
 #include "core/settings/enum_names.h"
 
 namespace olrank {
@@ -14,10 +10,7 @@ enum class ProtocolName { kRecommended, kPaper, kReference };
 
 template <>
 struct EnumNames<ProtocolName> {
-  static constexpr std::array values = {
-      std::pair{ProtocolName::kRecommended, std::string_view("recommended")},
-      std::pair{ProtocolName::kPaper, std::string_view("paper")},
-      std::pair{ProtocolName::kReference, std::string_view("reference")}};
+  static constexpr std::array values = names_in_order<ProtocolName>("recommended", "paper", "reference");
 };
 
 }  // namespace olrank

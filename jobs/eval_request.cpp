@@ -113,8 +113,8 @@ std::vector<std::pair<std::string, double>> means_over(std::span<const EvalResul
 }
 
 ExternalScores scores_of(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
-  if (!request.run.empty()) return read_trec_run(request.run, data);
-  if (!request.scores.empty()) return read_scores(request.scores, data);
+  if (!request.run.empty()) return read_trec_run(TextLines::of_file(request.run), data);
+  if (!request.scores.empty()) return read_scores(TextLines::of_file(request.scores), data);
   const std::filesystem::path file = model_file_of(request.model);
   const ModelScorer scorer(load_model(file, code_if(request.trust_code)));
   warn_of_fewer_features(request.data, data.features(), scorer.features());
@@ -178,7 +178,7 @@ std::string empty_queries_text(const EvalResult& result) {
 }
 
 EvalResult evaluate_judged_run(const EvalRequest& request, const Qrels& qrels, ExecutionContext& context) {
-  const JudgedRun run = read_judged_run(request.run, qrels);
+  const JudgedRun run = read_judged_run(TextLines::of_file(request.run), qrels);
   EvalResult result = evaluated(request, run.data, run.scores, context);
   result.unjudged_docs = run.unjudged_docs;
   result.ignored_queries = run.ignored_queries;

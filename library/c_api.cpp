@@ -1,6 +1,5 @@
 #include "olrank/c_api.h"
-
-#include <fmt/format.h>
+#include "core/throw_error.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +12,6 @@
 #include <variant>
 #include <vector>
 
-#include "core/error.h"
 #include "core/settings/value.h"
 #include "core/version.h"
 #include "olrank/model.h"
@@ -84,7 +82,7 @@ olrank_status answer(const Action& action) noexcept {
 
 template <class T>
 T& given(T* pointer, std::string_view name) {
-  if (pointer == nullptr) throw InvalidArgument(fmt::format("{} is NULL.", name));
+  if (pointer == nullptr) throw_error<InvalidArgument>("{} is NULL.", name);
   return *pointer;
 }
 
@@ -93,7 +91,7 @@ template <class T>
 std::span<T> rows_of(T* values, std::string_view name, std::int64_t rows, std::int64_t width = 1) {
   constexpr std::int64_t kMostValues = std::int64_t{1} << 60;
   if (rows < 0 || rows > kMostValues / width)
-    throw InvalidArgument(fmt::format("{} cannot have {} rows.", name, rows));
+    throw_error<InvalidArgument>("{} cannot have {} rows.", name, rows);
   return {&given(values, name), static_cast<std::size_t>(rows * width)};
 }
 
@@ -102,9 +100,9 @@ std::int64_t number_of(std::string_view key, std::string_view text, std::int64_t
     const auto number = std::get<std::int64_t>(parse_setting(SettingKind::kInteger, text));
     if (number >= 0 && number <= highest) return number;
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("{} {}.", key, error.what()));
+    throw_error<InvalidArgument>("{} {}.", key, error.what());
   }
-  throw InvalidArgument(fmt::format("{} must be 0 to {}, not {}.", key, highest, text));
+  throw_error<InvalidArgument>("{} must be 0 to {}, not {}.", key, highest, text);
 }
 
 RankerOptions ranker_options(std::int64_t features, const char* const* settings) {
@@ -113,7 +111,7 @@ RankerOptions ranker_options(std::int64_t features, const char* const* settings)
   options.features = features;
   for (; settings != nullptr && *settings != nullptr; settings += 2) {
     const std::string key = settings[0];
-    if (settings[1] == nullptr) throw InvalidArgument(fmt::format("The setting '{}' has no value.", key));
+    if (settings[1] == nullptr) throw_error<InvalidArgument>("The setting '{}' has no value.", key);
     const std::string value = settings[1];
     if (key == "kind") {
       options.kind = value;

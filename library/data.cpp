@@ -1,4 +1,5 @@
 #include "olrank/data.h"
+#include "core/throw_error.h"
 
 #include <fmt/format.h>
 
@@ -12,10 +13,8 @@
 #include "core/data/doc_table.h"
 #include "core/data/letor_stream.h"
 #include "core/data/query_weights.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/math/dcg.h"
-#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
@@ -25,69 +24,67 @@ namespace {
 
 void require_size(std::span<const float> values, std::int64_t features, std::int64_t docs) {
   if (features >= 1 && std::ssize(values) == docs * features) return;
-  throw InvalidArgument(fmt::format("There are {} feature values for {} grades and {} features: give {}.",
-                                    values.size(), docs, features,
-                                    docs * std::max<std::int64_t>(features, 0)));
+  throw_error<InvalidArgument>("There are {} feature values for {} grades and {} features: give {}.",
+                               values.size(), docs, features, docs * std::max<std::int64_t>(features, 0));
 }
 
 void require_queries(std::span<const std::uint8_t> grades, std::span<const std::int64_t> offsets,
                      const std::vector<std::string>& names) {
   const std::int64_t docs = std::ssize(grades);
   if (offsets.empty() || offsets.front() != 0 || offsets.back() != docs)
-    throw InvalidArgument(fmt::format("The offsets of queries must begin with 0 and end with {}.", docs));
+    throw_error<InvalidArgument>("The offsets of queries must begin with 0 and end with {}.", docs);
   for (std::size_t query = 1; query < offsets.size(); ++query) {
     if (offsets[query] > offsets[query - 1]) continue;
-    throw InvalidArgument(fmt::format("Query {} has no documents: leave it out.", query - 1));
+    throw_error<InvalidArgument>("Query {} has no documents: leave it out.", query - 1);
   }
   if (!names.empty() && names.size() + 1 != offsets.size()) {
-    throw InvalidArgument(
-        fmt::format("There are {} names for {} queries.", names.size(), offsets.size() - 1));
+    throw_error<InvalidArgument>("There are {} names for {} queries.", names.size(), offsets.size() - 1);
   }
 }
 
 void require_grades(std::span<const std::uint8_t> grades) {
   for (std::size_t doc = 0; doc < grades.size(); ++doc) {
     if (grades[doc] <= kHighestGrade) continue;
-    throw InvalidArgument(fmt::format("The grade of document {} is {}: it must be 0 to {}.", doc,
-                                      grades[doc], kHighestGrade));
+    throw_error<InvalidArgument>("The grade of document {} is {}: it must be 0 to {}.", doc, grades[doc],
+                                 kHighestGrade);
   }
 }
 
 void require_weights(const std::vector<float>& weights, std::size_t queries) {
   if (!weights.empty() && weights.size() != queries)
-    throw InvalidArgument(fmt::format("There are {} weights for {} queries.", weights.size(), queries));
+    throw_error<InvalidArgument>("There are {} weights for {} queries.", weights.size(), queries);
   for (std::size_t query = 0; query < weights.size(); ++query) {
     if (is_weight(weights[query])) continue;
-    throw InvalidArgument(fmt::format("The weight of query {} is {}: it must be finite and at least 0.",
-                                      query, weights[query]));
+    throw_error<InvalidArgument>("The weight of query {} is {}: it must be finite and at least 0.", query,
+                                 weights[query]);
   }
 }
 
 void require_rows(const SparseValues& rows, std::int64_t features, std::int64_t docs) {
   if (features < 1 || features > kMostSparseColumns) {
-    throw InvalidArgument(
-        fmt::format("There are {} columns: give sparse rows 1 to {}.", features, kMostSparseColumns));
+    throw_error<InvalidArgument>("There are {} columns: give sparse rows 1 to {}.", features,
+                                 kMostSparseColumns);
   }
   if (std::ssize(rows.begins) != docs + 1 || rows.begins.front() != 0 ||
       rows.begins.back() != std::ssize(rows.values) || rows.values.size() != rows.columns.size() ||
       !std::is_sorted(rows.begins.begin(), rows.begins.end())) {
-    throw InvalidArgument(fmt::format(
-        "The sparse rows of {} documents must have {} begins, which rise from 0 to the number of "
-        "values, and a column for each value.",
-        docs, docs + 1));
+    throw_error<InvalidArgument>(
+        "The sparse rows of {} documents must have {} begins, which rise from 0 to the number of values, "
+        "and a column for each value.",
+        docs, docs + 1);
   }
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     std::int64_t last = -1;
     for (std::int64_t at = rows.begins[doc]; at < rows.begins[doc + 1]; ++at) {
       const std::int64_t column = rows.columns[at];
       if (column <= last || column >= features) {
-        throw InvalidArgument(
-            fmt::format("Column {} follows {} in document {}: the columns of a row must rise below {}.",
-                        column, last, doc, features));
+        throw_error<InvalidArgument>(
+            "Column {} follows {} in document {}: the columns of a row must rise below {}.", column, last,
+            doc, features);
       }
       last = column;
       if (std::isfinite(rows.values[at])) continue;
-      throw InvalidArgument(fmt::format("Feature {} of document {} is not finite.", column + 1, doc));
+      throw_error<InvalidArgument>("Feature {} of document {} is not finite.", column + 1, doc);
     }
   }
 }
@@ -96,18 +93,26 @@ void require_values(std::span<const float> values, std::int64_t features) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     const auto place = static_cast<std::int64_t>(i);
-    throw InvalidArgument(
-        fmt::format("Feature {} of document {} is not finite.", place % features + 1, place / features));
+    throw_error<InvalidArgument>("Feature {} of document {} is not finite.", place % features + 1,
+                                 place / features);
   }
 }
 
-std::shared_ptr<const Dataset> data_of(Dataset::Contents contents, std::vector<std::string> names,
-                                       std::vector<float> weights) {
-  require_weights(weights, contents.offsets.size() - 1);
+/// Contents with features, and all that dense and sparse ones have alike.
+std::shared_ptr<const Dataset> data_of(Dataset::Contents contents, std::shared_ptr<const void> owner,
+                                       std::int64_t features, std::span<const std::uint8_t> grades,
+                                       std::span<const std::int64_t> offsets,
+                                       std::vector<std::string> names, std::vector<float> weights) {
+  require_queries(grades, offsets, names);
+  require_grades(grades);
+  require_weights(weights, offsets.size() - 1);
+  contents.memory = std::move(owner);
+  contents.features = features;
+  contents.grades = grades;
+  contents.offsets = offsets;
   contents.weights = unless_all_one(std::move(weights));
   if (names.empty()) {
-    for (std::size_t query = 1; query < contents.offsets.size(); ++query)
-      names.push_back(fmt::format("{}", query));
+    for (std::size_t query = 1; query < offsets.size(); ++query) names.push_back(fmt::format("{}", query));
   }
   contents.qids = std::move(names);
   ThreadPool pool(1);
@@ -132,16 +137,11 @@ RankingData RankingData::of(std::shared_ptr<const void> owner, std::span<const f
                             std::span<const std::int64_t> offsets, std::vector<std::string> names,
                             std::vector<float> weights) {
   require_size(values, features, std::ssize(grades));
-  require_queries(grades, offsets, names);
   require_values(values, features);
-  require_grades(grades);
   Dataset::Contents contents;
-  contents.memory = std::move(owner);
   contents.values = values;
-  contents.grades = grades;
-  contents.offsets = offsets;
-  contents.features = features;
-  return RankingData(data_of(std::move(contents), std::move(names), std::move(weights)));
+  return RankingData(data_of(std::move(contents), std::move(owner), features, grades, offsets,
+                             std::move(names), std::move(weights)));
 }
 
 RankingData RankingData::of(std::shared_ptr<const void> owner, const SparseValues& rows,
@@ -149,17 +149,12 @@ RankingData RankingData::of(std::shared_ptr<const void> owner, const SparseValue
                             std::span<const std::int64_t> offsets, std::vector<std::string> names,
                             std::vector<float> weights) {
   require_rows(rows, features, std::ssize(grades));
-  require_queries(grades, offsets, names);
-  require_grades(grades);
   Dataset::Contents contents;
-  contents.memory = std::move(owner);
   contents.values = rows.values;
   contents.row_begins = rows.begins;
   contents.columns = rows.columns;
-  contents.grades = grades;
-  contents.offsets = offsets;
-  contents.features = features;
-  return RankingData(data_of(std::move(contents), std::move(names), std::move(weights)));
+  return RankingData(data_of(std::move(contents), std::move(owner), features, grades, offsets,
+                             std::move(names), std::move(weights)));
 }
 
 std::int64_t RankingData::queries() const {

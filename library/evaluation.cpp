@@ -3,7 +3,6 @@
 #include "core/data/dataset.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/named_values.h"
-#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"

@@ -1,12 +1,10 @@
 #include "olrank/experiment.h"
-
-#include <fmt/format.h>
+#include "core/throw_error.h"
 
 #include <mutex>
 #include <optional>
 
 #include "core/device/visible_gpus.h"
-#include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
@@ -29,11 +27,11 @@ Configuration configuration_of(const ExperimentOptions& options, bool tunes) {
   refuse_study(tunes ? "tune" : "run", configuration);
   if (!tunes) refuse_search("run", configuration);
   if (tunes && configuration.sweep.empty()) {
-    throw InvalidArgument(fmt::format(
-        "{} has no [sweep]; add one with the values to try, such as alpha = [0.1, 1].", options.origin));
+    throw_error<InvalidArgument>(
+        "{} has no [sweep]; add one with the values to try, such as alpha = [0.1, 1].", options.origin);
   }
   if (!tunes && !configuration.sweep.empty())
-    throw InvalidArgument(fmt::format("{} has a [sweep], which 'olrank tune' plays.", options.origin));
+    throw_error<InvalidArgument>("{} has a [sweep], which 'olrank tune' plays.", options.origin);
   return configuration;
 }
 

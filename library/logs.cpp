@@ -1,12 +1,10 @@
 #include "olrank/logs.h"
 
 #include <optional>
-#include <utility>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "logs/click_report.h"
 #include "logs/off_policy.h"

@@ -1,11 +1,9 @@
 #include "olrank/model.h"
-
-#include <fmt/format.h>
+#include "core/throw_error.h"
 
 #include <cmath>
 
 #include "core/device/visible_gpus.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/device.h"
@@ -70,14 +68,14 @@ void Model::score_into(std::span<const float> docs, std::span<const std::int64_t
   const std::int64_t width = features();
   const std::int64_t rows = std::ssize(docs) / width;
   if (docs.empty() || std::ssize(docs) % width != 0) {
-    throw InvalidArgument(fmt::format(
-        "There are {} feature values: give every document {}, one document at least.", docs.size(), width));
+    throw_error<InvalidArgument>(
+        "There are {} feature values: give every document {}, one document at least.", docs.size(), width);
   }
   for (std::size_t i = 0; i < docs.size(); ++i) {
     if (std::isfinite(docs[i])) continue;
     const auto place = static_cast<std::int64_t>(i);
-    throw InvalidArgument(
-        fmt::format("Feature {} of document {} is not finite.", place % width + 1, place / width));
+    throw_error<InvalidArgument>("Feature {} of document {} is not finite.", place % width + 1,
+                                 place / width);
   }
   const std::int64_t whole[] = {0, rows};
   if (offsets.empty()) offsets = whole;
@@ -85,12 +83,11 @@ void Model::score_into(std::span<const float> docs, std::span<const std::int64_t
   for (std::size_t query = 1; query < offsets.size(); ++query)
     rising = rising && offsets[query] >= offsets[query - 1];
   if (!rising) {
-    throw InvalidArgument(
-        fmt::format("The offsets of queries must rise from 0 to the {} documents.", rows));
+    throw_error<InvalidArgument>("The offsets of queries must rise from 0 to the {} documents.", rows);
   }
   if (std::ssize(scores) != rows) {
-    throw InvalidArgument(fmt::format(
-        "There is room for {} scores of {} documents: give one place for each.", scores.size(), rows));
+    throw_error<InvalidArgument>("There is room for {} scores of {} documents: give one place for each.",
+                                 scores.size(), rows);
   }
   // A thread keeps the memory for few documents: asking for it costs a sixth of the time of a single one.
   constexpr std::size_t kFewValues = 1 << 15;
@@ -124,8 +121,8 @@ Model fit_model(const RankingData& train, const std::optional<RankingData>& vali
   const int threads = options.threads > 0 ? options.threads : available_threads();
   ExecutionContext context(threads);
   if (validation && validation->features() != train.features()) {
-    throw InvalidArgument(fmt::format("The training part has {} features and the validation part {}.",
-                                      train.features(), validation->features()));
+    throw_error<InvalidArgument>("The training part has {} features and the validation part {}.",
+                                 train.features(), validation->features());
   }
   DataParts parts{train.dataset(), std::nullopt, no_queries(train.features())};
   if (validation) parts.vali = validation->dataset();

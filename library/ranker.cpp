@@ -1,4 +1,5 @@
 #include "olrank/ranker.h"
+#include "core/throw_error.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +15,6 @@
 #include "core/data/normaliser_text.h"
 #include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
@@ -51,8 +51,8 @@ RankerSettings settings_of(const RankerOptions& options) {
   std::vector<SettingOverride> overrides = {{"ranker", "", "kind", options.kind, std::string(kOrigin)}};
   for (const auto& [key, text] : options.settings) {
     if (key == "kind" || key == "name") {
-      throw InvalidArgument(
-          fmt::format("RankerOptions::settings has the key '{}': use RankerOptions::kind.", key));
+      throw_error<InvalidArgument>("RankerOptions::settings has the key '{}': use RankerOptions::kind.",
+                                   key);
     }
     overrides.push_back({"ranker", options.kind, key, text, std::string(kOrigin)});
   }
@@ -64,10 +64,10 @@ FittedNormaliser normaliser_of(const RankerOptions& options) {
   normaliser.kind = parse_choice<Normalisation>("normalise", options.normalise);
   normaliser.features = options.features;
   if (normaliser.kind == Normalisation::kZscore || normaliser.kind == Normalisation::kLog1pZscore) {
-    throw InvalidArgument(
-        fmt::format("normalise: '{}' needs the means and deviations of a data set: scale the features "
-                    "yourself and choose 'none', or choose 'query-minmax'.",
-                    options.normalise));
+    throw_error<InvalidArgument>(
+        "normalise: '{}' needs the means and deviations of a data set: scale the features yourself and "
+        "choose 'none', or choose 'query-minmax'.",
+        options.normalise);
   }
   return normaliser;
 }
@@ -79,14 +79,14 @@ TrialKeys keys_of(const RankerOptions& options) {
 
 void require_at_least_one(std::string_view option, std::int64_t value) {
   if (value >= 1) return;
-  throw InvalidArgument(fmt::format("{} must be at least 1, not {}.", option, value));
+  throw_error<InvalidArgument>("{} must be at least 1, not {}.", option, value);
 }
 
 const RankerOptions& checked(const RankerOptions& options) {
   require_at_least_one("features", options.features);
   if (options.features > kMostModelFeatures) {
-    throw InvalidArgument(
-        fmt::format("features must be at most {}, not {}.", kMostModelFeatures, options.features));
+    throw_error<InvalidArgument>("features must be at most {}, not {}.", kMostModelFeatures,
+                                 options.features);
   }
   require_at_least_one("cutoff", options.cutoff);
   require_at_least_one("threads", options.threads);
@@ -170,8 +170,8 @@ struct Ranker::State {
     const std::int64_t features = normaliser.features;
     const auto values = std::ssize(docs);
     if (values == 0 || values % features != 0) {
-      throw InvalidArgument(fmt::format(
-          "There are {} feature values: give every document {}, one document at least.", values, features));
+      throw_error<InvalidArgument>(
+          "There are {} feature values: give every document {}, one document at least.", values, features);
     }
     for (std::int64_t k = 0; k < values; ++k) {
       if (!std::isfinite(docs[k])) refuse_value(k / features, k % features);
@@ -185,13 +185,13 @@ struct Ranker::State {
   }
 
   [[noreturn]] static void refuse_value(std::int64_t doc, std::int64_t feature) {
-    throw InvalidArgument(fmt::format("Feature {} of document {} is not finite.", feature + 1, doc));
+    throw_error<InvalidArgument>("Feature {} of document {} is not finite.", feature + 1, doc);
   }
   [[noreturn]] static void refuse_input(std::int64_t doc, std::int64_t feature, float value) {
-    throw InvalidArgument(
-        fmt::format("Feature {} of document {} gives the input {:g}, beyond the limit of ±{:g}: "
-                    "normalise the features.",
-                    feature + 1, doc, value, FittedNormaliser::kLargestInput));
+    throw_error<InvalidArgument>(
+        "Feature {} of document {} gives the input {:g}, beyond the limit of ±{:g}: normalise the "
+        "features.",
+        feature + 1, doc, value, FittedNormaliser::kLargestInput);
   }
 
   std::shared_ptr<const DeviceDocs> inputs_there(const GpuDocs& docs) const {
@@ -202,17 +202,17 @@ struct Ranker::State {
           "\"cuda\" and without a module, or copy them to the host.");
     }
     if (docs.gpu != place->gpu) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "The documents lie on cuda:{0}, and this ranker computes on cuda:{1}: copy them there, or create "
           "the ranker with device = \"cuda:{0}\".",
-          docs.gpu, place->gpu));
+          docs.gpu, place->gpu);
     }
     const std::int64_t stride = docs.stride == 0 ? docs.features : docs.stride;
     if (docs.features != features || docs.docs < 1 || stride < features) {
-      throw InvalidArgument(
-          fmt::format("There are {} documents of {} features, {} values apart: give every document {}, one "
-                      "document at least.",
-                      docs.docs, docs.features, stride, features));
+      throw_error<InvalidArgument>(
+          "There are {} documents of {} features, {} values apart: give every document {}, one document at "
+          "least.",
+          docs.docs, docs.features, stride, features);
     }
     const bool scale = normaliser.scales_queries();
     const float limit = scale ? std::numeric_limits<float>::max() : FittedNormaliser::kLargestInput;
@@ -264,48 +264,45 @@ struct Ranker::State {
   std::vector<double> widths(const ShownList::Query& query);
   void check_ranks(std::int64_t ranks) const {
     if (ranks >= 0 && ranks <= cutoff) return;
-    throw InvalidArgument(
-        fmt::format("This ranker makes lists of {} ranks, not {}: create it with cutoff = {}.", cutoff,
-                    ranks, std::max<std::int64_t>(ranks, 1)));
+    throw_error<InvalidArgument>("This ranker makes lists of {} ranks, not {}: create it with cutoff = {}.",
+                                 cutoff, ranks, std::max<std::int64_t>(ranks, 1));
   }
   void check_has_widths() const {
     if (row_of(settings.kind).evidence == OrderEvidence::kWidths) return;
-    throw InvalidArgument(
-        fmt::format("A '{}' has no widths: {} have.", kind(),
-                    kinds_where([](const auto& row) { return row.evidence == OrderEvidence::kWidths; })));
+    throw_error<InvalidArgument>("A '{}' has no widths: {} have.", kind(), kinds_where([](const auto& row) {
+                                   return row.evidence == OrderEvidence::kWidths;
+                                 }));
   }
 
   void check_shown(std::span<const std::int32_t> shown, std::int64_t docs) const {
     if (shown.empty()) throw InvalidArgument("The list is empty: a list shows one document at least.");
     if (std::ssize(shown) > cutoff) {
-      throw InvalidArgument(
-          fmt::format("The list shows {0} documents, but this ranker's lists have at most {1}: create the "
-                      "ranker with cutoff = {0}.",
-                      shown.size(), cutoff));
+      throw_error<InvalidArgument>(
+          "The list shows {0} documents, but this ranker's lists have at most {1}: create the ranker with "
+          "cutoff = {0}.",
+          shown.size(), cutoff);
     }
     std::vector<bool> seen(docs);
     for (const std::int32_t doc : shown) {
       if (doc < 0 || doc >= docs)
-        throw InvalidArgument(
-            fmt::format("The list shows document {}, but the query has {}: documents are "
-                        "numbered from 0.",
-                        doc, docs));
-      if (seen[doc]) throw InvalidArgument(fmt::format("The list shows document {} twice.", doc));
+        throw_error<InvalidArgument>(
+            "The list shows document {}, but the query has {}: documents are numbered from 0.", doc, docs);
+      if (seen[doc]) throw_error<InvalidArgument>("The list shows document {} twice.", doc);
       seen[doc] = true;
     }
   }
 
   void check_rewards(std::span<const double> rewards, std::size_t shown) const {
     if (!kind_has(settings.kind, "debias"))
-      throw InvalidArgument(fmt::format("A '{}' learns from clicks alone: leave rewards out.", kind()));
+      throw_error<InvalidArgument>("A '{}' learns from clicks alone: leave rewards out.", kind());
     if (rewards.size() != shown) {
-      throw InvalidArgument(fmt::format(
-          "There are {} rewards for {} shown documents: give one for each rank.", rewards.size(), shown));
+      throw_error<InvalidArgument>("There are {} rewards for {} shown documents: give one for each rank.",
+                                   rewards.size(), shown);
     }
     for (std::size_t rank = 0; rank < rewards.size(); ++rank) {
       if (rewards[rank] >= 0.0 && std::isfinite(rewards[rank])) continue;
-      throw InvalidArgument(fmt::format("The reward at rank {} is {}: it must be a number of at least 0.",
-                                        rank + 1, rewards[rank]));
+      throw_error<InvalidArgument>("The reward at rank {} is {}: it must be a number of at least 0.",
+                                   rank + 1, rewards[rank]);
     }
   }
 
@@ -336,20 +333,20 @@ struct Ranker::State {
     const bool on_gpu = text.ends_with(kComputedOnGpu);
     if (device == "auto") device = on_gpu ? "cuda" : "cpu";
     if (parse_device(device).on_gpus() != on_gpu) {
-      throw InvalidArgument(
-          fmt::format("device: The saved ranker computed on {0}, and its state continues only there: load "
-                      "the ranker with device = \"{1}\".",
-                      on_gpu ? "a GPU" : "the CPU", on_gpu ? "cuda" : "cpu"));
+      throw_error<InvalidArgument>(
+          "device: The saved ranker computed on {0}, and its state continues only there: load the ranker "
+          "with device = \"{1}\".",
+          on_gpu ? "a GPU" : "the CPU", on_gpu ? "cuda" : "cpu");
     }
     const CallersGpu kept(on_gpu);
     const TomlDocument written = parse_toml(text, "settings");
     for (const auto& table : written.tables)
       SettingSources::apply_table(RankerSettings::schema(), &settings, table);
     if (has_module_file(settings.network) && !trust_code) {
-      throw InvalidArgument(
-          fmt::format("The saved ranker uses the TorchScript module '{}', whose code can read and write "
-                      "your files: if you trust its source, set trust_code.",
-                      settings.network.module));
+      throw_error<InvalidArgument>(
+          "The saved ranker uses the TorchScript module '{}', whose code can read and write your files: if "
+          "you trust its source, set trust_code.",
+          settings.network.module);
     }
     settings.network = with_module_file(settings.network);
     const FittedNormaliser normaliser = parse_normaliser(reader.get_text("library.normalise"), "ranker");
@@ -478,27 +475,24 @@ std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> 
   if (list.query == nullptr || (list.query->owner != state_->number && !continues(*list.query)))
     throw InvalidArgument("This list is not from this ranker: give it to the ranker whose rank() made it.");
   ShownList::Query& query = *list.query;
-  if (query.answered) throw InvalidArgument(fmt::format("List {} was answered already.", query.round));
+  if (query.answered) throw_error<InvalidArgument>("List {} was answered already.", query.round);
   if (clicks.size() != list.docs.size()) {
-    throw InvalidArgument(
-        fmt::format("There are {} clicks for {} shown documents: give one value for each "
-                    "rank, 0 or 1.",
-                    clicks.size(), list.docs.size()));
+    throw_error<InvalidArgument>(
+        "There are {} clicks for {} shown documents: give one value for each rank, 0 or 1.", clicks.size(),
+        list.docs.size());
   }
   if (std::ssize(list.docs) > state_->cutoff) {
-    throw InvalidArgument(
-        fmt::format("The list shows {} documents, but this ranker's lists have at most {}.",
-                    list.docs.size(), state_->cutoff));
+    throw_error<InvalidArgument>("The list shows {} documents, but this ranker's lists have at most {}.",
+                                 list.docs.size(), state_->cutoff);
   }
   for (std::size_t rank = 0; rank < clicks.size(); ++rank) {
     if (clicks[rank] <= 1) continue;
-    throw InvalidArgument(
-        fmt::format("The click at rank {} is {}: it must be 0 or 1.", rank + 1, clicks[rank]));
+    throw_error<InvalidArgument>("The click at rank {} is {}: it must be 0 or 1.", rank + 1, clicks[rank]);
   }
   if (!rewards.empty()) state_->check_rewards(rewards, clicks.size());
   if (state_->learns_from_latest_list_only && query.round != state_->round) {
-    throw InvalidArgument(fmt::format("A '{}' learns from its latest list only, which is {}, not {}.",
-                                      state_->kind(), state_->round, query.round));
+    throw_error<InvalidArgument>("A '{}' learns from its latest list only, which is {}, not {}.",
+                                 state_->kind(), state_->round, query.round);
   }
   const CallersGpu kept = state_->callers_gpu();
   query.bring(list.docs);

@@ -109,7 +109,7 @@ void Learner::restore() {
   ranker_->load(state);
   // Only checkpoints after a skipped round have it.
   if (state.is_next("service.skipped")) skipped_ = state.get_one<std::uint64_t>("service.skipped");
-  if (settings_.exposure) exposure_.load(*settings_.exposure, state);
+  if (settings_.exposure) load_fields(exposure_, state, *settings_.exposure);
   restored_round_ = checkpoint_round_ = round_;
   // The arms come last, if there were any, and may have had another plan.
   if (arms_ ? arms_->load(state) : !state.is_next("arms.plan")) {
@@ -462,7 +462,7 @@ void Learner::save_checkpoint() {
   state.put_text("service.last_check", last_check_);
   ranker_->save(state);
   if (skipped_ > 0) state.put("service.skipped", skipped_);
-  if (settings_.exposure) exposure_.save(*settings_.exposure, state);
+  if (settings_.exposure) save_fields(exposure_, state, *settings_.exposure);
   if (arms_) arms_->save(state);
   begin_writing();
   log_.require_writable();

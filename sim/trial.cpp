@@ -358,14 +358,7 @@ void Trial::fields(StateFields& state) {
   }
   certainty_fields(certainty_, state);
   fairness_fields(fairness_, state);
-  if (users_.fairness != nullptr) {
-    const ExposureRule& rule = users_.fairness->rule;
-    if (state.reads()) {
-      exposure_.load(rule, state.reader());
-    } else {
-      exposure_.save(rule, state.writer());
-    }
-  }
+  if (users_.fairness != nullptr) exposure_.fields(state, users_.fairness->rule);
   state.any("trial.width_ratios", width_ratios_);
   state.part(ranker_);
   if (!state.reads() || finished() || !ended_between_evaluations()) return;

@@ -80,7 +80,7 @@ class InspectCommand : public Command {
     for (std::size_t a = 0; a < all.size(); ++a) {
       for (std::size_t b = a + 1; b < all.size(); ++b) {
         if (!all[a].found || !all[b].found) continue;
-        const std::int64_t count = shared_queries(*all[a].found, *all[b].found);
+        const std::int64_t count = count_shared_queries(all[b].found->qids, all[a].found->qids);
         if (count == 0) continue;
         shared.push_back({{"files", {all[a].path, all[b].path}}, {"queries", count}});
         if (!output.json) fmt::print("{} and {} share {} query ids.\n", all[a].path, all[b].path, count);

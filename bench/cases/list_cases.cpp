@@ -6,6 +6,7 @@
 #include "bench/cases/case_list.h"
 #include "core/explore/exploring_list.h"
 #include "core/fair/fair_list.h"
+#include "core/math/dcg.h"
 #include "core/math/pair_loss.h"
 #include "core/math/portable_exp.h"
 #include "core/ops/blas.h"
@@ -42,7 +43,8 @@ struct Lists {
     std::int64_t sum = 0;
     for (std::size_t query = 0; query < ends.size(); ++query) {
       const std::int64_t first = query == 0 ? 0 : ends[query - 1];
-      sum += pairs_of_grades(std::span(grades).subspan(length(first), length(ends[query] - first)));
+      sum +=
+          graded_pairs(count_grades(std::span(grades).subspan(length(first), length(ends[query] - first))));
     }
     return sum;
   }

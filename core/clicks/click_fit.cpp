@@ -1,14 +1,12 @@
 #include "core/clicks/click_fit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
 
-#include "core/error.h"
 #include "core/math/pair_loss.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -44,88 +42,7 @@ double first_rank_level(const ClickLists& lists) {
   return (clicks + 1.0) / (shown + 2.0);
 }
 
-std::unique_ptr<Attraction> make_attraction(FittedModel model, const ClickLists& lists,
-                                            const ClickDocs& docs) {
-  if (model == FittedModel::kRankOnly) return make_certain_attraction(docs.count);
-  const double level = first_rank_level(lists);
-  if (model == FittedModel::kTwoTower) return make_attraction_by_inputs(docs, lists, level);
-  return make_attraction_by_document(docs.count, level);
-}
-
-void attract(const Attraction& attraction, ClickedList list, std::vector<double>& values) {
-  values.resize(list.size());
-  for (std::size_t rank = 0; rank < list.size(); ++rank) values[rank] = attraction.of(list.docs[rank]);
-}
-
-/// ln P(what happened).
-double log_of(double click, bool clicked) {
-  constexpr double kLeast = 1e-6;
-  return std::log(std::max(clicked ? click : 1.0 - click, kLeast));
-}
-
-}  // namespace
-
-FittedClicks fit_clicks(FittedModel model, const ClickLists& lists, const ClickDocs& docs,
-                        std::int64_t ranks, const ClickFitSettings& settings) {
-  FittedClicks fit;
-  fit.model = model;
-  fit.reading = make_reading(model, ranks, docs.count);
-  fit.attraction = make_attraction(model, lists, docs);
-  std::vector<double> attraction;
-  std::vector<double> examined(ranks);
-  for (std::int64_t iteration = 0; iteration < settings.iterations && !fit.converged; ++iteration) {
-    double objective = fit.reading->log_prior() + fit.attraction->log_prior();
-    for (std::int64_t i = 0; i < lists.size(); ++i) {
-      const ClickedList list = lists[i];
-      attract(*fit.attraction, list, attraction);
-      objective += fit.reading->expect(list, attraction, std::span(examined).first(list.size()));
-      for (std::size_t rank = 0; rank < list.size(); ++rank) {
-        // A click below what the model reads counts neither as one nor as none.
-        const double yes = list.clicks[rank] != 0 ? examined[rank] : 0.0;
-        fit.attraction->count(list.docs[rank], yes, examined[rank] - yes);
-      }
-    }
-    fit.converged = !fit.objectives.empty() && objective - fit.objectives.back() <
-                                                   settings.tolerance * static_cast<double>(lists.shown());
-    fit.objectives.push_back(objective);
-    fit.reading->maximise();
-    fit.attraction->maximise();
-  }
-  return fit;
-}
-
-ClickFigures judge_clicks(const FittedClicks& fit, const ClickLists& lists) {
-  ClickFigures figures;
-  std::vector<double> sums(lists.ranks(), 0.0);
-  std::vector<double> shown(lists.ranks(), 0.0);
-  figures.examination.assign(lists.ranks(), 0.0);
-  std::vector<double> attraction;
-  ListForecast forecast;
-  for (std::int64_t i = 0; i < lists.size(); ++i) {
-    const ClickedList list = lists[i];
-    attract(*fit.attraction, list, attraction);
-    fit.reading->forecast(list, attraction, forecast);
-    for (std::size_t rank = 0; rank < list.size(); ++rank) {
-      const bool clicked = list.clicks[rank] != 0;
-      figures.log_likelihood += log_of(forecast.given_above[rank], clicked);
-      sums[rank] += log_of(forecast.alone[rank], clicked);
-      figures.examination[rank] += forecast.examined[rank];
-      shown[rank] += 1.0;
-    }
-  }
-  double sum = 0.0;
-  for (std::size_t rank = 0; rank < sums.size(); ++rank) {
-    figures.perplexity_by_rank.push_back(std::exp(-sums[rank] / shown[rank]));
-    figures.examination[rank] /= shown[rank];
-    sum += sums[rank];
-  }
-  figures.perplexity = std::exp(-sum / static_cast<double>(lists.shown()));
-  figures.log_likelihood /= static_cast<double>(lists.size());
-  return figures;
-}
-
-namespace {
-
+/// A probability for each document, with a prior of the weight of two examinations and the mean `level`.
 class AttractionByDocument final : public Attraction {
  public:
   AttractionByDocument(std::int64_t docs, double level)
@@ -144,6 +61,7 @@ class AttractionByDocument final : public Attraction {
   CoinPrior prior_;
 };
 
+/// 1 for each: clicks tell of examination alone.
 class CertainAttraction final : public Attraction {
  public:
   explicit CertainAttraction(std::int64_t docs) : Attraction(docs, 1.0) {}
@@ -151,17 +69,19 @@ class CertainAttraction final : public Attraction {
   double log_prior() const override { return 0.0; }
 };
 
-/// Logistic regression on expected counts. A step solves with a bound of the curvature that holds for all
-/// parameters, ¼ Σ nₓ x xᵀ + I, so that no step can lead downwards (Böhning and Lindsay, "Monotonicity of
-/// quadratic-approximation algorithms", AISM 1988) and one factor serves all of them.
+/// σ(w·x + b) of the documents' inputs x, with a standard normal prior for w: logistic regression on
+/// expected counts. `lists` says how often each document is counted at most. A step solves with a bound of
+/// the curvature that holds for all parameters, ¼ Σ nₓ x xᵀ + I, so that no step can lead downwards
+/// (Böhning and Lindsay, "Monotonicity of quadratic-approximation algorithms", AISM 1988) and one factor
+/// serves all of them.
 class AttractionByInputs final : public Attraction {
  public:
   AttractionByInputs(const ClickDocs& docs, const ClickLists& lists, double level)
       : Attraction(docs.count, level), docs_(docs), size_(docs.columns + 1), weights_(size_, 0.0) {
     if (docs.columns > kMostColumns) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "The documents have {} inputs, and two-tower takes at most {}: choose another --model.",
-          docs.columns, kMostColumns));
+          docs.columns, kMostColumns);
     }
     weights_.back() = std::log(level / (1.0 - level));
     bound_curvature(lists);
@@ -260,22 +180,24 @@ class AttractionByInputs final : public Attraction {
   std::vector<double> step_;
 };
 
-}  // namespace
-
-std::unique_ptr<Attraction> make_attraction_by_document(std::int64_t docs, double level) {
-  return std::make_unique<AttractionByDocument>(docs, level);
+std::unique_ptr<Attraction> make_attraction(FittedModel model, const ClickLists& lists,
+                                            const ClickDocs& docs) {
+  if (model == FittedModel::kRankOnly) return std::make_unique<CertainAttraction>(docs.count);
+  const double level = first_rank_level(lists);
+  if (model == FittedModel::kTwoTower) return std::make_unique<AttractionByInputs>(docs, lists, level);
+  return std::make_unique<AttractionByDocument>(docs.count, level);
 }
 
-std::unique_ptr<Attraction> make_certain_attraction(std::int64_t docs) {
-  return std::make_unique<CertainAttraction>(docs);
+void attract(const Attraction& attraction, ClickedList list, std::vector<double>& values) {
+  values.resize(list.size());
+  for (std::size_t rank = 0; rank < list.size(); ++rank) values[rank] = attraction.of(list.docs[rank]);
 }
 
-std::unique_ptr<Attraction> make_attraction_by_inputs(const ClickDocs& docs, const ClickLists& lists,
-                                                      double level) {
-  return std::make_unique<AttractionByInputs>(docs, lists, level);
+/// ln P(what happened).
+double log_of(double click, bool clicked) {
+  constexpr double kLeast = 1e-6;
+  return std::log(std::max(clicked ? click : 1.0 - click, kLeast));
 }
-
-namespace {
 
 /// The first rank of the group that a rank is in; shortens the way there.
 std::int64_t root_of(std::vector<std::int64_t>& parents, std::int64_t rank) {
@@ -284,6 +206,65 @@ std::int64_t root_of(std::vector<std::int64_t>& parents, std::int64_t rank) {
 }
 
 }  // namespace
+
+FittedClicks fit_clicks(FittedModel model, const ClickLists& lists, const ClickDocs& docs,
+                        std::int64_t ranks, const ClickFitSettings& settings) {
+  FittedClicks fit;
+  fit.model = model;
+  fit.reading = make_reading(model, ranks, docs.count);
+  fit.attraction = make_attraction(model, lists, docs);
+  std::vector<double> attraction;
+  std::vector<double> examined(ranks);
+  for (std::int64_t iteration = 0; iteration < settings.iterations && !fit.converged; ++iteration) {
+    double objective = fit.reading->log_prior() + fit.attraction->log_prior();
+    for (std::int64_t i = 0; i < lists.size(); ++i) {
+      const ClickedList list = lists[i];
+      attract(*fit.attraction, list, attraction);
+      objective += fit.reading->expect(list, attraction, std::span(examined).first(list.size()));
+      for (std::size_t rank = 0; rank < list.size(); ++rank) {
+        // A click below what the model reads counts neither as one nor as none.
+        const double yes = list.clicks[rank] != 0 ? examined[rank] : 0.0;
+        fit.attraction->count(list.docs[rank], yes, examined[rank] - yes);
+      }
+    }
+    fit.converged = !fit.objectives.empty() && objective - fit.objectives.back() <
+                                                   settings.tolerance * static_cast<double>(lists.shown());
+    fit.objectives.push_back(objective);
+    fit.reading->maximise();
+    fit.attraction->maximise();
+  }
+  return fit;
+}
+
+ClickFigures judge_clicks(const FittedClicks& fit, const ClickLists& lists) {
+  ClickFigures figures;
+  std::vector<double> sums(lists.ranks(), 0.0);
+  std::vector<double> shown(lists.ranks(), 0.0);
+  figures.examination.assign(lists.ranks(), 0.0);
+  std::vector<double> attraction;
+  ListForecast forecast;
+  for (std::int64_t i = 0; i < lists.size(); ++i) {
+    const ClickedList list = lists[i];
+    attract(*fit.attraction, list, attraction);
+    fit.reading->forecast(list, attraction, forecast);
+    for (std::size_t rank = 0; rank < list.size(); ++rank) {
+      const bool clicked = list.clicks[rank] != 0;
+      figures.log_likelihood += log_of(forecast.given_above[rank], clicked);
+      sums[rank] += log_of(forecast.alone[rank], clicked);
+      figures.examination[rank] += forecast.examined[rank];
+      shown[rank] += 1.0;
+    }
+  }
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < sums.size(); ++rank) {
+    figures.perplexity_by_rank.push_back(std::exp(-sums[rank] / shown[rank]));
+    figures.examination[rank] /= shown[rank];
+    sum += sums[rank];
+  }
+  figures.perplexity = std::exp(-sum / static_cast<double>(lists.shown()));
+  figures.log_likelihood /= static_cast<double>(lists.size());
+  return figures;
+}
 
 RankLinks find_rank_links(const ClickLists& lists, std::int64_t docs) {
   // The ranks of each document, gathered by counting.

@@ -1,25 +1,19 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/clicks/reading_model.h"
+#include "core/interface.h"
 #include "core/settings/enum_names.h"
 
 namespace olrank {
 
 /// How likely each document is clicked where it is examined. The E step counts what is expected of
 /// examined documents, the M step changes the probabilities.
-class Attraction {
+class Attraction : public Interface {
  public:
-  virtual ~Attraction() = default;
-  Attraction(const Attraction&) = delete;
-  Attraction& operator=(const Attraction&) = delete;
-
   double of(std::int32_t doc) const { return coins_[doc].probability; }
   /// `no`: how likely it was examined without a click.
   void count(std::int32_t doc, double yes, double no) { coins_[doc].count(yes, no); }
@@ -34,15 +28,6 @@ class Attraction {
   std::vector<Coin> coins_;
 };
 
-/// A probability for each document, with a prior of the weight of two examinations and the mean `level`.
-std::unique_ptr<Attraction> make_attraction_by_document(std::int64_t docs, double level);
-/// 1 for each: clicks tell of examination alone.
-std::unique_ptr<Attraction> make_certain_attraction(std::int64_t docs);
-/// σ(w·x + b) of the documents' inputs x, with a standard normal prior for w. `lists` says how often each
-/// document is counted at most. Throws InvalidArgument for inputs that are too many.
-std::unique_ptr<Attraction> make_attraction_by_inputs(const ClickDocs& docs, const ClickLists& lists,
-                                                      double level);
-
 enum class FittedModel {
   kRankOnly,
   kPosition,
@@ -55,13 +40,8 @@ enum class FittedModel {
 
 template <>
 struct EnumNames<FittedModel> {
-  static constexpr std::array values = {std::pair{FittedModel::kRankOnly, std::string_view("rank-only")},
-                                        std::pair{FittedModel::kPosition, std::string_view("pbm")},
-                                        std::pair{FittedModel::kCascade, std::string_view("cascade")},
-                                        std::pair{FittedModel::kDependent, std::string_view("dcm")},
-                                        std::pair{FittedModel::kDynamicBayesian, std::string_view("dbn")},
-                                        std::pair{FittedModel::kUserBrowsing, std::string_view("ubm")},
-                                        std::pair{FittedModel::kTwoTower, std::string_view("two-tower")}};
+  static constexpr std::array values =
+      names_in_order<FittedModel>("rank-only", "pbm", "cascade", "dcm", "dbn", "ubm", "two-tower");
 };
 
 /// A click model that was fitted by expectation maximisation (Chuklin, Markov and de Rijke, "Click models

@@ -89,14 +89,6 @@ class LookModel final : public ReadingModel {
   std::vector<Coin> coins_;
 };
 
-}  // namespace
-
-std::unique_ptr<ReadingModel> make_look_model(LooksBy looks_by, std::int64_t ranks) {
-  return std::make_unique<LookModel>(looks_by, ranks);
-}
-
-namespace {
-
 /// A chain of ranks that users come to, one after another, until they leave.
 class ScanModel : public ReadingModel {
  public:
@@ -251,6 +243,10 @@ class DynamicBayesianModel final : public ScanModel {
 };
 
 }  // namespace
+
+std::unique_ptr<ReadingModel> make_look_model(LooksBy looks_by, std::int64_t ranks) {
+  return std::make_unique<LookModel>(looks_by, ranks);
+}
 
 std::unique_ptr<ReadingModel> make_cascade_model() {
   return std::make_unique<CascadeModel>();

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "core/interface.h"
+
 namespace olrank {
 
 /// A shown list: numbers of its documents, best first, and a click (1) or none (0) for each. A document
@@ -76,13 +78,8 @@ struct ReadingParameters {
 
 /// How users read a list: the part of a click model that is not the documents' attraction. An examined
 /// document is clicked with the probability of its attraction; models differ in what is examined.
-class ReadingModel {
+class ReadingModel : public Interface {
  public:
-  ReadingModel() = default;
-  virtual ~ReadingModel() = default;
-  ReadingModel(const ReadingModel&) = delete;
-  ReadingModel& operator=(const ReadingModel&) = delete;
-
   /// The E step for a list: counts what is expected of reading given all its clicks, fills in how likely
   /// each document was examined, and returns ln P(clicks). `attraction` is above 0 and below 1 (1 is
   /// allowed where clicks tell of examination alone).

@@ -7,9 +7,9 @@
 #include <limits>
 #include <string>
 
-#include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -31,10 +31,10 @@ std::string text_of_drift(double drift) {
 
 void require_information(double lambda, double information) {
   if (information <= kLargestInformation * lambda) return;
-  throw NumericError(fmt::format(
-      "A document's gradient has the squared length {:.2g}, and a covariance takes at most {:.2g} "
-      "with lambda = {}. Normalise the features.",
-      information, kLargestInformation * lambda, lambda));
+  throw_error<NumericError>(
+      "A document's gradient has the squared length {:.2g}, and a covariance takes at most {:.2g} with "
+      "lambda = {}. Normalise the features.",
+      information, kLargestInformation * lambda, lambda);
 }
 
 double width_error(double width_sq, double v_y, double y_a_y) {
@@ -109,12 +109,6 @@ void DriftMonitor::add(std::int64_t pairs, std::int64_t observed) {
 bool DriftMonitor::will_be_due(std::int64_t pairs, std::int64_t observed) const {
   if (checks_.every <= 0) return false;
   return passes(interval(observed), pairs);
-}
-
-void DriftMonitor::restart() {
-  counted_ = 0;
-  due_ = false;
-  thorough_ = false;
 }
 
 void DriftMonitor::set_unchecked(std::int64_t pairs) {

@@ -76,7 +76,7 @@ class DriftMonitor {
   /// Whether adding so many pairs makes a check due, with `observed` after them.
   bool will_be_due(std::int64_t pairs, std::int64_t observed) const;
   /// Starts again after a rebuild by other means.
-  void restart();
+  void restart() { set_unchecked(0); }
   /// Measures the drift; beyond the bound warns, calls rebuild(why) and measures again. Throws NumericError
   /// if the rebuilt covariance is beyond the bound too.
   void check(const CovarianceName& name, FunctionRef<double()> drift,

@@ -21,10 +21,10 @@
 #include "core/data/query_weights.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
-#include "core/error.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -49,13 +49,12 @@ PartFiles files_of(const DataSettings& settings, std::int64_t fold) {
   }
   if (!single) return find_part_files(settings.source, fold);
   if (settings.train.empty() || settings.test.empty()) {
-    throw InvalidArgument(
-        fmt::format("data.{} is missing; data.{} requires it.", settings.train.empty() ? "train" : "test",
-                    settings.train.empty() ? (settings.test.empty() ? "vali" : "test") : "train"));
+    throw_error<InvalidArgument>(
+        "data.{} is missing; data.{} requires it.", settings.train.empty() ? "train" : "test",
+        settings.train.empty() ? (settings.test.empty() ? "vali" : "test") : "train");
   }
   if (fold != 1) {
-    throw InvalidArgument(
-        fmt::format("--fold must be 1, not {}: data.train and data.test are one fold.", fold));
+    throw_error<InvalidArgument>("--fold must be 1, not {}: data.train and data.test are one fold.", fold);
   }
   PartFiles files{{settings.train}, {}, {settings.test}};
   if (!settings.vali.empty()) files.vali = {settings.vali};
@@ -193,7 +192,7 @@ DataParts laid_out(DataParts parts, FeatureLayout layout, ExecutionContext& cont
 
 DataParts generated_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
   if (fold != 1) {
-    throw InvalidArgument(fmt::format("--fold must be 1, not {}: generated data has only one fold.", fold));
+    throw_error<InvalidArgument>("--fold must be 1, not {}: generated data has only one fold.", fold);
   }
   const LetorOptions options = letor_options(settings);
   SyntheticParts parts = make_synthetic(settings.source, context, options.max_bytes, options.store);
@@ -204,80 +203,6 @@ DataParts generated_parts(const DataSettings& settings, std::int64_t fold, Execu
 bool is_one_file(const std::string& source) {
   return source == "-" || (!source.empty() && std::filesystem::is_regular_file(source));
 }
-
-}  // namespace
-
-std::int64_t count_shared_queries(const Dataset& a, const Dataset& b) {
-  std::unordered_set<std::string_view> names;
-  for (std::int64_t query = 0; query < b.queries(); ++query) names.insert(b.qid(query));
-  std::int64_t shared = 0;
-  for (std::int64_t query = 0; query < a.queries(); ++query) shared += names.contains(a.qid(query)) ? 1 : 0;
-  return shared;
-}
-
-std::int64_t allowed_bytes(const DataSettings& settings) {
-  if (settings.max_memory == kAutomatic) return available_memory() / 2;
-  if (const auto bytes = parse_bytes(settings.max_memory)) return *bytes;
-  throw InvalidArgument(
-      fmt::format("data.max_memory must be 'auto' or an amount such as '8GB' or '500MB', not '{}'.",
-                  settings.max_memory));
-}
-
-LetorOptions letor_options(const DataSettings& settings) {
-  LetorOptions options;
-  options.max_bytes = allowed_bytes(settings);
-  options.refuse_wide = settings.max_memory == kAutomatic;
-  options.layout = settings.layout;
-  options.weights = settings.weights;
-  if (options.refuse_wide) return options;
-  const std::filesystem::path cache = DatasetCache::of_setting(settings.cache).folder();
-  options.store = std::make_shared<FeatureStore>(
-      options.max_bytes, cache.empty() ? std::filesystem::temp_directory_path() : cache);
-  return options;
-}
-
-DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
-  refuse_two_sources(settings);
-  if (is_synthetic(settings.source)) return generated_parts(settings, fold, context);
-  const PartFiles files = files_of(settings, fold);
-  PartLoader loader(settings, context);
-  Dataset train = loader.load(files.train);
-  loader.leave_weights();
-  std::optional<Dataset> vali;
-  if (!files.vali.empty())
-    vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader, context);
-  Dataset test = fitted(loader.load(files.test), train, "test", files, files.test, loader, context);
-
-  if (const std::int64_t shared = count_shared_queries(test, train); shared > 0) {
-    log_warning(
-        "{} of the test part's {} queries have the ID of a training query: their results are not held-out "
-        "results.",
-        shared, test.queries());
-  }
-  warn_of_equal_grades(train, "training");
-  if (vali) warn_of_equal_grades(*vali, "validation");
-  warn_of_equal_grades(test, "test");
-  return laid_out({std::move(train), std::move(vali), std::move(test)}, settings.layout, context);
-}
-
-Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
-                  ExecutionContext& context) {
-  if (is_one_file(settings.source)) {
-    if (fold != 1)
-      throw InvalidArgument(fmt::format("--fold must be 1, not {}: a single file has no folds.", fold));
-    Dataset data = PartLoader(settings, context).load({settings.source});
-    if (settings.layout == FeatureLayout::kSparse) data = as_sparse(data, context.pool());
-    warn_of_equal_grades(data, "only");
-    return data;
-  }
-  DataParts parts = load_parts(settings, fold, context);
-  if (part == DataPart::kTrain) return std::move(parts.train);
-  if (part == DataPart::kTest) return std::move(parts.test);
-  if (!parts.vali) throw InvalidArgument(fmt::format("'{}' has no validation part.", settings.source));
-  return *std::move(parts.vali);
-}
-
-namespace {
 
 constexpr std::int64_t kFolds = 5;
 
@@ -331,12 +256,12 @@ std::optional<std::array<std::string, kFolds>> find_numbered_parts(const std::fi
   std::error_code unreadable;
   const std::filesystem::directory_iterator entries(folder, unreadable);
   if (unreadable) throw IoError("read the folder", folder.string(), unreadable.value());
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "'{}' contains no data set in a known layout: train and test (and optionally vali), folders Fold1 to "
       "Fold5 with these files, or S1 to S5, each as .txt, .txt.gz, .txt.zst or .olrank. Pass the files "
       "themselves (in an experiment, data.train and data.test), or create the parts with 'olrank data "
       "split'.",
-      folder.string()));
+      folder.string());
 }
 
 void refuse_fold(const std::filesystem::path& folder, std::int64_t fold, std::int64_t folds) {
@@ -355,6 +280,74 @@ void need_folder(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+std::int64_t count_shared_queries(std::span<const std::string> a, std::span<const std::string> b) {
+  const std::unordered_set<std::string_view> names(b.begin(), b.end());
+  return std::count_if(a.begin(), a.end(), [&](const std::string& qid) { return names.contains(qid); });
+}
+
+std::int64_t allowed_bytes(const DataSettings& settings) {
+  if (settings.max_memory == kAutomatic) return available_memory() / 2;
+  if (const auto bytes = parse_bytes(settings.max_memory)) return *bytes;
+  throw_error<InvalidArgument>(
+      "data.max_memory must be 'auto' or an amount such as '8GB' or '500MB', not '{}'.",
+      settings.max_memory);
+}
+
+LetorOptions letor_options(const DataSettings& settings) {
+  LetorOptions options;
+  options.max_bytes = allowed_bytes(settings);
+  options.refuse_wide = settings.max_memory == kAutomatic;
+  options.layout = settings.layout;
+  options.weights = settings.weights;
+  if (options.refuse_wide) return options;
+  const std::filesystem::path cache = DatasetCache::of_setting(settings.cache).folder();
+  options.store = std::make_shared<FeatureStore>(
+      options.max_bytes, cache.empty() ? std::filesystem::temp_directory_path() : cache);
+  return options;
+}
+
+DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
+  refuse_two_sources(settings);
+  if (is_synthetic(settings.source)) return generated_parts(settings, fold, context);
+  const PartFiles files = files_of(settings, fold);
+  PartLoader loader(settings, context);
+  Dataset train = loader.load(files.train);
+  loader.leave_weights();
+  std::optional<Dataset> vali;
+  if (!files.vali.empty())
+    vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader, context);
+  Dataset test = fitted(loader.load(files.test), train, "test", files, files.test, loader, context);
+
+  if (const std::int64_t shared = count_shared_queries(test.contents().qids, train.contents().qids);
+      shared > 0) {
+    log_warning(
+        "{} of the test part's {} queries have the ID of a training query: their results are not held-out "
+        "results.",
+        shared, test.queries());
+  }
+  warn_of_equal_grades(train, "training");
+  if (vali) warn_of_equal_grades(*vali, "validation");
+  warn_of_equal_grades(test, "test");
+  return laid_out({std::move(train), std::move(vali), std::move(test)}, settings.layout, context);
+}
+
+Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
+                  ExecutionContext& context) {
+  if (is_one_file(settings.source)) {
+    if (fold != 1)
+      throw_error<InvalidArgument>("--fold must be 1, not {}: a single file has no folds.", fold);
+    Dataset data = PartLoader(settings, context).load({settings.source});
+    if (settings.layout == FeatureLayout::kSparse) data = as_sparse(data, context.pool());
+    warn_of_equal_grades(data, "only");
+    return data;
+  }
+  DataParts parts = load_parts(settings, fold, context);
+  if (part == DataPart::kTrain) return std::move(parts.train);
+  if (part == DataPart::kTest) return std::move(parts.test);
+  if (!parts.vali) throw_error<InvalidArgument>("'{}' has no validation part.", settings.source);
+  return *std::move(parts.vali);
+}
 
 std::int64_t count_folds(const std::string& folder) {
   need_folder(folder);

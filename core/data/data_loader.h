@@ -1,11 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/data/data_settings.h"
@@ -42,14 +40,12 @@ std::int64_t allowed_bytes(const DataSettings& settings);
 /// it, what exceeds it goes to files in the cache folder, or the system's temporary folder without one.
 LetorOptions letor_options(const DataSettings& settings);
 
-/// Number of queries of `a` whose ID also occurs in `b`.
-std::int64_t count_shared_queries(const Dataset& a, const Dataset& b);
+/// Number of query IDs of `a` that `b` has, too.
+std::int64_t count_shared_queries(std::span<const std::string> a, std::span<const std::string> b);
 
 template <>
 struct EnumNames<DataPart> {
-  static constexpr std::array values = {std::pair{DataPart::kTrain, std::string_view("train")},
-                                        std::pair{DataPart::kVali, std::string_view("vali")},
-                                        std::pair{DataPart::kTest, std::string_view("test")}};
+  static constexpr std::array values = names_in_order<DataPart>("train", "vali", "test");
 };
 
 /// The files of one fold. A part may consist of several files, in order.

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/settings/enum_names.h"
@@ -38,24 +35,18 @@ struct DataSettings {
 
 template <>
 struct EnumNames<Normalisation> {
-  static constexpr std::array values = {
-      std::pair{Normalisation::kNone, std::string_view("none")},
-      std::pair{Normalisation::kQueryMinmax, std::string_view("query-minmax")},
-      std::pair{Normalisation::kZscore, std::string_view("zscore")},
-      std::pair{Normalisation::kLog1pZscore, std::string_view("log1p-zscore")}};
+  static constexpr std::array values =
+      names_in_order<Normalisation>("none", "query-minmax", "zscore", "log1p-zscore");
 };
 
 template <>
 struct EnumNames<FeatureLayout> {
-  static constexpr std::array values = {std::pair{FeatureLayout::kAuto, std::string_view("auto")},
-                                        std::pair{FeatureLayout::kDense, std::string_view("dense")},
-                                        std::pair{FeatureLayout::kSparse, std::string_view("sparse")}};
+  static constexpr std::array values = names_in_order<FeatureLayout>("auto", "dense", "sparse");
 };
 
 template <>
 struct EnumNames<EvaluationPart> {
-  static constexpr std::array values = {std::pair{EvaluationPart::kTest, std::string_view("test")},
-                                        std::pair{EvaluationPart::kVali, std::string_view("vali")}};
+  static constexpr std::array values = names_in_order<EvaluationPart>("test", "vali");
 };
 
 }  // namespace olrank

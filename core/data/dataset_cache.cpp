@@ -1,11 +1,8 @@
 #include "core/data/dataset_cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -43,15 +40,6 @@ std::optional<Fingerprint> state_of(const std::string& path, bool weights) {
   const std::string text = state_text(path);
   if (text.empty()) return std::nullopt;
   return fingerprint_of(weights ? text + state_text(weights_file_of(path)) : text);
-}
-
-std::string first_bytes(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw IoError("read", path, errno);
-  char bytes[8];
-  const ssize_t count = ::read(descriptor, bytes, sizeof bytes);
-  ::close(descriptor);
-  return {bytes, count > 0 ? static_cast<std::size_t>(count) : 0};
 }
 
 double matrix_bytes(const Dataset& data) {
@@ -107,13 +95,7 @@ Dataset with_all_zeros(const Dataset& sparse, const std::string& path, const Let
   }
   OwnedFeatures made{sparse.features(),
                      feature_memory(options.store.get(), sparse.docs(), sparse.features())};
-  const auto values = made.values.as<float>();
-  const FeatureMatrix rows = sparse.all_rows();
-  for (std::int64_t doc = 0; doc < rows.docs; ++doc) {
-    const SparseRow row = rows.sparse_doc(doc);
-    for (std::size_t i = 0; i < row.columns.size(); ++i)
-      values[doc * rows.features + row.columns[i]] = row.values[i];
-  }
+  write_rows(sparse.all_rows(), made.values.as<float>().data());
   return with_features(sparse, std::move(made), pool);
 }
 
@@ -129,7 +111,7 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
                                           ThreadPool& pool) const {
   const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path, options.weights);
   if (!state) return std::nullopt;
-  if (is_dataset_file(first_bytes(path))) {
+  if (is_dataset_file(MappedMemory::of_file(path).text())) {
     Dataset data = read_dataset_file(path, pool);
     if (exceeds(data, options, path)) {
       throw DataError(path, 0, 0,

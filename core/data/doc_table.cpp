@@ -1,7 +1,5 @@
 #include "core/data/doc_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -11,15 +9,14 @@
 #include <utility>
 
 #include "core/data/query_weights.h"
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
 
 /// A Dataset's spans point into these contents.
 struct OwnedContents {
-  MappedMemory values;
-  SparseRows rows;
+  OwnedFeatures features;
   std::vector<std::uint8_t> grades;
   std::vector<std::int64_t> offsets;
   std::string name_text;
@@ -99,11 +96,16 @@ void gather_docs(DocTable& table, const std::vector<std::int64_t>& offsets) {
                std::move(source));
 }
 
-void set_rows(SparseRows rows, OwnedContents& owned, Dataset::Contents& contents) {
-  owned.rows = std::move(rows);
-  contents.values = owned.rows.values;
-  contents.row_begins = owned.rows.begins;
-  contents.columns = owned.rows.columns;
+void set_features(OwnedFeatures features, OwnedContents& owned, Dataset::Contents& contents) {
+  owned.features = std::move(features);
+  contents.features = owned.features.features;
+  contents.values = owned.features.values.as<float>();
+  contents.row_begins = {};
+  contents.columns = {};
+  if (!owned.features.rows) return;
+  contents.values = owned.features.rows->values;
+  contents.row_begins = owned.features.rows->begins;
+  contents.columns = owned.features.rows->columns;
 }
 
 /// The grades, queries and names of a data set in memory of their own.
@@ -156,19 +158,16 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
       gather_docs<std::uint64_t>(table, owned->offsets);
     }
   }
-  owned->values = std::move(table.values);
   owned->grades = std::move(table.grades);
   owned->name_text = std::move(table.name_text);
   owned->name_ends = std::move(table.name_ends);
   Dataset::Contents contents;
   contents.qids = std::move(table.qids);
   contents.weights = unless_all_one(std::move(table.weights));
-  contents.values = owned->values.as<float>();
-  if (table.rows) set_rows(*std::move(table.rows), *owned, contents);
   contents.grades = owned->grades;
   contents.offsets = owned->offsets;
   contents.doc_names = {owned->name_text, owned->name_ends};
-  contents.features = table.features;
+  set_features(std::move(table), *owned, contents);
   contents.reordered = !side_by_side;
   contents.memory = std::move(owned);
   contents.fingerprint = content_fingerprint(contents, pool);
@@ -178,21 +177,7 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
 Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& pool) {
   Dataset::Contents contents = data.contents();
   auto owned = copy_sides(contents);
-  owned->values = std::move(features.values);
-  contents.values = owned->values.as<float>();
-  contents.row_begins = {};
-  contents.columns = {};
-  contents.features = features.features;
-  contents.memory = std::move(owned);
-  contents.fingerprint = content_fingerprint(contents, pool);
-  return Dataset(std::move(contents));
-}
-
-Dataset with_rows(const Dataset& data, SparseRows rows, std::int64_t features, ThreadPool& pool) {
-  Dataset::Contents contents = data.contents();
-  auto owned = copy_sides(contents);
-  set_rows(std::move(rows), *owned, contents);
-  contents.features = features;
+  set_features(std::move(features), *owned, contents);
   contents.memory = std::move(owned);
   contents.fingerprint = content_fingerprint(contents, pool);
   return Dataset(std::move(contents));
@@ -270,26 +255,29 @@ void SparseRows::truncate(std::int64_t docs) {
   values.resize(begins.back());
 }
 
+void write_rows(FeatureMatrix docs, float* dense) {
+  for (std::int64_t doc = 0; doc < docs.docs; ++doc, dense += docs.features) {
+    const SparseRow row = docs.sparse_doc(doc);
+    for (std::size_t i = 0; i < row.columns.size(); ++i) dense[row.columns[i]] = row.values[i];
+  }
+}
+
 FeatureMatrix with_zeros(FeatureMatrix docs, std::vector<float>& values) {
   if (!docs.is_sparse()) return docs;
   values.assign(docs.docs * docs.features, 0.0F);
-  for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-    const SparseRow row = docs.sparse_doc(doc);
-    for (std::size_t i = 0; i < row.columns.size(); ++i)
-      values[doc * docs.features + row.columns[i]] = row.values[i];
-  }
+  write_rows(docs, values.data());
   return {values.data(), docs.docs, docs.features};
 }
 
 Dataset as_sparse(const Dataset& data, ThreadPool& pool) {
   if (data.is_sparse()) return data;
   if (data.features() > kMostSparseColumns) {
-    throw InvalidArgument(fmt::format("Sparse data may have {} columns at most, not {}.",
-                                      kMostSparseColumns, data.features()));
+    throw_error<InvalidArgument>("Sparse data may have {} columns at most, not {}.", kMostSparseColumns,
+                                 data.features());
   }
   SparseRows rows;
   rows.append_rows(data.all_rows());
-  return with_rows(data, std::move(rows), data.features(), pool);
+  return with_features(data, {data.features(), {}, std::move(rows)}, pool);
 }
 
 }  // namespace olrank

@@ -50,11 +50,11 @@ struct SparseRows {
   }
 };
 
+/// Fills zeroed dense rows with the values of sparse documents.
+void write_rows(FeatureMatrix docs, float* dense);
+
 /// The documents as dense rows in `values`, for what needs few of them at a time with their zeros.
 FeatureMatrix with_zeros(FeatureMatrix docs, std::vector<float>& values);
-
-/// Returns the queries of `data` with other, sparse features. Shares no memory with `data`.
-Dataset with_rows(const Dataset& data, SparseRows rows, std::int64_t features, ThreadPool& pool);
 
 /// Returns the documents without their zeros.
 Dataset as_sparse(const Dataset& data, ThreadPool& pool);
@@ -80,11 +80,14 @@ class QueryNumbers {
   std::vector<std::string> names_;
 };
 
-/// Documents in file order, before they are grouped by query.
-struct DocTable {
-  MappedMemory values;             // float [docs × features]
-  std::optional<SparseRows> rows;  // in place of values
+struct OwnedFeatures {
   std::int64_t features = 0;
+  MappedMemory values;                            // float [docs × features]
+  std::optional<SparseRows> rows = std::nullopt;  // in place of values
+};
+
+/// Documents in file order, before they are grouped by query.
+struct DocTable : OwnedFeatures {
   std::vector<std::uint8_t> grades;  // [docs]
   std::vector<std::string> qids;     // in order of first appearance
   std::vector<QueryRun> query_runs;  // a query may have several runs
@@ -98,11 +101,6 @@ struct DocTable {
 /// Groups documents by query in place (a dense matrix never exists twice): queries in order of first
 /// appearance, documents in file order.
 Dataset gathered(DocTable table, ThreadPool& pool);
-
-struct OwnedFeatures {
-  std::int64_t features = 0;
-  MappedMemory values;  // float [docs × features]
-};
 
 /// Returns the queries, grades and names of `data` with other features. Shares no memory with `data`.
 Dataset with_features(const Dataset& data, OwnedFeatures features, ThreadPool& pool);

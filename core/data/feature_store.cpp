@@ -7,10 +7,10 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/folder.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -44,20 +44,20 @@ MappedMemory FeatureStore::take_in_file(std::size_t bytes, std::string_view what
   make_folder(folder_);
   struct statfs system {};
   if (::statfs(folder_.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC) {
-    throw IoError(fmt::format(
-        "{} of {} exceed --max-memory {}, and '{}', where they would go, is memory itself "
-        "(tmpfs): choose a cache folder (--cache or XDG_CACHE_HOME) on a disk, or raise --max-memory.",
-        what, readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string()));
+    throw_error<IoError>(
+        "{} of {} exceed --max-memory {}, and '{}', where they would go, is memory itself (tmpfs): choose "
+        "a cache folder (--cache or XDG_CACHE_HOME) on a disk, or raise --max-memory.",
+        what, readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string());
   }
   std::error_code unknown;
   const std::filesystem::space_info space = std::filesystem::space(folder_, unknown);
   if (!unknown && static_cast<double>(bytes) > kShareOfDisk * static_cast<double>(space.available)) {
-    throw IoError(fmt::format(
-        "{} of {} exceed --max-memory {} and would go to a file in '{}', but its disk has only {} "
-        "free: free some space, choose a cache folder (--cache or XDG_CACHE_HOME) on another disk, or "
-        "raise --max-memory.",
+    throw_error<IoError>(
+        "{} of {} exceed --max-memory {} and would go to a file in '{}', but its disk has only {} free: "
+        "free some space, choose a cache folder (--cache or XDG_CACHE_HOME) on another disk, or raise "
+        "--max-memory.",
         what, readable(static_cast<std::int64_t>(bytes)), readable(max_bytes_), folder_.string(),
-        readable(static_cast<std::int64_t>(space.available))));
+        readable(static_cast<std::int64_t>(space.available)));
   }
   return MappedMemory::of_unnamed_file(folder_, bytes);
 }

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -40,41 +39,30 @@ std::string_view qid_in(std::string_view line) {
   return line.substr(word, line.find_first_of(" \t\r#", word) - word);
 }
 
-/// The line of each document of a text that has been read without complaint.
-DocLines find_lines(std::string_view bytes) {
+/// The line of each document of a file that has been read without complaint.
+DocLines find_lines(const std::string& path) {
   std::unordered_map<std::string, std::vector<std::int64_t>> lines_of;
   std::vector<const std::vector<std::int64_t>*> in_order;
   std::unordered_set<std::string> told;
   DocLines found;
-  const Compression compression = compression_of(bytes.substr(0, 4));
-  const auto blocks = compression == Compression::kNone
-                          ? TextBlocks::of_memory(bytes, std::size_t{1} << 20)
-                          : TextBlocks::of_stream(decompressed(memory_source(bytes), compression),
-                                                  std::size_t{1} << 20, bytes.max_size());
-  TextBlock block;
-  std::int64_t line = 0;
   std::string last;
   std::vector<std::int64_t>* lines = nullptr;  // of the last query
-  while (blocks->next(block)) {
-    for (std::string_view text = block.text; !text.empty();) {
-      const std::size_t end = text.find('\n');
-      constexpr std::string_view kMark = "\xEF\xBB\xBF";
-      const std::size_t begin = line == 0 && text.starts_with(kMark) ? kMark.size() : 0;
-      const std::string_view qid = qid_in(text.substr(begin, end - begin));
-      text.remove_prefix(end + 1);
-      ++line;
-      if (qid.empty()) continue;
-      if (lines == nullptr || qid != last) {
-        last = qid;
-        lines = &lines_of[last];
-        if (lines->empty()) {
-          in_order.push_back(lines);
-        } else if (told.insert(last).second) {
-          found.scattered.emplace_back(last, line);
-        }
+  TextLines text = TextLines::of_file(path, std::size_t{1} << 40);
+  while (text.next()) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";
+    const bool marked = text.number() == 1 && text.line().starts_with(kMark);
+    const std::string_view qid = qid_in(text.line().substr(marked ? kMark.size() : 0));
+    if (qid.empty()) continue;
+    if (lines == nullptr || qid != last) {
+      last = qid;
+      lines = &lines_of[last];
+      if (lines->empty()) {
+        in_order.push_back(lines);
+      } else if (told.insert(last).second) {
+        found.scattered.emplace_back(last, text.number());
       }
-      lines->push_back(line);
     }
+    lines->push_back(text.number());
   }
   for (const std::vector<std::int64_t>* of_query : in_order)
     found.line.insert(found.line.end(), of_query->begin(), of_query->end());
@@ -220,7 +208,7 @@ Inspection inspect_file(const std::string& path, const LetorOptions& options, Ex
     }
     Dataset data =
         read_letor_bytes(memory.text(), path, options, context.pool(), &missing, weights_file_of(path));
-    lines = find_lines(memory.text());
+    lines = find_lines(path);
     return data;
   };
   const Dataset data = read();
@@ -242,12 +230,6 @@ std::vector<std::string> files_to_inspect(const std::string& path) {
     }
   }
   return files;
-}
-
-std::int64_t shared_queries(const Inspection& a, const Inspection& b) {
-  const std::unordered_set<std::string> names(a.qids.begin(), a.qids.end());
-  return std::count_if(b.qids.begin(), b.qids.end(),
-                       [&](const std::string& qid) { return names.contains(qid); });
 }
 
 std::vector<WidthFinding> compare_widths(const std::string& folder, const std::vector<InspectedFile>& all) {

@@ -56,9 +56,6 @@ struct InspectedFile {
 /// The files of a data folder, or the path itself.
 std::vector<std::string> files_to_inspect(const std::string& path);
 
-/// The query ids of a that b has, too.
-std::int64_t shared_queries(const Inspection& a, const Inspection& b);
-
 /// A part of a data folder whose number of features differs from the training set of its fold.
 struct WidthFinding {
   std::string sentence;

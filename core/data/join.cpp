@@ -1,17 +1,14 @@
 #include "core/data/join.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -28,10 +25,10 @@ void append_query(const Dataset& data, std::int64_t query, bool named, QueryNumb
   const float weight = weights.empty() ? 1.0F : weights[query];
   if (number == table.weights.size()) table.weights.push_back(weight);
   if (table.weights[number] != weight) {
-    throw InvalidArgument(
-        fmt::format("Query '{}' has documents of the weights {} and {}: give them one weight, that of the "
-                    "query's list.",
-                    data.qid(query), table.weights[number], weight));
+    throw_error<InvalidArgument>(
+        "Query '{}' has documents of the weights {} and {}: give them one weight, that of the query's "
+        "list.",
+        data.qid(query), table.weights[number], weight);
   }
   if (!named) return;
   for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/error.h"
+
 namespace olrank {
 namespace {
 
@@ -46,6 +48,26 @@ LetorBlock parsed_block(TextBlock& block) {
   LetorBlock nothing;
   nothing.failure = LetorBlock::Failure{{1, static_cast<std::int64_t>(block.cut_off) + 1}, *block.failure};
   return nothing;
+}
+
+void SeenBlocks::add(const LetorBlock& block) {
+  if (block.null_values > 0 && missing.count == 0) {
+    const TextPlace first = in_text(block.first_null);
+    missing = {0, first.line, first.column};
+  }
+  missing.count += block.null_values;
+  if (block.largest_feature > largest_feature) {
+    largest_feature = block.largest_feature;
+    widest = in_text(block.largest_feature_place);
+  }
+  lines += block.lines;
+  docs += block.docs();
+}
+
+void SeenBlocks::check_end(const std::string& name) const {
+  if (docs == 0) throw DataError(name, 1, 1, "The file contains no document.");
+  if (largest_feature == 0) throw DataError(name, 1, 1, "No document in the file has a feature.");
+  warn_of_missing(name, missing);
 }
 
 void write_rows(const LetorBlock& block, std::int64_t features, float* rows) {

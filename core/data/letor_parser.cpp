@@ -65,7 +65,11 @@ class BlockParser {
     }
     block_.runs.shrink(static_cast<std::size_t>(next_word_ - first_word) * sizeof(std::uint32_t));
     block_.grades.shrink_to_fit();
-    keep_small_parts();
+    names_.query_runs.shrink_to_fit();
+    names_.qid_text.shrink_to_fit();
+    names_.qid_ends.shrink_to_fit();
+    names_.doc_text.shrink_to_fit();
+    names_.doc_ends.shrink_to_fit();
     return std::move(block_);
   }
 
@@ -93,8 +97,12 @@ class BlockParser {
     if (qid_ != latest_qid_ || block_.grades.empty()) {
       latest_query_ = queries_.number_of(qid_);
       latest_qid_ = qid_;
+      if (latest_query_ == names_.qid_ends.size()) {
+        names_.qid_text += qid_;
+        names_.qid_ends.push_back(names_.qid_text.size());
+      }
     }
-    append_run(query_runs_, {latest_query_, 1});
+    append_run(names_.query_runs, {latest_query_, 1});
     block_.grades.push_back(static_cast<std::uint8_t>(grade));
     return true;
   }
@@ -355,61 +363,23 @@ class BlockParser {
     if (name.size() > std::numeric_limits<std::uint32_t>::max()) {
       return fail(name.data(), "The document name is longer than 4 GB.");
     }
-    if (!name.empty() && name_lengths_.empty()) name_lengths_.resize(block_.grades.size(), 0);
-    if (!name.empty() || !name_lengths_.empty()) {
-      name_lengths_.push_back(static_cast<std::uint32_t>(name.size()));
-      name_text_ += name;
+    if (!name.empty() && names_.doc_ends.empty()) names_.doc_ends.resize(block_.grades.size(), 0);
+    if (!name.empty() || !names_.doc_ends.empty()) {
+      names_.doc_text += name;
+      names_.doc_ends.push_back(names_.doc_text.size());
     }
     return true;
   }
 
-  void keep_small_parts() {
-    std::vector<std::uint32_t> qid_lengths;
-    std::string qid_text;
-    for (const std::string& qid : queries_.take_names()) {
-      qid_lengths.push_back(static_cast<std::uint32_t>(qid.size()));
-      qid_text += qid;
-    }
-    std::size_t bytes = 0;
-    const auto measure = [&](const auto& part) { bytes += std::span(part).size_bytes(); };
-    measure(query_runs_);
-    measure(qid_lengths);
-    measure(name_lengths_);
-    measure(qid_text);
-    measure(name_text_);
-    block_.small_parts = MappedMemory::anonymous(bytes);
-    std::byte* to = block_.small_parts.data();
-    const auto keep = [&]<class Part>(const Part& part) {
-      using Item = typename Part::value_type;
-      const std::span<const Item> items(part);
-      if (items.empty()) return std::span<const Item>();
-      std::memcpy(to, items.data(), items.size_bytes());
-      const std::span<const Item> kept(reinterpret_cast<const Item*>(to), items.size());
-      to += items.size_bytes();
-      return kept;
-    };
-    const auto keep_text = [&](const std::string& text) {
-      const std::span<const char> kept = keep(text);
-      return std::string_view(kept.data(), kept.size());
-    };
-    block_.query_runs = keep(query_runs_);
-    block_.qid_lengths = keep(qid_lengths);
-    block_.name_lengths = keep(name_lengths_);
-    block_.qid_text = keep_text(qid_text);
-    block_.name_text = keep_text(name_text_);
-  }
-
   std::string_view text_;
   LetorBlock block_;
+  LetorBlock::Names& names_ = block_.names;
   const char* line_ = nullptr;
   const char* line_end_ = nullptr;
   std::string_view qid_;
   std::string_view latest_qid_;  // of the document before
   std::uint32_t latest_query_ = 0;
   QueryNumbers queries_;
-  std::vector<QueryRun> query_runs_;
-  std::vector<std::uint32_t> name_lengths_;  // empty until a document has a name
-  std::string name_text_;
   std::uint32_t* next_word_ = nullptr;
   std::uint32_t* run_count_ = nullptr;
   std::uint32_t* run_length_ = nullptr;  // of the run being filled
@@ -418,6 +388,21 @@ class BlockParser {
 };
 
 }  // namespace
+
+std::int64_t LetorBlock::Names::bytes() const {
+  return static_cast<std::int64_t>(query_runs.size() * sizeof(QueryRun) + qid_text.size() +
+                                   doc_text.size() +
+                                   (qid_ends.size() + doc_ends.size()) * sizeof(std::uint64_t));
+}
+
+void LetorBlock::append_doc_names(std::size_t docs_before, std::string& text,
+                                  std::vector<std::uint64_t>& ends) const {
+  if (names.doc_ends.empty() && ends.empty()) return;
+  ends.resize(docs_before, text.size());
+  for (const std::uint64_t end : names.doc_ends) ends.push_back(text.size() + end);
+  text += names.doc_text;
+  ends.resize(docs_before + grades.size(), text.size());
+}
 
 LetorBlock parse_letor_block(std::string_view text) {
   assert(text.empty() || text.back() == '\n');

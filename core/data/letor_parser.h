@@ -27,8 +27,8 @@ struct TextPlace {
 /// more than its rows of the dense matrix would, whatever the feature numbers are: for each document
 ///   kDense + length and as many float values of its first features, or
 ///   number of runs, then for each run: index of its first feature, length, that many float values.
-/// A single zero between two runs is filled in; two or more end a run. All that grows with the documents
-/// lies in pages of the block's own, which return to the system with it.
+/// A single zero between two runs is filled in; two or more end a run. The runs lie in pages of the block's
+/// own, which return to the system with it.
 struct LetorBlock {
   /// Set in the first word of a document that is a single run from the first feature. A run that long, of
   /// more than 8 GB of text, counts its words as any other.
@@ -53,15 +53,20 @@ struct LetorBlock {
 
   std::int64_t docs() const { return std::ssize(grades); }
 
-  /// Consecutive documents of one query; numbers into the names of queries.
-  std::span<const QueryRun> query_runs;
-  /// Names of queries in order of first appearance in the block, one after the other.
-  std::span<const std::uint32_t> qid_lengths;
-  std::string_view qid_text;
-  /// Names of documents; both empty when none has one.
-  std::span<const std::uint32_t> name_lengths;
-  std::string_view name_text;
-  MappedMemory small_parts;  // memory of the five views above
+  /// Which documents belong together, and what they are called.
+  struct Names {
+    std::vector<QueryRun> query_runs;  // their queries are numbers into the names of queries
+    std::string qid_text;              // of queries in order of first appearance in the block
+    std::vector<std::uint64_t> qid_ends;
+    std::string doc_text;
+    std::vector<std::uint64_t> doc_ends;  // empty when no document has a name
+
+    PackedTexts qids() const { return {qid_text, qid_ends}; }
+    std::int64_t bytes() const;
+  };
+  Names names;
+  /// Appends the names of its documents to those of the documents before it, which may have none so far.
+  void append_doc_names(std::size_t docs_before, std::string& text, std::vector<std::uint64_t>& ends) const;
 };
 
 /// Reads lines `grade qid:ID feature:value … # comment`. `text` holds whole lines: its last character is a

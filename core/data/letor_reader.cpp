@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -36,8 +35,7 @@ constexpr std::int64_t kLeastSideBytes = 64 << 20;
 /// what a run of documents and the ID of a query cost in tables.
 std::int64_t side_bytes_of(const LetorBlock& block) {
   constexpr std::int64_t kPerQuery = 128;
-  return static_cast<std::int64_t>(block.small_parts.size()) + block.docs() +
-         kPerQuery * std::ssize(block.qid_lengths);
+  return block.names.bytes() + block.docs() + kPerQuery * std::ssize(block.names.qid_ends);
 }
 
 /// Takes parsed blocks in any order and looks at them in the order of the text, so that what it reports is
@@ -56,51 +54,38 @@ class ParsedBlocks {
     if (at >= blocks_.size()) blocks_.resize(at + 1);
     store(block);
     blocks_[at] = std::move(block);
-    while (!failure_ && seen_ < blocks_.size() && blocks_[seen_]) look_at(*blocks_[seen_++]);
+    while (!failure_ && next_ < blocks_.size() && blocks_[next_]) look_at(*blocks_[next_++]);
   }
 
   DocTable table(ThreadPool& pool) {
     if (failure_) throw DataError(name_, failure_->place.line, failure_->place.column, failure_->sentence);
-    if (docs_ == 0) throw DataError(name_, 1, 1, "The file contains no document.");
-    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document in the file has a feature.");
     refuse_wide();
-    warn_of_missing(name_, missing_);
+    seen_.check_end(name_);
     return move_together(pool);
   }
 
-  const MissingValues& missing() const { return missing_; }
+  const MissingValues& missing() const { return seen_.missing; }
 
  private:
   void look_at(const LetorBlock& block) {
-    if (block.failure)
-      return fail({lines_ + block.failure->place.line, block.failure->place.column},
-                  block.failure->sentence);
-    if (block.null_values > 0 && missing_.count == 0) {
-      missing_ = {0, lines_ + block.first_null.line, block.first_null.column};
-    }
-    missing_.count += block.null_values;
-    if (block.largest_feature > largest_feature_) {
-      largest_feature_ = block.largest_feature;
-      widest_ = {lines_ + block.largest_feature_place.line, block.largest_feature_place.column};
-    }
-    lines_ += block.lines;
-    docs_ += block.docs();
+    if (block.failure) return fail(seen_.in_text(block.failure->place), block.failure->sentence);
+    seen_.add(block);
     text_bytes_ += block.text_bytes;
     nonzeros_ += static_cast<double>(block.nonzeros);
     side_bytes_ += side_bytes_of(block);
-    named_ |= !block.name_lengths.empty();
+    named_ |= !block.names.doc_ends.empty();
     const double bytes = bytes_of_features();
     if (side_bytes_ > std::max(options_.max_bytes, kLeastSideBytes)) {
-      fail({lines_, 0},
+      fail({seen_.lines, 0},
            fmt::format("The names of the first {} documents and their queries need {} bytes, but "
                        "--max-memory allows {}. Raise --max-memory.",
-                       docs_, side_bytes_, options_.max_bytes));
+                       seen_.docs, side_bytes_, options_.max_bytes));
     } else if (bytes > (is_sparse() ? static_cast<double>(options_.max_bytes) : most_bytes_)) {
-      fail(widest_,
+      fail(seen_.widest,
            fmt::format("With feature {}, the {} of the first {} documents {} {:.0f} bytes, but "
                        "--max-memory allows {}. Raise --max-memory, or remove or renumber features.",
-                       largest_feature_, is_sparse() ? "sparse matrix and model" : "dense matrix", docs_,
-                       is_sparse() ? "need" : "needs", bytes, options_.max_bytes));
+                       seen_.largest_feature, is_sparse() ? "sparse matrix and model" : "dense matrix",
+                       seen_.docs, is_sparse() ? "need" : "needs", bytes, options_.max_bytes));
     }
   }
 
@@ -122,32 +107,32 @@ class ParsedBlocks {
 
   /// Both factors are below 2^40, so only the product with the size of a value needs care.
   double dense_bytes() const {
-    return static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
+    return static_cast<double>(seen_.docs) * static_cast<double>(seen_.largest_feature) * sizeof(float);
   }
 
   /// Data are sparse, too, where a dense matrix of them would be refused for its zeros.
   bool is_sparse() const {
     if (options_.layout != FeatureLayout::kAuto) return options_.layout == FeatureLayout::kSparse;
-    return prefers_sparse(static_cast<double>(docs_), largest_feature_, nonzeros_) ||
+    return prefers_sparse(static_cast<double>(seen_.docs), seen_.largest_feature, nonzeros_) ||
            is_too_wide(dense_bytes(), static_cast<double>(text_bytes_));
   }
 
   double bytes_of_features() const {
-    return is_sparse() ? sparse_bytes(static_cast<double>(docs_), largest_feature_, nonzeros_)
+    return is_sparse() ? sparse_bytes(static_cast<double>(seen_.docs), seen_.largest_feature, nonzeros_)
                        : dense_bytes();
   }
 
   void refuse_wide() const {
     const double bytes = bytes_of_features();
     const bool too_wide = options_.refuse_wide && is_too_wide(bytes, static_cast<double>(text_bytes_));
-    if (too_wide || (is_sparse() && largest_feature_ > kMostSparseColumns)) {
+    if (too_wide || (is_sparse() && seen_.largest_feature > kMostSparseColumns)) {
       throw DataError(
-          name_, widest_.line, widest_.column,
+          name_, seen_.widest.line, seen_.widest.column,
           fmt::format(
               "With feature {}, {} documents of {} of text become {} of {}. Renumber the features{}.",
-              largest_feature_, docs_, readable_bytes(static_cast<double>(text_bytes_)),
+              seen_.largest_feature, seen_.docs, readable_bytes(static_cast<double>(text_bytes_)),
               is_sparse() ? "a sparse matrix and a model" : "a dense matrix", readable_bytes(bytes),
-              largest_feature_ > kMostSparseColumns
+              seen_.largest_feature > kMostSparseColumns
                   ? ""
                   : ", or give --max-memory to read the data as they are"));
     }
@@ -162,20 +147,20 @@ class ParsedBlocks {
   /// little more than one of them.
   DocTable move_together(ThreadPool& pool) {
     DocTable table;
-    table.features = largest_feature_;
-    const auto features = static_cast<std::size_t>(largest_feature_);
+    table.features = seen_.largest_feature;
+    const auto features = static_cast<std::size_t>(seen_.largest_feature);
     if (is_sparse()) {
       table.rows.emplace();
     } else {
-      table.values = feature_memory(options_.store.get(), docs_, largest_feature_);
+      table.values = feature_memory(options_.store.get(), seen_.docs, seen_.largest_feature);
     }
-    table.grades.reserve(docs_);
-    if (named_) table.name_ends.reserve(docs_);
+    table.grades.reserve(seen_.docs);
+    if (named_) table.name_ends.reserve(seen_.docs);
     std::size_t name_bytes = 0;
     std::size_t query_runs = 0;
     for (const std::optional<LetorBlock>& block : blocks_) {
-      name_bytes += block->name_text.size();
-      query_runs += block->query_runs.size();
+      name_bytes += block->names.doc_text.size();
+      query_runs += block->names.query_runs.size();
     }
     table.name_text.reserve(name_bytes);
     table.query_runs.reserve(query_runs);
@@ -183,7 +168,7 @@ class ParsedBlocks {
     std::vector<std::size_t> first_doc;
     for (std::optional<LetorBlock>& block : blocks_) {
       first_doc.push_back(table.grades.size());
-      append_small_parts(*block, queries, table);
+      append_names(*block, queries, table);
     }
     table.qids = queries.take_names();
     if (table.rows) {
@@ -196,31 +181,22 @@ class ParsedBlocks {
     float* const values = table.values.as<float>().data();
     pool.run(std::ssize(blocks_), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
-      write_rows(*blocks_[at], largest_feature_, values + first_doc[at] * features);
+      write_rows(*blocks_[at], seen_.largest_feature, values + first_doc[at] * features);
       blocks_[at].reset();
     });
     return table;
   }
 
-  void append_small_parts(LetorBlock& block, QueryNumbers& queries, DocTable& table) const {
+  static void append_names(LetorBlock& block, QueryNumbers& queries, DocTable& table) {
+    block.append_doc_names(table.grades.size(), table.name_text, table.name_ends);
     table.grades.insert(table.grades.end(), block.grades.begin(), block.grades.end());
+    const PackedTexts qids = block.names.qids();
     std::vector<std::uint32_t> number_of;
-    std::size_t at = 0;
-    for (const std::uint32_t length : block.qid_lengths) {
-      number_of.push_back(queries.number_of(block.qid_text.substr(at, length)));
-      at += length;
-    }
-    for (const QueryRun& run : block.query_runs)
+    for (std::size_t query = 0; query < qids.size(); ++query)
+      number_of.push_back(queries.number_of(qids[query]));
+    for (const QueryRun& run : block.names.query_runs)
       append_run(table.query_runs, {number_of[run.query], run.docs});
-    if (named_) append_names(block, table);
-    block.small_parts.release();
-  }
-
-  static void append_names(const LetorBlock& block, DocTable& table) {
-    std::uint64_t end = table.name_text.size();
-    if (block.name_lengths.empty()) table.name_ends.insert(table.name_ends.end(), block.grades.size(), end);
-    for (const std::uint32_t length : block.name_lengths) table.name_ends.push_back(end += length);
-    table.name_text += block.name_text;
+    block.names = {};
   }
 
   std::string name_;
@@ -229,19 +205,15 @@ class ParsedBlocks {
   std::mutex mutex_;
   std::atomic<bool> stopped_{false};
   std::vector<std::optional<LetorBlock>> blocks_;
-  std::size_t seen_ = 0;
+  std::size_t next_ = 0;  // to be looked at
   std::int64_t stored_bytes_ = 0;
   std::vector<MappedMemory> pieces_;  // of files, for values beyond the limit
   std::span<std::byte> room_;         // what is left of the last one
-  // These count what the blocks seen so far hold.
-  std::int64_t lines_ = 0;
-  std::int64_t docs_ = 0;
+  SeenBlocks seen_;
+  // These, too, count what the blocks seen so far hold.
   std::int64_t text_bytes_ = 0;
   double nonzeros_ = 0.0;  // values that are not zero
   std::int64_t side_bytes_ = 0;
-  std::int64_t largest_feature_ = 0;
-  TextPlace widest_;
-  MissingValues missing_;
   bool named_ = false;
   std::optional<LetorBlock::Failure> failure_;
 };

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/data/letor_blocks.h"
-#include "core/error.h"
 #include "core/io/mapped_memory.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -53,6 +53,35 @@ Dataset as_dataset(std::shared_ptr<Piece> piece, std::int64_t features, bool spa
   return Dataset(std::move(contents));
 }
 
+template <class Number>
+void append(std::string& text, Number number) {
+  char digits[32];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+/// Another name would read back as something else, such as a further document.
+bool is_one_word(std::string_view name) {
+  return std::none_of(name.begin(), name.end(), [](unsigned char c) { return c <= ' ' || c == 0x7F; });
+}
+
+void require_names_of_one_word(const Dataset& data) {
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    const std::string_view name = data.qid(query);
+    if (!name.empty() && is_one_word(name) && name.find('#') == std::string_view::npos) continue;
+    throw_error<InvalidArgument>(
+        "Query {} has a name that LETOR text cannot hold: choose one without spaces, control characters "
+        "and '#'.",
+        query + 1);
+  }
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+    if (is_one_word(data.doc_name(doc))) continue;
+    throw_error<InvalidArgument>(
+        "Document {} has a name that LETOR text cannot hold: choose one without spaces and control "
+        "characters.",
+        doc + 1);
+  }
+}
+
 }  // namespace
 
 class LetorStream::Reader {
@@ -82,7 +111,7 @@ class LetorStream::Reader {
     }
     return std::nullopt;
   }
-  std::int64_t largest_feature() const { return largest_feature_; }
+  std::int64_t largest_feature() const { return seen_.largest_feature; }
 
  private:
   /// Blocks are taken one after the other, which for compressed text is work, and parsed side by side.
@@ -109,39 +138,29 @@ class LetorStream::Reader {
     });
     parsed.resize(taken);
     for (const LetorBlock& block : parsed) check(block);
-    if (ended_) check_end();
+    if (ended_) seen_.check_end(name_);
     return parsed;
   }
 
   void check(const LetorBlock& block) {
     if (block.failure) {
-      throw DataError(name_, lines_ + block.failure->place.line, block.failure->place.column,
-                      block.failure->sentence);
+      const TextPlace place = seen_.in_text(block.failure->place);
+      throw DataError(name_, place.line, place.column, block.failure->sentence);
     }
     if (block.largest_feature > features_) {
+      const TextPlace place = seen_.in_text(block.largest_feature_place);
       throw DataError(
-          name_, lines_ + block.largest_feature_place.line, block.largest_feature_place.column,
+          name_, place.line, place.column,
           fmt::format("Feature {} exceeds the limit of {} features.", block.largest_feature, features_));
     }
-    if (block.null_values > 0 && missing_.count == 0)
-      missing_ = {0, lines_ + block.first_null.line, block.first_null.column};
-    missing_.count += block.null_values;
-    largest_feature_ = std::max(largest_feature_, block.largest_feature);
-    lines_ += block.lines;
-    docs_ += block.docs();
-  }
-
-  void check_end() const {
-    if (docs_ == 0) throw DataError(name_, 1, 1, "The file contains no document.");
-    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document in the file has a feature.");
-    warn_of_missing(name_, missing_);
+    seen_.add(block);
   }
 
   void append(const std::vector<LetorBlock>& blocks, Piece& piece) {
     std::vector<std::int64_t> first_doc;
     for (const LetorBlock& block : blocks) {
       first_doc.push_back(piece.docs());
-      append_names(block, piece);
+      block.append_doc_names(piece.grades.size(), piece.names, piece.name_ends);
       append_queries(block, piece);
       piece.grades.insert(piece.grades.end(), block.grades.begin(), block.grades.end());
     }
@@ -152,7 +171,7 @@ class LetorStream::Reader {
         sparse_ ? static_cast<double>(piece.rows.matrix(features_).bytes())
                 : static_cast<double>(piece.docs()) * static_cast<double>(features_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
-      throw DataError(name_, lines_, 0,
+      throw DataError(name_, seen_.lines, 0,
                       fmt::format("The {} documents that must be in memory at once need {:.0f} bytes, but "
                                   "--max-memory allows {}. Raise --max-memory.",
                                   piece.docs(), bytes, max_bytes_));
@@ -166,25 +185,19 @@ class LetorStream::Reader {
   }
 
   void append_queries(const LetorBlock& block, Piece& piece) {
-    std::vector<std::string_view> names;
-    std::size_t begin = 0;
-    for (const std::uint32_t length : block.qid_lengths) {
-      names.push_back(block.qid_text.substr(begin, length));
-      begin += length;
-    }
-    for (const QueryRun& run : block.query_runs) {
-      const std::string_view name = names[run.query];
+    for (const QueryRun& run : block.names.query_runs) {
+      const std::string_view name = block.names.qids()[run.query];
       if (piece.qids.empty() || piece.qids.back() != name) {
         seen_bytes_ += name.size() + kPerQuery;
         if (seen_bytes_ > std::max<std::uint64_t>(max_bytes_, kLeastSeenBytes)) {
           throw DataError(
-              name_, lines_, 0,
+              name_, seen_.lines, 0,
               fmt::format(
                   "The IDs of the first {} queries need {} bytes, but --max-memory allows {}. Raise "
                   "--max-memory.",
-                  seen_.size(), seen_bytes_, max_bytes_));
+                  seen_queries_.size(), seen_bytes_, max_bytes_));
         }
-        if (!seen_.emplace(name).second) {
+        if (!seen_queries_.emplace(name).second) {
           throw ScatteredQueries(
               fmt::format("{}: The documents of query '{}' are not consecutive.", name_, name));
         }
@@ -193,15 +206,6 @@ class LetorStream::Reader {
       }
       piece.offsets.back() += run.docs;
     }
-  }
-
-  static void append_names(const LetorBlock& block, Piece& piece) {
-    if (block.name_lengths.empty() && piece.name_ends.empty()) return;
-    piece.name_ends.resize(piece.grades.size(), piece.names.size());
-    std::uint64_t end = piece.names.size();
-    if (block.name_lengths.empty()) piece.name_ends.insert(piece.name_ends.end(), block.grades.size(), end);
-    for (const std::uint32_t length : block.name_lengths) piece.name_ends.push_back(end += length);
-    piece.names += block.name_text;
   }
 
   /// The last query may go on in the next piece.
@@ -245,13 +249,9 @@ class LetorStream::Reader {
   std::int64_t blocks_per_piece_ = kBlocksPerPiece;
   bool ended_ = false;
   Piece rest_;  // documents of the latest query
-  std::unordered_set<std::string> seen_;
+  std::unordered_set<std::string> seen_queries_;
   std::uint64_t seen_bytes_ = 0;
-  // These count what the blocks read so far hold.
-  std::int64_t lines_ = 0;
-  std::int64_t docs_ = 0;
-  std::int64_t largest_feature_ = 0;
-  MissingValues missing_;
+  SeenBlocks seen_;
 };
 
 LetorStream::LetorStream(const std::string& path, std::int64_t features, const LetorOptions& options,
@@ -267,39 +267,6 @@ std::optional<Dataset> LetorStream::next() {
 std::int64_t LetorStream::largest_feature() const {
   return reader_->largest_feature();
 }
-
-namespace {
-
-template <class Number>
-void append(std::string& text, Number number) {
-  char digits[32];
-  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
-}
-
-/// Another name would read back as something else, such as a further document.
-bool is_one_word(std::string_view name) {
-  return std::none_of(name.begin(), name.end(), [](unsigned char c) { return c <= ' ' || c == 0x7F; });
-}
-
-void require_names_of_one_word(const Dataset& data) {
-  for (std::int64_t query = 0; query < data.queries(); ++query) {
-    const std::string_view name = data.qid(query);
-    if (!name.empty() && is_one_word(name) && name.find('#') == std::string_view::npos) continue;
-    throw InvalidArgument(
-        fmt::format("Query {} has a name that LETOR text cannot hold: choose one without spaces, control "
-                    "characters and '#'.",
-                    query + 1));
-  }
-  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
-    if (is_one_word(data.doc_name(doc))) continue;
-    throw InvalidArgument(
-        fmt::format("Document {} has a name that LETOR text cannot hold: choose one without spaces and "
-                    "control characters.",
-                    doc + 1));
-  }
-}
-
-}  // namespace
 
 void write_letor(const Dataset& data, const LetorFormat& format,
                  const std::function<void(std::string_view)>& sink) {

@@ -13,11 +13,11 @@
 
 #include "core/data/doc_table.h"
 #include "core/data/feature_store.h"
-#include "core/error.h"
 #include "core/math/column_range.h"
 #include "core/math/normal.h"
 #include "core/runtime/log.h"
 #include "core/runtime/vector_clones.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -147,10 +147,10 @@ void refuse_filled(std::int64_t inputs, std::int64_t given, std::string_view que
   constexpr std::int64_t kMostTimes = 4;
   constexpr std::int64_t kFew = 65'536;
   if (inputs <= kMostTimes * given + kFew) return;
-  throw InvalidArgument(
-      fmt::format("The features of query {} are negative in columns that other documents lack, so that "
-                  "normalise = \"query-minmax\" would make {} values of {}: use normalise = \"none\".",
-                  query, inputs, given));
+  throw_error<InvalidArgument>(
+      "The features of query {} are negative in columns that other documents lack, so that normalise = "
+      "\"query-minmax\" would make {} values of {}: use normalise = \"none\".",
+      query, inputs, given);
 }
 
 /// Leaves out the columns that are not kept, of which there is a rising list.
@@ -328,11 +328,11 @@ bool FittedNormaliser::keeps_zeros() const {
 
 void FittedNormaliser::require_sparse_inputs() const {
   if (keeps_zeros()) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "The data are sparse, and {} would make each of their zeros another number: use normalise = "
       "\"query-minmax\" or \"none\"{}.",
       cosines > 0 ? "an additive model" : fmt::format("normalise = \"{}\"", name_of(kind)),
-      cosines > 0 ? " with another model" : ""));
+      cosines > 0 ? " with another model" : "");
 }
 
 void FittedNormaliser::apply(FeatureMatrix raw, SparseRows& rows) const {
@@ -379,7 +379,7 @@ Dataset FittedNormaliser::apply_sparse(const Dataset& raw, ExecutionContext& con
     const std::int64_t end = first + count;
     refuse_filled(std::ssize(rows.values), begins[raw.offset(end)] - begins[0], raw.qid(end - 1));
   }
-  return with_rows(raw, std::move(rows), columns(), context.pool());
+  return with_features(raw, {columns(), {}, std::move(rows)}, context.pool());
 }
 
 void FittedNormaliser::require_good_entries(const Dataset& raw) const {
@@ -433,18 +433,17 @@ void FittedNormaliser::refuse(const Dataset& raw, const std::optional<BadInput>&
   if (!bad) return;
   std::int64_t query = 0;
   while (raw.offset(query + 1) <= bad->doc) ++query;
-  throw InvalidArgument(
-      fmt::format("{}Feature {} of document {} of query {} gives the input {:g}, beyond the limit of "
-                  "±{:g}: scores would "
-                  "overflow. Use normalise = \"query-minmax\", or correct the value.",
-                  raw.contents().source.empty() ? "" : raw.contents().source + ": ", bad->feature + 1,
-                  bad->doc - raw.offset(query) + 1, raw.qid(query), bad->value, kLargestInput));
+  throw_error<InvalidArgument>(
+      "{}Feature {} of document {} of query {} gives the input {:g}, beyond the limit of ±{:g}: scores "
+      "would overflow. Use normalise = \"query-minmax\", or correct the value.",
+      raw.contents().source.empty() ? "" : raw.contents().source + ": ", bad->feature + 1,
+      bad->doc - raw.offset(query) + 1, raw.qid(query), bad->value, kLargestInput);
 }
 
 Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) const {
   if (raw.features() != features) {
-    throw InvalidArgument(fmt::format("The normalisation was fitted to {} features, but the data has {}.",
-                                      features, raw.features()));
+    throw_error<InvalidArgument>("The normalisation was fitted to {} features, but the data has {}.",
+                                 features, raw.features());
   }
   if (cosines > 0) without_terms().apply(raw, context);  // refuses what the scaling would hide
   if (raw.is_sparse()) return apply_sparse(raw, context);

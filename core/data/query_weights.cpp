@@ -9,11 +9,11 @@
 #include <numeric>
 #include <string_view>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/mapped_memory.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -101,8 +101,8 @@ void commit_with_weights(const Dataset& data, AtomicFile& text, const std::strin
     write_file_atomically(path + std::string(kEnding), lines);
   } else if (!old.empty()) {
     if (!std::filesystem::exists(before)) {
-      throw InvalidArgument(fmt::format(
-          "'{}' has the weights of another text, and would give them to '{}': remove it.", old, path));
+      throw_error<InvalidArgument>(
+          "'{}' has the weights of another text, and would give them to '{}': remove it.", old, path);
     }
     std::filesystem::remove(old, unknown);
     if (unknown) throw IoError("remove", old, unknown.value());

@@ -1,7 +1,5 @@
 #include "core/data/synthetic.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -13,9 +11,10 @@
 #include "core/data/feature_store.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
-#include "core/error.h"
+#include "core/interface.h"
 #include "core/random/rng_stream.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -49,13 +48,8 @@ struct GroupInQuery {
 };
 
 /// Writes the documents of one part, query by query.
-class Generator {
+class Generator : public Interface {
  public:
-  Generator() = default;
-  virtual ~Generator() = default;
-  Generator(const Generator&) = delete;
-  Generator& operator=(const Generator&) = delete;
-
   virtual std::int64_t docs_of(std::int64_t query) const = 0;
   virtual void write_query(std::int64_t query, std::int64_t docs, float* values,
                            std::uint8_t* grades) const = 0;
@@ -273,12 +267,6 @@ std::unique_ptr<Generator> make_generator(const SyntheticSource& source, Synthet
   return std::make_unique<LikenessGenerator>(source, part);
 }
 
-struct Buffers {
-  MappedMemory values;
-  std::vector<std::uint8_t> grades;
-  std::vector<std::int64_t> offsets;
-};
-
 std::int64_t queries_of(const SyntheticSource& source, SyntheticPart part) {
   return part == SyntheticPart::kTrain ? source.queries : source.test_queries;
 }
@@ -299,32 +287,25 @@ Dataset make_part(const SyntheticSource& source, SyntheticPart part, ExecutionCo
   const auto generator = make_generator(source, part);
   const std::int64_t queries = queries_of(source, part);
   const std::int64_t features = source.columns();
-  const auto buffers = std::make_shared<Buffers>();
-  buffers->offsets = make_offsets(*generator, queries);
-  const std::int64_t docs = buffers->offsets.back();
-  buffers->values = feature_memory(store.get(), docs, features);
-  const auto values = buffers->values.as<float>();
-  buffers->grades.resize(docs);
+  const std::vector<std::int64_t> offsets = make_offsets(*generator, queries);
+  DocTable table;
+  table.features = features;
+  table.values = feature_memory(store.get(), offsets.back(), features);
+  table.grades.resize(offsets.back());
+  for (std::int64_t query = 0; query < queries; ++query) {
+    table.qids.push_back(std::to_string(static_cast<std::int64_t>(part) * kQidStride + query + 1));
+    table.query_runs.push_back({static_cast<std::uint32_t>(query),
+                                static_cast<std::uint32_t>(offsets[query + 1] - offsets[query])});
+  }
+  float* const values = table.values.as<float>().data();
   context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t query = begin; query < end; ++query) {
-      const std::int64_t first = buffers->offsets[query];
-      generator->write_query(query, buffers->offsets[static_cast<std::size_t>(query) + 1] - first,
-                             values.data() + first * features, buffers->grades.data() + first);
+      const std::int64_t first = offsets[query];
+      generator->write_query(query, offsets[query + 1] - first, values + first * features,
+                             table.grades.data() + first);
     }
   });
-
-  Dataset::Contents contents;
-  contents.memory = buffers;
-  contents.values = values;
-  contents.grades = buffers->grades;
-  contents.offsets = buffers->offsets;
-  contents.features = features;
-  contents.qids.reserve(queries);
-  for (std::int64_t query = 0; query < queries; ++query) {
-    contents.qids.push_back(std::to_string(static_cast<std::int64_t>(part) * kQidStride + query + 1));
-  }
-  contents.fingerprint = content_fingerprint(contents, context.pool());
-  return stored_by(store, Dataset(std::move(contents)), "The synthetic data");
+  return stored_by(store, gathered(std::move(table), context.pool()), "The synthetic data");
 }
 
 void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
@@ -332,11 +313,11 @@ void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
       static_cast<double>(source.queries + 2 * source.test_queries) * static_cast<double>(source.docs);
   const double bytes = docs * static_cast<double>(source.columns()) * sizeof(float);
   if (bytes <= static_cast<double>(max_bytes)) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "The synthetic data would need about {} ({} + 2 × {} queries of {} documents with {} features), but "
       "--max-memory allows {}. Lower queries, test_queries, docs or features, or raise --max-memory.",
       readable_bytes(bytes), source.queries, source.test_queries, source.docs, source.features,
-      readable_bytes(static_cast<double>(max_bytes))));
+      readable_bytes(static_cast<double>(max_bytes)));
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 #include "core/data/synthetic_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -24,20 +22,8 @@ constexpr std::string_view kFurtherKinds = "CRCBCSKCRC";
 constexpr std::string_view kFurtherRatioKinds = "WRWRWSKWRW";
 
 SyntheticKind kind_of(char letter) {
-  switch (letter) {
-    case 'C':
-      return SyntheticKind::kCount;
-    case 'B':
-      return SyntheticKind::kBinary;
-    case 'K':
-      return SyntheticKind::kConstant;
-    case 'S':
-      return SyntheticKind::kScore;
-    case 'W':
-      return SyntheticKind::kSkewed;
-    default:
-      return SyntheticKind::kRatio;
-  }
+  constexpr std::string_view kLetters = "RSWCBK";  // of the kinds in their order
+  return static_cast<SyntheticKind>(kLetters.find(letter));
 }
 
 SyntheticKind without_zeros(SyntheticKind kind) {
@@ -133,17 +119,30 @@ std::array<double, 4> shares_below(SyntheticFamily family) {
   }
 }
 
-/// Quantiles of relevance + query effect + noise over a sample that depends on the seed alone.
-void calibrate(SyntheticPlan& plan) {
-  constexpr std::uint32_t kSample = 32768;
-  const PhiloxKey key = key_of_part(plan.source, kCalibrationPart);
-  std::vector<double> sample(kSample);
+constexpr std::uint32_t kSample = 32768;
+
+/// A sample of documents that depends on the seed and the part alone.
+struct Sample {
+  std::vector<double> y;  // relevance + query effect + noise
+  std::vector<double> e;  // standard normal
+};
+
+Sample draw_sample(const SyntheticPlan& plan, std::uint64_t part) {
+  const PhiloxKey key = key_of_part(plan.source, part);
+  Sample sample;
   for (std::uint32_t i = 0; i < kSample; ++i) {
     RngStream stream(key, 0, i);
     const double relevance = plan.relevance.at(plan.relevance.draw(stream));
     const double query_effect = SyntheticPlan::kQueryEffect * stream.normal();
-    sample[i] = relevance + query_effect + plan.source.noise * stream.normal();
+    sample.y.push_back(relevance + query_effect + plan.source.noise * stream.normal());
+    sample.e.push_back(stream.normal());
   }
+  return sample;
+}
+
+/// Sets the bounds of grades to quantiles of a sample.
+void calibrate(SyntheticPlan& plan) {
+  std::vector<double> sample = draw_sample(plan, kCalibrationPart).y;
   std::sort(sample.begin(), sample.end());
   const std::array<double, 4> shares = shares_below(plan.source.family);
   for (std::size_t i = 0; i < shares.size(); ++i) {
@@ -152,20 +151,12 @@ void calibrate(SyntheticPlan& plan) {
 }
 
 /// Finds the correlation of group and relevance that gives the wanted difference of mean grades, on a
-/// sample that depends on the seed alone.
+/// sample.
 void plant_groups(SyntheticPlan& plan) {
-  constexpr std::uint32_t kSample = 32768;
   constexpr double kMostCorrelation = 0.999;
-  const PhiloxKey key = key_of_part(plan.source, kGroupPart);
-  std::vector<double> y(kSample);
-  std::vector<double> e(kSample);
-  for (std::uint32_t i = 0; i < kSample; ++i) {
-    RngStream stream(key, 0, i);
-    const double relevance = plan.relevance.at(plan.relevance.draw(stream));
-    const double query_effect = SyntheticPlan::kQueryEffect * stream.normal();
-    y[i] = relevance + query_effect + plan.source.noise * stream.normal();
-    e[i] = stream.normal();
-  }
+  const Sample sample = draw_sample(plan, kGroupPart);
+  const std::vector<double>& y = sample.y;
+  const std::vector<double>& e = sample.e;
   double sum = 0.0;
   double sum_sq = 0.0;
   for (const double value : y) sum += value;
@@ -196,9 +187,8 @@ void plant_groups(SyntheticPlan& plan) {
   const double least = gap_at(-kMostCorrelation);
   const double most = gap_at(kMostCorrelation);
   if (wanted < least || wanted > most) {
-    throw InvalidArgument(
-        fmt::format("group_gap must be from {:.3f} to {:.3f} with group_share = {}, not {}.", least, most,
-                    plan.source.group_share, wanted));
+    throw_error<InvalidArgument>("group_gap must be from {:.3f} to {:.3f} with group_share = {}, not {}.",
+                                 least, most, plan.source.group_share, wanted);
   }
   double low = -kMostCorrelation;
   double high = kMostCorrelation;
@@ -207,6 +197,15 @@ void plant_groups(SyntheticPlan& plan) {
     (gap_at(middle) < wanted ? low : high) = middle;
   }
   gap_at(wanted == 0.0 ? 0.0 : 0.5 * (low + high));
+}
+
+/// The highest level, relative to the largest score that is known to be taken.
+constexpr double kReach = 0.9;
+
+double dot(std::span<const double> x, std::span<const double> y) {
+  double sum = 0.0;
+  for (std::size_t k = 0; k < x.size(); ++k) sum += x[k] * y[k];
+  return sum;
 }
 
 }  // namespace
@@ -266,19 +265,6 @@ SyntheticPlan make_synthetic_plan(const SyntheticSource& source) {
   if (source.has_groups()) plant_groups(plan);
   return plan;
 }
-
-namespace {
-
-/// The highest level, relative to the largest score that is known to be taken.
-constexpr double kReach = 0.9;
-
-double dot(std::span<const double> x, std::span<const double> y) {
-  double sum = 0.0;
-  for (std::size_t k = 0; k < x.size(); ++k) sum += x[k] * y[k];
-  return sum;
-}
-
-}  // namespace
 
 RealisableTarget::RealisableTarget(const SyntheticSource& source)
     : source_(source), lowest_(source.features), highest_(source.features) {

@@ -1,16 +1,13 @@
 #include "core/data/synthetic_source.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "core/math/dcg.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -18,32 +15,20 @@ namespace {
 constexpr std::string_view kScheme = "synth:";
 
 SyntheticSource defaults_of(SyntheticFamily family) {
+  struct Size {
+    std::int64_t queries;
+    std::int64_t docs;
+    std::int64_t features;
+  };
+  constexpr Size kSizes[] = {{1000, 120, 136}, {1000, 24, 700}, {40, 10, 10}, {20, 4, 3}};
+  const Size& size = kSizes[static_cast<std::size_t>(family)];
   SyntheticSource source;
   source.family = family;
+  source.queries = size.queries;
+  source.docs = size.docs;
+  source.features = size.features;
   source.noise = 0.8;
   source.nonlinearity = 0.5;
-  switch (family) {
-    case SyntheticFamily::kMslrLike:
-      source.queries = 1000;
-      source.docs = 120;
-      source.features = 136;
-      break;
-    case SyntheticFamily::kYahooLike:
-      source.queries = 1000;
-      source.docs = 24;
-      source.features = 700;
-      break;
-    case SyntheticFamily::kSmall:
-      source.queries = 40;
-      source.docs = 10;
-      source.features = 10;
-      break;
-    case SyntheticFamily::kRealisable:
-      source.queries = 20;
-      source.docs = 4;
-      source.features = 3;
-      break;
-  }
   return source;
 }
 
@@ -61,9 +46,8 @@ T number(std::string_view key, std::string_view text, T least, T most) {
   // Written so that NaN fails.
   const bool inside = value >= least && value <= most;
   if (error != std::errc() || end != text.data() + text.size() || !inside) {
-    throw InvalidArgument(
-        fmt::format("The key '{}' of a synthetic source must be {} from {} to {}, not '{}'.", key,
-                    std::is_integral_v<T> ? "an integer" : "a number", least, most, text));
+    throw_error<InvalidArgument>("The key '{}' of a synthetic source must be {} from {} to {}, not '{}'.",
+                                 key, std::is_integral_v<T> ? "an integer" : "a number", least, most, text);
   }
   return value;
 }
@@ -106,8 +90,8 @@ void set(SyntheticSource& source, std::string_view key, std::string_view value) 
                          ? std::vector<std::string>{"units", "gap"}
                          : std::vector<std::string>{"noise", "nonlinearity", "group_share", "group_gap"};
     known.insert(known.end(), own.begin(), own.end());
-    throw InvalidArgument(fmt::format("Unknown key '{}' of synth:{}. {} The keys are {}.", key,
-                                      name_of(source.family), did_you_mean(key, known), joined(known)));
+    throw_error<InvalidArgument>("Unknown key '{}' of synth:{}. {} The keys are {}.", key,
+                                 name_of(source.family), did_you_mean(key, known), joined(known));
   }
 }
 
@@ -116,8 +100,8 @@ SyntheticFamily family_named(std::string_view name) {
   std::vector<std::string> known;
   known.reserve(EnumNames<SyntheticFamily>::values.size());
   for (const auto& entry : EnumNames<SyntheticFamily>::values) known.emplace_back(entry.second);
-  throw InvalidArgument(fmt::format("Unknown synthetic data set '{}'. {} The data sets are {}.", name,
-                                    did_you_mean(name, known), joined(known)));
+  throw_error<InvalidArgument>("Unknown synthetic data set '{}'. {} The data sets are {}.", name,
+                               did_you_mean(name, known), joined(known));
 }
 
 }  // namespace
@@ -128,8 +112,8 @@ bool is_synthetic(std::string_view source) {
 
 SyntheticSource parse_synthetic_source(std::string_view text) {
   if (!is_synthetic(text)) {
-    throw InvalidArgument(fmt::format(
-        "A synthetic source must have the form synth:NAME?key=value&key=value, not '{}'.", text));
+    throw_error<InvalidArgument>(
+        "A synthetic source must have the form synth:NAME?key=value&key=value, not '{}'.", text);
   }
   const std::string_view rest = text.substr(kScheme.size());
   const std::size_t question = rest.find('?');
@@ -142,17 +126,17 @@ SyntheticSource parse_synthetic_source(std::string_view text) {
     settings = ampersand == std::string_view::npos ? "" : settings.substr(ampersand + 1);
     const std::size_t equals = setting.find('=');
     if (equals == std::string_view::npos) {
-      throw InvalidArgument(fmt::format("'{}' in '{}' must have the form key=value.", setting, text));
+      throw_error<InvalidArgument>("'{}' in '{}' must have the form key=value.", setting, text);
     }
     const std::string_view key = setting.substr(0, equals);
     set(source, key, setting.substr(equals + 1));
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw InvalidArgument(fmt::format("'{}' sets the key '{}' twice. Remove one of them.", text, key));
+      throw_error<InvalidArgument>("'{}' sets the key '{}' twice. Remove one of them.", text, key);
     }
     seen.push_back(key);
   }
   if (source.group_gap != 0.0 && !source.has_groups())
-    throw InvalidArgument(fmt::format("'{}' sets group_gap but no groups: set group_share, too.", text));
+    throw_error<InvalidArgument>("'{}' sets group_gap but no groups: set group_share, too.", text);
   if (source.test_queries == 0) source.test_queries = default_test_queries(source);
   return source;
 }

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 
 #include "core/settings/enum_names.h"
 
@@ -40,11 +38,8 @@ SyntheticSource parse_synthetic_source(std::string_view source);
 
 template <>
 struct EnumNames<SyntheticFamily> {
-  static constexpr std::array values = {
-      std::pair{SyntheticFamily::kMslrLike, std::string_view("mslr-like")},
-      std::pair{SyntheticFamily::kYahooLike, std::string_view("yahoo-like")},
-      std::pair{SyntheticFamily::kSmall, std::string_view("small")},
-      std::pair{SyntheticFamily::kRealisable, std::string_view("realisable")}};
+  static constexpr std::array values =
+      names_in_order<SyntheticFamily>("mslr-like", "yahoo-like", "small", "realisable");
 };
 
 }  // namespace olrank

@@ -8,6 +8,7 @@
 #include "core/data/dataset.h"
 #include "core/device/network_spec.h"
 #include "core/explore/certain_orders.h"
+#include "core/interface.h"
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/online/retraining.h"
@@ -121,13 +122,8 @@ struct DeviceHealth {
 /// latest training: one that failed is undone and repeated with half the step until it holds, before the
 /// call returns anything. Training that nothing saves is a NumericError of that call; a failing device is a
 /// CudaError.
-class DeviceNetwork {
+class DeviceNetwork : public Interface {
  public:
-  DeviceNetwork() = default;
-  virtual ~DeviceNetwork() = default;
-  DeviceNetwork(const DeviceNetwork&) = delete;
-  DeviceNetwork& operator=(const DeviceNetwork&) = delete;
-
   /// Scores a query's documents and finds their certain orders.
   virtual DeviceOrders score_query(DeviceQuery query) = 0;
   /// Scores several queries that are handed over, with one wait for all.
@@ -177,13 +173,8 @@ struct GivenDocs {
 };
 
 /// The inputs of a query's documents in the memory of a device, where nothing changes them.
-class DeviceDocs {
+class DeviceDocs : public Interface {
  public:
-  DeviceDocs() = default;
-  virtual ~DeviceDocs() = default;
-  DeviceDocs(const DeviceDocs&) = delete;
-  DeviceDocs& operator=(const DeviceDocs&) = delete;
-
   virtual const float* values() const = 0;  // [docs × features]
   /// Different from that of all others of this process, from 1; an address may come again.
   virtual std::uint64_t number() const = 0;
@@ -193,13 +184,8 @@ class DeviceDocs {
 
 /// Makes inputs of documents that are on a device already. Any number of threads may let go of what it has
 /// made; take() is for one at a time.
-class DeviceIntake {
+class DeviceIntake : public Interface {
  public:
-  DeviceIntake() = default;
-  virtual ~DeviceIntake() = default;
-  DeviceIntake(const DeviceIntake&) = delete;
-  DeviceIntake& operator=(const DeviceIntake&) = delete;
-
   struct Taken {
     std::shared_ptr<const DeviceDocs> docs;
     std::int64_t not_finite = -1;  // the first such value, of docs × features
@@ -231,13 +217,8 @@ struct DeviceListsSpec {
 /// Losses of lists with labels and their gradients by θ, on a device. Parameters are the host's: every call
 /// takes them there and waits once, so that what is saved is what the host has. Sums go over blocks of
 /// whole queries whose borders depend on the queries alone. Used by one thread at a time.
-class DeviceLists {
+class DeviceLists : public Interface {
  public:
-  DeviceLists() = default;
-  virtual ~DeviceLists() = default;
-  DeviceLists(const DeviceLists&) = delete;
-  DeviceLists& operator=(const DeviceLists&) = delete;
-
   /// The sum of the losses of these queries, times their relative_weights(). `gradient` [p] gets its
   /// gradient unless it is empty.
   virtual double losses(std::span<const float> theta, std::span<const std::int64_t> queries,

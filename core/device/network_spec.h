@@ -1,11 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "core/covariance/covariance_checks.h"
 #include "core/data/dataset.h"
@@ -29,21 +27,14 @@ enum class CovarianceForm { kAuto, kDual, kPrimal, kOrthonormal };
 
 template <>
 struct EnumNames<Covariance> {
-  static constexpr std::array values = {
-      std::pair{Covariance::kFull, std::string_view("full")},
-      std::pair{Covariance::kInducing, std::string_view("inducing")},
-      std::pair{Covariance::kDiagonal, std::string_view("diagonal")},
-      std::pair{Covariance::kDiagonalOfInverse, std::string_view("diagonal-of-inverse")},
-      std::pair{Covariance::kNone, std::string_view("none")}};
+  static constexpr std::array values =
+      names_in_order<Covariance>("full", "inducing", "diagonal", "diagonal-of-inverse", "none");
 };
 
 template <>
 struct EnumNames<CovarianceForm> {
-  static constexpr std::array values = {
-      std::pair{CovarianceForm::kAuto, std::string_view("auto")},
-      std::pair{CovarianceForm::kDual, std::string_view("dual")},
-      std::pair{CovarianceForm::kPrimal, std::string_view("primal")},
-      std::pair{CovarianceForm::kOrthonormal, std::string_view("orthonormal")}};
+  static constexpr std::array values =
+      names_in_order<CovarianceForm>("auto", "dual", "primal", "orthonormal");
 };
 
 /// Everything that defines A = λI + s Σ_s g_s g_sᵀ over observed pairs, whose gradients have this shape. A
@@ -83,10 +74,7 @@ enum class TrainingKernel { kAuto, kPersistent, kRecorded };
 
 template <>
 struct EnumNames<TrainingKernel> {
-  static constexpr std::array values = {
-      std::pair{TrainingKernel::kAuto, std::string_view("auto")},
-      std::pair{TrainingKernel::kPersistent, std::string_view("persistent")},
-      std::pair{TrainingKernel::kRecorded, std::string_view("recorded")}};
+  static constexpr std::array values = names_in_order<TrainingKernel>("auto", "persistent", "recorded");
 };
 
 /// The documents that networks on a device rank and score. Both matrices must outlive the networks, which

@@ -1,7 +1,6 @@
 #include "core/explore/exploring_list.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cassert>
 #include <numeric>
@@ -26,6 +25,8 @@ std::int64_t last_uncertain(const OrderBits& orders, std::int64_t a) {
   return a;
 }
 
+constexpr std::int64_t kWordBits = OrderBits::kWordBits;
+
 }  // namespace
 
 void find_blocks(const OrderBits& orders, std::vector<std::int32_t>& ends) {
@@ -40,21 +41,23 @@ void find_blocks(const OrderBits& orders, std::vector<std::int32_t>& ends) {
   }
 }
 
-void ExploringList::shuffle_block(std::int64_t begin, std::int64_t end,
-                                  std::span<const std::int32_t> by_score, std::uint32_t round) {
-  shuffled_.clear();
-  for (std::int64_t place = begin; place < end; ++place) {
-    const auto doc = static_cast<std::uint32_t>(by_score[place]);
-    RngStream coins(key_, round, doc);
-    const std::uint64_t high = coins.next_bits();
-    shuffled_.push_back({high << 32 | coins.next_bits(), static_cast<std::int32_t>(place)});
-  }
-  std::sort(shuffled_.begin(), shuffled_.end(), [](const Shuffled& a, const Shuffled& b) {
-    return a.coin < b.coin || (a.coin == b.coin && a.place < b.place);
-  });
-  for (const Shuffled& next : shuffled_) {
-    places_.push_back(next.place);
-    propensity_.push_back(1.0 / static_cast<double>(end - std::ssize(places_) + 1));
+void ExploringList::shuffle_blocks(std::span<const std::int32_t> by_score, std::uint32_t round) {
+  std::int32_t begin = 0;
+  for (const std::int32_t end : block_ends_) {
+    shuffled_.clear();
+    for (std::int32_t place = begin; place < end; ++place) {
+      RngStream coins(key_, round, static_cast<std::uint32_t>(by_score[place]));
+      const std::uint64_t high = coins.next_bits();
+      shuffled_.push_back({high << 32 | coins.next_bits(), place});
+    }
+    std::sort(shuffled_.begin(), shuffled_.end(), [](const Shuffled& a, const Shuffled& b) {
+      return a.coin < b.coin || (a.coin == b.coin && a.place < b.place);
+    });
+    for (const Shuffled& next : shuffled_) {
+      places_.push_back(next.place);
+      propensity_.push_back(1.0 / static_cast<double>(end - std::ssize(places_) + 1));
+    }
+    begin = end;
   }
 }
 
@@ -119,14 +122,9 @@ void ExploringList::arrange(std::span<const std::int32_t> by_score, const OrderB
     case ListRule::kBlocksCertain:
       order_topologically(orders, round);
       break;
-    case ListRule::kBlocks: {
-      std::int64_t begin = 0;
-      for (const std::int64_t end : block_ends_) {
-        shuffle_block(begin, end, by_score, round);
-        begin = end;
-      }
+    case ListRule::kBlocks:
+      shuffle_blocks(by_score, round);
       break;
-    }
   }
 }
 
@@ -135,11 +133,7 @@ void ExploringList::arrange_blocks(std::span<const std::int32_t> by_score,
   block_ends_.assign(block_ends.begin(), block_ends.end());
   places_.clear();
   propensity_.clear();
-  std::int64_t begin = 0;
-  for (const std::int64_t end : block_ends_) {
-    shuffle_block(begin, end, by_score, round);
-    begin = end;
-  }
+  shuffle_blocks(by_score, round);
 }
 
 void ExploringList::arrange_as(std::span<const std::int32_t> by_score, const OrderBits& orders,
@@ -163,12 +157,6 @@ RankedList ExploringList::finish(std::span<const std::int32_t> by_score, const O
   list.certain_orders = certain_orders_;
   return list;
 }
-
-namespace {
-
-constexpr std::int64_t kWordBits = OrderBits::kWordBits;
-
-}  // namespace
 
 void AvailablePlaces::reset(const OrderBits& orders, std::int64_t begin, std::int64_t end) {
   const std::int64_t rows = end - begin;

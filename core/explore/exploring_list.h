@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/explore/certain_orders.h"
@@ -61,13 +59,8 @@ struct ExplorationSettings {
 
 template <>
 struct EnumNames<ListRule> {
-  static constexpr std::array values = {
-      std::pair{ListRule::kCertain, std::string_view("certain")},
-      std::pair{ListRule::kBlocks, std::string_view("blocks")},
-      std::pair{ListRule::kBlocksCertain, std::string_view("blocks-certain")},
-      std::pair{ListRule::kGreedy, std::string_view("greedy")},
-      std::pair{ListRule::kSample, std::string_view("sample")},
-      std::pair{ListRule::kUcb, std::string_view("ucb")}};
+  static constexpr std::array values =
+      names_in_order<ListRule>("certain", "blocks", "blocks-certain", "greedy", "sample", "ucb");
 };
 
 /// Whether a list follows from the scores' posterior, not from certain orders.
@@ -77,8 +70,7 @@ inline bool follows_posterior(ListRule rule) {
 
 template <>
 struct EnumNames<AlphaSchedule> {
-  static constexpr std::array values = {std::pair{AlphaSchedule::kConstant, std::string_view("constant")},
-                                        std::pair{AlphaSchedule::kTheory, std::string_view("theory")}};
+  static constexpr std::array values = names_in_order<AlphaSchedule>("constant", "theory");
 };
 
 /// `first` is certainly ranked before `second`; docs of one query.
@@ -186,8 +178,7 @@ class ExploringList {
     std::int32_t place;
   };
 
-  void shuffle_block(std::int64_t begin, std::int64_t end, std::span<const std::int32_t> by_score,
-                     std::uint32_t round);
+  void shuffle_blocks(std::span<const std::int32_t> by_score, std::uint32_t round);
   void order_topologically(const OrderBits& orders, std::uint32_t round);
   /// Counts certain pairs and records the certain orders among the shown documents.
   ListCertainty certainty(std::span<const std::int32_t> by_score, const OrderBits& orders,

@@ -7,14 +7,13 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-#include "core/error.h"
 #include "core/fair/exposure.h"
 #include "core/io/text_lines.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -123,8 +122,8 @@ std::size_t groups_among(std::span<const DocGroup> groups) {
 
 GroupRule::GroupRule(const GroupSettings& settings, const Dataset& train) : settings_(settings) {
   if (settings.feature > train.features()) {
-    throw InvalidArgument(fmt::format("groups.feature is {}, but the data has the features 1 to {}.",
-                                      settings.feature, train.features()));
+    throw_error<InvalidArgument>("groups.feature is {}, but the data has the features 1 to {}.",
+                                 settings.feature, train.features());
   }
   if (settings.file.empty()) thresholds_ = fit_thresholds(train);
   groups_ =
@@ -143,10 +142,10 @@ GroupRule::GroupRule(const GroupSettings& settings, const Dataset& train) : sett
     if (group < thresholds_.size())
       where += fmt::format("{}at most {}", where.empty() ? "" : " and ", thresholds_[group]);
     const auto& given = settings.threshold ? *settings.threshold : *settings.quantile;
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "groups.{} = {} leaves group {} empty: no value of feature {} in the training part is {}.",
         settings.threshold ? "threshold" : "quantile", fmt::join(given, ", "), letter, settings.feature,
-        where));
+        where);
   }
   beta_ = settings.beta ? *settings.beta : fit_beta();
 }
@@ -175,12 +174,11 @@ std::vector<double> GroupRule::fit_beta() const {
   for (std::size_t group = 1; group < groups_; ++group) {
     const double other = train_.summaries[group].mean_grade;
     if (!(a > 0.0 && other > 0.0)) {
-      throw InvalidArgument(
-          fmt::format("groups.beta = \"auto\" is the ratio of the groups' mean grades, but they are {} for "
-                      "A and {} for "
-                      "{}: set groups.beta to {}.",
-                      a, other, letter_of(static_cast<DocGroup>(group)),
-                      groups_ == 2 ? "a number" : fmt::format("{} numbers", groups_ - 1)));
+      throw_error<InvalidArgument>(
+          "groups.beta = \"auto\" is the ratio of the groups' mean grades, but they are {} for A and {} "
+          "for {}: set groups.beta to {}.",
+          a, other, letter_of(static_cast<DocGroup>(group)),
+          groups_ == 2 ? "a number" : fmt::format("{} numbers", groups_ - 1));
     }
     beta.push_back(a / other);
   }
@@ -221,23 +219,23 @@ void GroupSettings::check(std::int64_t cutoff) const {
     return;
   }
   if (feature > 0 && !file.empty()) {
-    throw InvalidArgument(fmt::format(
-        "[groups] has both feature = {} and file = \"{}\": remove one of them.", feature, file));
+    throw_error<InvalidArgument>("[groups] has both feature = {} and file = \"{}\": remove one of them.",
+                                 feature, file);
   }
   if (feature > 0 && threshold.has_value() == quantile.has_value()) {
-    throw InvalidArgument(
-        fmt::format("[groups] has feature = {} and {}: give either a threshold or a quantile.", feature,
-                    threshold ? "both a threshold and a quantile" : "neither threshold nor quantile"));
+    throw_error<InvalidArgument>(
+        "[groups] has feature = {} and {}: give either a threshold or a quantile.", feature,
+        threshold ? "both a threshold and a quantile" : "neither threshold nor quantile");
   }
   if (!file.empty() && (threshold || quantile)) {
-    throw InvalidArgument(
-        fmt::format("[groups] has file = \"{}\", which names each document's group: remove the {}.", file,
-                    threshold ? "threshold" : "quantile"));
+    throw_error<InvalidArgument>(
+        "[groups] has file = \"{}\", which names each document's group: remove the {}.", file,
+        threshold ? "threshold" : "quantile");
   }
   if (!examination.empty() && std::ssize(examination) < cutoff) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "groups.examination has {} probabilities, but lists show {} ranks: give one for each rank.",
-        examination.size(), cutoff));
+        examination.size(), cutoff);
   }
   if (!examination.empty() && examination.front() <= 0.0)
     throw InvalidArgument(
@@ -251,19 +249,19 @@ void GroupSettings::check_groups() const {
        {List("threshold", threshold), List("quantile", quantile), List("beta", beta)}) {
     if (!values) continue;
     if (values->size() + 1 > kMostGroups) {
-      throw InvalidArgument(
-          fmt::format("groups.{} has {} values, which makes {} groups, but there can be at most {}.", key,
-                      values->size(), values->size() + 1, kMostGroups));
+      throw_error<InvalidArgument>(
+          "groups.{} has {} values, which makes {} groups, but there can be at most {}.", key,
+          values->size(), values->size() + 1, kMostGroups);
     }
     if (values->size() + 1 != *count()) {
-      throw InvalidArgument(
-          fmt::format("groups.{} must have as many values as groups.{}, one less than there are groups, "
-                      "but has {}, not {}.",
-                      key, threshold ? "threshold" : "quantile", values->size(), *count() - 1));
+      throw_error<InvalidArgument>(
+          "groups.{} must have as many values as groups.{}, one less than there are groups, but has {}, "
+          "not {}.",
+          key, threshold ? "threshold" : "quantile", values->size(), *count() - 1);
     }
     if (values != beta && !std::is_sorted(values->begin(), values->end(), std::less_equal<>())) {
-      throw InvalidArgument(
-          fmt::format("groups.{} must increase from value to value, but is {}.", key, to_toml(*values)));
+      throw_error<InvalidArgument>("groups.{} must increase from value to value, but is {}.", key,
+                                   to_toml(*values));
     }
   }
 }
@@ -279,8 +277,8 @@ GroupSettings parse_group_settings(std::string_view text, std::string_view origi
     text.remove_prefix(std::min(comma + 1, text.size()));
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
-      throw InvalidArgument(
-          fmt::format("{}: '{}' must be key=value, such as feature=128,quantile=0.65.", origin, item));
+      throw_error<InvalidArgument>("{}: '{}' must be key=value, such as feature=128,quantile=0.65.", origin,
+                                   item);
     }
     const std::string_view key = item.substr(0, equals);
     assign_setting_text(GroupSettings::schema(), &settings, key, item.substr(equals + 1),

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -45,8 +43,7 @@ GroupSettings parse_group_settings(std::string_view text, std::string_view origi
 
 template <>
 struct EnumNames<ExposureKind> {
-  static constexpr std::array values = {std::pair{ExposureKind::kPosition, std::string_view("position")},
-                                        std::pair{ExposureKind::kExamined, std::string_view("examined")}};
+  static constexpr std::array values = names_in_order<ExposureKind>("position", "examined");
 };
 
 /// A group's documents in a part.

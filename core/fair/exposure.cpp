@@ -39,23 +39,14 @@ void ExposureLedger::end_round(const ExposureRule& rule, const PairFigures& adde
   fair_rounds_ += std::abs(rule.farthest(unfairness_)) <= rule.epsilon ? 1 : 0;
 }
 
-void ExposureLedger::save(const ExposureRule& rule, StateWriter& state) const {
+void ExposureLedger::fields(StateFields& state, const ExposureRule& rule) {
   std::vector<double> sums(unfairness_.begin(), unfairness_.begin() + rule.pairs());
   sums.insert(sums.end(), exposure_.begin(), exposure_.begin() + rule.groups());
-  const std::int64_t counts[] = {rounds_, fair_rounds_};
-  state.put("exposure.sums", sums);
-  state.put("exposure.rounds", std::span<const std::int64_t>(counts));
-}
-
-void ExposureLedger::load(const ExposureRule& rule, StateReader& state) {
-  std::vector<double> sums(rule.pairs() + rule.groups());
-  std::int64_t counts[2];
-  state.get_into("exposure.sums", std::span(sums));
-  state.get_into("exposure.rounds", std::span<std::int64_t>(counts));
+  state.sized("exposure.sums", sums);
+  state.numbers("exposure.rounds", rounds_, fair_rounds_);
+  if (!state.reads()) return;
   std::copy_n(sums.begin(), rule.pairs(), unfairness_.begin());
   std::copy_n(sums.begin() + rule.pairs(), rule.groups(), exposure_.begin());
-  rounds_ = counts[0];
-  fair_rounds_ = counts[1];
 }
 
 TemplateTable::TemplateTable(const ExposureRule& rule, int length) : length_(length), gains_(1, 0.0) {

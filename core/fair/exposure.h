@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/io/state_archive.h"
+#include "core/io/state_fields.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
@@ -115,8 +115,7 @@ class ExposureLedger {
   /// Rounds so far after which |UF| was at most ε.
   std::int64_t fair_rounds() const { return fair_rounds_; }
 
-  void save(const ExposureRule& rule, StateWriter& state) const;
-  void load(const ExposureRule& rule, StateReader& state);
+  void fields(StateFields& state, const ExposureRule& rule);
 
  private:
   void end_round(const ExposureRule& rule, const PairFigures& added);

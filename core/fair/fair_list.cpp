@@ -1,14 +1,12 @@
 #include "core/fair/fair_list.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -102,10 +100,10 @@ void check_group_count(const FairSettings& settings, std::size_t groups, std::st
   if (groups == 2 || settings.fair != Fairness::kFairExp ||
       settings.template_search == TemplateSearch::kFairSwap)
     return;
-  throw InvalidArgument(
-      fmt::format("Ranker '{}' has template_search = \"exact\", which is for two groups, but there are {}: "
-                  "use \"fairswap\".",
-                  ranker, groups));
+  throw_error<InvalidArgument>(
+      "Ranker '{}' has template_search = \"exact\", which is for two groups, but there are {}: use "
+      "\"fairswap\".",
+      ranker, groups);
 }
 
 const Schema& FairSettings::schema() {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/fair/exposure.h"
@@ -92,15 +91,12 @@ void check_group_count(const FairSettings& settings, std::size_t groups, std::st
 
 template <>
 struct EnumNames<Fairness> {
-  static constexpr std::array values = {std::pair{Fairness::kNone, std::string_view("none")},
-                                        std::pair{Fairness::kFairExp, std::string_view("fairexp")},
-                                        std::pair{Fairness::kFairCo, std::string_view("fairco")}};
+  static constexpr std::array values = names_in_order<Fairness>("none", "fairexp", "fairco");
 };
 
 template <>
 struct EnumNames<TemplateSearch> {
-  static constexpr std::array values = {std::pair{TemplateSearch::kFairSwap, std::string_view("fairswap")},
-                                        std::pair{TemplateSearch::kExact, std::string_view("exact")}};
+  static constexpr std::array values = names_in_order<TemplateSearch>("fairswap", "exact");
 };
 
 /// FairExp: among the templates whose list keeps |UF_t| ≤ ε, the one whose list violates the fewest certain

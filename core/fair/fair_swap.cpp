@@ -20,6 +20,19 @@ std::int64_t ones(std::span<const std::uint64_t> bits) {
   return count;
 }
 
+/// Transposes 64 × 64 bits in place: Warren, "Hacker's Delight", 2nd edition, Section 7-3, for bits that
+/// count from the lowest.
+void transpose_words(std::array<std::uint64_t, 64>& rows) {
+  std::uint64_t mask = 0x00000000FFFFFFFFULL;
+  for (unsigned width = 32; width != 0; width >>= 1, mask ^= mask << width) {
+    for (unsigned row = 0; row < 64; row = ((row | width) + 1) & ~width) {
+      const std::uint64_t swapped = ((rows[row] >> width) ^ rows[row | width]) & mask;
+      rows[row] ^= swapped << width;
+      rows[row | width] ^= swapped;
+    }
+  }
+}
+
 }  // namespace
 
 void FairSwap::prepare(const GroupedBlocks& blocks, std::uint32_t round) {
@@ -228,23 +241,6 @@ void FairSwap::write_list(std::vector<std::int32_t>& list) const {
     if ((placed_[place / kWord] >> place % kWord & 1U) == 0) list.push_back(place);
   }
 }
-
-namespace {
-
-/// Transposes 64 × 64 bits in place: Warren, "Hacker's Delight", 2nd edition, Section 7-3, for bits that
-/// count from the lowest.
-void transpose_words(std::array<std::uint64_t, 64>& rows) {
-  std::uint64_t mask = 0x00000000FFFFFFFFULL;
-  for (unsigned width = 32; width != 0; width >>= 1, mask ^= mask << width) {
-    for (unsigned row = 0; row < 64; row = ((row | width) + 1) & ~width) {
-      const std::uint64_t swapped = ((rows[row] >> width) ^ rows[row | width]) & mask;
-      rows[row] ^= swapped << width;
-      rows[row | width] ^= swapped;
-    }
-  }
-}
-
-}  // namespace
 
 void transpose(const OrderBits& orders, OrderBits& columns) {
   constexpr std::int64_t kSide = OrderBits::kWordBits;

@@ -15,6 +15,20 @@ double log_of_sum(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
+double surprise_of(std::span<const double> predicted, std::span<const std::uint8_t> clicks) {
+  constexpr double kLeast = 1e-3;  // so that no click is impossible
+  constexpr double kMost = 3.0;
+  double surprise = 0.0;
+  double variance = 0.1;
+  for (std::size_t rank = 0; rank < clicks.size(); ++rank) {
+    const double p = std::clamp(predicted[rank], kLeast, 1.0 - kLeast);
+    const double logit = std::log(p / (1.0 - p));
+    surprise += (p - (clicks[rank] != 0 ? 1.0 : 0.0)) * logit;
+    variance += p * (1.0 - p) * logit * logit;
+  }
+  return std::clamp(surprise / std::sqrt(variance), -kMost, kMost);
+}
+
 }  // namespace
 
 Examination::Counts Examination::first_look_by_rank(std::size_t rank) {
@@ -181,24 +195,6 @@ void Examination::fields(StateFields& state, std::string_view prefix) {
   for (std::size_t i = 1; i < by_rank.size(); i += 2)
     looks_by_rank_.push_back({by_rank[i], by_rank[i + 1]});
 }
-
-namespace {
-
-double surprise_of(std::span<const double> predicted, std::span<const std::uint8_t> clicks) {
-  constexpr double kLeast = 1e-3;  // so that no click is impossible
-  constexpr double kMost = 3.0;
-  double surprise = 0.0;
-  double variance = 0.1;
-  for (std::size_t rank = 0; rank < clicks.size(); ++rank) {
-    const double p = std::clamp(predicted[rank], kLeast, 1.0 - kLeast);
-    const double logit = std::log(p / (1.0 - p));
-    surprise += (p - (clicks[rank] != 0 ? 1.0 : 0.0)) * logit;
-    variance += p * (1.0 - p) * logit * logit;
-  }
-  return std::clamp(surprise / std::sqrt(variance), -kMost, kMost);
-}
-
-}  // namespace
 
 bool ChangeAlarm::learn(std::span<const double> predicted, std::span<const std::uint8_t> clicks) {
   constexpr double kMemory = 200.0;

@@ -21,11 +21,11 @@ constexpr std::size_t kHexDigits = 32;
 constexpr const char* kNotAnObject = "The line is not a JSON object.";
 constexpr std::size_t kMostReplayed = 1'000'000;  // documents of a list
 
-void append_ids(std::string& out, std::string_view key, const DocId* begin, const DocId* end) {
+void append_ids(std::string& out, std::string_view key, std::span<const DocId> ids) {
   out += fmt::format(",\"{}\":[", key);
-  for (const DocId* id = begin; id != end; ++id) {
-    if (id != begin) out += ',';
-    append_json_id(out, *id);
+  for (const DocId& id : ids) {
+    if (&id != &ids.front()) out += ',';
+    append_json_id(out, id);
   }
   out += ']';
 }
@@ -381,9 +381,8 @@ std::string record_body(const FeedbackRecord& record) {
   }
   body += "],\"qid\":";
   append_json_string(body, record.query);
-  const DocId* first = record.docs.data();
-  const DocId* middle = first + record.shown();
-  const DocId* last = first + record.docs.size();
+  const auto shown = std::span(record.docs).first(record.shown());
+  const auto unshown = std::span(record.docs).subspan(record.shown());
   if (record.time > 0) body += fmt::format(",\"time\":{}", record.time);
   if (record.snapshot >= 0) body += fmt::format(",\"snapshot\":{}", record.snapshot);
   if (record.explored) body += fmt::format(",\"explore\":{}", *record.explored);
@@ -396,16 +395,12 @@ std::string record_body(const FeedbackRecord& record) {
   append_text("arm", record.arm);
   if (record.bucket >= 0) body += fmt::format(",\"bucket\":{}", record.bucket);
   append_text("teams", record.teams);
-  append_ids(body, "shown", first, middle);
+  append_ids(body, "shown", shown);
   if (!record.propensity.empty())
     body += fmt::format(",\"propensity\":[{}]", fmt::join(record.propensity, ","));
-  if (record.has_unshown || middle != last) append_ids(body, "unshown", middle, last);
-  if (!record.incumbent.empty())
-    append_ids(body, "incumbent", record.incumbent.data(),
-               record.incumbent.data() + record.incumbent.size());
-  if (!record.candidate.empty())
-    append_ids(body, "candidate", record.candidate.data(),
-               record.candidate.data() + record.candidate.size());
+  if (record.has_unshown || !unshown.empty()) append_ids(body, "unshown", unshown);
+  if (!record.incumbent.empty()) append_ids(body, "incumbent", record.incumbent);
+  if (!record.candidate.empty()) append_ids(body, "candidate", record.candidate);
   if (!record.groups.empty()) {
     body += ",\"groups\":\"";
     for (const DocGroup group : record.groups) body += letter_of(group);

@@ -1,6 +1,5 @@
 #include "core/feedback/pair_history.h"
 
-#include <algorithm>
 #include <bit>
 #include <cassert>
 

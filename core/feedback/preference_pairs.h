@@ -1,10 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/online/online_ranker.h"
@@ -27,10 +25,7 @@ struct PairSettings {
 
 template <>
 struct EnumNames<PairRule> {
-  static constexpr std::array values = {std::pair{PairRule::kAdjacent, std::string_view("adjacent")},
-                                        std::pair{PairRule::kMatched, std::string_view("matched")},
-                                        std::pair{PairRule::kExpected, std::string_view("expected")},
-                                        std::pair{PairRule::kAll, std::string_view("all")}};
+  static constexpr std::array values = names_in_order<PairRule>("adjacent", "matched", "expected", "all");
 };
 
 /// The number of shown documents that count as examined: up to the last click and the `after` documents

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -44,8 +44,7 @@ std::filesystem::path followed(const std::filesystem::path& target) {
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return target;
   std::filesystem::path file = std::filesystem::canonical(target, error);
   if (!error) return file;
-  throw IoError(
-      fmt::format("Cannot write {}: it is a symbolic link that leads to no file.", target.string()));
+  throw_error<IoError>("Cannot write {}: it is a symbolic link that leads to no file.", target.string());
 }
 
 /// Whether bytes go to the target itself: a pipe or a character device cannot be replaced.
@@ -53,7 +52,7 @@ bool is_stream(const std::filesystem::path& target) {
   std::error_code error;
   const std::filesystem::file_type type = std::filesystem::status(target, error).type();
   if (type == std::filesystem::file_type::block) {
-    throw IoError(fmt::format("Cannot write {}: it is a block device.", target.string()));
+    throw_error<IoError>("Cannot write {}: it is a block device.", target.string());
   }
   return type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo ||
          type == std::filesystem::file_type::socket;
@@ -62,6 +61,32 @@ bool is_stream(const std::filesystem::path& target) {
 std::string folder_of(const std::filesystem::path& target) {
   const std::filesystem::path folder = target.parent_path();
   return folder.empty() ? std::string(".") : folder.string();
+}
+
+constexpr int kLongestNote = 64;
+/// Who takes or gives up a shared lock holds it alone for a moment, so others wait for longer than that.
+constexpr std::chrono::milliseconds kPause{10};
+constexpr int kTries = 30;
+/// is_held_alone() shares a lock for a moment, too.
+constexpr int kTriesAlone = 3;
+
+/// False if the file has been removed or replaced since it was opened.
+bool is_at(int descriptor, const std::filesystem::path& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return ::fstat(descriptor, &open_file) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
+}
+
+std::string note_in(int descriptor) {
+  char text[kLongestNote];
+  const ssize_t got = ::pread(descriptor, text, sizeof text, 0);
+  return got > 0 ? std::string(text, got) : std::string();
+}
+
+/// Only messages and shared locks use the note, so a full disk does not prevent a lock.
+void write_note(int descriptor, const std::string& note) {
+  if (::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, note.data(), note.size(), 0) < 0) errno = 0;
 }
 
 }  // namespace
@@ -108,12 +133,9 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace", errno);
   temporary_.clear();
   // The folder records the rename, so it is flushed too.
-  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) fail("flush the folder of", errno);
-  const int flushed = ::fsync(folder);
-  const int error_number = errno;
-  ::close(folder);
-  if (flushed != 0 && error_number != EINVAL) fail("flush the folder of", error_number);
+  const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open()) fail("flush the folder of", errno);
+  if (::fsync(folder.number()) != 0 && errno != EINVAL) fail("flush the folder of", errno);
 }
 
 bool is_temporary(std::string_view name) {
@@ -140,8 +162,8 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
   const bool is_regular = S_ISREG(status.st_mode);
   if (!is_regular) max_bytes = std::min(max_bytes, kLargestPipe);
   const auto refuse = [&] {
-    throw IoError(fmt::format("{}: The file is larger than {} bytes, the most that can be read from {}.",
-                              path.string(), max_bytes, is_regular ? "such a file" : "a pipe or device"));
+    throw_error<IoError>("{}: The file is larger than {} bytes, the most that can be read from {}.",
+                         path.string(), max_bytes, is_regular ? "such a file" : "a pipe or device");
   };
   std::string bytes;
   if (is_regular) {
@@ -159,36 +181,6 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
   }
   return bytes;
 }
-
-namespace {
-
-constexpr int kLongestNote = 64;
-/// Who takes or gives up a shared lock holds it alone for a moment, so others wait for longer than that.
-constexpr std::chrono::milliseconds kPause{10};
-constexpr int kTries = 30;
-/// is_held_alone() shares a lock for a moment, too.
-constexpr int kTriesAlone = 3;
-
-/// False if the file has been removed or replaced since it was opened.
-bool is_at(int descriptor, const std::filesystem::path& path) {
-  struct stat open_file {};
-  struct stat named {};
-  return ::fstat(descriptor, &open_file) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
-}
-
-std::string note_in(int descriptor) {
-  char text[kLongestNote];
-  const ssize_t got = ::pread(descriptor, text, sizeof text, 0);
-  return got > 0 ? std::string(text, got) : std::string();
-}
-
-/// Only messages and shared locks use the note, so a full disk does not prevent a lock.
-void write_note(int descriptor, const std::string& note) {
-  if (::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, note.data(), note.size(), 0) < 0) errno = 0;
-}
-
-}  // namespace
 
 FileLock::Outcome FileLock::take(const std::filesystem::path& file, Mode mode, const std::string& note) {
   release();
@@ -224,11 +216,8 @@ FileLock::Outcome FileLock::try_once(Mode mode, const std::string& note) {
 }
 
 bool FileLock::is_held_alone(const std::filesystem::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (descriptor < 0) return false;
-  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(descriptor);
-  return held;
+  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return opened.is_open() && ::flock(opened.number(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 void FileLock::release() {

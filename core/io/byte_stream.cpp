@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/throw_error.h"
+
 namespace olrank {
 namespace {
 
@@ -195,7 +197,7 @@ class ZstdCompressor : public Compressor {
       ZSTD_outBuffer out{out_.data(), out_.size(), 0};
       left = ZSTD_compressStream2(zstd_, &out, &in, directive);
       if (ZSTD_isError(left) != 0) {
-        throw Error(fmt::format("Compression with zstd failed: {}.", ZSTD_getErrorName(left)));
+        throw_error<Error>("Compression with zstd failed: {}.", ZSTD_getErrorName(left));
       }
       sink_({out_.data(), out.pos});
     } while (in.pos < in.size || (directive == ZSTD_e_end && left > 0));

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/interface.h"
 
 namespace olrank {
 
@@ -18,13 +19,8 @@ class BrokenStream : public Error {
 };
 
 /// A stream of bytes.
-class ByteStream {
+class ByteStream : public Interface {
  public:
-  ByteStream() = default;
-  virtual ~ByteStream() = default;
-  ByteStream(const ByteStream&) = delete;
-  ByteStream& operator=(const ByteStream&) = delete;
-
   /// Fills the beginning of `bytes` and returns the number of bytes read; 0 only at the end.
   virtual std::size_t read(std::span<char> bytes) = 0;
 };

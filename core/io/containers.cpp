@@ -1,11 +1,10 @@
 #include "core/io/containers.h"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <limits>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -38,6 +37,13 @@ void append_description(std::string& bytes, std::uint32_t checksum, std::uint32_
   append(bytes, padding, 2);
 }
 
+constexpr std::uint64_t kVarint = 0;
+constexpr std::uint64_t kLengthAndBytes = 2;
+
+std::uint64_t tag(int field, std::uint64_t wire_type) {
+  return static_cast<std::uint64_t>(field) << 3 | wire_type;
+}
+
 }  // namespace
 
 void StoredZip::add(const std::string& name, std::string_view content) {
@@ -46,8 +52,8 @@ void StoredZip::add(const std::string& name, std::string_view content) {
   const std::size_t unpadded = bytes_.size() + kHeader + name.size() + kExtraHeader;
   const std::size_t padding = kExtraHeader + (kAlignment - unpadded % kAlignment) % kAlignment;
   if (std::uint64_t{unpadded} + kAlignment + content.size() > kLargest) {
-    throw InvalidArgument(
-        fmt::format("The model takes more than the {} bytes that a zip archive can hold.", kLargest));
+    throw_error<InvalidArgument>("The model takes more than the {} bytes that a zip archive can hold.",
+                                 kLargest);
   }
   const Entry entry{name, checksum_of(content), static_cast<std::uint32_t>(content.size()),
                     static_cast<std::uint32_t>(bytes_.size())};
@@ -84,17 +90,6 @@ std::string StoredZip::finish() {
   append(bytes_, 0, 2);  // comment
   return std::move(bytes_);
 }
-
-namespace {
-
-constexpr std::uint64_t kVarint = 0;
-constexpr std::uint64_t kLengthAndBytes = 2;
-
-std::uint64_t tag(int field, std::uint64_t wire_type) {
-  return static_cast<std::uint64_t>(field) << 3 | wire_type;
-}
-
-}  // namespace
 
 void ProtobufMessage::put_varint(std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>((value & 0x7FU) | 0x80U);

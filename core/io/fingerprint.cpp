@@ -7,33 +7,26 @@
 #include <new>
 #include <sstream>
 
-#include "core/error.h"
 #include "core/io/json.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
-struct Fingerprinter::State {
-  XXH3_state_t* xxh3 = XXH3_createState();
-  State() {
-    if (xxh3 == nullptr) throw std::bad_alloc();
-    XXH3_128bits_reset(xxh3);
-  }
-  ~State() { XXH3_freeState(xxh3); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-};
+void Fingerprinter::Free::operator()(XXH3_state_s* state) const {
+  XXH3_freeState(state);
+}
 
-Fingerprinter::Fingerprinter() : state_(std::make_unique<State>()) {}
-Fingerprinter::~Fingerprinter() = default;
-Fingerprinter::Fingerprinter(Fingerprinter&&) noexcept = default;
-Fingerprinter& Fingerprinter::operator=(Fingerprinter&&) noexcept = default;
+Fingerprinter::Fingerprinter() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  XXH3_128bits_reset(state_.get());
+}
 
 void Fingerprinter::add(const void* bytes, std::size_t size) {
-  if (size > 0) XXH3_128bits_update(state_->xxh3, bytes, size);
+  if (size > 0) XXH3_128bits_update(state_.get(), bytes, size);
 }
 
 Fingerprint Fingerprinter::value() const {
-  const XXH128_hash_t hash = XXH3_128bits_digest(state_->xxh3);
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
   return Fingerprint{hash.high64, hash.low64};
 }
 
@@ -95,10 +88,9 @@ std::string recipe_json(const Recipe& recipe) {
 Recipe parse_recipe(const std::string& json, const std::string& origin) {
   const auto parsed = try_parse_json(json);
   Recipe recipe;
-  if (!parsed.is_object()) throw IoError(fmt::format("{}: The recipe is missing.", origin));
+  if (!parsed.is_object()) throw_error<IoError>("{}: The recipe is missing.", origin);
   for (const auto& [name, text] : parsed.items()) {
-    if (!text.is_string())
-      throw IoError(fmt::format("{}: The recipe's '{}' is not a string.", origin, name));
+    if (!text.is_string()) throw_error<IoError>("{}: The recipe's '{}' is not a string.", origin, name);
     recipe.emplace_back(name, text.get<std::string>());
   }
   return recipe;

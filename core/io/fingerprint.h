@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+struct XXH3_state_s;
+
 namespace olrank {
 
 /// A 128-bit hash of contents, the same on every machine.
@@ -24,9 +26,6 @@ struct Fingerprint {
 class Fingerprinter {
  public:
   Fingerprinter();
-  ~Fingerprinter();
-  Fingerprinter(Fingerprinter&&) noexcept;
-  Fingerprinter& operator=(Fingerprinter&&) noexcept;
 
   void add(const void* bytes, std::size_t size);
   void add(std::string_view text) { add(text.data(), text.size()); }
@@ -37,8 +36,10 @@ class Fingerprinter {
   Fingerprint value() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
 Fingerprint fingerprint_of(std::string_view bytes);

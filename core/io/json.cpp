@@ -349,10 +349,6 @@ class EventParser {
   std::string word_;
 };
 
-}  // namespace
-
-namespace {
-
 constexpr int kExactPowers = 22;  // of ten, which doubles hold without rounding
 constexpr auto kPowersOfTen = [] {
   std::array<double, kExactPowers + 1> powers{1.0};

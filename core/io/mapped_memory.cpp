@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <new>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -25,6 +24,21 @@ std::size_t whole_pages(std::size_t bytes) {
   static const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
   return (bytes + page - 1) / page * page;
 }
+
+class CopiedBytes : public ByteArrival {
+ public:
+  explicit CopiedBytes(std::span<const std::byte> bytes)
+      : bytes_(std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end())) {}
+
+  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
+    if (bytes_ != nullptr) sink({*bytes_, bytes_});
+    bytes_.reset();
+    return true;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<std::byte>> bytes_;
+};
 
 }  // namespace
 
@@ -51,16 +65,9 @@ MappedMemory MappedMemory::of_unnamed_file(const std::filesystem::path& folder, 
 }
 
 MappedMemory MappedMemory::of_file(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw IoError("read", path.string(), errno);
-  try {
-    MappedMemory memory = of_descriptor(descriptor, path);
-    ::close(descriptor);
-    return memory;
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) throw IoError("read", path.string(), errno);
+  return of_descriptor(file.number(), path);
 }
 
 MappedMemory MappedMemory::of_descriptor(int descriptor, const std::filesystem::path& path) {
@@ -86,25 +93,6 @@ void MappedMemory::release() {
   data_ = nullptr;
   size_ = 0;
 }
-
-namespace {
-
-class CopiedBytes : public ByteArrival {
- public:
-  explicit CopiedBytes(std::span<const std::byte> bytes)
-      : bytes_(std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end())) {}
-
-  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
-    if (bytes_ != nullptr) sink({*bytes_, bytes_});
-    bytes_.reset();
-    return true;
-  }
-
- private:
-  std::shared_ptr<const std::vector<std::byte>> bytes_;
-};
-
-}  // namespace
 
 void Lineage::renew() {
   static std::atomic<std::uint64_t> latest{0};

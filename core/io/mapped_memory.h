@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/interface.h"
+
 namespace olrank {
 
 /// Memory mapped from the operating system: zeroed pages that are allocated on first use and returned at
@@ -81,25 +83,15 @@ struct ArrivedBytes {
 };
 
 /// Bytes on their way to the host.
-class ByteArrival {
+class ByteArrival : public Interface {
  public:
-  ByteArrival() = default;
-  virtual ~ByteArrival() = default;
-  ByteArrival(const ByteArrival&) = delete;
-  ByteArrival& operator=(const ByteArrival&) = delete;
-
   /// Passes on what has arrived, in order, or with `wait` everything. Returns whether nothing is left.
   virtual bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool wait) = 0;
 };
 
 /// Where values are.
-class GrowingSource {
+class GrowingSource : public Interface {
  public:
-  GrowingSource() = default;
-  virtual ~GrowingSource() = default;
-  GrowingSource(const GrowingSource&) = delete;
-  GrowingSource& operator=(const GrowingSource&) = delete;
-
   /// Copies the bytes from `first` on.
   virtual void copy(std::size_t first, std::span<std::byte> to) const = 0;
   /// Starts bringing them to the host. Values may be appended meanwhile.

@@ -53,26 +53,6 @@ std::string_view text_of(const TensorValues& values) {
   return {reinterpret_cast<const char*>(values.bytes.data()), values.bytes.size()};
 }
 
-}  // namespace
-
-std::string safetensors_bytes(std::span<const NamedTensor> tensors, const ModelMetadata& metadata) {
-  const Order order = values_order(tensors);
-  std::string file = header_of(tensors, order, metadata);
-  for (const NamedTensor* tensor : order) file.append(text_of(tensor->values));
-  return file;
-}
-
-void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const ModelMetadata& metadata) {
-  const Order order = values_order(tensors);
-  AtomicFile file(path);
-  file.write(header_of(tensors, order, metadata));
-  for (const NamedTensor* tensor : order) file.write(text_of(tensor->values));
-  file.commit();
-}
-
-namespace {
-
 using nlohmann::ordered_json;
 
 constexpr std::size_t kLengthBytes = 8;
@@ -247,6 +227,22 @@ class Reader {
 };
 
 }  // namespace
+
+std::string safetensors_bytes(std::span<const NamedTensor> tensors, const ModelMetadata& metadata) {
+  const Order order = values_order(tensors);
+  std::string file = header_of(tensors, order, metadata);
+  for (const NamedTensor* tensor : order) file.append(text_of(tensor->values));
+  return file;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                       const ModelMetadata& metadata) {
+  const Order order = values_order(tensors);
+  AtomicFile file(path);
+  file.write(header_of(tensors, order, metadata));
+  for (const NamedTensor* tensor : order) file.write(text_of(tensor->values));
+  file.commit();
+}
 
 SafetensorsView view_safetensors(std::string_view bytes, const std::string& origin) {
   return Reader(bytes, origin).read();

@@ -15,10 +15,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/safetensors.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -224,7 +224,7 @@ StateReader::StateReader(std::string bytes, std::string origin, std::string_view
   try {
     view = view_safetensors(bytes_, origin_);
   } catch (const DataError& error) {
-    throw IoError(fmt::format("{} To continue, {}.", error.what(), restart));
+    throw_error<IoError>("{} To continue, {}.", error.what(), restart);
   }
   const std::string version = metadata_text(view.metadata, kVersionKey);
   if (version.empty()) fail(fmt::format("This is not a checkpoint of olrank. To continue, {}.", restart));
@@ -266,10 +266,9 @@ void StateReader::read_blocks(const std::string& text, const std::filesystem::pa
       const std::filesystem::path path = folder / name;
       auto block = std::make_unique<const std::string>(read_prefix(path, size));
       if (block->size() < size || fingerprint_of(*block).hex() != file.at("checksum").get<std::string>()) {
-        throw IoError(
-            fmt::format("{}: This part of the checkpoint {} is damaged: its checksum does not match. To "
-                        "continue, {}.",
-                        path.string(), origin_, restart));
+        throw_error<IoError>(
+            "{}: This part of the checkpoint {} is damaged: its checksum does not match. To continue, {}.",
+            path.string(), origin_, restart);
       }
       blocks_.push_back(std::move(block));
     }
@@ -296,7 +295,7 @@ void StateReader::read_blocks(const std::string& text, const std::filesystem::pa
 }
 
 void StateReader::fail(std::string_view sentence) const {
-  throw IoError(fmt::format("{}: {}", origin_, sentence));
+  throw_error<IoError>("{}: {}", origin_, sentence);
 }
 
 const StateReader::Entry& StateReader::entry_here(std::string_view name) const {

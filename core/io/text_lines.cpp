@@ -19,6 +19,125 @@ constexpr std::string_view kBlanks = " \t\r\v\f";
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
+class MemoryBlocks : public TextBlocks {
+ public:
+  MemoryBlocks(std::string_view text, std::size_t block_bytes) : left_(text), block_bytes_(block_bytes) {}
+
+  bool next(TextBlock& block) override {
+    if (left_.empty()) return false;
+    block.number = number_++;
+    std::size_t end = left_.size() <= block_bytes_ ? left_.rfind('\n') : left_.find('\n', block_bytes_ - 1);
+    if (end == std::string_view::npos && left_.size() > block_bytes_) end = left_.rfind('\n');
+    if (end != std::string_view::npos) {
+      block.text = left_.substr(0, end + 1);
+      left_.remove_prefix(end + 1);
+      return true;
+    }
+    block.buffer.assign(left_.begin(), left_.end());
+    block.buffer.push_back('\n');
+    block.text = {block.buffer.data(), block.buffer.size()};
+    left_ = {};
+    return true;
+  }
+
+ private:
+  std::string_view left_;
+  std::size_t block_bytes_;
+  std::int64_t number_ = 0;
+};
+
+/// The place behind the last line feed at or after `from`; 0 when there is none.
+std::size_t end_of_lines(const std::vector<char>& text, std::size_t from) {
+  const void* feed = text.size() > from ? ::memrchr(text.data() + from, '\n', text.size() - from) : nullptr;
+  return feed == nullptr ? 0 : static_cast<std::size_t>(static_cast<const char*>(feed) - text.data()) + 1;
+}
+
+class StreamBlocks : public TextBlocks {
+ public:
+  StreamBlocks(std::unique_ptr<ByteStream> stream, std::size_t block_bytes, std::size_t longest_line,
+               std::string_view set_by)
+      : stream_(std::move(stream)),
+        block_bytes_(block_bytes),
+        longest_line_(longest_line),
+        set_by_(set_by) {}
+
+  bool next(TextBlock& block) override {
+    std::vector<char>& buffer = block.buffer;
+    buffer.swap(rest_);
+    rest_.clear();
+    for (;;) {
+      if (failure_ || ended_) break;
+      // The bytes that are there already hold no line's end, so only new ones are looked at.
+      const std::size_t before = buffer.size();
+      fill(buffer);
+      if (failure_ || ended_) break;
+      if (give_lines(block, end_of_lines(buffer, before))) return true;
+      if (buffer.size() > longest_line_) {
+        failure_ = fmt::format("The line is longer than {}{}.",
+                               readable_bytes(static_cast<double>(longest_line_)), set_by_);
+        break;
+      }
+    }
+    if (failure_) {
+      // Whole lines first: a mistake in them comes before this one.
+      if (give_lines(block, end_of_lines(buffer, 0))) return true;
+      if (told_) return false;
+      told_ = true;
+      block.cut_off = buffer.size();
+      block.failure = failure_;
+      return give(block, 0);
+    }
+    if (buffer.empty()) return false;
+    if (buffer.back() != '\n') buffer.push_back('\n');
+    return give(block, buffer.size());
+  }
+
+ private:
+  void fill(std::vector<char>& buffer) {
+    std::size_t filled = buffer.size();
+    // A line longer than a block takes as much again each time, so that its bytes move few times.
+    const std::size_t more = std::max(block_bytes_, filled);
+    const std::size_t room = longest_line_ >= filled ? longest_line_ - filled + 1 : more;
+    buffer.resize(filled + std::min(more, std::max(block_bytes_, room)));
+    try {
+      while (filled < buffer.size()) {
+        const std::size_t count = stream_->read(std::span(buffer).subspan(filled));
+        if (count == 0) {
+          ended_ = true;
+          break;
+        }
+        filled += count;
+      }
+    } catch (const BrokenStream& broken) {
+      failure_ = broken.what();
+    }
+    buffer.resize(filled);
+  }
+
+  /// Keeps what is behind the lines; false without any.
+  bool give_lines(TextBlock& block, std::size_t end) {
+    if (end == 0) return false;
+    rest_.assign(block.buffer.begin() + static_cast<std::ptrdiff_t>(end), block.buffer.end());
+    return give(block, end);
+  }
+
+  bool give(TextBlock& block, std::size_t size) {
+    block.number = number_++;
+    block.text = {block.buffer.data(), size};
+    return true;
+  }
+
+  std::unique_ptr<ByteStream> stream_;
+  std::size_t block_bytes_;
+  std::size_t longest_line_;
+  std::string set_by_;
+  std::vector<char> rest_;
+  std::optional<std::string> failure_;
+  std::int64_t number_ = 0;
+  bool ended_ = false;
+  bool told_ = false;
+};
+
 }  // namespace
 
 TextLines TextLines::of_memory(std::string_view text, std::string file) {
@@ -84,130 +203,6 @@ std::string quoted(std::string_view word) {
   for (const char c : word.substr(0, kShown)) shown += c >= ' ' && c != '\x7F' ? c : '?';
   return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
 }
-
-namespace {
-
-class MemoryBlocks : public TextBlocks {
- public:
-  MemoryBlocks(std::string_view text, std::size_t block_bytes) : left_(text), block_bytes_(block_bytes) {}
-
-  bool next(TextBlock& block) override {
-    if (left_.empty()) return false;
-    block.number = number_++;
-    std::size_t end = left_.size() <= block_bytes_ ? left_.rfind('\n') : left_.find('\n', block_bytes_ - 1);
-    if (end == std::string_view::npos && left_.size() > block_bytes_) end = left_.rfind('\n');
-    if (end != std::string_view::npos) {
-      block.text = left_.substr(0, end + 1);
-      left_.remove_prefix(end + 1);
-      return true;
-    }
-    block.buffer.assign(left_.begin(), left_.end());
-    block.buffer.push_back('\n');
-    block.text = {block.buffer.data(), block.buffer.size()};
-    left_ = {};
-    return true;
-  }
-
- private:
-  std::string_view left_;
-  std::size_t block_bytes_;
-  std::int64_t number_ = 0;
-};
-
-/// The place behind the last line feed at or after `from`; 0 when there is none.
-std::size_t end_of_lines(const std::vector<char>& text, std::size_t from) {
-  const void* feed = text.size() > from ? ::memrchr(text.data() + from, '\n', text.size() - from) : nullptr;
-  return feed == nullptr ? 0 : static_cast<std::size_t>(static_cast<const char*>(feed) - text.data()) + 1;
-}
-
-class StreamBlocks : public TextBlocks {
- public:
-  StreamBlocks(std::unique_ptr<ByteStream> stream, std::size_t block_bytes, std::size_t longest_line,
-               std::string_view set_by)
-      : stream_(std::move(stream)),
-        block_bytes_(block_bytes),
-        longest_line_(longest_line),
-        set_by_(set_by) {}
-
-  bool next(TextBlock& block) override {
-    std::vector<char>& buffer = block.buffer;
-    buffer.swap(rest_);
-    rest_.clear();
-    for (;;) {
-      if (failure_ || ended_) break;
-      // The bytes that are there already hold no line's end, so only new ones are looked at.
-      const std::size_t before = buffer.size();
-      fill(buffer);
-      if (failure_ || ended_) break;
-      const std::size_t end = end_of_lines(buffer, before);
-      if (end > 0) {
-        rest_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.end());
-        return give(block, end);
-      }
-      if (buffer.size() > longest_line_) {
-        failure_ = fmt::format("The line is longer than {}{}.",
-                               readable_bytes(static_cast<double>(longest_line_)), set_by_);
-        break;
-      }
-    }
-    if (failure_) {
-      // Whole lines first: a mistake in them comes before this one.
-      const std::size_t end = end_of_lines(buffer, 0);
-      if (end > 0) {
-        rest_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.end());
-        return give(block, end);
-      }
-      if (told_) return false;
-      told_ = true;
-      block.cut_off = buffer.size();
-      block.failure = failure_;
-      return give(block, 0);
-    }
-    if (buffer.empty()) return false;
-    if (buffer.back() != '\n') buffer.push_back('\n');
-    return give(block, buffer.size());
-  }
-
- private:
-  void fill(std::vector<char>& buffer) {
-    std::size_t filled = buffer.size();
-    // A line longer than a block takes as much again each time, so that its bytes move few times.
-    const std::size_t more = std::max(block_bytes_, filled);
-    const std::size_t room = longest_line_ >= filled ? longest_line_ - filled + 1 : more;
-    buffer.resize(filled + std::min(more, std::max(block_bytes_, room)));
-    try {
-      while (filled < buffer.size()) {
-        const std::size_t count = stream_->read(std::span(buffer).subspan(filled));
-        if (count == 0) {
-          ended_ = true;
-          break;
-        }
-        filled += count;
-      }
-    } catch (const BrokenStream& broken) {
-      failure_ = broken.what();
-    }
-    buffer.resize(filled);
-  }
-
-  bool give(TextBlock& block, std::size_t size) {
-    block.number = number_++;
-    block.text = {block.buffer.data(), size};
-    return true;
-  }
-
-  std::unique_ptr<ByteStream> stream_;
-  std::size_t block_bytes_;
-  std::size_t longest_line_;
-  std::string set_by_;
-  std::vector<char> rest_;
-  std::optional<std::string> failure_;
-  std::int64_t number_ = 0;
-  bool ended_ = false;
-  bool told_ = false;
-};
-
-}  // namespace
 
 std::unique_ptr<TextBlocks> TextBlocks::of_memory(std::string_view text, std::size_t block_bytes) {
   return std::make_unique<MemoryBlocks>(text, block_bytes);

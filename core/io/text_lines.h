@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/interface.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
 
@@ -27,13 +28,8 @@ struct TextBlock {
 
 /// Cuts a text into blocks of about the same size, for several threads to parse. One thread at a time asks
 /// for the next; for compressed text that is the one that decompresses while the others parse.
-class TextBlocks {
+class TextBlocks : public Interface {
  public:
-  TextBlocks() = default;
-  virtual ~TextBlocks() = default;
-  TextBlocks(const TextBlocks&) = delete;
-  TextBlocks& operator=(const TextBlocks&) = delete;
-
   virtual bool next(TextBlock& block) = 0;
 
   /// `text` is read where it lies and outlives the blocks.

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include "core/math/portable_exp.h"
 
@@ -18,6 +20,26 @@ enum class Discount { kLog2, kLetor };
 
 /// Readers of data reject grades above this one.
 inline constexpr int kHighestGrade = 31;
+
+/// Documents of each grade in one query.
+using GradeCounts = std::array<std::int64_t, kHighestGrade + 1>;
+
+inline GradeCounts count_grades(std::span<const std::uint8_t> grades) {
+  GradeCounts counts{};
+  for (const std::uint8_t grade : grades) ++counts[grade];
+  return counts;
+}
+
+/// Pairs of documents with different grades.
+inline std::int64_t graded_pairs(const GradeCounts& counts) {
+  std::int64_t pairs = 0;
+  std::int64_t lower = 0;
+  for (const std::int64_t count : counts) {
+    pairs += count * lower;
+    lower += count;
+  }
+  return pairs;
+}
 
 OLRANK_HOST_DEVICE inline double dcg_gain(int grade, Gain gain) {
   if (gain == Gain::kLinear) return grade;

@@ -1,18 +1,15 @@
 #include "core/metrics/evaluator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
-#include "core/error.h"
 #include "core/metrics/doc_label.h"
 #include "core/metrics/list_metrics.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -20,48 +17,56 @@ namespace {
 constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kQueriesPerBlock = 32;
 
-// A row has NDCG, DCG and the expected NDCG of a random order at every cutoff, and then these columns.
-enum Column : std::size_t { kMap, kMrr, kPrecision, kErr, kArp, kPairAccuracy, kOtherColumns };
+// In the order of the metrics between those by cutoff and the named ones.
+constexpr double SingleMetrics::*kSingles[] = {&SingleMetrics::map,       &SingleMetrics::mrr,
+                                               &SingleMetrics::precision, &SingleMetrics::err,
+                                               &SingleMetrics::arp,       &SingleMetrics::pair_accuracy};
 
-constexpr std::size_t kByCutoff = 3;  // columns for each cutoff
-// Last come the named metrics, and what a random order has of each.
-
-double precision_at(std::span<const std::uint8_t> list, std::int64_t cutoff, std::int64_t shown) {
-  std::int64_t hits = 0;
-  for (std::int64_t rank = 0; rank < std::min(cutoff, shown); ++rank) hits += list[rank] > 0 ? 1 : 0;
+double precision_at(std::span<const std::uint8_t> shown, std::int64_t cutoff) {
+  const auto hits = std::count_if(shown.begin(), shown.end(), [](std::uint8_t grade) { return grade > 0; });
   return static_cast<double>(hits) / static_cast<double>(cutoff);
 }
 
-double err_at(std::span<const std::uint8_t> list, std::int64_t cutoff, std::int64_t shown,
-              const GainTable& satisfactions) {
+double err_at(std::span<const std::uint8_t> shown, const GainTable& satisfactions) {
   double err = 0.0;
   double unsatisfied = 1.0;
-  for (std::int64_t rank = 0; rank < std::min(cutoff, shown); ++rank) {
-    const double satisfaction = satisfactions[list[rank]];
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    const double satisfaction = satisfactions[shown[rank]];
     err += unsatisfied * satisfaction / static_cast<double>(rank + 1);
     unsatisfied *= 1.0 - satisfaction;
   }
   return err;
 }
 
-/// MAP and MRR of the first `shown` ranks; relevant documents below them count as missed.
+/// MAP and MRR of the shown ranks; relevant documents below them count as missed.
 struct HitMeans {
   double average_precision = 0.0;
   double reciprocal_rank = 0.0;
 };
 
-HitMeans hit_means(std::span<const std::uint8_t> list, std::int64_t shown, std::int64_t relevant) {
+HitMeans hit_means(std::span<const std::uint8_t> shown, std::int64_t relevant) {
   HitMeans means;
   double precisions = 0.0;
   std::int64_t hits = 0;
-  for (std::int64_t rank = 0; rank < shown; ++rank) {
-    if (list[rank] == 0) continue;
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    if (shown[rank] == 0) continue;
     const auto position = static_cast<double>(rank + 1);
     precisions += static_cast<double>(++hits) / position;
     if (hits == 1) means.reciprocal_rank = 1.0 / position;
   }
   means.average_precision = relevant > 0 ? precisions / static_cast<double>(relevant) : 0.0;
   return means;
+}
+
+double average_relevant_position(std::span<const std::uint8_t> list) {
+  std::int64_t grade_sum = 0;
+  std::int64_t position_sum = 0;
+  for (std::int64_t rank = 0; rank < std::ssize(list); ++rank) {
+    const std::int64_t grade = list[rank];
+    grade_sum += grade;
+    position_sum += grade * (rank + 1);
+  }
+  return grade_sum > 0 ? static_cast<double>(position_sum) / static_cast<double>(grade_sum) : kLeftOut;
 }
 
 }  // namespace
@@ -73,16 +78,33 @@ struct Evaluator::Input {
   std::span<const std::int64_t> retrieved;
 };
 
+/// A query's list, as metrics see it.
+struct Evaluator::List {
+  std::span<const std::uint8_t> grades;  // by rank, of the ranks that any metric looks at
+  std::int64_t shown = 0;
+  std::int64_t docs = 0;  // of the query
+  const GradeCounts& counts;
+  std::int64_t pairs = 0;
+  std::int64_t misordered = 0;
+
+  std::int64_t relevant() const { return docs - counts[0]; }
+};
+
 Evaluator::Evaluator(MetricOptions options) : options_(std::move(options)), discounts_(options_.discount) {
   check_metric_options(options_);
-  by_cutoff_.resize(options_.cutoffs.size());
-  std::iota(by_cutoff_.begin(), by_cutoff_.end(), std::size_t{0});
-  std::sort(by_cutoff_.begin(), by_cutoff_.end(),
-            [&](std::size_t a, std::size_t b) { return options_.cutoffs[a] < options_.cutoffs[b]; });
-  top_ranks_ =
-      std::max({options_.cutoffs[by_cutoff_.back()], options_.precision_cutoff, options_.err_cutoff});
-  for (const NamedMetric& metric : options_.named) top_ranks_ = std::max(top_ranks_, metric.cutoff);
+  for (const MetricKind kind : {MetricKind::kNdcg, MetricKind::kDcg}) {
+    for (const std::int64_t cutoff : options_.cutoffs) metrics_.push_back({kind, cutoff});
+  }
+  metrics_.insert(metrics_.end(), {{MetricKind::kMap},
+                                   {MetricKind::kMrr},
+                                   {MetricKind::kPrecision, options_.precision_cutoff},
+                                   {MetricKind::kErr, options_.err_cutoff},
+                                   {MetricKind::kArp},
+                                   {MetricKind::kPairAccuracy}});
+  metrics_.insert(metrics_.end(), options_.named.begin(), options_.named.end());
+  for (const NamedMetric& metric : metrics_) top_ranks_ = std::max(top_ranks_, metric.cutoff);
   gains_ = gain_table(options_.gain);
+  means_.resize(columns());
   report_.ndcg.resize(options_.cutoffs.size());
   report_.dcg.resize(options_.cutoffs.size());
   report_.random_ndcg.resize(options_.cutoffs.size());
@@ -90,34 +112,26 @@ Evaluator::Evaluator(MetricOptions options) : options_(std::move(options)), disc
   report_.random_named.resize(options_.named.size());
 }
 
-std::size_t Evaluator::columns() const {
-  return first_named() + 2 * options_.named.size();
-}
-
-std::size_t Evaluator::first_named() const {
-  return kByCutoff * options_.cutoffs.size() + kOtherColumns;
-}
-
 template <class Score>
 void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   const Dataset& data = input.data;
   if (std::ssize(input.scores) != data.docs()) {
-    throw InvalidArgument(fmt::format("Got {} scores for {} documents; each document needs one.",
-                                      input.scores.size(), data.docs()));
+    throw_error<InvalidArgument>("Got {} scores for {} documents; each document needs one.",
+                                 input.scores.size(), data.docs());
   }
   if (!input.retrieved.empty() && std::ssize(input.retrieved) != data.queries()) {
-    throw InvalidArgument(
-        fmt::format("Got counts of retrieved documents for {} of {} queries; each query needs one.",
-                    input.retrieved.size(), data.queries()));
+    throw_error<InvalidArgument>(
+        "Got counts of retrieved documents for {} of {} queries; each query needs one.",
+        input.retrieved.size(), data.queries());
   }
   if (data.max_grade() > kHighestGrade) {
-    throw InvalidArgument(fmt::format("The data has grade {}, but the largest supported grade is {}.",
-                                      data.max_grade(), kHighestGrade));
+    throw_error<InvalidArgument>("The data has grade {}, but the largest supported grade is {}.",
+                                 data.max_grade(), kHighestGrade);
   }
   report_.max_grade = options_.max_grade.value_or(data.max_grade());
   if (data.max_grade() > report_.max_grade) {
-    throw InvalidArgument(fmt::format("The data has grade {}, but the largest grade was given as {}.",
-                                      data.max_grade(), report_.max_grade));
+    throw_error<InvalidArgument>("The data has grade {}, but the largest grade was given as {}.",
+                                 data.max_grade(), report_.max_grade);
   }
   for (int grade = 0; grade <= kHighestGrade; ++grade) {
     satisfactions_[grade] = err_satisfaction(grade, report_.max_grade);
@@ -127,8 +141,8 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   for (std::int64_t query = 0; query < data.queries(); ++query)
     longest = std::max(longest, data.docs_of(query));
   if (longest > std::numeric_limits<std::int32_t>::max()) {
-    throw InvalidArgument(
-        fmt::format("A query has {} documents, but at most 2147483647 can be ranked.", longest));
+    throw_error<InvalidArgument>("A query has {} documents, but at most 2147483647 can be ranked.",
+                                 longest);
   }
   discounts_.reach(std::min(longest, top_ranks_));
   const auto queries = static_cast<std::size_t>(data.queries());
@@ -163,11 +177,11 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
                             std::span<std::int32_t> order, Scratch& scratch) const {
   const Dataset& data = input.data;
   const auto scores = input.scores.subspan(data.offset(query), data.docs_of(query));
-  const std::int64_t bad = order_top_by_score(scores, order, scratch);
+  const std::int64_t bad = order_by_score(scores, order, scratch);
   if (bad >= 0) {
-    throw NumericError(
-        fmt::format("The score of document {} of query '{}' is NaN; documents cannot be ranked by it.", bad,
-                    data.qid(query)));
+    throw_error<NumericError>(
+        "The score of document {} of query '{}' is NaN; documents cannot be ranked by it.", bad,
+        data.qid(query));
   }
   if (options_.ties == Ties::kDocIndex) return;
   // Documents with equal scores are adjacent, in index order, which those not retrieved keep.
@@ -197,136 +211,69 @@ void Evaluator::evaluate_query(const Input<Score>& input, std::int64_t query, Sc
 
   const std::int64_t shown = std::min(ranks, options_.unretrieved == Unretrieved::kLost ? retrieved : docs);
   const GradeCounts counts = count_grades(grades);
-  double* values = row(query);
   empty_[query] = counts[0] == docs ? 1 : 0;
-  evaluate_top(list, docs, shown, counts, values);
-  evaluate_whole(list, shown, counts, query, values);
-  evaluate_named(list, docs, shown, counts, values);
-  if (counts[0] == docs) apply_empty_rule(values);
-}
-
-void Evaluator::evaluate_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                             const GradeCounts& counts, double* row) const {
-  const std::size_t cutoffs = options_.cutoffs.size();
-  const auto discounts = discounts_.values();
-  double dcg = 0.0;
-  std::int64_t rank = 0;
-  for (const std::size_t place : by_cutoff_) {  // one pass serves all cutoffs
-    const std::int64_t cutoff = options_.cutoffs[place];
-    for (const std::int64_t end = std::min(cutoff, shown); rank < end; ++rank) {
-      dcg += gains_[list[rank]] * discounts[rank];
-    }
-    const double ideal = ideal_dcg(counts, cutoff, gains_, discounts);
-    const bool too_short = options_.short_lists == ShortLists::kZero && docs < cutoff;
-    row[place] = ideal > 0.0 && !too_short ? dcg / ideal : 0.0;
-    row[cutoffs + place] = dcg;
-    row[2 * cutoffs + place] =
-        ideal > 0.0 && !too_short ? random_dcg(counts, cutoff, gains_, discounts).mean / ideal : 0.0;
-  }
-
-  double* other = row + kByCutoff * cutoffs;
-  other[kPrecision] = precision_at(list, options_.precision_cutoff, shown);
-  other[kErr] = err_at(list, options_.err_cutoff, shown, satisfactions_);
-}
-
-void Evaluator::evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown,
-                               const GradeCounts& counts, std::int64_t query, double* row) {
-  double* other = row + kByCutoff * options_.cutoffs.size();
-  const auto index = static_cast<std::size_t>(query);
-  pairs_[index] = graded_pairs(counts);
-  if (options_.metrics == MetricSet::kTop) {
-    other[kMap] = other[kMrr] = other[kArp] = other[kPairAccuracy] = kLeftOut;
-    misordered_[index] = 0;
-    return;
-  }
-  const std::int64_t relevant = std::ssize(list) - counts[0];
-  const HitMeans means = hit_means(list, shown, relevant);
-  other[kMap] = means.average_precision;
-  other[kMrr] = means.reciprocal_rank;
-  std::int64_t grade_sum = 0;
-  std::int64_t position_sum = 0;
-  for (std::int64_t rank = 0; rank < std::ssize(list); ++rank) {
-    const std::int64_t grade = list[rank];
-    if (grade == 0) continue;
-    grade_sum += grade;
-    position_sum += grade * (rank + 1);
-  }
-  other[kArp] =
-      grade_sum > 0 ? static_cast<double>(position_sum) / static_cast<double>(grade_sum) : kLeftOut;
-  misordered_[index] = misordered_pairs(list, report_.max_grade);
-  const auto pairs = static_cast<double>(pairs_[index]);
-  other[kPairAccuracy] =
-      pairs_[index] > 0 ? (pairs - static_cast<double>(misordered_[index])) / pairs : kLeftOut;
-}
-
-void Evaluator::evaluate_named(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                               const GradeCounts& counts, double* row) const {
-  const double* other = row + kByCutoff * options_.cutoffs.size();
-  double* value = row + first_named();
-  double* random = value + options_.named.size();
-  const auto discounts = discounts_.values();
-  const std::int64_t relevant = docs - counts[0];
-  for (const NamedMetric& metric : options_.named) {
-    *value = *random = kLeftOut;
-    const std::int64_t cutoff = metric.cutoff;
-    const std::int64_t top = std::min(cutoff, shown);
-    switch (metric.kind) {
-      case MetricKind::kDcg:
-        *value = dcg_of_list(list.first(top), gains_, discounts);
-        *random = random_dcg(counts, cutoff, gains_, discounts).mean;
-        break;
-      case MetricKind::kNdcg: {
-        const double ideal = ideal_dcg(counts, cutoff, gains_, discounts);
-        const bool too_short = options_.short_lists == ShortLists::kZero && docs < cutoff;
-        const bool counted = ideal > 0.0 && !too_short;
-        *value = counted ? dcg_of_list(list.first(top), gains_, discounts) / ideal : 0.0;
-        *random = counted ? random_dcg(counts, cutoff, gains_, discounts).mean / ideal : 0.0;
-        break;
-      }
-      case MetricKind::kErr:
-        *value = err_at(list, cutoff, shown, satisfactions_);
-        break;
-      case MetricKind::kPrecision:
-        *value = precision_at(list, cutoff, shown);
-        *random = static_cast<double>(relevant) / static_cast<double>(docs) *
-                  static_cast<double>(std::min(cutoff, docs)) / static_cast<double>(cutoff);
-        break;
-      case MetricKind::kMap:
-        *value = metric.whole_list() ? other[kMap] : hit_means(list, top, relevant).average_precision;
-        break;
-      case MetricKind::kMrr:
-        *value = metric.whole_list() ? other[kMrr] : hit_means(list, top, relevant).reciprocal_rank;
-        break;
-      case MetricKind::kArp:
-        *value = other[kArp];
-        break;
-      case MetricKind::kPairAccuracy:
-        *value = other[kPairAccuracy];
-        break;
-    }
-    ++value;
-    ++random;
+  pairs_[query] = graded_pairs(counts);
+  misordered_[query] =
+      options_.metrics == MetricSet::kAll ? misordered_pairs(list, report_.max_grade) : std::int64_t{0};
+  const List judged{list, shown, docs, counts, pairs_[query], misordered_[query]};
+  double* values = row(query);
+  double* randoms = values + metrics_.size();
+  for (std::size_t i = 0; i < metrics_.size(); ++i) {
+    const double ideal = ideal_of(metrics_[i], judged);
+    const bool tells_random = i < options_.cutoffs.size() || i + options_.named.size() >= metrics_.size();
+    values[i] = value_of(metrics_[i], judged, ideal);
+    randoms[i] = tells_random ? random_of(metrics_[i], judged, ideal) : kLeftOut;
+    if (counts[0] == docs) apply_empty_rule(metrics_[i].kind, values[i], randoms[i]);
   }
 }
 
-void Evaluator::apply_empty_rule(double* row) const {
-  const bool skip = options_.empty_queries == EmptyQueries::kSkip;
-  const double value = skip ? kLeftOut : options_.empty_queries == EmptyQueries::kOne ? 1.0 : 0.0;
-  const std::size_t cutoffs = options_.cutoffs.size();
-  std::fill_n(row, cutoffs, value);
-  std::fill_n(row + cutoffs, cutoffs, skip ? kLeftOut : 0.0);  // DCG is a sum, and this one is empty
-  std::fill_n(row + 2 * cutoffs, cutoffs, value);
-  double* other = row + kByCutoff * cutoffs;
-  other[kPrecision] = other[kErr] = value;
-  if (options_.metrics == MetricSet::kAll) other[kMap] = other[kMrr] = value;
-  for (std::size_t i = 0; i < options_.named.size(); ++i) {
-    const MetricKind kind = options_.named[i].kind;
-    if (kind == MetricKind::kArp || kind == MetricKind::kPairAccuracy) continue;  // left out already
-    double* named = row + first_named() + i;
-    double* random = named + options_.named.size();
-    *named = kind == MetricKind::kDcg && !skip ? 0.0 : value;
-    if (!std::isnan(*random)) *random = *named;
+/// What a DCG is divided by; 0 where NDCG is 0 without it.
+double Evaluator::ideal_of(const NamedMetric& metric, const List& list) const {
+  if (metric.kind != MetricKind::kNdcg) return 1.0;
+  const bool too_short = options_.short_lists == ShortLists::kZero && list.docs < metric.cutoff;
+  return too_short ? 0.0 : ideal_dcg(list.counts, metric.cutoff, gains_, discounts_.values());
+}
+
+double Evaluator::value_of(const NamedMetric& metric, const List& list, double ideal) const {
+  if (metric.whole_list() && options_.metrics == MetricSet::kTop) return kLeftOut;
+  const std::int64_t top = metric.whole_list() ? list.shown : std::min(metric.cutoff, list.shown);
+  switch (metric.kind) {
+    case MetricKind::kDcg:
+    case MetricKind::kNdcg:
+      return ideal > 0.0 ? dcg_of_list(list.grades.first(top), gains_, discounts_.values()) / ideal : 0.0;
+    case MetricKind::kErr:
+      return err_at(list.grades.first(top), satisfactions_);
+    case MetricKind::kPrecision:
+      return precision_at(list.grades.first(top), metric.cutoff);
+    case MetricKind::kMap:
+      return hit_means(list.grades.first(top), list.relevant()).average_precision;
+    case MetricKind::kMrr:
+      return hit_means(list.grades.first(top), list.relevant()).reciprocal_rank;
+    case MetricKind::kArp:
+      return average_relevant_position(list.grades);
+    case MetricKind::kPairAccuracy:
+      if (list.pairs == 0) return kLeftOut;
+      return static_cast<double>(list.pairs - list.misordered) / static_cast<double>(list.pairs);
   }
+  return kLeftOut;
+}
+
+double Evaluator::random_of(const NamedMetric& metric, const List& list, double ideal) const {
+  if (metric.kind == MetricKind::kDcg || metric.kind == MetricKind::kNdcg) {
+    if (ideal <= 0.0) return 0.0;
+    return random_dcg(list.counts, metric.cutoff, gains_, discounts_.values()).mean / ideal;
+  }
+  if (metric.kind != MetricKind::kPrecision) return kLeftOut;
+  return static_cast<double>(list.relevant()) / static_cast<double>(list.docs) *
+         static_cast<double>(std::min(metric.cutoff, list.docs)) / static_cast<double>(metric.cutoff);
+}
+
+/// A metric that is left out already stays so. DCG is a sum, and that of an empty query is empty.
+void Evaluator::apply_empty_rule(MetricKind kind, double& value, double& random) const {
+  if (std::isnan(value)) return;
+  const bool one = options_.empty_queries == EmptyQueries::kOne && kind != MetricKind::kDcg;
+  value = options_.empty_queries == EmptyQueries::kSkip ? kLeftOut : one ? 1.0 : 0.0;
+  if (!std::isnan(random)) random = value;
 }
 
 double Evaluator::column_mean(std::size_t column) const {
@@ -341,22 +288,14 @@ double Evaluator::column_mean(std::size_t column) const {
 }
 
 void Evaluator::summarise(const Dataset& data) {
-  const std::size_t cutoffs = options_.cutoffs.size();
-  for (std::size_t i = 0; i < cutoffs; ++i) {
-    report_.ndcg[i] = column_mean(i);
-    report_.dcg[i] = column_mean(cutoffs + i);
-    report_.random_ndcg[i] = column_mean(2 * cutoffs + i);
-  }
-  report_.map = column_mean(kByCutoff * cutoffs + kMap);
-  report_.mrr = column_mean(kByCutoff * cutoffs + kMrr);
-  report_.precision = column_mean(kByCutoff * cutoffs + kPrecision);
-  report_.err = column_mean(kByCutoff * cutoffs + kErr);
-  report_.arp = column_mean(kByCutoff * cutoffs + kArp);
-  report_.pair_accuracy = column_mean(kByCutoff * cutoffs + kPairAccuracy);
-  for (std::size_t i = 0; i < options_.named.size(); ++i) {
-    report_.named[i] = column_mean(first_named() + i);
-    report_.random_named[i] = column_mean(first_named() + options_.named.size() + i);
-  }
+  for (std::size_t column = 0; column < columns(); ++column) means_[column] = column_mean(column);
+  const QueryMetrics means = metrics_of(means_.data());
+  std::copy(means.ndcg.begin(), means.ndcg.end(), report_.ndcg.begin());
+  std::copy(means.dcg.begin(), means.dcg.end(), report_.dcg.begin());
+  std::copy(means.random_ndcg.begin(), means.random_ndcg.end(), report_.random_ndcg.begin());
+  std::copy(means.named.begin(), means.named.end(), report_.named.begin());
+  std::copy(means.random_named.begin(), means.random_named.end(), report_.random_named.begin());
+  static_cast<SingleMetrics&>(report_) = means;
   report_.misordered_pairs = std::accumulate(misordered_.begin(), misordered_.end(), std::int64_t{0});
   report_.pairs = std::accumulate(pairs_.begin(), pairs_.end(), std::int64_t{0});
   report_.queries = data.queries();
@@ -365,22 +304,22 @@ void Evaluator::summarise(const Dataset& data) {
   report_.pairless_queries = std::count(pairs_.begin(), pairs_.end(), std::int64_t{0});
 }
 
-QueryMetrics Evaluator::of_query(std::int64_t query) const {
+QueryMetrics Evaluator::metrics_of(const double* row) const {
   const std::size_t cutoffs = options_.cutoffs.size();
-  const double* values = row(query);
-  const double* other = values + kByCutoff * cutoffs;
+  const std::size_t named = options_.named.size();
+  const double* randoms = row + metrics_.size();
   QueryMetrics metrics;
-  metrics.ndcg = {values, cutoffs};
-  metrics.dcg = {values + cutoffs, cutoffs};
-  metrics.random_ndcg = {values + 2 * cutoffs, cutoffs};
-  metrics.map = other[kMap];
-  metrics.mrr = other[kMrr];
-  metrics.precision = other[kPrecision];
-  metrics.err = other[kErr];
-  metrics.arp = other[kArp];
-  metrics.pair_accuracy = other[kPairAccuracy];
-  metrics.named = {values + first_named(), options_.named.size()};
-  metrics.random_named = {values + first_named() + options_.named.size(), options_.named.size()};
+  metrics.ndcg = {row, cutoffs};
+  metrics.dcg = {row + cutoffs, cutoffs};
+  metrics.random_ndcg = {randoms, cutoffs};
+  for (std::size_t i = 0; i < std::size(kSingles); ++i) metrics.*kSingles[i] = row[2 * cutoffs + i];
+  metrics.named = {randoms - named, named};
+  metrics.random_named = {randoms + metrics_.size() - named, named};
+  return metrics;
+}
+
+QueryMetrics Evaluator::of_query(std::int64_t query) const {
+  QueryMetrics metrics = metrics_of(row(query));
   metrics.misordered_pairs = misordered_[query];
   metrics.pairs = pairs_[query];
   return metrics;
@@ -396,16 +335,6 @@ const MetricReport& Evaluator::evaluate(const Dataset& data, std::span<const dou
                                         ExecutionContext& context,
                                         std::span<const std::int64_t> retrieved) {
   return evaluate_scores(Input<double>{data, scores, retrieved}, context);
-}
-
-MetricReport evaluate(const Dataset& data, std::span<const float> scores, const MetricOptions& options,
-                      ExecutionContext& context) {
-  return Evaluator(options).evaluate(data, scores, context);
-}
-
-MetricReport evaluate(const Dataset& data, std::span<const double> scores, const MetricOptions& options,
-                      ExecutionContext& context) {
-  return Evaluator(options).evaluate(data, scores, context);
 }
 
 }  // namespace olrank

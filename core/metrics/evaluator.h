@@ -11,18 +11,22 @@
 
 namespace olrank {
 
-/// Metrics of one query, with the rule for empty queries applied: NaN where the query is excluded from the
-/// mean.
-struct QueryMetrics {
-  std::span<const double> ndcg;  // in the order of MetricOptions::cutoffs
-  std::span<const double> dcg;
-  std::span<const double> random_ndcg;
+/// Metrics that are one number each.
+struct SingleMetrics {
   double map = 0.0;
   double mrr = 0.0;
   double precision = 0.0;
   double err = 0.0;
   double arp = 0.0;  // Σ grade·(rank + 1) / Σ grade
   double pair_accuracy = 0.0;
+};
+
+/// Metrics of one query, with the rule for empty queries applied: NaN where the query is excluded from the
+/// mean.
+struct QueryMetrics : SingleMetrics {
+  std::span<const double> ndcg;  // in the order of MetricOptions::cutoffs
+  std::span<const double> dcg;
+  std::span<const double> random_ndcg;
   std::span<const double> named;         // in the order of MetricOptions::named
   std::span<const double> random_named;  // what a random order has on average; NaN where that is unknown
   std::int64_t misordered_pairs = 0;
@@ -30,17 +34,11 @@ struct QueryMetrics {
 };
 
 /// Means over the queries of one data set; a mean over no query is NaN. See docs/METRICS.md.
-struct MetricReport {
+struct MetricReport : SingleMetrics {
   std::vector<double> ndcg;  // in the order of MetricOptions::cutoffs
   std::vector<double> dcg;
   std::vector<double> random_ndcg;  // what a random order of the documents has on average
-  double map = 0.0;
-  double mrr = 0.0;
-  double precision = 0.0;
-  double err = 0.0;
-  double arp = 0.0;
-  double pair_accuracy = 0.0;
-  std::vector<double> named;  // in the order of MetricOptions::named
+  std::vector<double> named;        // in the order of MetricOptions::named
   std::vector<double> random_named;
   std::int64_t misordered_pairs = 0;  // summed over the queries
   std::int64_t pairs = 0;
@@ -75,6 +73,7 @@ class Evaluator {
  private:
   template <class Score>
   struct Input;
+  struct List;
 
   template <class Score>
   const MetricReport& evaluate_scores(const Input<Score>& input, ExecutionContext& context);
@@ -85,40 +84,33 @@ class Evaluator {
   template <class Score>
   void order_query(const Input<Score>& input, std::int64_t query, std::int64_t retrieved,
                    std::span<std::int32_t> order, Scratch& scratch) const;
-  void evaluate_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                    const GradeCounts& counts, double* row) const;
-  void evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown, const GradeCounts& counts,
-                      std::int64_t query, double* row);
-  void evaluate_named(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                      const GradeCounts& counts, double* row) const;
-  void apply_empty_rule(double* row) const;
+  double ideal_of(const NamedMetric& metric, const List& list) const;
+  double value_of(const NamedMetric& metric, const List& list, double ideal) const;
+  double random_of(const NamedMetric& metric, const List& list, double ideal) const;
+  void apply_empty_rule(MetricKind kind, double& value, double& random) const;
   double column_mean(std::size_t column) const;
   void summarise(const Dataset& data);
 
-  std::size_t columns() const;
-  std::size_t first_named() const;  // column
+  /// A row, or the means of all, has the value of each metric, and then what a random order has of each.
+  std::size_t columns() const { return 2 * metrics_.size(); }
+  QueryMetrics metrics_of(const double* row) const;
   double* row(std::int64_t query) { return values_.data() + static_cast<std::size_t>(query) * columns(); }
   const double* row(std::int64_t query) const {
     return values_.data() + static_cast<std::size_t>(query) * columns();
   }
 
   MetricOptions options_;
-  std::vector<std::size_t> by_cutoff_;  // indices of options_.cutoffs, smallest cutoff first
-  std::int64_t top_ranks_ = 0;          // the largest cutoff of any metric
+  std::vector<NamedMetric> metrics_;  // NDCG and DCG at every cutoff, SingleMetrics, MetricOptions::named
+  std::int64_t top_ranks_ = 0;        // the largest cutoff of any metric
   GainTable gains_{};
   GainTable satisfactions_{};  // err_satisfaction of every grade
   DiscountTable discounts_;
   std::vector<double> values_;  // [queries × columns]
+  std::vector<double> means_;   // [columns]
   std::vector<std::int64_t> misordered_;
   std::vector<std::int64_t> pairs_;
   std::vector<std::uint8_t> empty_;
   MetricReport report_;
 };
-
-/// A single evaluation.
-MetricReport evaluate(const Dataset& data, std::span<const float> scores, const MetricOptions& options,
-                      ExecutionContext& context);
-MetricReport evaluate(const Dataset& data, std::span<const double> scores, const MetricOptions& options,
-                      ExecutionContext& context);
 
 }  // namespace olrank

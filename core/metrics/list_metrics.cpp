@@ -6,12 +6,6 @@
 
 namespace olrank {
 
-GradeCounts count_grades(std::span<const std::uint8_t> grades) {
-  GradeCounts counts{};
-  for (const std::uint8_t grade : grades) ++counts[grade];
-  return counts;
-}
-
 GainTable gain_table(Gain gain) {
   GainTable table{};
   for (int grade = 0; grade <= kHighestGrade; ++grade) table[grade] = dcg_gain(grade, gain);
@@ -71,16 +65,6 @@ RandomDcg random_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTa
                                      (weight_squares - weight_sum * weight_sum / docs) / (docs - 1.0));
   }
   return dcg;
-}
-
-std::int64_t graded_pairs(const GradeCounts& counts) {
-  std::int64_t pairs = 0;
-  std::int64_t lower = 0;
-  for (const std::int64_t count : counts) {
-    pairs += count * lower;
-    lower += count;
-  }
-  return pairs;
 }
 
 std::int64_t misordered_pairs(std::span<const std::uint8_t> list_grades, int max_grade) {
@@ -191,23 +175,11 @@ std::int64_t rank(std::span<const Score> scores, std::span<std::int32_t> order, 
 
 std::int64_t order_by_score(std::span<const float> scores, std::span<std::int32_t> order,
                             Scratch& scratch) {
-  assert(order.size() == scores.size());
   return rank(scores, order, scratch);
 }
 
 std::int64_t order_by_score(std::span<const double> scores, std::span<std::int32_t> order,
                             Scratch& scratch) {
-  assert(order.size() == scores.size());
-  return rank(scores, order, scratch);
-}
-
-std::int64_t order_top_by_score(std::span<const float> scores, std::span<std::int32_t> order,
-                                Scratch& scratch) {
-  return rank(scores, order, scratch);
-}
-
-std::int64_t order_top_by_score(std::span<const double> scores, std::span<std::int32_t> order,
-                                Scratch& scratch) {
   return rank(scores, order, scratch);
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -46,9 +46,9 @@ void apply_convention(Convention convention, MetricOptions& options) {
 void check_metric_options(const MetricOptions& options) {
   if (options.cutoffs.empty()) throw InvalidArgument("The list of cutoffs must not be empty.");
   for (auto cutoff = options.cutoffs.begin(); cutoff != options.cutoffs.end(); ++cutoff) {
-    if (*cutoff < 1) throw InvalidArgument(fmt::format("A cutoff must be at least 1, not {}.", *cutoff));
+    if (*cutoff < 1) throw_error<InvalidArgument>("A cutoff must be at least 1, not {}.", *cutoff);
     if (std::find(options.cutoffs.begin(), cutoff, *cutoff) != cutoff) {
-      throw InvalidArgument(fmt::format("The cutoff {} is listed twice. Remove one of them.", *cutoff));
+      throw_error<InvalidArgument>("The cutoff {} is listed twice. Remove one of them.", *cutoff);
     }
   }
   if (options.precision_cutoff < 1 || options.err_cutoff < 1) {
@@ -57,13 +57,13 @@ void check_metric_options(const MetricOptions& options) {
   if (options.metrics == MetricSet::kTop) {
     for (const NamedMetric& metric : options.named) {
       if (!metric.whole_list()) continue;
-      throw InvalidArgument(
-          fmt::format("{} looks at the whole list, but only its top is evaluated.", metric.title()));
+      throw_error<InvalidArgument>("{} looks at the whole list, but only its top is evaluated.",
+                                   metric.title());
     }
   }
   if (options.max_grade && (*options.max_grade < 0 || *options.max_grade > kHighestGrade)) {
-    throw InvalidArgument(fmt::format("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
-                                      *options.max_grade));
+    throw_error<InvalidArgument>("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
+                                 *options.max_grade);
   }
 }
 
@@ -139,19 +139,17 @@ std::string_view word_of(std::string_view name) {
   if (row == nullptr) {
     std::vector<std::string> words;
     for (const MetricRow& known : kRows) words.emplace_back(known.name);
-    throw InvalidArgument(
-        fmt::format("{}: Unknown metric '{}'. {} The metrics are ndcg@K, dcg@K, err@K, p@K, map, map@K, "
-                    "mrr, mrr@K, arp "
-                    "and pair_accuracy, with a cutoff K of at least 1.",
-                    origin, name, did_you_mean(word_of(name), words)));
+    throw_error<InvalidArgument>(
+        "{}: Unknown metric '{}'. {} The metrics are ndcg@K, dcg@K, err@K, p@K, map, map@K, mrr, mrr@K, "
+        "arp and pair_accuracy, with a cutoff K of at least 1.",
+        origin, name, did_you_mean(word_of(name), words));
   }
   if (name.find('@') == std::string_view::npos)
-    throw InvalidArgument(
-        fmt::format("{}: '{}' needs a cutoff: write {}@10, for example.", origin, name, name));
+    throw_error<InvalidArgument>("{}: '{}' needs a cutoff: write {}@10, for example.", origin, name, name);
   if (row->cutoff == Cutoff::kNone)
-    throw InvalidArgument(fmt::format("{}: '{}' has no cutoff: write {}.", origin, name, row->name));
-  throw InvalidArgument(
-      fmt::format("{}: The cutoff of '{}' must be an integer from 1 to {}.", origin, name, kLargestCutoff));
+    throw_error<InvalidArgument>("{}: '{}' has no cutoff: write {}.", origin, name, row->name);
+  throw_error<InvalidArgument>("{}: The cutoff of '{}' must be an integer from 1 to {}.", origin, name,
+                               kLargestCutoff);
 }
 
 }  // namespace
@@ -184,8 +182,8 @@ std::vector<NamedMetric> parse_metrics(std::span<const std::string> names, std::
     const std::optional<NamedMetric> metric = metric_named(name);
     if (!metric) refuse(name, origin);
     if (std::find(metrics.begin(), metrics.end(), *metric) != metrics.end())
-      throw InvalidArgument(
-          fmt::format("{}: The metric '{}' is listed twice. Remove one of them.", origin, name));
+      throw_error<InvalidArgument>("{}: The metric '{}' is listed twice. Remove one of them.", origin,
+                                   name);
     metrics.push_back(*metric);
   }
   return metrics;

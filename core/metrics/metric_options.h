@@ -1,13 +1,11 @@
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/math/dcg.h"
@@ -20,9 +18,7 @@ enum class EmptyQueries { kZero, kOne, kSkip };
 
 template <>
 struct EnumNames<EmptyQueries> {
-  static constexpr std::array values = {std::pair{EmptyQueries::kZero, std::string_view("zero")},
-                                        std::pair{EmptyQueries::kOne, std::string_view("one")},
-                                        std::pair{EmptyQueries::kSkip, std::string_view("skip")}};
+  static constexpr std::array values = names_in_order<EmptyQueries>("zero", "one", "skip");
 };
 
 /// The metrics that have a name, in the order in which they are shown. docs/METRICS.md defines them.
@@ -99,41 +95,33 @@ std::string describe_conventions(const MetricOptions& options);
 
 template <>
 struct EnumNames<Gain> {
-  static constexpr std::array values = {std::pair{Gain::kExponential, std::string_view("exponential")},
-                                        std::pair{Gain::kLinear, std::string_view("linear")}};
+  static constexpr std::array values = names_in_order<Gain>("exponential", "linear");
 };
 
 template <>
 struct EnumNames<Discount> {
-  static constexpr std::array values = {std::pair{Discount::kLog2, std::string_view("log2")},
-                                        std::pair{Discount::kLetor, std::string_view("letor")}};
+  static constexpr std::array values = names_in_order<Discount>("log2", "letor");
 };
 
 template <>
 struct EnumNames<Ties> {
-  static constexpr std::array values = {
-      std::pair{Ties::kDocIndex, std::string_view("doc-index")},
-      std::pair{Ties::kNameDescending, std::string_view("name-descending")}};
+  static constexpr std::array values = names_in_order<Ties>("doc-index", "name-descending");
 };
 
 template <>
 struct EnumNames<ShortLists> {
-  static constexpr std::array values = {std::pair{ShortLists::kScored, std::string_view("scored")},
-                                        std::pair{ShortLists::kZero, std::string_view("zero")}};
+  static constexpr std::array values = names_in_order<ShortLists>("scored", "zero");
 };
 
 template <>
 struct EnumNames<Unretrieved> {
-  static constexpr std::array values = {std::pair{Unretrieved::kLast, std::string_view("last")},
-                                        std::pair{Unretrieved::kLost, std::string_view("lost")}};
+  static constexpr std::array values = names_in_order<Unretrieved>("last", "lost");
 };
 
 template <>
 struct EnumNames<Convention> {
-  static constexpr std::array values = {std::pair{Convention::kOlrank, std::string_view("olrank")},
-                                        std::pair{Convention::kLetor, std::string_view("letor")},
-                                        std::pair{Convention::kLightgbm, std::string_view("lightgbm")},
-                                        std::pair{Convention::kTrecEval, std::string_view("trec_eval")}};
+  static constexpr std::array values =
+      names_in_order<Convention>("olrank", "letor", "lightgbm", "trec_eval");
 };
 
 }  // namespace olrank

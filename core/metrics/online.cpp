@@ -1,37 +1,46 @@
 #include "core/metrics/online.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
+
+void OnlineSums::add(double ndcg, double discount) {
+  ++rounds;
+  ndcg_sum += ndcg;
+  discounted_ndcg += weight * ndcg;
+  weight *= discount;
+}
+
+double OnlineSums::mean_ndcg() const {
+  return rounds > 0 ? ndcg_sum / static_cast<double>(rounds) : 0.0;
+}
 
 OnlineMetrics::OnlineMetrics(const OnlineOptions& options)
     : options_(options), gains_(gain_table(options.gain)) {
   if (options_.cutoff < 1) {
-    throw InvalidArgument(
-        fmt::format("The cutoff of online metrics must be at least 1, not {}.", options_.cutoff));
+    throw_error<InvalidArgument>("The cutoff of online metrics must be at least 1, not {}.",
+                                 options_.cutoff);
   }
   if (!(options_.discount > 0.0 && options_.discount <= 1.0)) {
-    throw InvalidArgument(fmt::format(
-        "The discount of online metrics must be above 0 and at most 1, not {}.", options_.discount));
+    throw_error<InvalidArgument>("The discount of online metrics must be above 0 and at most 1, not {}.",
+                                 options_.discount);
   }
   if (options_.max_grade < 0 || options_.max_grade > kHighestGrade) {
-    throw InvalidArgument(fmt::format("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
-                                      options_.max_grade));
+    throw_error<InvalidArgument>("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
+                                 options_.max_grade);
   }
   state_.exposure.resize(options_.cutoff * (options_.max_grade + 1));
 }
 
 double OnlineMetrics::observe(std::span<const std::uint8_t> grades, std::span<const std::int32_t> list) {
   if (list.size() != grades.size()) {
-    throw InvalidArgument(
-        fmt::format("The list has {} of the query's {} documents, but regret is defined over all of them.",
-                    list.size(), grades.size()));
+    throw_error<InvalidArgument>(
+        "The list has {} of the query's {} documents, but regret is defined over all of them.", list.size(),
+        grades.size());
   }
   const auto docs = std::ssize(list);
   const std::int64_t shown = std::min(options_.cutoff, docs);
@@ -51,16 +60,9 @@ double OnlineMetrics::observe(std::span<const std::uint8_t> grades, std::span<co
     const std::int64_t grade = list_grades_[rank];
     ++state_.exposure[rank * (options_.max_grade + 1) + grade];
   }
-  ++state_.rounds;
-  state_.ndcg_sum += ndcg;
-  state_.discounted_ndcg += state_.weight * ndcg;
-  state_.weight *= options_.discount;
+  state_.add(ndcg, options_.discount);
   state_.regret += misordered_pairs(all, options_.max_grade);
   return ndcg;
-}
-
-double OnlineMetrics::mean_ndcg() const {
-  return state_.rounds > 0 ? state_.ndcg_sum / static_cast<double>(state_.rounds) : 0.0;
 }
 
 std::int64_t OnlineMetrics::exposure(std::int64_t rank, int grade) const {
@@ -70,10 +72,10 @@ std::int64_t OnlineMetrics::exposure(std::int64_t rank, int grade) const {
 
 void OnlineMetrics::restore(OnlineState state) {
   if (state.exposure.size() != state_.exposure.size()) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "The saved online metrics have {} exposure counts instead of {}: they were collected with another "
         "cutoff or largest grade.",
-        state.exposure.size(), state_.exposure.size()));
+        state.exposure.size(), state_.exposure.size());
   }
   state_ = std::move(state);
 }
@@ -91,16 +93,9 @@ RandomNdcg RandomOnline::observe(std::span<const std::uint8_t> grades) {
     const RandomDcg dcg = random_dcg(counts, shown, gains_, discounts_.values());
     ndcg = {dcg.mean / ideal, dcg.variance / (ideal * ideal)};
   }
-  ++rounds_;
-  ndcg_sum_ += ndcg.mean;
-  discounted_ndcg_ += weight_ * ndcg.mean;
-  weight_ *= options_.discount;
+  sums_.add(ndcg.mean, options_.discount);
   regret_ += 0.5 * static_cast<double>(graded_pairs(counts));
   return ndcg;
-}
-
-double RandomOnline::mean_ndcg() const {
-  return rounds_ > 0 ? ndcg_sum_ / static_cast<double>(rounds_) : 0.0;
 }
 
 }  // namespace olrank

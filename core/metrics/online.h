@@ -8,12 +8,21 @@
 
 namespace olrank {
 
-/// The accumulators of online metrics. Saved and restored, later results keep their bits.
-struct OnlineState {
+/// NDCG of the shown lists, summed over the rounds.
+struct OnlineSums {
   std::int64_t rounds = 0;
   double ndcg_sum = 0.0;
-  double discounted_ndcg = 0.0;        // Σ_t γ^{t−1} NDCG@k(shown)
-  double weight = 1.0;                 // γ^{t−1} of the next round
+  double discounted_ndcg = 0.0;  // Σ_t γ^{t−1} NDCG@k(shown)
+  double weight = 1.0;           // γ^{t−1} of the next round
+
+  void add(double ndcg, double discount);
+  double mean_ndcg() const;  // over all rounds so far; 0 before the first
+
+  friend bool operator==(const OnlineSums&, const OnlineSums&) = default;
+};
+
+/// The accumulators of online metrics. Saved and restored, later results keep their bits.
+struct OnlineState : OnlineSums {
   std::int64_t regret = 0;             // Σ_t mis-ordered pairs of the full list
   std::vector<std::int64_t> exposure;  // [cutoff × (max_grade + 1)], times a grade was shown at a rank
 
@@ -39,7 +48,7 @@ class OnlineMetrics {
   double observe(std::span<const std::uint8_t> grades, std::span<const std::int32_t> list);
 
   std::int64_t rounds() const { return state_.rounds; }
-  double mean_ndcg() const;  // over all rounds so far; 0 before the first
+  double mean_ndcg() const { return state_.mean_ndcg(); }
   double discounted_ndcg() const { return state_.discounted_ndcg; }
   std::int64_t regret() const { return state_.regret; }
   std::int64_t exposure(std::int64_t rank, int grade) const;
@@ -71,18 +80,15 @@ class RandomOnline {
   /// Counts a round with the query of these grades. Returns the NDCG of its random lists.
   RandomNdcg observe(std::span<const std::uint8_t> grades);
 
-  double mean_ndcg() const;  // over all rounds so far; 0 before the first
-  double discounted_ndcg() const { return discounted_ndcg_; }
+  double mean_ndcg() const { return sums_.mean_ndcg(); }
+  double discounted_ndcg() const { return sums_.discounted_ndcg; }
   double regret() const { return regret_; }  // half of the pairs with different grades
 
  private:
   OnlineOptions options_;
   GainTable gains_;
   DiscountTable discounts_;
-  std::int64_t rounds_ = 0;
-  double ndcg_sum_ = 0.0;
-  double discounted_ndcg_ = 0.0;
-  double weight_ = 1.0;  // γ^{t−1} of the next round
+  OnlineSums sums_;
   double regret_ = 0.0;
 };
 

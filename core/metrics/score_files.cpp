@@ -32,6 +32,22 @@ double parse_score(std::string_view word, const TextLines& lines) {
   return score;
 }
 
+/// A line `qid Q0 docno rank score tag` of a TREC run.
+struct RunLine {
+  std::string_view qid;
+  std::string_view docno;
+  double score = 0.0;
+};
+
+/// The current line. Throws DataError for another number of fields and scores that are not finite.
+RunLine parse_run_line(const TextLines& lines) {
+  const auto [query, iteration, docno, rank, score_word, tag] =
+      lines.fields<6>("a run must be 'qid Q0 docno rank score tag'");
+  const double score = parse_score(score_word, lines);
+  if (!std::isfinite(score)) lines.fail(score_word, "The scores of a run must be finite.");
+  return {query, docno, score};
+}
+
 /// Puts the lines of a run to their documents.
 class RunReader {
  public:
@@ -83,66 +99,6 @@ class RunReader {
   ExternalScores run_;
 };
 
-ExternalScores scores_in(TextLines lines, const Dataset& data) {
-  ExternalScores read;
-  read.scores.reserve(data.docs());
-  while (lines.next()) {
-    std::string_view rest = lines.line();
-    const std::string_view word = take_word(rest);
-    if (word.empty() || word.front() == '#') continue;
-    const double score = parse_score(word, lines);
-    if (const std::string_view more = take_word(rest); !more.empty())
-      lines.fail(more, fmt::format("A line must have one score, but {} follows it.", quoted(more)));
-    if (std::ssize(read.scores) == data.docs()) {
-      lines.fail(word, fmt::format("This score has no document: the data has {} documents.", data.docs()));
-    }
-    read.scores.push_back(score);
-  }
-  if (std::ssize(read.scores) != data.docs()) {
-    throw DataError(
-        lines.file(), 0, 0,
-        fmt::format("The file has {} scores, but the data has {} documents; each document needs one.",
-                    read.scores.size(), data.docs()));
-  }
-  return read;
-}
-
-ExternalScores run_in(TextLines lines, const Dataset& data) {
-  RunReader reader(data);
-  while (lines.next()) {
-    if (!lines.blank()) reader.add(lines);
-  }
-  return reader.finish();
-}
-
-}  // namespace
-
-ExternalScores parse_scores(std::string_view text, const std::string& file, const Dataset& data) {
-  return scores_in(TextLines::of_memory(text, file), data);
-}
-
-ExternalScores parse_trec_run(std::string_view text, const std::string& file, const Dataset& data) {
-  return run_in(TextLines::of_memory(text, file), data);
-}
-
-ExternalScores read_scores(const std::filesystem::path& file, const Dataset& data) {
-  return scores_in(TextLines::of_file(file), data);
-}
-
-ExternalScores read_trec_run(const std::filesystem::path& file, const Dataset& data) {
-  return run_in(TextLines::of_file(file), data);
-}
-
-RunLine parse_run_line(const TextLines& lines) {
-  const auto [query, iteration, docno, rank, score_word, tag] =
-      lines.fields<6>("a run must be 'qid Q0 docno rank score tag'");
-  const double score = parse_score(score_word, lines);
-  if (!std::isfinite(score)) lines.fail(score_word, "The scores of a run must be finite.");
-  return {query, docno, score};
-}
-
-namespace {
-
 /// A line `qid iteration docno grade` of TREC judgements.
 struct QrelsLine {
   std::string_view qid;
@@ -171,29 +127,6 @@ void refuse_second(const TextLines& lines, std::string_view docno, std::string_v
                    std::string_view verb) {
   lines.fail(docno, fmt::format("Document {} of query {} is already {} on line {}.", quoted(docno),
                                 quoted(qid), verb, first));
-}
-
-Qrels qrels_in(TextLines lines) {
-  Qrels qrels;
-  std::vector<LinesOfDocs> line_of;
-  while (lines.next()) {
-    if (lines.blank()) continue;
-    const QrelsLine line = parse_qrels_line(lines);
-    const auto [known, is_new] = qrels.by_qid.try_emplace(std::string(line.qid), std::ssize(qrels.queries));
-    if (is_new) {
-      qrels.queries.push_back({std::string(line.qid), {}, {}});
-      line_of.emplace_back();
-    }
-    const auto [first, unseen] =
-        line_of[known->second].try_emplace(std::string(line.docno), lines.number());
-    if (!unseen) refuse_second(lines, line.docno, line.qid, first->second, "judged");
-    Qrels::Query& query = qrels.queries[known->second];
-    query.docs.emplace_back(line.docno);
-    query.grades.push_back(static_cast<std::uint8_t>(line.grade));
-  }
-  if (qrels.queries.empty())
-    throw DataError(lines.file(), 0, 0, "The file has no judgement: lines must be 'qid 0 docno grade'.");
-  return qrels;
 }
 
 /// The documents of one query: judged, then others.
@@ -233,7 +166,64 @@ Dataset dataset_of(const Qrels& qrels, const std::vector<QueryDocuments>& docume
   return Dataset(std::move(contents));
 }
 
-JudgedRun judged_run_in(TextLines lines, const Qrels& qrels) {
+}  // namespace
+
+ExternalScores read_scores(TextLines lines, const Dataset& data) {
+  ExternalScores read;
+  read.scores.reserve(data.docs());
+  while (lines.next()) {
+    std::string_view rest = lines.line();
+    const std::string_view word = take_word(rest);
+    if (word.empty() || word.front() == '#') continue;
+    const double score = parse_score(word, lines);
+    if (const std::string_view more = take_word(rest); !more.empty())
+      lines.fail(more, fmt::format("A line must have one score, but {} follows it.", quoted(more)));
+    if (std::ssize(read.scores) == data.docs()) {
+      lines.fail(word, fmt::format("This score has no document: the data has {} documents.", data.docs()));
+    }
+    read.scores.push_back(score);
+  }
+  if (std::ssize(read.scores) != data.docs()) {
+    throw DataError(
+        lines.file(), 0, 0,
+        fmt::format("The file has {} scores, but the data has {} documents; each document needs one.",
+                    read.scores.size(), data.docs()));
+  }
+  return read;
+}
+
+ExternalScores read_trec_run(TextLines lines, const Dataset& data) {
+  RunReader reader(data);
+  while (lines.next()) {
+    if (!lines.blank()) reader.add(lines);
+  }
+  return reader.finish();
+}
+
+Qrels read_qrels(TextLines lines) {
+  Qrels qrels;
+  std::vector<LinesOfDocs> line_of;
+  while (lines.next()) {
+    if (lines.blank()) continue;
+    const QrelsLine line = parse_qrels_line(lines);
+    const auto [known, is_new] = qrels.by_qid.try_emplace(std::string(line.qid), std::ssize(qrels.queries));
+    if (is_new) {
+      qrels.queries.push_back({std::string(line.qid), {}, {}});
+      line_of.emplace_back();
+    }
+    const auto [first, unseen] =
+        line_of[known->second].try_emplace(std::string(line.docno), lines.number());
+    if (!unseen) refuse_second(lines, line.docno, line.qid, first->second, "judged");
+    Qrels::Query& query = qrels.queries[known->second];
+    query.docs.emplace_back(line.docno);
+    query.grades.push_back(static_cast<std::uint8_t>(line.grade));
+  }
+  if (qrels.queries.empty())
+    throw DataError(lines.file(), 0, 0, "The file has no judgement: lines must be 'qid 0 docno grade'.");
+  return qrels;
+}
+
+JudgedRun read_judged_run(TextLines lines, const Qrels& qrels) {
   constexpr double kMissing = -std::numeric_limits<double>::infinity();
   std::vector<QueryDocuments> documents(qrels.queries.size());
   for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -274,24 +264,6 @@ JudgedRun judged_run_in(TextLines lines, const Qrels& qrels) {
     read.missing_queries += read.retrieved[i] == 0 ? 1 : 0;
   }
   return {dataset_of(qrels, documents), std::move(read), unjudged, std::ssize(ignored)};
-}
-
-}  // namespace
-
-Qrels read_qrels(const std::filesystem::path& file) {
-  return qrels_in(TextLines::of_file(file));
-}
-
-Qrels parse_qrels(std::string_view text, const std::string& file) {
-  return qrels_in(TextLines::of_memory(text, file));
-}
-
-JudgedRun read_judged_run(const std::filesystem::path& file, const Qrels& qrels) {
-  return judged_run_in(TextLines::of_file(file), qrels);
-}
-
-JudgedRun parse_judged_run(std::string_view text, const std::string& file, const Qrels& qrels) {
-  return judged_run_in(TextLines::of_memory(text, file), qrels);
 }
 
 }  // namespace olrank

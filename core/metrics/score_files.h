@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,28 +20,15 @@ struct ExternalScores {
 };
 
 /// One number per line, one line per document, in the data set's order. Blank lines and lines that begin
-/// with '#' are skipped. A file may be compressed and is read line by line, with lines of up to a megabyte.
-/// NaN, a line with anything else, and a wrong number of scores are DataErrors with file and line;
-/// infinities are valid scores.
-ExternalScores read_scores(const std::filesystem::path& file, const Dataset& data);
-ExternalScores parse_scores(std::string_view text, const std::string& file, const Dataset& data);
+/// with '#' are skipped. NaN, a line with anything else, and a wrong number of scores are DataErrors with
+/// file and line; infinities are valid scores.
+ExternalScores read_scores(TextLines lines, const Dataset& data);
 
 /// A TREC run: lines `qid Q0 docno rank score tag`, in any order; blank lines are skipped. The rank column
 /// is ignored: the scores determine the order. docno is the document's name or, without one, its index
 /// within the query, from 0. Unknown queries and documents, duplicate documents, and scores that are not
 /// finite are DataErrors with file and line.
-ExternalScores read_trec_run(const std::filesystem::path& file, const Dataset& data);
-ExternalScores parse_trec_run(std::string_view text, const std::string& file, const Dataset& data);
-
-/// A line `qid Q0 docno rank score tag` of a TREC run.
-struct RunLine {
-  std::string_view qid;
-  std::string_view docno;
-  double score = 0.0;
-};
-
-/// The current line. Throws DataError for another number of fields and scores that are not finite.
-RunLine parse_run_line(const TextLines& lines);
+ExternalScores read_trec_run(TextLines lines, const Dataset& data);
 
 /// TREC judgements: grades of named documents, by query, in the order of the file.
 struct Qrels {
@@ -58,8 +44,7 @@ struct Qrels {
 /// Lines `qid iteration docno grade`; blank lines are skipped, and a query's lines may lie anywhere.
 /// Negative grades count as 0. DataErrors with file and line: another number of fields, other grades, a
 /// document that is judged twice, and a file without a judgement.
-Qrels read_qrels(const std::filesystem::path& file);
-Qrels parse_qrels(std::string_view text, const std::string& file);
+Qrels read_qrels(TextLines lines);
 
 /// A run over judged queries. The data set has no features; a query's documents are the judged ones and
 /// then, with grade 0, those that only the run names.
@@ -71,7 +56,6 @@ struct JudgedRun {
 };
 
 /// A TREC run as read_trec_run() takes it. As in trec_eval, queries that are not judged are ignored.
-JudgedRun read_judged_run(const std::filesystem::path& file, const Qrels& qrels);
-JudgedRun parse_judged_run(std::string_view text, const std::string& file, const Qrels& qrels);
+JudgedRun read_judged_run(TextLines lines, const Qrels& qrels);
 
 }  // namespace olrank

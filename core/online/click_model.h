@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/interface.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
@@ -28,13 +29,8 @@ struct ExaminationLaw {
 };
 
 /// A simulated user. Its coins belong to (round, document), so that they do not depend on the ranker.
-class ClickModel {
+class ClickModel : public Interface {
  public:
-  ClickModel() = default;
-  virtual ~ClickModel() = default;
-  ClickModel(const ClickModel&) = delete;
-  ClickModel& operator=(const ClickModel&) = delete;
-
   /// `shown` are docs, best first; `key` is the trial's key of Purpose::kClick. Fills `log` and reuses
   /// its memory.
   virtual void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key,
@@ -64,13 +60,8 @@ class LabelledQueries {
 };
 
 /// Chooses the query of each round.
-class QuerySource {
+class QuerySource : public Interface {
  public:
-  QuerySource() = default;
-  virtual ~QuerySource() = default;
-  QuerySource(const QuerySource&) = delete;
-  QuerySource& operator=(const QuerySource&) = delete;
-
   /// The number of a query of the training part; a pure function of `round`, which counts from 1.
   virtual std::int64_t query_of(std::uint32_t round) const = 0;
 };

@@ -14,6 +14,7 @@
 #include "core/explore/certain_orders.h"
 #include "core/explore/exploring_list.h"
 #include "core/fair/exposure.h"
+#include "core/interface.h"
 #include "core/io/safetensors.h"
 #include "core/io/state_fields.h"
 #include "core/random/rng_stream.h"
@@ -200,13 +201,8 @@ struct Ranking {
 
 /// A snapshot of a ranker: it never changes, and any number of threads may use it at once, each with a
 /// different context.
-class FrozenRanker {
+class FrozenRanker : public Interface {
  public:
-  FrozenRanker() = default;
-  virtual ~FrozenRanker() = default;
-  FrozenRanker(const FrozenRanker&) = delete;
-  FrozenRanker& operator=(const FrozenRanker&) = delete;
-
   virtual void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const = 0;
   virtual ModelTensors model() const = 0;
 };

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -26,46 +26,41 @@ void throw_diverged(const DivergedTraining& training) {
       training.lambda ? fmt::format(", or a larger lambda than {}, keeps it finite", *training.lambda)
                       : " keeps it finite";
   // A NaN's sign is arbitrary, and a loss is never negative.
-  throw NumericError(
-      fmt::format("Training failed in round {} at step {}: the loss is {:.3g}, even with a much smaller "
-                  "step. A smaller "
-                  "learning_rate than {}{}.",
-                  training.round, training.step, std::abs(training.loss), training.learning_rate, remedy));
+  throw_error<NumericError>(
+      "Training failed in round {} at step {}: the loss is {:.3g}, even with a much smaller step. A "
+      "smaller learning_rate than {}{}.",
+      training.round, training.step, std::abs(training.loss), training.learning_rate, remedy);
 }
 
 std::string text_of(const CovarianceName& covariance) {
-  const std::string of =
-      covariance.pairs < 0
-          ? ""
-          : fmt::format(" of {}",
-                        covariance.pairs == 1 ? "1 pair" : fmt::format("{} pairs", covariance.pairs));
-  return fmt::format("The {} covariance{}", covariance.form, of);
+  const std::string name = fmt::format("The {} covariance", covariance.form);
+  if (covariance.pairs < 0) return name;
+  return fmt::format("{} of {} pair{}", name, covariance.pairs, covariance.pairs == 1 ? "" : "s");
 }
 
 void throw_lost_precision(const CovarianceName& covariance, std::string_view what) {
-  throw NumericError(
-      fmt::format("{} has lost its precision at lambda = {}: {}, even after a rebuild. Normalise the "
-                  "features, or choose "
-                  "a larger lambda.",
-                  text_of(covariance), covariance.lambda, what));
+  throw_error<NumericError>(
+      "{} has lost its precision at lambda = {}: {}, even after a rebuild. Normalise the features, or "
+      "choose a larger lambda.",
+      text_of(covariance), covariance.lambda, what);
 }
 
 void throw_lost_list_widths(std::int64_t lost, std::int64_t docs) {
-  throw NumericError(
-      fmt::format("Rounding has destroyed {} squared widths of {} documents: normalise the features, or "
-                  "choose a larger lambda.",
-                  lost, docs));
+  throw_error<NumericError>(
+      "Rounding has destroyed {} squared widths of {} documents: normalise the features, or choose a "
+      "larger lambda.",
+      lost, docs);
 }
 
 void throw_lost_widths(std::string_view covariance) {
-  throw NumericError(fmt::format(
-      "The squared widths of the {} covariance are not finite: the network's gradients exceed the "
-      "range of float32. Use a smaller learning rate or normalised features.",
-      covariance));
+  throw_error<NumericError>(
+      "The squared widths of the {} covariance are not finite: the network's gradients exceed the range of "
+      "float32. Use a smaller learning rate or normalised features.",
+      covariance);
 }
 
 void throw_bad_score(std::int64_t doc) {
-  throw NumericError(fmt::format("The score of document {} is not a number.", doc));
+  throw_error<NumericError>("The score of document {} is not a number.", doc);
 }
 
 }  // namespace olrank

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 // The Fortran interface, column-major with 32-bit integers, as libtorch_cpu exports it. A row-major matrix
 // is the column-major form of its transpose; each wrapper below says how it uses that.
@@ -41,8 +40,7 @@ void stay_on_this_thread() {
 
 int narrowed(std::int64_t size) {
   if (size > std::numeric_limits<int>::max()) {
-    throw InvalidArgument(
-        fmt::format("A matrix side or stride of {} exceeds this BLAS's 32-bit sizes.", size));
+    throw_error<InvalidArgument>("A matrix side or stride of {} exceeds this BLAS's 32-bit sizes.", size);
   }
   return static_cast<int>(size);
 }
@@ -68,10 +66,12 @@ void call_gemm(char ta, char tb, int m, int n, int k, float alpha, const float* 
   sgemm_(&ta, &tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 
+}  // namespace
+
 template <class Number>
-void row_major_gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
-                    std::int64_t inner, Number alpha, const Number* a, std::int64_t stride_a,
-                    const Number* b, std::int64_t stride_b, Number beta, Number* c, std::int64_t stride_c) {
+void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
+          std::int64_t inner, Number alpha, const Number* a, std::int64_t stride_a, const Number* b,
+          std::int64_t stride_b, Number beta, Number* c, std::int64_t stride_c) {
   if (rows == 0 || columns == 0) return;
   stay_on_this_thread();
   // Cᵀ = op(B)ᵀ op(A)ᵀ, and the transposes of row-major matrices are what column-major code sees.
@@ -79,21 +79,10 @@ void row_major_gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t r
             alpha, b, leading(stride_b), a, leading(stride_a), beta, c, leading(stride_c));
 }
 
-}  // namespace
-
-void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
-          std::int64_t inner, double alpha, const double* a, std::int64_t stride_a, const double* b,
-          std::int64_t stride_b, double beta, double* c, std::int64_t stride_c) {
-  row_major_gemm(transpose_a, transpose_b, rows, columns, inner, alpha, a, stride_a, b, stride_b, beta, c,
-                 stride_c);
-}
-
-void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
-          std::int64_t inner, float alpha, const float* a, std::int64_t stride_a, const float* b,
-          std::int64_t stride_b, float beta, float* c, std::int64_t stride_c) {
-  row_major_gemm(transpose_a, transpose_b, rows, columns, inner, alpha, a, stride_a, b, stride_b, beta, c,
-                 stride_c);
-}
+template void gemm(Transpose, Transpose, std::int64_t, std::int64_t, std::int64_t, double, const double*,
+                   std::int64_t, const double*, std::int64_t, double, double*, std::int64_t);
+template void gemm(Transpose, Transpose, std::int64_t, std::int64_t, std::int64_t, float, const float*,
+                   std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
 
 void add_gram(std::int64_t begin, std::int64_t end, std::int64_t rows, double alpha, const double* a,
               const double* b, std::int64_t stride, double* c, std::int64_t stride_c) {
@@ -147,9 +136,9 @@ void cholesky(std::int64_t n, double* a, std::int64_t stride_a) {
   int info = 0;
   dpotrf_(&upper, &order, a, &lda, &info);
   if (info != 0) {
-    throw NumericError(fmt::format(
+    throw_error<NumericError>(
         "A {0} x {0} matrix is not positive definite: its Cholesky factorisation fails at row {1}.", n,
-        info));
+        info);
   }
 }
 
@@ -162,8 +151,8 @@ void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l) {
   int info = 0;
   dpotri_(&upper, &order, l, &lda, &info);
   if (info != 0) {
-    throw NumericError(
-        fmt::format("A Cholesky factor of size {} has a zero on its diagonal, at row {}.", n, info));
+    throw_error<NumericError>("A Cholesky factor of size {} has a zero on its diagonal, at row {}.", n,
+                              info);
   }
 }
 

@@ -15,12 +15,11 @@ namespace olrank::blas {
 enum class Transpose { kNo, kYes };
 
 /// C ← alpha · op(A) op(B) + beta · C, with op(A) [rows × inner], op(B) [inner × columns].
+/// Number is float or double.
+template <class Number>
 void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
-          std::int64_t inner, double alpha, const double* a, std::int64_t stride_a, const double* b,
-          std::int64_t stride_b, double beta, double* c, std::int64_t stride_c);
-void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
-          std::int64_t inner, float alpha, const float* a, std::int64_t stride_a, const float* b,
-          std::int64_t stride_b, float beta, float* c, std::int64_t stride_c);
+          std::int64_t inner, Number alpha, const Number* a, std::int64_t stride_a, const Number* b,
+          std::int64_t stride_b, Number beta, Number* c, std::int64_t stride_c);
 
 /// Products and triangular solves with few columns are fastest where these are a multiple of 12: MKL's
 /// kernels for AMD take 12 columns in 0.6 times the time of 10, and 60 in 0.7 times that of 64. Callers

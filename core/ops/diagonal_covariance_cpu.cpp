@@ -14,10 +14,6 @@ constexpr std::int64_t kParametersPerBlock = 4096;
 // Partial sums, V × V numbers each: enough for the threads, few enough for memory at V above 1,000.
 constexpr std::int64_t kParts = 16;
 
-std::size_t size_of(std::int64_t a, std::int64_t b) {
-  return static_cast<std::size_t>(a * b);
-}
-
 }  // namespace
 
 void add_to_diagonal(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
@@ -51,14 +47,14 @@ void diagonal_gram(ExecutionContext& context, const TangentShape& shape, Tangent
   const std::int64_t widest = shape.most_columns() + 1;
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
-  const auto parts = shared.take<double>(size_of(used_parts, count * count));
+  const auto parts = shared.take<double>(used_parts * (count * count));
   context.for_blocks(units, units_per_part, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
     const auto active = scratch.take<std::int64_t>(count);
     const auto root = scratch.take<double>(widest);
-    const auto rows = scratch.take<double>(size_of(count, widest));
-    const auto gram = scratch.take<double>(size_of(count, count));
+    const auto rows = scratch.take<double>(count * widest);
+    const auto gram = scratch.take<double>(count * count);
     double* part = parts.data() + begin / units_per_part * count * count;
     std::fill_n(part, count * count, 0.0);
     const NetworkLayer* layer = shape.layers().data();

@@ -17,10 +17,6 @@ constexpr std::int64_t kTile = 256;            // a tile of A⁻¹ fills a quart
 constexpr std::int64_t kPairsPerUpdate = 128;  // rows of Γ at a time
 constexpr std::int64_t kParts = 16;            // partial sums of V × V numbers
 
-std::size_t size_of(std::int64_t a, std::int64_t b) {
-  return static_cast<std::size_t>(a * b);
-}
-
 /// Calls body(first row, end row, first column, end column, worker) for the tiles of the lower triangle.
 template <class Body>
 void for_lower_tiles(ExecutionContext& context, std::int64_t n, const Body& body) {
@@ -60,9 +56,9 @@ double update_by_block(ExecutionContext& context, const TangentShape& shape, Tan
   const std::int64_t k = pairs.docs / 2;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto gamma = scratch.take<double>(size_of(k, p));
-  const auto product = scratch.take<double>(size_of(k, p));  // Pᵀ = ΓA⁻¹
-  const auto corner = scratch.take<double>(size_of(k, k));
+  const auto gamma = scratch.take<double>(k * p);
+  const auto product = scratch.take<double>(k * p);  // Pᵀ = ΓA⁻¹
+  const auto corner = scratch.take<double>(k * k);
   expand_in_tiles(context, shape, pairs, std::sqrt(scale), true, p, gamma.data());
   context.for_blocks(p, kTile, [&](std::int64_t begin, std::int64_t end, int) {
     blas::gemm(Transpose::kNo, Transpose::kNo, k, end - begin, p, 1.0, gamma.data(), p, inverse + begin, p,
@@ -70,10 +66,10 @@ double update_by_block(ExecutionContext& context, const TangentShape& shape, Tan
   });
   blas::gemm(Transpose::kNo, Transpose::kYes, k, k, p, 1.0, gamma.data(), p, product.data(), p, 0.0,
              corner.data(), k);
-  for (std::int64_t i = 0; i < k; ++i) corner[size_of(i, k + 1)] += 1.0;
+  for (std::int64_t i = 0; i < k; ++i) corner[i * (k + 1)] += 1.0;
   blas::cholesky(k, corner.data(), k);
   double log_det = 0.0;
-  for (std::int64_t i = 0; i < k; ++i) log_det += 2.0 * std::log(corner[size_of(i, k + 1)]);
+  for (std::int64_t i = 0; i < k; ++i) log_det += 2.0 * std::log(corner[i * (k + 1)]);
   if (!std::isfinite(log_det)) throw NumericError("The pairs' gradients are not finite.");
   // With R Rᵀ = I + ΓP, the correction is QᵀQ for Q = R⁻¹Pᵀ.
   context.for_blocks(p, kTile, [&](std::int64_t begin, std::int64_t end, int) {
@@ -117,7 +113,7 @@ double inverse_covariance_of(ExecutionContext& context, const TangentShape& shap
     const std::int64_t k = block.docs / 2;
     Scratch& scratch = context.scratch();
     const Scratch::Frame frame(scratch);
-    const auto gamma = scratch.take<double>(size_of(k, p));
+    const auto gamma = scratch.take<double>(k * p);
     expand_in_tiles(context, shape, block, std::sqrt(scale), true, p, gamma.data());
     for_lower_tiles(
         context, p,
@@ -133,14 +129,12 @@ double inverse_covariance_of(ExecutionContext& context, const TangentShape& shap
   while (factor.size() < p) {
     const std::int64_t n = factor.size();
     const std::int64_t columns = std::min(factor.room(), p - n);
-    cross.resize(size_of(n, columns));
-    corner.resize(size_of(columns, columns));
+    cross.resize(n * columns);
+    corner.resize(columns * columns);
     for (std::int64_t i = 0; i < columns; ++i) {
       const double* row = inverse + (n + i) * p;
-      for (std::int64_t j = 0; j < n; ++j)
-        cross[size_of(j, columns) + static_cast<std::size_t>(i)] = row[j];
-      for (std::int64_t j = 0; j <= i; ++j)
-        corner[size_of(i, columns) + static_cast<std::size_t>(j)] = row[n + j];
+      for (std::int64_t j = 0; j < n; ++j) cross[j * columns + i] = row[j];
+      for (std::int64_t j = 0; j <= i; ++j) corner[i * columns + j] = row[n + j];
     }
     log_det += append(context, factor, columns, cross.data(), columns, corner.data(), columns);
   }
@@ -179,9 +173,9 @@ void inverse_covariance_gram(ExecutionContext& context, const TangentShape& shap
   const std::int64_t tiles = (p + kTile - 1) / kTile;
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
-  const auto gradients = shared.take<double>(size_of(count, p));
+  const auto gradients = shared.take<double>(count * p);
   const std::int64_t used_parts = std::min(tiles, kParts);
-  const auto parts = shared.take<double>(size_of(used_parts, count * count));
+  const auto parts = shared.take<double>(used_parts * (count * count));
   expand_in_tiles(context, shape, docs, std::sqrt(scale), false, p, gradients.data());
   // A⁻¹ is symmetric: with its tiles below the diagonal and half of those on it, Z = Σ G_i A⁻¹_ij G_jᵀ and
   // M = Z + Zᵀ. A part of Z takes every used_parts-th column of tiles, so that each part gets long and
@@ -189,7 +183,7 @@ void inverse_covariance_gram(ExecutionContext& context, const TangentShape& shap
   context.for_blocks(used_parts, 1, [&](std::int64_t part, std::int64_t, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto product = scratch.take<double>(size_of(count, kTile));
+    const auto product = scratch.take<double>(count * kTile);
     for (std::int64_t tile = part; tile < tiles; tile += used_parts) {
       const std::int64_t begin = tile * kTile;
       const std::int64_t columns = std::min(p - begin, kTile);
@@ -211,8 +205,7 @@ void inverse_covariance_gram(ExecutionContext& context, const TangentShape& shap
   }
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t j = 0; j < count; ++j) {
-      m[i * count + j] = parts[size_of(i, count) + static_cast<std::size_t>(j)] +
-                         parts[size_of(j, count) + static_cast<std::size_t>(i)];
+      m[i * count + j] = parts[i * count + j] + parts[j * count + i];
     }
   }
 }

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <utility>
 
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"
@@ -37,13 +34,8 @@ enum class ListLoss { kListNet, kSmoothDcg, kRankSvm, kRankNet, kLambdaRank, kLi
 
 template <>
 struct EnumNames<ListLoss> {
-  static constexpr std::array values = {std::pair{ListLoss::kListNet, std::string_view("listnet")},
-                                        std::pair{ListLoss::kSmoothDcg, std::string_view("smooth-dcg")},
-                                        std::pair{ListLoss::kRankSvm, std::string_view("ranksvm")},
-                                        std::pair{ListLoss::kRankNet, std::string_view("ranknet")},
-                                        std::pair{ListLoss::kLambdaRank, std::string_view("lambdarank")},
-                                        std::pair{ListLoss::kListMle, std::string_view("listmle")},
-                                        std::pair{ListLoss::kRankCosine, std::string_view("rankcosine")}};
+  static constexpr std::array values = names_in_order<ListLoss>(
+      "listnet", "smooth-dcg", "ranksvm", "ranknet", "lambdarank", "listmle", "rankcosine");
 };
 
 struct ListLossForm {
@@ -64,9 +56,6 @@ constexpr bool is_convex(ListLoss loss) {
   return loss == ListLoss::kListNet || loss == ListLoss::kRankSvm || loss == ListLoss::kRankNet ||
          loss == ListLoss::kListMle;
 }
-
-/// The pairs of documents of different grades.
-std::int64_t pairs_of_grades(std::span<const std::uint8_t> grades);
 
 /// The loss of one query, and slopes[i] = ∂ loss/∂ s_i. All of grades and slopes have a value per score;
 /// grades are at most kHighestGrade. Without documents the loss is 0; a score that is not finite makes it

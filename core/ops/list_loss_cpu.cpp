@@ -500,7 +500,7 @@ double loss_by_grade(const ListLossForm& form, std::span<const double> scores,
   } else if (sorted.grade.front() != sorted.grade.back()) {
     loss = pair_loss_by_grade(form, sorted, scratch);
     if (form.pair_mean) {
-      const auto pairs = static_cast<double>(pairs_of_grades(grades));
+      const auto pairs = static_cast<double>(graded_pairs(count_grades(grades)));
       loss /= pairs;
       for (double& slope : sorted.slope) slope /= pairs;
     }
@@ -573,18 +573,6 @@ double discount_sum(std::int64_t ranks, bool times_rank) {
 }
 
 }  // namespace
-
-std::int64_t pairs_of_grades(std::span<const std::uint8_t> grades) {
-  std::array<std::int64_t, 256> count{};
-  for (const std::uint8_t grade : grades) ++count[grade];
-  std::int64_t pairs = 0;
-  std::int64_t below = 0;
-  for (const std::int64_t docs : count) {
-    pairs += docs * below;
-    below += docs;
-  }
-  return pairs;
-}
 
 double list_loss(const ListLossForm& form, std::span<const double> scores,
                  std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 
 #include "core/math/pair_loss.h"
 #include "core/ops/score_gradient.h"

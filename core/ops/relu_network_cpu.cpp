@@ -1,37 +1,36 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/ops/relu_layers.h"
 #include "core/ops/relu_network.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
 
 void require_sizes(std::int64_t inputs, std::int64_t width, std::int64_t depth) {
   if (inputs < 1) {
-    throw InvalidArgument(fmt::format("A network needs at least one input, not {}.", inputs));
+    throw_error<InvalidArgument>("A network needs at least one input, not {}.", inputs);
   }
   if (width < 1) {
-    throw InvalidArgument(fmt::format("The width of a network must be at least 1, not {}.", width));
+    throw_error<InvalidArgument>("The width of a network must be at least 1, not {}.", width);
   }
   if (depth < 2) {
-    throw InvalidArgument(
-        fmt::format("The depth of a network, its number of weight layers, must be at least 2, not {}: "
-                    "choose the linear network for one layer.",
-                    depth));
+    throw_error<InvalidArgument>(
+        "The depth of a network, its number of weight layers, must be at least 2, not {}: choose the "
+        "linear network for one layer.",
+        depth);
   }
 }
 
 void initialise_symmetric(const NetworkShape& shape, PhiloxKey key, std::span<float> theta) {
   if (shape.depth < 2 || shape.width % 2 != 0) {
-    throw InvalidArgument(
-        fmt::format("A symmetric network starts with a hidden layer of two equal halves, so its width must "
-                    "be even, not {}: choose {} or {}, or initialisation = \"usual\".",
-                    shape.width, shape.width - 1, shape.width + 1));
+    throw_error<InvalidArgument>(
+        "A symmetric network starts with a hidden layer of two equal halves, so its width must be even, "
+        "not {}: choose {} or {}, or initialisation = \"usual\".",
+        shape.width, shape.width - 1, shape.width + 1);
   }
   std::fill(theta.begin(), theta.end(), 0.0F);
   const std::int64_t half = shape.width / 2;
@@ -110,10 +109,10 @@ NetworkLayer NetworkShape::layer(std::int64_t index) const {
 NetworkShape ntk_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth) {
   require_sizes(inputs, width, depth);
   if (width % 2 != 0) {
-    throw InvalidArgument(fmt::format(
-        "The ntk parameterisation starts with two equal halves, so its width must be even, not {}: "
-        "choose {} or {}, or a standard network of the usual initialisation.",
-        width, width - 1, width + 1));
+    throw_error<InvalidArgument>(
+        "The ntk parameterisation starts with two equal halves, so its width must be even, not {}: choose "
+        "{} or {}, or a standard network of the usual initialisation.",
+        width, width - 1, width + 1);
   }
   return {inputs, width, depth, false, std::sqrt(static_cast<double>(width))};
 }

@@ -3,7 +3,6 @@
 
 #include "core/ops/relu_layers.h"
 #include "core/ops/tangent_factors.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {

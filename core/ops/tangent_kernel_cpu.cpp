@@ -96,10 +96,6 @@ void outer_kernel(const TangentShape& shape, const KernelRows& sizes, const doub
   }
 }
 
-std::size_t size_of(std::int64_t a, std::int64_t b) {
-  return static_cast<std::size_t>(a * b);
-}
-
 }  // namespace
 
 void doc_kernel(ExecutionContext& context, const TangentShape& shape, TangentFactors docs, double scale,
@@ -108,8 +104,8 @@ void doc_kernel(ExecutionContext& context, const TangentShape& shape, TangentFac
   const std::int64_t columns = docs.docs;
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
-  const auto outer = shared.take<double>(size_of(columns, sizes.outer));
-  const auto vectors = shared.take<double>(size_of(columns, sizes.vector));
+  const auto outer = shared.take<double>(columns * sizes.outer);
+  const auto vectors = shared.take<double>(columns * sizes.vector);
   widen_outer(shape, docs, outer.data());
   widen_vectors_of_docs(shape, docs, sizes.vector, vectors.data());
   context.for_blocks(columns, kRowsPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
@@ -118,7 +114,7 @@ void doc_kernel(ExecutionContext& context, const TangentShape& shape, TangentFac
     if (sizes.outer > 0) {
       Scratch& scratch = context.scratch(worker);
       const Scratch::Frame frame(scratch);
-      const auto products = scratch.take<double>(2 * size_of(rows, columns));
+      const auto products = scratch.take<double>(2 * rows * columns);
       outer_kernel(shape, sizes, outer.data() + begin * sizes.outer, rows, outer.data(), columns,
                    products.data(), out);
       for (std::int64_t i = 0; i < rows * columns; ++i) out[i] *= scale;
@@ -137,8 +133,8 @@ void pair_doc_kernel(ExecutionContext& context, const TangentShape& shape, Tange
   if (columns == 0) return;
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
-  const auto right_outer = shared.take<double>(size_of(columns, sizes.outer));
-  const auto right_vectors = shared.take<double>(size_of(columns, sizes.vector));
+  const auto right_outer = shared.take<double>(columns * sizes.outer);
+  const auto right_vectors = shared.take<double>(columns * sizes.vector);
   widen_outer(shape, docs, right_outer.data());
   widen_vectors_of_docs(shape, docs, sizes.vector, right_vectors.data());
   context.for_blocks(pairs.docs, kRowsPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
@@ -147,14 +143,14 @@ void pair_doc_kernel(ExecutionContext& context, const TangentShape& shape, Tange
     double* out = kernel + begin / 2 * stride;
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto left_vectors = scratch.take<double>(size_of(rows + 1, sizes.vector));
+    const auto left_vectors = scratch.take<double>((rows + 1) * sizes.vector);
     widen_vectors_of_pairs(shape, block, sizes.vector, left_vectors.data(),
                            left_vectors.data() + rows * sizes.vector);
     blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, sizes.vector, scale, left_vectors.data(),
                sizes.stride(), right_vectors.data(), sizes.stride(), 0.0, out, stride);
     if (sizes.outer == 0) return;
-    const auto left_outer = scratch.take<double>(size_of(block.docs, sizes.outer));
-    const auto of_docs = scratch.take<double>(3 * size_of(block.docs, columns));
+    const auto left_outer = scratch.take<double>(block.docs * sizes.outer);
+    const auto of_docs = scratch.take<double>(3 * block.docs * columns);
     widen_outer(shape, block, left_outer.data());
     outer_kernel(shape, sizes, left_outer.data(), block.docs, right_outer.data(), columns,
                  of_docs.data() + block.docs * columns, of_docs.data());
@@ -173,7 +169,7 @@ void pair_kernel(ExecutionContext& context, const TangentShape& shape, TangentFa
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const std::int64_t columns = others.docs;
-  const auto of_docs = scratch.take<double>(size_of(pairs.docs / 2, columns));
+  const auto of_docs = scratch.take<double>((pairs.docs / 2) * columns);
   pair_doc_kernel(context, shape, pairs, others, scale, of_docs.data(), columns);
   for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
     const double* row = of_docs.data() + pair * columns;

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <optional>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -44,9 +44,9 @@ std::optional<GpuRange> parse_range(std::string_view text) {
 }
 
 [[noreturn]] void refuse_device(std::string_view text) {
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "'{}' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list such as cuda:0-3 or cuda:1,3.",
-      text));
+      text);
 }
 
 /// "1,3" or "0-3,6", ascending.
@@ -57,8 +57,8 @@ std::vector<GpuRange> parse_gpu_list(std::string_view list, std::string_view who
     const std::optional<GpuRange> range = parse_range(list.substr(0, comma));
     if (!range) refuse_device(whole);
     if (range->last < range->first) {
-      throw InvalidArgument(fmt::format("The range {}-{} in '{}' runs backwards: use {}-{}.", range->first,
-                                        range->last, whole, range->last, range->first));
+      throw_error<InvalidArgument>("The range {}-{} in '{}' runs backwards: use {}-{}.", range->first,
+                                   range->last, whole, range->last, range->first);
     }
     gpus.push_back(*range);
     if (comma == std::string_view::npos) break;
@@ -68,11 +68,12 @@ std::vector<GpuRange> parse_gpu_list(std::string_view list, std::string_view who
             [](const GpuRange& a, const GpuRange& b) { return a.first < b.first; });
   for (std::size_t i = 1; i < gpus.size(); ++i) {
     if (gpus[i].first <= gpus[i - 1].last)
-      throw InvalidArgument(
-          fmt::format("'{}' names cuda:{} twice: name each GPU once.", whole, gpus[i].first));
+      throw_error<InvalidArgument>("'{}' names cuda:{} twice: name each GPU once.", whole, gpus[i].first);
   }
   return gpus;
 }
+
+constexpr const char* kFormat = "%Y-%m-%dT%H:%M:%SZ";
 
 }  // namespace
 
@@ -103,12 +104,6 @@ std::string device_name(std::span<const int> gpus) {
   }
   return name;
 }
-
-namespace {
-
-constexpr const char* kFormat = "%Y-%m-%dT%H:%M:%SZ";
-
-}  // namespace
 
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");

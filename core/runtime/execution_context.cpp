@@ -1,6 +1,5 @@
 #include "core/runtime/execution_context.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -19,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -121,7 +120,7 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique<State>()) {
   if (threads < 1) {
-    throw InvalidArgument(fmt::format("The number of threads must be at least 1, not {}.", threads));
+    throw_error<InvalidArgument>("The number of threads must be at least 1, not {}.", threads);
   }
   const auto start = [&](int worker) {
     state_->workers.emplace_back([this, worker] {
@@ -145,8 +144,8 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique
   } catch (const std::system_error& error) {
     const std::size_t started = state_->workers.size() + 1;
     state_->end_workers();
-    throw Error(fmt::format("{} threads cannot be started ({}), {} can: ask for fewer.", threads,
-                            error.code().message(), started));
+    throw_error<Error>("{} threads cannot be started ({}), {} can: ask for fewer.", threads,
+                       error.code().message(), started);
   }
 }
 

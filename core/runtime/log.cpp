@@ -46,15 +46,7 @@ std::string time_text() {
 }
 
 std::string_view event_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDetail:
-      return "detail";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-  }
-  return "info";
+  return level == LogLevel::kDetail ? "detail" : level == LogLevel::kInfo ? "info" : "warning";
 }
 
 void write_to_stderr(std::string_view text) {
@@ -80,6 +72,54 @@ void write_to_file(std::string_view prefix, std::string_view message) {
   std::fwrite(line.data(), 1, line.size(), log_file);
   std::fflush(log_file);
 }
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Takes a text from its beginning to its end; once something is missing, so is the rest.
+class TimeText {
+ public:
+  explicit TimeText(std::string_view text) : rest_(text) {}
+
+  bool ended() const { return valid_ && rest_.empty(); }
+  bool begins_with(std::string_view any) const {
+    return !rest_.empty() && any.find(rest_.front()) != std::string_view::npos;
+  }
+  char take(std::string_view any) {
+    if (!begins_with(any)) {
+      valid_ = false;
+      return '\0';
+    }
+    const char c = rest_.front();
+    rest_.remove_prefix(1);
+    return c;
+  }
+  int take_number(int digits) {
+    int number = 0;
+    for (int digit = 0; digit < digits; ++digit) {
+      const char c = take("0123456789");
+      if (c != '\0') number = 10 * number + (c - '0');
+    }
+    return number;
+  }
+  int take_number(int digits, int most) {
+    const int number = take_number(digits);
+    valid_ = valid_ && number <= most;
+    return number;
+  }
+  /// The first three digits of a fraction of any length.
+  int take_thousandths() {
+    int number = take_number(1) * 100;
+    for (int unit = 10; !rest_.empty() && is_digit(rest_.front()); unit /= 10)
+      number += unit * take_number(1);
+    return number;
+  }
+
+ private:
+  std::string_view rest_;
+  bool valid_ = true;
+};
 
 }  // namespace
 
@@ -183,58 +223,6 @@ MutedLog::MutedLog() {
 MutedLog::~MutedLog() {
   --muted;
 }
-
-namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-/// Takes a text from its beginning to its end; once something is missing, so is the rest.
-class TimeText {
- public:
-  explicit TimeText(std::string_view text) : rest_(text) {}
-
-  bool ended() const { return valid_ && rest_.empty(); }
-  bool begins_with(std::string_view any) const {
-    return !rest_.empty() && any.find(rest_.front()) != std::string_view::npos;
-  }
-  char take(std::string_view any) {
-    if (!begins_with(any)) {
-      valid_ = false;
-      return '\0';
-    }
-    const char c = rest_.front();
-    rest_.remove_prefix(1);
-    return c;
-  }
-  int take_number(int digits) {
-    int number = 0;
-    for (int digit = 0; digit < digits; ++digit) {
-      const char c = take("0123456789");
-      if (c != '\0') number = 10 * number + (c - '0');
-    }
-    return number;
-  }
-  int take_number(int digits, int most) {
-    const int number = take_number(digits);
-    valid_ = valid_ && number <= most;
-    return number;
-  }
-  /// The first three digits of a fraction of any length.
-  int take_thousandths() {
-    int number = take_number(1) * 100;
-    for (int unit = 10; !rest_.empty() && is_digit(rest_.front()); unit /= 10)
-      number += unit * take_number(1);
-    return number;
-  }
-
- private:
-  std::string_view rest_;
-  bool valid_ = true;
-};
-
-}  // namespace
 
 std::string utc_text(std::int64_t milliseconds) {
   std::int64_t thousandths = milliseconds % 1000;

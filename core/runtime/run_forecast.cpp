@@ -15,6 +15,73 @@ constexpr double kEnoughMeasured = 0.1;
 /// A trial's own speed counts fully once it has taken much longer than this share of its ranker's total.
 constexpr double kOwnSpeedWeight = 0.05;
 
+constexpr std::size_t kMostBins = 200;
+constexpr double kEnoughForParabolas = 0.15;  // share of the rounds
+constexpr std::size_t kTermCount = 4;
+using Terms = std::array<double, kTermCount>;
+
+/// Constant, history of returning queries, line, parabola.
+Terms terms_at(double round, double queries) {
+  return {1.0, queries * -std::expm1(-round / queries), round, round * round};
+}
+
+/// ∫ of terms_at() from 0.
+Terms integral_to(double round, double queries) {
+  return {round, queries * (round + queries * std::expm1(-round / queries)), round * round / 2.0,
+          round * round * round / 3.0};
+}
+
+struct Fit {
+  Terms coefficients{};
+  double error = 0.0;  // weighted squares
+};
+
+/// Least squares over the chosen terms, by Gauss elimination of at most three equations; nothing if they
+/// are nearly dependent or a coefficient is negative.
+std::optional<Fit> fit_terms(std::span<const RoundSeconds> points, std::span<const double> weights,
+                             double queries, std::span<const std::size_t> chosen) {
+  const std::size_t n = chosen.size();
+  double system[3][4] = {};
+  Terms scale{};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Terms terms = terms_at(points[i].round, queries);
+    for (const std::size_t term : chosen) scale[term] = std::max(scale[term], terms[term]);
+  }
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Terms terms = terms_at(points[i].round, queries);
+    for (std::size_t a = 0; a < n; ++a) {
+      const double left = weights[i] * terms[chosen[a]] / scale[chosen[a]];
+      for (std::size_t b = 0; b < n; ++b) system[a][b] += left * terms[chosen[b]] / scale[chosen[b]];
+      system[a][3] += left * points[i].seconds;
+    }
+  }
+  for (std::size_t a = 0; a < n; ++a) {
+    const double before = system[a][a];
+    for (std::size_t c = 0; c < a; ++c) {
+      const double factor = system[a][c] / system[c][c];
+      for (std::size_t b = c; b < n; ++b) system[a][b] -= factor * system[c][b];
+      system[a][3] -= factor * system[c][3];
+    }
+    if (!(system[a][a] > 1e-6 * before)) return std::nullopt;
+  }
+  Fit fit;
+  for (std::size_t a = n; a-- > 0;) {
+    double value = system[a][3];
+    for (std::size_t b = a + 1; b < n; ++b)
+      value -= system[a][b] * fit.coefficients[chosen[b]] * scale[chosen[b]];
+    value /= system[a][a];
+    if (!(value >= 0.0)) return std::nullopt;
+    fit.coefficients[chosen[a]] = value / scale[chosen[a]];
+  }
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Terms terms = terms_at(points[i].round, queries);
+    double value = 0.0;
+    for (const std::size_t term : chosen) value += fit.coefficients[term] * terms[term];
+    fit.error += weights[i] * (value - points[i].seconds) * (value - points[i].seconds);
+  }
+  return fit;
+}
+
 }  // namespace
 
 RunForecast::RunForecast(const std::vector<std::size_t>& rankers, std::int64_t rounds, std::int64_t queries,
@@ -145,77 +212,6 @@ double RunForecast::share_done() const {
   }
   return done + left > 0.0 ? done / (done + left) : 0.0;
 }
-
-namespace {
-
-constexpr std::size_t kMostBins = 200;
-constexpr double kEnoughForParabolas = 0.15;  // share of the rounds
-constexpr std::size_t kTermCount = 4;
-using Terms = std::array<double, kTermCount>;
-
-/// Constant, history of returning queries, line, parabola.
-Terms terms_at(double round, double queries) {
-  return {1.0, queries * -std::expm1(-round / queries), round, round * round};
-}
-
-/// ∫ of terms_at() from 0.
-Terms integral_to(double round, double queries) {
-  return {round, queries * (round + queries * std::expm1(-round / queries)), round * round / 2.0,
-          round * round * round / 3.0};
-}
-
-struct Fit {
-  Terms coefficients{};
-  double error = 0.0;  // weighted squares
-};
-
-/// Least squares over the chosen terms, by Gauss elimination of at most three equations; nothing if they
-/// are nearly dependent or a coefficient is negative.
-std::optional<Fit> fit_terms(std::span<const RoundSeconds> points, std::span<const double> weights,
-                             double queries, std::span<const std::size_t> chosen) {
-  const std::size_t n = chosen.size();
-  double system[3][4] = {};
-  Terms scale{};
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const Terms terms = terms_at(points[i].round, queries);
-    for (const std::size_t term : chosen) scale[term] = std::max(scale[term], terms[term]);
-  }
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const Terms terms = terms_at(points[i].round, queries);
-    for (std::size_t a = 0; a < n; ++a) {
-      const double left = weights[i] * terms[chosen[a]] / scale[chosen[a]];
-      for (std::size_t b = 0; b < n; ++b) system[a][b] += left * terms[chosen[b]] / scale[chosen[b]];
-      system[a][3] += left * points[i].seconds;
-    }
-  }
-  for (std::size_t a = 0; a < n; ++a) {
-    const double before = system[a][a];
-    for (std::size_t c = 0; c < a; ++c) {
-      const double factor = system[a][c] / system[c][c];
-      for (std::size_t b = c; b < n; ++b) system[a][b] -= factor * system[c][b];
-      system[a][3] -= factor * system[c][3];
-    }
-    if (!(system[a][a] > 1e-6 * before)) return std::nullopt;
-  }
-  Fit fit;
-  for (std::size_t a = n; a-- > 0;) {
-    double value = system[a][3];
-    for (std::size_t b = a + 1; b < n; ++b)
-      value -= system[a][b] * fit.coefficients[chosen[b]] * scale[chosen[b]];
-    value /= system[a][a];
-    if (!(value >= 0.0)) return std::nullopt;
-    fit.coefficients[chosen[a]] = value / scale[chosen[a]];
-  }
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const Terms terms = terms_at(points[i].round, queries);
-    double value = 0.0;
-    for (const std::size_t term : chosen) value += fit.coefficients[term] * terms[term];
-    fit.error += weights[i] * (value - points[i].seconds) * (value - points[i].seconds);
-  }
-  return fit;
-}
-
-}  // namespace
 
 CostShape::CostShape(std::span<const RoundSeconds> points, std::int64_t queries, double covered)
     : queries_(static_cast<double>(std::max<std::int64_t>(1, queries))) {

@@ -1,14 +1,12 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -20,7 +18,7 @@ Enum parse_choice(std::string_view option, const std::string& text) {
   std::vector<std::string> names;
   names.reserve(EnumNames<Enum>::values.size());
   for (const auto& [value, name] : EnumNames<Enum>::values) names.emplace_back(name);
-  throw InvalidArgument(fmt::format("{} {}", option, must_be_one_of(text, names)));
+  throw_error<InvalidArgument>("{} {}", option, must_be_one_of(text, names));
 }
 
 }  // namespace olrank

@@ -6,6 +6,7 @@
 
 #include "core/settings/setting_sources.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -17,24 +18,23 @@ std::string header(const Schema& schema) {
 const Setting& find_setting(const Schema& schema, std::string_view key, std::string_view origin) {
   if (const Setting* setting = schema.find(key)) return *setting;
   if (const DroppedSetting* dropped = dropped_setting(schema.table, key))
-    throw InvalidArgument(fmt::format("{} {}", setting_subject(origin, key), dropped->sentence));
-  throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}. {}", origin, key, header(schema),
-                                    did_you_mean(key, schema.keys())));
+    throw_error<InvalidArgument>("{} {}", setting_subject(origin, key), dropped->sentence);
+  throw_error<InvalidArgument>("{}: Unknown key '{}' in {}. {}", origin, key, header(schema),
+                               did_you_mean(key, schema.keys()));
 }
 
 void check_number(const Setting& setting, double number, std::string_view shown, std::string_view origin) {
   if (setting.bounds.contain(number)) return;
-  throw InvalidArgument(fmt::format("{} must be {}, not {}.", setting_subject(origin, setting.key),
-                                    setting.bounds.text(), shown));
+  throw_error<InvalidArgument>("{} must be {}, not {}.", setting_subject(origin, setting.key),
+                               setting.bounds.text(), shown);
 }
 
 void check_text(const Setting& setting, const std::string& text, std::string_view origin) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
-  if (const auto dropped = dropped_sentence(text))
-    throw InvalidArgument(fmt::format("{}: {}", origin, *dropped));
-  throw InvalidArgument(
-      fmt::format("{} {}", setting_subject(origin, setting.key), must_be_one_of(text, choices)));
+  if (const auto dropped = dropped_sentence(text)) throw_error<InvalidArgument>("{}: {}", origin, *dropped);
+  throw_error<InvalidArgument>("{} {}", setting_subject(origin, setting.key),
+                               must_be_one_of(text, choices));
 }
 
 void check_value(const Setting& setting, const SettingValue& value, std::string_view origin) {
@@ -55,6 +55,35 @@ void check_value(const Setting& setting, const SettingValue& value, std::string_
         }
       },
       value);
+}
+
+std::string escaped(std::string text) {
+  for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, "\\");
+  return text;
+}
+
+std::string allowed(const Setting& setting) {
+  if (setting.choices.empty()) {
+    std::string text(readable_kind(setting.kind));
+    if (const std::string bounds = setting.bounds.text(); !bounds.empty()) text += ", " + bounds;
+    return text;
+  }
+  std::string text;
+  for (const std::string& choice : setting.choices) text += (text.empty() ? "`" : ", `") + choice + "`";
+  return text;
+}
+
+std::string meaning(const Setting& setting) {
+  std::string text = setting.help;
+  if (!setting.symbol.empty()) text += fmt::format(" ({})", setting.symbol);
+  if (!setting.unit.empty()) text += fmt::format(" [{}]", setting.unit);
+  return text;
+}
+
+std::string flags_of(const Schema& schema, const Setting& setting) {
+  const std::string flags = "`" + systematic_flag(schema, setting) + "`";
+  return setting.flag.empty() || setting.has_only_flag ? flags
+                                                       : fmt::format("`--{}`, {}", setting.flag, flags);
 }
 
 }  // namespace
@@ -92,7 +121,7 @@ void assign_setting(const Schema& schema, void* object, std::string_view key, co
   try {
     converted = convert_setting(setting.kind, value);
   } catch (const InvalidArgument& complaint) {
-    throw InvalidArgument(fmt::format("{} {}.", setting_subject(origin, key), complaint.what()));
+    throw_error<InvalidArgument>("{} {}.", setting_subject(origin, key), complaint.what());
   }
   check_value(setting, converted, origin);
   setting.write(object, converted);
@@ -105,7 +134,7 @@ void assign_setting_text(const Schema& schema, void* object, std::string_view ke
   try {
     value = parse_setting(setting.kind, text);
   } catch (const InvalidArgument& complaint) {
-    throw InvalidArgument(fmt::format("{} {}.", setting_subject(origin, key), complaint.what()));
+    throw_error<InvalidArgument>("{} {}.", setting_subject(origin, key), complaint.what());
   }
   assign_setting(schema, object, key, value, origin);
 }
@@ -124,39 +153,6 @@ std::string print_settings(const Schema& schema, const void* object,
   }
   return text;
 }
-
-namespace {
-
-std::string escaped(std::string text) {
-  for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, "\\");
-  return text;
-}
-
-std::string allowed(const Setting& setting) {
-  if (setting.choices.empty()) {
-    std::string text(readable_kind(setting.kind));
-    if (const std::string bounds = setting.bounds.text(); !bounds.empty()) text += ", " + bounds;
-    return text;
-  }
-  std::string text;
-  for (const std::string& choice : setting.choices) text += (text.empty() ? "`" : ", `") + choice + "`";
-  return text;
-}
-
-std::string meaning(const Setting& setting) {
-  std::string text = setting.help;
-  if (!setting.symbol.empty()) text += fmt::format(" ({})", setting.symbol);
-  if (!setting.unit.empty()) text += fmt::format(" [{}]", setting.unit);
-  return text;
-}
-
-std::string flags_of(const Schema& schema, const Setting& setting) {
-  const std::string flags = "`" + systematic_flag(schema, setting) + "`";
-  return setting.flag.empty() || setting.has_only_flag ? flags
-                                                       : fmt::format("`--{}`, {}", setting.flag, flags);
-}
-
-}  // namespace
 
 std::string systematic_flag(const Schema& schema, const Setting& setting) {
   if (setting.has_only_flag) return "--" + setting.flag;

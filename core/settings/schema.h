@@ -79,33 +79,6 @@ template <class T>
 constexpr bool is_list<std::vector<T>> = true;
 
 template <class T>
-constexpr SettingKind setting_kind() {
-  if constexpr (std::is_same_v<T, bool>)
-    return SettingKind::kSwitch;
-  else if constexpr (std::is_same_v<T, std::string> || std::is_enum_v<T>)
-    return SettingKind::kText;
-  else if constexpr (std::is_integral_v<T>)
-    return SettingKind::kInteger;
-  else if constexpr (std::is_floating_point_v<T>)
-    return SettingKind::kReal;
-  else if constexpr (std::is_same_v<T, std::optional<double>>)
-    return SettingKind::kRealOrAuto;
-  else if constexpr (std::is_same_v<T, std::optional<std::vector<double>>>)
-    return SettingKind::kRealsOrAuto;
-  else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
-    return SettingKind::kIntegers;
-  else if constexpr (std::is_same_v<T, std::vector<double>>)
-    return SettingKind::kReals;
-  else if constexpr (std::is_same_v<T, std::vector<bool>>)
-    return SettingKind::kSwitches;
-  else {
-    static_assert(std::is_same_v<T, std::vector<std::string>>,
-                  "settings of this type cannot be written to a file");
-    return SettingKind::kTexts;
-  }
-}
-
-template <class T>
 SettingValue to_value(const T& member) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || is_list<T>)
     return member;
@@ -121,6 +94,13 @@ SettingValue to_value(const T& member) {
     return static_cast<std::int64_t>(member);
   else
     return static_cast<double>(member);
+}
+
+template <class T>
+SettingKind setting_kind() {
+  if constexpr (std::is_same_v<T, std::optional<double>>) return SettingKind::kRealOrAuto;
+  if constexpr (std::is_same_v<T, std::optional<std::vector<double>>>) return SettingKind::kRealsOrAuto;
+  return kind_of(to_value(T{}));
 }
 
 template <class T>
@@ -188,54 +168,32 @@ class SchemaBuilder {
     return *this;
   }
 
-  SchemaBuilder& repeated() {
-    schema_.repeated = true;
-    return *this;
-  }
-  SchemaBuilder& file_only() {
-    schema_.file_only = true;
-    return *this;
-  }
-  SchemaBuilder& unit(const std::string& unit) {
-    latest().unit = unit;
-    return *this;
-  }
-  SchemaBuilder& symbol(const std::string& symbol) {
-    latest().symbol = symbol;
-    return *this;
-  }
-  SchemaBuilder& flag(const std::string& flag) {
-    latest().flag = flag;
-    return *this;
-  }
+  SchemaBuilder& repeated() { return set(schema_.repeated, true); }
+  SchemaBuilder& file_only() { return set(schema_.file_only, true); }
+  SchemaBuilder& unit(const std::string& unit) { return set(latest().unit, unit); }
+  SchemaBuilder& symbol(const std::string& symbol) { return set(latest().symbol, symbol); }
+  SchemaBuilder& flag(const std::string& flag) { return set(latest().flag, flag); }
   /// This is for a key whose own flag a command has for something else.
   SchemaBuilder& only_flag(const std::string& flag) {
-    latest().flag = flag;
     latest().has_only_flag = true;
-    return *this;
+    return this->flag(flag);
   }
-  SchemaBuilder& at_least(double lowest) {
-    latest().bounds.lowest = lowest;
-    return *this;
-  }
+  SchemaBuilder& at_least(double lowest) { return set(latest().bounds.lowest, lowest); }
   SchemaBuilder& above(double lowest) {
-    latest().bounds.lowest = lowest;
     latest().bounds.above_lowest = true;
-    return *this;
+    return at_least(lowest);
   }
-  SchemaBuilder& at_most(double highest) {
-    latest().bounds.highest = highest;
-    return *this;
-  }
-  SchemaBuilder& one_of(const std::vector<std::string>& choices) {
-    latest().choices = choices;
-    return *this;
-  }
-
+  SchemaBuilder& at_most(double highest) { return set(latest().bounds.highest, highest); }
+  SchemaBuilder& one_of(const std::vector<std::string>& choices) { return set(latest().choices, choices); }
   Schema build() { return std::move(schema_); }
 
  private:
   Setting& latest() { return schema_.settings.back(); }
+  template <class Member, class Value>
+  SchemaBuilder& set(Member& member, const Value& value) {
+    member = value;
+    return *this;
+  }
 
   Schema schema_;
 };

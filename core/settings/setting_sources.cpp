@@ -1,21 +1,18 @@
 #include "core/settings/setting_sources.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
 void SettingSources::require_tables(std::span<const std::string> names, std::string_view whose) const {
   const auto require = [&](const std::string& table, const std::string& origin) {
     if (std::find(names.begin(), names.end(), table) != names.end()) return;
-    throw InvalidArgument(
-        fmt::format("{}: '{}' has no table '{}'. {}", origin, whose, table,
-                    did_you_mean(table, std::vector<std::string>(names.begin(), names.end()))));
+    throw_error<InvalidArgument>("{}: '{}' has no table '{}'. {}", origin, whose, table,
+                                 did_you_mean(table, std::vector<std::string>(names.begin(), names.end())));
   };
   for (const TomlDocument::Table& table : document_.tables) require(table.name, table.origin);
   for (const SettingOverride& override : overrides_) require(override.table, override.origin);

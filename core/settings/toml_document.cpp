@@ -14,9 +14,9 @@
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -51,12 +51,12 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
         return list_of<std::int64_t>(array);
       if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(array);
       if (all([](const toml::node& item) { return item.is_boolean(); })) return list_of<bool>(array);
-      throw InvalidArgument(fmt::format("{}: '{}' must be a list of strings, of numbers or of booleans.",
-                                        origin, excerpt(key)));
+      throw_error<InvalidArgument>("{}: '{}' must be a list of strings, of numbers or of booleans.", origin,
+                                   excerpt(key));
     }
     default:
-      throw InvalidArgument(
-          fmt::format("{}: '{}' has a value of a type that no setting accepts.", origin, excerpt(key)));
+      throw_error<InvalidArgument>("{}: '{}' has a value of a type that no setting accepts.", origin,
+                                   excerpt(key));
   }
 }
 
@@ -83,7 +83,7 @@ void refuse_beyond_parser(std::string_view text, std::string_view file) {
     const char c = text[i];
     if (c == '.') {
       if (++dots > kMostDots)
-        throw InvalidArgument(fmt::format("{}:{}: A key has more than {} parts.", file, line, kMostDots));
+        throw_error<InvalidArgument>("{}:{}: A key has more than {} parts.", file, line, kMostDots);
     } else if (c == '"' || c == '\'') {
       const std::string_view triple = c == '"' ? "\"\"\"" : "'''";
       const std::size_t quotes = text.substr(i).starts_with(triple) ? 3 : 1;
@@ -96,9 +96,9 @@ void refuse_beyond_parser(std::string_view text, std::string_view file) {
         const bool escapes = c == '"' && text[end] == '\\';
         if (const std::size_t next = escapes ? text.find_first_not_of(" \t\r\n", end + 1) : text.npos;
             next != text.npos && static_cast<unsigned char>(text[next]) >= 0x80)
-          throw InvalidArgument(fmt::format(
+          throw_error<InvalidArgument>(
               "{}:{}: Behind a backslash that ends a line, write a character beyond ASCII as \\uXXXX.",
-              file, line));
+              file, line);
         end += escapes ? 2 : 1;
       }
       // Two quotes more may be the last characters of a text in triple quotes.
@@ -135,8 +135,8 @@ class Flattener {
       const std::string member(key->str());
       if (std::any_of(member.begin(), member.end(),
                       [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
-        throw InvalidArgument(fmt::format("{}: The key '{}' has a control character.",
-                                          at(file_, key->source().begin), excerpt(member)));
+        throw_error<InvalidArgument>("{}: The key '{}' has a control character.",
+                                     at(file_, key->source().begin), excerpt(member));
       }
       const std::string path = name.empty() ? member : fmt::format("{}.{}", name, member);
       if (const toml::table* inner = node->as_table()) {
@@ -181,10 +181,9 @@ TomlDocument parse_toml(std::string_view text, std::string_view file_name) {
     flattener.table(root, "", false);
     return std::move(flattener.document);
   } catch (const toml::parse_error& error) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "{}: {}.{}", at(file_name, error.source().begin), excerpt(error.description(), 800, 300),
-        replaced ? " Only strings and comments may have characters beyond ASCII, which are '?' here."
-                 : ""));
+        replaced ? " Only strings and comments may have characters beyond ASCII, which are '?' here." : "");
   }
 }
 

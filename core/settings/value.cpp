@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
+#include <type_traits>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -25,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(SettingKind kind, std::string_view text) {
-  throw InvalidArgument(fmt::format("must be {}, not '{}'", readable_kind(kind), text));
+  throw_error<InvalidArgument>("must be {}, not '{}'", readable_kind(kind), text);
 }
 
 template <class Number>
@@ -35,6 +36,11 @@ std::optional<Number> whole_text_as(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+bool parse_switch(std::string_view text) {
+  if (text != "true" && text != "false") refuse(SettingKind::kSwitch, text);
+  return text == "true";
 }
 
 double parse_real(std::string_view text) {
@@ -63,6 +69,13 @@ std::vector<std::string_view> list_items(std::string_view text) {
   return items;
 }
 
+template <class Parse>
+auto parse_list(std::string_view text, const Parse& parse) {
+  std::vector<std::decay_t<decltype(parse(text))>> items;
+  for (const std::string_view item : list_items(text)) items.push_back(parse(item));
+  return items;
+}
+
 void append_integers(std::string_view item, std::vector<std::int64_t>& numbers) {
   if (const auto number = whole_text_as<std::int64_t>(item)) {
     numbers.push_back(*number);
@@ -74,8 +87,8 @@ void append_integers(std::string_view item, std::vector<std::int64_t>& numbers) 
   const auto last = whole_text_as<std::int64_t>(item.substr(dash + 1));
   if (!first || !last) refuse(SettingKind::kIntegers, item);
   if (*first < 0 || *last < *first || *last - *first >= kLongestRange) {
-    throw InvalidArgument(
-        fmt::format("has the invalid range '{}'; a range must be increasing, such as 1-5", item));
+    throw_error<InvalidArgument>("has the invalid range '{}'; a range must be increasing, such as 1-5",
+                                 item);
   }
   for (std::int64_t number = *first; number <= *last; ++number) numbers.push_back(number);
 }
@@ -114,32 +127,26 @@ struct TomlText {
   }
 };
 
+/// Files of settings are UTF-8, and the system takes a NUL for the end of a path.
+void require_text(const std::string& text) {
+  if (!is_utf8(text)) throw InvalidArgument("must be text in UTF-8");
+  if (text.find('\0') != std::string::npos) throw InvalidArgument("must be text without NUL characters");
+}
+
 }  // namespace
 
 std::string_view readable_kind(SettingKind kind) {
-  switch (kind) {
-    case SettingKind::kSwitch:
-      return "true or false";
-    case SettingKind::kInteger:
-      return "an integer";
-    case SettingKind::kReal:
-      return "a finite number";
-    case SettingKind::kText:
-      return "a string";
-    case SettingKind::kIntegers:
-      return "integers, such as 1,2,5 or 1-5";
-    case SettingKind::kReals:
-      return "a list of finite numbers";
-    case SettingKind::kTexts:
-      return "a list of strings";
-    case SettingKind::kSwitches:
-      return "a list of booleans";
-    case SettingKind::kRealOrAuto:
-      return "a finite number or \"auto\"";
-    case SettingKind::kRealsOrAuto:
-      return "a finite number, a list of several or \"auto\"";
-  }
-  return "a value";
+  constexpr std::array<std::string_view, 10> kKinds = {"true or false",
+                                                       "an integer",
+                                                       "a finite number",
+                                                       "a string",
+                                                       "integers, such as 1,2,5 or 1-5",
+                                                       "a list of finite numbers",
+                                                       "a list of strings",
+                                                       "a list of booleans",
+                                                       "a finite number or \"auto\"",
+                                                       "a finite number, a list of several or \"auto\""};
+  return kKinds[static_cast<std::size_t>(kind)];
 }
 
 std::string to_toml(const SettingValue& value) {
@@ -148,18 +155,21 @@ std::string to_toml(const SettingValue& value) {
 
 SettingValue parse_setting(SettingKind kind, std::string_view text) {
   text = trimmed(text);
+  const auto real_of_kind = [&](std::string_view item) {
+    const std::optional<double> number = whole_text_as<double>(item);
+    if (!number || !std::isfinite(*number)) refuse(kind, text);
+    return *number;
+  };
   switch (kind) {
     case SettingKind::kSwitch:
-      if (text == "true") return true;
-      if (text == "false") return false;
-      refuse(kind, text);
+      return parse_switch(text);
     case SettingKind::kInteger: {
       const auto number = whole_text_as<std::int64_t>(text);
       if (!number) refuse(kind, text);
       return *number;
     }
     case SettingKind::kReal:
-      return parse_real(text);
+      return real_of_kind(text);
     case SettingKind::kText:
       return std::string(without_quotes(text));
     case SettingKind::kIntegers: {
@@ -167,51 +177,21 @@ SettingValue parse_setting(SettingKind kind, std::string_view text) {
       for (const std::string_view item : list_items(text)) append_integers(item, numbers);
       return numbers;
     }
-    case SettingKind::kReals: {
-      std::vector<double> numbers;
-      for (const std::string_view item : list_items(text)) numbers.push_back(parse_real(item));
-      return numbers;
-    }
-    case SettingKind::kTexts: {
-      std::vector<std::string> texts;
-      for (const std::string_view item : list_items(text)) texts.emplace_back(without_quotes(item));
-      return texts;
-    }
-    case SettingKind::kSwitches: {
-      std::vector<bool> switches;
-      for (const std::string_view item : list_items(text))
-        switches.push_back(std::get<bool>(parse_setting(SettingKind::kSwitch, item)));
-      return switches;
-    }
-    case SettingKind::kRealOrAuto: {
+    case SettingKind::kReals:
+      return parse_list(text, parse_real);
+    case SettingKind::kTexts:
+      return parse_list(text, [](std::string_view item) { return std::string(without_quotes(item)); });
+    case SettingKind::kSwitches:
+      return parse_list(text, parse_switch);
+    case SettingKind::kRealOrAuto:
       if (without_quotes(text) == kAuto) return std::string(kAuto);
-      const std::optional<double> number = whole_text_as<double>(text);
-      if (!number || !std::isfinite(*number)) refuse(kind, text);
-      return *number;
-    }
-    case SettingKind::kRealsOrAuto: {
+      return real_of_kind(text);
+    case SettingKind::kRealsOrAuto:
       if (without_quotes(text) == kAuto) return std::string(kAuto);
-      std::vector<double> numbers;
-      for (const std::string_view item : list_items(text)) {
-        const std::optional<double> number = whole_text_as<double>(item);
-        if (!number || !std::isfinite(*number)) refuse(kind, text);
-        numbers.push_back(*number);
-      }
-      return convert_setting(kind, numbers);
-    }
+      return convert_setting(kind, parse_list(text, real_of_kind));
   }
   refuse(kind, text);
 }
-
-namespace {
-
-/// Files of settings are UTF-8, and the system takes a NUL for the end of a path.
-void require_text(const std::string& text) {
-  if (!is_utf8(text)) throw InvalidArgument("must be text in UTF-8");
-  if (text.find('\0') != std::string::npos) throw InvalidArgument("must be text without NUL characters");
-}
-
-}  // namespace
 
 SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) require_text(*text);

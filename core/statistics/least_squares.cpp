@@ -1,6 +1,5 @@
 #include "core/statistics/least_squares.h"
 
-#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <cstddef>

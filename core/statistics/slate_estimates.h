@@ -1,11 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/settings/enum_names.h"
@@ -66,16 +63,8 @@ inline bool rests_on_weights(SlateEstimator estimator) {
 
 template <>
 struct EnumNames<SlateEstimator> {
-  static constexpr std::array values = {
-      std::pair{SlateEstimator::kIps, std::string_view("ips")},
-      std::pair{SlateEstimator::kIips, std::string_view("iips")},
-      std::pair{SlateEstimator::kRips, std::string_view("rips")},
-      std::pair{SlateEstimator::kSelfIps, std::string_view("snips")},
-      std::pair{SlateEstimator::kSelfIips, std::string_view("sniips")},
-      std::pair{SlateEstimator::kSelfRips, std::string_view("snrips")},
-      std::pair{SlateEstimator::kDirect, std::string_view("direct")},
-      std::pair{SlateEstimator::kCascadeDoublyRobust, std::string_view("cascade-dr")},
-      std::pair{SlateEstimator::kInterventionAware, std::string_view("intervention-aware")}};
+  static constexpr std::array values = names_in_order<SlateEstimator>(
+      "ips", "iips", "rips", "snips", "sniips", "snrips", "direct", "cascade-dr", "intervention-aware");
 };
 
 struct SlateEstimate {

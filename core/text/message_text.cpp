@@ -15,6 +15,41 @@ bool continues(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
 }
 
+char folded(char c) {
+  if (c == '-') return '_';
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
+/// Whether `name` is `longer` without its first words: "--eval-every" of "--protocol-eval-every".
+bool is_tail_of(std::string_view name, std::string_view longer) {
+  while (name.starts_with('-')) name.remove_prefix(1);
+  if (name.empty() || longer.size() <= name.size()) return false;
+  const std::string_view tail = longer.substr(longer.size() - name.size());
+  const char before = folded(longer[longer.size() - name.size() - 1]);
+  return (before == '_' || before == '.') && edit_distance(name, tail) == 0;
+}
+
+/// Whether `name` is how `longer` begins; one letter begins too much.
+bool is_begin_of(std::string_view name, std::string_view longer) {
+  return name.size() >= 2 && longer.size() > name.size() && !name.starts_with('-') &&
+         edit_distance(name, longer.substr(0, name.size())) == 0;
+}
+
+/// The first of the nearest candidates and its edits.
+std::pair<std::string, int> nearest(std::string_view name, std::span<const std::string> candidates) {
+  std::string found;
+  int fewest = std::numeric_limits<int>::max();
+  for (const std::string& candidate : candidates) {
+    const bool is_part = is_tail_of(name, candidate) || is_begin_of(name, candidate);
+    const int edits = is_part ? 1 : edit_distance(name, candidate);
+    if (edits < fewest) {
+      fewest = edits;
+      found = candidate;
+    }
+  }
+  return {found, fewest};
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -40,30 +75,6 @@ std::string excerpt(std::string_view text, std::size_t most, std::size_t tail) {
   return shown.substr(0, end) + "…" + shown.substr(begin);
 }
 
-namespace {
-
-char folded(char c) {
-  if (c == '-') return '_';
-  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
-
-/// Whether `name` is `longer` without its first words: "--eval-every" of "--protocol-eval-every".
-bool is_tail_of(std::string_view name, std::string_view longer) {
-  while (name.starts_with('-')) name.remove_prefix(1);
-  if (name.empty() || longer.size() <= name.size()) return false;
-  const std::string_view tail = longer.substr(longer.size() - name.size());
-  const char before = folded(longer[longer.size() - name.size() - 1]);
-  return (before == '_' || before == '.') && edit_distance(name, tail) == 0;
-}
-
-/// Whether `name` is how `longer` begins; one letter begins too much.
-bool is_begin_of(std::string_view name, std::string_view longer) {
-  return name.size() >= 2 && longer.size() > name.size() && !name.starts_with('-') &&
-         edit_distance(name, longer.substr(0, name.size())) == 0;
-}
-
-}  // namespace
-
 int edit_distance(std::string_view a, std::string_view b) {
   // Optimal string alignment: three rows of the dynamic programme, since a swap looks two rows back.
   const std::size_t columns = b.size() + 1;
@@ -85,25 +96,6 @@ int edit_distance(std::string_view a, std::string_view b) {
   }
   return last[b.size()];
 }
-
-namespace {
-
-/// The first of the nearest candidates and its edits.
-std::pair<std::string, int> nearest(std::string_view name, std::span<const std::string> candidates) {
-  std::string found;
-  int fewest = std::numeric_limits<int>::max();
-  for (const std::string& candidate : candidates) {
-    const bool is_part = is_tail_of(name, candidate) || is_begin_of(name, candidate);
-    const int edits = is_part ? 1 : edit_distance(name, candidate);
-    if (edits < fewest) {
-      fewest = edits;
-      found = candidate;
-    }
-  }
-  return {found, fewest};
-}
-
-}  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   return nearest(name, candidates).first;

@@ -21,6 +21,39 @@ std::int64_t total_of(const std::vector<bool>& shown, const std::vector<std::int
   return total;
 }
 
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80;
+}
+
+/// The byte at which the character after the first `columns` ones begins.
+std::size_t byte_of(std::string_view text, std::int64_t columns) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if (begins_character(text[at]) && columns-- == 0) break;
+  }
+  return at;
+}
+
+std::string with_gap(std::string_view text, std::int64_t head, std::int64_t tail) {
+  const std::int64_t all = columns_of(text);
+  return std::string(text.substr(0, byte_of(text, head))) + "…" +
+         std::string(text.substr(byte_of(text, all - tail)));
+}
+
+/// The longest beginning of at most `columns` that ends after a blank, or else after a separator within the
+/// word; the whole word if it has none.
+std::size_t line_end(std::string_view text, std::int64_t columns) {
+  const std::size_t limit = byte_of(text, columns);
+  if (limit == text.size()) return limit;
+  if (text[limit] == ' ') return limit;
+  const std::size_t word = std::min(text.find_first_not_of(' '), text.size());
+  const std::size_t blank = text.substr(0, limit).rfind(' ');
+  if (blank != std::string_view::npos && blank > word) return blank;
+  if (const std::size_t mark = text.substr(0, limit).find_last_of("|,/"); mark != std::string_view::npos)
+    return mark + 1;
+  return std::min(text.find_first_of(" |,/", limit), text.size());
+}
+
 }  // namespace
 
 std::vector<std::int64_t> TextTable::widths() const {
@@ -102,43 +135,6 @@ std::string hidden_columns_text(const std::vector<std::string>& hidden, std::int
                  columns) +
          "\n";
 }
-
-namespace {
-
-bool begins_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80;
-}
-
-/// The byte at which the character after the first `columns` ones begins.
-std::size_t byte_of(std::string_view text, std::int64_t columns) {
-  std::size_t at = 0;
-  for (; at < text.size(); ++at) {
-    if (begins_character(text[at]) && columns-- == 0) break;
-  }
-  return at;
-}
-
-std::string with_gap(std::string_view text, std::int64_t head, std::int64_t tail) {
-  const std::int64_t all = columns_of(text);
-  return std::string(text.substr(0, byte_of(text, head))) + "…" +
-         std::string(text.substr(byte_of(text, all - tail)));
-}
-
-/// The longest beginning of at most `columns` that ends after a blank, or else after a separator within the
-/// word; the whole word if it has none.
-std::size_t line_end(std::string_view text, std::int64_t columns) {
-  const std::size_t limit = byte_of(text, columns);
-  if (limit == text.size()) return limit;
-  if (text[limit] == ' ') return limit;
-  const std::size_t word = std::min(text.find_first_not_of(' '), text.size());
-  const std::size_t blank = text.substr(0, limit).rfind(' ');
-  if (blank != std::string_view::npos && blank > word) return blank;
-  if (const std::size_t mark = text.substr(0, limit).find_last_of("|,/"); mark != std::string_view::npos)
-    return mark + 1;
-  return std::min(text.find_first_of(" |,/", limit), text.size());
-}
-
-}  // namespace
 
 std::int64_t columns_of(std::string_view text) {
   return std::count_if(text.begin(), text.end(), begins_character);

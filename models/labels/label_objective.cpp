@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/dcg.h"
 
 namespace olrank {
 namespace {
@@ -191,7 +192,8 @@ double LabelObjective::largest_slopes() const {
   for (const std::int64_t query : all_) {
     const auto grades = labels_.grades_of(query).of_doc;
     const double weight = weights_.empty() ? 1.0 : weights_[query];
-    largest = std::max(largest, weight * slope_bound(form_, std::ssize(grades), pairs_of_grades(grades)));
+    largest = std::max(largest,
+                       weight * slope_bound(form_, std::ssize(grades), graded_pairs(count_grades(grades))));
   }
   return largest;
 }

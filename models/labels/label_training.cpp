@@ -8,6 +8,7 @@
 
 #include "core/data/query_weights.h"
 #include "core/error.h"
+#include "core/math/dcg.h"
 #include "core/text/byte_size.h"
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
@@ -80,7 +81,7 @@ void require_order(const LabelledQueries& labels) {
   }
   for (std::int64_t query = 0; query < labels.queries(); ++query) {
     if (!weights.empty() && weights[query] == 0.0F) continue;
-    if (pairs_of_grades(labels.grades_of(query).of_doc) > 0) return;
+    if (graded_pairs(count_grades(labels.grades_of(query).of_doc)) > 0) return;
   }
   throw DataError("The training part", 0, 0,
                   fmt::format("In every query{} all documents have the same grade, so there is no order to "
@@ -224,7 +225,7 @@ double LabelTraining::final_objective() {
 
 LabelTraining::Evaluation LabelTraining::evaluate(const Dataset& data) {
   const double loss = score(data, theta());
-  return {loss, olrank::evaluate(data, scores_, evaluator_.options(), context_)};
+  return {loss, Evaluator(evaluator_.options()).evaluate(data, scores_, context_)};
 }
 
 void LabelTraining::fields(StateFields& state) {

@@ -4,8 +4,11 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,11 @@ using Values = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class Array>
 auto span_of(const Array& array) {
   return std::span(array.data(), array.size());
+}
+
+template <class T>
+std::vector<T> copy_of(const Values<T>& array) {
+  return {array.data(), array.data() + array.size()};
 }
 
 /// A NumPy array that owns the values.
@@ -40,6 +48,23 @@ nb::object to_array(std::vector<T> values) {
 template <class T>
 nb::object to_view(std::span<const T> values, std::initializer_list<std::size_t> shape, nb::handle owner) {
   return nb::cast(nb::ndarray<nb::numpy, const T>(values.data(), shape, owner));
+}
+template <class T>
+nb::object to_view(std::span<const T> values, nb::handle owner) {
+  return to_view(values, {values.size()}, owner);
+}
+
+/// Such a view of numbers that an object has, by its member or the function that returns them.
+template <class Object, class Member>
+auto view_of(Member Object::*member) {
+  return [member](nb::handle self) {
+    const std::span values(std::invoke(member, nb::cast<const Object&>(self)));
+    return to_view<std::remove_const_t<typename decltype(values)::element_type>>(values, self);
+  };
+}
+
+inline nb::bytes to_bytes(const std::string& text) {
+  return nb::bytes(text.data(), text.size());
 }
 
 }  // namespace olrank::python

@@ -29,8 +29,7 @@ RankingData data_of(const Floats& values, const Values<std::uint8_t>& grades,
   const auto owner = keeper_of(std::move(arrays));
   const Released released;
   return RankingData::of(owner, span_of(values), static_cast<std::int64_t>(values.shape(1)),
-                         span_of(grades), span_of(offsets), std::move(names),
-                         {span_of(weights).begin(), span_of(weights).end()});
+                         span_of(grades), span_of(offsets), std::move(names), copy_of(weights));
 }
 
 RankingData sparse_data_of(const Values<std::int64_t>& begins, const Values<std::int32_t>& columns,
@@ -41,16 +40,11 @@ RankingData sparse_data_of(const Values<std::int64_t>& begins, const Values<std:
   const auto owner = keeper_of(std::move(arrays));
   const Released released;
   return RankingData::of(owner, {span_of(begins), span_of(columns), span_of(values)}, features,
-                         span_of(grades), span_of(offsets), std::move(names),
-                         {span_of(weights).begin(), span_of(weights).end()});
+                         span_of(grades), span_of(offsets), std::move(names), copy_of(weights));
 }
 
 nb::object evaluate(const RankingData& data, const Values<double>& scores, EvaluationOptions options) {
-  MetricValues values;
-  {
-    const Released released;
-    values = measure_scores(data, span_of(scores), options);
-  }
+  const MetricValues values = unlocked([&] { return measure_scores(data, span_of(scores), options); });
   nb::dict means;
   for (const auto& [name, value] : values.means) means[name.c_str()] = value;
   if (!options.by_query) return std::move(means);
@@ -79,9 +73,8 @@ void add_data(nb::module_& module) {
       .def("sparse_values",
            [](nb::handle self) {
              const SparseValues rows = nb::cast<const RankingData&>(self).sparse_values();
-             return nb::make_tuple(to_view<float>(rows.values, {rows.values.size()}, self),
-                                   to_view<std::int32_t>(rows.columns, {rows.columns.size()}, self),
-                                   to_view<std::int64_t>(rows.begins, {rows.begins.size()}, self));
+             return nb::make_tuple(to_view(rows.values, self), to_view(rows.columns, self),
+                                   to_view(rows.begins, self));
            })
       .def("queries", &RankingData::queries)
       .def("docs", &RankingData::docs)
@@ -93,29 +86,13 @@ void add_data(nb::module_& module) {
                  data.values(),
                  {static_cast<std::size_t>(data.docs()), static_cast<std::size_t>(data.features())}, self);
            })
-      .def("grades",
-           [](nb::handle self) {
-             const auto grades = nb::cast<const RankingData&>(self).grades();
-             return to_view<std::uint8_t>(grades, {grades.size()}, self);
-           })
-      .def("offsets",
-           [](nb::handle self) {
-             const auto offsets = nb::cast<const RankingData&>(self).offsets();
-             return to_view<std::int64_t>(offsets, {offsets.size()}, self);
-           })
-      .def("weights",
-           [](nb::handle self) {
-             const auto weights = nb::cast<const RankingData&>(self).weights();
-             return to_view<float>(weights, {weights.size()}, self);
-           })
+      .def("grades", view_of(&RankingData::grades))
+      .def("offsets", view_of(&RankingData::offsets))
+      .def("weights", view_of(&RankingData::weights))
       .def("name",
            [](const RankingData& self, std::int64_t query) { return std::string(self.name(query)); })
       .def("fingerprint", &RankingData::fingerprint)
-      .def("bytes",
-           [](const RankingData& self) {
-             const std::string bytes = self.bytes();
-             return nb::bytes(bytes.data(), bytes.size());
-           })
+      .def("bytes", [](const RankingData& self) { return to_bytes(self.bytes()); })
       .def_static("from_bytes",
                   [](const nb::bytes& bytes) {
                     return RankingData::from_bytes({bytes.c_str(), bytes.size()});

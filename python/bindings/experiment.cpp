@@ -55,8 +55,7 @@ class PythonUser : public ExternalUser {
     const nb::object query = nb::cast(UserQuery{{list.grades.begin(), list.grades.end()}, list.coins});
     const nb::object shown = to_array(std::vector(list.shown.begin(), list.shown.end()));
     const auto clicks = nb::cast<Values<std::uint8_t>>((*click_)(query, shown, list.round));
-    const auto values = span_of(clicks);
-    return {values.begin(), values.end()};
+    return copy_of(clicks);
   }
 
  private:
@@ -71,8 +70,7 @@ class PythonRanker : public ExternalRanker {
   std::vector<std::int32_t> rank(const ExternalQuery& query) override {
     const Acquired acquired;
     const auto order = nb::cast<Values<std::int32_t>>(wrapper_->attr("rank")(query_of(query), query.round));
-    const auto values = span_of(order);
-    return {values.begin(), values.end()};
+    return copy_of(order);
   }
 
   void learn(const ExternalQuery& query, std::span<const std::int32_t> shown,
@@ -237,13 +235,7 @@ void add_experiments(nb::module_& module) {
       .value("examination", UserDecision::kExamination)
       .value("perseverance", UserDecision::kPerseverance);
   nb::class_<UserQuery>(module, "UserQuery", "What a simulated user knows about the query of a round.")
-      .def_prop_ro(
-          "grades",
-          [](nb::handle self) {
-            const auto& grades = nb::cast<const UserQuery&>(self).grades;
-            return to_view<std::uint8_t>(grades, {grades.size()}, self);
-          },
-          "The true grades of all documents of the query.")
+      .def_prop_ro("grades", view_of(&UserQuery::grades), "The true grades of all documents of the query.")
       .def(
           "uniform",
           [](const UserQuery& self, std::int32_t doc, UserDecision decision) {
@@ -299,14 +291,9 @@ void add_experiments(nb::module_& module) {
                return tune(std::move(options), tell);
              });
   module.def("figures", [](const std::string& out, bool dark) {
-    std::vector<ExperimentFigure> figures;
-    {
-      const Released released;
-      figures = experiment_figures(out, dark);
-    }
     std::vector<std::tuple<std::string, std::string, std::string>> shown;
-    for (ExperimentFigure& figure : figures)
-      shown.emplace_back(std::move(figure.name), std::move(figure.caption), std::move(figure.svg));
+    for (const ExperimentFigure& figure : unlocked([&] { return experiment_figures(out, dark); }))
+      shown.emplace_back(figure.name, figure.caption, figure.svg);
     return shown;
   });
 }

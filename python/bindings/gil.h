@@ -19,6 +19,13 @@ class Released {
   PyThreadState* state_;
 };
 
+/// What the work comes to, done while other threads of Python run.
+template <class Work>
+auto unlocked(const Work& work) {
+  const Released released;
+  return work();
+}
+
 /// Holds the lock of Python on a thread of the engine, with the same care at the end.
 class Acquired {
  public:

@@ -31,23 +31,13 @@ void add_models(nb::module_& module) {
       .def("normalises_by_query", &Model::normalises_by_query)
       .def("score",
            [](const Model& self, const Floats& docs, const Values<std::int64_t>& offsets) {
-             std::vector<double> scores;
-             {
-               const Released released;
-               scores = self.score(span_of(docs), span_of(offsets));
-             }
-             return to_array(std::move(scores));
+             return to_array(unlocked([&] { return self.score(span_of(docs), span_of(offsets)); }));
            })
       .def("score_data",
            [](const Model& self, const RankingData& data) {
-             std::vector<double> scores;
-             {
-               const Released released;
-               scores = self.score(data);
-             }
-             return to_array(std::move(scores));
+             return to_array(unlocked([&] { return self.score(data); }));
            })
-      .def("bytes", [](const Model& self) { return nb::bytes(self.bytes().data(), self.bytes().size()); })
+      .def("bytes", [](const Model& self) { return to_bytes(self.bytes()); })
       .def("save", [](const Model& self, const std::string& file) { self.save(file); });
   module.def("fit_model", [](const RankingData& train, const std::optional<RankingData>& validation,
                              std::map<std::string, std::string> settings, std::string normalise,

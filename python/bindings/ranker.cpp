@@ -36,8 +36,15 @@ class SharedRanker {
 
 template <class Make>
 SharedRanker* made_by(Make make) {
-  const Released released;
-  return new SharedRanker(make());
+  return unlocked([&] { return new SharedRanker(make()); });
+}
+
+/// What a function of the ranker returns, when its turn has come.
+template <class Result>
+auto in_turn(Result (Ranker::*function)() const) {
+  return [function](SharedRanker& self) {
+    return self.with([function](Ranker& ranker) { return (ranker.*function)(); });
+  };
 }
 
 /// Features that a tensor has on a GPU, with the tensor.
@@ -87,35 +94,19 @@ void add_shown_list(nb::module_& module) {
       .def(
           "__len__", [](const ShownList& list) { return list.docs.size(); }, "Documents shown.")
       .def("__repr__", &text_of)
-      .def("__getstate__",
-           [](const ShownList& list) {
-             const std::string bytes = list.bytes();
-             return nb::bytes(bytes.data(), bytes.size());
-           })
+      .def("__getstate__", [](const ShownList& list) { return to_bytes(list.bytes()); })
       .def("__setstate__",
            [](ShownList& list, const nb::bytes& state) {
              new (&list) ShownList(ShownList::from_bytes({state.c_str(), state.size()}));
            })
-      .def_prop_ro(
-          "docs",
-          [](nb::handle self) {
-            const auto& list = nb::cast<const ShownList&>(self);
-            return to_view<std::int32_t>(list.docs, {list.docs.size()}, self);
-          },
-          "Rows of X to show, best first.")
-      .def_prop_ro(
-          "scores",
-          [](nb::handle self) {
-            const auto& list = nb::cast<const ShownList&>(self);
-            return to_view<float>(list.scores, {list.scores.size()}, self);
-          },
-          "The score of every document, by row of X.")
+      .def_prop_ro("docs", view_of(&ShownList::docs), "Rows of X to show, best first.")
+      .def_prop_ro("scores", view_of(&ShownList::scores), "The score of every document, by row of X.")
       .def_prop_ro(
           "propensity",
           [](nb::handle self) -> nb::object {
             const auto& list = nb::cast<const ShownList&>(self);
             if (list.propensity.empty()) return nb::none();
-            return to_view<double>(list.propensity, {list.propensity.size()}, self);
+            return to_view<double>(list.propensity, self);
           },
           "Of each rank, the probability of its document there given those above; None where it has no "
           "closed form.")
@@ -178,7 +169,7 @@ void add_rankers(nb::module_& module) {
             return self.with([&](Ranker& ranker) { return ranker.rank(given.docs, query, widths, ranks); });
           },
           nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
-      .def("gpu", [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.gpu(); }); })
+      .def("gpu", in_turn(&Ranker::gpu))
       .def("gpu_stream",
            [](SharedRanker& self) {
              return reinterpret_cast<std::uintptr_t>(
@@ -221,8 +212,7 @@ void add_rankers(nb::module_& module) {
            })
       .def("bytes",
            [](SharedRanker& self) {
-             const std::string bytes = self.with([](Ranker& ranker) { return ranker.bytes(); });
-             return nb::bytes(bytes.data(), bytes.size());
+             return to_bytes(self.with([](Ranker& ranker) { return ranker.bytes(); }));
            })
       .def("save", [](SharedRanker& self,
                       const std::string& file) { self.with([&](Ranker& ranker) { ranker.save(file); }); })
@@ -230,21 +220,13 @@ void add_rankers(nb::module_& module) {
            [](SharedRanker& self, const std::string& file) {
              self.with([&](Ranker& ranker) { ranker.save_model(file); });
            })
-      .def(
-          "fingerprint",
-          [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.fingerprint(); }); })
-      .def("settings",
-           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.settings(); }); })
-      .def("kind",
-           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.kind(); }); })
-      .def("features",
-           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.features(); }); })
-      .def("cutoff",
-           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.cutoff(); }); })
-      .def("parameters",
-           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.parameters(); }); })
-      .def("rounds",
-           [](SharedRanker& self) { return self.with([](Ranker& ranker) { return ranker.rounds(); }); });
+      .def("fingerprint", in_turn(&Ranker::fingerprint))
+      .def("settings", in_turn(&Ranker::settings))
+      .def("kind", in_turn(&Ranker::kind))
+      .def("features", in_turn(&Ranker::features))
+      .def("cutoff", in_turn(&Ranker::cutoff))
+      .def("parameters", in_turn(&Ranker::parameters))
+      .def("rounds", in_turn(&Ranker::rounds));
 }
 
 }  // namespace olrank::python

@@ -193,21 +193,13 @@ def run(
     concurrent.futures, Dask's client.get_executor(), one of submitit or of MPI. Trials of lost workers are played again.
     The folder is here, and has the bits of a local run.
     """
-    if resume and force:
-        raise InvalidArgument("resume continues and force replaces earlier results: choose one of them.")
     users, rankers = dict(users or {}), dict(rankers or {})
     text, origin, table = _read(config)
     if users or rankers:
         table = _with_own(table, users, rankers)
         text = _toml.write(table)
-    temporary = None
-    if out is None and "out" not in table.get("run", {}):
-        if resume:
-            raise InvalidArgument("resume needs the folder of the earlier run: give out.")
-        temporary = tempfile.TemporaryDirectory(prefix="olrank-")
-        out = Path(temporary.name) / "run"
+    out, temporary, earlier = _folder_of(table, out, "run", resume, force)
     bar = Progress() if progress else None
-    earlier = "resume" if resume else "replace" if force else "refuse"
     try:
         if executor is None:
             with registered(users, rankers):
@@ -268,15 +260,8 @@ def tune(
     The area under the learning curve `by` decides ("offline", "online", "both"; or "worst"), once for each ranker or `per`
     "fold-and-user". Everything else is as in run(): trials on an `executor`, `resume`, `force`, Ctrl-C.
     """
-    if resume and force:
-        raise InvalidArgument("resume continues and force replaces earlier results: choose one of them.")
     text, origin, table = _read(config)
-    temporary = None
-    if out is None and "out" not in table.get("run", {}):
-        if resume:
-            raise InvalidArgument("resume needs the folder of the earlier tuning: give out.")
-        temporary = tempfile.TemporaryDirectory(prefix="olrank-")
-        out = Path(temporary.name) / "tuning"
+    out, temporary, earlier = _folder_of(table, out, "tuning", resume, force)
     folder = Path(as_path(table["run"]["out"] if out is None else out))
     bar = Progress() if progress else None
 
@@ -299,7 +284,6 @@ def tune(
         own = _distributed.Own.of({}, {})
         stop(_distributed.play(executor, trials, configuration, str(part / "config.toml"), part, "resume", own, lambda event: _take(event, bar))[2])
 
-    earlier = "resume" if resume else "replace" if force else "refuse"
     try:
         if executor is not None:
             step("grid", earlier)
@@ -325,6 +309,22 @@ def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[st
         return _toml.write(config), "configuration", dict(config)
     text = _toml.read(config)
     return text, as_path(config), _toml.parse(text, as_path(config))
+
+
+def _folder_of(
+    table: Mapping[str, Any], out: str | os.PathLike[str] | None, what: str, resume: bool, force: bool
+) -> tuple[str | os.PathLike[str] | None, tempfile.TemporaryDirectory[str] | None, str]:
+    """The folder to write, None for that of the configuration; where it is a temporary one, its object, with which it goes;
+    and what becomes of earlier results."""
+    if resume and force:
+        raise InvalidArgument("resume continues and force replaces earlier results: choose one of them.")
+    earlier = "resume" if resume else "replace" if force else "refuse"
+    if out is not None or "out" in table.get("run", {}):
+        return out, None, earlier
+    if resume:
+        raise InvalidArgument(f"resume needs the folder of the earlier {what}: give out.")
+    temporary = tempfile.TemporaryDirectory(prefix="olrank-")
+    return Path(temporary.name) / what, temporary, earlier
 
 
 def _with_own(table: dict[str, Any], users: Mapping[str, User], rankers: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,18 +40,7 @@ def _tables() -> dict[str, tuple[Setting, ...]]:
     tables: dict[str, tuple[Setting, ...]] = {}
     for table in json.loads(_core.settings_json())["tables"]:
         tables[table["table"]] = tuple(
-            Setting(
-                name=entry["key"],
-                default=entry["default"],
-                help=entry["help"],
-                kind=entry["kind"],
-                unit=entry["unit"],
-                choices=tuple(entry["choices"]),
-                lowest=entry["lowest"],
-                highest=entry["highest"],
-                above_lowest=entry["above_lowest"],
-            )
-            for entry in table["settings"]
+            Setting(name=entry.pop("key"), **entry | {"choices": tuple(entry["choices"])}) for entry in table["settings"]
         )
     return tables
 

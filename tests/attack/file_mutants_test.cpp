@@ -175,7 +175,7 @@ TEST(ModelMutants, AreRefusedOrGiveFiniteScores) {
       std::string lists;
       write_ranked(scorer, ListFormat::kScores, inputs, context,
                    [&](std::string_view text) { lists += text; });
-      scores = parse_scores(lists, "scores", data).scores;
+      scores = read_scores(TextLines::of_memory(lists, "scores"), data).scores;
       for (const auto& [format, name] : EnumNames<ExportFormat>::values)
         refuses([&, form = format] { exported(scorer.model(), form, "model"); });
     });

@@ -29,7 +29,7 @@ class EvalComparisonTest : public testing::Test {
  protected:
   /// A run of three queries whose only relevant document stands at these ranks, from 1.
   static ComparedRanking ranking(const std::string& name, const std::vector<int>& ranks) {
-    const Qrels qrels = parse_qrels("1 0 r 1\n2 0 r 1\n3 0 r 1\n", "q");
+    const Qrels qrels = read_qrels(TextLines::of_memory("1 0 r 1\n2 0 r 1\n3 0 r 1\n", "q"));
     std::string run;
     for (std::size_t query = 0; query < 3; ++query) {
       for (int rank = 1; rank <= 4; ++rank) {
@@ -37,7 +37,7 @@ class EvalComparisonTest : public testing::Test {
                            rank == ranks[query] ? "r" : fmt::format("x{}", rank), rank, 10 - rank);
       }
     }
-    const JudgedRun judged = parse_judged_run(run, "run", qrels);
+    const JudgedRun judged = read_judged_run(TextLines::of_memory(run, "run"), qrels);
     EvalResult result;
     result.request.qrels = "q";
     apply_convention(Convention::kTrecEval, result.request.metrics);

@@ -21,7 +21,7 @@ NOT_MEASURED = {"blas/compute_as_on_any_cpu", "blas/fast_columns", "blas/library
                 "relu_network/halves_cancel",
                 # One query of list_losses(), and counts and constants of it.
                 "list_loss/curvature_bound", "list_loss/has_pairs", "list_loss/is_convex", "list_loss/list_loss",
-                "list_loss/pairs_of_grades", "list_loss/slope_bound", "smooth_dcg_top/smooth_dcg_top",
+                "list_loss/slope_bound", "smooth_dcg_top/smooth_dcg_top",
                 # Parts of pair_loss_gradient() for models that compute their own scores.
                 "pair_training/add_parameter_gradient", "pair_training/pair_loss_of_scores",
                 "pair_training/pair_slopes_of_scores", "pair_training/parameter_loss",

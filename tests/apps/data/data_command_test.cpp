@@ -123,9 +123,9 @@ TEST(DataSplit, PartsAreDisjointAndComplete) {
       const DataParts parts = load_parts(settings, fold, context);
       EXPECT_EQ(parts.train.queries() + parts.vali->queries() + parts.test.queries(), 53);
       EXPECT_EQ(parts.train.docs() + parts.vali->docs() + parts.test.docs(), all.docs());
-      EXPECT_EQ(
-          count_shared_queries(parts.test, parts.train) + count_shared_queries(*parts.vali, parts.train),
-          0);
+      EXPECT_EQ(count_shared_queries(parts.test.contents().qids, parts.train.contents().qids) +
+                    count_shared_queries(parts.vali->contents().qids, parts.train.contents().qids),
+                0);
       EXPECT_NEAR(static_cast<double>(parts.test.queries()), 53 / 5.0, 1.0);
     }
   }

@@ -238,7 +238,7 @@ TEST(DataLoader, GeneratesSyntheticData) {
   const DataParts parts = load_parts(settings, 1, context);
   EXPECT_GT(parts.train.docs(), 0);
   EXPECT_EQ(parts.test.features(), parts.train.features());
-  EXPECT_EQ(count_shared_queries(parts.test, parts.train), 0);
+  EXPECT_EQ(count_shared_queries(parts.test.contents().qids, parts.train.contents().qids), 0);
   EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
 }
 

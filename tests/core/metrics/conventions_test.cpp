@@ -23,8 +23,8 @@ MetricOptions options_of(Convention convention, std::vector<std::int64_t> cutoff
 MetricReport judge(Convention convention, const Dataset& data, const std::vector<double>& scores,
                    std::vector<std::int64_t> cutoffs) {
   ExecutionContext context;
-  return evaluate(data, std::span<const double>(scores), options_of(convention, std::move(cutoffs)),
-                  context);
+  return Evaluator(options_of(convention, std::move(cutoffs)))
+      .evaluate(data, std::span<const double>(scores), context);
 }
 
 // Three documents of grades 0 2 1 in this order of scores, and a query without a relevant one.
@@ -67,7 +67,7 @@ TEST(TrecEvalConvention, BreaksTiesByNameDescendingIgnoringRankColumn) {
   const Dataset data = make_dataset({{"1", {0, 1, 0}, {"a", "b", "c"}}});
   const auto ndcg_of_run = [&](const char* run, Convention convention) {
     ExecutionContext context;
-    const ExternalScores read = parse_trec_run(run, "run", data);
+    const ExternalScores read = read_trec_run(TextLines::of_memory(run, "run"), data);
     Evaluator evaluator(options_of(convention, {10}));
     return evaluator.evaluate(data, read.scores, context, read.retrieved).ndcg[0];
   };
@@ -94,7 +94,8 @@ TEST(TrecEvalConvention, NamelessDocumentsUseTheirIndexAsName) {
 
 TEST(TrecEvalConvention, DocumentsNotRetrievedAreNeverShown) {
   const Dataset data = make_dataset({{"1", {1, 0, 1}, {"a", "b", "c"}}, {"2", {1}, {"a"}}});
-  const ExternalScores run = parse_trec_run("1 Q0 b 1 2 t\n1 Q0 a 2 1 t\n", "run", data);
+  const ExternalScores run =
+      read_trec_run(TextLines::of_memory("1 Q0 b 1 2 t\n1 Q0 a 2 1 t\n", "run"), data);
   const auto judged = [&](Convention convention) {
     ExecutionContext context;
     Evaluator evaluator(options_of(convention, {10}));

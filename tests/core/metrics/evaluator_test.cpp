@@ -215,9 +215,9 @@ TEST(Evaluator, TopSelectionMatchesFullSortBitwise) {
     const Dataset data = random_dataset(coins, 40, 5);
     const std::vector<double> scores = random_scores(coins, data.docs(), coins.index(2) == 0);
     MetricOptions options;
-    const MetricReport all = evaluate(data, std::span<const double>(scores), options, context);
+    const MetricReport all = Evaluator(options).evaluate(data, std::span<const double>(scores), context);
     options.metrics = MetricSet::kTop;
-    const MetricReport top = evaluate(data, std::span<const double>(scores), options, context);
+    const MetricReport top = Evaluator(options).evaluate(data, std::span<const double>(scores), context);
     EXPECT_EQ(all.ndcg, top.ndcg);
     EXPECT_EQ(all.dcg, top.dcg);
     EXPECT_EQ(all.precision, top.precision);
@@ -310,7 +310,7 @@ TEST(Evaluator, GradesAsScoresArePerfect) {
   const std::vector<float> scores(data.all_grades().begin(), data.all_grades().end());
   MetricOptions options;
   options.empty_queries = EmptyQueries::kSkip;
-  const MetricReport report = evaluate(data, std::span<const float>(scores), options, context);
+  const MetricReport report = Evaluator(options).evaluate(data, std::span<const float>(scores), context);
   for (const double ndcg : report.ndcg) EXPECT_EQ(ndcg, 1.0);  // ideal and actual are summed alike
   EXPECT_EQ(report.misordered_pairs, 0);
   EXPECT_EQ(report.pair_accuracy, 1.0);
@@ -323,7 +323,7 @@ TEST(Evaluator, RefusesNanScores) {
     ExecutionContext context(threads);
     const std::vector<float> scores = {1.0F, 2.0F, 0.5F, std::numeric_limits<float>::quiet_NaN(), 0.0F};
     try {
-      evaluate(data, std::span<const float>(scores), {}, context);
+      Evaluator().evaluate(data, std::span<const float>(scores), context);
       FAIL() << "a NaN passed";
     } catch (const NumericError& error) {
       EXPECT_STREQ(error.what(),
@@ -337,10 +337,10 @@ TEST(Evaluator, RefusesMismatchedCountsAndGrades) {
   const Dataset data = make_dataset({{"a", {1, 3}, {}}});
   const std::vector<double> two = {1.0, 2.0};
   const std::vector<double> three = {1.0, 2.0, 3.0};
-  EXPECT_THROW(evaluate(data, std::span<const double>(three), {}, context), InvalidArgument);
+  EXPECT_THROW(Evaluator().evaluate(data, std::span<const double>(three), context), InvalidArgument);
   MetricOptions options;
   options.max_grade = 2;
-  EXPECT_THROW(evaluate(data, std::span<const double>(two), options, context), InvalidArgument);
+  EXPECT_THROW(Evaluator(options).evaluate(data, std::span<const double>(two), context), InvalidArgument);
   options.max_grade = 32;
   EXPECT_THROW(Evaluator{options}, InvalidArgument);
   options.max_grade.reset();
@@ -357,7 +357,7 @@ TEST(Evaluator, CountsEmptyAndPairlessQueries) {
   const Dataset data =
       make_dataset({{"none", {}, {}}, {"zeros", {0, 0}, {}}, {"twos", {2, 2}, {}}, {"mixed", {0, 1}, {}}});
   const std::vector<float> scores(data.docs(), 0.0F);
-  const MetricReport report = evaluate(data, std::span<const float>(scores), {}, context);
+  const MetricReport report = Evaluator().evaluate(data, std::span<const float>(scores), context);
   EXPECT_EQ(report.queries, 4);
   EXPECT_EQ(report.docs, 6);
   EXPECT_EQ(report.empty_queries, 2);
@@ -368,7 +368,7 @@ TEST(Evaluator, CountsEmptyAndPairlessQueries) {
 
 TEST(Evaluator, EmptyDataSetHasNoMeans) {
   ExecutionContext context;
-  const MetricReport report = evaluate(make_dataset({}), std::span<const float>(), {}, context);
+  const MetricReport report = Evaluator().evaluate(make_dataset({}), std::span<const float>(), context);
   EXPECT_EQ(report.queries, 0);
   EXPECT_TRUE(std::isnan(report.ndcg[0]));
 }

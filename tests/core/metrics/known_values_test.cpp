@@ -18,7 +18,7 @@ class KnownValues : public testing::Test {
   MetricReport judge(MetricOptions options) {
     ExecutionContext context;
     const std::vector<float> scores = {3.0F, 4.0F, 5.0F, 1.0F, 2.0F};
-    return evaluate(data_, std::span<const float>(scores), options, context);
+    return Evaluator(options).evaluate(data_, std::span<const float>(scores), context);
   }
   Dataset data_ = make_dataset({{"q", {3, 0, 2, 1, 0}, {}}});
 };
@@ -75,7 +75,9 @@ TEST_F(KnownValues, PositionsAndPairs) {
 TEST(AverageRelevantPosition, MatchesTensorFlowRankingExample) {
   ExecutionContext context;
   const std::vector<float> scores = {3.0F, 1.0F, 2.0F};
-  EXPECT_EQ(evaluate(make_dataset({{"q", {0, 1, 1}, {}}}), std::span<const float>(scores), {}, context).arp,
+  EXPECT_EQ(Evaluator()
+                .evaluate(make_dataset({{"q", {0, 1, 1}, {}}}), std::span<const float>(scores), context)
+                .arp,
             2.5);
 }
 

@@ -190,7 +190,7 @@ TEST(RandomOrder, IsTheExpectedNdcgOfEvaluations) {
       apply_convention(convention, options);
       options.cutoffs = {1, 4, 10};
       options.empty_queries = empty;
-      const MetricReport report = evaluate(data, scores, options, context);
+      const MetricReport report = Evaluator(options).evaluate(data, scores, context);
       for (std::size_t place = 0; place < options.cutoffs.size(); ++place) {
         double sum = 0.0;
         double counted = 0.0;

@@ -166,7 +166,7 @@ TYPED_TEST(ScoreOrderTest, MatchesAStableDescendingSort) {
     for (const std::uint32_t top : {1U, 5U, 31U, 32U, 33U, 150U}) {
       Scratch scratch;
       std::vector<std::int32_t> order(std::min(top, docs));
-      EXPECT_EQ(order_top_by_score(std::span<const TypeParam>(scores), order, scratch), -1);
+      EXPECT_EQ(order_by_score(std::span<const TypeParam>(scores), order, scratch), -1);
       EXPECT_TRUE(std::equal(order.begin(), order.end(), expected.begin())) << top << " of " << docs;
     }
   }
@@ -187,7 +187,7 @@ TYPED_TEST(ScoreOrderTest, ReportsTheFirstNan) {
     std::vector<std::int32_t> order(scores.size());
     EXPECT_EQ(order_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
     order.resize(1);
-    EXPECT_EQ(order_top_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
+    EXPECT_EQ(order_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
   }
 }
 

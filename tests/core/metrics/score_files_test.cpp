@@ -23,16 +23,17 @@ Dataset data() {
 }
 
 std::string about_scores(const std::string& text) {
-  return message_of<DataError>([&] { parse_scores(text, "s.txt", data()); });
+  return message_of<DataError>([&] { read_scores(TextLines::of_memory(text, "s.txt"), data()); });
 }
 
 std::string about_run(const std::string& text) {
-  return message_of<DataError>([&] { parse_trec_run(text, "r.run", data()); });
+  return message_of<DataError>([&] { read_trec_run(TextLines::of_memory(text, "r.run"), data()); });
 }
 
 TEST(Scores, AreOneNumberPerLine) {
-  const ExternalScores read =
-      parse_scores("# by hand\n1\r\n\t-2.5e-3 \n\n+3\n  # more\n4.\n-inf\n   \n6\n7", "s.txt", data());
+  const ExternalScores read = read_scores(
+      TextLines::of_memory("# by hand\n1\r\n\t-2.5e-3 \n\n+3\n  # more\n4.\n-inf\n   \n6\n7", "s.txt"),
+      data());
   EXPECT_EQ(read.scores, (std::vector<double>{1, -2.5e-3, 3, 4, kNoScore, 6, 7}));
   EXPECT_TRUE(read.retrieved.empty());
 }
@@ -56,9 +57,10 @@ TEST(Scores, ErrorsHaveLineAndColumn) {
 }
 
 TEST(TrecRun, FindsDocumentsByNameOrIndex) {
-  const ExternalScores run =
-      parse_trec_run("11 Q0 1 1 0.5 tag\r\n\n10 Q0 GX3 9 -1e2 tag\n 10\tQ0 GX1 1 7 tag\n11 Q0 0 1 0.5 tag",
-                     "r.run", data());
+  const ExternalScores run = read_trec_run(
+      TextLines::of_memory(
+          "11 Q0 1 1 0.5 tag\r\n\n10 Q0 GX3 9 -1e2 tag\n 10\tQ0 GX1 1 7 tag\n11 Q0 0 1 0.5 tag", "r.run"),
+      data());
   EXPECT_EQ(run.scores, (std::vector<double>{7, kNoScore, -100, 0.5, 0.5, kNoScore, kNoScore}));
   EXPECT_EQ(run.retrieved, (std::vector<std::int64_t>{2, 2, 0}));
   EXPECT_EQ(run.missing_docs, 3);
@@ -89,9 +91,9 @@ TEST(TrecRun, ReportsFirstError) {
 }
 
 TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
-  EXPECT_EQ(message_of<DataError>([] { read_scores("/dev/zero", data()); }),
+  EXPECT_EQ(message_of<DataError>([] { read_scores(TextLines::of_file("/dev/zero"), data()); }),
             "/dev/zero:1:2097153: The line is longer than 1.0 MB.");
-  EXPECT_EQ(message_of<DataError>([] { read_trec_run("/dev/zero", data()); }),
+  EXPECT_EQ(message_of<DataError>([] { read_trec_run(TextLines::of_file("/dev/zero"), data()); }),
             "/dev/zero:1:2097153: The line is longer than 1.0 MB.");
   const TemporaryFolder folder;
   std::string text = "1\n2\n3\n4\n5\n6\n7\n8\n";
@@ -99,34 +101,35 @@ TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
   for (int block = 0; block < 5; ++block) text += std::string(1 << 20, '\n');
   write_file_atomically(folder / "scores.txt", text + "no number\n");
   EXPECT_NE(message_of<DataError>([&] {
-              read_scores(folder / "scores.txt", data());
+              read_scores(TextLines::of_file(folder / "scores.txt"), data());
             }).find("8:1: This score has no document: the data has 7 documents."),
             std::string::npos);
   // The first mistake of the file, whatever comes later.
   write_file_atomically(folder / "a.run", run + "no line of a run\n");
-  EXPECT_NE(
-      message_of<DataError>([&] { read_trec_run(folder / "a.run", data()); }).find("is already on line 1."),
-      std::string::npos);
+  EXPECT_NE(message_of<DataError>([&] {
+              read_trec_run(TextLines::of_file(folder / "a.run"), data());
+            }).find("is already on line 1."),
+            std::string::npos);
 }
 
 TEST(ScoreFiles, AreReadFromDisk) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "scores.txt", "1\n2\n3\n4\n5\n6\n7\n");
-  EXPECT_EQ(read_scores(folder / "scores.txt", data()).scores.size(), 7U);
+  EXPECT_EQ(read_scores(TextLines::of_file(folder / "scores.txt"), data()).scores.size(), 7U);
   write_file_atomically(folder / "a.run", "10 Q0 GX1 1 2 tag\n");
-  EXPECT_EQ(read_trec_run(folder / "a.run", data()).retrieved[0], 1);
-  EXPECT_THROW(read_scores(folder / "nothing.txt", data()), IoError);
+  EXPECT_EQ(read_trec_run(TextLines::of_file(folder / "a.run"), data()).retrieved[0], 1);
+  EXPECT_THROW(read_scores(TextLines::of_file(folder / "nothing.txt"), data()), IoError);
 }
 
 constexpr double kMissing = -std::numeric_limits<double>::infinity();
 
 std::string about_qrels(const std::string& text) {
-  return message_of<DataError>([&] { parse_qrels(text, "q.txt"); });
+  return message_of<DataError>([&] { read_qrels(TextLines::of_memory(text, "q.txt")); });
 }
 
 TEST(Qrels, GroupsJudgementsByQuery) {
-  const Qrels qrels =
-      parse_qrels("401 0 FT-1 1\n\n402\tQ0 FT-1 0\r\n 401 0 FT-2 -2\n401 x FT-3 4", "q.txt");
+  const Qrels qrels = read_qrels(
+      TextLines::of_memory("401 0 FT-1 1\n\n402\tQ0 FT-1 0\r\n 401 0 FT-2 -2\n401 x FT-3 4", "q.txt"));
   ASSERT_EQ(qrels.queries.size(), 2U);
   EXPECT_EQ(qrels.queries[0].qid, "401");
   EXPECT_EQ(qrels.queries[0].docs, (std::vector<std::string>{"FT-1", "FT-2", "FT-3"}));
@@ -152,9 +155,11 @@ TEST(Qrels, ErrorsHaveLineAndColumn) {
 }
 
 TEST(JudgedRun, AddsUnjudgedDocumentsAndIgnoresOtherQueries) {
-  const Qrels qrels = parse_qrels("1 0 a 2\n1 0 b 0\n2 0 a 1\n3 0 c 1\n", "q.txt");
-  const JudgedRun run = parse_judged_run(
-      "1 Q0 x 1 9 t\n1 Q0 a 2 8 t\n7 Q0 a 1 1 t\n2 Q0 a 1 3.5 t\n7 Q0 b 2 1 t\n", "r.run", qrels);
+  const Qrels qrels = read_qrels(TextLines::of_memory("1 0 a 2\n1 0 b 0\n2 0 a 1\n3 0 c 1\n", "q.txt"));
+  const JudgedRun run = read_judged_run(
+      TextLines::of_memory("1 Q0 x 1 9 t\n1 Q0 a 2 8 t\n7 Q0 a 1 1 t\n2 Q0 a 1 3.5 t\n7 Q0 b 2 1 t\n",
+                           "r.run"),
+      qrels);
   EXPECT_EQ(run.data.queries(), 3);
   EXPECT_EQ(run.data.docs_of(0), 3);
   EXPECT_EQ(run.data.doc_name(2), "x");
@@ -171,8 +176,9 @@ TEST(JudgedRun, AddsUnjudgedDocumentsAndIgnoresOtherQueries) {
 /// document that is not retrieved counts in the ideal list, equal scores go by name, descending, and a
 /// query without results counts 0.
 TEST(JudgedRun, IsEvaluatedAsTrecEvalDoes) {
-  const Qrels qrels = parse_qrels("1 0 a 2\n1 0 b 1\n1 0 c 1\n2 0 a 1\n", "q.txt");
-  const JudgedRun run = parse_judged_run("1 Q0 b 1 5 t\n1 Q0 x 1 5 t\n1 Q0 a 3 1 t\n", "r.run", qrels);
+  const Qrels qrels = read_qrels(TextLines::of_memory("1 0 a 2\n1 0 b 1\n1 0 c 1\n2 0 a 1\n", "q.txt"));
+  const JudgedRun run =
+      read_judged_run(TextLines::of_memory("1 Q0 b 1 5 t\n1 Q0 x 1 5 t\n1 Q0 a 3 1 t\n", "r.run"), qrels);
   MetricOptions options;
   apply_convention(Convention::kTrecEval, options);
   options.cutoffs = {5};
@@ -190,10 +196,11 @@ TEST(JudgedRun, IsEvaluatedAsTrecEvalDoes) {
 }
 
 TEST(JudgedRun, RefusesADocumentThatIsListedTwice) {
-  const Qrels qrels = parse_qrels("1 0 a 2\n", "q.txt");
-  EXPECT_EQ(message_of<DataError>([&] { parse_judged_run("1 Q0 x 1 2 t\n1 Q0 x 2 1 t\n", "r", qrels); }),
+  const Qrels qrels = read_qrels(TextLines::of_memory("1 0 a 2\n", "q.txt"));
+  EXPECT_EQ(message_of<DataError>(
+                [&] { read_judged_run(TextLines::of_memory("1 Q0 x 1 2 t\n1 Q0 x 2 1 t\n", "r"), qrels); }),
             "r:2:6: Document 'x' of query '1' is already listed on line 1.");
-  EXPECT_EQ(message_of<DataError>([&] { parse_judged_run("1 Q0 x 1\n", "r", qrels); }),
+  EXPECT_EQ(message_of<DataError>([&] { read_judged_run(TextLines::of_memory("1 Q0 x 1\n", "r"), qrels); }),
             "r:1:9: A line of a run must be 'qid Q0 docno rank score tag', but this line has 4 fields.");
 }
 

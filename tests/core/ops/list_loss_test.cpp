@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/math/dcg.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
@@ -384,7 +385,7 @@ TEST_F(ListLossTest, SlopesAndTheirChangesStayWithinTheBounds) {
       for (int draw = 0; draw < draws; ++draw) {
         Scores s = normal_scores(size.docs, std::pow(10.0, draws_.uniform() * 4.0 - 2.0));
         const Grades y = grades(size.docs, 2 + draws_.index(4));
-        const std::int64_t pairs = pairs_of_grades(y);
+        const std::int64_t pairs = graded_pairs(count_grades(y));
         const Scores slopes = result_of(form, s, y).slopes;
         const double bound = slope_bound(form, size.docs, pairs);
         ASSERT_TRUE(absolute_sum(slopes) <= bound * (1.0 + 1e-12)) << name_of(form.loss) << size.docs;
@@ -447,8 +448,11 @@ TEST_F(ListLossTest, BoundsAreApproached) {
     const ListLossForm form{.loss = ListLoss::kRankSvm};
     EXPECT_EQ(absolute_sum(result_of(form, Scores(docs, 0.0), y).slopes),
               static_cast<double>(docs * docs) / 2.0);
-    EXPECT_EQ(slope_bound(form, docs, pairs_of_grades(y)), static_cast<double>(docs * docs) / 2.0);
-    EXPECT_EQ(slope_bound({.loss = ListLoss::kRankSvm, .pair_mean = true}, docs, pairs_of_grades(y)), 2.0);
+    EXPECT_EQ(slope_bound(form, docs, graded_pairs(count_grades(y))),
+              static_cast<double>(docs * docs) / 2.0);
+    EXPECT_EQ(
+        slope_bound({.loss = ListLoss::kRankSvm, .pair_mean = true}, docs, graded_pairs(count_grades(y))),
+        2.0);
   }
   // ListNet's Hessian is diag(p) − p pᵀ: p = (½, ½) with signs (1, −1).
   const Scores up = result_of({}, {1e-4, -1e-4}, {1, 1}).slopes;
@@ -653,7 +657,7 @@ TEST_F(ListLossTest, CountsPairsOfDifferentGrades) {
     for (const std::uint8_t a : y) {
       for (const std::uint8_t b : y) pairs += a > b ? 1 : 0;
     }
-    EXPECT_EQ(pairs_of_grades(y), pairs);
+    EXPECT_EQ(graded_pairs(count_grades(y)), pairs);
   }
 }
 

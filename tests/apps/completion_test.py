@@ -1,13 +1,13 @@
 """The completion scripts complete commands, flags, values and files, and the manual page has every command and flag."""
 
-import os
 import re
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import olrank, succeed
+
 COMPLETE = """
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
@@ -16,14 +16,10 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def olrank(*arguments):
-    return subprocess.run([PROGRAM, *arguments], check=True, capture_output=True, text=True).stdout
-
-
 class Completion(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.script = olrank("completion", "bash")
+        cls.script = succeed("completion", "bash")
 
     def completed(self, *words):
         """The answers to a tab after the last word."""
@@ -47,8 +43,7 @@ class Completion(unittest.TestCase):
         for kind in self.completed("run", "--ranker", ""):
             with tempfile.TemporaryDirectory() as folder:
                 groups = ["--groups", "beta=1"] if kind == "fairco" else []
-                done = subprocess.run([PROGRAM, "serve", "--state", f"{folder}/s", "--features", "3", "--ranker", kind, "--learn-only", *groups],
-                                      capture_output=True, text=True)
+                done = olrank("serve", "--state", f"{folder}/s", "--features", "3", "--ranker", kind, "--learn-only", *groups)
             self.assertEqual(done.returncode == 0, kind in named, (kind, done.stderr))
 
     def test_leaves_files_to_the_shell(self):
@@ -58,34 +53,34 @@ class Completion(unittest.TestCase):
     @unittest.skipUnless(shutil.which("zsh"), "zsh is missing")
     def test_zsh_takes_its_script(self):
         with tempfile.NamedTemporaryFile("w", suffix=".zsh") as file:
-            file.write(olrank("completion", "zsh"))
+            file.write(succeed("completion", "zsh"))
             file.flush()
             done = subprocess.run(["zsh", "-fc", f"autoload -Uz compinit && compinit -u -D && source {file.name} && whence -w _olrank"],
                                   capture_output=True, text=True)
         self.assertEqual((done.stdout, done.stderr), ("_olrank: function\n", ""))
 
     def test_every_command_has_its_line(self):
-        zsh = olrank("completion", "zsh")
-        for name in re.findall(r"^  ([a-z]+) ", olrank("--help").partition("SUBCOMMANDS")[2] or olrank("--help").partition("Subcommands")[2], re.M):
+        zsh = succeed("completion", "zsh")
+        for name in re.findall(r"^  ([a-z]+) ", succeed("--help").partition("SUBCOMMANDS")[2] or succeed("--help").partition("Subcommands")[2], re.M):
             self.assertIn(f"'{name}:", zsh)
-            self.assertIn(f".SH OLRANK {name.upper()}\n", olrank("man"))
+            self.assertIn(f".SH OLRANK {name.upper()}\n", succeed("man"))
 
     def test_refuses_other_shells(self):
-        done = subprocess.run([PROGRAM, "completion", "fish"], capture_output=True, text=True)
+        done = olrank("completion", "fish")
         self.assertEqual((done.returncode, done.stderr), (2, "olrank: There is no completion for 'fish': choose bash or zsh.\n"))
 
 
 class Manual(unittest.TestCase):
     def test_names_every_flag_of_a_command(self):
-        text = olrank("man").replace("\\-", "-")
-        flags = re.findall(r"^ +(--[a-z][\w-]*)", olrank("run", "--help"), re.M)
+        text = succeed("man").replace("\\-", "-")
+        flags = re.findall(r"^ +(--[a-z][\w-]*)", succeed("run", "--help"), re.M)
         self.assertGreater(len(flags), 50)
         for flag in flags:
             self.assertIn(f"\\fB{flag}\\fR", text)
 
     @unittest.skipUnless(shutil.which("groff"), "groff is missing")
     def test_has_no_warning(self):
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-Kutf8", "-ww", "-z"], input=olrank("man"), capture_output=True, text=True)
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-Kutf8", "-ww", "-z"], input=succeed("man"), capture_output=True, text=True)
         self.assertEqual(done.stderr, "")
 
 

@@ -1,19 +1,16 @@
 """Every configs/recommend-*.toml is read as written, and runs with small data, one seed and one value."""
 
 import json
-import os
 import pathlib
 import re
-import subprocess
+import sys
 import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
+from command_line import olrank  # noqa: E402
+
 CONFIGS = sorted(pathlib.Path("configs").glob("recommend-*.toml"))
-
-
-def olrank(*words):
-    return subprocess.run([PROGRAM, "recommend", "study", *map(str, words)], capture_output=True, text=True, timeout=300)
 
 
 def made_small(text):
@@ -33,7 +30,7 @@ class StudyConfigs(unittest.TestCase):
 
     def test_files_are_read_as_written(self):
         for config in CONFIGS:
-            done = olrank(config, "--dry-run")
+            done = olrank("recommend", "study", config, "--dry-run")
             self.assertEqual(done.returncode, 0, f"{config}: {done.stderr}")
 
     def test_studies_run(self):
@@ -41,7 +38,7 @@ class StudyConfigs(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 small = pathlib.Path(folder) / config.name
                 small.write_text(made_small(config.read_text()))
-                done = olrank(small, "--out", pathlib.Path(folder) / "out", "--threads", 1, "--json")
+                done = olrank("recommend", "study", small, "--out", pathlib.Path(folder) / "out", "--threads", 1, "--json")
                 self.assertEqual(done.returncode, 0, f"{config}: {done.stderr}")
                 for row in json.loads(done.stdout):
                     self.assertEqual(row["seeds"], 1)

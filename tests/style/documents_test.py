@@ -8,12 +8,12 @@ import os
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 
 from tracked_files import tracked
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
+import command_line  # noqa: E402
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:apps|bench|clients|configs|core|cuda|deploy|docs|jobs|library|logs|models|report|scripts|serve|sim|tests|third_party)/[\w./-]+)`")
 PLACEHOLDER = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[._]|$)")  # in the recipes of CONTRIBUTING
@@ -67,7 +67,7 @@ def unlinked_pages(pages):
 
 @functools.cache
 def olrank(*arguments):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60)
+    return command_line.olrank(*arguments)
 
 
 def check_command(line):

@@ -2,28 +2,43 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include OLRANK_CHECKS
 
-#include "core/io/atomic_file.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/mutated.h"
 
 namespace olrank {
 namespace {
 
-std::vector<std::string> corpus(const std::string& name) {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator("tests/fuzz/corpus/" + name)) {
-    paths.push_back(entry.path());
+/// The bytes of an input, whose text has \\, \n and \xHH.
+std::string unescaped(std::string_view text) {
+  std::string bytes;
+  while (!text.empty()) {
+    const bool is_escaped = text.front() == '\\';
+    const char kind = is_escaped ? text.at(1) : '\0';
+    const std::size_t used = kind == 'x' ? 4 : is_escaped ? 2 : 1;
+    if (kind == 'x') {
+      bytes += static_cast<char>(std::stoi(std::string(text.substr(2, 2)), nullptr, 16));
+    } else {
+      bytes += kind == 'n' ? '\n' : text.front();
+    }
+    text.remove_prefix(used);
   }
-  std::sort(paths.begin(), paths.end());
+  return bytes;
+}
+
+/// A line of the file is the name of an input, a space and the input.
+std::vector<std::string> corpus(const std::string& name) {
   std::vector<std::string> inputs;
-  for (const auto& path : paths) inputs.push_back(read_file(path));
+  std::ifstream file("tests/fuzz/corpus/" + name + ".txt");
+  for (std::string line; std::getline(file, line);)
+    inputs.push_back(unescaped(line.substr(line.find(' ') + 1)));
   return inputs;
 }
 

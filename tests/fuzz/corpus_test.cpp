@@ -3,41 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include OLRANK_CHECKS
 
+#include "tests/support/cases.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/mutated.h"
 
 namespace olrank {
 namespace {
 
-/// The bytes of an input, whose text has \\, \n and \xHH.
-std::string unescaped(std::string_view text) {
-  std::string bytes;
-  while (!text.empty()) {
-    const bool is_escaped = text.front() == '\\';
-    const char kind = is_escaped ? text.at(1) : '\0';
-    const std::size_t used = kind == 'x' ? 4 : is_escaped ? 2 : 1;
-    if (kind == 'x') {
-      bytes += static_cast<char>(std::stoi(std::string(text.substr(2, 2)), nullptr, 16));
-    } else {
-      bytes += kind == 'n' ? '\n' : text.front();
-    }
-    text.remove_prefix(used);
-  }
-  return bytes;
-}
-
 /// A line of the file is the name of an input, a space and the input.
 std::vector<std::string> corpus(const std::string& name) {
   std::vector<std::string> inputs;
-  std::ifstream file("tests/fuzz/corpus/" + name + ".txt");
-  for (std::string line; std::getline(file, line);)
+  for (const std::string& line : lines_of("fuzz/corpus/" + name + ".txt"))
     inputs.push_back(unescaped(line.substr(line.find(' ') + 1)));
   return inputs;
 }

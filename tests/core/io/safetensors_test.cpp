@@ -1,18 +1,23 @@
+#include "core/io/safetensors.h"
+
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/safetensors.h"
 #include "core/random/rng_stream.h"
-#include "tests/core/io/small_tensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
+
+inline const std::vector<float> kMatrix = {1.0F, -2.5F, 0.1F, -0.0F, 1e-40F, 3e38F};
+inline const std::vector<float> kBias = {7.0F};
+inline const std::vector<float> kNothing;
 
 std::string example() {
   const std::vector<NamedTensor> tensors = {

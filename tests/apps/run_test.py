@@ -276,67 +276,6 @@ class Replay(Folder):
 
 
 class Trace(Folder):
-    def test_rounds_can_be_recomputed_from_trace_and_data(self):
-        """Recomputes PairRank from its formulas in double, with A inverted by elimination."""
-        trace = self.folder / "trace.jsonl"
-        alpha, lam = 0.3, 0.5
-        self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 60, "--seeds", "2", "--clicks", "perfect", "--pairs",
-                  "adjacent", "--alpha", alpha, "--lambda", lam, "--trace", trace, "--trace-detail", "--cutoff", 8)
-        lines = [json.loads(line) for line in trace.read_text().splitlines()]
-        self.assertEqual(lines[0]["config"]["ranker"][0]["alpha"], alpha)
-        olrank("data", "synth", DATA.removeprefix("synth:"), "--out", self.folder / "data")
-        queries = normalised_queries(self.folder / "data" / "train.txt")
-        features = 10
-        matrix = [[lam if i == j else 0.0 for j in range(features)] for i in range(features)]
-        history = []
-        self.assertEqual(len(lines), 61)
-        for number, line in enumerate(lines[1:], 1):
-            self.assertEqual(line["round"], number)
-            docs = queries[line["qid"]]
-            self.assertEqual(line["docs"], len(docs))
-            theta = line["theta"]
-            if history:
-                gradient = [lam * value for value in theta]
-                for x in history:
-                    slope = sigmoid(dot(theta, x)) - 1.0
-                    gradient = [g + slope * value for g, value in zip(gradient, x)]
-                # θ is rounded to float32, and training stops at a gradient norm of 1e-6 per pair.
-                self.assertLess(dot(gradient, gradient) ** 0.5, 4e-6 * len(history) + 1e-5)
-            scores = [dot(theta, doc) for doc in docs]
-            scale = max(1e-3, max(map(abs, scores)))
-            for mine, theirs in zip(scores, line["scores"]):
-                self.assertAlmostEqual(mine, theirs, delta=1e-5 * scale)
-            inverse = inverted(matrix)
-            for i, x in enumerate(docs):
-                for j, y in enumerate(docs):
-                    difference = [a - b for a, b in zip(x, y)]
-                    width_sq = dot(difference, [dot(row, difference) for row in inverse])
-                    # The program stores features as float32, with a rounding error of 6e-8.
-                    self.assertAlmostEqual(width_sq, line["width_sq"][i][j], delta=1e-6 * max(1.0, width_sq))
-                    z = line["scores"][i] - line["scores"][j]
-                    room = sigmoid(z) - 0.5 - alpha * line["width_sq"][i][j] ** 0.5
-                    if abs(room) > 1e-12:
-                        self.assertEqual(line["certain"][i][j], int(room > 0 and z > 0), (number, i, j))
-            shown = line["shown"]
-            self.assertEqual(len(shown), min(8, len(docs)))
-            for a, i in enumerate(shown):
-                for j in shown[a + 1:]:
-                    self.assertEqual(line["certain"][j][i], 0, "a certainly worse document stands above")
-            examined = max((rank for rank, click in enumerate(line["clicks"]) if click), default=-2) + 2
-            pairs = []
-            for rank in range(0, min(examined, len(shown)) - 1, 2):
-                a, b = line["clicks"][rank], line["clicks"][rank + 1]
-                if a != b:
-                    pairs.append([shown[rank], shown[rank + 1]] if a else [shown[rank + 1], shown[rank]])
-            self.assertEqual(line["pairs"], pairs)
-            for winner, loser in pairs:
-                difference = [a - b for a, b in zip(docs[winner], docs[loser])]
-                history.append(difference)
-                for i in range(features):
-                    for j in range(features):
-                        matrix[i][j] += difference[i] * difference[j]
-        self.assertGreater(len(history), 30)
-
     def test_refuses_flags_that_conflict_with_trace(self):
         base = ["run", "--data", DATA, "--ranker", "pdgd", "--rounds", 5, "--out", self.folder / "a"]
         trace = ["--trace", self.folder / "t"]
@@ -423,47 +362,6 @@ class BadInput(Folder):
         done = olrank("run", "--data", self.folder, "--out", self.folder / "a", "--ranker", "pdgd")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("test.txt", done.stderr)
-
-
-def dot(a, b):
-    return sum(x * y for x, y in zip(a, b))
-
-
-def sigmoid(z):
-    import math
-    return 1.0 / (1.0 + math.exp(-z)) if z > -700 else 0.0
-
-
-def inverted(matrix):
-    """Gauss-Jordan with row pivoting."""
-    size = len(matrix)
-    rows = [list(row) + [float(i == j) for j in range(size)] for i, row in enumerate(matrix)]
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(rows[row][column]))
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        head = rows[column][column]
-        rows[column] = [value / head for value in rows[column]]
-        for row in range(size):
-            if row != column:
-                factor = rows[row][column]
-                rows[row] = [a - factor * b for a, b in zip(rows[row], rows[column])]
-    return [row[size:] for row in rows]
-
-
-def normalised_queries(path):
-    """qid → documents, each feature scaled to [0, 1] within its query; constant features are 0."""
-    queries = {}
-    for line in path.read_text().splitlines():
-        words = line.split("#")[0].split()
-        values = {int(word.split(":")[0]): float(word.split(":")[1]) for word in words[2:]}
-        queries.setdefault(words[1].removeprefix("qid:"), []).append([values.get(k, 0.0) for k in range(1, 11)])
-    for docs in queries.values():
-        for k in range(10):
-            column = [doc[k] for doc in docs]
-            low, high = min(column), max(column)
-            for doc in docs:
-                doc[k] = (doc[k] - low) / (high - low) if high > low else 0.0
-    return queries
 
 
 if __name__ == "__main__":

@@ -92,25 +92,8 @@ class Fairness(InFolder):
     def test_refusals_are_one_sentence(self):
         bad = self.root / "bad.csv"
         bad.write_text("qid,doc,group\n1,0,A\n1,zero,B\n")
-        cases = [
-            (("--groups-feature", 99, "--groups-threshold", 0.5), 2, "groups.feature is 99"),
-            (("--groups-feature", 11, "--groups-threshold", 9), 2, "leaves group B empty"),
-            (("--groups-file", bad), 1, "bad.csv:3:3:"),
-            ((*GROUPS, "--groups-beta", 0), 2, "--groups-beta must be above 0 and at most 1000000, not 0.0"),
-            ((*GROUPS, "--groups-epsilon", -1), 2, "--groups-epsilon must be at least 0, not -1.0"),
-            ((*GROUPS, "--fair", "fairexp", "--cutoff", 13), 2, "a cutoff of at most 12"),
-            ((*GROUPS, "--ranker", "pdgd", "--fair", "fairexp"), 2, "kind \"pdgd\" has no 'fair'"),
-            (("--fair", "fairexp"), 2, "so it needs groups"),
-            (("--ranker", "fairco"), 2, "so it needs groups"),
-        ]
-        for arguments, code, words in cases:
-            with self.subTest(arguments=arguments):
-                if "--ranker" not in arguments:
-                    arguments = (*arguments, "--ranker", "pairrank")
-                done = self.run_trial("refused", *arguments, code=code)
-                self.assertIn(words, done.stderr)
-                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-                self.assertFalse((self.root / "refused").exists())
+        for _ in self.refusals("run", "run with groups", data=DATA, bad=bad, folder=self.root):
+            self.assertFalse((self.root / "refused").exists())
 
 
 if __name__ == "__main__":

@@ -286,39 +286,8 @@ class Trace(Folder):
 
 class BadInput(Folder):
     def test_errors_are_one_sentence(self):
-        out = ["--out", self.folder / "a"]
-        base = ["run", "--data", DATA, *out]
-        for code, sentence, arguments in (
-            (2, "Did you mean 'pairrank'?", [*base, "--ranker", "pairank"]),
-            (2, "--alpha must be at least 0, not -1.0.", [*base, "--alpha", "-1"]),
-            (2, "epsilon", [*base, "--ranker", "ranknet", "--exploration", "epsilon"]),
-            (2, "its width must be even, not 15", [*base, "--ranker", "olranknet", "--width", "15"]),
-            (2, "--depth must be", [*base, "--ranker", "olranknet", "--depth", "1"]),
-            (2, "--lambda must be above 0", [*base, "--ranker", "olranknet", "--lambda", "0"]),
-            (2, 'form = "dual" or covariance = "inducing" or covariance = "diagonal" would fit',
-             [*base, "--ranker", "olranknet", "--form", "primal", "--width", "60000", "--rounds", "2"]),
-            (2, 'form = "primal" or covariance = "inducing" or covariance = "diagonal" would fit',
-             [*base, "--ranker", "olranknet", "--form", "dual", "--width", "16", "--pairs", "adjacent", "--rounds", "4000000"]),
-            (2, "only fewer rounds or a smaller network would fit",
-             [*base, "--ranker", "olranknet", "--width", "65536", "--depth", "16"]),
-            (2, "'perfect'", [*base, "--clicks", "perfekt"]),
-            (2, "cutoff", [*base, "--cutoff", "0"]),
-            (2, "No data given", ["run", *out]),
-            (2, "--shard 3/3", [*base, "--shard", "3/3"]),
-            (2, "I/N", [*base, "--shard", "1"]),
-            (2, "excludes", [*base, "--resume", "--force"]),
-            (2, "fold", [*base, "--fold", "2"]),
-            (2, "--ranker can be given once", [*base, "--ranker", "pdgd", "--ranker", "pairrank"]),
-            (2, "every 'pairrank' is linear", [*base, "--ranker", "pairrank", "--network", "mlp"]),
-            (2, "every 'olranknet' is a network", [*base, "--ranker", "olranknet", "--network", "linear"]),
-            (2, "largest stable step: at most 1", [*base, "--ranker", "olranknet", "--learning-rate", "5"]),
-            (2, "'banana'", [*base, "--max-memory", "banana"]),
-            (1, "--max-memory allows 100 bytes", [*base, "--max-memory", "100"]),
-            (2, "data.source cannot be combined with data.train", [*base, "--data-train", "x.txt"]),
-        ):
-            with self.subTest(sentence=sentence):
-                self.refused(code, sentence, *arguments)
-                self.assertFalse((self.folder / "a").exists())
+        for _ in self.refusals("run", data=DATA, folder=self.folder):
+            self.assertFalse((self.folder / "a").exists())
 
     def test_force_keeps_results_if_the_run_does_not_fit(self):
         settings = ["--ranker", "olranknet", "--width", 4, "--seeds", "1", "--clicks", "perfect"]

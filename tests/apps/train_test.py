@@ -205,6 +205,13 @@ class Weights(Folder):
 
 
 class Refusals(Folder):
+    def refused(self, code, sentence, *arguments):
+        """Warnings may stand before the sentence."""
+        done = olrank(*arguments)
+        lines = done.stderr.strip().splitlines()
+        self.assertEqual((done.returncode, sum(line.startswith("olrank: ") for line in lines)), (code, 1), done.stderr)
+        self.assertIn(sentence, lines[-1])
+
     def test_what_a_loss_an_optimizer_or_the_data_do_not_have(self):
         self.assertEqual(olrank("data", "synth", DATA, "--out", self.root / "data").returncode, 0)
         flat = self.root / "flat.txt"

@@ -215,42 +215,6 @@ TEST(ModelMutants, AreRefusedOrGiveFiniteScores) {
   EXPECT_LT(accepted, 450);
 }
 
-/// A cache's file, damaged; every other one with the checksum of its header put right.
-std::string damaged_cache(const std::vector<std::string>& files, std::uint32_t number) {
-  constexpr std::size_t kHeader = 256;
-  RngStream rng = draws(number);
-  std::string file =
-      mutated(files[rng.index(static_cast<std::uint32_t>(files.size()))], files, "\0\x01\x7F\xFF"sv, rng);
-  if (number % 4 == 1 && file.size() > kHeader) {  // the counts in the header, where most is to be gained
-    const std::uint64_t telling[] = {0, 1, std::uint64_t{1} << 32, ~std::uint64_t{0}, file.size()};
-    std::memcpy(file.data() + 16 + 8 * rng.index(12), &telling[rng.index(std::size(telling))], 8);
-  }
-  if (number % 2 == 1 && file.size() > kHeader) {
-    std::memset(file.data() + kHeader - 8, 0, 8);
-    const std::uint64_t checksum = fingerprint_of(std::string_view(file).substr(0, kHeader)).low;
-    std::memcpy(file.data() + kHeader - 8, &checksum, sizeof checksum);
-  }
-  return file;
-}
-
-TEST(CacheMutants, GiveTheDataOfTheText) {
-  const TemporaryFolder folder;
-  ThreadPool pool(2);
-  const std::string text = (folder / "data.txt").string();
-  write_file(text, small_text());
-  const DatasetCache cache(folder / "cache");
-  const Dataset original = cache.read(text, {}, pool);
-  const auto copy = cache.copy_of(text);
-  const std::vector<std::string> files = {read_file(copy)};
-  const ExpectedWarnings missing_values;  // which a forged header may claim
-  const MemoryLimit limit(kMoreMemory);
-  for (std::uint32_t number = 0; number < kMutants; ++number) {
-    SCOPED_TRACE(number);
-    write_file(copy, damaged_cache(files, number));
-    EXPECT_TRUE(same_content(cache.read(text, {}, pool), original));
-  }
-}
-
 /// Contents with one lie in them, under a fingerprint that is right for them.
 Dataset forged_data(const Dataset& honest, std::vector<float>& values, std::vector<std::uint8_t>& grades,
                     std::vector<std::int64_t>& offsets, ThreadPool& pool, RngStream& rng) {

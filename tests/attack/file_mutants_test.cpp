@@ -1,3 +1,6 @@
+// Damaged and forged models and caches: refused in one sentence, or read to something that gives finite
+// scores. Nothing crashes, and nothing takes memory out of proportion to the file.
+
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -54,9 +57,6 @@ class MemoryLimit {
  private:
   rlimit before_{};
 };
-
-// Damaged and forged models and caches: refused in one sentence, or read to something that gives finite
-// scores. Nothing crashes, and nothing takes memory out of proportion to the file.
 
 using std::literals::operator""sv;
 

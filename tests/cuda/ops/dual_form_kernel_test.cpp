@@ -1,5 +1,3 @@
-
-
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>

@@ -343,14 +343,16 @@ TEST_F(HttpServerTest, NeedsNoBodyForACheckpoint) {
 TEST_F(HttpServerTest, RejectsMalformedRequestsAndCloses) {
   start(quick());
   // Each is followed by a request that must not be answered.
-  expect_cases("serve/http_server_test.txt", "malformed", [&](const std::string& bytes) {
+  const auto outcome = [&](const std::string& bytes) {
     Client client(port());
     const std::string answer = client.ask(bytes + get("/healthz"));
     const bool is_told = answer.find("Connection: close\r\n") != std::string::npos;
     const bool has_error = body_of(answer).contains("error");
     return fmt::format("{}{}{}", status_of(answer), is_told && client.is_closed() ? ", closed" : "",
                        has_error ? " with an error" : "");
-  });
+  };
+  expect_cases("serve/http_server_test.txt", "malformed", outcome);
+  EXPECT_EQ(outcome(chunked("2;" + std::string(20'000, 'x'))), "400, closed with an error");
 }
 
 TEST_F(HttpServerTest, TimesOutSlowSenders) {

@@ -185,32 +185,10 @@ class ClicksFit(CommandTest):
         cut = self.folder / "cut.jsonl.gz"
         cut.write_bytes(write(self.folder / "whole.jsonl.gz", self.lists).read_bytes()[:-200])
         out = self.folder / "never.json"
-        for arguments, code, sentence in (
-            (["--log", empty], 2, "empty.jsonl has no lists"),
-            (["--log", silent], 2, "silent.jsonl has 50 lists without a click"),
-            (["--log", no_log], 1, "no-log.txt:1:1: The line is not a JSON object"),
-            (["--log", binary], 1, "binary:1:"),
-            (["--log", one], 2, "--holdout 0.2 leaves no list to"),
-            (["--log", twice], 1, "twice.jsonl:1:1: Document 'a' is shown twice"),
-            (["--log", missing], 1, "missing.jsonl:2:1: 'clicks' is missing"),
-            (["--log", ragged], 1, "ragged.jsonl:2:1: The documents have 1 input, and those of earlier lists 2"),
-            (["--log", cut], 1, "cut.jsonl.gz"),
-            (["--log", self.folder / "none"], 1, "none"),
-            (["--log", self.folder], 1, "feedback.jsonl"),
-            ([], 2, "--log is required"),
-            (["--log", self.log, "--model", "cascad"], 2, "--model must be pbm, cascade, dcm, dbn, ubm, two-tower or all, not 'cascad'. Did you mean 'cascade'?"),
-            (["--log", self.log, "--model", "rank-only"], 2, "--model must be"),
-            (["--log", self.log, "--model", "two-tower"], 2, "--model two-tower needs inputs"),
-            (["--log", self.log, "--holdout", 0], 2, "--holdout must be above 0 and below 1, not 0"),
-            (["--log", self.log, "--holdout", 1], 2, "--holdout must be above 0 and below 1, not 1"),
-            (["--log", self.log, "--holdout", "nan"], 2, "--holdout"),
-            (["--log", self.log, "--at", 0], 2, "--at must be from 1 to 1000, not 0"),
-            (["--log", self.log, "--iterations", 0], 2, "--iterations must be from 1 to 100000, not 0"),
-        ):
-            with self.subTest(sentence=sentence):
-                self.refused(code, sentence, "clicks", "fit", *arguments, "--out", out)
-                self.assertFalse(out.exists())
-                self.assertEqual([file for file in self.folder.iterdir() if file.name.startswith(".")], [])
+        for _ in self.refusals("clicks fit", empty=empty, silent=silent, no_log=no_log, binary=binary, one=one, twice=twice, missing=missing,
+                               ragged=ragged, cut=cut, log=self.log, folder=self.folder, out=out):
+            self.assertFalse(out.exists())
+            self.assertEqual([file for file in self.folder.iterdir() if file.name.startswith(".")], [])
         self.refused(1, "no/such", "clicks", "fit", "--log", self.log, "--out", self.folder / "no/such/file.json")
         self.assertIn("No subcommand given", olrank("clicks").stderr)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import tempfile
 import unittest
@@ -58,6 +59,18 @@ class CommandTest(unittest.TestCase):
         done = olrank(*arguments)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), (arguments, done.stderr))
         self.assertIn(sentence, done.stderr)
+
+    def refusals(self, command, section=None, **places):
+        """Each refusal of the command in refusals.txt, after it was played; {name} there stands for a place."""
+        _, _, text = pathlib.Path(__file__).with_name("refusals.txt").read_text().partition(f"\n[{section or command}]\n")
+        lines = text.partition("\n[")[0].splitlines()
+        self.assertGreater(len(lines), 5, command)
+        for line in lines:
+            said, _, words = line.partition(" <-")
+            code, _, sentence = said.partition(" ")
+            with self.subTest(line):
+                self.refused(int(code), sentence, *command.split(), *(word.format(**places) for word in shlex.split(words)))
+            yield line
 
 
 class InFolder(CommandTest):

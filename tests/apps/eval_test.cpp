@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +11,8 @@
 #include "core/io/atomic_file.h"
 #include "jobs/eval_request.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/cases.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -124,57 +125,17 @@ TEST_F(EvalTest, AveragesOverFolds) {
   EXPECT_NE(eval_table(folds).find("mean over 2 folds"), std::string::npos);
 }
 
-std::string complaint_about(std::vector<std::string> arguments) {
+/// What the command says of these words.
+std::string complaint_about(const std::string& words) {
   CLI::App app;
   const std::unique_ptr<Command> command = make_eval_command();
   command->declare(app);
-  std::reverse(arguments.begin(), arguments.end());
-  app.parse(arguments);
-  try {
-    command->run({});
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  } catch (const Error&) {
-    return "";
-  }
-  return "";
+  app.parse(words);
+  return message_of<InvalidArgument>([&] { command->run({}); });
 }
 
 TEST(EvalUsage, ExplainsWrongUsage) {
-  EXPECT_EQ(complaint_about({"--scores", "x"}), "--data is required: name the data set that was ranked.");
-  EXPECT_EQ(complaint_about({"--data", "d"}), "Give a ranking: --scores FILE, --run FILE or --model FILE.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--baseline", "y"}),
-            "--baseline needs at least two rankings to compare.");
-  EXPECT_EQ(
-      complaint_about({"--data", "d", "--run", "a.run", "--run", "b.run", "--baseline", "c"}).substr(0, 34),
-      "--baseline must be a or b, not 'c'");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "a.run", "b.run", "--baseline", "c"}),
-            complaint_about({"--data", "d", "--run", "a.run", "--run", "b.run", "--baseline", "c"}));
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "a.run", "--run", "a.run"}),
-            "The ranking 'a.run' is given twice. Remove one of them.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--qrels", "q", "--run", "y"}),
-            "--data and --qrels both hold relevance grades: give one of them.");
-  EXPECT_EQ(complaint_about({"--qrels", "q", "--model", "y"}),
-            "--model needs --data: --qrels goes with TREC runs (--run).");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--metrics", "ndgc@5"}).substr(0, 53),
-            "--metrics: Unknown metric 'ndgc@5'. Did you mean 'ndc");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--convention", "trec-eva"}),
-            "--convention must be olrank, letor, lightgbm or trec_eval, not 'trec-eva'. Did you mean "
-            "'trec_eval'?");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--gain", "log"}),
-            "--gain must be exponential or linear, not 'log'.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "1,3,1"}),
-            "The cutoff 1 is listed twice. Remove one of them.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "0"}),
-            "A cutoff must be at least 1, not 0.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--part", "dev"}),
-            "--part must be train, vali or test, not 'dev'.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--fold", "0"}),
-            "--fold must be at least 1, not 0.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--fold", "1-2"}),
-            "Each fold needs its own file: put {fold} in 'y' where the fold's number goes.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--max-grade", "40"}),
-            "The largest grade must be between 0 and 31, not 40.");
+  expect_cases("apps/eval_test.txt", "usage", complaint_about);
 }
 
 }  // namespace

@@ -408,18 +408,7 @@ class BadInput(CommandTest):
             write_safetensors(odd, {"linear.weight": ([1, 2], [1.0, 2.0])},
                               {"architecture": "linear", "normalisation": '{"kind":"query-minmax","features":3}'})
             out.write_text("earlier")
-            for arguments, code, part in (
-                ([], 2, "No model given"),
-                ([good, "--out", out], 2, "--to is required"),
-                ([good, "--to", "json"], 2, "--out is required"),
-                ([good, "--to", "onyx", "--out", out], 2, "Did you mean 'onnx'?"),
-                ([folder / "none", "--to", "c", "--out", out], 1, "No such file"),
-                ([folder, "--to", "c", "--out", out], 1, "model.safetensors"),
-                ([damaged, "--to", "c", "--out", out], 1, "damaged.safetensors: This is not a valid safetensors file"),
-                ([odd, "--to", "c", "--out", out], 1, "normalisation yields 3 inputs, but its first layer takes 2"),
-                ([good, "--to", "c", "--out", folder / "no" / "out"], 1, "No such file"),
-            ):
-                self.refused(code, part, "export", *arguments)
+            for _ in self.refusals("export", good=good, damaged=damaged, odd=odd, out=out, folder=folder):
                 self.assertEqual(out.read_text(), "earlier")
 
 

@@ -1,12 +1,9 @@
-"""Fair exploration from the command line: exposure recomputed from a trace, restarts, unchanged rankers, refusals."""
+"""Fair exploration from the command line: exposure recomputed from a trace, unchanged rankers, refusals."""
 
 import json
-import signal
-import subprocess
-import time
 import unittest
 
-from command_line import PROGRAM, InFolder, olrank, succeed
+from command_line import InFolder, olrank, succeed
 
 DATA = "synth:small?queries=40&docs=20&seed=3&group_share=0.4&group_gap=0.5"
 GROUPS = ("--groups-feature", "11", "--groups-threshold", "0.5")
@@ -50,24 +47,6 @@ class Fairness(InFolder):
         self.assertAlmostEqual(float(rows[1].split(",")[-2]), unfairness, places=9)
         self.assertIn("unfairness  fair rounds\n", olrank("run", "--resume", "--out", self.root / "o").stdout)
 
-    def test_a_killed_run_goes_on_to_the_same_bits(self):
-        arguments = (*GROUPS, "--ranker", "pairrank,toprank", "--fair", "fairexp")
-        self.run_trial("whole", *arguments)
-        command = [PROGRAM, "run", "--data", DATA, "--clicks", "informational", "--seeds", "1", "--rounds", "300",
-                   "--eval-every", "100", "--out", str(self.root / "killed"), *arguments,
-                   "--run-checkpoint-every", "20"]
-        killed = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        checkpoint = self.root / "killed/trials/pairrank/informational/fold1/seed1/checkpoint/state.safetensors"
-        while killed.poll() is None and not checkpoint.exists():
-            time.sleep(0.005)
-        killed.send_signal(signal.SIGKILL)
-        killed.wait()
-        succeed(*command[1:], "--resume")
-        for ranker in ("pairrank", "toprank"):
-            one, other = (json.loads(self.trial(out, ranker, "summary.json")) for out in ("whole", "killed"))
-            self.assertEqual(one["result_fingerprint"], other["result_fingerprint"])
-            self.assertEqual(one["fairness"], other["fairness"])
-
     def test_groups_change_nothing_where_nothing_is_fair(self):
         self.run_trial("with", *GROUPS, "--ranker", "pairrank")
         self.run_trial("without", "--ranker", "pairrank")
@@ -92,25 +71,8 @@ class Fairness(InFolder):
     def test_refusals_are_one_sentence(self):
         bad = self.root / "bad.csv"
         bad.write_text("qid,doc,group\n1,0,A\n1,zero,B\n")
-        cases = [
-            (("--groups-feature", 99, "--groups-threshold", 0.5), 2, "groups.feature is 99"),
-            (("--groups-feature", 11, "--groups-threshold", 9), 2, "leaves group B empty"),
-            (("--groups-file", bad), 1, "bad.csv:3:3:"),
-            ((*GROUPS, "--groups-beta", 0), 2, "--groups-beta must be above 0 and at most 1000000, not 0.0"),
-            ((*GROUPS, "--groups-epsilon", -1), 2, "--groups-epsilon must be at least 0, not -1.0"),
-            ((*GROUPS, "--fair", "fairexp", "--cutoff", 13), 2, "a cutoff of at most 12"),
-            ((*GROUPS, "--ranker", "pdgd", "--fair", "fairexp"), 2, "kind \"pdgd\" has no 'fair'"),
-            (("--fair", "fairexp"), 2, "so it needs groups"),
-            (("--ranker", "fairco"), 2, "so it needs groups"),
-        ]
-        for arguments, code, words in cases:
-            with self.subTest(arguments=arguments):
-                if "--ranker" not in arguments:
-                    arguments = (*arguments, "--ranker", "pairrank")
-                done = self.run_trial("refused", *arguments, code=code)
-                self.assertIn(words, done.stderr)
-                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-                self.assertFalse((self.root / "refused").exists())
+        for _ in self.refusals("run", "run with groups", data=DATA, bad=bad, folder=self.root):
+            self.assertFalse((self.root / "refused").exists())
 
 
 if __name__ == "__main__":

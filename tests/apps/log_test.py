@@ -145,30 +145,10 @@ class Import(Folder):
         huge = self.write("huge", "doc,f\nd0-0,1e20\n")
         nothing = self.write("nothing", "\n")
         twice = self.write("twice", "1 qid:a 1:0.5\n0 qid:a 1:0.5\n")
-        features = ["--features", self.table, "--out", self.log]
         before = sorted(self.folder.iterdir())
-        for sentence, code, *arguments in (
-            ("broken:2:1: The line is not a JSON object.", 1, "--format", "jsonl", "--from", broken, *features),
-            ("late:2:1: 'clicks[0]': Document 'd0-1' was not shown.", 1, "--format", "jsonl", "--from", late, *features),
-            ("repeated:1:1: 'clicks' names rank 0 twice: clicks are ranks from 0, or document IDs", 1, "--format", "jsonl", "--from", repeated,
-             *features),
-            ("has no list to import", 2, "--format", "jsonl", "--from", nothing, *features),
-            ("gives the input 1e+20, beyond the limit", 1, "--format", "jsonl", "--from", lists, "--features", huge, "--normalise", "none",
-             "--out", self.log),
-            ("is also read", 2, "--format", "jsonl", "--from", lists, "--features", self.table, "--out", lists),
-            ("--format ubi requires --events", 2, "--format", "ubi", "--from", lists, *features),
-            ("--events is for --format ubi", 2, "--format", "csv", "--events", lists, "--from", lists, *features),
-            ("--format must be jsonl, csv, ubi or letor, not 'xml'", 2, "--format", "xml", "--from", lists, *features),
-            ("--columns: What a column means must be", 2, "--format", "csv", "--columns", "docs=a", "--from", lists, *features),
-            ("--normalise zscore requires means", 2, "--format", "jsonl", "--from", lists, "--normalise", "zscore", *features),
-            ("--features is for other formats", 2, "--format", "letor", "--from", lists, *features),
-            ("is in the list of query 'a' twice", 1, "--format", "letor", "--from", twice, "--out", self.log),
-            ("--features is required", 2, "--format", "jsonl", "--from", lists, "--out", self.log),
-            ("No such file", 1, "--format", "jsonl", "--from", self.folder / "none", *features),
-        ):
-            with self.subTest(sentence=sentence):
-                self.refused(code, sentence, "log", "import", *arguments)
-                self.assertEqual(sorted(self.folder.iterdir()), before)
+        for _ in self.refusals("log import", lists=lists, broken=broken, late=late, repeated=repeated, huge=huge, nothing=nothing, twice=twice,
+                               table=self.table, log=self.log, folder=self.folder):
+            self.assertEqual(sorted(self.folder.iterdir()), before)
 
 
 class OfAService(Folder):
@@ -277,26 +257,8 @@ class OfAService(Folder):
         bare = self.write("bare.jsonl", [{"qid": "1", "shown": ["a"], "clicks": [0]}])
         empty = self.folder / "empty"
         empty.mkdir()
-        for sentence, code, *arguments in (
-            ("No subcommand given", 2),
-            ("--log is required", 2, "show"),
-            ("--log is required", 2, "stats"),
-            ("none", 1, "show", "--log", self.folder / "none"),
-            ("--limit must be at least 1", 2, "show", "--log", bare, "--limit", 0),
-            ("--from-round 3 is after --to-round 2", 2, "show", "--log", bare, "--from-round", 3, "--to-round", 2),
-            ("Either --state or --log is required", 2, "cut", "--to-round", 1),
-            ("Either --state or --log is required", 2, "cut", "--to-round", 1, "--state", empty, "--log", bare),
-            ("--to-round is required", 2, "cut", "--state", empty),
-            ("--from-round and --out are for copies", 2, "cut", "--state", empty, "--to-round", 1, "--out", out),
-            ("contains no service", 2, "cut", "--state", empty, "--to-round", 1),
-            ("No such file", 1, "cut", "--state", self.folder / "none", "--to-round", 1),
-            ("--out is required", 2, "cut", "--log", bare),
-            ("--dry-run is for --state", 2, "cut", "--log", bare, "--out", out, "--dry-run"),
-            ("no record of a service with a valid checksum", 1, "cut", "--log", bare, "--out", out),
-            ("has no record of a round from 2", 2, "cut", "--log", bare, "--out", out, "--from-round", 2),
-        ):
-            with self.subTest(arguments=arguments):
-                self.refused(code, sentence, "log", *arguments)
+        for _ in self.refusals("log", out=out, bare=bare, empty=empty, folder=self.folder):
+            pass
         self.assertEqual(list(empty.iterdir()), [])
         self.assertFalse(out.exists())
         self.assertFalse((self.folder / "none").exists())

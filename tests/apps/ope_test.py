@@ -275,33 +275,9 @@ class OffPolicy(CommandTest):
         short.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5]}\n')
         unclicked = self.folder / "unclicked.jsonl"
         unclicked.write_text('{"qid": "1", "shown": [0, 1], "clicks": [0, 0], "propensity": [0.5, 0.5]}\n')
-        model = ["--model", self.model, "--data", self.data]
-        for arguments, code, sentence in (
-            (["--log", bare, *model, "--estimators", "ips"], 2, "None of the 1 lists in"),
-            (["--log", bare, *model, "--policy", "candidate", "--estimators", "ips"], 2, "--policy candidate has no weights"),
-            (["--log", wrong, *model], 1, "A propensity must be above 0 and at most 1, not 1.5"),
-            (["--log", short, *model], 1, "'propensity' has 1 value"),
-            (["--log", other, *model], 1, "The data has no query '77'"),
-            (["--log", self.trace, "--model", self.model], 1, "give the data that it refers to by --data"),
-            (["--log", self.trace, *model, "--policy", "certain"], 2, "--policy must be greedy, plackett-luce"),
-            (["--log", self.trace, *model, "--policy", "epsilon=2"], 2, "must be a number from 0 to 1"),
-            (["--log", self.trace, *model, "--policy", "incumbent"], 2, "has the order of an incumbent"),
-            (["--log", self.trace, *model, "--policy", "candidate"], 2, "has the list that the learner would have shown"),
-            (["--log", self.trace, *model, "--reward", "money"], 2, "--reward"),
-            (["--log", self.trace, *model, "--clip", -1], 2, "--clip"),
-            (["--log", self.trace, *model, "--at", 7], 2, "--at 7 is beyond the lists of"),
-            (["--log", self.trace, *model, "--estimators", "best"], 2, "--estimators"),
-            (["--log", self.trace, *model, "--click-model", "rank-only"], 2, "--click-model must tell documents apart"),
-            (["--log", self.trace, *model, "--click-model", "two-tower"], 2, "takes none from --data"),
-            (["--log", unclicked, *model], 2, "The log has no click"),
-            (["--log", bare, "--policy", "candidate", "--click-model", "two-tower"], 1, "The list has no inputs of documents"),
-            (["--log", self.trace, *model, "--page", self.folder / "none/page.html"], 1, "none"),
-            (["--log", self.trace, "--data", self.data], 2, "--model is required"),
-            (["--log", self.folder / "none", *model], 1, "none"),
-            (["--model", self.model], 2, "--log is required"),
-        ):
-            with self.subTest(sentence=sentence):
-                self.refused(code, sentence, "ope", *arguments)
+        for _ in self.refusals("ope", bare=bare, wrong=wrong, short=short, other=other, unclicked=unclicked, trace=self.trace, model=self.model,
+                               data=self.data, folder=self.folder):
+            pass
 
 
 if __name__ == "__main__":

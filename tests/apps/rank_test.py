@@ -135,20 +135,8 @@ class Rank(InFolder):
         torn = self.file("torn.txt", "0 qid:1 1:1\n0 qid:1 1:x\n")
         scattered = self.file("scattered.txt", "0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n")
         out = self.file("earlier", "earlier")
-        for arguments, code, part in (
-            (["--data", data, "--out", out], 2, "--model is required"),
-            (["--model", self.model, "--out", out], 2, "--data is required"),
-            (["--model", self.model, "--data", data], 2, "--out is required"),
-            (["--model", self.model, "--data", data, "--out", out, "--qrels", out], 2, "--out and --qrels both name"),
-            (["--model", self.model, "--data", data, "--out", out, "--format", "treck"], 2, "Did you mean 'trec'?"),
-            (["--model", self.model, "--data", wide, "--out", out], 1, "wide.txt:3:9: Feature 3 exceeds the limit of 2 features"),
-            (["--model", self.model, "--data", torn, "--out", out], 1, "torn.txt:2:11:"),
-            (["--model", self.model, "--data", self.file("empty.txt", ""), "--out", out], 1, "no document"),
-            (["--model", self.model, "--data", scattered, "--out", out, "--format", "scores"], 2, "use --format trec"),
-            (["--model", self.model, "--data", data, "--out", out, "--explore"], 2, "the folder of a finished trial"),
-            (["--model", self.folder / "none", "--data", data, "--out", out], 1, "No such file"),
-        ):
-            self.refused(code, part, "rank", *arguments, "--cache", "none")
+        for _ in self.refusals("rank", data=data, wide=wide, torn=torn, scattered=scattered, empty=self.file("empty.txt", ""), out=out,
+                               model=self.model, folder=self.folder):
             self.assertEqual(out.read_text(), "earlier")
 
 

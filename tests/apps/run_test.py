@@ -276,67 +276,6 @@ class Replay(Folder):
 
 
 class Trace(Folder):
-    def test_rounds_can_be_recomputed_from_trace_and_data(self):
-        """Recomputes PairRank from its formulas in double, with A inverted by elimination."""
-        trace = self.folder / "trace.jsonl"
-        alpha, lam = 0.3, 0.5
-        self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 60, "--seeds", "2", "--clicks", "perfect", "--pairs",
-                  "adjacent", "--alpha", alpha, "--lambda", lam, "--trace", trace, "--trace-detail", "--cutoff", 8)
-        lines = [json.loads(line) for line in trace.read_text().splitlines()]
-        self.assertEqual(lines[0]["config"]["ranker"][0]["alpha"], alpha)
-        olrank("data", "synth", DATA.removeprefix("synth:"), "--out", self.folder / "data")
-        queries = normalised_queries(self.folder / "data" / "train.txt")
-        features = 10
-        matrix = [[lam if i == j else 0.0 for j in range(features)] for i in range(features)]
-        history = []
-        self.assertEqual(len(lines), 61)
-        for number, line in enumerate(lines[1:], 1):
-            self.assertEqual(line["round"], number)
-            docs = queries[line["qid"]]
-            self.assertEqual(line["docs"], len(docs))
-            theta = line["theta"]
-            if history:
-                gradient = [lam * value for value in theta]
-                for x in history:
-                    slope = sigmoid(dot(theta, x)) - 1.0
-                    gradient = [g + slope * value for g, value in zip(gradient, x)]
-                # θ is rounded to float32, and training stops at a gradient norm of 1e-6 per pair.
-                self.assertLess(dot(gradient, gradient) ** 0.5, 4e-6 * len(history) + 1e-5)
-            scores = [dot(theta, doc) for doc in docs]
-            scale = max(1e-3, max(map(abs, scores)))
-            for mine, theirs in zip(scores, line["scores"]):
-                self.assertAlmostEqual(mine, theirs, delta=1e-5 * scale)
-            inverse = inverted(matrix)
-            for i, x in enumerate(docs):
-                for j, y in enumerate(docs):
-                    difference = [a - b for a, b in zip(x, y)]
-                    width_sq = dot(difference, [dot(row, difference) for row in inverse])
-                    # The program stores features as float32, with a rounding error of 6e-8.
-                    self.assertAlmostEqual(width_sq, line["width_sq"][i][j], delta=1e-6 * max(1.0, width_sq))
-                    z = line["scores"][i] - line["scores"][j]
-                    room = sigmoid(z) - 0.5 - alpha * line["width_sq"][i][j] ** 0.5
-                    if abs(room) > 1e-12:
-                        self.assertEqual(line["certain"][i][j], int(room > 0 and z > 0), (number, i, j))
-            shown = line["shown"]
-            self.assertEqual(len(shown), min(8, len(docs)))
-            for a, i in enumerate(shown):
-                for j in shown[a + 1:]:
-                    self.assertEqual(line["certain"][j][i], 0, "a certainly worse document stands above")
-            examined = max((rank for rank, click in enumerate(line["clicks"]) if click), default=-2) + 2
-            pairs = []
-            for rank in range(0, min(examined, len(shown)) - 1, 2):
-                a, b = line["clicks"][rank], line["clicks"][rank + 1]
-                if a != b:
-                    pairs.append([shown[rank], shown[rank + 1]] if a else [shown[rank + 1], shown[rank]])
-            self.assertEqual(line["pairs"], pairs)
-            for winner, loser in pairs:
-                difference = [a - b for a, b in zip(docs[winner], docs[loser])]
-                history.append(difference)
-                for i in range(features):
-                    for j in range(features):
-                        matrix[i][j] += difference[i] * difference[j]
-        self.assertGreater(len(history), 30)
-
     def test_refuses_flags_that_conflict_with_trace(self):
         base = ["run", "--data", DATA, "--ranker", "pdgd", "--rounds", 5, "--out", self.folder / "a"]
         trace = ["--trace", self.folder / "t"]
@@ -347,39 +286,8 @@ class Trace(Folder):
 
 class BadInput(Folder):
     def test_errors_are_one_sentence(self):
-        out = ["--out", self.folder / "a"]
-        base = ["run", "--data", DATA, *out]
-        for code, sentence, arguments in (
-            (2, "Did you mean 'pairrank'?", [*base, "--ranker", "pairank"]),
-            (2, "--alpha must be at least 0, not -1.0.", [*base, "--alpha", "-1"]),
-            (2, "epsilon", [*base, "--ranker", "ranknet", "--exploration", "epsilon"]),
-            (2, "its width must be even, not 15", [*base, "--ranker", "olranknet", "--width", "15"]),
-            (2, "--depth must be", [*base, "--ranker", "olranknet", "--depth", "1"]),
-            (2, "--lambda must be above 0", [*base, "--ranker", "olranknet", "--lambda", "0"]),
-            (2, 'form = "dual" or covariance = "inducing" or covariance = "diagonal" would fit',
-             [*base, "--ranker", "olranknet", "--form", "primal", "--width", "60000", "--rounds", "2"]),
-            (2, 'form = "primal" or covariance = "inducing" or covariance = "diagonal" would fit',
-             [*base, "--ranker", "olranknet", "--form", "dual", "--width", "16", "--pairs", "adjacent", "--rounds", "4000000"]),
-            (2, "only fewer rounds or a smaller network would fit",
-             [*base, "--ranker", "olranknet", "--width", "65536", "--depth", "16"]),
-            (2, "'perfect'", [*base, "--clicks", "perfekt"]),
-            (2, "cutoff", [*base, "--cutoff", "0"]),
-            (2, "No data given", ["run", *out]),
-            (2, "--shard 3/3", [*base, "--shard", "3/3"]),
-            (2, "I/N", [*base, "--shard", "1"]),
-            (2, "excludes", [*base, "--resume", "--force"]),
-            (2, "fold", [*base, "--fold", "2"]),
-            (2, "--ranker can be given once", [*base, "--ranker", "pdgd", "--ranker", "pairrank"]),
-            (2, "every 'pairrank' is linear", [*base, "--ranker", "pairrank", "--network", "mlp"]),
-            (2, "every 'olranknet' is a network", [*base, "--ranker", "olranknet", "--network", "linear"]),
-            (2, "largest stable step: at most 1", [*base, "--ranker", "olranknet", "--learning-rate", "5"]),
-            (2, "'banana'", [*base, "--max-memory", "banana"]),
-            (1, "--max-memory allows 100 bytes", [*base, "--max-memory", "100"]),
-            (2, "data.source cannot be combined with data.train", [*base, "--data-train", "x.txt"]),
-        ):
-            with self.subTest(sentence=sentence):
-                self.refused(code, sentence, *arguments)
-                self.assertFalse((self.folder / "a").exists())
+        for _ in self.refusals("run", data=DATA, folder=self.folder):
+            self.assertFalse((self.folder / "a").exists())
 
     def test_force_keeps_results_if_the_run_does_not_fit(self):
         settings = ["--ranker", "olranknet", "--width", 4, "--seeds", "1", "--clicks", "perfect"]
@@ -423,47 +331,6 @@ class BadInput(Folder):
         done = olrank("run", "--data", self.folder, "--out", self.folder / "a", "--ranker", "pdgd")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("test.txt", done.stderr)
-
-
-def dot(a, b):
-    return sum(x * y for x, y in zip(a, b))
-
-
-def sigmoid(z):
-    import math
-    return 1.0 / (1.0 + math.exp(-z)) if z > -700 else 0.0
-
-
-def inverted(matrix):
-    """Gauss-Jordan with row pivoting."""
-    size = len(matrix)
-    rows = [list(row) + [float(i == j) for j in range(size)] for i, row in enumerate(matrix)]
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(rows[row][column]))
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        head = rows[column][column]
-        rows[column] = [value / head for value in rows[column]]
-        for row in range(size):
-            if row != column:
-                factor = rows[row][column]
-                rows[row] = [a - factor * b for a, b in zip(rows[row], rows[column])]
-    return [row[size:] for row in rows]
-
-
-def normalised_queries(path):
-    """qid → documents, each feature scaled to [0, 1] within its query; constant features are 0."""
-    queries = {}
-    for line in path.read_text().splitlines():
-        words = line.split("#")[0].split()
-        values = {int(word.split(":")[0]): float(word.split(":")[1]) for word in words[2:]}
-        queries.setdefault(words[1].removeprefix("qid:"), []).append([values.get(k, 0.0) for k in range(1, 11)])
-    for docs in queries.values():
-        for k in range(10):
-            column = [doc[k] for doc in docs]
-            low, high = min(column), max(column)
-            for doc in docs:
-                doc[k] = (doc[k] - low) / (high - low) if high > low else 0.0
-    return queries
 
 
 if __name__ == "__main__":

@@ -2,28 +2,24 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include OLRANK_CHECKS
 
-#include "core/io/atomic_file.h"
+#include "tests/support/cases.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/mutated.h"
 
 namespace olrank {
 namespace {
 
+/// A line of the file is the name of an input, a space and the input.
 std::vector<std::string> corpus(const std::string& name) {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator("tests/fuzz/corpus/" + name)) {
-    paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
   std::vector<std::string> inputs;
-  for (const auto& path : paths) inputs.push_back(read_file(path));
+  for (const std::string& line : lines_of("fuzz/corpus/" + name + ".txt"))
+    inputs.push_back(unescaped(line.substr(line.find(' ') + 1)));
   return inputs;
 }
 

@@ -1,12 +1,23 @@
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
+#include "jobs/output_folder.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
-#include "jobs/output_folder.h"
+#include "core/text/text_table.h"
+#include "jobs/job_slots.h"
+#include "jobs/run_progress.h"
+#include "tests/core/metrics/small_data.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -245,6 +256,152 @@ TEST(ShardTest, PrefersSlurmThenKubernetesThenRank) {
   expect_shard(shard_of(all), 2, 3);
   all.erase("OLRANK_SHARDS");
   expect_shard(shard_of(all), 3, 4);
+}
+
+/// A manual clock, and what was shown.
+struct Stage {
+  RunProgress::Clock::time_point now{};
+  std::vector<std::string> status;
+  std::vector<std::string> lines;
+
+  RunProgress::Output output(ProgressStyle style, int columns = 80) {
+    return {.style = style,
+            .columns = columns,
+            .status = [this](std::string_view text) { status.emplace_back(text); },
+            .line = [this](std::string_view text) { lines.emplace_back(text); },
+            .now = [this] { return now; }};
+  }
+  void pass(double seconds) {
+    now += std::chrono::duration_cast<RunProgress::Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+};
+
+std::vector<TrialIdentity> two_trials() {
+  return {{"olranknet-full", "perfect", 1, 1}, {"olranknet-full", "perfect", 1, 2}};
+}
+
+CurvePoint point_at(std::int64_t round) {
+  CurvePoint point;
+  point.round = round;
+  point.offline_ndcg = 0.4321;
+  return point;
+}
+
+/// Half of the first trial, at a second a round.
+void play_half(Stage& stage, RunProgress& progress) {
+  progress.started(0, 0, 0.0);
+  for (int round = 1; round <= 50; ++round) {
+    stage.pass(1.0);
+    if (round == 1) progress.evaluated(0, point_at(0));
+    progress.played(0, round);
+  }
+}
+
+TEST(RunProgress, LinesNameTheTrialItsFigureAndTheTimeLeft) {
+  Stage stage;
+  RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kLines));
+  play_half(stage, progress);
+  ASSERT_EQ(stage.lines.size(), 10U);  // one in five seconds
+  EXPECT_EQ(stage.lines.back(),
+            "25%, 0 of 2 trials finished, 2m30s left; seed 1, round 0 of 100: ndcg@10 0.4321");
+}
+
+TEST(RunProgress, ABarKeepsToItsColumns) {
+  for (const int columns : {10, 30, 48, 80, 200}) {
+    Stage stage;
+    RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kBar, columns));
+    play_half(stage, progress);
+    ASSERT_EQ(stage.status.size(), 50U);
+    for (const std::string& text : stage.status) EXPECT_LT(columns_of(text), columns) << text;
+  }
+}
+
+TEST(RunProgress, ABarIsRedrawnAtMostFiveTimesASecond) {
+  Stage stage;
+  RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kBar));
+  progress.started(0, 0, 0.0);
+  for (int round = 1; round <= 100; ++round) {
+    stage.pass(0.01);
+    progress.played(0, round);
+  }
+  EXPECT_LE(stage.status.size(), 5U);
+  EXPECT_EQ(stage.status.back().find("[####-----] 50%"), 0U) << stage.status.back();
+}
+
+TEST(RunProgress, SaysHowLongItTook) {
+  Stage stage;
+  RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kLines));
+  progress.finished_before(1);
+  play_half(stage, progress);
+  for (int round = 51; round <= 100; ++round) {
+    stage.pass(1.0);
+    progress.played(0, round);
+  }
+  progress.finished(0, 100.0);
+  progress.end(0);
+  EXPECT_EQ(stage.lines.back(), "100%, 2 of 2 trials finished, took 1m40s");
+}
+
+TEST(RunProgress, SilentStyleShowsNothing) {
+  Stage stage;
+  RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kSilent));
+  play_half(stage, progress);
+  progress.end(0);
+  EXPECT_TRUE(stage.lines.empty());
+  EXPECT_TRUE(stage.status.empty());
+}
+
+std::shared_ptr<const FoldData> fold_named(std::int64_t fold) {
+  const Dataset empty = make_dataset({});
+  return std::make_shared<const FoldData>(
+      FoldData{{empty, empty, 0}, std::to_string(fold), {}, std::nullopt});
+}
+
+TEST(FoldCacheTest, LoadsFoldOnceWhileInUse) {
+  std::vector<std::int64_t> loaded;
+  FoldCache cache([&](std::int64_t fold) {
+    loaded.push_back(fold);
+    return fold_named(fold);
+  });
+  auto one = cache.get(1);
+  EXPECT_EQ(cache.get(1), one);
+  const auto two = cache.get(2);
+  EXPECT_EQ(two->fingerprint, "2");
+  EXPECT_EQ(cache.get(1), one);  // kept by its user
+  EXPECT_EQ(loaded, (std::vector<std::int64_t>{1, 2}));
+  // The latest one stays without a user; an earlier one does not.
+  one.reset();
+  EXPECT_EQ(cache.get(1)->fingerprint, "1");
+  EXPECT_EQ(loaded.size(), 2U);
+  cache.get(3);
+  cache.get(1);
+  EXPECT_EQ(loaded, (std::vector<std::int64_t>{1, 2, 3, 1}));
+}
+
+TEST(FoldCacheTest, ThreadsShareOneLoad) {
+  std::atomic<int> loads = 0;
+  FoldCache cache([&](std::int64_t fold) {
+    ++loads;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return fold_named(fold);
+  });
+  std::vector<std::shared_ptr<const FoldData>> got(4);
+  std::vector<std::thread> threads;
+  for (auto& one : got) threads.emplace_back([&] { one = cache.get(5); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(loads, 1);
+  for (const auto& one : got) EXPECT_EQ(one, got[0]);
+}
+
+TEST(FoldCacheTest, RetriesFailedLoad) {
+  bool fails = true;
+  FoldCache cache([&](std::int64_t fold) {
+    if (fails) throw std::runtime_error("no such file");
+    return fold_named(fold);
+  });
+  EXPECT_THROW(cache.get(1), std::runtime_error);
+  fails = false;
+  EXPECT_EQ(cache.get(1)->fingerprint, "1");
 }
 
 }  // namespace

@@ -1,14 +1,22 @@
+#include "logs/log_view.h"
+
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "logs/direct_method.h"
 #include "logs/list_features.h"
 #include "logs/log_reader.h"
-#include "logs/log_view.h"
+#include "logs/shown_lists.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -186,28 +194,205 @@ TEST(ListFeatures, FindsColumnsByTheirNames) {
 }
 
 TEST(ListFeatures, RefusesWhatItCannotJoin) {
-  for (const auto& [text, sentence] : std::vector<std::pair<const char*, const char*>>{
-           {"", "has no features"},
-           {"doc,f\n", "has no features"},
-           {"id,f\na,1\n", "no column 'doc'"},
-           {"doc\na\n", "The document has no features"},
-           {"doc,f\na,1\na,2\n", "features:3:1: Document 'a' appears twice."},
-           {"doc,f\na,one\n", "'f' must be a finite number, not 'one'"},
-           {"doc,f\na,1e60\n", "'f' must be a finite number"},
-           {"doc,f\na,\n", "'f' must be a finite number, not ''"},
-           {"doc,f\na,1,2\n", "The line has 3 fields, and the header has 2"},
-           {"doc,f\n\xFF,1\n", "not UTF-8"},
-           {R"({"doc":"a","features":[1]})"
-            "\nb,2\n",
-            "features:2:1: The line is not a JSON object."},
-           {R"({"doc":"a","features":[1,"2"]})", "'features[1]' must be a finite number."},
-           {R"({"doc":"a","features":[1]})"
-            "\n"
-            R"({"doc":"b","features":[1,2]})",
-            "has 2 features"},
-           {R"({"features":[1]})", "'doc' is missing."}})
-    EXPECT_NE(refused_features(text).find(sentence), std::string::npos) << text << "\n"
-                                                                        << refused_features(text);
+  expect_cases("logs/log_view_test.txt", "features", refused_features);
+}
+
+/// All lists of a source; each as "impression query: shown; clicked shown with *".
+class ShownListsTest : public ::testing::Test {
+ protected:
+  std::string lists_of(ShownListFormat format, std::string_view text, std::string_view events = "") {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "lists") << text;
+    std::ofstream(folder / "events") << events;
+    ShownListSource source = source_;
+    source.format = format;
+    source.lists = folder / "lists";
+    source.events = folder / "events";
+    source.first_rank = format == ShownListFormat::kJsonLines ? 0 : 1;
+    const auto lists = ShownLists::open(source);
+    std::string all;
+    for (ShownListRecord list; lists->next(list);) {
+      const FeedbackRecord& record = list.record;
+      all += record.impression + "|" + record.query + "|" + std::to_string(record.time) + "|";
+      for (std::int64_t doc = 0; doc < std::ssize(record.docs); ++doc) {
+        all += record.docs[doc].text;
+        if (doc < record.shown() && record.clicks[doc] != 0) all += '*';
+        if (doc >= record.shown()) all += '-';
+      }
+      all += '\n';
+    }
+    empty_ = lists->empty_lists();
+    stray_ = lists->stray_clicks();
+    return all;
+  }
+  std::string refused(ShownListFormat format, std::string_view text, std::string_view events = "") {
+    return message_of([&] { lists_of(format, text, events); });
+  }
+
+  ShownListSource source_;
+  std::int64_t empty_ = 0;
+  std::int64_t stray_ = 0;
+};
+
+TEST_F(ShownListsTest, ReadsJsonLines) {
+  EXPECT_EQ(lists_of(ShownListFormat::kJsonLines,
+                     R"({"query":"hat","docs":["a","b","c"],"clicks":["c",0],"time":1764158400000}
+
+{"query":7,"docs":[5,6],"clicks":[],"impression":"i","time":"2025-11-26T12:00:00Z","unshown":["d"]}
+{"query":7,"docs":[5,6],"clicks":["6","6"],"incumbent":[6,5],"propensity":[0.5,1],"price":[1]})"),
+            "|hat|1764158400000|a*bc*\ni|7|1764158400000|56d-\n|7|0|56*\n");
+}
+
+TEST_F(ShownListsTest, RefusesBrokenJsonLines) {
+  expect_cases("logs/log_view_test.txt", "lists in JSON",
+               [&](const std::string& line) { return refused(ShownListFormat::kJsonLines, line); });
+}
+
+TEST_F(ShownListsTest, ReadsCsv) {
+  EXPECT_EQ(lists_of(ShownListFormat::kCsv,
+                     "list,query,doc,rank,clicked,time\n"
+                     "i1,hat,b,2,true,\ni1,hat,a,1,0,\n"
+                     "i2,hat,a,1,1,2025-11-26 12:00:00\n"),
+            "i1|hat|0|ab*\ni2|hat|1764158400000|a*\n");
+  // Lists of a query are told apart by their time.
+  EXPECT_EQ(lists_of(ShownListFormat::kCsv,
+                     "query,doc,rank,clicked,time\nhat,a,1,0,1764158400000\nhat,a,1,1,1764158400001\n"),
+            "|hat|1764158400000|a\n|hat|1764158400001|a*\n");
+  source_.columns = ColumnNames::parse("list=session,doc=sku,rank=position,clicked=click");
+  EXPECT_EQ(lists_of(ShownListFormat::kCsv, "session,sku,position,click\ns,a,1,1\n"), "s|s|0|a*\n");
+}
+
+TEST_F(ShownListsTest, RefusesBrokenCsv) {
+  expect_cases("logs/log_view_test.txt", "lists in CSV",
+               [&](const std::string& rows) { return refused(ShownListFormat::kCsv, rows); });
+}
+
+TEST_F(ShownListsTest, ReadsUserBehaviorInsights) {
+  source_.actions = {"click", "add_to_cart"};
+  EXPECT_EQ(
+      lists_of(
+          ShownListFormat::kUbi,
+          R"({"query_id":"u1","user_query":"hat","timestamp":"2025-11-26T12:00:00.000Z","query_response_hit_ids":["a","b","c"]}
+{"_index":"ubi_queries","_source":{"query_id":"u2","user_query":"hat","timestamp":1764158400000,"query_response_object_ids":["b"]}}
+{"query_id":"u3","user_query":"nothing","query_response_hit_ids":[]}
+{"query_id":"u4","user_query":"nothing","query_response_hit_ids":null})",
+          R"({"query_id":"u1","action_name":"click","event_attributes":{"object":{"object_id":"c"},"position":{"ordinal":9}}}
+{"query_id":"u1","action_name":"click","event_attributes":{"object":{"object_id":"c"}}}
+{"_source":{"query_id":"u1","action_name":"add_to_cart","event_attributes":{"position":{"ordinal":1}}}}
+{"query_id":"u1","action_name":"hover","event_attributes":{"object":{"object_id":"b"}}}
+{"query_id":"u9","action_name":"click","event_attributes":{"object":{"object_id":"c"}}}
+{"query_id":null,"action_name":"click","event_attributes":{}})"),
+      "u1|hat|1764158400000|a*bc*\nu2|hat|1764158400000|b\n");
+  EXPECT_EQ(empty_, 2);
+  EXPECT_EQ(stray_, 2);
+}
+
+TEST_F(ShownListsTest, RefusesBrokenUserBehaviorInsights) {
+  const std::string query = R"({"query_id":"u1","user_query":"hat","query_response_hit_ids":["a","b"]})";
+  expect_cases("logs/log_view_test.txt", "events",
+               [&](const std::string& event) { return refused(ShownListFormat::kUbi, query, event); });
+  expect_cases("logs/log_view_test.txt", "queries",
+               [&](const std::string& queries) { return refused(ShownListFormat::kUbi, queries); });
+}
+
+RngStream draws_of(std::uint32_t number) {
+  return RngStream(make_key({.seed = 43, .purpose = Purpose::kProbe}), number);
+}
+
+// Five documents, each at all ranks, users who examine by rank.
+class DirectMethodTest : public ::testing::Test {
+ protected:
+  static constexpr int kDocs = 5;
+  static constexpr int kRanks = 3;
+  static constexpr std::array<double, kDocs> kAttraction = {0.8, 0.6, 0.4, 0.2, 0.1};
+  static constexpr std::array<double, kRanks> kExamination = {1.0, 0.6, 0.3};
+
+  static DirectMethod fitted(ClickReward reward, int lists = 20'000, int docs = kDocs) {
+    DirectMethod method(FittedModel::kPosition, reward, kRanks);
+    RngStream draws = draws_of(1);
+    for (int list = 0; list < lists; ++list) {
+      std::vector<std::int32_t> shown(docs);
+      for (int doc = 0; doc < docs; ++doc) shown[doc] = doc;
+      draws.shuffle(std::span(shown));
+      std::vector<std::uint8_t> clicks;
+      double worth = 0.0;
+      for (int rank = 0; rank < kRanks; ++rank) {
+        clicks.push_back(draws.uniform() < kExamination[rank] * kAttraction[shown[rank]] ? 1 : 0);
+        worth += 3.0 * clicks.back();
+      }
+      method.add(std::span(shown).first(kRanks), clicks, worth);
+    }
+    method.fit({.count = docs});
+    return method;
+  }
+  static double click(int rank, int doc) { return kExamination[rank] * kAttraction[doc]; }
+};
+
+TEST_F(DirectMethodTest, KnowsWhatListsAreWorth) {
+  const std::vector<std::int32_t> list = {4, 0, 2};
+  const double first = click(0, 4), second = click(1, 0), third = click(2, 2);
+  const std::array<double, 4> truths = {
+      first + second + third, first + second / std::log2(3.0) + third / 2.0,
+      1.0 - (1.0 - first) * (1.0 - second) * (1.0 - third), 3.0 * (first + second + third)};
+  std::size_t place = 0;
+  for (const auto& [reward, name] : EnumNames<ClickReward>::values) {
+    DirectMethod method = fitted(reward);
+    const DirectMethod::Forecast told = method.forecast(list);
+    EXPECT_NEAR(told.reward, truths[place], 0.02 * truths[place] + 0.01) << name;
+    EXPECT_NEAR(told.by_exposure, truths[place], 0.02 * truths[place] + 0.01) << name;
+    EXPECT_EQ(told.unseen, 0.0);
+    std::vector<double> ranks(kRanks);
+    method.expect(list, ranks);
+    EXPECT_NEAR(ranks[0] + ranks[1] + ranks[2], told.reward, 1e-12) << name;
+    ++place;
+  }
+}
+
+TEST_F(DirectMethodTest, SaysWhatWasNeverShown) {
+  DirectMethod method = fitted(ClickReward::kClicks, 20'000, 4);  // without the last document
+  const std::vector<std::int32_t> list = {0, 4, -1};
+  const DirectMethod::Forecast told = method.forecast(list);
+  EXPECT_NEAR(told.unseen, 0.9 / 1.9, 0.02);
+  // Those have the clicks of the mean document, 0.5 of the four.
+  EXPECT_NEAR(told.reward, 0.8 + 0.9 * 0.5, 0.03);
+  EXPECT_NEAR(told.by_exposure, told.reward, 0.03);
+}
+
+TEST_F(DirectMethodTest, NeedsAClick) {
+  DirectMethod method(FittedModel::kPosition, ClickReward::kClicks, kRanks);
+  const std::vector<std::int32_t> docs = {0, 1};
+  const std::vector<std::uint8_t> clicks = {0, 0};
+  method.add(docs, clicks, 0.0);
+  EXPECT_THROW(method.fit({.count = 2}), InvalidArgument);
+}
+
+// 60,000 draws: the share of each list is within 4.5 deviations of its probability, which 120 lists leave
+// with probability below 1e-3.
+TEST(ListPolicyTest, DrawsListsWithTheProbabilitiesThatItSays) {
+  const std::vector<double> scores = {0.5, 0.0, 0.5, -1.0};
+  for (const char* name : {"greedy", "plackett-luce", "epsilon=0.3"}) {
+    const ListPolicy policy = ListPolicy::parse(name);
+    constexpr int kDraws = 60'000;
+    std::array<int, 64> counts{};
+    for (int draw = 0; draw < kDraws; ++draw) {
+      RngStream coins = draws_of(static_cast<std::uint32_t>(draw));
+      std::array<std::int32_t, 3> list{};
+      policy.draw(scores, coins, list);
+      ++counts[16 * list[0] + 4 * list[1] + list[2]];
+    }
+    for (std::int32_t code = 0; code < 64; ++code) {
+      const std::array<std::int32_t, 3> list = {code / 16, code / 4 % 4, code % 4};
+      if (list[0] == list[1] || list[0] == list[2] || list[1] == list[2]) {
+        EXPECT_EQ(counts[code], 0);
+        continue;
+      }
+      std::array<double, 3> given{};
+      policy.probabilities(scores, list, given);
+      const double p = given[0] * given[1] * given[2];
+      EXPECT_NEAR(counts[code], kDraws * p, 4.5 * std::sqrt(kDraws * p * (1.0 - p)) + 1e-9)
+          << name << ' ' << code;
+    }
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/io/atomic_file.h"
 #include "recommend/review_filter.h"
 #include "recommend/review_reader.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -124,51 +125,11 @@ TEST(ReviewReaderTest, ReadsLinesAcrossPiecesOfTheStream) {
 }
 
 TEST(ReviewReaderTest, SaysWhereALineIsBroken) {
-  const std::string good = R"({"user":"a","item":"b","rating":3})"
-                           "\n";
-  for (const auto& [line, place] : {
-           std::pair<std::string, std::string>{R"({"user":"a","item":"b","rating":6})", ":2:33: "},
-           {R"({"user":"a","item":"b","rating":0.5})", ":2:33: "},
-           {R"({"user":"a","item":"b","rating":nan})", ":2:34: "},
-           {R"({"user":"a","item":"b"})", ":2:1: "},
-           {R"({"user":"a","item":"b","rating":3)", ":2:34: "},
-           {R"({"user":"a","item":"b","rating":3,"opinions":[["f","p",2]]})", ":2:56: "},
-           {R"({"user":"a","item":"b","rating":3,"opinions":[["f","p"]]})", ":2:55: "},
-           {R"({"user":"a","itme":"b","rating":3})", ":2:13: "},
-           {R"({"user":"a","user":"b","rating":3})", ":2:13: "},
-           {R"({"user":"a)", ":2:11: "},
-           {R"({"user":"\x"})", ":2:11: "},
-           {R"({"user":"\udc00"})", ":2:15: "},
-           {"{\"user\":\"\xff\"}", ":2:10: "},
-           {R"({"user":3})", ":2:9: "},
-           {"[1]", ":2:1: "},
-           {R"({"user":"a","item":"b","rating":3} x)", ":2:36: "},
-       }) {
-    const std::string message = problem(good + line);
-    EXPECT_NE(message.find("r.jsonl" + place), std::string::npos) << line << "\n" << message;
-  }
-  EXPECT_NE(problem(good + R"({"user":"a","itme":"b"})").find("Did you mean 'item'?"), std::string::npos);
-  EXPECT_NE(problem("\n \n").find("no reviews"), std::string::npos);
+  expect_cases("recommend/reviews_test.txt", "reviews", problem);
 }
 
 TEST(ReviewReaderTest, HoldsRatingsToTheScale) {
   EXPECT_EQ(parse_reviews(R"({"user":"a","item":"b","rating":9})", "r", 10.0).rating[0], 9.0F);
-}
-
-TEST(ReviewReaderTest, MutatedTextsNeverDoMoreThanRefuse) {
-  std::uint32_t state = 7;
-  for (int round = 0; round < 20'000; ++round) {
-    std::string text(kTwoReviews);
-    for (int change = 0; change < 3; ++change) {
-      state = state * 1664525U + 1013904223U;
-      text[(state >> 8) % text.size()] = "{}[]\",:\\u0-1e\xc3\x80"[(state >> 3) % 16];
-    }
-    try {
-      const Reviews reviews = parse_reviews(text, "r");
-      EXPECT_LE(reviews.size(), 2);
-    } catch (const DataError&) {  // the point: nothing else
-    }
-  }
 }
 
 TEST(ReviewReaderTest, RefusesDamagedCompression) {

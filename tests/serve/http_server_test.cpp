@@ -1,22 +1,27 @@
 #include "serve/http_server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
+
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "serve/listener.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/cases.h"
 
 namespace olrank {
 namespace {
@@ -337,55 +342,17 @@ TEST_F(HttpServerTest, NeedsNoBodyForACheckpoint) {
 
 TEST_F(HttpServerTest, RejectsMalformedRequestsAndCloses) {
   start(quick());
-  // Each ends with a request that must not be answered.
-  const std::string next = get("/healthz");
-  const std::string body = fmt::format("{:x}\r\n{}\r\n0\r\n\r\n", kRank.size(), kRank);
-  const std::string cases[] = {
-      "nonsense\r\n\r\n",
-      "\r\n" + next,
-      " " + next,
-      "GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n",
-      "GET  /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-      "GET /healthz HTTP/1.1\nHost: localhost\n\n",
-      "GET /healthz HTTP/1.1\r\nHost: localhost\n\r\n",
-      "GET /healthz HTTP/1.1\r\n\r\n",
-      get("/healthz", "Host: localhost\r\n"),
-      get("/healthz", "A : b\r\n"),
-      get("/healthz", " A: b\r\n"),
-      get("/healthz", "A: b\r\n c\r\n"),
-      get("/healthz", "A: b\rc\r\n"),
-      get("/healthz", std::string("A: b\0c\r\n", 8)),
-      get("/healthz", "A: b\x01\r\n"),
-      get("/healthz", ": b\r\n"),
-      post("/v1/rank", kRank, "Transfer-Encoding: chunked\r\n"),
-      post("/v1/rank", kRank, "Transfer-Encoding : chunked\r\n"),
-      post("/v1/rank", kRank, fmt::format("Content-Length: {}\r\n", kRank.size())),
-      chunked("{}", "Content-Length: 99999999999999999999999\r\n"),
-      chunked(body, "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
-      chunked(body, "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"),
-      chunked(body, "Transfer-Encoding: chunked, identity\r\n"),
-      chunked(body, "Transfer-Encoding:\r\n chunked\r\n"),
-      chunked("2\n{}\n0\n\n"),
-      chunked("2\r\n{}\n0\r\n\r\n"),
-      chunked("2;a=\"\n\"\r\n{}\r\n0\r\n\r\n"),
-      chunked("2;\r\n{}\r\n0\r\n\r\n"),
-      chunked("2;" + std::string(20000, 'x')),
-      chunked("-2\r\n{}\r\n0\r\n\r\n"),
-      chunked("0x2\r\n{}\r\n0\r\n\r\n"),
-      chunked("ffffffffffffffffff\r\n{}\r\n0\r\n\r\n"),
-      chunked("2\r\n{}}\r\n0\r\n\r\n"),
-      chunked("2\r\n{}\r\n0\r\nContent-Length: 3\r\n\r\n"),
-      chunked("2\r\n{}\r\n0\r\nA: b\n\n"),
-      "POST /v1/rank HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + body,
-  };
-  for (const std::string& bytes : cases) {
+  // Each is followed by a request that must not be answered.
+  const auto outcome = [&](const std::string& bytes) {
     Client client(port());
-    const std::string answer = client.ask(bytes + next);
-    EXPECT_EQ(status_of(answer), 400) << bytes << "\n" << answer;
-    EXPECT_NE(answer.find("Connection: close\r\n"), std::string::npos) << answer;
-    EXPECT_TRUE(body_of(answer).contains("error")) << answer;
-    EXPECT_TRUE(client.is_closed()) << bytes;
-  }
+    const std::string answer = client.ask(bytes + get("/healthz"));
+    const bool is_told = answer.find("Connection: close\r\n") != std::string::npos;
+    const bool has_error = body_of(answer).contains("error");
+    return fmt::format("{}{}{}", status_of(answer), is_told && client.is_closed() ? ", closed" : "",
+                       has_error ? " with an error" : "");
+  };
+  expect_cases("serve/http_server_test.txt", "malformed", outcome);
+  EXPECT_EQ(outcome(chunked("2;" + std::string(20'000, 'x'))), "400, closed with an error");
 }
 
 TEST_F(HttpServerTest, TimesOutSlowSenders) {
@@ -489,6 +456,46 @@ TEST_F(HttpServerTest, StopsWhileConnectionsAreOpen) {
   thread_.join();
   server_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(4000));
+}
+
+// The first jobs wait for each other, so that none is done before every thread has one.
+TEST(WorkerThreadsTest, DoesAllJobsOnAtMostItsThreads) {
+  std::mutex mutex;
+  std::condition_variable all_run;
+  std::set<std::thread::id> seen;
+  int running = 0;
+  int most = 0;
+  int done = 0;
+  {
+    WorkerThreads threads(3);
+    for (int job = 0; job < 60; ++job) {
+      threads.add([&] {
+        {
+          std::unique_lock lock(mutex);
+          seen.insert(std::this_thread::get_id());
+          most = std::max(most, ++running);
+          all_run.notify_all();
+          all_run.wait_for(lock, std::chrono::seconds(20), [&] { return most >= 3; });
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::lock_guard lock(mutex);
+        --running;
+        ++done;
+      });
+    }
+  }
+  EXPECT_EQ(done, 60);
+  EXPECT_EQ(most, 3);
+  EXPECT_EQ(seen.size(), 3U);
+}
+
+TEST(WorkerThreadsTest, StartsThreadsForJobsThatWait) {
+  std::atomic<bool> last{false};
+  WorkerThreads threads(2);
+  threads.add([&] {
+    while (!last) std::this_thread::yield();
+  });
+  threads.add([&] { last = true; });
 }
 
 }  // namespace

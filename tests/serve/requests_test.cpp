@@ -7,6 +7,7 @@
 #include "serve/api_error.h"
 #include "serve/requests.h"
 #include "serve/search_response.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 
 namespace olrank {
@@ -55,61 +56,9 @@ TEST(RankRequest, AcceptsFeaturesAsArrayOrObject) {
 }
 
 TEST(RankRequest, ErrorsNameTheField) {
-  const std::string doc = R"({"id": "a", "features": [1, 2]})";
-  const std::pair<std::string, std::string> cases[] = {
-      {"", "400 body"},
-      {"{", "400 body"},
-      {"[]", "422 body"},
-      {"7", "422 body"},
-      {"null", "422 body"},
-      {std::string(100000, '['), "422 body"},
-      {R"({"query": )" + std::string(100000, '[') + "}", "422 query"},
-      {R"({"query": {"a": 1}, "docs": []})", "422 query"},
-      {"{}", "422 query"},
-      {R"({"query": "q"})", "422 docs"},
-      {R"({"query": "q", "docs": []})", "422 docs"},
-      {R"({"query": "q", "docs": {}})", "422 docs"},
-      {R"({"query": "q", "docs": "a"})", "422 docs"},
-      {R"({"query": "", "docs": [)" + doc + "]}", "422 query"},
-      {R"({"query": "much too long", "docs": [)" + doc + "]}", "422 query"},
-      {R"({"query": 1.5, "docs": [)" + doc + "]}", "422 query"},
-      {R"({"query": null, "docs": [)" + doc + "]}", "422 query"},
-      {R"({"qury": "q"})", "422 qury"},
-      {R"({"query": "q", "query": "q"})", "422 query"},
-      {R"({"": "q"})", "422 body"},
-      {R"({"query": "q", "docs": [{"": 1}]})", "422 docs[0]."},
-      {R"({"query": "q", "docs": [{"id": "a", "id": "a"}]})", "422 docs[0].id"},
-      {R"({"query": "q", "docs": [7]})", "422 docs[0]"},
-      {R"({"query": "q", "docs": [{}]})", "422 docs[0].id"},
-      {R"({"query": "q", "docs": [{"id": "a"}]})", "422 docs[0].features"},
-      {R"({"query": "q", "docs": [{"features": [1, 2]}]})", "422 docs[0].id"},
-      {R"({"query": "q", "docs": [)" + doc + R"(, {"id": ["b"]}]})", "422 docs[1].id"},
-      {R"({"query": "q", "docs": [)" + doc + "," + doc + "]}", "422 docs[1].id"},
-      {R"({"query": "q", "docs": [{"id": "1", "features": [1, 2]}, {"id": 1, "features": [1, 2]}]})",
-       "422 docs[1].id"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": [1]}]})", "422 docs[0].features"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": [1, 2, 3]}]})", "422 docs[0].features"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": 1}]})", "422 docs[0].features"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": [1, "2"]}]})", "422 docs[0].features[1]"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": [[1, 2]]}]})", "422 docs[0].features[0]"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": [1, null]}]})", "422 docs[0].features[1]"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": [1, NaN]}]})", "400 docs[0].features[1]"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": [1, 1e39]}]})", "422 docs[0].features[1]"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": [1, 1e999]}]})", "422 docs[0].features[1]"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": {"3": 1}}]})", "422 docs[0].features.3"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": {"0": 1}}]})", "422 docs[0].features.0"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": {"x": 1}}]})", "422 docs[0].features.x"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": {"1": 1, "1": 2}}]})", "422 docs[0].features.1"},
-      {R"({"query": "q", "docs": [{"id": "a", "features": {"2": true}}]})", "422 docs[0].features.2"},
-      {R"({"query": "q", "docs": [)" + doc + R"(], "k": 0})", "422 k"},
-      {R"({"query": "q", "docs": [)" + doc + R"(], "k": 1.5})", "422 k"},
-      {R"({"query": "q", "docs": [)" + doc + R"(], "k": 99999999999999999999})", "422 k"},
-      {R"({"query": "q", "docs": [)" + doc + R"(], "explore": 1})", "422 explore"},
-      {R"({"query": "q", "docs": [)" + doc + "]} {}", "400 body"},
-      {R"({"query": "q", "docs": [)" + doc + "]}" + std::string(1, '\0'), "400 body"},
-      {"{\"query\": \"\xff\", \"docs\": []}", "400 query"},
-  };
-  for (const auto& [body, expected] : cases) EXPECT_EQ(rank_error(body), expected) << body.substr(0, 200);
+  expect_cases("serve/requests_test.txt", "rank", rank_error);
+  EXPECT_EQ(rank_error(std::string(100000, '[')), "422 body");
+  EXPECT_EQ(rank_error(R"({"query": )" + std::string(100000, '[') + "}"), "422 query");
 }
 
 TEST(RankRequest, UnknownNamesBringANearOneOrTheFields) {
@@ -229,20 +178,7 @@ TEST(FeedbackRequest, AcceptsRanksAndIds) {
 }
 
 TEST(FeedbackRequest, ErrorsNameTheField) {
-  const std::pair<std::string, std::string> cases[] = {
-      {"{}", "422 impression"},
-      {R"({"impression": "i"})", "422 clicks"},
-      {R"({"impression": 7, "clicks": []})", "422 impression"},
-      {R"({"impression": "i", "clicks": 0})", "422 clicks"},
-      {R"({"impression": "i", "clicks": [-1]})", "422 clicks[0]"},
-      {R"({"impression": "i", "clicks": [0, 0.5]})", "422 clicks[1]"},
-      {R"({"impression": "i", "clicks": [0, [1]]})", "422 clicks[1]"},
-      {R"({"impression": "i", "clicks": [true]})", "422 clicks[0]"},
-      {R"({"impression": "i", "clicks": [0, 1, 2, 0]})", "413 clicks[3]"},
-      {R"({"impression": "i", "clicks": [], "extra": 1})", "422 extra"},
-      {"x", "400 body"},
-  };
-  for (const auto& [body, expected] : cases) EXPECT_EQ(feedback_error(body), expected) << body;
+  expect_cases("serve/requests_test.txt", "feedback", feedback_error);
 }
 
 const RequestLimits kUnnamed{3, 2, 10, 16};

@@ -14,6 +14,7 @@
 #include "core/io/byte_stream.h"
 #include "core/random/rng_stream.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -78,67 +79,9 @@ TEST(RecordedFeedbackTest, IgnoresOtherFieldsOfATrace) {
   EXPECT_EQ(read(R"({"config": 1, "qid": "10", "shown": [0], "clicks": [0]})").rounds(), 1);
 }
 
-TEST(RecordedFeedbackTest, UnknownQueriesAndDocumentsHaveLineAndColumn) {
-  EXPECT_EQ(refusal_of(kGood + "\n" + R"({"qid": "13", "shown": [0], "clicks": [1]})"),
-            "2:9: The training data has no query '13'.");
-  EXPECT_EQ(refusal_of(R"({"qid": -10, "shown": [0], "clicks": [1]})"),
-            "1:9: The training data has no query '-10'.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0, 3], "clicks": [1, 0]})"),
-            "1:28: Query '10' has 3 documents, so an index must be between 0 and 2, not 3.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [ -1], "clicks": [1]})"),
-            "1:26: Query '10' has 3 documents, so an index must be between 0 and 2, not -1.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [9223372036854775807], "clicks": [1]})").substr(0, 5),
-            "1:25:");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": ["GX1", "G\"X3"], "clicks": [1, 0]})"),
-            "1:32: Query '10' has no document named 'G\"X3'. Use the index, a number from 0, for a "
-            "document without a name.");
-  EXPECT_EQ(refusal_of(R"({"qid": "q-11", "shown": ["0"], "clicks": [1]})").substr(0, 42),
-            "1:27: Query 'q-11' has no document named '");
-  EXPECT_EQ(refusal_of(R"({"qid": "12", "shown": [""], "clicks": [1]})").substr(0, 5), "1:25:");
-  EXPECT_EQ(refusal_of(R"({"qid": "12", "shown": ["twin"], "clicks": [1]})"),
-            "1:25: Query '12' has several documents named 'twin'. Use indices instead, from 0.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, 0, 1], "clicks": [1, 0, 0]})"),
-            "1:31: Document 1 of query '10' is shown twice.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, "GX2"], "clicks": [1, 0]})"),
-            "1:28: Document 1 of query '10' is shown twice.");
-  EXPECT_EQ(
-      refusal_of(R"({"qid": "10", "shown": [1, 0], "clicks": [1]})"),
-      "1:42: 'shown' has 2 documents and 'clicks' has 1 value; give one click (0 or 1) per document.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1], "clicks": [1, 0]})").substr(0, 5), "1:39:");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [], "clicks": []})"),
-            "1:24: 'shown' is empty; list at least one document.");
-}
-
-TEST(RecordedFeedbackTest, WrongTypesHaveLineAndColumn) {
-  const std::string doc =
-      "A shown document must be its index within the query, from 0, or its name as a string.";
-  const std::string click = "A click must be 0 or 1, or false or true.";
-  for (const std::string wrong : {"1.5", "1.0", "null", "true", "[0]", "{}", "18446744073709551615",
-                                  "1e300", "123456789012345678901"}) {
-    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": "10", "shown": [ {}], "clicks": [1]}})", wrong)),
-              "1:26: " + doc)
-        << wrong;
-  }
-  for (const std::string wrong : {"2", "-1", "0.5", "1.0", "null", "\"1\"", "[]", "{\"a\": 1}", "1e300"}) {
-    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": "10", "shown": [0], "clicks": [{}]}})", wrong)),
-              "1:40: " + click)
-        << wrong;
-  }
-  for (const std::string wrong : {"1.5", "null", "false", "[\"10\"]", "{}"}) {
-    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": {}, "shown": [0], "clicks": [1]}})", wrong)),
-              "1:9: 'qid' must be a string or an integer.")
-        << wrong;
-  }
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": 0, "clicks": [1]})"),
-            "1:24: 'shown' must be a list of documents.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": {"a": 0}, "clicks": [1]})"),
-            "1:24: 'shown' must be a list of documents.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": "1"})"),
-            "1:39: 'clicks' must be a list with one entry for each shown document.");
-  const std::string object = R"(A line must be an object: {"qid": ..., "shown": [...], "clicks": [...]}.)";
-  for (const std::string wrong : {"[1, 2]", "7", "\"10\"", "null"}) {
-    EXPECT_EQ(refusal_of(wrong), "1:1: " + object) << wrong;
-  }
+TEST(RecordedFeedbackTest, MistakesHaveLineAndColumn) {
+  for (const char* section : {"queries and documents", "types", "rewards", "keys", "JSON", "no rounds"})
+    expect_cases("sim/recorded_feedback_test.txt", section, refusal_of);
 }
 
 TEST(RecordedFeedbackTest, ReadsRewards) {
@@ -157,45 +100,9 @@ TEST(RecordedFeedbackTest, ReadsRewards) {
   const std::string other =
       R"({"qid": "10", "shown": [2, 0, 1], "clicks": [1, 0, 1], "rewards": [9, 0, 0.5]})";
   EXPECT_NE(read(rewarded).fingerprint(), read(other).fingerprint());
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2, 0], "clicks": [1, 0], "rewards": [1]})"),
-            "1:61: 'shown' has 2 documents and 'rewards' has 1 value; give one value per document.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2], "clicks": [1], "rewards": 3})"),
-            "1:55: 'rewards' must be a list with one entry for each shown document.");
-  for (const std::string wrong : {"-1", "-0.5", "null", "true", "\"1\"", "[]", "{}"}) {
-    EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [2], "clicks": [1], "rewards": [)" + wrong + "]}"),
-              "1:56: A reward must be a number of at least 0.")
-        << wrong;
-  }
-}
-
-TEST(RecordedFeedbackTest, RefusesMissingAndDuplicateKeys) {
-  EXPECT_EQ(refusal_of(R"({"shown": [0], "clicks": [1]})"), "1:1: 'qid' is missing.");
-  EXPECT_EQ(refusal_of("{}"), "1:1: 'qid' is missing.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "clicks": [1]})"), "1:1: 'shown' is missing.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1]})"), "1:1: 'clicks' is missing.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": [1], "shown": [1]})"),
-            "1:44: 'shown' appears twice.");
-}
-
-TEST(RecordedFeedbackTest, BrokenJsonHasLineAndColumn) {
-  EXPECT_EQ(refusal_of(kGood + "\n\n{\"qid\": \"10\", shown: [0]}"),
-            "3:15: The line is not valid JSON from here on.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": [NaN]})"),
-            "1:40: The line is not valid JSON from here on.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "scores": [1e999], "clicks": [0]})"),
-            "1:40: The number is out of range for a double.");
-  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0)"), "1:26: The JSON of this line is incomplete.");
-  EXPECT_EQ(refusal_of(kGood + kGood), "1:49: The line is not valid JSON from here on.");
-  EXPECT_NE(refusal_of(kGood + " x"), kNoError);
-  EXPECT_NE(refusal_of(std::string("{\"qid\": \"10\0\"}", 14)), kNoError);
-  EXPECT_NE(refusal_of("{\"qid\": \"\xFF\"}"), kNoError);
 }
 
 TEST(RecordedFeedbackTest, RefusesFileWithoutRounds) {
-  const std::string nothing = "1:1: The file has no rounds to replay.";
-  EXPECT_EQ(refusal_of(""), nothing);
-  EXPECT_EQ(refusal_of("\n  \r\n"), nothing);
-  EXPECT_EQ(refusal_of("{\"config\": {}}\n"), nothing);
   const TemporaryFolder folder;
   EXPECT_THROW(RecordedFeedback::read(folder / "missing.jsonl", letor_data()), IoError);
   EXPECT_THROW(RecordedFeedback::read(folder.path(), letor_data()), IoError);

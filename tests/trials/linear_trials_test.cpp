@@ -1,17 +1,23 @@
-// Linear rankers in whole trials: where models and simulation meet.
 #include <gtest/gtest.h>
 
+#include <Eigen/Dense>
+#include <cmath>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "models/ranker_factory.h"
 #include "sim/trace.h"
 #include "tests/sim/small_trial.h"
+#include "tests/support/chi_square.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
+
+// Linear rankers in whole trials: where models and simulation meet.
 
 constexpr std::int64_t kCutoff = 10;
 
@@ -292,6 +298,273 @@ TEST_P(LinearTrialsTest, GivesTheSameBitsOnAnyNumberOfThreads) {
     EXPECT_EQ(fingerprint_of(stage.state()), fingerprint_of(first)) << threads;
     EXPECT_EQ(lines, first_lines) << threads;
   }
+}
+
+// What a detailed trace of a linear ranker says can be computed again from the trace and the data alone.
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr std::int64_t kTracedRounds = 100;
+
+/// Few queries of few documents, so that the same pairs come back many times.
+const TrialData& few_queries() {
+  static const TrialData made = small_trial_data("synth:small?queries=4&test_queries=5&docs=6");
+  return made;
+}
+
+struct TracedRound {
+  Matrix features;  // [V × d]
+  std::vector<double> scores;
+  std::vector<std::int32_t> shown;
+  std::vector<std::array<std::int32_t, 2>> pairs;
+  std::vector<std::vector<int>> certain;
+  nlohmann::json json;
+};
+
+std::vector<TracedRound> traced_rounds(const RankerSettings& settings) {
+  const TemporaryFolder folder;
+  const auto ranker =
+      make_ranker(settings, few_queries().train.features(), TrialKeys::of(1, 1, "navigational"), 10);
+  TrialStage stage({.rounds = kTracedRounds, .cutoff = 10, .eval_every = kTracedRounds}, few_queries(),
+                   *ranker);
+  Trace trace(folder / "trace", true, "{}");
+  RoundDetail detail;
+  while (!stage.trial.finished()) {
+    const PlayedRound& round = stage.trial.play_round(&detail, true);
+    trace.write(round, few_queries().train.qid(round.query), detail);
+  }
+  trace.close();
+  std::vector<TracedRound> rounds;
+  std::ifstream file(folder / "trace");
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    TracedRound round;
+    round.json = nlohmann::json::parse(line);
+    std::int64_t query = 0;
+    while (few_queries().train.qid(query) != round.json.at("qid").get<std::string>()) ++query;
+    const FeatureMatrix docs = few_queries().train.features_of(query);
+    round.features =
+        Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
+            docs.values, docs.docs, docs.features)
+            .cast<double>();
+    round.scores = round.json.at("scores").get<std::vector<double>>();
+    round.shown = round.json.at("shown").get<std::vector<std::int32_t>>();
+    round.pairs = round.json.at("pairs").get<std::vector<std::array<std::int32_t, 2>>>();
+    round.certain = round.json.at("certain").get<std::vector<std::vector<int>>>();
+    rounds.push_back(std::move(round));
+  }
+  EXPECT_EQ(rounds.size(), static_cast<std::size_t>(kTracedRounds));
+  return rounds;
+}
+
+Eigen::VectorXd vector_of(const nlohmann::json& numbers) {
+  const std::vector<double> values = numbers;
+  return Eigen::Map<const Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
+}
+
+/// Dot products of some ten single-precision numbers below 100: 10⁻⁵ of the sum of absolute terms.
+bool scores_fit(const std::vector<double>& scores, const Matrix& features, const Eigen::VectorXd& theta) {
+  for (Eigen::Index doc = 0; doc < features.rows(); ++doc) {
+    const double size = features.row(doc).cwiseAbs().dot(theta.cwiseAbs());
+    if (!(std::fabs(scores[doc] - features.row(doc).dot(theta)) <= 1e-5 * size)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void expect_shown_respects(const TracedRound& round) {
+  for (std::size_t above = 0; above < round.shown.size(); ++above) {
+    for (std::size_t below = above + 1; below < round.shown.size(); ++below) {
+      const auto i = static_cast<std::size_t>(round.shown[above]);
+      const auto j = static_cast<std::size_t>(round.shown[below]);
+      ASSERT_EQ(round.certain[j][i], 0);
+    }
+  }
+}
+
+/// What widths are a quadratic form of: docs/MATH.md, "Full covariance".
+Matrix precision_of(const Matrix& a, Covariance structure) {
+  const Matrix inverse = a.ldlt().solve(Matrix::Identity(a.rows(), a.cols()));
+  if (structure == Covariance::kDiagonal) return a.diagonal().cwiseInverse().asDiagonal();
+  if (structure == Covariance::kDiagonalOfInverse) return inverse.diagonal().asDiagonal();
+  return inverse;
+}
+
+/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), docs/MATH.md, "Certain order"; A is its diagonal where
+/// only that is kept.
+double theoretical_alpha(const Matrix& a, const RankerSettings& settings) {
+  const bool diagonal = settings.posterior.covariance == Covariance::kDiagonal;
+  const Matrix of = diagonal ? Matrix(a.diagonal().asDiagonal()) : a;
+  const double lambda = settings.posterior.lambda;
+  const double log_det =
+      (Eigen::SelfAdjointEigenSolver<Matrix>(of).eigenvalues().array() / lambda).log().sum();
+  const ExplorationSettings& explore = settings.explore;
+  const double nu = TheoryAlpha::kClickNoise;
+  return explore.c1 * (std::sqrt(nu * nu * (log_det - std::log(explore.delta * explore.delta))) +
+                       std::sqrt(lambda) * explore.c2);
+}
+
+void expect_pairrank_follows(const RankerSettings& settings) {
+  const ExplorationSettings& explore = settings.explore;
+  const std::int64_t features = few_queries().train.features();
+  Matrix a = 0.5 * Matrix::Identity(features, features);
+  std::vector<Eigen::VectorXd> seen;  // x_winner − x_loser of every pair so far
+  int certain = 0;
+  int uncertain = 0;
+  for (const TracedRound& round : traced_rounds(settings)) {
+    const auto docs = static_cast<std::size_t>(round.features.rows());
+    const Eigen::VectorXd theta = vector_of(round.json.at("theta"));
+    ASSERT_EQ(theta.size(), features);
+    ASSERT_TRUE(scores_fit(round.scores, round.features, theta));
+    // The parameters are the optimum over all pairs before: their gradient vanishes up to the trainer's
+    // tolerance of 10⁻⁶ a pair and θ's rounding to single precision, 6·10⁻⁸ of it times curvature ≤ n.
+    Eigen::VectorXd gradient = 0.5 * theta;
+    for (const Eigen::VectorXd& x : seen) gradient -= x / (1.0 + std::exp(x.dot(theta)));
+    const auto n = static_cast<double>(seen.size());
+    ASSERT_TRUE(gradient.norm() <= 1e-6 * n + 1e-6 * (1.0 + n) * theta.norm()) << gradient.norm();
+    const std::vector<std::vector<double>> width_sq = round.json.at("width_sq");
+    const Matrix precision = precision_of(a, settings.posterior.covariance);
+    const double alpha =
+        explore.alpha_schedule == AlphaSchedule::kTheory ? theoretical_alpha(a, settings) : explore.alpha;
+    for (std::size_t i = 0; i < docs; ++i) {
+      for (std::size_t j = 0; j < docs; ++j) {
+        const Eigen::RowVectorXd g = round.features.row(static_cast<Eigen::Index>(i)) -
+                                     round.features.row(static_cast<Eigen::Index>(j));
+        const double expected = (g * precision).dot(g);
+        // Cancellation from quadratic forms of at most d/λ = 20 to 100: 10⁻¹² of a few tens.
+        ASSERT_TRUE(std::fabs(width_sq[i][j] - expected) <= 1e-10 * (1.0 + expected));
+        const double z = round.scores[i] - round.scores[j];
+        const double margin = 1.0 / (1.0 + std::exp(-z)) - alpha * std::sqrt(width_sq[i][j]) - 0.5;
+        if (z == 0.0 || !(std::fabs(margin) > 1e-10)) continue;
+        ASSERT_EQ(round.certain[i][j], margin > 0.0 ? 1 : 0);
+        ++(margin > 0.0 ? certain : uncertain);
+      }
+    }
+    expect_shown_respects(round);
+    for (const auto& [winner, loser] : round.pairs) {
+      seen.push_back((round.features.row(winner) - round.features.row(loser)).transpose());
+      a += seen.back() * seen.back().transpose();
+    }
+  }
+  EXPECT_GT(certain, 500);
+  EXPECT_GT(uncertain, 500);
+  EXPECT_GT(seen.size(), 50U);
+}
+
+TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
+  for (const Covariance covariance :
+       {Covariance::kFull, Covariance::kDiagonal, Covariance::kDiagonalOfInverse}) {
+    for (const AlphaSchedule schedule : {AlphaSchedule::kConstant, AlphaSchedule::kTheory}) {
+      SCOPED_TRACE(std::string(name_of(covariance)) + ", " + std::string(name_of(schedule)));
+      RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
+      settings.name = "traced";
+      settings.posterior.covariance = covariance;
+      settings.posterior.lambda = 0.5;
+      settings.explore.alpha_schedule = schedule;
+      settings.explore.alpha = 0.3;
+      settings.explore.c1 = 0.1;
+      settings.explore.c2 = 0.5;
+      expect_pairrank_follows(settings);
+    }
+  }
+}
+
+TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kRecommended);
+  settings.name = "p2";
+  settings.posterior.members = 3;
+  settings.posterior.lambda = 0.5;
+  int certain = 0;
+  int uncertain = 0;
+  int apart = 0;  // rounds whose members differ
+  for (const TracedRound& round : traced_rounds(settings)) {
+    ASSERT_EQ(round.json.at("thetas").size(), 3U);
+    std::vector<Eigen::VectorXd> members;
+    Eigen::VectorXd mean = Eigen::VectorXd::Zero(few_queries().train.features());
+    for (const auto& numbers : round.json.at("thetas")) {
+      members.push_back(vector_of(numbers));
+      mean += members.back() / 3.0;
+    }
+    apart += (members[0] - members[1]).norm() > 1e-3 && (members[1] - members[2]).norm() > 1e-3 ? 1 : 0;
+    ASSERT_TRUE(scores_fit(round.scores, round.features, mean));
+    const auto docs = static_cast<std::size_t>(round.features.rows());
+    for (std::size_t i = 0; i < docs; ++i) {
+      for (std::size_t j = 0; j < docs; ++j) {
+        const Eigen::RowVectorXd g = round.features.row(static_cast<Eigen::Index>(i)) -
+                                     round.features.row(static_cast<Eigen::Index>(j));
+        double least = 1e300;
+        for (const Eigen::VectorXd& member : members) least = std::min(least, g.dot(member));
+        // Scores below a hundred in single precision are off by 10⁻⁵ of it, and so is what counts as
+        // rounding.
+        if (i == j || !(std::fabs(least) > 1e-3)) continue;
+        ASSERT_EQ(round.certain[i][j], least > 0.0 ? 1 : 0);
+        ++(least > 0.0 ? certain : uncertain);
+      }
+    }
+    expect_shown_respects(round);
+  }
+  EXPECT_GT(certain, 500);
+  EXPECT_GT(uncertain, 500);
+  EXPECT_GT(apart, 40);
+}
+
+TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
+  // At a member's θ the gradient of its loss over y + γ is 0, so that the gradient over y alone is
+  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn again in every round, with or without pairs,
+  // and by every member.
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kRecommended);
+  settings.name = "p2";
+  settings.posterior.members = 2;
+  settings.posterior.lambda = 0.5;
+  settings.posterior.noise_variance = 0.3;
+  const std::int64_t features = few_queries().train.features();
+  Matrix gram = Matrix::Zero(features, features);
+  std::vector<Eigen::VectorXd> seen;
+  bool trained_anew = false;
+  double freedom = 0.0;
+  double squares[2] = {0.0, 0.0};
+  double between_members = 0.0;
+  double between_rounds = 0.0;
+  Eigen::VectorXd earlier = Eigen::VectorXd::Zero(features);
+  for (const TracedRound& round : traced_rounds(settings)) {
+    if (trained_anew) {
+      const Eigen::SelfAdjointEigenSolver<Matrix> solver(0.3 * gram);
+      Eigen::VectorXd whitened[2];
+      for (int member = 0; member < 2; ++member) {
+        const Eigen::VectorXd theta = vector_of(round.json.at("thetas").at(member));
+        Eigen::VectorXd gradient = 0.5 * theta;
+        for (const Eigen::VectorXd& x : seen) gradient -= x / (1.0 + std::exp(x.dot(theta)));
+        whitened[member] = solver.eigenvectors().transpose() * gradient;
+        for (Eigen::Index k = 0; k < features; ++k) {
+          // θ's rounding moves the gradient by 10⁻⁵ at most: negligible next to a deviation of a tenth.
+          const double variance = solver.eigenvalues()[k];
+          whitened[member][k] = variance > 0.01 ? whitened[member][k] / std::sqrt(variance) : 0.0;
+        }
+        squares[member] += whitened[member].squaredNorm();
+      }
+      freedom += static_cast<double>((solver.eigenvalues().array() > 0.01).count());
+      between_members += whitened[0].dot(whitened[1]);
+      const Eigen::VectorXd back = solver.eigenvectors() * whitened[0];
+      between_rounds += back.dot(earlier);
+      earlier = back;
+    }
+    for (const auto& [winner, loser] : round.pairs) {
+      seen.push_back((round.features.row(winner) - round.features.row(loser)).transpose());
+      gram += seen.back() * seen.back().transpose();
+    }
+    trained_anew = !seen.empty();
+  }
+  ASSERT_GT(freedom, 200.0);
+  // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of products of independent
+  // normals, at 200 of them, pass 7 deviations with less than 10⁻⁷ a side.
+  for (const double square : squares) {
+    EXPECT_TRUE(square <= chi_square_bound(freedom, kTail)) << square << ", " << freedom;
+    EXPECT_TRUE(square >= chi_square_lower_bound(freedom, kTail)) << square << ", " << freedom;
+  }
+  EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(freedom)) << between_members;
+  EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(freedom)) << between_rounds;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "tests/core/data/letor_support.h"
+#include "tests/support/cases.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/sanitized.h"
@@ -225,63 +226,9 @@ TEST(LetorParser, CountsMissingValuesInOneWarning) {
             "data.txt:1:15: 3 values are NULL and are read as 0; this is the first.");
 }
 
-struct BadText {
-  const char* text;
-  std::int64_t line;
-  std::int64_t column;
-  const char* message;
-};
-
 TEST(LetorParser, ErrorsHaveReasonLineAndColumn) {
-  const BadText texts[] = {
-      {"x qid:1 1:1\n", 1, 1, "grade 'x' is not a number"},
-      {"\n 1.5 qid:1 1:1\n", 2, 2, "grade '1.5' is not an integer"},
-      {"-1 qid:1 1:1\n", 1, 1, "grade '-1' is negative"},
-      {"32 qid:1 1:1\n", 1, 1, "grade '32' is too large"},
-      {"99999999999999999999 qid:1 1:1\n", 1, 1, "is too large"},
-      {"nan qid:1 1:1\n", 1, 1, "grade 'nan' is not finite"},
-      {"Infinity qid:1 1:1\n", 1, 1, "is not finite"},
-      {"1e0 qid:1 1:1\n", 1, 1, "is not an integer"},
-      {"1\n", 1, 2, "The line ends after the grade"},
-      {"1 1:1\n", 1, 3, "must follow the grade, not '1:1'"},
-      {"1 qid: 1:1\n", 1, 7, "The query ID after 'qid:' is missing"},
-      {"0 qid:1 1:1\n0 qid:1 a:1\n", 2, 9, "Expected a feature as number:value, not 'a:1'"},
-      {"0 qid:1 1:1 0:1\n", 1, 13, "feature number of '0:1' must be between 1 and 4294967295"},
-      {"0 qid:1 -1:1\n", 1, 9, "must be between 1 and 4294967295"},
-      {"0 qid:1 4294967296:1\n", 1, 9, "must be between 1 and 4294967295"},
-      {"0 qid:1 4294967297:1\n", 1, 9, "must be between 1 and 4294967295"},
-      {"0 qid:1 99999999999999999999999:1\n", 1, 9, "must be between 1 and 4294967295"},
-      {"0 qid:1 1:1 7\n", 1, 14, "must be followed by a colon and a value"},
-      {"0 qid:1 1:\n", 1, 11, "The value after the colon is missing"},
-      {"0 qid:1 1: 2:1\n", 1, 11, "The value after the colon is missing"},
-      {"0 qid:1 1:abc\n", 1, 11, "value 'abc' is not a number"},
-      {"0 qid:1 1:1x\n", 1, 11, "value '1x' is not a number"},
-      {"0 qid:1 1:1,5\n", 1, 11, "is not a number"},
-      {"0 qid:1 1:nan\n", 1, 11, "value 'nan' is not finite"},
-      {"0 qid:1 1:-Inf\n", 1, 11, "is not finite"},
-      {"0 qid:1 1:1e39\n", 1, 11, "too large for a 32-bit float"},
-      {"0 qid:1 1:1 2:2 1:3\n", 1, 17, "Feature 1 appears twice"},
-      {"0 qid:1 3:1 2:2 2:3 3:1\n", 1, 17, "Feature 2 appears twice"},
-      {"0 qid:1 1:NULLX\n", 1, 11, "is not a number"},
-      {"0 qid:1 1:1\r2:2\n", 1, 11, "'1\\x0d2:2' is not a number"},
-      {"", 1, 1, "The file contains no document"},
-      {"# only\n\n", 1, 1, "The file contains no document"},
-      {"0 qid:1\n", 1, 1, "No document in the file has a feature"},
-      {"\xFF\xFE"
-       "0",
-       1, 1, "UTF-16"},
-  };
-  for (const BadText& bad : texts) {
-    try {
-      read_text(bad.text);
-      ADD_FAILURE() << bad.text << " was accepted";
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.line(), bad.line) << error.what();
-      EXPECT_EQ(error.column(), bad.column) << error.what();
-      EXPECT_NE(std::string(error.what()).find(bad.message), std::string::npos) << error.what();
-      EXPECT_EQ(std::string(error.what()).rfind("data.txt:", 0), 0U) << error.what();
-    }
-  }
+  expect_cases("core/data/letor_files_test.txt", "lines",
+               [](const std::string& text) { return message_of<DataError>([&] { read_text(text); }); });
 }
 
 /// Queries of 1 to 12 documents, some with names, some documents sparse.

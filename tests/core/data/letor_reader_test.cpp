@@ -1,10 +1,10 @@
 #include "core/data/letor_reader.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <fstream>
 #include <thread>
 

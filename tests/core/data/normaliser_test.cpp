@@ -1,15 +1,24 @@
-#include <fmt/format.h>
+#include "core/data/normaliser.h"
+
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
-#include "core/data/normaliser.h"
+#include "core/data/data_loader.h"
+#include "core/data/dataset_cache.h"
+#include "core/data/dataset_file.h"
+#include "core/data/doc_table.h"
+#include "core/data/join.h"
+#include "core/data/letor_stream.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
@@ -302,6 +311,214 @@ TEST(NormaliserText, RefusesInvalidText) {
     } catch (const DataError& error) {
       EXPECT_EQ(error.what(), "m.safetensors: Its normalisation is invalid. " + sentence) << text;
     }
+  }
+}
+
+/// Queries of 1 to 12 documents with a few of 200 features: some negative, some 0 by name, column 7 in
+/// every document, the columns of a line in any order.
+std::string sparse_text(int queries, bool scattered = false) {
+  RngStream rng(make_key({.seed = 4, .purpose = Purpose::kProbe}), 0);
+  std::string text;
+  for (int query = 0; query < queries; ++query) {
+    const std::uint32_t docs = 1 + rng.index(12);
+    for (std::uint32_t doc = 0; doc < docs; ++doc) {
+      text += fmt::format("{} qid:{} 200:{} 7:{}", rng.index(3), scattered ? doc % 3 : query, rng.index(2),
+                          3 + rng.index(4));
+      for (std::uint32_t column = 10 + rng.index(30); column < 200; column += 1 + rng.index(60))
+        text += fmt::format(" {}:{}", column, rng.index(4) == 0 ? 0.0 : rng.normal());
+      text += fmt::format(" # docid = d{}\n", doc);
+    }
+  }
+  return text;
+}
+
+LetorOptions sparse() {
+  return {.layout = FeatureLayout::kSparse};
+}
+
+/// The same features with their zeros.
+std::vector<float> dense_values(const Dataset& data) {
+  std::vector<float> values(data.docs() * data.features());
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+    const SparseRow row = data.all_rows().sparse_doc(doc);
+    std::int32_t last = -1;
+    for (std::size_t i = 0; i < row.columns.size(); ++i) {
+      EXPECT_GT(row.columns[i], last);
+      EXPECT_NE(row.values[i], 0.0F);
+      last = row.columns[i];
+      values[doc * data.features() + last] = row.values[i];
+    }
+  }
+  return values;
+}
+
+void expect_equal(const Dataset& sparse, const Dataset& dense) {
+  ASSERT_TRUE(sparse.is_sparse());
+  ASSERT_EQ(sparse.features(), dense.features());
+  const auto values = dense.contents().values;
+  EXPECT_EQ(dense_values(sparse), std::vector<float>(values.begin(), values.end()));
+  for (std::int64_t doc = 0; doc < dense.docs(); ++doc) {
+    EXPECT_EQ(sparse.all_grades()[doc], dense.all_grades()[doc]);
+    EXPECT_EQ(sparse.doc_name(doc), dense.doc_name(doc));
+  }
+}
+
+TEST(SparseRows, AreReadAndGroupedAsDenseOnesAre) {
+  for (const bool scattered : {false, true}) {
+    const std::string text = sparse_text(20, scattered);
+    expect_equal(read_text(text, {.block_bytes = 300, .layout = FeatureLayout::kSparse}), read_text(text));
+    EXPECT_EQ(read_text(text, sparse(), 3).fingerprint(), read_text(text, sparse()).fingerprint());
+  }
+  ThreadPool pool(1);
+  EXPECT_TRUE(as_sparse(read_text(sparse_text(5)), pool).fingerprint() ==
+              read_text(sparse_text(5), sparse()).fingerprint());
+}
+
+TEST(SparseRows, AutoTakesManyColumnsWithFewValues) {
+  EXPECT_TRUE(read_text("1 qid:1 3:1 10000:2\n").is_sparse());
+  EXPECT_FALSE(read_text("1 qid:1 3:1 9999:2\n").is_sparse());
+  EXPECT_FALSE(read_text("1 qid:1 3:1 10000:2\n", {.layout = FeatureLayout::kDense}).is_sparse());
+  std::string full = "1 qid:1";
+  for (int column = 1; column <= 10'000; column += 10) full += fmt::format(" {}:1", column);
+  EXPECT_FALSE(read_text(full + " 10000:1\n").is_sparse());
+}
+
+TEST(SparseRows, RefuseWhatDenseOnesRefuse) {
+  for (const auto& [line, what] : std::vector<std::pair<std::string, std::string>>{
+           {"1 qid:1 5:nan", "data.txt:2:11: The value 'nan' is not finite."},
+           {"1 qid:1 5:-inf", "data.txt:2:11: The value '-inf' is not finite."},
+           {"1 qid:1 9:1 5:1 9:2", "data.txt:2:17: Feature 9 appears twice in this line."}}) {
+    EXPECT_EQ(
+        message_of<DataError>([&, &line = line] { read_text("0 qid:1 1:1\n" + line + "\n", sparse()); }),
+        what);
+  }
+  EXPECT_EQ(message_of<InvalidArgument>([] { read_text("1 qid:1 5:1\n", sparse()).all_features(); }),
+            "This needs dense features, and the data are sparse: set data.layout = \"dense\", with enough "
+            "memory for all of their zeros.");
+}
+
+TEST(SparseRows, ColumnsCountTowardsTheMemoryLimit) {
+  EXPECT_EQ(message_of<DataError>(
+                [] { read_text("0 qid:1 2:1\n1 qid:1 4000000:1\n", {.max_bytes = 1'000'000}); }),
+            "data.txt:2:9: With feature 4000000, the sparse matrix and model of the first 2 documents need "
+            "256000032 bytes, but --max-memory allows 1000000. Raise --max-memory, or remove or renumber "
+            "features.");
+}
+
+TEST(SparseRows, AreNormalisedToTheBitsOfDenseOnes) {
+  ExecutionContext context(2);
+  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax}) {
+    for (const bool drop_constant : {false, true}) {
+      const std::string text = sparse_text(30);
+      const Dataset dense = read_text(text);
+      const Dataset rows = read_text(text, sparse());
+      const FittedNormaliser fitted = fit_normaliser(kind, rows, drop_constant, context);
+      EXPECT_EQ(fitted.kept, fit_normaliser(kind, dense, drop_constant, context).kept);
+      EXPECT_EQ(fitted.kept.empty(), !drop_constant);
+      expect_equal(fitted.apply(rows, context), fitted.apply(dense, context));
+    }
+  }
+}
+
+TEST(SparseRows, RefuseNormalisationThatShiftsZeros) {
+  ExecutionContext context;
+  const Dataset data = read_text(sparse_text(3), sparse());
+  EXPECT_EQ(
+      message_of<InvalidArgument>([&] { fit_normaliser(Normalisation::kZscore, data, false, context); }),
+      "The data are sparse, and normalise = \"zscore\" would make each of their zeros another number: use "
+      "normalise = \"query-minmax\" or \"none\".");
+  // Negative values in columns of their own: all other documents get ones.
+  std::string text;
+  for (int doc = 1; doc <= 400; ++doc) text += fmt::format("1 qid:q {}:-1\n", doc);
+  const Dataset negative = read_text(text, sparse());
+  const FittedNormaliser fitted = fit_normaliser(Normalisation::kQueryMinmax, negative, false, context);
+  EXPECT_EQ(
+      message_of<InvalidArgument>([&] { fitted.apply(negative, context); }),
+      "The features of query q are negative in columns that other documents lack, so that normalise = "
+      "\"query-minmax\" would make 159600 values of 400: use normalise = \"none\".");
+  const Dataset large = read_text("1 qid:q 3:1\n0 qid:q 5:2e12\n", sparse());
+  const std::string refused = message_of<InvalidArgument>(
+      [&] { fit_normaliser(Normalisation::kNone, large, false, context).apply(large, context); });
+  EXPECT_EQ(refused.substr(0, 62), "Feature 5 of document 2 of query q gives the input 2e+12, beyo");
+}
+
+TEST(SparseRows, AreWrittenAndReadBack) {
+  ThreadPool pool(2);
+  const Dataset data = read_text(sparse_text(9), sparse());
+  std::string bytes;
+  write_dataset(data, {}, [&](std::string_view piece) { bytes += piece; });
+  const auto read = [&](const std::string& from) {
+    MappedMemory memory = MappedMemory::anonymous(from.size());
+    std::memcpy(memory.data(), from.data(), from.size());
+    return read_dataset_memory(std::move(memory), "file", pool);
+  };
+  const Dataset back = read(bytes);
+  EXPECT_EQ(dense_values(back), dense_values(data));
+  EXPECT_TRUE(back.fingerprint() == data.fingerprint());
+  std::string text;
+  write_letor(data, {}, [&](std::string_view piece) { text += piece; });
+  EXPECT_TRUE(read_text(text, sparse()).fingerprint() == data.fingerprint());
+
+  // Columns that do not rise, with a fingerprint that says so.
+  Dataset::Contents wrong = data.contents();
+  std::vector<std::int32_t> columns(wrong.columns.begin(), wrong.columns.end());
+  std::swap(columns[0], columns[1]);
+  wrong.columns = columns;
+  std::string damaged;
+  write_dataset(Dataset(wrong), {}, [&](std::string_view piece) { damaged += piece; });
+  EXPECT_EQ(message_of<DataError>([&] { read(damaged); }),
+            "file: This is not a valid olrank data file: its sparse rows contradict each other.");
+}
+
+TEST(SparseRows, AreJoinedWidenedAndSelectedAsDenseOnesAre) {
+  ExecutionContext context(2);
+  const std::string a = sparse_text(6);
+  const std::string b = sparse_text(8, true);
+  std::vector<Dataset> parts = {read_text(a, sparse()), read_text(b, sparse())};
+  std::vector<Dataset> dense = {read_text(a), read_text(b)};
+  const Dataset joined = join_parts(parts, context);
+  expect_equal(joined, join_parts(dense, context));
+  expect_equal(widened(parts[0], 300, context), widened(dense[0], 300, context));
+  expect_equal(select_queries(joined, {3, 1}, context),
+               select_queries(join_parts(dense, context), {3, 1}, context));
+}
+
+TEST(SparseRows, ComeFromTheCacheAndInPieces) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "a.txt").string();
+  write_file(path, sparse_text(40));
+  ThreadPool pool(2);
+  const DatasetCache cache(folder.path() / "cache");
+  const Dataset first = cache.read(path, sparse(), pool);
+  const std::optional<Dataset> copy = cache.find(path, sparse(), pool);
+  ASSERT_TRUE(copy.has_value());
+  EXPECT_TRUE(copy->is_sparse() && copy->fingerprint() == first.fingerprint());
+  EXPECT_FALSE(cache.read(path, {}, pool).is_sparse());  // each layout has a copy of its own
+
+  LetorStream stream(path, 210, {.block_bytes = 200, .layout = FeatureLayout::kSparse}, pool);
+  std::vector<float> values;
+  while (const auto piece = stream.next()) {
+    EXPECT_TRUE(piece->is_sparse());
+    const std::vector<float> of_piece = dense_values(*piece);
+    values.insert(values.end(), of_piece.begin(), of_piece.end());
+  }
+  ExecutionContext context;
+  EXPECT_EQ(values, dense_values(widened(first, 210, context)));
+}
+
+TEST(SparseRows, ASparsePartMakesTheOthersSparse) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "train.txt", "1 qid:1 2:1 20000:4\n0 qid:1 5:1\n");
+  write_file(folder.path() / "vali.txt", "1 qid:1 2:1\n0 qid:1 5:1\n");
+  write_file(folder.path() / "test.txt", "1 qid:2 3:1\n0 qid:2 5:1\n");
+  DataSettings settings;
+  settings.source = folder.path().string();
+  settings.cache = "none";
+  ExecutionContext context;
+  const DataParts parts = load_parts(settings, 1, context);
+  for (const Dataset* part : {&parts.train, &*parts.vali, &parts.test}) {
+    EXPECT_TRUE(part->is_sparse());
+    EXPECT_EQ(part->features(), 20'000);
   }
 }
 

@@ -1,4 +1,5 @@
 #include "core/feedback/feedback_record.h"
+#include "tests/support/cases.h"
 
 #include <gtest/gtest.h>
 
@@ -111,14 +112,6 @@ TEST(FeedbackRecord, TakesForeignValuesOfItsOwnKeysForAbsent) {
   EXPECT_FALSE(record.explored);
   EXPECT_TRUE(record.propensity.empty());
   EXPECT_TRUE(record.incumbent.empty());
-  const auto with = [](const std::string& propensity) {
-    return R"({"qid":"q","shown":["a","b"],"clicks":[0,1],"propensity":)" + propensity + "}";
-  };
-  EXPECT_NE(refusal_of(with("[0.5,0]")).find("A propensity must be above 0 and at most 1, not 0"),
-            std::string::npos);
-  EXPECT_NE(refusal_of(with("[0.5,1.5]")).find("must be above 0 and at most 1"), std::string::npos);
-  EXPECT_NE(refusal_of(with("[1]")).find("give one probability per document"), std::string::npos);
-  EXPECT_NE(refusal_of(with(R"(["a","b"])")), "nothing");
 }
 
 TEST(FeedbackRecord, HasALetterForEachDocumentOfAServiceWithGroups) {
@@ -129,13 +122,6 @@ TEST(FeedbackRecord, HasALetterForEachDocumentOfAServiceWithGroups) {
   const std::string line = record_line(5, record_body(record));
   EXPECT_EQ(nlohmann::json::parse(line)["groups"], "ACB");
   EXPECT_EQ(read(without_newline(line)), record);
-  EXPECT_EQ(
-      refusal_of(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "groups": "A", "inputs": [[1], [1]]})"),
-      "The line has 2 documents and 1 letter of 'groups'; give one letter per document.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "groups": "G"})"),
-            "'groups' must be letters from A on, one per document.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "groups": ["A"]})"),
-            "'groups' has the wrong type.");
 }
 
 TEST(FeedbackRecord, ChecksumDetectsEveryChangedByte) {
@@ -168,26 +154,7 @@ TEST(FeedbackRecord, KeepsTheDigitsOfLargeNumbers) {
 }
 
 TEST(FeedbackRecord, ReportsInvalidLines) {
-  EXPECT_EQ(refusal_of("{}"), "'qid' is missing.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "clicks": []})"), "'shown' is missing.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": []})"), "'clicks' is missing.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [], "clicks": []})"),
-            "'shown' is empty; list at least one document.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": []})"),
-            "'shown' has 1 document and 'clicks' has 0 values; give one click (0 or 1) per document.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click must be 0 or 1, not 2.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
-            "The line has 1 document and 0 lists of inputs; give one list per document.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
-            "A document has 2 inputs, but the previous one has 1.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
-            "An input is out of range for a 32-bit float.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
-            "Document '1' appears twice.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"), "'shown' has the wrong type.");
-  EXPECT_EQ(refusal_of(R"({"qid": "a", "qid": "b"})"), "'qid' appears twice.");
-  for (const char* text : {"", "7", "[1]", "{\"qid\": ", "nonsense", "\"a\""})
-    EXPECT_EQ(refusal_of(text), "The line is not a JSON object.") << text;
+  expect_cases("core/feedback/feedback_record_test.txt", "lines", refusal_of);
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
+#include "core/feedback/pair_history.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "core/error.h"
-#include "core/feedback/pair_history.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/random/rng_stream.h"
+#include "tests/support/chi_square.h"
 #include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
 
@@ -244,6 +248,274 @@ TEST(CountTreeTest, FindsTheItemOfEveryUnitWhileCountsChange) {
   expect_units(tree, {});
   tree.append(2);
   expect_units(tree, {2});
+}
+
+using Docs = std::vector<std::int32_t>;
+using Clicks = std::vector<std::uint8_t>;
+using Pairs = std::vector<PreferencePair>;
+
+const PhiloxKey kBatchKey = make_key({.seed = 9, .purpose = Purpose::kBatch, .fold = 1});
+
+LossPairs loss_of(const PairSettings& settings, const Docs& shown, const Clicks& clicks,
+                  std::span<const double> rewards = {}, std::uint32_t round = 1) {
+  const Feedback feedback{round, {}, shown, clicks, rewards};
+  Pairs drawn;
+  preference_pairs(settings, shown, clicks, RngStream(kBatchKey, round), drawn);
+  LossPairs loss{{{7, 7}}, 7.0};  // what was there before goes
+  loss_pairs(settings, feedback, kBatchKey, drawn, loss);
+  return loss;
+}
+
+Pairs pairs_of(PairRule rule, const Docs& shown, const Clicks& clicks, std::uint32_t round = 1) {
+  Pairs pairs = {{7, 7}};  // what was there before goes
+  preference_pairs({.pairs = rule, .debias = {}}, shown, clicks, RngStream(kBatchKey, round), pairs);
+  return pairs;
+}
+
+TEST(ExaminedDocumentsTest, EndOnePastTheLastClick) {
+  EXPECT_EQ(examined_documents(Clicks{}), 0);
+  EXPECT_EQ(examined_documents(Clicks{0}), 0);
+  EXPECT_EQ(examined_documents(Clicks{1}), 1);
+  EXPECT_EQ(examined_documents(Clicks{0, 0, 0}), 0);
+  EXPECT_EQ(examined_documents(Clicks{1, 0, 0}), 2);
+  EXPECT_EQ(examined_documents(Clicks{0, 1, 0, 0}), 3);
+  EXPECT_EQ(examined_documents(Clicks{1, 0, 1, 0, 0}), 4);
+  EXPECT_EQ(examined_documents(Clicks{0, 0, 1}), 3);
+  EXPECT_EQ(examined_documents(Clicks{1, 1, 1}), 3);
+}
+
+TEST(ExaminedDocumentsTest, EndSoManyPastTheLastClick) {
+  EXPECT_EQ(examined_documents(Clicks{0, 0, 0}, 3), 0);
+  EXPECT_EQ(examined_documents(Clicks{0, 1, 0, 0, 0}, 0), 2);
+  EXPECT_EQ(examined_documents(Clicks{0, 1, 0, 0, 0}, 2), 4);
+  EXPECT_EQ(examined_documents(Clicks{0, 1, 0, 0, 0}, 9), 5);
+  EXPECT_EQ(examined_documents(Clicks{0, 1}, 2), 2);
+}
+
+TEST(PreferencePairsTest, LosersAreThoseBehindTheLastClickThatCountAsExamined) {
+  const auto losers = [](PairRule rule, std::int64_t after) {
+    PairSettings settings{.pairs = rule, .debias = {}, .examined_after = after};
+    Docs found;
+    for (const auto& [winner, loser] : loss_of(settings, {4, 2, 9, 7}, {1, 0, 0, 0}).pairs)
+      found.push_back(loser);
+    return found;
+  };
+  for (const PairRule rule : {PairRule::kAll, PairRule::kExpected}) {
+    EXPECT_EQ(losers(rule, 0), Docs{});
+    EXPECT_EQ(losers(rule, 1), Docs{2});
+    EXPECT_EQ(losers(rule, 2), (Docs{2, 9}));
+    EXPECT_EQ(losers(rule, 5), (Docs{2, 9, 7}));
+  }
+  EXPECT_EQ(losers(PairRule::kAdjacent, 0), Docs{});
+  EXPECT_EQ(losers(PairRule::kAdjacent, 3), Docs{2});
+}
+
+TEST(PreferencePairsTest, NoPairsWithoutBothClickedAndUnclicked) {
+  for (const PairRule rule :
+       {PairRule::kAdjacent, PairRule::kMatched, PairRule::kExpected, PairRule::kAll}) {
+    EXPECT_EQ(pairs_of(rule, {}, {}), Pairs{});
+    EXPECT_EQ(pairs_of(rule, {4}, {0}), Pairs{});
+    EXPECT_EQ(pairs_of(rule, {4}, {1}), Pairs{});
+    EXPECT_EQ(pairs_of(rule, {4, 2, 9}, {0, 0, 0}), Pairs{});
+    EXPECT_EQ(pairs_of(rule, {4, 2, 9}, {1, 1, 1}), Pairs{});
+  }
+}
+
+TEST(PreferencePairsTest, AdjacentPairsAreDisjointNeighbours) {
+  EXPECT_EQ(pairs_of(PairRule::kAdjacent, {4, 2}, {1, 0}), (Pairs{{4, 2}}));
+  EXPECT_EQ(pairs_of(PairRule::kAdjacent, {4, 2}, {0, 1}), (Pairs{{2, 4}}));
+  // Ranks 2 and 3 differ, but they are neighbours of different pairs.
+  EXPECT_EQ(pairs_of(PairRule::kAdjacent, {4, 2, 9, 1}, {1, 1, 0, 0}), Pairs{});
+  // Click at the last rank, at an even and at an odd number of ranks.
+  EXPECT_EQ(pairs_of(PairRule::kAdjacent, {4, 2, 9, 1}, {0, 0, 0, 1}), (Pairs{{1, 9}}));
+  EXPECT_EQ(pairs_of(PairRule::kAdjacent, {4, 2, 9, 1, 5}, {0, 1, 0, 0, 1}), (Pairs{{2, 4}}));
+  // The first unclicked document after the last click was examined; the one behind it was not.
+  EXPECT_EQ(pairs_of(PairRule::kAdjacent, {4, 2, 9, 1, 5, 6}, {0, 1, 1, 0, 0, 0}), (Pairs{{2, 4}, {9, 1}}));
+  EXPECT_EQ(pairs_of(PairRule::kAdjacent, {4, 2, 9, 1}, {0, 1, 0, 0}), (Pairs{{2, 4}}));
+  EXPECT_EQ(pairs_of(PairRule::kAdjacent, {4, 2, 9, 1}, {1, 0, 1, 0}), (Pairs{{4, 2}, {9, 1}}));
+}
+
+TEST(PreferencePairsTest, AllPairsAreTheProductByWinnerThenLoser) {
+  EXPECT_EQ(pairs_of(PairRule::kAll, {4, 2}, {1, 0}), (Pairs{{4, 2}}));
+  EXPECT_EQ(pairs_of(PairRule::kAll, {4, 2, 9, 1, 5, 6}, {0, 1, 1, 0, 0, 0}),
+            (Pairs{{2, 4}, {2, 1}, {9, 4}, {9, 1}}));
+  EXPECT_EQ(pairs_of(PairRule::kAll, {4, 2, 9}, {0, 0, 1}), (Pairs{{9, 4}, {9, 2}}));
+  EXPECT_EQ(pairs_of(PairRule::kAll, {4, 2, 9}, {1, 1, 0}), (Pairs{{4, 9}, {2, 9}}));
+}
+
+TEST(PreferencePairsTest, MatchedPairsUseEachExaminedDocumentAtMostOnce) {
+  const Docs shown = {4, 2, 9, 1, 5, 6};
+  for (std::uint32_t round = 1; round <= 200; ++round) {
+    // Two clicked, examined and unclicked are 4 and 1; 5 and 6 were not examined.
+    const Pairs pairs = pairs_of(PairRule::kMatched, shown, {0, 1, 1, 0, 0, 0}, round);
+    ASSERT_EQ(pairs.size(), 2U);
+    for (const PreferencePair& pair : pairs) {
+      ASSERT_TRUE(pair.winner == 2 || pair.winner == 9);
+      ASSERT_TRUE(pair.loser == 4 || pair.loser == 1);
+    }
+    ASSERT_NE(pairs[0].winner, pairs[1].winner);
+    ASSERT_NE(pairs[0].loser, pairs[1].loser);
+    // As many pairs as the fewer of the two kinds.
+    ASSERT_EQ(pairs_of(PairRule::kMatched, shown, {0, 0, 0, 0, 0, 1}, round).size(), 1U);
+    ASSERT_EQ(pairs_of(PairRule::kMatched, shown, {1, 1, 1, 1, 0, 0}, round).size(), 1U);
+  }
+}
+
+/// χ² of 30,000 rounds over all sets of pairs, each of the same probability.
+void expect_uniform_matching(const Docs& shown, const Clicks& clicks, std::size_t matchings) {
+  std::map<std::vector<std::pair<std::int32_t, std::int32_t>>, std::int64_t> seen;
+  for (std::uint32_t round = 1; round <= 30'000; ++round) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> matching;
+    for (const auto& [winner, loser] : pairs_of(PairRule::kMatched, shown, clicks, round)) {
+      matching.emplace_back(winner, loser);
+    }
+    std::sort(matching.begin(), matching.end());
+    ++seen[matching];
+  }
+  ASSERT_EQ(seen.size(), matchings);
+  std::vector<std::int64_t> counts;
+  for (const auto& [matching, count] : seen) counts.push_back(count);
+  const ChiSquare chi =
+      chi_square(counts, std::vector<double>(matchings, 1.0 / static_cast<double>(matchings)));
+  EXPECT_TRUE(chi.statistic <= chi.bound(kTail)) << chi.statistic << " of " << chi.degrees;
+}
+
+TEST(PreferencePairsTest, MatchedPairsAreAUniformMatching) {
+  expect_uniform_matching({0, 1, 2, 3, 4, 5}, {1, 0, 1, 0, 1, 0}, 6);      // 3 with 3: 3!
+  expect_uniform_matching({5, 1, 2, 3, 4, 0}, {0, 0, 0, 1, 1, 0}, 4 * 3);  // 2 with 2 of 4
+  expect_uniform_matching({5, 1, 2, 3, 4, 0}, {1, 1, 0, 1, 1, 1}, 5);      // any of 5 with 1
+}
+
+// How often each pair is in a uniform matching, by enumeration above: 1/3 of 3!, 1/4 of 4 · 3, 1/5 of 5.
+TEST(LossPairsTest, WeightsAreTheProbabilityOfBeingMatched) {
+  const struct {
+    Docs shown;
+    Clicks clicks;
+    std::size_t pairs;
+    double weight;
+  } cases[] = {{{0, 1, 2, 3, 4, 5}, {1, 0, 1, 0, 1, 0}, 9, 1.0 / 3.0},
+               {{5, 1, 2, 3, 4, 0}, {0, 0, 0, 1, 1, 0}, 8, 1.0 / 4.0},
+               {{5, 1, 2, 3, 4, 0}, {1, 1, 0, 1, 1, 1}, 5, 1.0 / 5.0},
+               {{5, 1, 2}, {1, 0, 0}, 1, 1.0},
+               {{5, 1, 2}, {0, 0, 0}, 0, 1.0}};
+  for (const auto& one : cases) {
+    const Pairs drawn = pairs_of(PairRule::kExpected, one.shown, one.clicks);
+    EXPECT_EQ(drawn, pairs_of(PairRule::kMatched, one.shown, one.clicks));
+    const LossPairs loss = loss_of({PairRule::kExpected, {}}, one.shown, one.clicks);
+    EXPECT_EQ(loss.pairs, pairs_of(PairRule::kAll, one.shown, one.clicks));
+    EXPECT_EQ(loss.pairs.size(), one.pairs);
+    EXPECT_DOUBLE_EQ(loss.weight, one.weight);
+  }
+}
+
+TEST(LossPairsTest, OtherRulesUseDrawnPairs) {
+  const Docs shown = {5, 1, 2, 3, 4, 0};
+  const Clicks clicks = {0, 1, 0, 1, 1, 0};
+  for (const PairRule rule : {PairRule::kAdjacent, PairRule::kMatched, PairRule::kAll}) {
+    const LossPairs loss = loss_of({rule, {}}, shown, clicks);
+    EXPECT_EQ(loss.pairs, pairs_of(rule, shown, clicks));
+    EXPECT_EQ(loss.weight, 1.0);
+  }
+}
+
+TEST(ClickWeightTest, IsTheRewardByTheProbabilityOfExamination) {
+  const Docs shown = {5, 1, 2, 3};
+  const Clicks clicks = {1, 1, 1, 1};
+  const std::vector<double> rewards = {1.0, 10.0, 0.25, 1e6};
+  const std::vector<double> debias = {1.0, 0.5, 0.01};
+  const Feedback clicked{1, {}, shown, clicks};
+  const Feedback rewarded{1, {}, shown, clicks, rewards};
+  const double of_clicks[] = {1.0, 2.0, 10.0, 10.0};  // at most 10, and the last one for all ranks below
+  const double of_both[] = {1.0, 20.0, 2.5, 1000.0};  // at most 1000
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    EXPECT_EQ(click_weight(clicked, {}, rank), 1.0);
+    EXPECT_EQ(click_weight(rewarded, {}, rank), std::min(rewards[rank], 1000.0));
+    EXPECT_EQ(click_weight(clicked, debias, rank), of_clicks[rank]);
+    EXPECT_EQ(click_weight(rewarded, debias, rank), of_both[rank]);
+  }
+}
+
+TEST(RepeatPairsTest, WeightsOfOneChangeNothing) {
+  const Docs shown = {5, 1, 2, 3, 4, 0};
+  const Clicks clicks = {0, 1, 0, 1, 1, 0};
+  const std::vector<double> rewards = {0.0, 1.0, 0.0, 1.0, 1.0, 0.0};
+  for (const PairRule rule :
+       {PairRule::kAdjacent, PairRule::kMatched, PairRule::kExpected, PairRule::kAll}) {
+    const LossPairs plain = loss_of({rule, {}}, shown, clicks);
+    const LossPairs same = loss_of({rule, {1.0}}, shown, clicks, rewards);
+    EXPECT_EQ(same.pairs, plain.pairs);
+    EXPECT_EQ(same.weight, plain.weight);
+  }
+}
+
+TEST(RepeatPairsTest, WholeWeightsRepeatTheWinnersPairs) {
+  const Docs shown = {4, 2, 9, 1};
+  const Clicks clicks = {0, 1, 1, 0};
+  const std::vector<double> rewards = {0.0, 3.0, 2.0, 0.0};
+  EXPECT_EQ(loss_of({PairRule::kAll, {}}, shown, clicks, rewards).pairs,
+            (Pairs{{2, 4}, {2, 4}, {2, 4}, {2, 1}, {2, 1}, {2, 1}, {9, 4}, {9, 4}, {9, 1}, {9, 1}}));
+  EXPECT_EQ(loss_of({PairRule::kAdjacent, {}}, shown, clicks, rewards).pairs,
+            (Pairs{{2, 4}, {2, 4}, {2, 4}, {9, 1}, {9, 1}}));
+  EXPECT_EQ(loss_of({PairRule::kAdjacent, {1.0, 1.0, 0.25}}, shown, clicks).pairs,
+            (Pairs{{2, 4}, {9, 1}, {9, 1}, {9, 1}, {9, 1}}));
+  // The mean over all matchings keeps its weight: 1/2 here.
+  const LossPairs expected = loss_of({PairRule::kExpected, {}}, shown, clicks, rewards);
+  EXPECT_EQ(expected.pairs, loss_of({PairRule::kAll, {}}, shown, clicks, rewards).pairs);
+  EXPECT_EQ(expected.weight, 0.5);
+  const std::vector<double> nothing(4, 0.0);
+  EXPECT_EQ(loss_of({PairRule::kAll, {}}, shown, clicks, nothing).pairs, Pairs{});
+}
+
+/// Of 40,000 rounds, how many have one copy more than ⌊w⌋: χ² with a false-alarm rate of 1e-10 each.
+TEST(RepeatPairsTest, TheMeanNumberOfCopiesIsTheWeight) {
+  constexpr std::int64_t kRounds = 40'000;
+  const Docs shown = {4, 2, 9};
+  const Clicks clicks = {1, 0, 1};
+  for (const double weight : {0.05, 0.5, 1.3, 7.9}) {
+    const std::vector<double> rewards = {weight, 0.0, weight};
+    const auto whole = static_cast<std::int64_t>(weight);
+    const double rest = weight - static_cast<double>(whole);
+    std::vector<std::int64_t> seen(4);  // neither, the first, the second, both have one more
+    for (std::uint32_t round = 1; round <= kRounds; ++round) {
+      const LossPairs loss = loss_of({PairRule::kAll, {}}, shown, clicks, rewards, round);
+      const auto more_of = [&](std::int32_t winner) {
+        const auto copies = std::count(loss.pairs.begin(), loss.pairs.end(), PreferencePair{winner, 2});
+        EXPECT_TRUE(copies == whole || copies == whole + 1) << copies;
+        return static_cast<std::size_t>(copies - whole);
+      };
+      ++seen[more_of(4) + 2 * more_of(9)];
+    }
+    const ChiSquare chi = chi_square(seen, std::vector{(1.0 - rest) * (1.0 - rest), rest * (1.0 - rest),
+                                                       rest * (1.0 - rest), rest * rest});
+    EXPECT_TRUE(chi.statistic <= chi.bound(kTail)) << weight << ": " << chi.statistic;
+  }
+}
+
+TEST(PreferencePairsTest, MatchedPairsAreAFunctionOfTheStream) {
+  const Docs shown = {4, 2, 9, 1, 5, 6};
+  const Clicks clicks = {1, 0, 1, 0, 1, 0};
+  int other = 0;
+  for (std::uint32_t round = 1; round <= 50; ++round) {
+    const Pairs pairs = pairs_of(PairRule::kMatched, shown, clicks, round);
+    ASSERT_EQ(pairs_of(PairRule::kMatched, shown, clicks, round), pairs);
+    other += pairs_of(PairRule::kMatched, shown, clicks, round + 1) != pairs ? 1 : 0;
+  }
+  EXPECT_GT(other, 0);
+}
+
+TEST(PreferencePairsTest, PairsDependOnPositionsNotDocuments) {
+  // The same clicks on renamed documents give renamed pairs, under every rule.
+  const Clicks clicks = {1, 0, 0, 1, 1, 0, 0, 0};
+  const Docs shown = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Docs renamed = {12, 3, 40, 0, 7, 99, 1, 2};
+  for (const PairRule rule : {PairRule::kAdjacent, PairRule::kMatched, PairRule::kAll}) {
+    Pairs expected = pairs_of(rule, shown, clicks);
+    ASSERT_FALSE(expected.empty());
+    for (PreferencePair& pair : expected) {
+      pair = {renamed[pair.winner], renamed[pair.loser]};
+    }
+    EXPECT_EQ(pairs_of(rule, renamed, clicks), expected);
+  }
 }
 
 }  // namespace

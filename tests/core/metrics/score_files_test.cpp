@@ -1,14 +1,25 @@
+#include "core/metrics/score_files.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/metrics/evaluator.h"
-#include "core/metrics/score_files.h"
+#include "core/metrics/list_metrics.h"
+#include "core/metrics/metric_options.h"
+#include "core/metrics/named_values.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -39,21 +50,7 @@ TEST(Scores, AreOneNumberPerLine) {
 }
 
 TEST(Scores, ErrorsHaveLineAndColumn) {
-  EXPECT_EQ(about_scores("1\n2\n x3\n"), "s.txt:3:2: 'x3' is not a number.");
-  EXPECT_EQ(about_scores("1\n2 3\n"), "s.txt:2:3: A line must have one score, but '3' follows it.");
-  EXPECT_EQ(about_scores("1\nnan\n"), "s.txt:2:1: The score is NaN; documents cannot be ranked by it.");
-  EXPECT_EQ(about_scores("1e999\n"), "s.txt:1:1: The score '1e999' is out of range for a double.");
-  EXPECT_EQ(about_scores("+-1\n"), "s.txt:1:1: '+-1' is not a number.");
-  EXPECT_EQ(about_scores("+\n"), "s.txt:1:1: '+' is not a number.");
-  EXPECT_EQ(about_scores("1\n2\n"),
-            "s.txt: The file has 2 scores, but the data has 7 documents; each document needs one.");
-  EXPECT_EQ(about_scores(""),
-            "s.txt: The file has 0 scores, but the data has 7 documents; each document needs one.");
-  EXPECT_EQ(about_scores("1\n2\n3\n4\n5\n6\n7\n8\n"),
-            "s.txt:8:1: This score has no document: the data has 7 documents.");
-  EXPECT_EQ(about_scores(std::string("\0\x01\n", 3)),
-            "s.txt:1:1: '?"
-            "?' is not a number.");
+  expect_cases("core/metrics/score_files_test.txt", "scores", about_scores);
 }
 
 TEST(TrecRun, FindsDocumentsByNameOrIndex) {
@@ -68,26 +65,7 @@ TEST(TrecRun, FindsDocumentsByNameOrIndex) {
 }
 
 TEST(TrecRun, ErrorsHaveLineAndColumn) {
-  EXPECT_EQ(
-      about_run("10 Q0 GX1 1 2\n"),
-      "r.run:1:14: A line of a run must be 'qid Q0 docno rank score tag', but this line has 5 fields.");
-  EXPECT_EQ(
-      about_run("10 Q0 GX1 1 2 tag more\n"),
-      "r.run:1:19: A line of a run must be 'qid Q0 docno rank score tag', but this line has 7 fields.");
-  EXPECT_EQ(about_run("\n13 Q0 GX1 1 2 tag\n"), "r.run:2:1: The data has no query '13'.");
-  EXPECT_EQ(about_run("10 Q0 GX9 1 2 tag\n"), "r.run:1:7: Query '10' has no document 'GX9'.");
-  EXPECT_EQ(about_run("11 Q0 2 1 2 tag\n"), "r.run:1:7: Query '11' has no document '2'.");
-  EXPECT_EQ(about_run("11 Q0 00 1 2 tag\n"), "r.run:1:7: Query '11' has no document '00'.");
-  EXPECT_EQ(about_run("10 Q0 GX1 1 2 t\n10 Q0 GX2 1 2 t\n10 Q0 GX1 3 1 t\n"),
-            "r.run:3:7: Document 'GX1' of query '10' is already on line 1.");
-  EXPECT_EQ(about_run("12 Q0 twin 1 2 t\n"),
-            "r.run:1:7: Query '12' has several documents named 'twin', which a run cannot distinguish.");
-  EXPECT_EQ(about_run("10 Q0 GX1 1 high t\n"), "r.run:1:13: 'high' is not a number.");
-  EXPECT_EQ(about_run("10 Q0 GX1 1 inf t\n"), "r.run:1:13: The scores of a run must be finite.");
-}
-
-TEST(TrecRun, ReportsFirstError) {
-  EXPECT_EQ(about_run("11 Q0 7 1 2 t\n10 Q0 GX9 1 2 t\n"), "r.run:1:7: Query '11' has no document '7'.");
+  expect_cases("core/metrics/score_files_test.txt", "run", about_run);
 }
 
 TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
@@ -138,20 +116,7 @@ TEST(Qrels, GroupsJudgementsByQuery) {
 }
 
 TEST(Qrels, ErrorsHaveLineAndColumn) {
-  EXPECT_EQ(about_qrels("1 0 a 1\n1 0 b\n"),
-            "q.txt:2:6: A line of judgements must be 'qid 0 docno grade', but this line has 3 fields.");
-  EXPECT_EQ(about_qrels("1 0 a 1 x y\n"),
-            "q.txt:1:9: A line of judgements must be 'qid 0 docno grade', but this line has 6 fields.");
-  EXPECT_EQ(about_qrels("1 0 a high\n"),
-            "q.txt:1:7: The grade must be an integer of at most 31, not 'high'.");
-  EXPECT_EQ(about_qrels("1 0 a 1.5\n"),
-            "q.txt:1:7: The grade must be an integer of at most 31, not '1.5'.");
-  EXPECT_EQ(about_qrels("1 0 a 32\n"), "q.txt:1:7: The grade must be an integer of at most 31, not '32'.");
-  EXPECT_EQ(about_qrels("1 0 a 99999999999\n"),
-            "q.txt:1:7: The grade must be an integer of at most 31, not '99999999999'.");
-  EXPECT_EQ(about_qrels("1 0 a 1\n2 0 a 1\n1 0 a 0\n"),
-            "q.txt:3:5: Document 'a' of query '1' is already judged on line 1.");
-  EXPECT_EQ(about_qrels("\n"), "q.txt: The file has no judgement: lines must be 'qid 0 docno grade'.");
+  expect_cases("core/metrics/score_files_test.txt", "judgements", about_qrels);
 }
 
 TEST(JudgedRun, AddsUnjudgedDocumentsAndIgnoresOtherQueries) {
@@ -202,6 +167,178 @@ TEST(JudgedRun, RefusesADocumentThatIsListedTwice) {
             "r:2:6: Document 'x' of query '1' is already listed on line 1.");
   EXPECT_EQ(message_of<DataError>([&] { read_judged_run(TextLines::of_memory("1 Q0 x 1\n", "r"), qrels); }),
             "r:1:9: A line of a run must be 'qid Q0 docno rank score tag', but this line has 4 fields.");
+}
+
+std::vector<std::vector<std::string>> fields_of(const std::string& csv) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(csv);
+  for (std::string line; std::getline(lines, line);) {
+    rows.emplace_back();
+    std::string field;
+    for (const char c : line + ",") {
+      if (c == ',') {
+        rows.back().push_back(field);
+        field.clear();
+      } else {
+        field += c;
+      }
+    }
+  }
+  return rows;
+}
+
+/// The mean of a column over the fields that hold something.
+double mean_of(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
+  double sum = 0.0;
+  double count = 0.0;
+  for (std::size_t row = 1; row < rows.size(); ++row) {
+    if (rows[row][column].empty()) continue;
+    sum += std::strtod(rows[row][column].c_str(), nullptr);
+    count += 1.0;
+  }
+  return sum / count;
+}
+
+TEST(PerQueryCsv, HasDocumentedHeader) {
+  ExecutionContext context;
+  Evaluator evaluator;
+  const Dataset data = make_dataset({});
+  evaluator.evaluate(data, std::span<const float>(), context);
+  EXPECT_EQ(per_query_csv(data, evaluator),
+            "qid,docs,ndcg@1,ndcg@3,ndcg@5,ndcg@10,map,mrr,p@10,err@10,arp,pairs\n");
+}
+
+TEST(PerQueryCsv, ColumnMeansEqualReportBitwise) {
+  ExecutionContext context(2);
+  for (const auto& [rule, name] : EnumNames<EmptyQueries>::values) {
+    SCOPED_TRACE(name);
+    RngStream coins = test_coins(7000);
+    const Dataset data = random_dataset(coins, 150, 5);
+    const std::vector<double> scores = random_scores(coins, data.docs(), false);
+    MetricOptions options;
+    options.cutoffs = {10, 1};
+    options.empty_queries = rule;
+    Evaluator evaluator(options);
+    const MetricReport& report = evaluator.evaluate(data, scores, context);
+    const auto rows = fields_of(per_query_csv(data, evaluator));
+    ASSERT_EQ(rows.size(), 151U);
+    EXPECT_EQ(rows[0][2], "ndcg@10");  // in the order of the cutoffs
+    const std::vector<double> means = {report.ndcg[0],   report.ndcg[1], report.map, report.mrr,
+                                       report.precision, report.err,     report.arp};
+    for (std::size_t i = 0; i < means.size(); ++i)
+      EXPECT_EQ(mean_of(rows, i + 2), means[i]) << rows[0][i + 2];
+    std::int64_t pairs = 0;
+    for (std::size_t row = 1; row < rows.size(); ++row) {
+      ASSERT_EQ(rows[row].size(), 10U);
+      EXPECT_EQ(rows[row][0], data.qid(static_cast<std::int64_t>(row - 1)));
+      pairs += std::stoll(rows[row][9]);
+    }
+    EXPECT_EQ(pairs, report.misordered_pairs);
+  }
+}
+
+TEST(PerQueryCsv, EmptyQueriesFollowTheirRule) {
+  ExecutionContext context;
+  const Dataset data = make_dataset({{"with,comma", {0, 0}, {}}, {"say \"q\"", {1}, {}}});
+  const std::vector<float> scores = {1.0F, 2.0F, 3.0F};
+  const auto first_lines = [&](EmptyQueries rule) {
+    MetricOptions options;
+    options.cutoffs = {1};
+    options.empty_queries = rule;
+    Evaluator evaluator(options);
+    evaluator.evaluate(data, scores, context);
+    const std::string csv = per_query_csv(data, evaluator);
+    return csv.substr(csv.find('\n') + 1);
+  };
+  const std::string other = "\"say \"\"q\"\"\",1,1,1,1,0.1,0.5,1,0\n";
+  EXPECT_EQ(first_lines(EmptyQueries::kZero), "\"with,comma\",2,0,0,0,0,0,,0\n" + other);
+  EXPECT_EQ(first_lines(EmptyQueries::kOne), "\"with,comma\",2,1,1,1,1,1,,0\n" + other);
+  EXPECT_EQ(first_lines(EmptyQueries::kSkip), "\"with,comma\",2,,,,,,,0\n" + other);
+}
+
+TEST(NamedMetric, ReadsBackEveryName) {
+  for (const char* name :
+       {"ndcg@5", "dcg@1", "err@10", "p@3", "map", "map@10", "mrr", "mrr@10", "arp", "pair_accuracy"}) {
+    const auto metric = metric_named(name);
+    ASSERT_TRUE(metric) << name;
+    EXPECT_EQ(metric->name(), name);
+  }
+}
+
+TEST(NamedMetric, SortsByKindAndThenByCutoff) {
+  EXPECT_LT(*metric_named("ndcg@5"), *metric_named("ndcg@10"));
+  EXPECT_LT(*metric_named("ndcg@10"), *metric_named("map"));
+}
+
+TEST(NamedMetric, RefusesOtherNamesWithTheValidOnes) {
+  const auto message = [](const std::string& name) {
+    return message_of<InvalidArgument>([&] { parse_metrics(std::vector{name}, "protocol.metrics"); });
+  };
+  EXPECT_EQ(
+      message("ndgc@5"),
+      "protocol.metrics: Unknown metric 'ndgc@5'. Did you mean 'ndcg'? The metrics are ndcg@K, dcg@K, "
+      "err@K, p@K, map, map@K, mrr, mrr@K, arp and pair_accuracy, with a cutoff K of at least 1.");
+  EXPECT_EQ(message("ndcg"), "protocol.metrics: 'ndcg' needs a cutoff: write ndcg@10, for example.");
+  EXPECT_EQ(message("arp@3"), "protocol.metrics: 'arp@3' has no cutoff: write arp.");
+  for (const char* name : {"ndcg@0", "ndcg@-1", "ndcg@", "map@x", "p@5x", "err@99999999999999999999"})
+    EXPECT_NE(message(name).find("must be an integer from 1 to 1000000000"), std::string::npos) << name;
+  const std::vector<std::string> twice = {"map", "mrr", "map"};
+  EXPECT_EQ(message_of<InvalidArgument>([&] { parse_metrics(twice, "x"); }),
+            "x: The metric 'map' is listed twice. Remove one of them.");
+}
+
+template <class Score>
+std::vector<std::int32_t> ranked(const std::vector<Score>& scores) {
+  Scratch scratch;
+  std::vector<std::int32_t> order(scores.size());
+  EXPECT_EQ(order_by_score(std::span<const Score>(scores), order, scratch), -1);
+  return order;
+}
+
+template <class Score>
+class ScoreOrderTest : public testing::Test {};
+using ScoreTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(ScoreOrderTest, ScoreTypes);
+
+TYPED_TEST(ScoreOrderTest, MatchesAStableDescendingSort) {
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    RngStream coins = test_coins(5000 + round);
+    const std::uint32_t docs = round < 4 ? round : coins.index(200);
+    std::vector<TypeParam> scores;
+    for (const double score : random_scores(coins, docs, coins.index(2) == 0)) {
+      scores.push_back(static_cast<TypeParam>(score));
+    }
+    std::vector<std::int32_t> expected(docs);
+    std::iota(expected.begin(), expected.end(), 0);
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
+    EXPECT_EQ(ranked(scores), expected);
+    for (const std::uint32_t top : {1U, 5U, 31U, 32U, 33U, 150U}) {
+      Scratch scratch;
+      std::vector<std::int32_t> order(std::min(top, docs));
+      EXPECT_EQ(order_by_score(std::span<const TypeParam>(scores), order, scratch), -1);
+      EXPECT_TRUE(std::equal(order.begin(), order.end(), expected.begin())) << top << " of " << docs;
+    }
+  }
+}
+
+TYPED_TEST(ScoreOrderTest, OrdersInfinitiesAndExtremes) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const std::vector<TypeParam> scores = {
+      -Limits::infinity(), Limits::denorm_min(),  -0.0,          0.0,
+      Limits::infinity(),  -Limits::denorm_min(), Limits::max(), Limits::lowest()};
+  EXPECT_EQ(ranked(scores), (std::vector<std::int32_t>{4, 6, 1, 2, 3, 5, 7, 0}));  // the zeros tie
+}
+
+TYPED_TEST(ScoreOrderTest, ReportsTheFirstNan) {
+  const TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
+  Scratch scratch;
+  for (const std::vector<TypeParam>& scores : {std::vector<TypeParam>{1, 2, nan, -nan}, {0, 0, -nan, 1}}) {
+    std::vector<std::int32_t> order(scores.size());
+    EXPECT_EQ(order_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
+    order.resize(1);
+    EXPECT_EQ(order_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
+  }
 }
 
 }  // namespace

@@ -1,24 +1,28 @@
-// Rankers on a device with queries that are handed over, and lists that are made ahead of their rounds.
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/online/online_ranker.h"
+#include "cuda/engine/resident_lists.h"
 #include "cuda/engine/resident_network.h"
+#include "cuda/runtime/work.h"
 #include "models/neural/device_ranker.h"
+#include "tests/cuda/engine/small_device_rankers.h"
+#include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/device_work.h"
 #include "tests/cuda/emulation/emulator.h"
 #endif
-#include "tests/cuda/engine/small_device_rankers.h"
-#include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
 namespace {
+
+// Rankers on a device with queries that are handed over, and lists that are made ahead of their rounds.
 
 using namespace small_device_rankers;
 
@@ -308,6 +312,68 @@ TEST_P(HandedQueriesTest, WhatWasJustRankedIsNotScoredAgain) {
 #endif
 
 OLRANK_KERNEL_TESTS(HandedQueriesTest);
+
+class SharedDocumentsTest : public KernelTest {};
+
+std::vector<float> contents(const device::SharedDocuments& documents) {
+  std::vector<float> values(documents.size());
+  device::copy_to_host(documents.data(), std::span(values));
+  return values;
+}
+
+TEST_P(SharedDocumentsTest, UsersOfAMatrixShareOneCopyUntilTheLastIsGone) {
+  const std::vector<float> numbers = random_numbers(60, 3);
+  const FeatureMatrix docs{numbers.data(), 12, 5};
+  const FeatureMatrix fewer{numbers.data(), 6, 5};
+  std::optional<device::SharedDocuments> first(std::in_place, 0, docs);
+  std::optional<device::SharedDocuments> second(std::in_place, 0, docs);
+  const device::SharedDocuments part(0, fewer);
+  EXPECT_EQ(first->data(), second->data());
+  EXPECT_NE(first->data(), part.data());
+  EXPECT_EQ(contents(*first), numbers);
+  EXPECT_EQ(contents(part), std::vector<float>(numbers.begin(), numbers.begin() + 30));
+  const float* there = first->data();
+  first.reset();
+  EXPECT_EQ(second->data(), there);
+  EXPECT_EQ(contents(*second), numbers);
+}
+
+TEST_P(SharedDocumentsTest, AnEmptyMatrixNeedsNoMemory) {
+  const device::SharedDocuments none(0, {nullptr, 0, 5});
+  EXPECT_EQ(none.size(), 0);
+}
+
+#if defined(OLRANK_KERNELS_EMULATED)
+
+TEST_P(SharedDocumentsTest, EachDeviceHoldsOneCopy) {
+  constexpr std::size_t kBytes = 60 * sizeof(float);
+  const std::vector<float> numbers = random_numbers(60, 3);
+  const FeatureMatrix docs{numbers.data(), 12, 5};
+  emulation::set_device_count(2);
+  const auto bytes_on = [](int device) { return emulation::bytes_allocated_on(device); };
+  {
+    const device::SharedDocuments first(0, docs);
+    const device::SharedDocuments second(0, docs);
+    EXPECT_EQ(bytes_on(0), kBytes);
+    EXPECT_EQ(bytes_on(1), 0U);
+    device::use_device(1);
+    {
+      const device::SharedDocuments other(1, docs);
+      const device::SharedDocuments beside(1, docs);
+      EXPECT_EQ(bytes_on(0), kBytes);
+      EXPECT_EQ(bytes_on(1), kBytes);
+      EXPECT_NE(other.data(), first.data());
+      EXPECT_EQ(contents(other), numbers);
+    }
+    device::use_device(0);
+  }
+  EXPECT_EQ(bytes_on(0), 0U);
+  EXPECT_EQ(bytes_on(1), 0U);
+}
+
+#endif
+
+OLRANK_KERNEL_TESTS(SharedDocumentsTest);
 
 }  // namespace
 }  // namespace olrank

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tests/jobs/settings/configuration_text.h"
+#include "tests/support/cases.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -125,29 +126,13 @@ TEST(ConfigurationTest, PrintedConfigurationReadsBackUnchanged) {
   EXPECT_EQ(print_configuration(from_text(printed)), printed);
 }
 
+/// The message that refuses a file.
+std::string refusal_of_text(const std::string& text) {
+  return refusal_of(text);
+}
+
 TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
-  EXPECT_EQ(refusal_of("[protocol]\nruonds = 3\n"),
-            "c.toml:2:1: Unknown key 'ruonds' in [protocol]. Did you mean 'rounds'?");
-  EXPECT_EQ(refusal_of("[protokol]\nrounds = 3\n"),
-            "c.toml:1:1: Unknown table 'protokol'. Did you mean 'protocol'?");
-  EXPECT_EQ(refusal_of("rounds = 3\n"),
-            "c.toml:1:10: 'rounds' is not in a table; put it under one of data, protocol, clicks, "
-            "groups, user, ranker, run, search, study or sweep.");
-  EXPECT_EQ(refusal_of("[ranker]\nalpha = 1\n"), "c.toml:1:1: Write this table as [[ranker]].");
-  EXPECT_EQ(refusal_of("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
-  EXPECT_EQ(refusal_of("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
-  EXPECT_EQ(refusal_of("[[ranker]]\ncovariance = \"last-layer\"\n"),
-            "c.toml:2:14: covariance 'last-layer' is gone: take \"diagonal\", or \"inducing\" where "
-            "directions matter.");
-  EXPECT_EQ(refusal_of("[[ranker]]\nkind = \"pdgd\"\n[[ranker]]\nkind = \"pdgd\"\n"),
-            "Two rankers are called 'pdgd'; give each [[ranker]] a unique name.");
-  EXPECT_EQ(refusal_of("[[ranker]]\nname = \"a/b\"\n").substr(0, 23), "The ranker's name 'a/b'");
-  EXPECT_EQ(refusal_of("[protocol]\nseeds = [1, 1]\n"),
-            "protocol.seeds contains a duplicate, which would repeat a trial.");
-  EXPECT_EQ(refusal_of("[clicks]\nmodels = []\n"), "clicks.models is empty; it needs at least one value.");
-  EXPECT_EQ(refusal_of("[run]\ndevice = \"gpu\"\n"),
-            "'gpu' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list such as cuda:0-3 or "
-            "cuda:1,3.");
+  expect_cases("jobs/settings/configuration_test.txt", "configuration", refusal_of_text);
 }
 
 TEST(ConfigurationTest, ChecksOverrides) {
@@ -199,25 +184,7 @@ TEST(ConfigurationTest, UsersInheritFromClicksAnywhereInTheFile) {
 }
 
 TEST(ConfigurationTest, ChecksUsers) {
-  const std::string mine = "[[user]]\nname = \"mine\"\nclick = [0, 1]\n";
-  EXPECT_EQ(refusal_of(mine), kNoError);
-  EXPECT_EQ(refusal_of(mine + mine), "Two users are named 'mine'. Give each [[user]] a unique name.");
-  EXPECT_EQ(refusal_of("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 62),
-            "A [[user]] must not have the name of the built-in user 'perfec");
-  EXPECT_EQ(refusal_of("[[user]]\nname = \"a/b\"\nclick = [0, 1]\n").substr(0, 21),
-            "The user's name 'a/b'");
-  EXPECT_EQ(refusal_of("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
-  EXPECT_EQ(refusal_of("[[user]]\nname = \"mine\"\n").substr(0, 33), "User 'mine' has no click probabil");
-  EXPECT_EQ(refusal_of("[[user]]\nname = \"mine\"\nclick = [0, 1.5]\n"),
-            "c.toml:3:9: 'click' must be at least 0 and at most 1, not 1.5.");
-  EXPECT_EQ(refusal_of("[[user]]\nclik = [0, 1]\n"),
-            "c.toml:2:1: Unknown key 'clik' in [[user]]. Did you mean 'click'?");
-  EXPECT_EQ(refusal_of("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
-  EXPECT_EQ(refusal_of(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 60),
-            "clicks.models: Unknown user 'mien'. Did you mean 'mine'? The");
-  EXPECT_EQ(refusal_of("[clicks]\ngrades = 4\n").substr(0, 29), "clicks.grades must be 2, 3 or");
-  EXPECT_EQ(refusal_of("[clicks]\ngrades = 6\n"),
-            "c.toml:2:10: 'grades' must be at least 0 and at most 5, not 6.");
+  expect_cases("jobs/settings/configuration_test.txt", "users", refusal_of_text);
   for (const std::string path : {"user.mine.noise", "user.noise"}) {
     try {
       parse_override(path + "=0.5");

@@ -12,6 +12,7 @@
 #include "jobs/tuning/sweep.h"
 #include "jobs/tuning/winners.h"
 #include "tests/jobs/settings/configuration_text.h"
+#include "tests/support/cases.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -65,30 +66,8 @@ TEST(SweepTest, ReadsAndConvertsValues) {
 }
 
 TEST(SweepTest, ErrorsNameLocationAndNearestName) {
-  EXPECT_EQ(refusal_of("[sweep]\nalpah = [1]\n"),
-            "c.toml:2:1: Unknown key 'alpah' in [sweep]. Did you mean 'alpha'?");
-  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.full]\nalpah = [1]\n"),
-            "c.toml:8:1: Unknown key 'alpah' in [sweep.full]. Did you mean 'alpha'?");
-  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.fulll]\nalpha = [1]\n"),
-            "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
-  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.fulll]\n"),
-            "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
-  EXPECT_EQ(refusal_of("[sweep]\nalpha = [0.1, -1]\n"),
-            "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
-  EXPECT_EQ(refusal_of("[sweep]\nsteps = [1, 1.5]\n"),
-            "c.toml:2:9: 'steps' must be an integer, not '1.0'.");
-  EXPECT_EQ(refusal_of("[sweep]\nlist = [\"certian\"]\n"),
-            "c.toml:2:8: 'list' must be certain, blocks, blocks-certain, greedy, sample or ucb, not "
-            "'certian'. Did you "
-            "mean 'certain'?");
-  EXPECT_EQ(refusal_of("[sweep]\nalpha = []\n"),
-            "c.toml:2:9: 'alpha' is empty; it needs at least one value to try.");
-  EXPECT_EQ(refusal_of("[sweep]\nalpha = [1, 2, 1.0]\n"), "c.toml:2:9: 'alpha' contains 1.0 twice.");
-  EXPECT_EQ(refusal_of("[sweep]\nname = [\"a\"]\n"),
-            "c.toml:2:1: 'name' cannot be swept; names are generated from the swept values.");
-  EXPECT_EQ(refusal_of("[[sweep]]\nalpha = [1]\n"), "c.toml:1:1: Write this table as [sweep].");
-  EXPECT_EQ(refusal_of("[sweeep]\nalpha = [1]\n"),
-            "c.toml:1:1: Unknown table 'sweeep'. Did you mean 'sweep'?");
+  expect_cases("jobs/tuning/tune_test.txt", "sweep",
+               [](const std::string& text) { return refusal_of(text); });
 }
 
 TEST(SweepTest, RefusesToSetASweptKeyOnTheCommandLine) {
@@ -117,19 +96,6 @@ TEST(SweepTest, GridHasEveryCombination) {
   EXPECT_EQ(grid[1].settings.explore.alpha, 0.25);
   EXPECT_EQ(grid[1].settings.posterior.lambda, 1e-5);
   EXPECT_EQ(grid[3].settings.trainer.learning_rate_decay, 0.999977);
-}
-
-TEST(SweepTest, RefusesSettingsThatNoneOfTheRankersHas) {
-  EXPECT_EQ(
-      refusal_of(kTwoRankers + "[sweep]\nwidth = [8, 16]\n"),
-      "c.toml:8:1: 'width' does not apply to ranker 'b.2': it counts only with network = \"mlp\". Remove "
-      "it, or change that.");
-  EXPECT_EQ(
-      refusal_of(kTwoRankers + "[sweep.full]\nepsilon = [0.1, 0.2]\n"),
-      "c.toml:8:1: 'epsilon' does not apply to ranker 'full': kind \"pairrank\" has no 'epsilon', only "
-      "ranknet. Remove it, or choose another kind.");
-  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep]\nwidth = [8, 16]\nnetwork = [\"linear\", \"mlp\"]\n"),
-            kNoError);
 }
 
 const std::string kRanges =
@@ -190,17 +156,6 @@ TEST(RandomSearch, RangesReadBackAndAreChecked) {
   EXPECT_EQ(message_of<InvalidArgument>([] { grid_of(from_text(kRanges)); }),
             "The sweep of ranker 'full' has a range for 'alpha': give the number of points to draw, such "
             "as --draws 20, or list its values.");
-  EXPECT_EQ(
-      refusal_of("[sweep]\nalpha = { from = 1, to = 0.5 }\n"),
-      "c.toml:2:9: The range of 'alpha' needs 'from' and a larger 'to', such as { from = 0.01, to = 10 }.");
-  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = 0, to = 0.5, scale = \"log\" }\n"),
-            "c.toml:2:9: With scale = \"log\", 'from' must be above 0, not 0.");
-  EXPECT_EQ(refusal_of("[sweep]\nlist = { from = 0, to = 1 }\n"),
-            "c.toml:2:8: 'list' is no number, so it has no range; list its values.");
-  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = -1, to = 1 }\n"),
-            "c.toml:2:18: 'alpha' must be at least 0, not -1.0.");
-  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = 0, to = 1, step = 1 }\n"),
-            "c.toml:2:29: A range has from, to and scale, not 'step'.");
 }
 
 TEST(SweepTest, RefusesPointsThatIgnoreAValue) {

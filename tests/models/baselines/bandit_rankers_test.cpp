@@ -1,15 +1,22 @@
-// What every ranker without a posterior owes to the trial loop.
 #include <gtest/gtest.h>
 
+#include <Eigen/Dense>
+#include <cmath>
 #include <limits>
 
 #include "core/error.h"
+#include "core/fair/exposure.h"
+#include "models/baselines/fairco.h"
+#include "models/baselines/toprank.h"
+#include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
+
+// What every ranker without a posterior owes to the trial loop.
 
 using Docs = std::vector<std::int32_t>;
 using Clicks = std::vector<std::uint8_t>;
@@ -233,6 +240,225 @@ TEST_P(BanditRankersTest, LearnsASeparableWorldFromAPerfectUser) {
 
 INSTANTIATE_TEST_SUITE_P(All, BanditRankersTest, testing::ValuesIn(bandit_names()),
                          [](const auto& info) { return info.param; });
+
+// FairCo, TopRank, and rankers with certain orders that are made fair.
+
+constexpr std::int64_t kFairCutoff = 6;
+
+const SmallWorld& fair_world() {
+  static const SmallWorld made(29, 8, 15, 5);
+  return made;
+}
+
+const ExposureRule& fair_rule() {
+  static const ExposureRule rule{{1.0, 0.8, 0.6, 0.5, 0.4, 0.3}, {1.2}, 0.6};
+  return rule;
+}
+
+std::vector<DocGroup> groups_of(const QueryDocs& query) {
+  std::vector<DocGroup> groups;
+  for (std::int64_t doc = 0; doc < query.docs(); ++doc)
+    groups.push_back((doc * 5 + query.query) % 3 == 0 ? DocGroup::kA : DocGroup::kB);
+  return groups;
+}
+
+std::unique_ptr<OnlineRanker> make_fair(RankerKind kind, Fairness fair,
+                                        NetworkForm network = NetworkForm::kLinear) {
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
+  settings.name = "fair";
+  if (row_of(kind).forms == ModelForms::kEither) settings.network.network = network;
+  settings.network.width = 6;
+  settings.posterior.members = 3;
+  settings.trainer.steps = 4;
+  settings.fair.fair = fair;
+  settings.fair.fair_gain = 0.5;
+  return make_ranker(settings, fair_world().features(), TrialKeys::of(5, 1, "fair"), kFairCutoff, {});
+}
+
+struct Played {
+  ExposureLedger ledger;
+  std::vector<std::vector<std::int32_t>> lists;
+  std::int64_t unrealisable = 0;
+  std::int64_t violated = 0;
+};
+
+Played play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, Played played = {}) {
+  TestContext context;
+  for (std::uint32_t round = first; round <= last; ++round) {
+    QueryDocs query = fair_world().query_of(round);
+    const std::vector<DocGroup> groups = groups_of(query);
+    const FairRound fair{groups, &fair_rule(), played.ledger.unfairness()};
+    query.fair = &fair;
+    const RankedList list = ranker.rank(context.round, query, round);
+    EXPECT_TRUE(list.fairness.has_value());
+    played.unrealisable += list.fairness->realisable ? 0 : 1;
+    played.violated += list.fairness->violated.value_or(0);
+    played.lists.emplace_back(list.docs.begin(), list.docs.end());
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kFairCutoff);
+    played.ledger.observe(fair_rule(), groups, shown);
+    ranker.learn(context.round, {round, query, shown, fair_world().perfect_clicks(query.query, shown)});
+  }
+  return played;
+}
+
+class FairRankersTest : public testing::TestWithParam<std::string> {
+ protected:
+  RankerKind kind() const { return *value_named<RankerKind>(GetParam()); }
+};
+
+TEST_P(FairRankersTest, FairExpKeepsTheBoundInEveryRound) {
+  const auto ranker = make_fair(kind(), Fairness::kFairExp, NetworkForm::kMlp);
+  const Played played = play(*ranker, 1, 60);
+  // Every query has five documents of a group and ten of the other.
+  EXPECT_EQ(played.unrealisable, 0);
+  EXPECT_EQ(played.ledger.fair_rounds(), 60);
+}
+
+TEST_P(FairRankersTest, WithoutFairnessGroupsChangeNoBit) {
+  const auto with = make_fair(kind(), Fairness::kNone, NetworkForm::kMlp);
+  const auto without = make_fair(kind(), Fairness::kNone, NetworkForm::kMlp);
+  const Played played = play(*with, 1, 20);
+  TestContext context;
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    const QueryDocs query = fair_world().query_of(round);
+    const RankedList list = without->rank(context.round, query, round);
+    EXPECT_FALSE(list.fairness.has_value());
+    EXPECT_EQ(std::vector<std::int32_t>(list.docs.begin(), list.docs.end()), played.lists[round - 1]);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kFairCutoff);
+    without->learn(context.round, {round, query, shown, fair_world().perfect_clicks(query.query, shown)});
+  }
+  EXPECT_EQ(state_of(*with), state_of(*without));
+}
+
+TEST_P(FairRankersTest, ControlBringsTheGroupsTogether) {
+  const Played plain = play(*make_fair(kind(), Fairness::kNone, NetworkForm::kMlp), 1, 60);
+  const Played controlled = play(*make_fair(kind(), Fairness::kFairCo, NetworkForm::kMlp), 1, 60);
+  EXPECT_LT(std::abs(controlled.ledger.unfairness()[0]), 0.5 * std::abs(plain.ledger.unfairness()[0]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FairRankersTest,
+                         testing::Values("pairrank", "olranknet", "ollambdarank", "p2linrank", "p2neurrank",
+                                         "toprank"));
+
+TEST(FairControl, RaisesTheGroupWithTooLittle) {
+  const FairRound ahead{{}, &fair_rule(), 2.4};
+  EXPECT_EQ(fair_control(ahead, 0.1, DocGroup::kA), 0.0);
+  EXPECT_NEAR(fair_control(ahead, 0.1, DocGroup::kB), 0.2, 1e-12);
+  const FairRound behind{{}, &fair_rule(), -2.4};
+  EXPECT_NEAR(fair_control(behind, 0.1, DocGroup::kA), 0.2, 1e-12);
+  EXPECT_EQ(fair_control(behind, 0.1, DocGroup::kB), 0.0);
+}
+
+TEST(FairCoTest, LinearEstimateSolvesTheNormalEquations) {
+  const auto ranker = make_fair(RankerKind::kFairCo, Fairness::kFairCo);
+  Eigen::MatrixXd matrix = Eigen::MatrixXd::Identity(5, 5);
+  Eigen::VectorXd target = Eigen::VectorXd::Zero(5);
+  TestContext context;
+  for (std::uint32_t round = 1; round <= 12; ++round) {
+    QueryDocs query = fair_world().query_of(round);
+    const std::vector<DocGroup> groups = groups_of(query);
+    const FairRound fair{groups, &fair_rule(), 0.0};
+    query.fair = &fair;
+    const std::vector<std::int32_t> shown = {3, 9, static_cast<std::int32_t>(round % 3), 12};
+    const std::vector<std::uint8_t> clicks = {1, 0, 1, static_cast<std::uint8_t>(round % 2)};
+    ranker->learn(context.round, {round, query, shown, clicks});
+    for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+      Eigen::VectorXd x(5);
+      for (int k = 0; k < 5; ++k) x[k] = query.features.doc(shown[rank])[k];
+      matrix += x * x.transpose();
+      target += x * (clicks[rank] / fair_rule().examination[rank]);
+    }
+  }
+  const Eigen::VectorXd expected = matrix.ldlt().solve(target);
+  const ModelTensors model = ranker->model();
+  for (int k = 0; k < 5; ++k) EXPECT_NEAR(model.tensors[0].values[k], expected[k], 1e-5);
+}
+
+TEST(FairCoTest, NetworkComesCloserToTheTargets) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kFairCo, ProtocolName::kRecommended);
+  settings.name = "fair";
+  settings.network.network = NetworkForm::kMlp;
+  settings.network.width = 16;
+  settings.trainer.learning_rate = 0.01;
+  const auto ranker =
+      make_ranker(settings, fair_world().features(), TrialKeys::of(5, 1, "fair"), kFairCutoff, {});
+  const auto quality = [&] {
+    TestContext context;
+    double wrong = 0.0;
+    for (std::int64_t number = 0; number < fair_world().queries(); ++number) {
+      const QueryDocs query = fair_world().query(number);
+      std::vector<float> scores(query.docs());
+      ranker->score(context.round.execution, query.features, scores);
+      for (std::int32_t i = 0; i < query.docs(); ++i) {
+        for (std::int32_t j = 0; j < query.docs(); ++j)
+          wrong += fair_world().grade(number, i) > fair_world().grade(number, j) && scores[i] <= scores[j];
+      }
+    }
+    return wrong;
+  };
+  const double before = quality();
+  play(*ranker, 1, 150);
+  EXPECT_LT(quality(), 0.5 * before);
+}
+
+TEST(FairCoTest, NeedsTheProbabilitiesOfExamination) {
+  const auto ranker = make_fair(RankerKind::kFairCo, Fairness::kFairCo);
+  TestContext context;
+  const QueryDocs query = fair_world().query(0);
+  EXPECT_THROW(
+      ranker->learn(context.round, {1, query, std::vector<std::int32_t>{0}, std::vector<std::uint8_t>{1}}),
+      InvalidArgument);
+}
+
+TEST(TopRankTest, ThresholdIsThePapers) {
+  // √(2·9·ln(3.3437·3/0.1)) by hand: ln(100.31) = 4.6083.
+  EXPECT_NEAR(toprank_threshold(9, 0.1), std::sqrt(18.0 * 4.6083), 1e-3);
+}
+
+TEST(TopRankTest, OrdersAppearOnceClicksLeadByMoreThanChance) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kTopRank, ProtocolName::kRecommended);
+  settings.name = "fair";
+  settings.explore.delta = 0.1;
+  const auto ranker = make_ranker(settings, 5, TrialKeys::of(5, 1, "fair"), 3, {});
+  TestContext context;
+  const QueryDocs query = fair_world().query(0);
+  // Document 7 alone is clicked: after n rounds it leads each other document by n of n clicks.
+  std::int64_t needed = 1;
+  while (static_cast<double>(needed) < toprank_threshold(needed, 0.1)) ++needed;
+  for (std::int64_t round = 1; round <= needed; ++round) {
+    RoundDetail detail;
+    ranker->rank(context.round, query, static_cast<std::uint32_t>(round));
+    ranker->describe(query, true, detail);
+    EXPECT_EQ(std::count(detail.certain.begin(), detail.certain.end(), 1), 0);
+    ranker->learn(context.round, {static_cast<std::uint32_t>(round), query,
+                                  std::vector<std::int32_t>{7, 1, 2}, std::vector<std::uint8_t>{1, 0, 0}});
+  }
+  const RankedList list = ranker->rank(context.round, query, 1000);
+  EXPECT_EQ(list.docs[0], 7);
+  EXPECT_EQ(list.certainty->blocks, 2);
+  RoundDetail detail;
+  ranker->describe(query, true, detail);
+  EXPECT_EQ(std::count(detail.certain.begin(), detail.certain.end(), 1), query.docs() - 1);
+  EXPECT_EQ(detail.scores[7], 0.0);
+  EXPECT_EQ(detail.scores[1], -1.0);
+}
+
+TEST(FairRankers, RestoredOnesGoOnWithTheSameBits) {
+  for (const RankerKind kind : {RankerKind::kTopRank, RankerKind::kFairCo}) {
+    for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kMlp}) {
+      const Fairness fair = kind == RankerKind::kTopRank ? Fairness::kFairExp : Fairness::kFairCo;
+      const auto whole = make_fair(kind, fair, network);
+      const Played half = play(*whole, 1, 25);
+      const auto restored = make_fair(kind, fair, network);
+      StateReader state(state_of(*whole), "test");
+      restored->load(state);
+      const Played one = play(*whole, 26, 50, half);
+      const Played other = play(*restored, 26, 50, half);
+      EXPECT_EQ(one.lists, other.lists);
+      EXPECT_EQ(state_of(*whole), state_of(*restored));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace olrank

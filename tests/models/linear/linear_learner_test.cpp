@@ -249,7 +249,7 @@ TEST(LinearLearnerTest, NewPairsOfMembersHaveTheirOwnNoise) {
     between += whitened[0].dot(whitened[1]);
     freedom += static_cast<double>(kValues);
   }
-  // As in tests/trials/linear_trace_test.cpp.
+  // As in tests/trials/linear_trials_test.cpp.
   for (const double square : squares) {
     EXPECT_TRUE(square <= chi_square_bound(freedom, kTail)) << square << ", " << freedom;
     EXPECT_TRUE(square >= chi_square_lower_bound(freedom, kTail)) << square << ", " << freedom;

@@ -1,0 +1,344 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/random/rng_stream.h"
+#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/t_tests.h"
+#include "tests/support/sanitized.h"
+
+namespace olrank {
+namespace {
+
+RngStream coins(std::uint32_t seed) {
+  return {make_key({.seed = seed, .purpose = Purpose::kProbe}), seed};
+}
+
+TEST(ClusteredMeanTest, IsTheSlowFormula) {
+  RngStream random = coins(1);
+  ClusteredMean mean(7);
+  std::vector<double> sums(7, 0.0);
+  std::vector<double> counts(7, 0.0);
+  for (int value = 0; value < 100; ++value) {
+    const std::uint32_t cluster = random.index(6);  // one stays empty
+    const double drawn = random.uniform();
+    mean.add(cluster, drawn);
+    sums[cluster] += drawn;
+    counts[cluster] += 1.0;
+  }
+  double total = 0.0;
+  for (const double sum : sums) total += sum;
+  double squares = 0.0;
+  for (std::size_t cluster = 0; cluster < 7; ++cluster)
+    squares += std::pow(sums[cluster] - total / 100.0 * counts[cluster], 2);
+  EXPECT_EQ(mean.values(), 100);
+  EXPECT_EQ(mean.clusters(), 6);
+  EXPECT_NEAR(mean.mean(), total / 100.0, 1e-12);
+  EXPECT_NEAR(mean.variance(), squares * 6.0 / 5.0 / 10'000.0, 1e-12);
+  mean.clear();
+  EXPECT_EQ(mean.values(), 0);
+  EXPECT_EQ(mean.variance(), 0.0);
+}
+
+TEST(ClusteredMeanTest, OneValueAClusterHasTheVarianceOfAMean) {
+  ClusteredMean mean(3);
+  for (int cluster = 0; cluster < 3; ++cluster) mean.add(cluster, cluster);
+  EXPECT_NEAR(mean.variance(), 1.0 / 3.0, 1e-12);
+}
+
+TEST(ClusteredMeanTest, ContinuesFromItsSumsToTheSameBits) {
+  RngStream random = coins(2);
+  ClusteredMean whole(10);
+  ClusteredMean resumed(10);
+  for (int value = 0; value < 200; ++value) {
+    if (value == 77) resumed = ClusteredMean(whole.sums());
+    const std::uint32_t cluster = random.index(10);
+    const double drawn = random.uniform();
+    whole.add(cluster, drawn);
+    if (value >= 77) resumed.add(cluster, drawn);
+  }
+  EXPECT_EQ(resumed.mean(), whole.mean());
+  EXPECT_EQ(resumed.variance(), whole.variance());
+}
+
+TEST(AnytimeIntervalTest, IsWiderThanForOneTimeByAKnownFactor) {
+  // √((t + 100)/t · ln((t + 100)/(100 α²))) deviations.
+  const Interval interval = anytime_interval(2.0, 0.25, 800.0, 0.95);
+  const double deviations = std::sqrt(900.0 / 800.0 * std::log(900.0 / (100.0 * 0.0025)));
+  EXPECT_NEAR(interval.high - 2.0, 0.5 * deviations, 1e-12);
+  EXPECT_NEAR(interval.low, 2.0 - 0.5 * deviations, 1e-12);
+  EXPECT_NEAR(deviations / 1.96, 1.55, 0.01);
+}
+
+/// Two arms of users who click more or less, and come back to the arm that they had. Users of the second
+/// arm click more by a factor.
+struct Trial {
+  Trial(std::uint32_t seed, std::uint32_t users, double share, double factor)
+      : random(coins(seed)), rate(users), one(users), other(users) {
+    for (double& user : rate) user = 0.6 * random.uniform();
+    first_of_second = static_cast<std::uint32_t>((1.0 - share) * users);
+    for (std::uint32_t user = first_of_second; user < users; ++user) rate[user] *= factor;
+  }
+
+  /// Whether the interval says that the arms differ.
+  bool show_list() {
+    const std::uint32_t user = random.index(static_cast<std::uint32_t>(rate.size()));
+    double clicks = 0.0;
+    for (int doc = 0; doc < 3; ++doc) clicks += random.uniform() < rate[user] ? 1.0 : 0.0;
+    (user < first_of_second ? one : other).add(user, clicks);
+    if (one.clusters() < 30 || other.clusters() < 30) return false;
+    const Interval difference = anytime_difference(other, one, 0.95);
+    return difference.low > 0.0 || difference.high < 0.0;
+  }
+
+  RngStream random;
+  std::vector<double> rate;  // of a document to be clicked
+  std::uint32_t first_of_second = 0;
+  ClusteredMean one;
+  ClusteredMean other;
+};
+
+TEST(AnytimeIntervalTest, PeekingAfterEachListFindsNoDifferenceBetweenEqualArms) {
+  constexpr std::uint32_t kTests = kSanitized ? 100 : 1000;
+  for (const double share : {0.5, 0.05}) {
+    int found = 0;
+    for (std::uint32_t seed = 1; seed <= kTests; ++seed) {
+      Trial trial(seed, 3000, share, 1.0);
+      for (int list = 0; list < 10'000; ++list) {
+        if (!trial.show_list()) continue;
+        ++found;
+        break;
+      }
+    }
+    EXPECT_LE(found, kTests / 20) << "of " << kTests << " tests with a share of " << share;
+    RecordProperty(share == 0.5 ? "even" : "uneven", found);
+  }
+}
+
+PhiloxKey key() {
+  return make_key({.seed = 5, .purpose = Purpose::kResampling});
+}
+
+TEST(HierarchicalBootstrap, TwoValuesHaveThreeResampledMeans) {
+  // Means 0, 0.5 and 1 with chances 1/4, 1/2 and 1/4.
+  const BootstrapInterval wide = hierarchical_bootstrap({{{0.0}, {1.0}}}, key(), 1000, 0.95);
+  EXPECT_EQ(wide.low, 0.0);
+  EXPECT_EQ(wide.high, 1.0);
+  const BootstrapInterval narrow = hierarchical_bootstrap({{{0.0}, {1.0}}}, key(), 1000, 0.4);
+  EXPECT_EQ(narrow.low, 0.5);
+  EXPECT_EQ(narrow.high, 0.5);
+}
+
+/// Var of the redrawn mean of one level is the biased variance of its values over their number, and levels
+/// add up; four deviations of a normal are the width of its 95.45 % interval.
+TEST(HierarchicalBootstrap, IncludesVarianceOfEveryLevel) {
+  RngStream coins(key(), 0);
+  NestedValues values(30);
+  for (auto& fold : values) {
+    const double effect = coins.normal();
+    for (int s = 0; s < 20; ++s) {
+      const double luck = coins.normal();
+      fold.emplace_back();
+      for (int q = 0; q < 10; ++q) fold.back().push_back(effect + luck + coins.normal());
+    }
+  }
+  const auto biased_variance = [](const std::vector<double>& sample) {
+    double mean = 0.0;
+    for (const double value : sample) mean += value / static_cast<double>(sample.size());
+    double sum = 0.0;
+    for (const double value : sample) sum += (value - mean) * (value - mean);
+    return sum / static_cast<double>(sample.size());
+  };
+  std::vector<double> folds;
+  double within_folds = 0.0;
+  for (const auto& fold : values) {
+    std::vector<double> seeds;
+    double within_seeds = 0.0;
+    for (const auto& seed : fold) {
+      double mean = 0.0;
+      for (const double query : seed) mean += query / 10.0;
+      seeds.push_back(mean);
+      within_seeds += biased_variance(seed) / 10.0;
+    }
+    double mean = 0.0;
+    for (const double seed : seeds) mean += seed / 20.0;
+    folds.push_back(mean);
+    within_folds += biased_variance(seeds) / 20.0 + within_seeds / 400.0;
+  }
+  const double deviation = std::sqrt(biased_variance(folds) / 30.0 + within_folds / 900.0);
+  const BootstrapInterval interval = hierarchical_bootstrap(values, key(), 4000, 0.9545);
+  // A quantile of 4,000 draws near two deviations has a standard error of 0.045 deviations.
+  EXPECT_NEAR((interval.high - interval.low) / (4.0 * deviation), 1.0, 0.07);
+}
+
+/// Of one seed with many queries the means are drawn from a normal distribution: as wide as drawing one by
+/// one, which is the standard error of a mean.
+TEST(HierarchicalBootstrap, ManyQueriesMatchStandardError) {
+  for (const std::size_t queries : {kDrawnOneByOne, 4 * kDrawnOneByOne}) {
+    RngStream coins(key(), 3);
+    std::vector<double> values;
+    double mean = 0.0;
+    for (std::size_t q = 0; q < queries; ++q) {
+      values.push_back(coins.uniform());
+      mean += values.back() / static_cast<double>(queries);
+    }
+    double variance = 0.0;
+    for (const double value : values)
+      variance += (value - mean) * (value - mean) / static_cast<double>(queries);
+    const double deviation = std::sqrt(variance / static_cast<double>(queries));
+    const BootstrapInterval interval = hierarchical_bootstrap({{values}}, key(), 4000, 0.9545);
+    EXPECT_NEAR((interval.high - interval.low) / (4.0 * deviation), 1.0, 0.07);
+    EXPECT_NEAR(0.5 * (interval.high + interval.low), mean, 0.1 * deviation);
+  }
+}
+
+TEST(HierarchicalBootstrap, IsNanWithoutVariation) {
+  EXPECT_TRUE(std::isnan(hierarchical_bootstrap({{{0.5}}}, key()).low));
+  EXPECT_TRUE(std::isnan(hierarchical_bootstrap({}, key()).low));
+  EXPECT_TRUE(std::isnan(hierarchical_bootstrap({{}, {{}}}, key()).high));
+  const BootstrapInterval constant = hierarchical_bootstrap({{{0.5}, {0.5}, {0.5}}}, key());
+  EXPECT_EQ(constant.low, 0.5);
+  EXPECT_EQ(constant.high, 0.5);
+}
+
+TEST(HierarchicalBootstrap, IsDeterministic) {
+  const NestedValues values = {{{0.1}, {0.4}, {0.2}}, {{0.3}, {0.9}}};
+  const BootstrapInterval first = hierarchical_bootstrap(values, key());
+  const BootstrapInterval second = hierarchical_bootstrap(values, key());
+  EXPECT_EQ(first.low, second.low);
+  EXPECT_EQ(first.high, second.high);
+}
+
+constexpr int kExperiments = 2000;
+constexpr double kTruth = 0.4;
+
+PhiloxKey key(std::uint64_t seed) {
+  return make_key({.seed = seed, .purpose = Purpose::kResampling});
+}
+
+/// Trials whose seeds have deviation 1 and whose folds have deviation `fold_sd`.
+FoldedValues simulated(int folds, int seeds, double fold_sd, RngStream& coins) {
+  FoldedValues values(static_cast<std::size_t>(folds));
+  for (auto& fold : values) {
+    const double effect = fold_sd * coins.normal();
+    for (int seed = 0; seed < seeds; ++seed) fold.push_back(kTruth + effect + coins.normal());
+  }
+  return values;
+}
+
+bool covers(const MeanInterval& interval) {
+  return std::abs(interval.mean - kTruth) <= interval.half_width;
+}
+
+double coverage(int folds, int seeds, double fold_sd) {
+  int covered = 0;
+  for (int i = 0; i < kExperiments; ++i) {
+    RngStream coins(key(11), static_cast<std::uint32_t>(i));
+    covered += covers(mean_interval(simulated(folds, seeds, fold_sd, coins))) ? 1 : 0;
+  }
+  return static_cast<double>(covered) / kExperiments;
+}
+
+/// The share of experiments in which the t test rejects the true difference.
+double rejections(int folds, int seeds, double fold_sd) {
+  int rejected = 0;
+  for (int i = 0; i < kExperiments; ++i) {
+    RngStream coins(key(11), static_cast<std::uint32_t>(i));
+    FoldedValues differences = simulated(folds, seeds, fold_sd, coins);
+    for (std::vector<double>& fold : differences) {
+      for (double& value : fold) value -= kTruth;
+    }
+    rejected += paired_test(differences).t_p < 1.0 - kConfidence ? 1 : 0;
+  }
+  return static_cast<double>(rejected) / kExperiments;
+}
+
+// The standard error of a share of 0.05 over 2,000 experiments is 0.0049, so that the bounds are four of
+// them away: a false alarm in 16,000.
+TEST(PairedTest, KeepsItsLevelUnderFoldEffects) {
+  for (const double fold_sd : {0.0, 0.3, 1.0}) {
+    for (const int folds : {3, 5}) {
+      const double rejected = rejections(folds, 3, fold_sd);
+      EXPECT_GT(rejected, 0.03) << folds << " folds, sd " << fold_sd;
+      EXPECT_LT(rejected, 0.07) << folds << " folds, sd " << fold_sd;
+    }
+  }
+}
+
+TEST(Coverage, WithinOneFoldIsNominal) {
+  for (const int seeds : {2, 3, 5, 10}) {
+    const double covered = coverage(1, seeds, 0.0);
+    EXPECT_GT(covered, 0.93) << seeds;
+    EXPECT_LT(covered, 0.97) << seeds;
+  }
+}
+
+// docs/METRICS.md says so of intervals over trials of several folds.
+TEST(Coverage, OverSeveralFoldsIsNominalOnlyWithoutFoldEffects) {
+  EXPECT_NEAR(coverage(5, 3, 0.0), 0.95, 0.02);
+  EXPECT_LT(coverage(5, 3, 1.0), 0.9);
+}
+
+/// Pairs of rankers that share their trials' luck. Returns the share of experiments with a false rejection.
+double family_error(int rankers, int seeds, bool adjusted) {
+  int wrong = 0;
+  for (int i = 0; i < kExperiments; ++i) {
+    RngStream coins(key(13), static_cast<std::uint32_t>(i));
+    std::vector<std::vector<double>> results(rankers);
+    for (int seed = 0; seed < seeds; ++seed) {
+      const double luck = 3.0 * coins.normal();
+      for (auto& of_ranker : results) of_ranker.push_back(luck + coins.normal());
+    }
+    std::vector<double> p_values;
+    for (std::size_t a = 0; a < results.size(); ++a) {
+      for (std::size_t b = a + 1; b < results.size(); ++b) {
+        std::vector<double> differences;
+        for (std::size_t s = 0; s < results[a].size(); ++s)
+          differences.push_back(results[a][s] - results[b][s]);
+        p_values.push_back(paired_t_p(differences));
+      }
+    }
+    if (adjusted) p_values = holm_adjusted(p_values);
+    bool rejected = false;
+    for (const double p : p_values) rejected = rejected || p < 0.05;
+    wrong += rejected ? 1 : 0;
+  }
+  return static_cast<double>(wrong) / kExperiments;
+}
+
+TEST(Holm, BoundsFamilyWiseError) {
+  // Three standard errors above 5 %.
+  EXPECT_LT(family_error(5, 10, true), 0.05 + 3 * 0.0049);
+  EXPECT_LT(family_error(3, 5, true), 0.05 + 3 * 0.0049);
+  EXPECT_GT(family_error(5, 10, false), 0.15);
+}
+
+double bootstrap_coverage(int folds, int seeds, double fold_sd) {
+  constexpr int kFewer = 1000;
+  int covered = 0;
+  for (int i = 0; i < kFewer; ++i) {
+    RngStream coins(key(17), static_cast<std::uint32_t>(i));
+    NestedValues nested;
+    for (const auto& fold : simulated(folds, seeds, fold_sd, coins)) {
+      nested.emplace_back();
+      for (const double value : fold) nested.back().push_back({value});
+    }
+    const BootstrapInterval interval =
+        hierarchical_bootstrap(nested, key(static_cast<std::uint64_t>(100 + i)), 500);
+    covered += interval.low <= kTruth && kTruth <= interval.high ? 1 : 0;
+  }
+  return static_cast<double>(covered) / kFewer;
+}
+
+// What the page says of this interval, as 20,000 experiments told. Bounds are three standard errors (0.011
+// each) away.
+TEST(Coverage, OfBootstrapMatchesReport) {
+  EXPECT_NEAR(bootstrap_coverage(1, 5, 0.0), 0.84, 0.035);
+  EXPECT_NEAR(bootstrap_coverage(5, 5, 1.0), 0.89, 0.035);
+  EXPECT_NEAR(bootstrap_coverage(5, 5, 0.0), 0.97, 0.035);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -18,18 +18,15 @@ constexpr std::int64_t kPairsOfReview = 4;  // that a pass draws for each review
 constexpr std::int64_t kBprmfRowsOfBlock = 64;
 constexpr double kBprmfStart = 0.1;
 
-std::int64_t bprmf_blocks(std::int64_t count, std::int64_t block) {
-  return (count + block - 1) / block;
-}
-
 class BprmfTraining : public RecommenderTraining {
  public:
   BprmfTraining(const RecommendSettings& settings, const TrainingData& data)
       : settings_(settings),
         dimension_(settings.factors.dimension),
         draws_(data.by_user, data.by_item.rows()),
-        pairs_(std::min(settings.factors.pairs, kPairsOfReview * draws_.reviews())),
-        key_(make_key({.seed = static_cast<std::uint64_t>(settings.seed), .purpose = Purpose::kBatch})),
+        pairs_(draws_,
+               make_key({.seed = static_cast<std::uint64_t>(settings.seed), .purpose = Purpose::kBatch}),
+               std::min(settings.factors.pairs, kPairsOfReview * draws_.reviews())),
         users_(std::make_shared<FactorMatrix>(data.by_user.rows(), dimension_ + 1)),
         items_(std::make_shared<FactorMatrix>(data.by_item.rows(), dimension_ + 1)),
         model_(users_, items_) {
@@ -41,17 +38,8 @@ class BprmfTraining : public RecommenderTraining {
     // The last column is the item's bias; users have 1 there.
     for (std::int64_t user = 0; user < users_->rows; ++user) users_->row(user)[dimension_] = 1.0F;
     for (std::int64_t item = 0; item < items_->rows; ++item) items_->row(item)[dimension_] = 0.0F;
-    const std::int64_t runs = bprmf_blocks(pairs_, PairDraws::kBlock) * PairDraws::kBlock;
-    const std::int64_t width = users_->width;
-    batch_.resize(pairs_);
-    for (auto* numbers : {&run_of_, &winners_, &losers_}) numbers->resize(pairs_);
-    slopes_.resize(pairs_);
-    run_users_.resize(runs);
-    directions_.resize(runs * width);
-    user_gradients_.resize(runs * width);
-    feature_parts_.resize(bprmf_blocks(pairs_, PairDraws::kBlock) * width);
-    losses_.resize(bprmf_blocks(pairs_, PairDraws::kBlock));
-    ones_.assign(width, 1.0F);
+    pairs_.resize(users_->width, users_->width);
+    ones_.assign(users_->width, 1.0F);
   }
 
   std::int64_t passes() const override { return settings_.passes; }
@@ -60,12 +48,12 @@ class BprmfTraining : public RecommenderTraining {
 
   TrainingPassReport advance(ExecutionContext& context) override {
     const std::int64_t iterations =
-        std::max<std::int64_t>(bprmf_blocks(kPairsOfReview * draws_.reviews(), pairs_), 1);
+        std::max<std::int64_t>(blocks_of(kPairsOfReview * draws_.reviews(), pairs_.count()), 1);
     double loss = 0.0;
     for (std::int64_t done = 0; done < iterations; ++done) loss += step(context);
     TrainingPassReport report;
     report.pass = ++passed_;
-    report.pairs = iterations * pairs_;
+    report.pairs = iterations * pairs_.count();
     report.losses = {{"loss", loss / static_cast<double>(iterations)},
                      {"pairs", loss / static_cast<double>(iterations)}};
     return report;
@@ -87,16 +75,15 @@ class BprmfTraining : public RecommenderTraining {
  private:
   /// Returns the mean loss of the pairs.
   double step(ExecutionContext& context) {
-    const std::int64_t blocks = bprmf_blocks(pairs_, PairDraws::kBlock);
-    context.pool().run(blocks, [&](std::int64_t block, int) { draw_and_slope(block); });
+    context.pool().run(pairs_.blocks(), [&](std::int64_t block, int) { draw_and_slope(block); });
     ++iteration_;
     context.pool().run(3, [&](std::int64_t index, int) {
-      if (index == 0) return by_user_.build(run_users_, users_->rows);
-      if (index == 1) return by_winner_.build(winners_, items_->rows);
-      by_loser_.build(losers_, items_->rows);
+      if (index == 0) return pairs_.index_users(users_->rows);
+      if (index == 1) return pairs_.index_winners(items_->rows);
+      pairs_.index_losers(items_->rows);
     });
-    const std::int64_t user_blocks = bprmf_blocks(users_->rows, kBprmfRowsOfBlock);
-    const std::int64_t item_blocks = bprmf_blocks(items_->rows, kBprmfRowsOfBlock);
+    const std::int64_t user_blocks = blocks_of(users_->rows, kBprmfRowsOfBlock);
+    const std::int64_t item_blocks = blocks_of(items_->rows, kBprmfRowsOfBlock);
     context.pool().run(user_blocks + item_blocks, [&](std::int64_t block, int) {
       const bool of_users = block < user_blocks;
       FactorMatrix& matrix = of_users ? *users_ : *items_;
@@ -105,37 +92,17 @@ class BprmfTraining : public RecommenderTraining {
       for (std::int64_t row = begin; row < std::min(begin + kBprmfRowsOfBlock, matrix.rows); ++row)
         update(matrix, of_users, row, gradient);
     });
-    return std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(pairs_);
+    return pairs_.mean_loss();
   }
 
   void draw_and_slope(std::int64_t block) {
-    const std::int64_t begin = block * PairDraws::kBlock;
-    const std::int64_t width = users_->width;
+    pairs_.draw(static_cast<std::uint32_t>(iteration_), block);
     PairPiece piece;
-    piece.count = std::min(PairDraws::kBlock, pairs_ - begin);
-    draws_.draw(key_, static_cast<std::uint32_t>(iteration_), begin, pairs_,
-                {batch_.data() + begin, static_cast<std::size_t>(piece.count)});
-    piece.pairs = batch_.data() + begin;
     piece.users = users_->values.data();
     piece.items = items_->values.data();
-    piece.width = width;
     piece.contracted = ones_.data();
-    piece.weight = 1.0 / static_cast<double>(pairs_);
-    piece.slopes = slopes_.data() + begin;
-    piece.run_of = run_of_.data() + begin;
-    piece.run_users = run_users_.data() + begin;
-    piece.directions = directions_.data() + begin * width;
-    piece.user_gradients = user_gradients_.data() + begin * width;
-    piece.feature_part = feature_parts_.data() + block * width;
-    const PairOutcome outcome = canonical_pairs(piece);
-    losses_[block] = outcome.loss;
-    for (std::int64_t s = begin; s < begin + piece.count; ++s) {
-      run_of_[s] += static_cast<std::int32_t>(begin);
-      winners_[s] = batch_[s].winner;
-      losers_[s] = batch_[s].loser;
-    }
-    std::fill(run_users_.begin() + begin + outcome.runs, run_users_.begin() + begin + PairDraws::kBlock,
-              -1);
+    piece.weight = 1.0 / static_cast<double>(pairs_.count());
+    pairs_.differentiate(block, piece);
   }
 
   void update(FactorMatrix& matrix, bool of_users, std::int64_t row, AlignedVector<float>& gradient) const {
@@ -144,14 +111,10 @@ class BprmfTraining : public RecommenderTraining {
         static_cast<float>(2.0 * settings_.factors.factor_penalty / static_cast<double>(matrix.rows));
     for (std::int64_t i = 0; i < width; ++i) gradient[i] = penalty * matrix.row(row)[i];
     if (of_users) {
-      for (const std::int32_t run : by_user_.samples_of(row))
-        add_scaled(1.0F, user_gradients_.data() + run * width, width, gradient.data());
+      pairs_.add_user_gradient(row, gradient.data());
       gradient[dimension_] = 0.0F;
     } else {
-      for (const std::int32_t pair : by_winner_.samples_of(row))
-        add_scaled(slopes_[pair], directions_.data() + run_of_[pair] * width, width, gradient.data());
-      for (const std::int32_t pair : by_loser_.samples_of(row))
-        add_scaled(-slopes_[pair], directions_.data() + run_of_[pair] * width, width, gradient.data());
+      pairs_.add_item_gradient(row, gradient.data());
     }
     adagrad_step(static_cast<float>(settings_.factors.learning_rate), false, gradient.data(),
                  matrix.squares.data() + row * width, matrix.row(row), width);
@@ -160,17 +123,11 @@ class BprmfTraining : public RecommenderTraining {
   RecommendSettings settings_;
   std::int64_t dimension_;
   PairDraws draws_;
-  std::int64_t pairs_;
-  PhiloxKey key_;
+  PairBatch pairs_;
   std::shared_ptr<FactorMatrix> users_;
   std::shared_ptr<FactorMatrix> items_;
   ProductRecommender model_;
-  std::vector<ItemPair> batch_;
-  std::vector<std::int32_t> run_of_, winners_, losers_, run_users_;
-  std::vector<float> slopes_;
-  AlignedVector<float> directions_, user_gradients_, feature_parts_, ones_;
-  std::vector<double> losses_;
-  RowIndex by_user_, by_winner_, by_loser_;
+  AlignedVector<float> ones_;
   std::int64_t passed_ = 0;
   std::int64_t iteration_ = 0;
 };

@@ -51,7 +51,7 @@ class MterTraining : public RecommenderTraining {
         report.entries += step_.batch_size(task);
       }
       sum.pairs += losses.pairs;
-      report.pairs += step_.pairs();
+      report.pairs += step_.pairs().count();
       step_.update(context, *parameters_);
     }
     model_.refresh();
@@ -79,8 +79,8 @@ class MterTraining : public RecommenderTraining {
     const double items = static_cast<double>(counts_.items);
     const double steps = static_cast<double>(settings_.passes * iterations());
     // ϕ of Eq. (4.1.11).
-    const double pair_share = settings_.factors.pair_weight * static_cast<double>(step_.pairs()) * steps /
-                              (static_cast<double>(counts_.users) * items * items);
+    const double pair_share = settings_.factors.pair_weight * static_cast<double>(step_.pairs().count()) *
+                              steps / (static_cast<double>(counts_.users) * items * items);
     return {{"preference_entries", tensors_.preferences.size()},
             {"user_phrase_entries", tensors_.user_phrases.size()},
             {"item_phrase_entries", tensors_.item_phrases.size()},

@@ -7,7 +7,7 @@
 
 #include "core/math/philox.h"
 #include "core/runtime/execution_context.h"
-#include "recommend/factors/pair_draws.h"
+#include "recommend/mter/mter_kernels.h"
 #include "recommend/mter/mter_parameters.h"
 
 namespace olrank {
@@ -41,8 +41,7 @@ class MterStep {
 
   // The batch and its gradients, for tests. Penalties are included.
   std::int64_t batch_size(std::size_t task) const { return batches_[task].count; }
-  std::int64_t pairs() const { return pair_count_; }
-  std::span<const ItemPair> drawn_pairs() const { return pair_batch_; }
+  const PairBatch& pairs() const { return pairs_; }
   /// Writes the gradient of a shared row.
   void shared_gradient(const MterParameters& parameters, MterSide side, std::int64_t row,
                        float* gradient) const;
@@ -88,20 +87,10 @@ class MterStep {
 
   const FactorSettings& settings_;
   const MterTensors& tensors_;
-  const PairDraws& draws_;
   std::int64_t features_;  // with the overall rating
   std::array<PhiloxKey, kMterTasks> entry_keys_;
-  PhiloxKey pair_key_;
   std::array<Batch, kMterTasks> batches_;
-  std::int64_t pair_count_ = 0;
-  std::vector<ItemPair> pair_batch_;
-  std::vector<float> slopes_;
-  std::vector<std::int32_t> run_of_;     // in all runs' arrays, by pair
-  std::vector<std::int32_t> run_users_;  // −1: no run
-  AlignedVector<float> directions_, pair_user_gradients_, pair_feature_parts_;
-  std::vector<double> pair_losses_;
-  std::vector<std::int32_t> winners_, losers_;
-  RowIndex runs_by_user_, pairs_by_winner_, pairs_by_loser_;
+  PairBatch pairs_;
 };
 
 }  // namespace olrank

@@ -256,10 +256,6 @@ class Experiment {
   ExperimentOutcome outcome_;
 };
 
-}  // namespace
-
-namespace {
-
 bool holds_results(const std::filesystem::path& out) {
   const std::vector<TrialIdentity> trials = trials_in(out);
   return std::any_of(trials.begin(), trials.end(), [&](const TrialIdentity& identity) {

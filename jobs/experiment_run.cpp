@@ -56,67 +56,6 @@ void announce(const Configuration& configuration, const ExperimentPlan& plan) {
   for (const std::string& deviation : deviations(configuration)) log_info("  {}", deviation);
 }
 
-}  // namespace
-
-std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configuration,
-                                                 const ExperimentPlan& plan, const std::string& command,
-                                                 const std::function<void()>& last_check) {
-  OutputFolder::require_own(plan.out, FolderKind::kExperiment);  // before the data is read
-  check_memory(configuration, plan);                             // before --force removes anything
-  auto folder = std::make_unique<OutputFolder>(plan.out, FolderKind::kExperiment, plan.shard);
-  refuse_existing(plan, *folder);
-  const Configuration whole = whole_experiment(configuration, plan);
-  check_existing(plan);
-  if (last_check) last_check();
-  remove_existing(plan, *folder);
-  announce(configuration, plan);
-  write_manifest(whole, plan, *folder, command);
-  write_configuration(whole, plan.out / "config.toml");
-  return folder;
-}
-
-ExperimentOutcome run_and_write(const ExperimentPlan& plan) {
-  ExperimentOutcome outcome = run_experiment(plan);
-  if (plan.trace != nullptr) plan.trace->close();
-  std::vector<std::string> damage;
-  const std::vector<TrialResults> trials = read_finished_trials(plan.out, &damage);
-  write_file_atomically(plan.out / "summary.csv", summary_csv(finished_trials(trials)));
-  for (const std::string& sentence : damage) log_warning("{}", sentence);
-  return outcome;
-}
-
-int run_and_summarise(const ExperimentPlan& plan) {
-  const ExperimentOutcome outcome = run_and_write(plan);
-  if (outcome.signal != 0) {
-    log_info("Stopped by a signal; run the same command with --resume{} to continue.",
-             plan.existing == Existing::kReplace ? " in place of --force" : "");
-    return InterruptGuard::exit_code(outcome.signal);
-  }
-  if (outcome.finished_before > 0)
-    log_info("Skipped {} that had already finished.", counted(outcome.finished_before, "trial"));
-  for (const std::string& failure : outcome.failures) log_warning("Failed: {}", failure);
-  return outcome.failures.empty() ? 0 : 1;
-}
-
-Report write_report_page(const std::filesystem::path& out) {
-  std::vector<ExperimentResults> experiments;
-  experiments.push_back(read_experiment(out));
-  Report report = compare_experiments(std::move(experiments));
-  write_file_atomically(out / "report.html", report_page(report));
-  return report;
-}
-
-std::string summary_output(const Report& report, const OutputForm& form) {
-  const ExperimentResults& experiment = report.experiments.front();
-  const TrialList trials = finished_trials(experiment.trials);
-  write_file_atomically(experiment.folder / "summary.csv", summary_csv(trials));
-  const ResultConventions about = conventions_of(experiment.run);
-  if (form.json) return summary_means_json(trials, about);
-  return findings_text(report, form.columns) + "\n" + summary_text(trials, about, form.columns);
-}
-
-namespace {
-
 constexpr double kCalibrationSeconds = 2.0;  // of each ranker
 
 std::int64_t fold_bytes(const FoldData& fold) {
@@ -180,6 +119,63 @@ std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan
 }
 
 }  // namespace
+
+std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configuration,
+                                                 const ExperimentPlan& plan, const std::string& command,
+                                                 const std::function<void()>& last_check) {
+  OutputFolder::require_own(plan.out, FolderKind::kExperiment);  // before the data is read
+  check_memory(configuration, plan);                             // before --force removes anything
+  auto folder = std::make_unique<OutputFolder>(plan.out, FolderKind::kExperiment, plan.shard);
+  refuse_existing(plan, *folder);
+  const Configuration whole = whole_experiment(configuration, plan);
+  check_existing(plan);
+  if (last_check) last_check();
+  remove_existing(plan, *folder);
+  announce(configuration, plan);
+  write_manifest(whole, plan, *folder, command);
+  write_configuration(whole, plan.out / "config.toml");
+  return folder;
+}
+
+ExperimentOutcome run_and_write(const ExperimentPlan& plan) {
+  ExperimentOutcome outcome = run_experiment(plan);
+  if (plan.trace != nullptr) plan.trace->close();
+  std::vector<std::string> damage;
+  const std::vector<TrialResults> trials = read_finished_trials(plan.out, &damage);
+  write_file_atomically(plan.out / "summary.csv", summary_csv(finished_trials(trials)));
+  for (const std::string& sentence : damage) log_warning("{}", sentence);
+  return outcome;
+}
+
+int run_and_summarise(const ExperimentPlan& plan) {
+  const ExperimentOutcome outcome = run_and_write(plan);
+  if (outcome.signal != 0) {
+    log_info("Stopped by a signal; run the same command with --resume{} to continue.",
+             plan.existing == Existing::kReplace ? " in place of --force" : "");
+    return InterruptGuard::exit_code(outcome.signal);
+  }
+  if (outcome.finished_before > 0)
+    log_info("Skipped {} that had already finished.", counted(outcome.finished_before, "trial"));
+  for (const std::string& failure : outcome.failures) log_warning("Failed: {}", failure);
+  return outcome.failures.empty() ? 0 : 1;
+}
+
+Report write_report_page(const std::filesystem::path& out) {
+  std::vector<ExperimentResults> experiments;
+  experiments.push_back(read_experiment(out));
+  Report report = compare_experiments(std::move(experiments));
+  write_file_atomically(out / "report.html", report_page(report));
+  return report;
+}
+
+std::string summary_output(const Report& report, const OutputForm& form) {
+  const ExperimentResults& experiment = report.experiments.front();
+  const TrialList trials = finished_trials(experiment.trials);
+  write_file_atomically(experiment.folder / "summary.csv", summary_csv(trials));
+  const ResultConventions about = conventions_of(experiment.run);
+  if (form.json) return summary_means_json(trials, about);
+  return findings_text(report, form.columns) + "\n" + summary_text(trials, about, form.columns);
+}
 
 void check_memory(const Configuration& configuration, const ExperimentPlan& plan) {
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());

@@ -134,6 +134,30 @@ fs::path first_missing(const fs::path& path) {
   return missing;
 }
 
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return number;
+}
+
+std::int64_t number_of(const char* name, const char* text) {
+  if (text == nullptr)
+    throw InvalidArgument(
+        fmt::format("The environment variable {} is required for the shard but not set.", name));
+  const auto number = parse_integer(text);
+  if (!number)
+    throw InvalidArgument(
+        fmt::format("The environment variable {} must be an integer, not '{}'.", name, text));
+  return *number;
+}
+
+Shard checked(Shard shard, std::string_view origin) {
+  if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return shard;
+  throw InvalidArgument(fmt::format("{}: Shard {} of {} does not exist; shards are numbered from 0.",
+                                    origin, shard.index, shard.count));
+}
+
 }  // namespace
 
 void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
@@ -293,34 +317,6 @@ void make_report_folder(const fs::path& path, const std::string& command) {
   make_folder(path);
   if (!own_manifest(path)) write_json(path, heading(FolderKind::kReport, command));
 }
-
-namespace {
-
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return number;
-}
-
-std::int64_t number_of(const char* name, const char* text) {
-  if (text == nullptr)
-    throw InvalidArgument(
-        fmt::format("The environment variable {} is required for the shard but not set.", name));
-  const auto number = parse_integer(text);
-  if (!number)
-    throw InvalidArgument(
-        fmt::format("The environment variable {} must be an integer, not '{}'.", name, text));
-  return *number;
-}
-
-Shard checked(Shard shard, std::string_view origin) {
-  if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return shard;
-  throw InvalidArgument(fmt::format("{}: Shard {} of {} does not exist; shards are numbered from 0.",
-                                    origin, shard.index, shard.count));
-}
-
-}  // namespace
 
 Shard parse_shard(const std::string& text) {
   const std::size_t slash = text.find('/');

@@ -53,6 +53,9 @@ ordered_json figures_json(const CurvePoint& point) {
             {"c" + figure, number_or_null(point.discounted_ndcg)}}}};
 }
 
+/// The first rounds allocate what later ones reuse.
+constexpr std::int64_t kWarmUp = 2;
+
 }  // namespace
 
 RunProgress::Output RunProgress::to_stderr() {
@@ -256,13 +259,6 @@ std::string RunProgress::bar(double seconds, bool last) const {
   return fmt::format("[{}{}]{}{}", std::string(filled, '#'), std::string(width - filled, '-'), summary,
                      trial);
 }
-
-namespace {
-
-/// The first rounds allocate what later ones reuse.
-constexpr std::int64_t kWarmUp = 2;
-
-}  // namespace
 
 CostCalibration calibrate(Trial& trial, const TrialSettings& settings, std::int64_t queries, double seconds,
                           std::int64_t most_rounds) {

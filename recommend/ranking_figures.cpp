@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/math/dcg.h"
 
@@ -197,6 +198,17 @@ std::vector<std::int32_t> best_items(std::span<const float> scores, std::span<co
                     });
   items.resize(wanted);
   return items;
+}
+
+std::vector<std::int32_t> largest_places(std::span<const double> values, std::int64_t count) {
+  std::vector<std::int32_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto middle = order.begin() + std::min<std::ptrdiff_t>(count, std::ssize(order));
+  std::partial_sort(order.begin(), middle, order.end(), [&](std::int32_t a, std::int32_t b) {
+    return values[a] != values[b] ? values[a] > values[b] : a < b;
+  });
+  order.erase(middle, order.end());
+  return order;
 }
 
 }  // namespace olrank

@@ -54,4 +54,7 @@ RankingFigures judge_cold_start(ExecutionContext& context, const Recommender& re
 std::vector<std::int32_t> best_items(std::span<const float> scores, std::span<const std::int32_t> excluded,
                                      std::int64_t count);
 
+/// The places of the `count` largest values, largest first; of equal ones the first place.
+std::vector<std::int32_t> largest_places(std::span<const double> values, std::int64_t count);
+
 }  // namespace olrank

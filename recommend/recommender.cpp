@@ -17,25 +17,6 @@
 
 namespace olrank {
 
-/// MostPopular: an item's score is its number of reviews in the training. Everybody gets one list.
-class PopularRecommender : public Recommender {
- public:
-  explicit PopularRecommender(std::vector<float> counts) : counts_(std::move(counts)) {}
-
-  void score(std::int64_t user, std::span<float> scores) const override;
-  bool scores_new_users() const override { return true; }
-  void score_new_user(std::span<const KnownReview> reviews, std::span<float> scores) const override;
-  void save(StateWriter& state) const override;
-
- private:
-  std::vector<float> counts_;  // by item
-};
-
-std::int64_t plan_popular(const RecommendSettings& settings, const ReviewCounts& counts, int threads);
-std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings& settings,
-                                                   const TrainingData& data);
-std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts);
-
 void Recommender::score_new_user(std::span<const KnownReview>, std::span<float>) const {
   throw InvalidArgument(
       "This recommender knows only the users of its training: new users need one of kind fact, fmf or "
@@ -47,6 +28,61 @@ std::optional<Explanation> Recommender::explain(std::int64_t, std::int64_t, cons
 }
 
 namespace {
+
+/// MostPopular: an item's score is its number of reviews in the training. Everybody gets one list.
+class PopularRecommender : public Recommender {
+ public:
+  explicit PopularRecommender(std::vector<float> counts) : counts_(std::move(counts)) {}
+
+  void score(std::int64_t, std::span<float> scores) const override {
+    std::copy(counts_.begin(), counts_.end(), scores.begin());
+  }
+  bool scores_new_users() const override { return true; }
+  void score_new_user(std::span<const KnownReview>, std::span<float> scores) const override {
+    score(0, scores);
+  }
+  void save(StateWriter& state) const override { state.put("popular.counts", counts_); }
+
+ private:
+  std::vector<float> counts_;  // by item
+};
+
+/// Counting takes one pass and nothing else.
+class PopularTraining : public RecommenderTraining {
+ public:
+  explicit PopularTraining(const TrainingData& data)
+      : RecommenderTraining(1), data_(data), model_(counts()) {}
+
+  TrainingPassReport advance(ExecutionContext&) override { return {.pass = ++passed_}; }
+  const Recommender& model() const override { return model_; }
+  void save(StateWriter& state) const override { state.put("popular.passed", passed_); }
+  void load(StateReader& state) override { passed_ = state.get_one<std::int64_t>("popular.passed"); }
+
+ private:
+  std::vector<float> counts() const {
+    std::vector<float> counts(data_.by_item.rows());
+    for (std::int64_t item = 0; item < data_.by_item.rows(); ++item)
+      counts[item] = static_cast<float>(data_.by_item.count(item));
+    return counts;
+  }
+
+  const TrainingData& data_;
+  PopularRecommender model_;
+};
+
+std::int64_t plan_popular(const RecommendSettings&, const ReviewCounts& counts, int) {
+  return counts.items * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings&, const TrainingData& data) {
+  return std::make_unique<PopularTraining>(data);
+}
+
+std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts) {
+  std::vector<float> by_item(counts.items);
+  state.get_into("popular.counts", std::span<float>(by_item));
+  return std::make_unique<PopularRecommender>(std::move(by_item));
+}
 
 using Key = std::string_view;
 
@@ -85,6 +121,15 @@ bool lists(const RecommenderKindRow& row, Key key) {
   return std::find(row.keys.begin(), row.keys.end(), key) != row.keys.end();
 }
 
+/// Each key is a flag of its own: `olrank recommend train` has no other table.
+Schema with_short_flags(Schema schema) {
+  for (Setting& setting : schema.settings) {
+    setting.flag = setting.key;
+    std::replace(setting.flag.begin(), setting.flag.end(), '_', '-');
+  }
+  return schema;
+}
+
 }  // namespace
 
 std::span<const RecommenderKindRow> recommender_kinds() {
@@ -119,19 +164,6 @@ RecommendSettings resolved(RecommendSettings settings) {
   if (settings.passes == 0) settings.passes = recommender_kind(settings.kind).passes;
   return settings;
 }
-
-namespace {
-
-/// Each key is a flag of its own: `olrank recommend train` has no other table.
-Schema with_short_flags(Schema schema) {
-  for (Setting& setting : schema.settings) {
-    setting.flag = setting.key;
-    std::replace(setting.flag.begin(), setting.flag.end(), '_', '-');
-  }
-  return schema;
-}
-
-}  // namespace
 
 const Schema& RecommendSettings::schema() {
   static const Schema schema = with_short_flags(
@@ -199,61 +231,6 @@ void check_recommend_settings(const RecommendSettings& settings) {
   }
   if (settings.patience > 0 && settings.validation_share <= 0.0)
     throw InvalidArgument("patience needs a validation part: set validation_share above 0.");
-}
-
-namespace {
-
-/// Counting takes one pass and nothing else.
-class PopularTraining : public RecommenderTraining {
- public:
-  explicit PopularTraining(const TrainingData& data) : data_(data), model_(counts()) {}
-
-  std::int64_t passes() const override { return 1; }
-  std::int64_t passed() const override { return passed_; }
-  TrainingPassReport advance(ExecutionContext&) override { return {.pass = ++passed_}; }
-  const Recommender& model() const override { return model_; }
-  void save(StateWriter& state) const override { state.put("popular.passed", passed_); }
-  void load(StateReader& state) override { passed_ = state.get_one<std::int64_t>("popular.passed"); }
-
- private:
-  std::vector<float> counts() const {
-    std::vector<float> counts(data_.by_item.rows());
-    for (std::int64_t item = 0; item < data_.by_item.rows(); ++item)
-      counts[item] = static_cast<float>(data_.by_item.count(item));
-    return counts;
-  }
-
-  const TrainingData& data_;
-  PopularRecommender model_;
-  std::int64_t passed_ = 0;
-};
-
-}  // namespace
-
-void PopularRecommender::score(std::int64_t, std::span<float> scores) const {
-  std::copy(counts_.begin(), counts_.end(), scores.begin());
-}
-
-void PopularRecommender::score_new_user(std::span<const KnownReview>, std::span<float> scores) const {
-  std::copy(counts_.begin(), counts_.end(), scores.begin());
-}
-
-void PopularRecommender::save(StateWriter& state) const {
-  state.put("popular.counts", counts_);
-}
-
-std::int64_t plan_popular(const RecommendSettings&, const ReviewCounts& counts, int) {
-  return counts.items * static_cast<std::int64_t>(sizeof(float));
-}
-
-std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings&, const TrainingData& data) {
-  return std::make_unique<PopularTraining>(data);
-}
-
-std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts) {
-  std::vector<float> by_item(counts.items);
-  state.get_into("popular.counts", std::span<float>(by_item));
-  return std::make_unique<PopularRecommender>(std::move(by_item));
 }
 
 }  // namespace olrank

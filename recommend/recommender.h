@@ -72,15 +72,15 @@ struct TrainingPassReport {
 /// A training, which goes pass by pass. Its bits are equal on any number of threads.
 class RecommenderTraining {
  public:
-  RecommenderTraining() = default;
+  explicit RecommenderTraining(std::int64_t passes) : passes_(passes) {}
   virtual ~RecommenderTraining() = default;
   RecommenderTraining(const RecommenderTraining&) = delete;
   RecommenderTraining& operator=(const RecommenderTraining&) = delete;
 
   /// Passes that it takes at most.
-  virtual std::int64_t passes() const = 0;
+  std::int64_t passes() const { return passes_; }
   /// Passes done.
-  virtual std::int64_t passed() const = 0;
+  std::int64_t passed() const { return passed_; }
   /// A training may end before its last pass.
   virtual bool finished() const { return passed() >= passes(); }
   virtual TrainingPassReport advance(ExecutionContext& context) = 0;
@@ -91,6 +91,12 @@ class RecommenderTraining {
   /// Everything that decides what comes next, model included.
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;
+
+ protected:
+  std::int64_t passed_ = 0;
+
+ private:
+  std::int64_t passes_;
 };
 
 enum class RecommenderKind { kMter, kMterS, kMterSa, kFact, kFmf, kEfm, kBprmf, kNmf, kPopular };

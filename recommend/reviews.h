@@ -136,4 +136,15 @@ struct TrainingData {
 
 TrainingData make_training_data(const Reviews& reviews, std::vector<std::int64_t> train);
 
+/// How often a user, or the users of an item, mentioned a feature with each sentiment.
+struct MentionCount {
+  std::int32_t row = 0;
+  std::int32_t feature = 0;
+  std::int32_t positive = 0;
+  std::int32_t negative = 0;
+};
+
+/// Counts of the training by row, which is the review's user or item as `row_of` says, then by feature.
+std::vector<MentionCount> count_mentions(const TrainingData& data, const std::vector<std::int32_t>& row_of);
+
 }  // namespace olrank

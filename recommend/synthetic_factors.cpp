@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
+#include "recommend/ranking_figures.h"
 #include "recommend/synthetic_reviews.h"
 
 namespace olrank {
@@ -186,18 +187,6 @@ struct Usual {
   std::vector<Standard> features;
 };
 
-/// The places of the `count` largest keys, largest first.
-std::vector<std::int32_t> largest_keys(std::span<const double> keys, std::int64_t count) {
-  std::vector<std::int32_t> order(keys.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
-  std::partial_sort(order.begin(), middle, order.end(), [&](std::int32_t a, std::int32_t b) {
-    return keys[a] != keys[b] ? keys[a] > keys[b] : a < b;
-  });
-  order.erase(middle, order.end());
-  return order;
-}
-
 /// One user at a time. Draws without replacement are the largest of log-weights plus Gumbel noise.
 class PlantedUser {
  public:
@@ -216,7 +205,7 @@ class PlantedUser {
     RngStream choice(planted_key(settings_.seed, PlantedDraw::kChoice), static_cast<std::uint32_t>(user));
     for (std::int64_t item = 0; item < settings_.items; ++item)
       keys_[item] = settings_.taste * preferences_[item] + log_popularity[item] + gumbel_draw(choice);
-    std::vector<std::int32_t> chosen = largest_keys(keys_, count);
+    std::vector<std::int32_t> chosen = largest_places(keys_, count);
     choice.shuffle(std::span<std::int32_t>(chosen));
     return chosen;
   }
@@ -247,7 +236,7 @@ class PlantedUser {
     for (double left = settings_.mentions - 1.0 - exponential_draw(random);
          left > 0.0 && count < settings_.features; left -= exponential_draw(random))
       ++count;
-    for (const std::int32_t feature : largest_keys(feature_keys_, count))
+    for (const std::int32_t feature : largest_places(feature_keys_, count))
       written.mentions.push_back(mention(user, item, feature, usual, random));
     return written;
   }
@@ -358,12 +347,6 @@ const Schema& PlantedFactors::schema() {
           .at_least(0)
           .build();
   return schema;
-}
-
-Reviews make_factor_reviews(ExecutionContext& context, const SourceKeys& keys) {
-  PlantedFactors settings;
-  assign_source_keys(PlantedFactors::schema(), &settings, keys);
-  return make_factor_reviews(context, settings);
 }
 
 Reviews make_factor_reviews(ExecutionContext& context, const PlantedFactors& settings) {

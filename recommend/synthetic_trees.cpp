@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "recommend/ranking_figures.h"
 #include "recommend/synthetic_reviews.h"
 #include "recommend/trees/tree_settings.h"
 
@@ -171,25 +172,19 @@ class TreeReviewWriter {
   /// Draws without repetition: the largest of log-weights plus Gumbel noise.
   std::vector<Mention> mention_features(const FeatureHabits& user, const FeatureHabits& item,
                                         RngStream& random) const {
-    struct Key {
-      double key;
-      std::int32_t feature;
-    };
-    std::vector<Key> keys;
+    std::vector<double> keys;
+    std::vector<std::int32_t> features;
     for (std::int32_t feature = 0; feature < settings_.features; ++feature) {
       const double weight = user.weights[feature] * item.weights[feature];
-      if (weight > 0.0) keys.push_back({std::log(weight) + gumbel_draw(random), feature});
+      if (weight <= 0.0) continue;
+      keys.push_back(std::log(weight) + gumbel_draw(random));
+      features.push_back(feature);
     }
-    const auto count = std::min<std::ptrdiff_t>(settings_.mentions, std::ssize(keys));
-    std::partial_sort(keys.begin(), keys.begin() + count, keys.end(),
-                      [](const Key& left, const Key& right) {
-                        return left.key != right.key ? left.key > right.key : left.feature < right.feature;
-                      });
     std::vector<Mention> mentions;
     const auto praises = static_cast<std::uint32_t>((settings_.phrases + 1) / 2);
     const auto faults = static_cast<std::uint32_t>(settings_.phrases) - praises;
-    for (std::ptrdiff_t place = 0; place < count; ++place) {
-      const std::int32_t feature = keys[place].feature;
+    for (const std::int32_t place : largest_places(keys, settings_.mentions)) {
+      const std::int32_t feature = features[place];
       const bool praised = random.uniform() < item.praise[feature];
       const std::uint32_t phrase = praised ? random.index(praises) : praises + random.index(faults);
       mentions.push_back(
@@ -253,12 +248,6 @@ const Schema& PlantedTrees::schema() {
           .at_least(0)
           .build();
   return schema;
-}
-
-Reviews make_tree_reviews(ExecutionContext& context, const SourceKeys& keys) {
-  PlantedTrees settings;
-  assign_source_keys(PlantedTrees::schema(), &settings, keys);
-  return make_tree_reviews(context, settings);
 }
 
 Reviews make_tree_reviews(ExecutionContext& context, const PlantedTrees& settings) {

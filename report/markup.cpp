@@ -96,6 +96,19 @@ std::string_view latex_character(std::string_view character) {
   return character.size() == 1 || is_accented_letter(character) ? character : "?";
 }
 
+constexpr const char* kMinus = "−";  // U+2212
+
+/// Commas between thousands in front of the point.
+std::string separated(std::string digits) {
+  const bool negative = digits.front() == '-';
+  std::size_t place = std::min(digits.find('.'), digits.size());
+  while (place > (negative ? 4U : 3U)) {
+    place -= 3;
+    digits.insert(place, 1, ',');
+  }
+  return with_minus(std::move(digits));
+}
+
 }  // namespace
 
 std::string clean_utf8(std::string_view text) {
@@ -190,23 +203,6 @@ std::string shortened(std::string_view text, double font_size, double width) {
   }
   return head + "…" + tail;
 }
-
-namespace {
-
-constexpr const char* kMinus = "−";  // U+2212
-
-/// Commas between thousands in front of the point.
-std::string separated(std::string digits) {
-  const bool negative = digits.front() == '-';
-  std::size_t place = std::min(digits.find('.'), digits.size());
-  while (place > (negative ? 4U : 3U)) {
-    place -= 3;
-    digits.insert(place, 1, ',');
-  }
-  return with_minus(std::move(digits));
-}
-
-}  // namespace
 
 std::string with_minus(std::string number) {
   if (!number.empty() && number.front() == '-') number.replace(0, 1, kMinus);

@@ -73,6 +73,46 @@ std::string titled(std::string_view hint) {
   return hint.empty() ? "" : fmt::format(" title=\"{}\"", escape_html(hint));
 }
 
+using Value = std::optional<double> TrainingPagePoint::*;
+
+/// A line over passes: of one model itself, of several their mean as far as all have come, with each thin
+/// behind it. No points where no model has the value.
+PlotSeries line_of(const std::vector<TrainingPageModel>& models, const std::string& name, std::size_t style,
+                   Value value) {
+  PlotSeries line{name, style, {}, {}};
+  std::vector<std::vector<std::pair<double, double>>> curves;
+  for (const TrainingPageModel& model : models) {
+    auto& curve = curves.emplace_back();
+    for (const TrainingPagePoint& point : model.points) {
+      if (point.*value) curve.emplace_back(static_cast<double>(point.epoch), *(point.*value));
+    }
+  }
+  std::size_t shortest = curves.empty() ? 0 : curves.front().size();
+  for (const auto& curve : curves) shortest = std::min(shortest, curve.size());
+  for (std::size_t place = 0; place < shortest; ++place) {
+    double sum = 0.0;
+    for (const auto& curve : curves) sum += curve[place].second;
+    line.points.push_back({.x = curves.front()[place].first,
+                           .y = sum / static_cast<double>(curves.size()),
+                           .trials = curves.size()});
+  }
+  if (curves.size() > 1) line.parts = std::move(curves);
+  return line;
+}
+
+/// Adds a figure of the lines that have points.
+void add_figure(std::vector<ReportFigure>& figures, const std::string& title, const std::string& caption,
+                std::vector<PlotSeries> lines) {
+  std::erase_if(lines, [](const PlotSeries& line) { return line.points.empty(); });
+  if (lines.empty()) return;
+  Plot plot;
+  plot.title = title;
+  plot.x_name = "pass";
+  plot.bands = false;
+  plot.series = std::move(lines);
+  figures.push_back(figure_of("", plot, caption));
+}
+
 }  // namespace
 
 HtmlTable::HtmlTable(std::string_view label, const std::vector<std::string>& titles) {
@@ -163,50 +203,6 @@ std::string Page::finish(std::string_view scripts) {
       version(), revision(), scripts);
   return std::move(html_);
 }
-
-namespace {
-
-using Value = std::optional<double> TrainingPagePoint::*;
-
-/// A line over passes: of one model itself, of several their mean as far as all have come, with each thin
-/// behind it. No points where no model has the value.
-PlotSeries line_of(const std::vector<TrainingPageModel>& models, const std::string& name, std::size_t style,
-                   Value value) {
-  PlotSeries line{name, style, {}, {}};
-  std::vector<std::vector<std::pair<double, double>>> curves;
-  for (const TrainingPageModel& model : models) {
-    auto& curve = curves.emplace_back();
-    for (const TrainingPagePoint& point : model.points) {
-      if (point.*value) curve.emplace_back(static_cast<double>(point.epoch), *(point.*value));
-    }
-  }
-  std::size_t shortest = curves.empty() ? 0 : curves.front().size();
-  for (const auto& curve : curves) shortest = std::min(shortest, curve.size());
-  for (std::size_t place = 0; place < shortest; ++place) {
-    double sum = 0.0;
-    for (const auto& curve : curves) sum += curve[place].second;
-    line.points.push_back({.x = curves.front()[place].first,
-                           .y = sum / static_cast<double>(curves.size()),
-                           .trials = curves.size()});
-  }
-  if (curves.size() > 1) line.parts = std::move(curves);
-  return line;
-}
-
-/// Adds a figure of the lines that have points.
-void add_figure(std::vector<ReportFigure>& figures, const std::string& title, const std::string& caption,
-                std::vector<PlotSeries> lines) {
-  std::erase_if(lines, [](const PlotSeries& line) { return line.points.empty(); });
-  if (lines.empty()) return;
-  Plot plot;
-  plot.title = title;
-  plot.x_name = "pass";
-  plot.bands = false;
-  plot.series = std::move(lines);
-  figures.push_back(figure_of("", plot, caption));
-}
-
-}  // namespace
 
 std::string training_page(const TrainingPage& training) {
   Page page({"olrank train", training.title, {escape_html(training.sentence)}});

@@ -308,18 +308,6 @@ class StudyFigures {
   std::vector<ReportFigure> figures_;
 };
 
-}  // namespace
-
-std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& user) {
-  return StudyFigures(study).answers(user);
-}
-
-std::vector<ReportFigure> study_figures(const Study& study) {
-  return StudyFigures(study).all();
-}
-
-namespace {
-
 /// A column of paired differences.
 struct Column {
   const char* slug;
@@ -449,6 +437,14 @@ std::string interval_note(const StudyUser& user) {
 }
 
 }  // namespace
+
+std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& user) {
+  return StudyFigures(study).answers(user);
+}
+
+std::vector<ReportFigure> study_figures(const Study& study) {
+  return StudyFigures(study).all();
+}
 
 void add_study(Page& page, const Study& study, const std::string& label) {
   page.section("Comparison of covariances", "in " + label);

@@ -223,50 +223,6 @@ class Findings {
   std::string ndcg_;
 };
 
-}  // namespace
-
-std::string structure_name(const StudyPlan& plan, const StudyCell& cell) {
-  const bool noises = std::any_of(plan.cells.begin(), plan.cells.end(), [&](const StudyCell& other) {
-    return other.noise_variance && other.noise_variance != cell.noise_variance;
-  });
-  return cell.noise_variance && noises ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
-                                       : cell.structure;
-}
-
-std::vector<std::string> structure_names(const StudyPlan& plan) {
-  std::vector<std::string> names;
-  for (const StudyCell& cell : plan.cells) {
-    const std::string name = structure_name(plan, cell);
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  return names;
-}
-
-std::string size_name(const StudyPlan& plan, const StudyCell& cell) {
-  const bool deep = std::any_of(plan.cells.begin(), plan.cells.end(),
-                                [&](const StudyCell& other) { return other.depth != cell.depth; });
-  return deep ? fmt::format("m = {}, {} layers", cell.width, cell.depth)
-              : fmt::format("m = {}", cell.width);
-}
-
-std::string signed_estimate(const MeanInterval& estimate, int digits) {
-  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
-}
-
-bool is_significant(const StudyValue* value) {
-  return value != nullptr && value->minus_exact && value->minus_exact->significant();
-}
-
-const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell) {
-  return cell.alpha && !row.widths.empty() ? &row.widths.back() : nullptr;
-}
-
-StudyFindings study_findings(const Study& study, const StudyUser& user) {
-  return Findings(study, user).write();
-}
-
-namespace {
-
 std::string mean_text(const StudyValue* value, int digits) {
   if (value == nullptr || !std::isfinite(value->estimate.mean)) return "–";
   return fmt::format("{:.{}f}", value->estimate.mean, digits);
@@ -358,6 +314,46 @@ std::string cost_table(const Study& study, const StudyUser& user, std::int64_t c
 }
 
 }  // namespace
+
+std::string structure_name(const StudyPlan& plan, const StudyCell& cell) {
+  const bool noises = std::any_of(plan.cells.begin(), plan.cells.end(), [&](const StudyCell& other) {
+    return other.noise_variance && other.noise_variance != cell.noise_variance;
+  });
+  return cell.noise_variance && noises ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
+                                       : cell.structure;
+}
+
+std::vector<std::string> structure_names(const StudyPlan& plan) {
+  std::vector<std::string> names;
+  for (const StudyCell& cell : plan.cells) {
+    const std::string name = structure_name(plan, cell);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string size_name(const StudyPlan& plan, const StudyCell& cell) {
+  const bool deep = std::any_of(plan.cells.begin(), plan.cells.end(),
+                                [&](const StudyCell& other) { return other.depth != cell.depth; });
+  return deep ? fmt::format("m = {}, {} layers", cell.width, cell.depth)
+              : fmt::format("m = {}", cell.width);
+}
+
+std::string signed_estimate(const MeanInterval& estimate, int digits) {
+  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
+}
+
+bool is_significant(const StudyValue* value) {
+  return value != nullptr && value->minus_exact && value->minus_exact->significant();
+}
+
+const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell) {
+  return cell.alpha && !row.widths.empty() ? &row.widths.back() : nullptr;
+}
+
+StudyFindings study_findings(const Study& study, const StudyUser& user) {
+  return Findings(study, user).write();
+}
 
 std::string study_text(const Study& study, std::int64_t columns) {
   std::string text;

@@ -50,6 +50,57 @@ RatingRows read_seen(StateReader& state, const ReviewCounts& counts) {
   return seen;
 }
 
+Fingerprint fingerprint_of_reviews(const Reviews& reviews) {
+  Fingerprinter fingerprint;
+  for (const NameTable* names :
+       {&reviews.names.users, &reviews.names.items, &reviews.names.features, &reviews.names.phrases}) {
+    for (std::int64_t number = 0; number < names->size(); ++number) {
+      fingerprint.add((*names)[number]);
+      fingerprint.add(std::string_view("\n"));
+    }
+  }
+  fingerprint.add(std::span<const std::int32_t>(reviews.user));
+  fingerprint.add(std::span<const std::int32_t>(reviews.item));
+  fingerprint.add(std::span<const float>(reviews.rating));
+  fingerprint.add(std::span<const std::int64_t>(reviews.mention_ends));
+  for (const Mention& mention : reviews.mentions) {
+    const std::int32_t numbers[] = {mention.feature, mention.phrase, mention.sentiment};
+    fingerprint.add(std::span<const std::int32_t>(numbers));
+  }
+  return fingerprint.value();
+}
+
+using nlohmann::ordered_json;
+
+ordered_json node_data(const FactorTree& tree, std::int32_t number, const NameTable& subjects) {
+  const TreeNode& node = tree.node(number);
+  ordered_json json = {{"rows", node.rows}};
+  if (!node.is_leaf()) {
+    json["subject"] = std::string(subjects[node.feature]);
+    json["threshold"] = node.threshold;
+    json["children"] = node.children;
+  }
+  return json;
+}
+
+/// Numbers items in the order in which lists name them, so that each name is written once.
+class NamedItems {
+ public:
+  explicit NamedItems(const NameTable& names) : names_(names) {}
+
+  std::size_t place(std::int32_t item) {
+    const auto [found, added] = places_.emplace(item, listed_.size());
+    if (added) listed_.emplace_back(names_[item]);
+    return found->second;
+  }
+  const std::vector<std::string>& listed() const { return listed_; }
+
+ private:
+  const NameTable& names_;
+  std::map<std::int32_t, std::size_t> places_;
+  std::vector<std::string> listed_;
+};
+
 }  // namespace
 
 std::int64_t LoadedRecommender::user(const std::string& name) const {
@@ -124,30 +175,6 @@ LoadedRecommender read_recommender(const fs::path& path) {
   return loaded;
 }
 
-namespace {
-
-Fingerprint fingerprint_of_reviews(const Reviews& reviews) {
-  Fingerprinter fingerprint;
-  for (const NameTable* names :
-       {&reviews.names.users, &reviews.names.items, &reviews.names.features, &reviews.names.phrases}) {
-    for (std::int64_t number = 0; number < names->size(); ++number) {
-      fingerprint.add((*names)[number]);
-      fingerprint.add(std::string_view("\n"));
-    }
-  }
-  fingerprint.add(std::span<const std::int32_t>(reviews.user));
-  fingerprint.add(std::span<const std::int32_t>(reviews.item));
-  fingerprint.add(std::span<const float>(reviews.rating));
-  fingerprint.add(std::span<const std::int64_t>(reviews.mention_ends));
-  for (const Mention& mention : reviews.mentions) {
-    const std::int32_t numbers[] = {mention.feature, mention.phrase, mention.sentiment};
-    fingerprint.add(std::span<const std::int32_t>(numbers));
-  }
-  return fingerprint.value();
-}
-
-}  // namespace
-
 std::unique_ptr<const ReviewParts> load_review_parts(const RecommendSettings& settings,
                                                      ExecutionContext& context) {
   if (settings.data.empty())
@@ -211,41 +238,6 @@ std::string parts_text(const ReviewParts& parts) {
     text += fmt::format("; {} without a training review left out", counted(parts.untrained_users, "user"));
   return text;
 }
-
-namespace {
-
-using nlohmann::ordered_json;
-
-ordered_json node_data(const FactorTree& tree, std::int32_t number, const NameTable& subjects) {
-  const TreeNode& node = tree.node(number);
-  ordered_json json = {{"rows", node.rows}};
-  if (!node.is_leaf()) {
-    json["subject"] = std::string(subjects[node.feature]);
-    json["threshold"] = node.threshold;
-    json["children"] = node.children;
-  }
-  return json;
-}
-
-/// Numbers items in the order in which lists name them, so that each name is written once.
-class NamedItems {
- public:
-  explicit NamedItems(const NameTable& names) : names_(names) {}
-
-  std::size_t place(std::int32_t item) {
-    const auto [found, added] = places_.emplace(item, listed_.size());
-    if (added) listed_.emplace_back(names_[item]);
-    return found->second;
-  }
-  const std::vector<std::string>& listed() const { return listed_; }
-
- private:
-  const NameTable& names_;
-  std::map<std::int32_t, std::size_t> places_;
-  std::vector<std::string> listed_;
-};
-
-}  // namespace
 
 ordered_json interview_data(const TreeRecommender& recommender, const ReviewNames& names, std::int64_t k) {
   constexpr std::size_t kExamples = 5;

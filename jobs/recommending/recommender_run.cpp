@@ -32,6 +32,29 @@ RankingOptions options_of(const RecommendSettings& settings) {
   return options;
 }
 
+void refuse_unread(const RecommendSettings& settings, std::string_view key, const std::string& origin) {
+  if (kind_reads(settings.kind, key)) return;
+  throw InvalidArgument(fmt::format("{} does not apply: recommenders of kind {} do not read it.",
+                                    setting_subject(origin, key), name_of(settings.kind)));
+}
+
+void require_known_kind(const std::string& name, std::string_view origin) {
+  const std::vector<std::string> names = recommender_names();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw InvalidArgument(
+        fmt::format("{} {}", setting_subject(origin, "kind"), must_be_one_of(name, names)));
+}
+
+void add_tests(const std::vector<std::vector<double>>& first, const std::vector<std::vector<double>>& other,
+               std::vector<PairedComparison>& tests) {
+  for (std::size_t cutoff = 0; cutoff < first.size(); ++cutoff) {
+    assert(first[cutoff].size() == other[cutoff].size());
+    std::vector<double> differences = other[cutoff];
+    for (std::size_t user = 0; user < differences.size(); ++user) differences[user] -= first[cutoff][user];
+    tests.push_back(compared(1, 0, {std::move(differences)}));
+  }
+}
+
 }  // namespace
 
 ordered_json figures_json(const RankingFigures& figures) {
@@ -218,23 +241,6 @@ std::string plan_recommender_memory(const RecommendSettings& settings, const Rev
                      readable_bytes(static_cast<double>(bytes)));
 }
 
-namespace {
-
-void refuse_unread(const RecommendSettings& settings, std::string_view key, const std::string& origin) {
-  if (kind_reads(settings.kind, key)) return;
-  throw InvalidArgument(fmt::format("{} does not apply: recommenders of kind {} do not read it.",
-                                    setting_subject(origin, key), name_of(settings.kind)));
-}
-
-void require_known_kind(const std::string& name, std::string_view origin) {
-  const std::vector<std::string> names = recommender_names();
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    throw InvalidArgument(
-        fmt::format("{} {}", setting_subject(origin, "kind"), must_be_one_of(name, names)));
-}
-
-}  // namespace
-
 std::span<const SchemaWithDefaults> recommend_tables() {
   static const RecommendSettings defaults;
   static const std::array<SchemaWithDefaults, 1> tables = {{{&RecommendSettings::schema(), &defaults}}};
@@ -277,22 +283,6 @@ std::string print_recommend_settings(const RecommendSettings& settings) {
   return print_settings(RecommendSettings::schema(), &settings,
                         [&](const Setting& setting) { return kind_reads(settings.kind, setting.key); });
 }
-
-namespace {
-
-using nlohmann::ordered_json;
-
-void add_tests(const std::vector<std::vector<double>>& first, const std::vector<std::vector<double>>& other,
-               std::vector<PairedComparison>& tests) {
-  for (std::size_t cutoff = 0; cutoff < first.size(); ++cutoff) {
-    assert(first[cutoff].size() == other[cutoff].size());
-    std::vector<double> differences = other[cutoff];
-    for (std::size_t user = 0; user < differences.size(); ++user) differences[user] -= first[cutoff][user];
-    tests.push_back(compared(1, 0, {std::move(differences)}));
-  }
-}
-
-}  // namespace
 
 std::vector<ordered_json> compared_with_first(std::span<const RankingFigures> judged) {
   std::vector<PairedComparison> tests;

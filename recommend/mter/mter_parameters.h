@@ -68,6 +68,8 @@ struct MterParameters {
 
   void start_core(std::size_t task, PhiloxKey key);
 
+  /// The width that all sides share.
+  static std::int64_t common_width(MterForm form, const FactorSettings& settings);
   static std::int64_t bytes(MterForm form, const FactorSettings& settings, const ReviewCounts& counts,
                             bool with_squares);
 };

@@ -360,11 +360,7 @@ void MterStep::update(ExecutionContext& context, MterParameters& parameters) {
 }
 
 std::int64_t MterStep::bytes(MterForm form, const FactorSettings& settings, const ReviewCounts& counts) {
-  const std::int64_t dimension = form == MterForm::kTucker
-                                     ? std::max({settings.user_dimension, settings.item_dimension,
-                                                 settings.feature_dimension, settings.phrase_dimension})
-                                     : settings.dimension;
-  const std::int64_t width = padded_width(dimension);
+  const std::int64_t width = MterParameters::common_width(form, settings);
   const std::int64_t part = form == MterForm::kTucker ? width * width : width;
   const auto tasks = static_cast<std::int64_t>(kMterTasks);
   const std::int64_t features = counts.features + 1;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +11,6 @@
 #include "recommend/reviews.h"
 
 namespace olrank {
-
-/// How often a user, or the users of an item, mentioned a feature with each sentiment.
-struct MentionCount {
-  std::int32_t row = 0;
-  std::int32_t feature = 0;
-  std::int32_t positive = 0;
-  std::int32_t negative = 0;
-};
 
 /// An entry is what a row says about a feature. A feature that it does not list is ∅, unknown.
 struct ProfileEntry {
@@ -136,10 +126,5 @@ class FactorTree {
 
 /// "at_least", "below" or "unknown": the answer that leads to a child, and its key in JSON.
 std::string_view branch_name(TreeBranch branch);
-
-/// {"depth", "nodes": [{"node", "level", "parent", "rows", "factor", and of inner nodes "feature",
-/// "threshold", "at_least", "below", "unknown"}, …]}: children as numbers of nodes. `questions` are the
-/// names of what nodes ask about.
-nlohmann::ordered_json tree_json(const FactorTree& tree, const NameTable& questions);
 
 }  // namespace olrank

@@ -155,14 +155,15 @@ ordered_json difference_json(const EvalComparison& comparison, const RankingDiff
           {"losses", difference.losses}};
 }
 
-}  // namespace
-
+/// The ranking with the best mean of a metric; the first where no ranking has one.
 std::size_t best_by(const EvalComparison& comparison, std::size_t metric) {
   std::vector<double> means;
   for (const std::vector<double>& of_ranking : comparison.means) means.push_back(of_ranking[metric]);
   const std::size_t best = best_of(means, comparison.metrics[metric].larger_is_better());
   return best < means.size() ? best : 0;
 }
+
+}  // namespace
 
 EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
                                 const std::optional<std::string>& baseline, ExecutionContext& context) {

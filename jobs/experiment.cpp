@@ -52,8 +52,7 @@ Recipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker, con
 std::string worse_than_random(const LastLists& lists, std::int64_t cutoff, const ExperimentRanker& ranker) {
   return fmt::format(
       "The mean NDCG@{} of the last {} lists, {:.4f}, is worse than that of random orders of their "
-      "documents, "
-      "{:.4f}; try {}.",
+      "documents, {:.4f}; try {}.",
       cutoff, LastLists::kRounds, lists.mean_ndcg(), lists.random_ndcg(), ranker.advice);
 }
 

@@ -83,8 +83,7 @@ void check_device_memory(const RankerSettings& ranker, const RankerMemory& plann
   const std::string others = slots.other_slots_for(planned.bytes, data, folds);
   throw InvalidArgument(
       fmt::format("Ranker '{}' may need {} of GPU memory per trial with {} in parallel on cuda:{}, plus {} "
-                  "of data, but "
-                  "{} has {} free there: {}{}{}.",
+                  "of data, but {} has {} free there: {}{}{}.",
                   ranker.name, readable_bytes(static_cast<double>(planned.bytes)), counted(trials, "trial"),
                   gpu.index, readable_bytes(static_cast<double>(std::min(trials, folds) * data)), gpu.name,
                   readable_bytes(static_cast<double>(gpu.free_bytes)), advice_on_memory(planned, left),

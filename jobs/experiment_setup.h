@@ -10,7 +10,6 @@
 
 namespace olrank {
 
-/// Options of a command in addition to the configuration.
 struct ExperimentRequest {
   std::string replay;  // a file of recorded feedback; empty: simulated users
   Shard shard;

@@ -23,13 +23,8 @@ namespace olrank {
 
 template <>
 struct EnumNames<FolderKind> {
-  static constexpr std::array values = {
-      std::pair{FolderKind::kExperiment, std::string_view("experiment")},
-      std::pair{FolderKind::kTuning, std::string_view("tuning")},
-      std::pair{FolderKind::kTraining, std::string_view("training")},
-      std::pair{FolderKind::kGeneralisation, std::string_view("generalisation")},
-      std::pair{FolderKind::kRecommender, std::string_view("recommender")},
-      std::pair{FolderKind::kReport, std::string_view("report")}};
+  static constexpr std::array values = names_in_order<FolderKind>(
+      "experiment", "tuning", "training", "generalisation", "recommender", "report");
 };
 
 namespace {
@@ -54,7 +49,6 @@ bool says_olrank(const ordered_json& manifest) {
   });
 }
 
-/// The folder's manifest if it is olrank's.
 std::optional<ordered_json> own_manifest(const fs::path& folder) {
   const fs::path file = folder / kManifest;
   std::error_code unreadable;
@@ -91,7 +85,6 @@ std::string data_in(const fs::path& folder) {
   return {};
 }
 
-/// The trials of a configuration.
 std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool recorded) {
   const auto& clicks = config.at("clicks").at("models");
   const ordered_json users = recorded ? ordered_json::array({"recorded"}) : clicks;
@@ -172,8 +165,7 @@ void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
     if (const std::string data = data_in(path); !data.empty()) {
       throw InvalidArgument(
           fmt::format("'{}' is a folder of data (it contains {}), and results need a folder of their own. "
-                      "Choose another "
-                      "--out.",
+                      "Choose another --out.",
                       path.string(), data));
     }
     throw InvalidArgument(fmt::format(

@@ -26,6 +26,18 @@ void append_number(std::string& text, Number number) {
   text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
+void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
+                     double score) {
+  text += qid;
+  text += " Q0 ";
+  text += docno;
+  text += ' ';
+  append_number(text, rank);
+  text += ' ';
+  append_number(text, score);
+  text += " olrank\n";
+}
+
 /// Scores and writes a range of queries on one thread.
 class RangeWriter {
  public:
@@ -81,18 +93,6 @@ class RangeWriter {
 };
 
 }  // namespace
-
-void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
-                     double score) {
-  text += qid;
-  text += " Q0 ";
-  text += docno;
-  text += ' ';
-  append_number(text, rank);
-  text += ' ';
-  append_number(text, score);
-  text += " olrank\n";
-}
 
 void write_judgements(const Dataset& data, const TextSink& sink) {
   std::string text;

@@ -155,8 +155,7 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
     if (fits) return;
     throw InvalidArgument(
         fmt::format("Ranker '{}' starts from additive models and from linear ones of query-minmax inputs, "
-                    "and {} is neither: choose "
-                    "another model, or kind = \"{}\".",
+                    "and {} is neither: choose another model, or kind = \"{}\".",
                     ranker.name, origin, model.is_linear() ? "ranknet" : "olranknet"));
   }
   if (model.is_additive()) {

@@ -30,8 +30,6 @@ struct RankingFigures {
   std::int64_t without_training = 0;      // users with held-out reviews, left out for lack of training ones
 
   double mean_ndcg(std::size_t cutoff) const { return mean_of(ndcg[cutoff]); }
-  MeanInterval ndcg_interval(std::size_t cutoff) const { return mean_interval({ndcg[cutoff]}); }
-  MeanInterval hit_interval(std::size_t cutoff) const { return mean_interval({hits[cutoff]}); }
 };
 
 /// Judges a recommender by the reviews `held_out`. Equal scores rank the item of the lower number first.

@@ -166,59 +166,56 @@ RecommendSettings resolved(RecommendSettings settings) {
 }
 
 const Schema& RecommendSettings::schema() {
+  using S = RecommendSettings;
   static const Schema schema = with_short_flags(
-      SchemaBuilder<RecommendSettings>("recommend", "A recommender from reviews: `olrank recommend train`.")
-          .field("kind", &RecommendSettings::kind, "kind of recommender")
-          .field("data", &RecommendSettings::data,
+      SchemaBuilder<S>("recommend", "A recommender from reviews: `olrank recommend train`.")
+          .field("kind", &S::kind, "kind of recommender")
+          .field("data", &S::data,
                  "file of reviews as JSON lines (plain, .gz, .zst), or `synth:factors?key=value&…` and "
                  "`synth:trees?…` for generated ones")
-          .field("scale", &RecommendSettings::scale, "highest rating of the scale, which begins at 1")
+          .field("scale", &S::scale, "highest rating of the scale, which begins at 1")
           .symbol("N")
           .above(1)
           .at_most(1000)
-          .field("feature_support", &RecommendSettings::feature_support,
+          .field("feature_support", &S::feature_support,
                  "reviews that must mention a feature; others are left out")
           .at_least(0)
-          .field("review_support", &RecommendSettings::review_support,
-                 "different features that a review must mention")
+          .field("review_support", &S::review_support, "different features that a review must mention")
           .at_least(0)
-          .field("item_support", &RecommendSettings::item_support, "reviews that an item must have")
+          .field("item_support", &S::item_support, "reviews that an item must have")
           .at_least(0)
-          .field("user_support", &RecommendSettings::user_support, "reviews that a user must have")
+          .field("user_support", &S::user_support, "reviews that a user must have")
           .at_least(0)
-          .field("frequent_features", &RecommendSettings::frequent_features,
+          .field("frequent_features", &S::frequent_features,
                  "number of features to keep, those that most reviews mention; 0 keeps all")
           .at_least(0)
-          .field("split", &RecommendSettings::split,
+          .field("split", &S::split,
                  "`reviews`: each user's reviews are split; `users`: some users are new in the test")
-          .field("train_share", &RecommendSettings::train_share, "share of the reviews for training")
+          .field("train_share", &S::train_share, "share of the reviews for training")
           .above(0)
           .at_most(1)
-          .field("validation_share", &RecommendSettings::validation_share,
+          .field("validation_share", &S::validation_share,
                  "share of the reviews for validation; the rest is the test part")
+          .between(0, 1)
+          .field("test_users", &S::test_users, "share of new users, with `split = users`")
+          .between(0, 1)
+          .field("seed", &S::seed, "seed of the split and of the training")
           .at_least(0)
-          .at_most(1)
-          .field("test_users", &RecommendSettings::test_users, "share of new users, with `split = users`")
-          .at_least(0)
-          .at_most(1)
-          .field("seed", &RecommendSettings::seed, "seed of the split and of the training")
-          .at_least(0)
-          .field("passes", &RecommendSettings::passes,
+          .field("passes", &S::passes,
                  "passes of the training; depending on the kind, a pass takes as many entries as the "
                  "tensors have, or fits both sides or both trees; 0 is the kind's default")
           .at_least(0)
-          .field("eval_every", &RecommendSettings::eval_every, "passes between validations")
+          .field("eval_every", &S::eval_every, "passes between validations")
           .at_least(1)
-          .field("patience", &RecommendSettings::patience,
+          .field("patience", &S::patience,
                  "validations without a better result after which training stops; 0 never stops early")
           .at_least(0)
-          .field("keep", &RecommendSettings::keep,
-                 "keep the model of the best validation, or of the last pass")
-          .field("cutoff", &RecommendSettings::cutoff, "cutoff of the validation NDCG")
+          .field("keep", &S::keep, "keep the model of the best validation, or of the last pass")
+          .field("cutoff", &S::cutoff, "cutoff of the validation NDCG")
           .at_least(1)
-          .field("gain", &RecommendSettings::gain, "gain of a held-out item in NDCG: 1, or 2^rating − 1")
-          .include(&RecommendSettings::factors, FactorSettings::schema())
-          .include(&RecommendSettings::trees, TreeSettings::schema())
+          .field("gain", &S::gain, "gain of a held-out item in NDCG: 1, or 2^rating − 1")
+          .include(&S::factors, FactorSettings::schema())
+          .include(&S::trees, TreeSettings::schema())
           .build());
   return schema;
 }

@@ -164,6 +164,13 @@ bool RatingRows::contains(std::int64_t row, std::int32_t other) const {
   return std::binary_search(all.begin(), all.end(), other);
 }
 
+bool are_rows(std::span<const std::int64_t> ends, std::int64_t rows, std::span<const std::int32_t> numbers,
+              std::int64_t limit) {
+  return std::ssize(ends) == rows + 1 && ends.front() == 0 && ends.back() == std::ssize(numbers) &&
+         std::ranges::is_sorted(ends) &&
+         std::ranges::all_of(numbers, [&](std::int32_t number) { return number >= 0 && number < limit; });
+}
+
 ReviewCounts counts_of(const Reviews& reviews) {
   return {reviews.names.users.size(),
           reviews.names.items.size(),

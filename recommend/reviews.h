@@ -112,6 +112,10 @@ struct RatingRows {
   bool contains(std::int64_t row, std::int32_t other) const;
 };
 
+/// Whether `ends` are those of so many rows, whose numbers are below `limit`: files may hold anything.
+bool are_rows(std::span<const std::int64_t> ends, std::int64_t rows, std::span<const std::int32_t> numbers,
+              std::int64_t limit);
+
 /// How much there is of everything: what plans of memory need.
 struct ReviewCounts {
   std::int64_t users = 0;

@@ -107,7 +107,6 @@ class PlantedModel {
         by_item[place] += users_[user * d_ + r] * preference_[r * d_ * d_ + place];
     }
   }
-  /// Computes what a feature meets of an item.
   void contract_item(const std::vector<double>& by_item, std::int64_t item, std::span<double> meets) const {
     std::fill(meets.begin(), meets.end(), 0.0);
     for (std::int64_t t = 0; t < d_; ++t) {
@@ -119,7 +118,6 @@ class PlantedModel {
     for (std::int64_t v = 0; v < d_; ++v) sum += meets[v] * features_[feature * d_ + v];
     return sum;
   }
-  /// Standardised overall preference of a user for all items.
   void preferences(std::int64_t user, std::vector<double>& by_item, std::span<double> all) const {
     contract_user(user, by_item);
     std::vector<double> direction(d_, 0.0);
@@ -306,44 +304,33 @@ std::vector<double> log_popularities(const PlantedFactors& settings) {
 }  // namespace
 
 const Schema& PlantedFactors::schema() {
+  using S = PlantedFactors;
   static const Schema schema =
-      SchemaBuilder<PlantedFactors>("factors", "Reviews with planted non-negative factors.")
-          .field("users", &PlantedFactors::users, "users")
-          .at_least(1)
-          .at_most(10'000'000)
-          .field("items", &PlantedFactors::items, "items")
-          .at_least(2)
-          .at_most(1'000'000)
-          .field("features", &PlantedFactors::features, "features")
-          .at_least(1)
-          .at_most(10'000)
-          .field("phrases", &PlantedFactors::phrases, "phrases of each feature, half of them praise")
-          .at_least(2)
-          .at_most(1000)
-          .field("reviews", &PlantedFactors::reviews, "reviews of all users together")
-          .at_least(1)
-          .at_most(1'000'000'000)
-          .field("mentions", &PlantedFactors::mentions, "mentioned features of a review, on average")
-          .at_least(1)
-          .at_most(50)
-          .field("dimension", &PlantedFactors::dimension, "length of the planted vectors")
-          .at_least(1)
-          .at_most(64)
-          .field("taste", &PlantedFactors::taste,
+      SchemaBuilder<S>("factors", "Reviews with planted non-negative factors.")
+          .field("users", &S::users, "users")
+          .between(1, 10'000'000)
+          .field("items", &S::items, "items")
+          .between(2, 1'000'000)
+          .field("features", &S::features, "features")
+          .between(1, 10'000)
+          .field("phrases", &S::phrases, "phrases of each feature, half of them praise")
+          .between(2, 1000)
+          .field("reviews", &S::reviews, "reviews of all users together")
+          .between(1, 1'000'000'000)
+          .field("mentions", &S::mentions, "mentioned features of a review, on average")
+          .between(1, 50)
+          .field("dimension", &S::dimension, "length of the planted vectors")
+          .between(1, 64)
+          .field("taste", &S::taste,
                  "logits that a standard deviation of preference adds when users choose what to review")
-          .at_least(0)
-          .at_most(100)
-          .field("popularity", &PlantedFactors::popularity, "exponent of the items' Zipf distribution")
-          .at_least(0)
-          .at_most(10)
-          .field("praise", &PlantedFactors::praise,
-                 "logits that a standard deviation of preference adds to praise")
-          .at_least(0)
-          .at_most(100)
-          .field("noise", &PlantedFactors::noise, "standard deviation of a rating's error")
-          .at_least(0)
-          .at_most(100)
-          .field("seed", &PlantedFactors::seed, "seed")
+          .between(0, 100)
+          .field("popularity", &S::popularity, "exponent of the items' Zipf distribution")
+          .between(0, 10)
+          .field("praise", &S::praise, "logits that a standard deviation of preference adds to praise")
+          .between(0, 100)
+          .field("noise", &S::noise, "standard deviation of a rating's error")
+          .between(0, 100)
+          .field("seed", &S::seed, "seed")
           .at_least(0)
           .build();
   return schema;

@@ -81,6 +81,32 @@ int run(const std::vector<std::string>& command, std::FILE* input, std::FILE* ou
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/// A program of this machine that turns SVG on its standard input into PDF: rsvg-convert, or cairosvg where
+/// that is missing.
+std::vector<std::string> find_pdf_command() {
+  if (is_installed("rsvg-convert")) return {"rsvg-convert", "--format=pdf"};
+  if (is_installed("cairosvg")) return {"cairosvg", "--format=pdf", "--output=-", "-"};
+  throw IoError(
+      "PDF figures are made by rsvg-convert, which is not installed; install it (package librsvg2-bin, or "
+      "librsvg2-tools), or cairosvg, or choose --figures-format svg.");
+}
+
+std::string pdf_of(std::string_view svg, const std::vector<std::string>& command) {
+  const TemporaryFile input = temporary_file();
+  const TemporaryFile output = temporary_file();
+  if (std::fwrite(svg.data(), 1, svg.size(), input.get()) != svg.size() || std::fflush(input.get()) != 0)
+    throw IoError(fmt::format("Cannot write a temporary file for a PDF figure: {}.", std::strerror(errno)));
+  std::rewind(input.get());
+  const int code = run(command, input.get(), output.get());
+  std::string pdf = whole_content(output.get());
+  if (code != 0 || pdf.compare(0, 5, "%PDF-") != 0) {
+    throw IoError(fmt::format(
+        "{} made no PDF of a figure ({}); choose --figures-format svg.", command.front(),
+        code < 0 ? std::string("it did not run to its end") : fmt::format("exit code {}", code)));
+  }
+  return pdf;
+}
+
 }  // namespace
 
 FigureWriter::FigureWriter(const std::vector<std::string>& formats) {
@@ -88,7 +114,7 @@ FigureWriter::FigureWriter(const std::vector<std::string>& formats) {
     if (format == kSvgFormat) {
       svg_ = true;
     } else if (format == kPdfFormat) {
-      if (pdf_.empty()) pdf_.emplace_back();
+      pdf_command_ = find_pdf_command();
     } else {
       throw InvalidArgument(fmt::format("'{}' is no format of figures; choose {}, {} or {},{}.", format,
                                         kSvgFormat, kPdfFormat, kSvgFormat, kPdfFormat));
@@ -136,40 +162,10 @@ std::size_t FigureWriter::write(const Report& report, const std::filesystem::pat
       write_file_atomically(folder / (name + ".svg"), light);
       write_file_atomically(folder / (name + "-dark.svg"), standalone_svg(figure.drawing, Theme::kDark));
     }
-    for (const PdfConverter& converter : pdf_)
-      write_file_atomically(folder / (name + ".pdf"), converter.convert(light));
+    if (!pdf_command_.empty()) write_file_atomically(folder / (name + ".pdf"), pdf_of(light, pdf_command_));
     write_file_atomically(folder / (name + ".csv"), figure.csv);
   }
   return figures.size();
-}
-
-PdfConverter::PdfConverter() {
-  if (is_installed("rsvg-convert")) {
-    command_ = {"rsvg-convert", "--format=pdf"};
-  } else if (is_installed("cairosvg")) {
-    command_ = {"cairosvg", "--format=pdf", "--output=-", "-"};
-  } else {
-    throw IoError(
-        "PDF figures are made by rsvg-convert, which is not installed; install it (package librsvg2-bin, "
-        "or "
-        "librsvg2-tools), or cairosvg, or choose --figures-format svg.");
-  }
-}
-
-std::string PdfConverter::convert(std::string_view svg) const {
-  const TemporaryFile input = temporary_file();
-  const TemporaryFile output = temporary_file();
-  if (std::fwrite(svg.data(), 1, svg.size(), input.get()) != svg.size() || std::fflush(input.get()) != 0)
-    throw IoError(fmt::format("Cannot write a temporary file for a PDF figure: {}.", std::strerror(errno)));
-  std::rewind(input.get());
-  const int code = run(command_, input.get(), output.get());
-  std::string pdf = whole_content(output.get());
-  if (code != 0 || pdf.compare(0, 5, "%PDF-") != 0) {
-    throw IoError(fmt::format(
-        "{} made no PDF of a figure ({}); choose --figures-format svg.", program(),
-        code < 0 ? std::string("it did not run to its end") : fmt::format("exit code {}", code)));
-  }
-  return pdf;
 }
 
 }  // namespace olrank

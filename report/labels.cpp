@@ -30,7 +30,6 @@ void keep_within(Cluster& cluster, double gap, double low, double high) {
   cluster.centre = std::max(low + half, std::min(high - half, cluster.centre));
 }
 
-/// Places labels one at a time.
 class LabelPlacer {
  public:
   LabelPlacer(const std::vector<LabelledPoint>& points, const Box& frame, double distance)

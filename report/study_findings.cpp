@@ -22,7 +22,6 @@ std::string signed_number(double value, int digits) {
   return (value > 0.0 ? "+" : "") + fixed_number(value, digits);
 }
 
-/// Values over a structure's sizes.
 struct Span {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
@@ -35,6 +34,11 @@ struct Span {
     ++values;
   }
 };
+
+/// "−0.0021 ± 0.0017", always with a sign; without the interval if there is none.
+std::string signed_estimate(const MeanInterval& estimate, int digits) {
+  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
+}
 
 class Findings {
  public:
@@ -249,7 +253,6 @@ std::string scope_text(const Study& study, const StudyUser& user) {
                            trials, study.run.folds.front());
 }
 
-/// The table's lines, and below them what they leave out.
 std::string fitted_text(const TextTable& table, std::int64_t columns) {
   const TextTable::Fitted fitted = table.fitted(columns);
   return fitted.text + hidden_columns_text(fitted.hidden, columns);
@@ -337,10 +340,6 @@ std::string size_name(const StudyPlan& plan, const StudyCell& cell) {
                                 [&](const StudyCell& other) { return other.depth != cell.depth; });
   return deep ? fmt::format("m = {}, {} layers", cell.width, cell.depth)
               : fmt::format("m = {}", cell.width);
-}
-
-std::string signed_estimate(const MeanInterval& estimate, int digits) {
-  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
 }
 
 bool is_significant(const StudyValue* value) {

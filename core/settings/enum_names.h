@@ -8,10 +8,18 @@
 namespace olrank {
 
 /// The words by which users name an enumeration's values. Specialised beside each enumeration:
-///   template <> struct EnumNames<Fruit> { static constexpr std::array values = {
-///       std::pair{Fruit::kApple, std::string_view("apple")}, …}; };
+///   template <> struct EnumNames<Fruit> {
+///     static constexpr std::array values = names_in_order<Fruit>("apple", "pear");
+///   };
 template <class Enum>
 struct EnumNames;
+
+/// Each value, from 0 on, with its name.
+template <class Enum, class... Names>
+constexpr auto names_in_order(const Names&... names) {
+  int next = 0;
+  return std::array{std::pair{static_cast<Enum>(next++), std::string_view(names)}...};
+}
 
 template <class Enum>
 std::string_view name_of(Enum value) {

@@ -227,6 +227,7 @@ class SchemaBuilder {
     latest().bounds.highest = highest;
     return *this;
   }
+  SchemaBuilder& between(double lowest, double highest) { return at_least(lowest).at_most(highest); }
   SchemaBuilder& one_of(const std::vector<std::string>& choices) {
     latest().choices = choices;
     return *this;

@@ -63,7 +63,6 @@ double rounded(double alpha) {
   return std::strtod(fmt::format("{:.4g}", alpha).c_str(), nullptr);
 }
 
-/// The trials of an α calibration, and their results.
 class AlphaCalibration {
  public:
   /// `configuration` is the study's; the calibration replaces its rankers, rounds and folder.
@@ -92,7 +91,6 @@ class AlphaCalibration {
   /// value tried. It runs on the validation set, so it uses neither the study's queries nor its evaluation.
   const Configuration& configuration() const { return configuration_; }
 
-  /// Whether every trial has finished.
   bool complete() const {
     const ExperimentResults results = read_experiment(configuration_.run.out);
     return results.finished == results.expected;
@@ -119,7 +117,6 @@ class AlphaCalibration {
     return found;
   }
 
-  /// The study's rankers with the matched α.
   std::vector<StudyRanker> matched(const std::vector<Calibration>& found) const {
     std::vector<StudyRanker> rankers = rankers_;
     for (StudyRanker& ranker : rankers) {

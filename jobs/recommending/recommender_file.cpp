@@ -41,12 +41,8 @@ RatingRows read_seen(StateReader& state, const ReviewCounts& counts) {
   RatingRows seen;
   seen.ends = state.get<std::int64_t>("seen.ends");
   seen.others = state.get<std::int32_t>("seen.items");
-  const bool valid = std::ssize(seen.ends) == counts.users + 1 && seen.ends.front() == 0 &&
-                     seen.ends.back() == std::ssize(seen.others) &&
-                     std::is_sorted(seen.ends.begin(), seen.ends.end()) &&
-                     std::all_of(seen.others.begin(), seen.others.end(),
-                                 [&](std::int32_t item) { return item >= 0 && item < counts.items; });
-  if (!valid) state.fail("The list of what users have seen is damaged.");
+  if (!are_rows(seen.ends, counts.users, seen.others, counts.items))
+    state.fail("The list of what users have seen is damaged.");
   return seen;
 }
 

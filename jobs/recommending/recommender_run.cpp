@@ -60,18 +60,16 @@ void add_tests(const std::vector<std::vector<double>>& first, const std::vector<
 ordered_json figures_json(const RankingFigures& figures) {
   ordered_json json;
   ordered_json widths;
-  for (std::size_t i = 0; i < figures.cutoffs.size(); ++i) {
-    const std::string name = fmt::format("ndcg@{}", figures.cutoffs[i]);
-    const MeanInterval interval = figures.ndcg_interval(i);
-    json[name] = number_or_null(interval.mean);
-    widths[name] = number_or_null(interval.half_width);
-  }
-  for (std::size_t i = 0; i < figures.cutoffs.size(); ++i) {
-    const std::string name = fmt::format("hit@{}", figures.cutoffs[i]);
-    const MeanInterval interval = figures.hit_interval(i);
-    json[name] = number_or_null(interval.mean);
-    widths[name] = number_or_null(interval.half_width);
-  }
+  const auto add = [&](const char* metric, const std::vector<std::vector<double>>& values) {
+    for (std::size_t i = 0; i < figures.cutoffs.size(); ++i) {
+      const std::string name = fmt::format("{}@{}", metric, figures.cutoffs[i]);
+      const MeanInterval interval = mean_interval({values[i]});
+      json[name] = number_or_null(interval.mean);
+      widths[name] = number_or_null(interval.half_width);
+    }
+  };
+  add("ndcg", figures.ndcg);
+  add("hit", figures.hits);
   json["users"] = figures.users.size();
   json["left_out_users"] = figures.without_training;
   json["half_width"] = widths;
@@ -106,13 +104,6 @@ JudgedPart judge_test_part(ExecutionContext& context, const Recommender& model, 
   return judged;
 }
 
-RankingFigures judge_validation_part(ExecutionContext& context, const Recommender& model,
-                                     const ReviewParts& parts, const RecommendSettings& settings) {
-  RankingOptions options = options_of(settings);
-  options.cutoffs = {settings.cutoff};
-  return judge_recommender(context, model, parts.training, parts.split.validation, options);
-}
-
 RecommenderRun::RecommenderRun(const RecommendSettings& settings, const ReviewParts& parts,
                                ExecutionContext& context)
     : given_(settings),
@@ -143,7 +134,11 @@ ordered_json RecommenderRun::advance() {
   for (const auto& [name, value] : report.losses) point[name] = number_or_null(value);
   const bool last = training_->finished();
   if (!parts_.split.validation.empty() && (last || report.pass % settings_.eval_every == 0)) {
-    const double ndcg = judge_validation_part(context_, training_->model(), parts_, settings_).mean_ndcg(0);
+    RankingOptions options = options_of(settings_);
+    options.cutoffs = {settings_.cutoff};
+    const double ndcg =
+        judge_recommender(context_, training_->model(), parts_.training, parts_.split.validation, options)
+            .mean_ndcg(0);
     point["validation"] = {{fmt::format("ndcg@{}", settings_.cutoff), number_or_null(ndcg)}};
     ++validations_since_best_;
     if (!best_ || ndcg > *best_) {

@@ -50,7 +50,6 @@ struct RecommendStudySettings {
   static const Schema& schema();
 };
 
-/// One training of a study.
 struct RecommenderCell {
   std::string data;   // as the table writes it
   std::string value;  // of the swept key; empty where the kind does not read it
@@ -63,19 +62,20 @@ struct RecommenderStudy {
 };
 
 const Schema& RecommendStudySettings::schema() {
+  using S = RecommendStudySettings;
   static const Schema schema =
-      SchemaBuilder<RecommendStudySettings>("recommend_study", "Trainings of `olrank recommend study`.")
-          .field("kinds", &RecommendStudySettings::kinds, "kinds of recommenders")
-          .field("data", &RecommendStudySettings::data,
+      SchemaBuilder<S>("recommend_study", "Trainings of `olrank recommend study`.")
+          .field("kinds", &S::kinds, "kinds of recommenders")
+          .field("data", &S::data,
                  "sources of reviews; `{seed}` in one is the seed; `recommend.data` if empty")
-          .field("seeds", &RecommendStudySettings::seeds, "seeds; each has its split and its training")
+          .field("seeds", &S::seeds, "seeds; each has its split and its training")
           .at_least(0)
-          .field("sweep", &RecommendStudySettings::sweep, "a key of [recommend] that takes several values")
-          .field("values", &RecommendStudySettings::values, "these values")
-          .field("baseline", &RecommendStudySettings::baseline, "the kind that others are tested against")
-          .field("choose", &RecommendStudySettings::choose,
+          .field("sweep", &S::sweep, "a key of [recommend] that takes several values")
+          .field("values", &S::values, "these values")
+          .field("baseline", &S::baseline, "the kind that others are tested against")
+          .field("choose", &S::choose,
                  "keep of each kind and source only the value of the best mean validation NDCG")
-          .field("few_reviews", &RecommendStudySettings::few_reviews,
+          .field("few_reviews", &S::few_reviews,
                  "compare the figures of users with at most 5 training reviews, not of all")
           .file_only()
           .build();
@@ -205,27 +205,23 @@ struct RecommenderRow {
 /// A study: trains what its folder lacks, then writes and prints the table.
 class RecommenderStudyRun {
  public:
-  explicit RecommenderStudyRun(const RecommenderStudyRequest& request)
-      : file_(request.file),
-        out_(request.out),
-        threads_(request.threads),
-        choose_(request.choose),
-        dry_run_(request.dry_run) {}
+  explicit RecommenderStudyRun(const RecommenderStudyRequest& request) : request_(request) {}
 
   int run(const std::string& command, const OutputForm& form, const TextSink& print) {
-    RecommenderStudy plan = read_recommend_study(file_);
-    plan.study.choose = plan.study.choose || choose_;
-    if (dry_run_) {
+    RecommenderStudy plan = read_recommend_study(request_.file);
+    const std::string& out = request_.out;
+    plan.study.choose = plan.study.choose || request_.choose;
+    if (request_.dry_run) {
       print(counted(std::ssize(plan.cells), "training") + "\n");
       return 0;
     }
-    if (out_.empty()) throw InvalidArgument("--out is required: name the folder of the study.");
-    OutputFolder::require_own(out_, FolderKind::kRecommender);
-    const OutputFolder folder(out_, FolderKind::kRecommender);
+    if (out.empty()) throw InvalidArgument("--out is required: name the folder of the study.");
+    OutputFolder::require_own(out, FolderKind::kRecommender);
+    const OutputFolder folder(out, FolderKind::kRecommender);
     folder.write_manifest(command);
     const InterruptGuard guard;
-    ExecutionContext context(threads_);
-    const WorkCells store(out_, {"olrank recommend study", "settings", {}});
+    ExecutionContext context(request_.threads);
+    const WorkCells store(out, {"olrank recommend study", "settings", {}});
     std::vector<WorkCell> cells;
     for (const RecommenderCell& cell : plan.cells)
       cells.push_back(study_cell(cell, plan.study.sweep, context));
@@ -245,14 +241,13 @@ class RecommenderStudyRun {
     }
     if (plan.study.choose) rows = chosen_rows(rows);
     const ordered_json table = tested(rows, plan.study);
-    write_file_atomically(fs::path(out_) / "summary.json", dump_json(table, 2) + "\n");
-    write_file_atomically(fs::path(out_) / "results.csv", csv(rows, plan.study));
+    write_file_atomically(fs::path(out) / "summary.json", dump_json(table, 2) + "\n");
+    write_file_atomically(fs::path(out) / "results.csv", csv(rows, plan.study));
     print(form.json ? dump_json(table, 2) + "\n" : text(table, plan.study, form));
     return 0;
   }
 
  private:
-  /// A training as a cell, which gives its summary.
   WorkCell study_cell(const RecommenderCell& cell, const std::string& sweep, ExecutionContext& context) {
     const std::string recipe = print_recommend_settings(resolved(cell.settings));
     const auto train = [this, &cell, &context, recipe]() -> std::optional<ordered_json> {
@@ -275,20 +270,11 @@ class RecommenderStudyRun {
 
   /// The reviews of the last cells are kept: neighbours often have the same.
   const ReviewParts& parts_of(const RecommendSettings& settings, ExecutionContext& context) {
-    RecommendSettings of_data;
-    of_data.data = settings.data;
-    of_data.scale = settings.scale;
-    of_data.feature_support = settings.feature_support;
-    of_data.review_support = settings.review_support;
-    of_data.item_support = settings.item_support;
-    of_data.user_support = settings.user_support;
-    of_data.frequent_features = settings.frequent_features;
-    of_data.split = settings.split;
-    of_data.train_share = settings.train_share;
-    of_data.validation_share = settings.validation_share;
-    of_data.test_users = settings.test_users;
-    of_data.seed = settings.seed;
-    const std::string key = print_settings(RecommendSettings::schema(), &of_data);
+    std::string key;
+    for (const char* name :
+         {"data", "scale", "feature_support", "review_support", "item_support", "user_support",
+          "frequent_features", "split", "train_share", "validation_share", "test_users", "seed"})
+      key += to_toml(RecommendSettings::schema().find(name)->read(&settings)) + "\n";
     if (!parts_ || key != parts_key_) {
       parts_.reset();
       parts_ = load_review_parts(settings, context);
@@ -415,11 +401,7 @@ class RecommenderStudyRun {
     return table.fitted(form.columns).text;
   }
 
-  std::string file_;
-  std::string out_;
-  int threads_;
-  bool choose_;
-  bool dry_run_;
+  const RecommenderStudyRequest& request_;
   std::unique_ptr<const ReviewParts> parts_;
   std::string parts_key_;
 };

@@ -213,6 +213,17 @@ std::string training_page(const TrainConfiguration& configuration,
   return page.finish();
 }
 
+std::vector<TrainingPoint> read_training_curve(const fs::path& file) {
+  std::vector<TrainingPoint> points;
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = try_parse_json(line);
+    if (!json.is_object() || !json.contains("epoch")) break;
+    points.push_back(training_point(json));
+  }
+  return points;
+}
+
 }  // namespace
 
 ordered_json metrics_json(const MetricReport& report, const MetricOptions& options) {
@@ -240,17 +251,6 @@ TrainingPoint training_point(const ordered_json& json) {
     }
   }
   return point;
-}
-
-std::vector<TrainingPoint> read_training_curve(const fs::path& file) {
-  std::vector<TrainingPoint> points;
-  std::istringstream lines(read_file(file));
-  for (std::string line; std::getline(lines, line);) {
-    const auto json = try_parse_json(line);
-    if (!json.is_object() || !json.contains("epoch")) break;
-    points.push_back(training_point(json));
-  }
-  return points;
 }
 
 std::optional<ordered_json> TrainingJob::first_point() {

@@ -19,6 +19,17 @@ std::vector<std::optional<FoldAndUser>> scopes_of(const Configuration& configura
 
 using nlohmann::ordered_json;
 
+/// The moments that files have.
+struct Figure {
+  const char* name;
+  MeanInterval TrialMoments::*moments;
+  bool at_cutoff;
+};
+constexpr Figure kFigures[] = {{"offline_area", &TrialMoments::offline_area, false},
+                               {"online_area", &TrialMoments::online_area, false},
+                               {"offline_ndcg", &TrialMoments::offline_ndcg, true},
+                               {"cndcg", &TrialMoments::discounted_ndcg, true}};
+
 /// Every key that some ranker sweeps, in order of first occurrence.
 std::vector<std::string> swept_keys(const Configuration& configuration) {
   std::vector<std::string> keys;
@@ -50,18 +61,20 @@ std::string header(std::string_view first, const std::vector<std::string>& keys,
   for (const std::string& key : keys) text += "," + key;
   if (with_place) text += ",fold,clicks";
   text += ",trials";
-  for (const std::string& figure :
-       {std::string("offline_area"), std::string("online_area"), fmt::format("offline_ndcg@{}", cutoff),
-        fmt::format("cndcg@{}", cutoff)})
-    text += fmt::format(",{0},{0}_sd", figure);
+  for (const Figure& figure : kFigures) {
+    const std::string name =
+        figure.at_cutoff ? fmt::format("{}@{}", figure.name, cutoff) : std::string(figure.name);
+    text += fmt::format(",{0},{0}_sd", name);
+  }
   return text;
 }
 
 std::string moment_cells(const TrialMoments& of_trials) {
   std::string cells = fmt::format(",{}", of_trials.trials);
-  for (const MeanInterval* moments : {&of_trials.offline_area, &of_trials.online_area,
-                                      &of_trials.offline_ndcg, &of_trials.discounted_ndcg})
-    cells += "," + csv_number(moments->mean) + "," + csv_number(moments->deviation);
+  for (const Figure& figure : kFigures) {
+    const MeanInterval& moments = of_trials.*figure.moments;
+    cells += "," + csv_number(moments.mean) + "," + csv_number(moments.deviation);
+  }
   return cells;
 }
 
@@ -84,14 +97,12 @@ std::string moments_text(const MeanInterval& moments, int digits) {
 }
 
 ordered_json moments_json(const TrialMoments& of_trials) {
-  const auto pair = [](const MeanInterval& moments) {
-    return ordered_json{{"mean", moments.mean}, {"sd", moments.deviation}};  // NaN is written as null
-  };
-  return {{"trials", of_trials.trials},
-          {"offline_area", pair(of_trials.offline_area)},
-          {"online_area", pair(of_trials.online_area)},
-          {"offline_ndcg", pair(of_trials.offline_ndcg)},
-          {"cndcg", pair(of_trials.discounted_ndcg)}};
+  ordered_json json = {{"trials", of_trials.trials}};
+  for (const Figure& figure : kFigures) {
+    const MeanInterval& moments = of_trials.*figure.moments;
+    json[figure.name] = {{"mean", moments.mean}, {"sd", moments.deviation}};  // NaN is written as null
+  }
+  return json;
 }
 
 }  // namespace

@@ -94,7 +94,6 @@ class BprmfTraining : public RecommenderTraining {
   }
 
  private:
-  /// Returns the mean loss of the pairs.
   double step(ExecutionContext& context) {
     context.pool().run(pairs_.blocks(), [&](std::int64_t block, int) { draw_and_slope(block); });
     ++iteration_;

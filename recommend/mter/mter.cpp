@@ -320,12 +320,7 @@ std::unique_ptr<Recommender> read_mter(StateReader& state, const ReviewCounts& c
   phrases.phrases = state.get<std::int32_t>("mter.phrases");
   const bool sizes = std::all_of(shape.begin() + 1, shape.end(),
                                  [](std::int64_t columns) { return columns >= 1 && columns <= 1024; });
-  const bool lists = std::ssize(phrases.ends) == counts.features + 1 && phrases.ends.front() == 0 &&
-                     phrases.ends.back() == std::ssize(phrases.phrases) &&
-                     std::is_sorted(phrases.ends.begin(), phrases.ends.end()) &&
-                     std::all_of(phrases.phrases.begin(), phrases.phrases.end(), [&](std::int32_t phrase) {
-                       return phrase >= 0 && phrase < counts.phrases;
-                     });
+  const bool lists = are_rows(phrases.ends, counts.features, phrases.phrases, counts.phrases);
   if (!sizes || !lists || shape[0] < 0 || shape[0] > 2) state.fail("The model's shape is damaged.");
   FactorSettings settings;
   settings.dimension = settings.user_dimension = shape[1];

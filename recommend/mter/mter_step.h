@@ -12,7 +12,6 @@
 
 namespace olrank {
 
-/// Mean losses of a batch.
 struct MterLosses {
   std::array<double, kMterTasks> squared_error = {};  // per drawn entry of a tensor
   double pairs = 0.0;                                 // per drawn pair, −ln σ
@@ -33,22 +32,17 @@ class MterStep {
   MterStep(const FactorSettings& settings, const MterTensors& tensors, const PairDraws& draws,
            const ReviewCounts& counts, std::uint64_t seed);
 
-  /// The gradients of an iteration's batch.
   MterLosses gradients(ExecutionContext& context, const MterParameters& parameters,
                        std::uint32_t iteration);
-  /// The step along them.
   void update(ExecutionContext& context, MterParameters& parameters);
 
   // The batch and its gradients, for tests. Penalties are included.
   std::int64_t batch_size(std::size_t task) const { return batches_[task].count; }
   const PairBatch& pairs() const { return pairs_; }
-  /// Writes the gradient of a shared row.
   void shared_gradient(const MterParameters& parameters, MterSide side, std::int64_t row,
                        float* gradient) const;
-  /// Writes the gradient of a tensor's own row.
   void own_gradient(const MterParameters& parameters, std::size_t task, MterSide side, std::int64_t row,
                     float* gradient) const;
-  /// Writes the gradient of one layer of a core.
   void core_gradient(const MterParameters& parameters, std::size_t task, std::int64_t layer,
                      float* gradient) const;
 

@@ -16,7 +16,6 @@
 namespace olrank {
 namespace {
 
-/// Mentions in the training, by user or by item.
 Profiles profiles_of_training(const TrainingData& data, ProfileKind kind) {
   const Reviews& reviews = *data.reviews;
   const bool of_users = kind == ProfileKind::kUser;
@@ -25,7 +24,6 @@ Profiles profiles_of_training(const TrainingData& data, ProfileKind kind) {
                        count_mentions(data, of_users ? reviews.user : reviews.item), kind);
 }
 
-/// One of the two sides, users or items.
 struct TrainedSide {
   explicit TrainedSide(Profiles of_rows)
       : profiles(std::move(of_rows)), thresholds(equal_frequency_thresholds(profiles)) {

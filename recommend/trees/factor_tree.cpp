@@ -56,18 +56,6 @@ std::vector<TreeStep> FactorTree::path_to(std::int32_t number) const {
   return path;
 }
 
-std::string_view branch_name(TreeBranch branch) {
-  switch (branch) {
-    case TreeBranch::kAtLeast:
-      return "at_least";
-    case TreeBranch::kBelow:
-      return "below";
-    case TreeBranch::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
 std::optional<float> profile_value(std::span<const ProfileEntry> profile, std::int32_t feature) {
   const auto place = std::ranges::lower_bound(profile, feature, {}, &ProfileEntry::feature);
   if (place == profile.end() || place->feature != feature) return std::nullopt;

@@ -50,7 +50,6 @@ struct DescentSettings {
   double step_size = 0.1;  // of AdaGrad
 };
 
-/// The parts of a split and their factors.
 struct PartFit {
   std::array<std::vector<double>, kTreeBranches> factors;
   /// Σ_c squared error + λ‖x_c − anchor‖² − λ_b B: Jia, PhD thesis, UVA 2022, Eq. (4.2.6), with squared

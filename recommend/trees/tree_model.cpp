@@ -97,10 +97,8 @@ Profiles read_profiles(StateReader& state, std::int64_t rows, std::int64_t featu
   state.get_into("profiles.begin", std::span<std::int64_t>(profiles.begin));
   const std::vector<std::int32_t> numbers = state.get<std::int32_t>("profiles.features");
   const std::vector<float> values = state.get<float>("profiles.values");
-  const bool fit = numbers.size() == values.size() && profiles.begin.front() == 0 &&
-                   profiles.begin.back() == std::ssize(numbers) && std::ranges::is_sorted(profiles.begin) &&
-                   std::ranges::all_of(numbers, [&](std::int32_t n) { return n >= 0 && n < features; });
-  if (!fit) state.fail("profiles do not fit the model");
+  if (numbers.size() != values.size() || !are_rows(profiles.begin, rows, numbers, features))
+    state.fail("profiles do not fit the model");
   for (std::size_t entry = 0; entry < numbers.size(); ++entry)
     profiles.entries.push_back({numbers[entry], values[entry]});
   return profiles;
@@ -158,7 +156,7 @@ nlohmann::ordered_json path_json(const FactorTree& tree, std::int32_t leaf,
     } else {
       json["value"] = nullptr;
     }
-    json["branch"] = branch_name(step.branch);
+    json["branch"] = name_of(step.branch);
     steps.push_back(std::move(json));
   }
   return steps;
@@ -169,7 +167,7 @@ nlohmann::ordered_json side_json(const FactorTree& tree, const std::optional<Tre
   return {{"node", step->node},
           {"level", tree.node(step->node).level},
           {"threshold", tree.node(step->node).threshold},
-          {"branch", branch_name(step->branch)}};
+          {"branch", name_of(step->branch)}};
 }
 
 /// The reasons why an item is for a user: features on both paths first, then those on one, each group from

@@ -144,7 +144,7 @@ std::int32_t walk_again(const nlohmann::ordered_json& path, const FactorTree& tr
     TreeBranch answer = TreeBranch::kUnknown;
     if (!step["value"].is_null())
       answer = step["value"].get<float>() >= node.threshold ? TreeBranch::kAtLeast : TreeBranch::kBelow;
-    EXPECT_EQ(step["branch"], std::string(branch_name(answer)));
+    EXPECT_EQ(step["branch"], std::string(name_of(answer)));
     number = node.children[static_cast<int>(answer)];
   }
   EXPECT_TRUE(tree.node(number).is_leaf());

@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/message_text.h"
-#include "models/neural/device_ranker.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"

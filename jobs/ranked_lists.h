@@ -2,9 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"

@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/settings/enum_names.h"

@@ -9,7 +9,6 @@
 #include <exception>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "core/error.h"

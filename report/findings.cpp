@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "core/statistics/t_tests.h"
 #include "core/text/message_text.h"

@@ -6,7 +6,6 @@
 
 #include "core/statistics/t_tests.h"
 #include "report/figures.h"
-#include "report/markup.h"
 
 namespace olrank {
 

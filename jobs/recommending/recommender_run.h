@@ -4,7 +4,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,7 +11,6 @@
 
 #include "core/settings/schema.h"
 #include "jobs/recommending/recommender_file.h"
-#include "jobs/settings/train_configuration.h"
 #include "jobs/trial_job.h"
 #include "recommend/ranking_figures.h"
 #include "recommend/recommender.h"

@@ -5,8 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 

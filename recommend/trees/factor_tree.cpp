@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <string>
-#include <utility>
 
 namespace olrank {
 

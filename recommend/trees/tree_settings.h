@@ -2,9 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/math/philox.h"

@@ -5,8 +5,6 @@
 
 #include <cerrno>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "core/error.h"
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/runtime/stage_clock.h"
-#include "jobs/job_slots.h"
 #include "jobs/run_progress.h"
 #include "jobs/trial_job.h"
 #include "sim/trial.h"

@@ -7,7 +7,6 @@
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "core/data/data_loader.h"
 #include "core/error.h"
@@ -19,7 +18,6 @@
 #include "core/settings/enum_names.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
-#include "core/text/text_table.h"
 #include "jobs/device_choice.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/job_slots.h"

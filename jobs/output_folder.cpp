@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/runtime/device.h"

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/data/doc_table.h"
 #include "core/error.h"

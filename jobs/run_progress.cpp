@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "core/io/json.h"
 #include "core/runtime/log.h"
-#include "core/runtime/progress.h"
 #include "core/runtime/stage_clock.h"
 #include "core/text/text_table.h"
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/io/json.h"
-#include "core/online/online_ranker.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/stage_clock.h"
 #include "core/version.h"

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <vector>
 
 #include "core/error.h"
 #include "core/io/state_archive.h"

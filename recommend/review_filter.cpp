@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 #include <span>
-#include <vector>
 
 #include "core/random/rng_stream.h"
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/error.h"

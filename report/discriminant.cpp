@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
-#include <span>
-#include <vector>
 
 #include "core/error.h"
 #include "core/metrics/list_metrics.h"

@@ -16,7 +16,6 @@
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "report/drawing.h"
-#include "report/figures.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
 #include "report/study.h"

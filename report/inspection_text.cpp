@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <vector>
 
 #include "report/markup.h"
 

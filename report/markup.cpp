@@ -6,10 +6,8 @@
 #include <cctype>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"

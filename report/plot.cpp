@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/text/text_table.h"
-#include "report/markup.h"
 
 namespace olrank {
 namespace {

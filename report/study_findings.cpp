@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "core/statistics/t_tests.h"
 #include "core/text/message_text.h"

@@ -15,7 +15,6 @@
 #include "core/text/message_text.h"
 #include "jobs/covariance/study_rankers.h"
 #include "jobs/experiment_run.h"
-#include "jobs/settings/configuration.h"
 #include "report/experiment_results.h"
 #include "report/exports.h"
 #include "report/study.h"

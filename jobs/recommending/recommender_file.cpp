@@ -1,11 +1,9 @@
 #include "jobs/recommending/recommender_file.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,7 +13,6 @@
 #include "core/text/message_text.h"
 #include "jobs/recommending/recommender_run.h"
 #include "recommend/ranking_figures.h"
-#include "recommend/recommender.h"
 #include "recommend/review_reader.h"
 #include "recommend/synthetic_reviews.h"
 #include "recommend/trees/interview.h"

@@ -1,14 +1,12 @@
 #include "jobs/recommending/recommender_run.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/io/fingerprint.h"
@@ -17,8 +15,6 @@
 #include "core/runtime/stage_clock.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
-#include "jobs/recommending/recommender_file.h"
-#include "recommend/recommender.h"
 #include "report/final_measures.h"
 
 namespace olrank {

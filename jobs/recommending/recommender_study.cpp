@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/error.h"
@@ -22,7 +20,6 @@
 #include "core/settings/toml_document.h"
 #include "core/statistics/t_tests.h"
 #include "core/text/message_text.h"
-#include "core/text/text_table.h"
 #include "jobs/output_folder.h"
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/study.h"

@@ -1,7 +1,6 @@
 #include "jobs/training/training_job.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +13,6 @@
 #include "core/online/online_ranker.h"
 #include "core/statistics/t_tests.h"
 #include "core/text/message_text.h"
-#include "core/text/text_table.h"
 #include "jobs/settings/run_settings.h"
 #include "report/page.h"
 

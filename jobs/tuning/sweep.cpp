@@ -4,18 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "core/statistics/hierarchical_bootstrap.h"
-#include "core/statistics/t_tests.h"
 #include "jobs/settings/run_settings.h"
 #include "jobs/settings/sweep_axis.h"
 #include "models/setting_use.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"

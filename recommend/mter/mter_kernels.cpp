@@ -6,7 +6,6 @@
 
 #include "core/runtime/vector_clones.h"
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/factors/pair_draws.h"
 
 namespace olrank {
 namespace {

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "core/random/rng_stream.h"
-#include "recommend/mter/mter_kernels.h"
 
 namespace olrank {
 namespace {

@@ -7,7 +7,6 @@
 #include "core/math/portable_exp.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/vector_clones.h"
-#include "recommend/trees/squared_sums.h"
 
 namespace olrank {
 namespace {

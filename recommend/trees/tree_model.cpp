@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "core/io/state_archive.h"
-#include "recommend/trees/factor_tree.h"
 
 namespace olrank {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <string>
+#include <utility>
 
 namespace olrank {
 
@@ -52,6 +54,31 @@ std::vector<TreeStep> FactorTree::path_to(std::int32_t number) const {
   }
   std::ranges::reverse(path);
   return path;
+}
+
+nlohmann::ordered_json tree_json(const FactorTree& tree, const NameTable& questions) {
+  auto nodes = nlohmann::ordered_json::array();
+  for (std::int32_t number = 0; number < tree.size(); ++number) {
+    const TreeNode& node = tree.node(number);
+    nlohmann::ordered_json json;
+    json["node"] = number;
+    json["level"] = node.level;
+    if (node.parent >= 0) {
+      json["parent"] = node.parent;
+    } else {
+      json["parent"] = nullptr;
+    }
+    json["rows"] = node.rows;
+    if (!node.is_leaf()) {
+      json["feature"] = std::string(questions[node.feature]);
+      json["threshold"] = node.threshold;
+      for (int branch = 0; branch < kTreeBranches; ++branch)
+        json[std::string(name_of(static_cast<TreeBranch>(branch)))] = node.children[branch];
+    }
+    json["factor"] = tree.factor(number);
+    nodes.push_back(std::move(json));
+  }
+  return {{"depth", tree.depth()}, {"nodes", std::move(nodes)}};
 }
 
 std::optional<float> profile_value(std::span<const ProfileEntry> profile, std::int32_t feature) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -125,5 +127,10 @@ class FactorTree {
   std::vector<TreeNode> nodes_;
   std::vector<float> factors_;
 };
+
+/// {"depth", "nodes": [{"node", "level", "parent", "rows", "factor", and of inner nodes "feature",
+/// "threshold", "at_least", "below", "unknown"}, …]}: children as numbers of nodes. `questions` are the
+/// names of what nodes ask about.
+nlohmann::ordered_json tree_json(const FactorTree& tree, const NameTable& questions);
 
 }  // namespace olrank

@@ -133,22 +133,21 @@ TEST(FactTrainingTest, RefusesTreesDeeperThanTheDataAllows) {
   }
 }
 
-// Evaluates the predicates of an explanation again, from its JSON and the tree alone.
-std::int32_t walk_again(const nlohmann::ordered_json& path, const FactorTree& tree,
-                        const NameTable& features) {
-  std::int32_t number = 0;
+// Evaluates the predicates of an explanation again, from its JSON and the JSON of the tree alone.
+std::int32_t walk_again(const nlohmann::ordered_json& path, const nlohmann::ordered_json& tree) {
+  std::int32_t node = 0;
   for (const auto& step : path) {
-    const TreeNode& node = tree.node(number);
-    EXPECT_EQ(step["node"], number);
-    EXPECT_EQ(step["feature"], std::string(features[node.feature]));
-    TreeBranch answer = TreeBranch::kUnknown;
+    EXPECT_EQ(step["node"], node);
+    const auto& asked = tree["nodes"][node];
+    EXPECT_EQ(asked["feature"], step["feature"]);
+    std::string answer = "unknown";
     if (!step["value"].is_null())
-      answer = step["value"].get<float>() >= node.threshold ? TreeBranch::kAtLeast : TreeBranch::kBelow;
-    EXPECT_EQ(step["branch"], std::string(name_of(answer)));
-    number = node.children[static_cast<int>(answer)];
+      answer = step["value"].get<float>() >= asked["threshold"].get<float>() ? "at_least" : "below";
+    EXPECT_EQ(step["branch"], answer);
+    node = asked[answer];
   }
-  EXPECT_TRUE(tree.node(number).is_leaf());
-  return number;
+  EXPECT_FALSE(tree["nodes"][node].contains("feature"));
+  return node;
 }
 
 TEST(TreeExplanationTest, PredicatesEvaluatedAgainLeadToTheSameLeaf) {
@@ -157,15 +156,16 @@ TEST(TreeExplanationTest, PredicatesEvaluatedAgainLeadToTheSameLeaf) {
   const auto training = start_fact(small_fact(1), world.data);
   training->advance(context);
   const TreeModel& trees = dynamic_cast<const TreeRecommender&>(training->model()).trees();
-  const NameTable& features = world.reviews.names.features;
+  const auto user_tree = tree_json(trees.user_tree, world.reviews.names.features);
+  const auto item_tree = tree_json(trees.item_tree, world.reviews.names.features);
   bool shared_somewhere = false;
   for (std::int64_t user = 0; user < 40; ++user) {
     const std::int64_t item = user * 2;
     const auto explanation = training->model().explain(user, item, world.reviews.names);
     ASSERT_TRUE(explanation);
     const auto& details = explanation->details;
-    EXPECT_EQ(walk_again(details["user_path"], trees.user_tree, features), trees.user_leaf[user]);
-    EXPECT_EQ(walk_again(details["item_path"], trees.item_tree, features), trees.item_leaf[item]);
+    EXPECT_EQ(walk_again(details["user_path"], user_tree), trees.user_leaf[user]);
+    EXPECT_EQ(walk_again(details["item_path"], item_tree), trees.item_leaf[item]);
     EXPECT_EQ(details["user_leaf"], trees.user_leaf[user]);
     bool was_shared = true;
     for (const auto& reason : details["reasons"]) {

@@ -3,11 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "core/error.h"
 

@@ -41,7 +41,6 @@ class CheckpointWriter {
   /// Passes on what has arrived. To be called often, as the device sends only so much at a time. It and the
   /// others throw what has failed on the thread.
   void advance();
-  /// Waits until the checkpoint is written.
   void finish();
   /// Finishes what was begun, and ends the thread; errors are lost.
   void end();

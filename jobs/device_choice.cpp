@@ -12,12 +12,10 @@
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/message_text.h"
-#include "models/neural/device_ranker.h"
 
 namespace olrank {
 namespace {
 
-/// The numbers of the GPUs that a request names.
 std::vector<int> numbers_of(const std::string& asked, const DeviceRequest& request, int count) {
   std::vector<int> numbers;
   if (request.every_gpu) {
@@ -49,8 +47,7 @@ void check_capability(const std::string& asked, const GpuDescription& gpu, const
   if (10 * gpu.capability_major + gpu.capability_minor >= survey.least_capability) return;
   throw InvalidArgument(fmt::format(
       "--device {}: The kernels of this build need compute capability {}.{}, but {} has {}.{}: configure "
-      "with "
-      "-DCMAKE_CUDA_ARCHITECTURES={}{}, or use --device cpu.",
+      "with -DCMAKE_CUDA_ARCHITECTURES={}{}, or use --device cpu.",
       asked, survey.least_capability / 10, survey.least_capability % 10, gpu.name, gpu.capability_major,
       gpu.capability_minor, gpu.capability_major, gpu.capability_minor));
 }

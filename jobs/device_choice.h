@@ -16,13 +16,11 @@ namespace olrank {
 /// comment for programs that parse settings.
 inline constexpr std::string_view kComputedOnGpu = "# computed on a GPU\n";
 
-/// The devices of an experiment's rankers.
 struct DeviceChoice {
   std::vector<GpuDescription> gpus;  // of one type, ascending; empty: the CPU
 
   std::string name() const;  // "cpu", "cuda:0", "cuda:0-3"
   bool on_gpus() const { return !gpus.empty(); }
-  /// Whether a ranker of the experiment runs on a GPU.
   bool takes(const RankerSettings& ranker) const;
 };
 

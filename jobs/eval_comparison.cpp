@@ -91,14 +91,79 @@ RankingDifference difference_of(const EvalComparison& comparison, std::size_t me
   return difference;
 }
 
-}  // namespace
+using nlohmann::ordered_json;
 
+int digits_of(const NamedMetric& metric) {
+  return metric.is_share() ? 4 : 2;
+}
+
+std::string p_text(double p) {
+  if (std::isnan(p)) return "-";
+  return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p);
+}
+
+std::size_t queries_of(const EvalComparison& comparison) {
+  std::size_t queries = 0;
+  for (const EvalResult& fold : comparison.rankings.front().folds) queries += fold.qids.size();
+  return queries;
+}
+
+std::string source_of(const EvalComparison& comparison) {
+  const std::vector<EvalResult>& folds = comparison.rankings.front().folds;
+  const EvalRequest& request = folds.front().request;
+  if (!request.qrels.empty()) return request.qrels;
+  std::vector<std::string> numbers;
+  numbers.reserve(folds.size());
+  for (const EvalResult& fold : folds) numbers.push_back(std::to_string(fold.request.fold));
+  return fmt::format("{}, {} {}, {}", request.data, numbers.size() == 1 ? "fold" : "folds", joined(numbers),
+                     request.part);
+}
+
+/// Which tests Holm's correction covers together.
+std::string family_of(const EvalComparison& comparison) {
+  const std::size_t pairs = comparison.differences.size() / comparison.metrics.size();
+  const std::string of = comparison.given_baseline
+                             ? fmt::format("{} with {}", counted(pairs, "comparison"),
+                                           comparison.rankings[comparison.baseline].name)
+                             : counted(pairs, "pair") + " of rankings";
+  return fmt::format("all {} tests of one kind: {} times {}", comparison.differences.size(), of,
+                     counted(comparison.metrics.size(), "metric"));
+}
+
+std::string difference_text(const RankingDifference& difference, int digits) {
+  const MeanInterval& interval = difference.test.difference;
+  return std::isnan(interval.mean) ? "-" : plain_estimate(interval, digits);
+}
+
+ordered_json difference_json(const EvalComparison& comparison, const RankingDifference& difference) {
+  const MeanInterval& interval = difference.test.difference;
+  return {{"metric", comparison.metrics[difference.metric].name()},
+          {"a", comparison.rankings[difference.a].name},
+          {"b", comparison.rankings[difference.b].name},
+          {"queries", interval.values},
+          {"difference", number_or_null(interval.mean)},
+          {"low", number_or_null(interval.mean - interval.half_width)},
+          {"high", number_or_null(interval.mean + interval.half_width)},
+          {"t", number_or_null(difference.test.t)},
+          {"t_p", number_or_null(difference.test.t_p)},
+          {"t_p_holm", number_or_null(difference.t_holm)},
+          {"sign_flip_p", number_or_null(difference.test.flip_p)},
+          {"sign_flip_p_holm", number_or_null(difference.flip_holm)},
+          {"sign_flips", difference.test.flips_exact ? "all" : "drawn"},
+          {"wins", difference.wins},
+          {"ties", difference.ties},
+          {"losses", difference.losses}};
+}
+
+/// The ranking with the best mean of a metric; the first where no ranking has one.
 std::size_t best_by(const EvalComparison& comparison, std::size_t metric) {
   std::vector<double> means;
   for (const std::vector<double>& of_ranking : comparison.means) means.push_back(of_ranking[metric]);
   const std::size_t best = best_of(means, comparison.metrics[metric].larger_is_better());
   return best < means.size() ? best : 0;
 }
+
+}  // namespace
 
 EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
                                 const std::optional<std::string>& baseline, ExecutionContext& context) {
@@ -170,74 +235,6 @@ std::string comparison_queries_csv(const EvalComparison& comparison, std::size_t
   }
   return text;
 }
-
-namespace {
-
-using nlohmann::ordered_json;
-
-int digits_of(const NamedMetric& metric) {
-  return metric.is_share() ? 4 : 2;
-}
-
-std::string p_text(double p) {
-  if (std::isnan(p)) return "-";
-  return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p);
-}
-
-std::size_t queries_of(const EvalComparison& comparison) {
-  std::size_t queries = 0;
-  for (const EvalResult& fold : comparison.rankings.front().folds) queries += fold.qids.size();
-  return queries;
-}
-
-std::string source_of(const EvalComparison& comparison) {
-  const std::vector<EvalResult>& folds = comparison.rankings.front().folds;
-  const EvalRequest& request = folds.front().request;
-  if (!request.qrels.empty()) return request.qrels;
-  std::vector<std::string> numbers;
-  numbers.reserve(folds.size());
-  for (const EvalResult& fold : folds) numbers.push_back(std::to_string(fold.request.fold));
-  return fmt::format("{}, {} {}, {}", request.data, numbers.size() == 1 ? "fold" : "folds", joined(numbers),
-                     request.part);
-}
-
-/// Which tests Holm's correction covers together.
-std::string family_of(const EvalComparison& comparison) {
-  const std::size_t pairs = comparison.differences.size() / comparison.metrics.size();
-  const std::string of = comparison.given_baseline
-                             ? fmt::format("{} with {}", counted(pairs, "comparison"),
-                                           comparison.rankings[comparison.baseline].name)
-                             : counted(pairs, "pair") + " of rankings";
-  return fmt::format("all {} tests of one kind: {} times {}", comparison.differences.size(), of,
-                     counted(comparison.metrics.size(), "metric"));
-}
-
-std::string difference_text(const RankingDifference& difference, int digits) {
-  const MeanInterval& interval = difference.test.difference;
-  return std::isnan(interval.mean) ? "-" : plain_estimate(interval, digits);
-}
-
-ordered_json difference_json(const EvalComparison& comparison, const RankingDifference& difference) {
-  const MeanInterval& interval = difference.test.difference;
-  return {{"metric", comparison.metrics[difference.metric].name()},
-          {"a", comparison.rankings[difference.a].name},
-          {"b", comparison.rankings[difference.b].name},
-          {"queries", interval.values},
-          {"difference", number_or_null(interval.mean)},
-          {"low", number_or_null(interval.mean - interval.half_width)},
-          {"high", number_or_null(interval.mean + interval.half_width)},
-          {"t", number_or_null(difference.test.t)},
-          {"t_p", number_or_null(difference.test.t_p)},
-          {"t_p_holm", number_or_null(difference.t_holm)},
-          {"sign_flip_p", number_or_null(difference.test.flip_p)},
-          {"sign_flip_p_holm", number_or_null(difference.flip_holm)},
-          {"sign_flips", difference.test.flips_exact ? "all" : "drawn"},
-          {"wins", difference.wins},
-          {"ties", difference.ties},
-          {"losses", difference.losses}};
-}
-
-}  // namespace
 
 std::string comparison_table(const EvalComparison& comparison) {
   const EvalResult& first = comparison.rankings.front().folds.front();

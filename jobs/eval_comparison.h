@@ -46,9 +46,6 @@ EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
 /// trial (RANKER/CLICKS/foldK/seedS) or the file as given.
 std::vector<std::string> ranking_names(const std::vector<std::string>& files);
 
-/// The ranking with the best mean of a metric; the first where no ranking has one.
-std::size_t best_by(const EvalComparison& comparison, std::size_t metric);
-
 std::string comparison_table(const EvalComparison& comparison);
 std::string comparison_json(const EvalComparison& comparison);
 /// A booktabs table of the means, with marks for significant differences from the baseline.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -12,9 +11,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/metrics/evaluator.h"
 #include "core/metrics/named_values.h"
-#include "core/metrics/score_files.h"
 #include "core/text/message_text.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_scorer.h"
@@ -56,16 +53,13 @@ ordered_json as_json(const EvalResult& result) {
   return answer;
 }
 
-std::string description_of(EmptyQueries rule) {
-  switch (rule) {
-    case EmptyQueries::kZero:
-      return "counted as 0";
-    case EmptyQueries::kOne:
-      return "counted as 1";
-    case EmptyQueries::kSkip:
-      break;
-  }
-  return "skipped";
+/// How queries without a relevant document count, in words.
+std::string empty_queries_text(const EvalResult& result) {
+  const EmptyQueries rule = result.request.metrics.empty_queries;
+  return fmt::format("{} without a relevant document, {}", result.report.empty_queries,
+                     rule == EmptyQueries::kZero  ? "counted as 0"
+                     : rule == EmptyQueries::kOne ? "counted as 1"
+                                                  : "skipped");
 }
 
 std::string as_table(const EvalResult& result) {
@@ -170,11 +164,6 @@ ordered_json conventions_json(const EvalRequest& request, int max_grade) {
           {"short_lists", name_of(options.short_lists)},
           {"unretrieved", name_of(options.unretrieved)},
           {"max_grade", max_grade}};
-}
-
-std::string empty_queries_text(const EvalResult& result) {
-  return fmt::format("{} without a relevant document, {}", result.report.empty_queries,
-                     description_of(result.request.metrics.empty_queries));
 }
 
 EvalResult evaluate_judged_run(const EvalRequest& request, const Qrels& qrels, ExecutionContext& context) {

@@ -32,7 +32,6 @@ struct EvalRequest {
   MetricOptions metrics;
 };
 
-/// The metrics of one ranking.
 struct EvalResult {
   EvalRequest request;
   MetricReport report;
@@ -49,15 +48,12 @@ struct EvalResult {
 /// Reads the ranking, evaluates it on `data`, and writes the per-query file if requested.
 EvalResult evaluate_ranking(const EvalRequest& request, const Dataset& data, ExecutionContext& context);
 
-/// Evaluates a TREC run by TREC judgements.
 EvalResult evaluate_judged_run(const EvalRequest& request, const Qrels& qrels, ExecutionContext& context);
 
 /// The tool's conventions and what overrides them, in words.
 std::string conventions_of(const EvalRequest& request);
 /// Returns the conventions as JSON, with the largest grade that ERR uses.
 nlohmann::ordered_json conventions_json(const EvalRequest& request, int max_grade);
-/// How queries without a relevant document count, in words.
-std::string empty_queries_text(const EvalResult& result);
 
 /// A text table: a block of rows for each fold, and the mean over several folds.
 std::string eval_table(std::span<const EvalResult> folds);

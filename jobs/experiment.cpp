@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/runtime/stage_clock.h"
-#include "jobs/job_slots.h"
 #include "jobs/run_progress.h"
 #include "jobs/trial_job.h"
 #include "sim/trial.h"
@@ -52,8 +50,7 @@ Recipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker, con
 std::string worse_than_random(const LastLists& lists, std::int64_t cutoff, const ExperimentRanker& ranker) {
   return fmt::format(
       "The mean NDCG@{} of the last {} lists, {:.4f}, is worse than that of random orders of their "
-      "documents, "
-      "{:.4f}; try {}.",
+      "documents, {:.4f}; try {}.",
       cutoff, LastLists::kRounds, lists.mean_ndcg(), lists.random_ndcg(), ranker.advice);
 }
 
@@ -255,10 +252,6 @@ class Experiment {
   std::mutex mutex_;
   ExperimentOutcome outcome_;
 };
-
-}  // namespace
-
-namespace {
 
 bool holds_results(const std::filesystem::path& out) {
   const std::vector<TrialIdentity> trials = trials_in(out);

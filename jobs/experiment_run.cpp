@@ -7,7 +7,6 @@
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "core/data/data_loader.h"
 #include "core/error.h"
@@ -19,7 +18,6 @@
 #include "core/settings/enum_names.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
-#include "core/text/text_table.h"
 #include "jobs/device_choice.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/job_slots.h"
@@ -54,6 +52,67 @@ void announce(const Configuration& configuration, const ExperimentPlan& plan) {
            counted(plan.trial.rounds, "round"), shard, plan.out.string(),
            name_of(configuration.protocol.name));
   for (const std::string& deviation : deviations(configuration)) log_info("  {}", deviation);
+}
+
+constexpr double kCalibrationSeconds = 2.0;  // of each ranker
+
+std::int64_t fold_bytes(const FoldData& fold) {
+  return fold.data.train.all_rows().bytes() + fold.data.eval_set.all_rows().bytes();
+}
+
+RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_device) {
+  RankerLoad load{fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
+  if (!on_device) return load;
+  load.home = PosteriorHome::kDevice;
+  for (std::int64_t query = 0; query < fold.data.train.queries(); ++query)
+    load.most_docs =
+        std::max(load.most_docs, fold.data.train.offset(query + 1) - fold.data.train.offset(query));
+  return load;
+}
+
+/// The trials on a GPU share its copy of each fold that they play.
+void check_device_memory(const RankerSettings& ranker, const RankerMemory& planned, std::int64_t data,
+                         std::int64_t folds, const GpuSlots& slots) {
+  const std::int64_t place = slots.tightest(data, folds);
+  const std::int64_t left = slots.bytes_on(place, data, folds);
+  if (planned.bytes <= left) return;
+  const GpuDescription& gpu = slots.gpus()[place];
+  const std::int64_t trials = slots.slots_on(place);
+  const std::string others = slots.other_slots_for(planned.bytes, data, folds);
+  throw InvalidArgument(
+      fmt::format("Ranker '{}' may need {} of GPU memory per trial with {} in parallel on cuda:{}, plus {} "
+                  "of data, but {} has {} free there: {}{}{}.",
+                  ranker.name, readable_bytes(static_cast<double>(planned.bytes)), counted(trials, "trial"),
+                  gpu.index, readable_bytes(static_cast<double>(std::min(trials, folds) * data)), gpu.name,
+                  readable_bytes(static_cast<double>(gpu.free_bytes)), advice_on_memory(planned, left),
+                  others.empty() ? "" : ",", others));
+}
+
+/// Plays the first rounds of every ranker, as many at once as the run plays trials: they slow each other
+/// down.
+std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan, const FoldData& fold) {
+  std::vector<TrialIdentity> firsts;
+  for (const TrialIdentity& trial : trials_of(plan)) {
+    const bool seen = std::any_of(firsts.begin(), firsts.end(),
+                                  [&](const TrialIdentity& first) { return first.ranker == trial.ranker; });
+    if (seen) continue;
+    firsts.push_back(trial);
+    firsts.back().fold = plan.folds.front();
+  }
+  const std::size_t jobs = std::clamp<std::size_t>(trials_of(plan).size(), 1, plan.jobs);
+  // The last ones are played next to others, too, whose estimates are not needed.
+  const std::size_t tasks = (firsts.size() + jobs - 1) / jobs * jobs;
+  std::map<std::string, TrialEstimate> estimates;
+  std::mutex mutex;
+  run_in_slots(
+      tasks, static_cast<int>(jobs), [] { return false; },
+      [&](std::size_t task, std::int64_t slot) {
+        const TrialIdentity& trial = firsts[task % firsts.size()];
+        const TrialEstimate estimate = estimate_trial(plan, trial, fold, kCalibrationSeconds, slot);
+        const std::lock_guard lock(mutex);
+        estimates.emplace(trial.ranker, estimate);
+      });
+  return estimates;
 }
 
 }  // namespace
@@ -114,72 +173,6 @@ std::string summary_output(const Report& report, const OutputForm& form) {
   if (form.json) return summary_means_json(trials, about);
   return findings_text(report, form.columns) + "\n" + summary_text(trials, about, form.columns);
 }
-
-namespace {
-
-constexpr double kCalibrationSeconds = 2.0;  // of each ranker
-
-std::int64_t fold_bytes(const FoldData& fold) {
-  return fold.data.train.all_rows().bytes() + fold.data.eval_set.all_rows().bytes();
-}
-
-RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_device) {
-  RankerLoad load{fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
-  if (!on_device) return load;
-  load.home = PosteriorHome::kDevice;
-  for (std::int64_t query = 0; query < fold.data.train.queries(); ++query)
-    load.most_docs =
-        std::max(load.most_docs, fold.data.train.offset(query + 1) - fold.data.train.offset(query));
-  return load;
-}
-
-/// The trials on a GPU share its copy of each fold that they play.
-void check_device_memory(const RankerSettings& ranker, const RankerMemory& planned, std::int64_t data,
-                         std::int64_t folds, const GpuSlots& slots) {
-  const std::int64_t place = slots.tightest(data, folds);
-  const std::int64_t left = slots.bytes_on(place, data, folds);
-  if (planned.bytes <= left) return;
-  const GpuDescription& gpu = slots.gpus()[place];
-  const std::int64_t trials = slots.slots_on(place);
-  const std::string others = slots.other_slots_for(planned.bytes, data, folds);
-  throw InvalidArgument(
-      fmt::format("Ranker '{}' may need {} of GPU memory per trial with {} in parallel on cuda:{}, plus {} "
-                  "of data, but "
-                  "{} has {} free there: {}{}{}.",
-                  ranker.name, readable_bytes(static_cast<double>(planned.bytes)), counted(trials, "trial"),
-                  gpu.index, readable_bytes(static_cast<double>(std::min(trials, folds) * data)), gpu.name,
-                  readable_bytes(static_cast<double>(gpu.free_bytes)), advice_on_memory(planned, left),
-                  others.empty() ? "" : ",", others));
-}
-
-/// Plays the first rounds of every ranker, as many at once as the run plays trials: they slow each other
-/// down.
-std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan, const FoldData& fold) {
-  std::vector<TrialIdentity> firsts;
-  for (const TrialIdentity& trial : trials_of(plan)) {
-    const bool seen = std::any_of(firsts.begin(), firsts.end(),
-                                  [&](const TrialIdentity& first) { return first.ranker == trial.ranker; });
-    if (seen) continue;
-    firsts.push_back(trial);
-    firsts.back().fold = plan.folds.front();
-  }
-  const std::size_t jobs = std::clamp<std::size_t>(trials_of(plan).size(), 1, plan.jobs);
-  // The last ones are played next to others, too, whose estimates are not needed.
-  const std::size_t tasks = (firsts.size() + jobs - 1) / jobs * jobs;
-  std::map<std::string, TrialEstimate> estimates;
-  std::mutex mutex;
-  run_in_slots(
-      tasks, static_cast<int>(jobs), [] { return false; },
-      [&](std::size_t task, std::int64_t slot) {
-        const TrialIdentity& trial = firsts[task % firsts.size()];
-        const TrialEstimate estimate = estimate_trial(plan, trial, fold, kCalibrationSeconds, slot);
-        const std::lock_guard lock(mutex);
-        estimates.emplace(trial.ranker, estimate);
-      });
-  return estimates;
-}
-
-}  // namespace
 
 void check_memory(const Configuration& configuration, const ExperimentPlan& plan) {
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());

@@ -22,7 +22,6 @@ std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configurat
                                                  const ExperimentPlan& plan, const std::string& command,
                                                  const std::function<void()>& last_check = {});
 
-/// Runs the plan and writes summary.csv.
 ExperimentOutcome run_and_write(const ExperimentPlan& plan);
 /// Runs the plan like run_and_write(), and says how it ended. Returns the exit code: 0 done, 1 if trials
 /// failed, 130 or 143 if a signal stopped the run.

@@ -30,6 +30,7 @@
 #include "models/neural/device_ranker.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
+#include "report/inspection_text.h"
 #include "sim/trial_figures.h"
 #include "sim/users.h"
 
@@ -251,11 +252,6 @@ ordered_json modules_json(const Configuration& configuration, std::int64_t featu
                                              : "whole, from a backward pass for each document (rows)");
   }
   return modules;
-}
-
-/// Two groups have a number where more have a list.
-ordered_json one_or_all(const std::vector<double>& values) {
-  return values.size() == 1 ? ordered_json(values.front()) : ordered_json(values);
 }
 
 /// Adds what each user's trials on a fold measure fairness by.

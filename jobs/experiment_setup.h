@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,6 @@
 
 namespace olrank {
 
-/// Options of a command in addition to the configuration.
 struct ExperimentRequest {
   std::string replay;  // a file of recorded feedback; empty: simulated users
   Shard shard;

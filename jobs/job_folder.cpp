@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <span>
-#include <utility>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
@@ -17,15 +16,16 @@
 #include "jobs/checkpoint_writer.h"
 
 // Which file of jobs/ runs which:
-//   settings/configuration reads what the user wrote; experiment_setup makes an ExperimentPlan of it,
-//   with fold_cache for the data, start_model and device_choice, and recorded_experiment if it resumes.
-//   experiment_run prepares a folder (output_folder, dry_run's check of memory), plays the plan and writes
-//   its tables; `olrank run`, tuning/tuning and covariance/covariance_study go through it.
-//   experiment plays a plan: job_slots take the trials of a shard, each a trial_job in a job_folder.
-//   training/training_job and recommending/recommender_run are trainings by passes, each a pass_job in a
-//   job_folder; study computes the cells of
-//   recommending/recommender_study and of studies/generalisation, one after another or several at once.
-//   eval_request, ranked_lists and exploring_lists read what was learned: saved_trial, or a model file.
+//   settings/configuration reads what the user wrote; experiment_setup makes an ExperimentPlan of it, with
+//   device_choice, saved_trial for models to start from, and recorded_experiment if it resumes.
+//   experiment_run prepares a folder (output_folder), checks its memory, plays the plan and writes its
+//   tables; `olrank run`, tuning/tuning and covariance/covariance_study go through it.
+//   experiment plays a plan: job_slots take the trials of a shard and share folds, each trial a TrialJob in
+//   a job_folder.
+//   training/training_job and recommending/recommender_run are trainings by passes, each a PassJob in a
+//   job_folder; study computes the cells of recommending/recommender_study and of studies/generalisation,
+//   one after another or several at once.
+//   eval_request and ranked_lists read what was learned: saved_trial, or a model file.
 
 namespace olrank {
 
@@ -56,7 +56,6 @@ class JobFolder {
  public:
   static constexpr std::string_view kModelFile = "model.safetensors";
   static constexpr std::string_view kQueriesFile = "queries.csv";
-  /// The most checkpoints that a job keeps.
   static constexpr int kMostCheckpoints = 9;
 
   struct Options {
@@ -72,7 +71,6 @@ class JobFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Whether the folder has files of a job.
   bool has_results() const;
   bool finished() const;
   bool has_checkpoint() const;
@@ -86,7 +84,6 @@ class JobFolder {
   /// rounds if the job has not played more than the recipe's.
   void check(const Recipe& recipe) const;
 
-  /// Creates the folder and an empty curve.
   void begin();
   /// Restores the job from its latest checkpoint that can be read, with a warning for each that cannot, and
   /// truncates the curve. A finished job, which has fewer rounds than the recipe, is one no longer. Throws
@@ -148,7 +145,6 @@ class JobFolder {
 /// Symbolic links are not followed.
 void remove_job(const std::filesystem::path& root, const std::filesystem::path& folder);
 
-/// Whether a job's folder has a checkpoint.
 bool has_checkpoint(const std::filesystem::path& folder);
 /// The state in the latest checkpoint, from its first entry on.
 StateReader read_checkpoint(const std::filesystem::path& folder, std::string_view restart);

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/runtime/device.h"
@@ -23,13 +22,8 @@ namespace olrank {
 
 template <>
 struct EnumNames<FolderKind> {
-  static constexpr std::array values = {
-      std::pair{FolderKind::kExperiment, std::string_view("experiment")},
-      std::pair{FolderKind::kTuning, std::string_view("tuning")},
-      std::pair{FolderKind::kTraining, std::string_view("training")},
-      std::pair{FolderKind::kGeneralisation, std::string_view("generalisation")},
-      std::pair{FolderKind::kRecommender, std::string_view("recommender")},
-      std::pair{FolderKind::kReport, std::string_view("report")}};
+  static constexpr std::array values = names_in_order<FolderKind>(
+      "experiment", "tuning", "training", "generalisation", "recommender", "report");
 };
 
 namespace {
@@ -54,7 +48,6 @@ bool says_olrank(const ordered_json& manifest) {
   });
 }
 
-/// The folder's manifest if it is olrank's.
 std::optional<ordered_json> own_manifest(const fs::path& folder) {
   const fs::path file = folder / kManifest;
   std::error_code unreadable;
@@ -91,7 +84,6 @@ std::string data_in(const fs::path& folder) {
   return {};
 }
 
-/// The trials of a configuration.
 std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool recorded) {
   const auto& clicks = config.at("clicks").at("models");
   const ordered_json users = recorded ? ordered_json::array({"recorded"}) : clicks;
@@ -134,6 +126,30 @@ fs::path first_missing(const fs::path& path) {
   return missing;
 }
 
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return number;
+}
+
+std::int64_t number_of(const char* name, const char* text) {
+  if (text == nullptr)
+    throw InvalidArgument(
+        fmt::format("The environment variable {} is required for the shard but not set.", name));
+  const auto number = parse_integer(text);
+  if (!number)
+    throw InvalidArgument(
+        fmt::format("The environment variable {} must be an integer, not '{}'.", name, text));
+  return *number;
+}
+
+Shard checked(Shard shard, std::string_view origin) {
+  if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return shard;
+  throw InvalidArgument(fmt::format("{}: Shard {} of {} does not exist; shards are numbered from 0.",
+                                    origin, shard.index, shard.count));
+}
+
 }  // namespace
 
 void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
@@ -148,8 +164,7 @@ void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
     if (const std::string data = data_in(path); !data.empty()) {
       throw InvalidArgument(
           fmt::format("'{}' is a folder of data (it contains {}), and results need a folder of their own. "
-                      "Choose another "
-                      "--out.",
+                      "Choose another --out.",
                       path.string(), data));
     }
     throw InvalidArgument(fmt::format(
@@ -293,34 +308,6 @@ void make_report_folder(const fs::path& path, const std::string& command) {
   make_folder(path);
   if (!own_manifest(path)) write_json(path, heading(FolderKind::kReport, command));
 }
-
-namespace {
-
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return number;
-}
-
-std::int64_t number_of(const char* name, const char* text) {
-  if (text == nullptr)
-    throw InvalidArgument(
-        fmt::format("The environment variable {} is required for the shard but not set.", name));
-  const auto number = parse_integer(text);
-  if (!number)
-    throw InvalidArgument(
-        fmt::format("The environment variable {} must be an integer, not '{}'.", name, text));
-  return *number;
-}
-
-Shard checked(Shard shard, std::string_view origin) {
-  if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return shard;
-  throw InvalidArgument(fmt::format("{}: Shard {} of {} does not exist; shards are numbered from 0.",
-                                    origin, shard.index, shard.count));
-}
-
-}  // namespace
 
 Shard parse_shard(const std::string& text) {
   const std::size_t slash = text.find('/');

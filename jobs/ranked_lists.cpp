@@ -7,7 +7,6 @@
 #include <cmath>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/data/doc_table.h"
 #include "core/error.h"
@@ -24,6 +23,18 @@ template <class Number>
 void append_number(std::string& text, Number number) {
   char digits[32];
   text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
+                     double score) {
+  text += qid;
+  text += " Q0 ";
+  text += docno;
+  text += ' ';
+  append_number(text, rank);
+  text += ' ';
+  append_number(text, score);
+  text += " olrank\n";
 }
 
 /// Scores and writes a range of queries on one thread.
@@ -81,18 +92,6 @@ class RangeWriter {
 };
 
 }  // namespace
-
-void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
-                     double score) {
-  text += qid;
-  text += " Q0 ";
-  text += docno;
-  text += ' ';
-  append_number(text, rank);
-  text += ' ';
-  append_number(text, score);
-  text += " olrank\n";
-}
 
 void write_judgements(const Dataset& data, const TextSink& sink) {
   std::string text;

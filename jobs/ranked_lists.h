@@ -2,9 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -21,8 +18,7 @@ enum class ListFormat { kTrec, kScores };
 
 template <>
 struct EnumNames<ListFormat> {
-  static constexpr std::array values = {std::pair{ListFormat::kTrec, std::string_view("trec")},
-                                        std::pair{ListFormat::kScores, std::string_view("scores")}};
+  static constexpr std::array values = names_in_order<ListFormat>("trec", "scores");
 };
 
 /// Scores and ranks all queries of `data`, whose features match the model: writes lines of a TREC run, best
@@ -33,10 +29,6 @@ void write_ranked(const ModelScorer& scorer, ListFormat format, const Dataset& d
 
 /// Writes the grades of all documents as TREC judgements, which `eval --qrels` and trec_eval read.
 void write_judgements(const Dataset& data, const TextSink& sink);
-
-/// One line of a TREC run.
-void append_run_line(std::string& text, std::string_view qid, std::string_view docno, std::int64_t rank,
-                     double score);
 
 /// The lists that a trial's ranker would show next. Query i of the data is round T + 1 + i, after the T
 /// rounds that the ranker has learned from.

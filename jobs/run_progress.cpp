@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "core/io/json.h"
 #include "core/runtime/log.h"
-#include "core/runtime/progress.h"
 #include "core/runtime/stage_clock.h"
 #include "core/text/text_table.h"
 
@@ -52,6 +50,9 @@ ordered_json figures_json(const CurvePoint& point) {
            {{figure, number_or_null(point.online_ndcg)},
             {"c" + figure, number_or_null(point.discounted_ndcg)}}}};
 }
+
+/// The first rounds allocate what later ones reuse.
+constexpr std::int64_t kWarmUp = 2;
 
 }  // namespace
 
@@ -256,13 +257,6 @@ std::string RunProgress::bar(double seconds, bool last) const {
   return fmt::format("[{}{}]{}{}", std::string(filled, '#'), std::string(width - filled, '-'), summary,
                      trial);
 }
-
-namespace {
-
-/// The first rounds allocate what later ones reuse.
-constexpr std::int64_t kWarmUp = 2;
-
-}  // namespace
 
 CostCalibration calibrate(Trial& trial, const TrialSettings& settings, std::int64_t queries, double seconds,
                           std::int64_t most_rounds) {

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
-#include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
@@ -19,7 +18,6 @@
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_kinds.h"
-#include "models/skeleton/ranker_settings.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {
@@ -155,8 +153,7 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
     if (fits) return;
     throw InvalidArgument(
         fmt::format("Ranker '{}' starts from additive models and from linear ones of query-minmax inputs, "
-                    "and {} is neither: choose "
-                    "another model, or kind = \"{}\".",
+                    "and {} is neither: choose another model, or kind = \"{}\".",
                     ranker.name, origin, model.is_linear() ? "ranknet" : "olranknet"));
   }
   if (model.is_additive()) {

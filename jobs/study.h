@@ -41,7 +41,6 @@ class WorkCells {
   /// Throws InvalidArgument for a cell of another recipe, IoError for a file that is no cell.
   nlohmann::ordered_json read(const WorkCell& cell) const;
   void write(const WorkCell& cell, const nlohmann::ordered_json& result) const;
-  /// Removes all cells.
   void clear() const;
   /// Computes the shard's cells that the folder lacks, `jobs` at once, and tells the progress. Stops early
   /// at a signal; the first error ends it.

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/io/json.h"
-#include "core/online/online_ranker.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/stage_clock.h"
 #include "core/version.h"
@@ -35,7 +34,6 @@ std::int64_t peak_memory_bytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-/// Provenance of a model, for its metadata.
 ModelMetadata provenance(const TrialIdentity& identity, const Recipe& recipe, std::int64_t rounds) {
   return {{"ranker", identity.ranker},
           {"ranker_settings", text_of(recipe, "ranker")},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/math/dcg.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 constexpr std::int64_t kUsersOfBlock = 16;
 
-/// A held-out review of a judged user.
 struct HeldOut {
   std::int32_t item;
   float rating;
@@ -77,7 +77,6 @@ class UserJudge {
   const RankingOptions& options_;
 };
 
-/// Reviews by user, in their order.
 std::vector<std::vector<std::int64_t>> reviews_by_user(const Reviews& reviews,
                                                        std::span<const std::int64_t> numbers) {
   std::vector<std::vector<std::int64_t>> by_user(reviews.names.users.size());
@@ -92,10 +91,20 @@ std::vector<HeldOut> held_out_of(const Reviews& reviews, std::span<const std::in
   return held_out;
 }
 
-void make_room(RankingFigures& figures, const RankingOptions& options) {
+/// Judges every user of the figures: judge(UserJudge, place, scores of all items).
+template <class Judge>
+void judge_users(ExecutionContext& context, std::int64_t items, const RankingOptions& options,
+                 RankingFigures& figures, Judge judge) {
   figures.cutoffs = options.cutoffs;
   figures.ndcg.assign(options.cutoffs.size(), std::vector<double>(figures.users.size(), 0.0));
   figures.hits = figures.ndcg;
+  context.for_blocks(std::ssize(figures.users), kUsersOfBlock,
+                     [&](std::int64_t begin, std::int64_t end, int) {
+                       UserJudge user_judge(figures, options);
+                       std::vector<float> scores(items);
+                       for (std::int64_t place = begin; place < end; ++place)
+                         judge(user_judge, place, std::span<float>(scores));
+                     });
 }
 
 }  // namespace
@@ -114,18 +123,13 @@ RankingFigures judge_recommender(ExecutionContext& context, const Recommender& r
       figures.users.push_back(static_cast<std::int32_t>(user));
     }
   }
-  make_room(figures, options);
-  const std::int64_t items = reviews.names.items.size();
-  context.for_blocks(
-      std::ssize(figures.users), kUsersOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
-        UserJudge judge(figures, options);
-        std::vector<float> scores(items);
-        for (std::int64_t place = begin; place < end; ++place) {
-          const std::int32_t user = figures.users[place];
-          recommender.score(user, scores);
-          judge.judge(place, scores, data.by_user.others_of(user), held_out_of(reviews, by_user[user]));
-        }
-      });
+  judge_users(context, reviews.names.items.size(), options, figures,
+              [&](UserJudge& judge, std::int64_t place, std::span<float> scores) {
+                const std::int32_t user = figures.users[place];
+                recommender.score(user, scores);
+                judge.judge(place, scores, data.by_user.others_of(user),
+                            held_out_of(reviews, by_user[user]));
+              });
   return figures;
 }
 
@@ -155,27 +159,22 @@ RankingFigures judge_cold_start(ExecutionContext& context, const Recommender& re
   for (std::size_t user = 0; user < by_user.size(); ++user) {
     if (std::ssize(by_user[user]) > most_known) figures.users.push_back(static_cast<std::int32_t>(user));
   }
-  make_room(figures, options);
-  const std::int64_t items = reviews.names.items.size();
-  context.for_blocks(
-      std::ssize(figures.users), kUsersOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
-        UserJudge judge(figures, options);
-        std::vector<float> scores(items);
-        for (std::int64_t place = begin; place < end; ++place) {
-          const std::vector<std::int64_t>& own = by_user[figures.users[place]];
-          std::vector<KnownReview> given;
-          std::vector<std::int32_t> excluded;
-          for (std::int64_t review = 0; review < most_known; ++review) {
-            const std::int64_t number = own[review];
-            excluded.push_back(reviews.item[number]);
-            if (review < known)
-              given.push_back({reviews.item[number], reviews.rating[number], reviews.mentions_of(number)});
-          }
-          std::sort(excluded.begin(), excluded.end());
-          recommender.score_new_user(given, scores);
-          judge.judge(place, scores, excluded,
-                      held_out_of(reviews, std::span(own).subspan(static_cast<std::size_t>(most_known))));
+  judge_users(
+      context, reviews.names.items.size(), options, figures,
+      [&](UserJudge& judge, std::int64_t place, std::span<float> scores) {
+        const std::vector<std::int64_t>& own = by_user[figures.users[place]];
+        std::vector<KnownReview> given;
+        std::vector<std::int32_t> excluded;
+        for (std::int64_t review = 0; review < most_known; ++review) {
+          const std::int64_t number = own[review];
+          excluded.push_back(reviews.item[number]);
+          if (review < known)
+            given.push_back({reviews.item[number], reviews.rating[number], reviews.mentions_of(number)});
         }
+        std::sort(excluded.begin(), excluded.end());
+        recommender.score_new_user(given, scores);
+        judge.judge(place, scores, excluded,
+                    held_out_of(reviews, std::span(own).subspan(static_cast<std::size_t>(most_known))));
       });
   return figures;
 }
@@ -197,6 +196,17 @@ std::vector<std::int32_t> best_items(std::span<const float> scores, std::span<co
                     });
   items.resize(wanted);
   return items;
+}
+
+std::vector<std::int32_t> largest_places(std::span<const double> values, std::int64_t count) {
+  std::vector<std::int32_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto middle = order.begin() + std::min<std::ptrdiff_t>(count, std::ssize(order));
+  std::partial_sort(order.begin(), middle, order.end(), [&](std::int32_t a, std::int32_t b) {
+    return values[a] != values[b] ? values[a] > values[b] : a < b;
+  });
+  order.erase(middle, order.end());
+  return order;
 }
 
 }  // namespace olrank

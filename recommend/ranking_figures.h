@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,8 +29,6 @@ struct RankingFigures {
   std::int64_t without_training = 0;      // users with held-out reviews, left out for lack of training ones
 
   double mean_ndcg(std::size_t cutoff) const { return mean_of(ndcg[cutoff]); }
-  MeanInterval ndcg_interval(std::size_t cutoff) const { return mean_interval({ndcg[cutoff]}); }
-  MeanInterval hit_interval(std::size_t cutoff) const { return mean_interval({hits[cutoff]}); }
 };
 
 /// Judges a recommender by the reviews `held_out`. Equal scores rank the item of the lower number first.
@@ -53,5 +50,8 @@ RankingFigures judge_cold_start(ExecutionContext& context, const Recommender& re
 /// The `count` best items by score that `excluded` (ascending) does not hold, best first; ties as above.
 std::vector<std::int32_t> best_items(std::span<const float> scores, std::span<const std::int32_t> excluded,
                                      std::int64_t count);
+
+/// The places of the `count` largest values, largest first; of equal ones the first place.
+std::vector<std::int32_t> largest_places(std::span<const double> values, std::int64_t count);
 
 }  // namespace olrank

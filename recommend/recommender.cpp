@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <vector>
 
 #include "core/error.h"
 #include "core/io/state_archive.h"
@@ -16,25 +13,6 @@
 #include "recommend/trees/fmf_training.h"
 
 namespace olrank {
-
-/// MostPopular: an item's score is its number of reviews in the training. Everybody gets one list.
-class PopularRecommender : public Recommender {
- public:
-  explicit PopularRecommender(std::vector<float> counts) : counts_(std::move(counts)) {}
-
-  void score(std::int64_t user, std::span<float> scores) const override;
-  bool scores_new_users() const override { return true; }
-  void score_new_user(std::span<const KnownReview> reviews, std::span<float> scores) const override;
-  void save(StateWriter& state) const override;
-
- private:
-  std::vector<float> counts_;  // by item
-};
-
-std::int64_t plan_popular(const RecommendSettings& settings, const ReviewCounts& counts, int threads);
-std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings& settings,
-                                                   const TrainingData& data);
-std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts);
 
 void Recommender::score_new_user(std::span<const KnownReview>, std::span<float>) const {
   throw InvalidArgument(
@@ -47,6 +25,61 @@ std::optional<Explanation> Recommender::explain(std::int64_t, std::int64_t, cons
 }
 
 namespace {
+
+/// MostPopular: an item's score is its number of reviews in the training. Everybody gets one list.
+class PopularRecommender : public Recommender {
+ public:
+  explicit PopularRecommender(std::vector<float> counts) : counts_(std::move(counts)) {}
+
+  void score(std::int64_t, std::span<float> scores) const override {
+    std::copy(counts_.begin(), counts_.end(), scores.begin());
+  }
+  bool scores_new_users() const override { return true; }
+  void score_new_user(std::span<const KnownReview>, std::span<float> scores) const override {
+    score(0, scores);
+  }
+  void save(StateWriter& state) const override { state.put("popular.counts", counts_); }
+
+ private:
+  std::vector<float> counts_;  // by item
+};
+
+/// Counting takes one pass and nothing else.
+class PopularTraining : public RecommenderTraining {
+ public:
+  explicit PopularTraining(const TrainingData& data)
+      : RecommenderTraining(1), data_(data), model_(counts()) {}
+
+  TrainingPassReport advance(ExecutionContext&) override { return {.pass = ++passed_}; }
+  const Recommender& model() const override { return model_; }
+  void save(StateWriter& state) const override { state.put("popular.passed", passed_); }
+  void load(StateReader& state) override { passed_ = state.get_one<std::int64_t>("popular.passed"); }
+
+ private:
+  std::vector<float> counts() const {
+    std::vector<float> counts(data_.by_item.rows());
+    for (std::int64_t item = 0; item < data_.by_item.rows(); ++item)
+      counts[item] = static_cast<float>(data_.by_item.count(item));
+    return counts;
+  }
+
+  const TrainingData& data_;
+  PopularRecommender model_;
+};
+
+std::int64_t plan_popular(const RecommendSettings&, const ReviewCounts& counts, int) {
+  return counts.items * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings&, const TrainingData& data) {
+  return std::make_unique<PopularTraining>(data);
+}
+
+std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts) {
+  std::vector<float> by_item(counts.items);
+  state.get_into("popular.counts", std::span<float>(by_item));
+  return std::make_unique<PopularRecommender>(std::move(by_item));
+}
 
 using Key = std::string_view;
 
@@ -85,6 +118,15 @@ bool lists(const RecommenderKindRow& row, Key key) {
   return std::find(row.keys.begin(), row.keys.end(), key) != row.keys.end();
 }
 
+/// Each key is a flag of its own: `olrank recommend train` has no other table.
+Schema with_short_flags(Schema schema) {
+  for (Setting& setting : schema.settings) {
+    setting.flag = setting.key;
+    std::replace(setting.flag.begin(), setting.flag.end(), '_', '-');
+  }
+  return schema;
+}
+
 }  // namespace
 
 std::span<const RecommenderKindRow> recommender_kinds() {
@@ -120,73 +162,57 @@ RecommendSettings resolved(RecommendSettings settings) {
   return settings;
 }
 
-namespace {
-
-/// Each key is a flag of its own: `olrank recommend train` has no other table.
-Schema with_short_flags(Schema schema) {
-  for (Setting& setting : schema.settings) {
-    setting.flag = setting.key;
-    std::replace(setting.flag.begin(), setting.flag.end(), '_', '-');
-  }
-  return schema;
-}
-
-}  // namespace
-
 const Schema& RecommendSettings::schema() {
+  using S = RecommendSettings;
   static const Schema schema = with_short_flags(
-      SchemaBuilder<RecommendSettings>("recommend", "A recommender from reviews: `olrank recommend train`.")
-          .field("kind", &RecommendSettings::kind, "kind of recommender")
-          .field("data", &RecommendSettings::data,
+      SchemaBuilder<S>("recommend", "A recommender from reviews: `olrank recommend train`.")
+          .field("kind", &S::kind, "kind of recommender")
+          .field("data", &S::data,
                  "file of reviews as JSON lines (plain, .gz, .zst), or `synth:factors?key=value&…` and "
                  "`synth:trees?…` for generated ones")
-          .field("scale", &RecommendSettings::scale, "highest rating of the scale, which begins at 1")
+          .field("scale", &S::scale, "highest rating of the scale, which begins at 1")
           .symbol("N")
           .above(1)
           .at_most(1000)
-          .field("feature_support", &RecommendSettings::feature_support,
+          .field("feature_support", &S::feature_support,
                  "reviews that must mention a feature; others are left out")
           .at_least(0)
-          .field("review_support", &RecommendSettings::review_support,
-                 "different features that a review must mention")
+          .field("review_support", &S::review_support, "different features that a review must mention")
           .at_least(0)
-          .field("item_support", &RecommendSettings::item_support, "reviews that an item must have")
+          .field("item_support", &S::item_support, "reviews that an item must have")
           .at_least(0)
-          .field("user_support", &RecommendSettings::user_support, "reviews that a user must have")
+          .field("user_support", &S::user_support, "reviews that a user must have")
           .at_least(0)
-          .field("frequent_features", &RecommendSettings::frequent_features,
+          .field("frequent_features", &S::frequent_features,
                  "number of features to keep, those that most reviews mention; 0 keeps all")
           .at_least(0)
-          .field("split", &RecommendSettings::split,
+          .field("split", &S::split,
                  "`reviews`: each user's reviews are split; `users`: some users are new in the test")
-          .field("train_share", &RecommendSettings::train_share, "share of the reviews for training")
+          .field("train_share", &S::train_share, "share of the reviews for training")
           .above(0)
           .at_most(1)
-          .field("validation_share", &RecommendSettings::validation_share,
+          .field("validation_share", &S::validation_share,
                  "share of the reviews for validation; the rest is the test part")
+          .between(0, 1)
+          .field("test_users", &S::test_users, "share of new users, with `split = users`")
+          .between(0, 1)
+          .field("seed", &S::seed, "seed of the split and of the training")
           .at_least(0)
-          .at_most(1)
-          .field("test_users", &RecommendSettings::test_users, "share of new users, with `split = users`")
-          .at_least(0)
-          .at_most(1)
-          .field("seed", &RecommendSettings::seed, "seed of the split and of the training")
-          .at_least(0)
-          .field("passes", &RecommendSettings::passes,
+          .field("passes", &S::passes,
                  "passes of the training; depending on the kind, a pass takes as many entries as the "
                  "tensors have, or fits both sides or both trees; 0 is the kind's default")
           .at_least(0)
-          .field("eval_every", &RecommendSettings::eval_every, "passes between validations")
+          .field("eval_every", &S::eval_every, "passes between validations")
           .at_least(1)
-          .field("patience", &RecommendSettings::patience,
+          .field("patience", &S::patience,
                  "validations without a better result after which training stops; 0 never stops early")
           .at_least(0)
-          .field("keep", &RecommendSettings::keep,
-                 "keep the model of the best validation, or of the last pass")
-          .field("cutoff", &RecommendSettings::cutoff, "cutoff of the validation NDCG")
+          .field("keep", &S::keep, "keep the model of the best validation, or of the last pass")
+          .field("cutoff", &S::cutoff, "cutoff of the validation NDCG")
           .at_least(1)
-          .field("gain", &RecommendSettings::gain, "gain of a held-out item in NDCG: 1, or 2^rating − 1")
-          .include(&RecommendSettings::factors, FactorSettings::schema())
-          .include(&RecommendSettings::trees, TreeSettings::schema())
+          .field("gain", &S::gain, "gain of a held-out item in NDCG: 1, or 2^rating − 1")
+          .include(&S::factors, FactorSettings::schema())
+          .include(&S::trees, TreeSettings::schema())
           .build());
   return schema;
 }
@@ -199,61 +225,6 @@ void check_recommend_settings(const RecommendSettings& settings) {
   }
   if (settings.patience > 0 && settings.validation_share <= 0.0)
     throw InvalidArgument("patience needs a validation part: set validation_share above 0.");
-}
-
-namespace {
-
-/// Counting takes one pass and nothing else.
-class PopularTraining : public RecommenderTraining {
- public:
-  explicit PopularTraining(const TrainingData& data) : data_(data), model_(counts()) {}
-
-  std::int64_t passes() const override { return 1; }
-  std::int64_t passed() const override { return passed_; }
-  TrainingPassReport advance(ExecutionContext&) override { return {.pass = ++passed_}; }
-  const Recommender& model() const override { return model_; }
-  void save(StateWriter& state) const override { state.put("popular.passed", passed_); }
-  void load(StateReader& state) override { passed_ = state.get_one<std::int64_t>("popular.passed"); }
-
- private:
-  std::vector<float> counts() const {
-    std::vector<float> counts(data_.by_item.rows());
-    for (std::int64_t item = 0; item < data_.by_item.rows(); ++item)
-      counts[item] = static_cast<float>(data_.by_item.count(item));
-    return counts;
-  }
-
-  const TrainingData& data_;
-  PopularRecommender model_;
-  std::int64_t passed_ = 0;
-};
-
-}  // namespace
-
-void PopularRecommender::score(std::int64_t, std::span<float> scores) const {
-  std::copy(counts_.begin(), counts_.end(), scores.begin());
-}
-
-void PopularRecommender::score_new_user(std::span<const KnownReview>, std::span<float> scores) const {
-  std::copy(counts_.begin(), counts_.end(), scores.begin());
-}
-
-void PopularRecommender::save(StateWriter& state) const {
-  state.put("popular.counts", counts_);
-}
-
-std::int64_t plan_popular(const RecommendSettings&, const ReviewCounts& counts, int) {
-  return counts.items * static_cast<std::int64_t>(sizeof(float));
-}
-
-std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings&, const TrainingData& data) {
-  return std::make_unique<PopularTraining>(data);
-}
-
-std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts) {
-  std::vector<float> by_item(counts.items);
-  state.get_into("popular.counts", std::span<float>(by_item));
-  return std::make_unique<PopularRecommender>(std::move(by_item));
 }
 
 }  // namespace olrank

@@ -31,7 +31,6 @@ struct Explanation {
   nlohmann::ordered_json details = nlohmann::ordered_json::object();
 };
 
-/// A review of a user who was not in the training.
 struct KnownReview {
   std::int32_t item = 0;
   float rating = 0.0F;
@@ -72,55 +71,49 @@ struct TrainingPassReport {
 /// A training, which goes pass by pass. Its bits are equal on any number of threads.
 class RecommenderTraining {
  public:
-  RecommenderTraining() = default;
+  explicit RecommenderTraining(std::int64_t passes) : passes_(passes) {}
   virtual ~RecommenderTraining() = default;
   RecommenderTraining(const RecommenderTraining&) = delete;
   RecommenderTraining& operator=(const RecommenderTraining&) = delete;
 
   /// Passes that it takes at most.
-  virtual std::int64_t passes() const = 0;
-  /// Passes done.
-  virtual std::int64_t passed() const = 0;
+  std::int64_t passes() const { return passes_; }
+  std::int64_t passed() const { return passed_; }
   /// A training may end before its last pass.
   virtual bool finished() const { return passed() >= passes(); }
   virtual TrainingPassReport advance(ExecutionContext& context) = 0;
-  /// The model as trained so far.
   virtual const Recommender& model() const = 0;
-  /// Facts for the summary.
   virtual nlohmann::ordered_json facts() const { return nlohmann::ordered_json::object(); }
   /// Everything that decides what comes next, model included.
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;
+
+ protected:
+  std::int64_t passed_ = 0;
+
+ private:
+  std::int64_t passes_;
 };
 
 enum class RecommenderKind { kMter, kMterS, kMterSa, kFact, kFmf, kEfm, kBprmf, kNmf, kPopular };
 template <>
 struct EnumNames<RecommenderKind> {
-  static constexpr std::array values = {std::pair{RecommenderKind::kMter, std::string_view("mter")},
-                                        std::pair{RecommenderKind::kMterS, std::string_view("mter-s")},
-                                        std::pair{RecommenderKind::kMterSa, std::string_view("mter-sa")},
-                                        std::pair{RecommenderKind::kFact, std::string_view("fact")},
-                                        std::pair{RecommenderKind::kFmf, std::string_view("fmf")},
-                                        std::pair{RecommenderKind::kEfm, std::string_view("efm")},
-                                        std::pair{RecommenderKind::kBprmf, std::string_view("bprmf")},
-                                        std::pair{RecommenderKind::kNmf, std::string_view("nmf")},
-                                        std::pair{RecommenderKind::kPopular, std::string_view("popular")}};
+  static constexpr std::array values = names_in_order<RecommenderKind>(
+      "mter", "mter-s", "mter-sa", "fact", "fmf", "efm", "bprmf", "nmf", "popular");
 };
 
 /// Which pass's model a training keeps: the last one's, or that of the best validation NDCG.
 enum class KeptPass { kBest, kLast };
 template <>
 struct EnumNames<KeptPass> {
-  static constexpr std::array values = {std::pair{KeptPass::kBest, std::string_view("best")},
-                                        std::pair{KeptPass::kLast, std::string_view("last")}};
+  static constexpr std::array values = names_in_order<KeptPass>("best", "last");
 };
 
 /// The gain of a held-out item: 1, or 2^rating − 1.
 enum class HeldOutGain { kBinary, kGraded };
 template <>
 struct EnumNames<HeldOutGain> {
-  static constexpr std::array values = {std::pair{HeldOutGain::kBinary, std::string_view("binary")},
-                                        std::pair{HeldOutGain::kGraded, std::string_view("graded")}};
+  static constexpr std::array values = names_in_order<HeldOutGain>("binary", "graded");
 };
 
 /// The table [recommend]: data, split, training and evaluation of one recommender, and the settings of its
@@ -182,12 +175,10 @@ const RecommenderKindRow& recommender_kind(RecommenderKind kind);
 /// Whether a kind reads a key of [recommend]; keys that no row lists are read by all.
 bool kind_reads(RecommenderKind kind, std::string_view key);
 
-/// The defaults of a kind.
 RecommendSettings default_settings(RecommenderKind kind);
 /// Settings with the kind's number of passes where they say 0.
 RecommendSettings resolved(RecommendSettings settings);
 
-/// The names of the kinds that there are.
 std::vector<std::string> recommender_names();
 
 }  // namespace olrank

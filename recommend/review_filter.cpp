@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 #include <span>
-#include <vector>
 
 #include "core/random/rng_stream.h"
 
@@ -103,6 +102,13 @@ Kept everything(const Reviews& reviews) {
   return {std::vector<bool>(reviews.size(), true), std::vector<bool>(reviews.names.features.size(), true)};
 }
 
+/// share · count, rounded up with the probability of its fraction.
+std::int64_t rounded_share(double share, std::int64_t count, RngStream& random) {
+  const double wanted = share * static_cast<double>(count);
+  const double whole = std::floor(wanted);
+  return static_cast<std::int64_t>(whole) + (random.uniform() < wanted - whole ? 1 : 0);
+}
+
 }  // namespace
 
 FilterCounts filter_reviews(Reviews& reviews, const ReviewSupport& support) {
@@ -135,17 +141,6 @@ void keep_frequent_features(Reviews& reviews, std::int64_t count) {
     kept.features[order[place]] = false;
   reviews = kept_reviews(reviews, kept);
 }
-
-namespace {
-
-/// share · count, rounded up with the probability of its fraction.
-std::int64_t rounded_share(double share, std::int64_t count, RngStream& random) {
-  const double wanted = share * static_cast<double>(count);
-  const double whole = std::floor(wanted);
-  return static_cast<std::int64_t>(whole) + (random.uniform() < wanted - whole ? 1 : 0);
-}
-
-}  // namespace
 
 ReviewSplit split_reviews(const Reviews& reviews, const SplitSettings& settings) {
   const std::int64_t users = reviews.names.users.size();

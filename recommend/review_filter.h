@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/settings/enum_names.h"
@@ -41,8 +39,7 @@ void keep_frequent_features(Reviews& reviews, std::int64_t count);
 enum class SplitBy { kReviews, kUsers };
 template <>
 struct EnumNames<SplitBy> {
-  static constexpr std::array values = {std::pair{SplitBy::kReviews, std::string_view("reviews")},
-                                        std::pair{SplitBy::kUsers, std::string_view("users")}};
+  static constexpr std::array values = names_in_order<SplitBy>("reviews", "users");
 };
 
 /// Jia, PhD thesis, UVA 2022, §4.1.4: 80/10/10; §4.2.4: 5 % of the users for cold start.

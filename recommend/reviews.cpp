@@ -70,6 +70,32 @@ std::uint32_t hash_of_name(std::string_view name) {
   return static_cast<std::uint32_t>(hash ^ (hash >> 32));
 }
 
+/// Rows by `row_of`; reviews come in an order in which the other side ascends.
+RatingRows rows_in_order(const Reviews& reviews, std::span<const std::int64_t> order,
+                         const std::vector<std::int32_t>& row_of, const std::vector<std::int32_t>& other_of,
+                         std::int64_t rows) {
+  RatingRows sparse;
+  sparse.ends.assign(rows + 1, 0);
+  for (const std::int64_t review : order) ++sparse.ends[row_of[review] + 1];
+  for (std::int64_t row = 0; row < rows; ++row) sparse.ends[row + 1] += sparse.ends[row];
+  sparse.others.resize(order.size());
+  sparse.ratings.resize(order.size());
+  std::vector<std::int64_t> next(sparse.ends.begin(), sparse.ends.end() - 1);
+  for (const std::int64_t review : order) {
+    const std::int64_t place = next[row_of[review]]++;
+    sparse.others[place] = other_of[review];
+    sparse.ratings[place] = reviews.rating[review];
+  }
+  return sparse;
+}
+
+std::vector<std::int64_t> ordered_by(std::vector<std::int64_t> reviews,
+                                     const std::vector<std::int32_t>& number) {
+  std::stable_sort(reviews.begin(), reviews.end(),
+                   [&](std::int64_t a, std::int64_t b) { return number[a] < number[b]; });
+  return reviews;
+}
+
 }  // namespace
 
 NameTable::NameTable() : ends_(1, 0), slots_(64) {}
@@ -133,39 +159,16 @@ void NameTable::load(StateReader& state, std::string_view name) {
     state.fail(fmt::format("The names of '{}' are damaged.", name));
 }
 
-namespace {
-
-/// Rows by `row_of`; reviews come in an order in which the other side ascends.
-RatingRows rows_in_order(const Reviews& reviews, std::span<const std::int64_t> order,
-                         const std::vector<std::int32_t>& row_of, const std::vector<std::int32_t>& other_of,
-                         std::int64_t rows) {
-  RatingRows sparse;
-  sparse.ends.assign(rows + 1, 0);
-  for (const std::int64_t review : order) ++sparse.ends[row_of[review] + 1];
-  for (std::int64_t row = 0; row < rows; ++row) sparse.ends[row + 1] += sparse.ends[row];
-  sparse.others.resize(order.size());
-  sparse.ratings.resize(order.size());
-  std::vector<std::int64_t> next(sparse.ends.begin(), sparse.ends.end() - 1);
-  for (const std::int64_t review : order) {
-    const std::int64_t place = next[row_of[review]]++;
-    sparse.others[place] = other_of[review];
-    sparse.ratings[place] = reviews.rating[review];
-  }
-  return sparse;
-}
-
-std::vector<std::int64_t> ordered_by(std::vector<std::int64_t> reviews,
-                                     const std::vector<std::int32_t>& number) {
-  std::stable_sort(reviews.begin(), reviews.end(),
-                   [&](std::int64_t a, std::int64_t b) { return number[a] < number[b]; });
-  return reviews;
-}
-
-}  // namespace
-
 bool RatingRows::contains(std::int64_t row, std::int32_t other) const {
   const auto all = others_of(row);
   return std::binary_search(all.begin(), all.end(), other);
+}
+
+bool are_rows(std::span<const std::int64_t> ends, std::int64_t rows, std::span<const std::int32_t> numbers,
+              std::int64_t limit) {
+  return std::ssize(ends) == rows + 1 && ends.front() == 0 && ends.back() == std::ssize(numbers) &&
+         std::ranges::is_sorted(ends) &&
+         std::ranges::all_of(numbers, [&](std::int32_t number) { return number >= 0 && number < limit; });
 }
 
 ReviewCounts counts_of(const Reviews& reviews) {
@@ -194,6 +197,30 @@ TrainingData make_training_data(const Reviews& reviews, std::vector<std::int64_t
                                reviews.names.items.size());
   data.train = std::move(train);
   return data;
+}
+
+std::vector<MentionCount> count_mentions(const TrainingData& data,
+                                         const std::vector<std::int32_t>& row_of) {
+  std::vector<MentionCount> counts;
+  for (const std::int64_t review : data.train) {
+    for (const Mention& mention : data.reviews->mentions_of(review))
+      counts.push_back(
+          {row_of[review], mention.feature, mention.sentiment > 0 ? 1 : 0, mention.sentiment > 0 ? 0 : 1});
+  }
+  std::ranges::sort(counts, [](const MentionCount& left, const MentionCount& right) {
+    return left.row != right.row ? left.row < right.row : left.feature < right.feature;
+  });
+  std::size_t merged = 0;
+  for (const MentionCount& count : counts) {
+    if (merged > 0 && counts[merged - 1].row == count.row && counts[merged - 1].feature == count.feature) {
+      counts[merged - 1].positive += count.positive;
+      counts[merged - 1].negative += count.negative;
+    } else {
+      counts[merged++] = count;
+    }
+  }
+  counts.resize(merged);
+  return counts;
 }
 
 }  // namespace olrank

@@ -112,6 +112,10 @@ struct RatingRows {
   bool contains(std::int64_t row, std::int32_t other) const;
 };
 
+/// Whether `ends` are those of so many rows, whose numbers are below `limit`: files may hold anything.
+bool are_rows(std::span<const std::int64_t> ends, std::int64_t rows, std::span<const std::int32_t> numbers,
+              std::int64_t limit);
+
 /// How much there is of everything: what plans of memory need.
 struct ReviewCounts {
   std::int64_t users = 0;
@@ -135,5 +139,16 @@ struct TrainingData {
 };
 
 TrainingData make_training_data(const Reviews& reviews, std::vector<std::int64_t> train);
+
+/// How often a user, or the users of an item, mentioned a feature with each sentiment.
+struct MentionCount {
+  std::int32_t row = 0;
+  std::int32_t feature = 0;
+  std::int32_t positive = 0;
+  std::int32_t negative = 0;
+};
+
+/// Counts of the training by row, which is the review's user or item as `row_of` says, then by feature.
+std::vector<MentionCount> count_mentions(const TrainingData& data, const std::vector<std::int32_t>& row_of);
 
 }  // namespace olrank

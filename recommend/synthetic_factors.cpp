@@ -6,12 +6,12 @@
 #include <cmath>
 #include <numeric>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
+#include "recommend/ranking_figures.h"
 #include "recommend/synthetic_reviews.h"
 
 namespace olrank {
@@ -106,7 +106,6 @@ class PlantedModel {
         by_item[place] += users_[user * d_ + r] * preference_[r * d_ * d_ + place];
     }
   }
-  /// Computes what a feature meets of an item.
   void contract_item(const std::vector<double>& by_item, std::int64_t item, std::span<double> meets) const {
     std::fill(meets.begin(), meets.end(), 0.0);
     for (std::int64_t t = 0; t < d_; ++t) {
@@ -118,7 +117,6 @@ class PlantedModel {
     for (std::int64_t v = 0; v < d_; ++v) sum += meets[v] * features_[feature * d_ + v];
     return sum;
   }
-  /// Standardised overall preference of a user for all items.
   void preferences(std::int64_t user, std::vector<double>& by_item, std::span<double> all) const {
     contract_user(user, by_item);
     std::vector<double> direction(d_, 0.0);
@@ -186,18 +184,6 @@ struct Usual {
   std::vector<Standard> features;
 };
 
-/// The places of the `count` largest keys, largest first.
-std::vector<std::int32_t> largest_keys(std::span<const double> keys, std::int64_t count) {
-  std::vector<std::int32_t> order(keys.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
-  std::partial_sort(order.begin(), middle, order.end(), [&](std::int32_t a, std::int32_t b) {
-    return keys[a] != keys[b] ? keys[a] > keys[b] : a < b;
-  });
-  order.erase(middle, order.end());
-  return order;
-}
-
 /// One user at a time. Draws without replacement are the largest of log-weights plus Gumbel noise.
 class PlantedUser {
  public:
@@ -216,7 +202,7 @@ class PlantedUser {
     RngStream choice(planted_key(settings_.seed, PlantedDraw::kChoice), static_cast<std::uint32_t>(user));
     for (std::int64_t item = 0; item < settings_.items; ++item)
       keys_[item] = settings_.taste * preferences_[item] + log_popularity[item] + gumbel_draw(choice);
-    std::vector<std::int32_t> chosen = largest_keys(keys_, count);
+    std::vector<std::int32_t> chosen = largest_places(keys_, count);
     choice.shuffle(std::span<std::int32_t>(chosen));
     return chosen;
   }
@@ -247,7 +233,7 @@ class PlantedUser {
     for (double left = settings_.mentions - 1.0 - exponential_draw(random);
          left > 0.0 && count < settings_.features; left -= exponential_draw(random))
       ++count;
-    for (const std::int32_t feature : largest_keys(feature_keys_, count))
+    for (const std::int32_t feature : largest_places(feature_keys_, count))
       written.mentions.push_back(mention(user, item, feature, usual, random));
     return written;
   }
@@ -317,53 +303,36 @@ std::vector<double> log_popularities(const PlantedFactors& settings) {
 }  // namespace
 
 const Schema& PlantedFactors::schema() {
+  using S = PlantedFactors;
   static const Schema schema =
-      SchemaBuilder<PlantedFactors>("factors", "Reviews with planted non-negative factors.")
-          .field("users", &PlantedFactors::users, "users")
-          .at_least(1)
-          .at_most(10'000'000)
-          .field("items", &PlantedFactors::items, "items")
-          .at_least(2)
-          .at_most(1'000'000)
-          .field("features", &PlantedFactors::features, "features")
-          .at_least(1)
-          .at_most(10'000)
-          .field("phrases", &PlantedFactors::phrases, "phrases of each feature, half of them praise")
-          .at_least(2)
-          .at_most(1000)
-          .field("reviews", &PlantedFactors::reviews, "reviews of all users together")
-          .at_least(1)
-          .at_most(1'000'000'000)
-          .field("mentions", &PlantedFactors::mentions, "mentioned features of a review, on average")
-          .at_least(1)
-          .at_most(50)
-          .field("dimension", &PlantedFactors::dimension, "length of the planted vectors")
-          .at_least(1)
-          .at_most(64)
-          .field("taste", &PlantedFactors::taste,
+      SchemaBuilder<S>("factors", "Reviews with planted non-negative factors.")
+          .field("users", &S::users, "users")
+          .between(1, 10'000'000)
+          .field("items", &S::items, "items")
+          .between(2, 1'000'000)
+          .field("features", &S::features, "features")
+          .between(1, 10'000)
+          .field("phrases", &S::phrases, "phrases of each feature, half of them praise")
+          .between(2, 1000)
+          .field("reviews", &S::reviews, "reviews of all users together")
+          .between(1, 1'000'000'000)
+          .field("mentions", &S::mentions, "mentioned features of a review, on average")
+          .between(1, 50)
+          .field("dimension", &S::dimension, "length of the planted vectors")
+          .between(1, 64)
+          .field("taste", &S::taste,
                  "logits that a standard deviation of preference adds when users choose what to review")
-          .at_least(0)
-          .at_most(100)
-          .field("popularity", &PlantedFactors::popularity, "exponent of the items' Zipf distribution")
-          .at_least(0)
-          .at_most(10)
-          .field("praise", &PlantedFactors::praise,
-                 "logits that a standard deviation of preference adds to praise")
-          .at_least(0)
-          .at_most(100)
-          .field("noise", &PlantedFactors::noise, "standard deviation of a rating's error")
-          .at_least(0)
-          .at_most(100)
-          .field("seed", &PlantedFactors::seed, "seed")
+          .between(0, 100)
+          .field("popularity", &S::popularity, "exponent of the items' Zipf distribution")
+          .between(0, 10)
+          .field("praise", &S::praise, "logits that a standard deviation of preference adds to praise")
+          .between(0, 100)
+          .field("noise", &S::noise, "standard deviation of a rating's error")
+          .between(0, 100)
+          .field("seed", &S::seed, "seed")
           .at_least(0)
           .build();
   return schema;
-}
-
-Reviews make_factor_reviews(ExecutionContext& context, const SourceKeys& keys) {
-  PlantedFactors settings;
-  assign_source_keys(PlantedFactors::schema(), &settings, keys);
-  return make_factor_reviews(context, settings);
 }
 
 Reviews make_factor_reviews(ExecutionContext& context, const PlantedFactors& settings) {

@@ -5,7 +5,6 @@
 #include "core/runtime/execution_context.h"
 #include "core/settings/schema.h"
 #include "recommend/reviews.h"
-#include "recommend/synthetic_reviews.h"
 
 namespace olrank {
 
@@ -29,7 +28,6 @@ struct PlantedFactors {
   static const Schema& schema();
 };
 
-Reviews make_factor_reviews(ExecutionContext& context, const SourceKeys& keys);
 Reviews make_factor_reviews(ExecutionContext& context, const PlantedFactors& settings);
 
 }  // namespace olrank

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -16,11 +15,26 @@ namespace {
 
 constexpr std::string_view kSyntheticPrefix = "synth:";
 
+/// Reads the settings of a generator from the keys of its source.
+template <class Settings, Reviews (*kMake)(ExecutionContext&, const Settings&)>
+Reviews make_from_keys(ExecutionContext& context, const SourceKeys& keys) {
+  const Schema& schema = Settings::schema();
+  Settings settings;
+  for (const auto& [key, value] : keys) {
+    if (schema.find(key) == nullptr) {
+      throw InvalidArgument(fmt::format("The generator '{}' has no key '{}'. {}", schema.table, key,
+                                        did_you_mean(key, schema.keys())));
+    }
+    assign_setting_text(schema, &settings, key, value, fmt::format("synth:{}", schema.table));
+  }
+  return kMake(context, settings);
+}
+
 constexpr std::array kGenerators = {
     ReviewGenerator{"factors", "users, items, features and phrases with planted non-negative factors",
-                    PlantedFactors::schema, make_factor_reviews},
+                    PlantedFactors::schema, make_from_keys<PlantedFactors, make_factor_reviews>},
     ReviewGenerator{"trees", "users and items whose factors planted trees over mentioned features decide",
-                    PlantedTrees::schema, make_tree_reviews},
+                    PlantedTrees::schema, make_from_keys<PlantedTrees, make_tree_reviews>},
 };
 
 const ReviewGenerator& generator_named(std::string_view name) {
@@ -66,16 +80,6 @@ Reviews make_synthetic_reviews(ExecutionContext& context, std::string_view sourc
   const ReviewGenerator& generator = generator_named(rest.substr(0, question));
   const SourceKeys keys = keys_in(rest.substr(std::min(question + 1, rest.size())), source);
   return generator.make(context, keys);
-}
-
-void assign_source_keys(const Schema& schema, void* settings, const SourceKeys& keys) {
-  for (const auto& [key, value] : keys) {
-    if (schema.find(key) == nullptr) {
-      throw InvalidArgument(fmt::format("The generator '{}' has no key '{}'. {}", schema.table, key,
-                                        did_you_mean(key, schema.keys())));
-    }
-    assign_setting_text(schema, settings, key, value, fmt::format("synth:{}", schema.table));
-  }
 }
 
 std::vector<std::int64_t> planted_review_counts(std::int64_t users, std::int64_t reviews, double least,

@@ -35,9 +35,6 @@ bool is_synthetic_reviews(std::string_view source);
 /// keys and values.
 Reviews make_synthetic_reviews(ExecutionContext& context, std::string_view source);
 
-/// Writes the keys into a generator's settings; throws InvalidArgument as for flags.
-void assign_source_keys(const Schema& schema, void* settings, const SourceKeys& keys);
-
 // The parts that generators of reviews share.
 
 inline double exponential_draw(RngStream& random) {

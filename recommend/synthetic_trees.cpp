@@ -6,11 +6,11 @@
 #include <cmath>
 #include <numeric>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "recommend/ranking_figures.h"
 #include "recommend/synthetic_reviews.h"
 #include "recommend/trees/tree_settings.h"
 
@@ -171,25 +171,19 @@ class TreeReviewWriter {
   /// Draws without repetition: the largest of log-weights plus Gumbel noise.
   std::vector<Mention> mention_features(const FeatureHabits& user, const FeatureHabits& item,
                                         RngStream& random) const {
-    struct Key {
-      double key;
-      std::int32_t feature;
-    };
-    std::vector<Key> keys;
+    std::vector<double> keys;
+    std::vector<std::int32_t> features;
     for (std::int32_t feature = 0; feature < settings_.features; ++feature) {
       const double weight = user.weights[feature] * item.weights[feature];
-      if (weight > 0.0) keys.push_back({std::log(weight) + gumbel_draw(random), feature});
+      if (weight <= 0.0) continue;
+      keys.push_back(std::log(weight) + gumbel_draw(random));
+      features.push_back(feature);
     }
-    const auto count = std::min<std::ptrdiff_t>(settings_.mentions, std::ssize(keys));
-    std::partial_sort(keys.begin(), keys.begin() + count, keys.end(),
-                      [](const Key& left, const Key& right) {
-                        return left.key != right.key ? left.key > right.key : left.feature < right.feature;
-                      });
     std::vector<Mention> mentions;
     const auto praises = static_cast<std::uint32_t>((settings_.phrases + 1) / 2);
     const auto faults = static_cast<std::uint32_t>(settings_.phrases) - praises;
-    for (std::ptrdiff_t place = 0; place < count; ++place) {
-      const std::int32_t feature = keys[place].feature;
+    for (const std::int32_t place : largest_places(keys, settings_.mentions)) {
+      const std::int32_t feature = features[place];
       const bool praised = random.uniform() < item.praise[feature];
       const std::uint32_t phrase = praised ? random.index(praises) : praises + random.index(faults);
       mentions.push_back(
@@ -209,56 +203,39 @@ class TreeReviewWriter {
 }  // namespace
 
 const Schema& PlantedTrees::schema() {
+  using S = PlantedTrees;
   static const Schema schema =
-      SchemaBuilder<PlantedTrees>("trees", "Reviews with planted trees of users and of items.")
-          .field("users", &PlantedTrees::users, "users")
-          .at_least(1)
-          .at_most(10'000'000)
-          .field("items", &PlantedTrees::items, "items")
-          .at_least(2)
-          .at_most(1'000'000)
-          .field("features", &PlantedTrees::features, "features, Zipf-distributed")
-          .at_least(2)
-          .at_most(10'000)
-          .field("phrases", &PlantedTrees::phrases, "phrases of each feature, half of them praise")
-          .at_least(2)
-          .at_most(1000)
-          .field("reviews", &PlantedTrees::reviews, "reviews of all users together")
-          .at_least(1)
-          .at_most(1'000'000'000)
-          .field("mentions", &PlantedTrees::mentions, "mentioned features of a review")
-          .at_least(1)
-          .at_most(50)
-          .field("levels", &PlantedTrees::levels, "levels of questions in each planted tree")
-          .at_least(1)
-          .at_most(6)
-          .field("dimension", &PlantedTrees::dimension, "length of the planted vectors")
-          .at_least(1)
-          .at_most(64)
-          .field("personal", &PlantedTrees::personal,
+      SchemaBuilder<S>("trees", "Reviews with planted trees of users and of items.")
+          .field("users", &S::users, "users")
+          .between(1, 10'000'000)
+          .field("items", &S::items, "items")
+          .between(2, 1'000'000)
+          .field("features", &S::features, "features, Zipf-distributed")
+          .between(2, 10'000)
+          .field("phrases", &S::phrases, "phrases of each feature, half of them praise")
+          .between(2, 1000)
+          .field("reviews", &S::reviews, "reviews of all users together")
+          .between(1, 1'000'000'000)
+          .field("mentions", &S::mentions, "mentioned features of a review")
+          .between(1, 50)
+          .field("levels", &S::levels, "levels of questions in each planted tree")
+          .between(1, 6)
+          .field("dimension", &S::dimension, "length of the planted vectors")
+          .between(1, 64)
+          .field("personal", &S::personal,
                  "standard deviation of personal terms; the branches of a root have 1")
-          .at_least(0)
-          .at_most(100)
-          .field("taste", &PlantedTrees::taste,
+          .between(0, 100)
+          .field("taste", &S::taste,
                  "logits that a standard deviation of preference adds when users choose what to review")
-          .at_least(0)
-          .at_most(100)
-          .field("popularity", &PlantedTrees::popularity, "exponent of the items' Zipf distribution")
-          .at_least(0)
-          .at_most(10)
-          .field("noise", &PlantedTrees::noise, "standard deviation of a rating's error")
-          .at_least(0)
-          .at_most(100)
-          .field("seed", &PlantedTrees::seed, "seed")
+          .between(0, 100)
+          .field("popularity", &S::popularity, "exponent of the items' Zipf distribution")
+          .between(0, 10)
+          .field("noise", &S::noise, "standard deviation of a rating's error")
+          .between(0, 100)
+          .field("seed", &S::seed, "seed")
           .at_least(0)
           .build();
   return schema;
-}
-
-Reviews make_tree_reviews(ExecutionContext& context, const SourceKeys& keys) {
-  PlantedTrees settings;
-  assign_source_keys(PlantedTrees::schema(), &settings, keys);
-  return make_tree_reviews(context, settings);
 }
 
 Reviews make_tree_reviews(ExecutionContext& context, const PlantedTrees& settings) {

@@ -6,7 +6,6 @@
 #include "core/runtime/execution_context.h"
 #include "core/settings/schema.h"
 #include "recommend/reviews.h"
-#include "recommend/synthetic_reviews.h"
 
 namespace olrank {
 
@@ -31,7 +30,6 @@ struct PlantedTrees {
   static const Schema& schema();
 };
 
-Reviews make_tree_reviews(ExecutionContext& context, const SourceKeys& keys);
 Reviews make_tree_reviews(ExecutionContext& context, const PlantedTrees& settings);
 
 /// The name of the feature that the root of the users' tree asks about.

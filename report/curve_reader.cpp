@@ -14,11 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-double number(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? std::nan("") : found->get<double>();
-}
-
 /// The member whose name starts with `prefix`: "ndcg@" finds "ndcg@10".
 json::const_iterator member(const json& object, std::string_view prefix) {
   for (auto entry = object.begin(); entry != object.end(); ++entry) {
@@ -79,7 +74,6 @@ void read_metrics(const json& evaluation, MeasureValues& values) {
     read(*random, random_measure_of);
 }
 
-/// An evaluation, with what the next line needs.
 struct Line {
   CurveEvaluation point;
   std::int64_t cutoff = 0;
@@ -110,6 +104,11 @@ std::optional<Line> try_line(std::string_view text) {
 
 }  // namespace
 
+double number_or_nan(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::nan("") : nullable(*found);
+}
+
 CurveEvaluation read_evaluation(const json& object, std::int64_t& cutoff) {
   CurveEvaluation point;
   point.round = object.at("round").get<std::int64_t>();
@@ -122,17 +121,18 @@ CurveEvaluation read_evaluation(const json& object, std::int64_t& cutoff) {
   if (point.round > 0) values[Measure::kOnlineNdcg] = nullable(member(online, "ndcg@").value());
   values[Measure::kDiscountedNdcg] = nullable(member(online, "cndcg@").value());
   for (const auto& [name, key, measure] : kMembers)
-    values[measure] = number(*name == '\0' ? object : object_named(object, name), key);
+    values[measure] = number_or_nan(*name == '\0' ? object : object_named(object, name), key);
   const json& sizes = object_named(object, "block_size");
   for (std::size_t place = 0; place < ListCertainty::kBlockRanks.size(); ++place)
-    values[block_size_at(place)] = number(sizes, fmt::to_string(ListCertainty::kBlockRanks[place]).c_str());
+    values[block_size_at(place)] =
+        number_or_nan(sizes, fmt::to_string(ListCertainty::kBlockRanks[place]).c_str());
   point.certain_orders = count_of(object, "false_certain");
   point.decisions = count_of(object, "decisions_differ");
   if (const auto stated = object.find("stated"); stated != object.end()) {
     for (const json& one : *stated) {
       const double of = one.at("of").get<double>();
       point.stated.push_back(
-          {one.at("from").get<double>(), of > 0.0 ? number(one, "wrong") * of : 0.0, of});
+          {one.at("from").get<double>(), of > 0.0 ? number_or_nan(one, "wrong") * of : 0.0, of});
     }
   }
   if (const auto random = object.find("random"); random != object.end()) {
@@ -140,7 +140,7 @@ CurveEvaluation read_evaluation(const json& object, std::int64_t& cutoff) {
     values[Measure::kRandomOfflineNdcg] = nullable(member(random->at("offline"), "ndcg@").value());
     if (point.round > 0) values[Measure::kRandomOnlineNdcg] = nullable(member(lists, "ndcg@").value());
     values[Measure::kRandomDiscountedNdcg] = nullable(member(lists, "cndcg@").value());
-    values[Measure::kRandomRegret] = number(lists, "regret");
+    values[Measure::kRandomRegret] = number_or_nan(lists, "regret");
   }
   read_metrics(object, values);
   return point;

@@ -32,6 +32,9 @@ struct RecordedCurve {
   std::string damage;       // a sentence about the damaged line; empty if the curve is intact
 };
 
+/// The number, or NaN where there is none.
+double number_or_nan(const nlohmann::json& object, const char* key);
+
 /// Reads an evaluation: a line of a curve, or the last one in a summary. Unknown metrics are ignored.
 /// Throws an exception of the JSON parser or of std::stoll if it is damaged.
 CurveEvaluation read_evaluation(const nlohmann::json& evaluation, std::int64_t& cutoff);

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
-#include <span>
-#include <vector>
 
 #include "core/error.h"
 #include "core/metrics/list_metrics.h"
@@ -101,6 +98,10 @@ Leading leading_eigenvectors(std::vector<double> a, std::size_t n) {
   return leading;
 }
 
+constexpr std::int64_t kMostShown = 3000;
+/// It is in standard deviations within grades, from the mean of all documents.
+constexpr double kFarthest = 6.0;
+
 }  // namespace
 
 Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context) {
@@ -188,14 +189,6 @@ Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context)
   }
   return found;
 }
-
-namespace {
-
-constexpr std::int64_t kMostShown = 3000;
-/// It is in standard deviations within grades, from the mean of all documents.
-constexpr double kFarthest = 6.0;
-
-}  // namespace
 
 Plot discriminant_figure(const Discriminant& discriminant, std::span<const std::uint8_t> grades,
                          const std::string& source) {

@@ -147,6 +147,15 @@ std::string shape_path(std::size_t shape, double x, double y, double r) {
   }
 }
 
+/// Whether a part's colour needs light text.
+bool is_dark_part(std::size_t part) {
+  const std::string_view colour = kPartColours[part % kParts];
+  const auto channel = [&](std::size_t at) {
+    return std::stoi(std::string(colour.substr(at, 2)), nullptr, 16);
+  };
+  return 299 * channel(1) + 587 * channel(3) + 114 * channel(5) < 110'000;
+}
+
 }  // namespace
 
 std::string_view theme_colour(std::string_view name, Theme theme) {
@@ -154,14 +163,6 @@ std::string_view theme_colour(std::string_view name, Theme theme) {
     if (colour.name == name) return theme == Theme::kDark ? colour.dark : colour.light;
   }
   throw std::logic_error(fmt::format("There is no colour '{}'.", name));
-}
-
-bool is_dark_part(std::size_t part) {
-  const std::string_view colour = kPartColours[part % kParts];
-  const auto channel = [&](std::size_t at) {
-    return std::stoi(std::string(colour.substr(at, 2)), nullptr, 16);
-  };
-  return 299 * channel(1) + 587 * channel(3) + 114 * channel(5) < 110'000;
 }
 
 std::string drawing_style(std::string_view scope) {

@@ -29,9 +29,6 @@ std::string literal_styles(std::string_view elements, Theme theme);
 /// The colour `name` (ink, soft, grid, ground, c0, …) of the theme, as "#rrggbb".
 std::string_view theme_colour(std::string_view name, Theme theme);
 
-/// Whether a part's colour needs light text.
-bool is_dark_part(std::size_t part);
-
 /// A finished drawing: the content of its <svg> element, with a text alternative.
 struct Drawing {
   double width = 0.0;

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <exception>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "core/error.h"
@@ -18,6 +16,7 @@
 #include "core/runtime/device.h"
 #include "core/runtime/progress.h"
 #include "core/text/message_text.h"
+#include "report/markup.h"
 
 namespace olrank {
 namespace {
@@ -25,25 +24,20 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-double nullable(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? std::nan("") : found->get<double>();
-}
-
 void read_summary(const fs::path& file, TrialResults& trial) {
   const json summary = parse_json(read_file(file, kLargestJson));
   trial.last = read_evaluation(summary.at("last"), trial.cutoff).values;
-  trial.posterior_bytes = nullable(summary.at("last"), "posterior_bytes");
+  trial.posterior_bytes = number_or_nan(summary.at("last"), "posterior_bytes");
   if (const auto areas = summary.find("area"); areas != summary.end()) {
-    trial.offline_area = nullable(*areas, "offline");
-    trial.online_area = nullable(*areas, "online");
+    trial.offline_area = number_or_nan(*areas, "offline");
+    trial.online_area = number_or_nan(*areas, "online");
   }
   trial.rounds = summary.at("rounds").get<std::int64_t>();
   trial.pairs = summary.at("last").value("pairs", std::int64_t{0});
   trial.parameters = summary.at("parameters").get<std::int64_t>();
   trial.seconds = summary.at("seconds").get<double>();
   trial.ended_at = summary.value("finished", "");
-  trial.rounds_per_second = nullable(summary, "rounds_per_second");
+  trial.rounds_per_second = number_or_nan(summary, "rounds_per_second");
   trial.peak_memory_bytes = summary.value("peak_memory_bytes", std::int64_t{0});
   trial.fingerprint = summary.value("result_fingerprint", "");
   trial.notes = summary.value("notes", std::vector<std::string>());
@@ -99,8 +93,7 @@ TrialResults read_end(const fs::path& experiment, const TrialIdentity& identity,
       trial.identity = identity;
       warnings.push_back(
           fmt::format("{}: This file is not a trial summary; its trial is left out. Remove the file and "
-                      "run with --resume "
-                      "to write it again.",
+                      "run with --resume to write it again.",
                       summary.string()));
     }
   }
@@ -154,19 +147,6 @@ void find_missing(ExperimentResults& results) {
   results.expected = std::max(results.run.trials, known);
 }
 
-/// Ascending numbers with runs joined: "3 to 5, 8".
-std::string runs_text(const std::vector<std::int64_t>& numbers) {
-  std::vector<std::string> runs;
-  for (std::size_t begin = 0; begin < numbers.size();) {
-    std::size_t end = begin + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    runs.push_back(end - begin > 1 ? fmt::format("{} to {}", numbers[begin], numbers[end - 1])
-                                   : fmt::format("{}", numbers[begin]));
-    begin = end;
-  }
-  return fmt::format("{}", fmt::join(runs, ", "));
-}
-
 }  // namespace
 
 std::int64_t TrialResults::last_round() const {
@@ -210,7 +190,7 @@ std::vector<std::string> missing_lines(const ExperimentResults& experiment) {
   }
   for (const auto& [place, seeds] : waiting)
     lines.push_back(fmt::format("{}: {} {} not started", place, seeds.size() == 1 ? "seed" : "seeds",
-                                runs_text(seeds)));
+                                runs_text(seeds, " to ")));
   if (lines.empty() && experiment.finished < experiment.expected)
     lines.push_back("The manifest does not list them.");
   return lines;

@@ -15,7 +15,6 @@
 
 namespace olrank {
 
-/// A trial's results so far.
 struct TrialResults {
   TrialIdentity identity;
   RecordedCurve curve;
@@ -46,7 +45,6 @@ struct TrialResults {
 
 using TrialList = std::vector<const TrialResults*>;
 
-/// The finished ones.
 TrialList finished_trials(const std::vector<TrialResults>& trials);
 
 struct MissingTrial {

@@ -16,76 +16,10 @@
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "report/drawing.h"
-#include "report/figures.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
 #include "report/study.h"
 #include "report/study_figures.h"
-
-namespace olrank {
-FigureWriter::FigureWriter(const std::vector<std::string>& formats) {
-  for (const std::string& format : formats) {
-    if (format == kSvgFormat) {
-      svg_ = true;
-    } else if (format == kPdfFormat) {
-      if (pdf_.empty()) pdf_.emplace_back();
-    } else {
-      throw InvalidArgument(fmt::format("'{}' is no format of figures; choose {}, {} or {},{}.", format,
-                                        kSvgFormat, kPdfFormat, kSvgFormat, kPdfFormat));
-    }
-  }
-}
-
-std::vector<PlacedFigure> placed_figures(const Report& report) {
-  std::vector<PlacedFigure> figures;
-  const auto add = [&](const std::string& place, ReportFigure figure) {
-    std::string name = fmt::format("{}-{}", place, figure.slug);
-    figures.push_back({std::move(name), std::move(figure)});
-  };
-  std::set<std::string> taken;
-  for (const DataResults& data : report.data) {
-    for (const UserResults& user : data.users) {
-      const FinalTable table = final_table(user, data.cutoff);
-      std::string place = name_slug(user.user);
-      if (report.data.size() > 1) place = fmt::format("{}-{}", name_slug(data.data), place);
-      for (std::size_t number = 2; !taken.insert(place).second; ++number)
-        place = fmt::format("{}-{}", name_slug(user.user), number);
-      for (ReportFigure& figure : figures_of(report, data, user, table)) add(place, std::move(figure));
-    }
-  }
-  for (std::size_t i = 0; i < report.experiments.size(); ++i) {
-    const ExperimentResults& results = report.experiments[i];
-    if (!results.study) continue;
-    const std::string place =
-        report.experiments.size() > 1 ? fmt::format("study-{}", name_slug(report.labels[i])) : "study";
-    const Study study = analyse_study(results, *results.study);
-    for (ReportFigure& figure : study_figures(study)) add(place, std::move(figure));
-    for (const StudyUser& user : study.users) {
-      for (ReportFigure& figure : study_answers(study, user)) add(place, std::move(figure));
-    }
-  }
-  return figures;
-}
-
-std::size_t FigureWriter::write(const Report& report, const std::filesystem::path& folder) const {
-  make_folder(folder);
-  const std::vector<PlacedFigure> figures = placed_figures(report);
-  for (const auto& [name, figure] : figures) {
-    const std::string light = standalone_svg(figure.drawing, Theme::kLight);
-    if (svg_) {
-      write_file_atomically(folder / (name + ".svg"), light);
-      write_file_atomically(folder / (name + "-dark.svg"), standalone_svg(figure.drawing, Theme::kDark));
-    }
-    for (const PdfConverter& converter : pdf_)
-      write_file_atomically(folder / (name + ".pdf"), converter.convert(light));
-    write_file_atomically(folder / (name + ".csv"), figure.csv);
-  }
-  return figures.size();
-}
-
-}  // namespace olrank
-
-extern char** environ;
 
 namespace olrank {
 namespace {
@@ -146,35 +80,91 @@ int run(const std::vector<std::string>& command, std::FILE* input, std::FILE* ou
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-}  // namespace
-
-PdfConverter::PdfConverter() {
-  if (is_installed("rsvg-convert")) {
-    command_ = {"rsvg-convert", "--format=pdf"};
-  } else if (is_installed("cairosvg")) {
-    command_ = {"cairosvg", "--format=pdf", "--output=-", "-"};
-  } else {
-    throw IoError(
-        "PDF figures are made by rsvg-convert, which is not installed; install it (package librsvg2-bin, "
-        "or "
-        "librsvg2-tools), or cairosvg, or choose --figures-format svg.");
-  }
+/// A program of this machine that turns SVG on its standard input into PDF: rsvg-convert, or cairosvg where
+/// that is missing.
+std::vector<std::string> find_pdf_command() {
+  if (is_installed("rsvg-convert")) return {"rsvg-convert", "--format=pdf"};
+  if (is_installed("cairosvg")) return {"cairosvg", "--format=pdf", "--output=-", "-"};
+  throw IoError(
+      "PDF figures are made by rsvg-convert, which is not installed; install it (package librsvg2-bin, or "
+      "librsvg2-tools), or cairosvg, or choose --figures-format svg.");
 }
 
-std::string PdfConverter::convert(std::string_view svg) const {
+std::string pdf_of(std::string_view svg, const std::vector<std::string>& command) {
   const TemporaryFile input = temporary_file();
   const TemporaryFile output = temporary_file();
   if (std::fwrite(svg.data(), 1, svg.size(), input.get()) != svg.size() || std::fflush(input.get()) != 0)
     throw IoError(fmt::format("Cannot write a temporary file for a PDF figure: {}.", std::strerror(errno)));
   std::rewind(input.get());
-  const int code = run(command_, input.get(), output.get());
+  const int code = run(command, input.get(), output.get());
   std::string pdf = whole_content(output.get());
   if (code != 0 || pdf.compare(0, 5, "%PDF-") != 0) {
     throw IoError(fmt::format(
-        "{} made no PDF of a figure ({}); choose --figures-format svg.", program(),
+        "{} made no PDF of a figure ({}); choose --figures-format svg.", command.front(),
         code < 0 ? std::string("it did not run to its end") : fmt::format("exit code {}", code)));
   }
   return pdf;
+}
+
+}  // namespace
+
+FigureWriter::FigureWriter(const std::vector<std::string>& formats) {
+  for (const std::string& format : formats) {
+    if (format == kSvgFormat) {
+      svg_ = true;
+    } else if (format == kPdfFormat) {
+      pdf_command_ = find_pdf_command();
+    } else {
+      throw InvalidArgument(fmt::format("'{}' is no format of figures; choose {}, {} or {},{}.", format,
+                                        kSvgFormat, kPdfFormat, kSvgFormat, kPdfFormat));
+    }
+  }
+}
+
+std::vector<PlacedFigure> placed_figures(const Report& report) {
+  std::vector<PlacedFigure> figures;
+  const auto add = [&](const std::string& place, ReportFigure figure) {
+    std::string name = fmt::format("{}-{}", place, figure.slug);
+    figures.push_back({std::move(name), std::move(figure)});
+  };
+  std::set<std::string> taken;
+  for (const DataResults& data : report.data) {
+    for (const UserResults& user : data.users) {
+      const FinalTable table = final_table(user, data.cutoff);
+      std::string place = name_slug(user.user);
+      if (report.data.size() > 1) place = fmt::format("{}-{}", name_slug(data.data), place);
+      for (std::size_t number = 2; !taken.insert(place).second; ++number)
+        place = fmt::format("{}-{}", name_slug(user.user), number);
+      for (ReportFigure& figure : figures_of(report, data, user, table)) add(place, std::move(figure));
+    }
+  }
+  for (std::size_t i = 0; i < report.experiments.size(); ++i) {
+    const ExperimentResults& results = report.experiments[i];
+    if (!results.study) continue;
+    const std::string place =
+        report.experiments.size() > 1 ? fmt::format("study-{}", name_slug(report.labels[i])) : "study";
+    const Study study = analyse_study(results, *results.study);
+    for (ReportFigure& figure : study_figures(study)) add(place, std::move(figure));
+    for (const StudyUser& user : study.users) {
+      for (ReportFigure& figure : study_answers(study, user)) add(place, std::move(figure));
+    }
+  }
+  return figures;
+}
+
+std::size_t FigureWriter::write(const Report& report, const std::filesystem::path& folder) const {
+  make_folder(folder);
+  const std::vector<PlacedFigure> figures = placed_figures(report);
+  for (const auto& [name, figure] : figures) {
+    const std::string light = standalone_svg(figure.drawing, Theme::kLight);
+    if (svg_) {
+      write_file_atomically(folder / (name + ".svg"), light);
+      write_file_atomically(folder / (name + "-dark.svg"), standalone_svg(figure.drawing, Theme::kDark));
+    }
+    if (!pdf_command_.empty()) write_file_atomically(folder / (name + ".pdf"), pdf_of(light, pdf_command_));
+    write_file_atomically(folder / (name + ".csv"), figure.csv);
+  }
+  return figures.size();
 }
 
 }  // namespace olrank

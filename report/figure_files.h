@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "report/figures.h"
@@ -11,22 +10,6 @@
 
 namespace olrank {
 
-/// Turns SVG into PDF with a program of this machine: rsvg-convert, or cairosvg where that is missing.
-class PdfConverter {
- public:
-  /// Throws IoError if there is no such program, and says what to install.
-  PdfConverter();
-
-  /// Throws IoError if the program fails.
-  std::string convert(std::string_view svg) const;
-
-  const std::string& program() const { return command_.front(); }
-
- private:
-  std::vector<std::string> command_;  // reads SVG from standard input and writes PDF to standard output
-};
-
-/// Names of the formats of figures.
 inline constexpr const char* kSvgFormat = "svg";
 inline constexpr const char* kPdfFormat = "pdf";
 
@@ -39,7 +22,6 @@ struct PlacedFigure {
 /// Each figure of each user, and of studies.
 std::vector<PlacedFigure> placed_figures(const Report& report);
 
-/// Writes figures into a folder.
 class FigureWriter {
  public:
   /// Throws InvalidArgument at an unknown format, and IoError if this machine cannot make one of them.
@@ -51,7 +33,8 @@ class FigureWriter {
 
  private:
   bool svg_ = false;
-  std::vector<PdfConverter> pdf_;  // one if PDF is written
+  std::vector<std::string>
+      pdf_command_;  // makes PDF of SVG on its standard input; empty if none is written
 };
 
 }  // namespace olrank

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 
@@ -16,7 +15,6 @@
 namespace olrank {
 namespace {
 
-/// A measure over the rounds.
 struct LineMeasure {
   Measure measure;
   FigureGroup group;
@@ -284,9 +282,8 @@ class UserFigures {
     for (const double x : {0.5, 1.0}) figure.baseline.points.push_back({.x = x, .y = x});
     add("calibration", figure,
         "Share of shown orders, of documents with different grades, that were right, by the middle of each "
-        "class of the "
-        "probability that the ranker stated. Above the dashed line a ranker is more careful than it has to "
-        "be.",
+        "class of the probability that the ranker stated. Above the dashed line a ranker is more careful "
+        "than it has to be.",
         FigureGroup::kCertainty);
   }
 

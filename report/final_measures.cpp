@@ -9,7 +9,6 @@
 
 #include "core/random/rng_stream.h"
 #include "core/statistics/least_squares.h"
-#include "core/statistics/t_tests.h"
 
 namespace olrank {
 namespace {

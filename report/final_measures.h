@@ -19,7 +19,6 @@ namespace olrank {
 /// Which of two values is better; a measure without a better direction is not tested.
 enum class Better { kLarger, kSmaller, kNeither };
 
-/// A number that a finished trial ends with.
 struct FinalMeasure {
   std::string slug;
   std::string title;
@@ -51,7 +50,6 @@ NestedValues nested_differences(const TrialList& a, const TrialList& b, const Fi
 /// Whether any trial has more than one value.
 bool over_queries(const NestedValues& values);
 
-/// Significance level of all tests.
 inline constexpr double kSignificance = 1.0 - kConfidence;
 
 /// Key of the draws that resample a measure's values.
@@ -71,7 +69,6 @@ struct PairedComparison {
   bool tested() const;
   /// Whether the t test rejects equality after the correction.
   bool significant() const { return t_holm < kSignificance; }
-  /// Returns the difference of `one` minus the other.
   MeanInterval difference_of(std::size_t one) const;
   /// Standard deviation of the independent differences; NaN with fewer than two.
   double deviation() const;

@@ -18,7 +18,6 @@ struct FinalCell {
   bool not_worse = false;  // not significantly worse than the best
 };
 
-/// One measure of all of a user's rankers.
 struct FinalColumn {
   FinalMeasure measure;
   std::vector<FinalCell> cells;         // one per row

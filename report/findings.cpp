@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "core/statistics/t_tests.h"
 #include "core/text/message_text.h"
@@ -20,7 +19,6 @@ constexpr std::size_t kMostAdvised = 100;
 /// Sentences name at most this many rankers and count the others.
 constexpr std::size_t kMostNamed = 3;
 
-/// A ranking with the words for it.
 struct Contest : Standings {
   std::string place;    // "offline" or "online"
   std::string measure;  // "NDCG@10"
@@ -321,8 +319,7 @@ class Writer {
           name(ranking.best), name(rival.row), ranking.place, ranking.units, difference);
     }
     return fmt::format(
-        "About {} in each fold would show the difference of {} between {} and {} {}, if it is "
-        "real.",
+        "About {} in each fold would show the difference of {} between {} and {} {}, if it is real.",
         counted(static_cast<std::int64_t>(seeds), "seed"), difference, name(ranking.best), name(rival.row),
         ranking.place);
   }

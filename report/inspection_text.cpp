@@ -2,39 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <vector>
+
+#include "report/markup.h"
 
 namespace olrank {
 namespace {
 
 using nlohmann::ordered_json;
 
-/// Feature numbers as ranges: "1-5, 9".
-std::string ranges(const std::vector<std::int64_t>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (!text.empty()) text += ", ";
-    text += last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 double share_of_docs(const GroupRule& rule, const GroupSummary& group) {
   return static_cast<double>(group.docs) / static_cast<double>(rule.of_train().of_doc.size());
 }
 
-/// Two groups have a number where more have a list.
+}  // namespace
+
 ordered_json one_or_all(const std::vector<double>& values) {
   return values.size() == 1 ? ordered_json(values.front()) : ordered_json(values);
 }
-
-}  // namespace
 
 ordered_json inspection_json(const InspectedFile& inspected) {
   if (!inspected.found) return {{"file", inspected.path}, {"error", inspected.failure}};
@@ -93,8 +79,8 @@ std::string inspection_text(const InspectedFile& inspected) {
   row("no relevant document", fmt::format("{} queries", found.queries_without_relevant));
   if (found.weights)
     row("weights of queries", fmt::format("{} to {}", found.weights->first, found.weights->second));
-  if (!found.missing_features.empty()) row("features always 0", ranges(found.missing_features));
-  if (!found.constant_features.empty()) row("constant features", ranges(found.constant_features));
+  if (!found.missing_features.empty()) row("features always 0", runs_text(found.missing_features, "-"));
+  if (!found.constant_features.empty()) row("constant features", runs_text(found.constant_features, "-"));
   if (found.null_values.count > 0) row("NULL values", fmt::format("{}", found.null_values.count));
   if (found.duplicate_docs > 0) {
     row("duplicate documents",

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -30,7 +29,6 @@ void keep_within(Cluster& cluster, double gap, double low, double high) {
   cluster.centre = std::max(low + half, std::min(high - half, cluster.centre));
 }
 
-/// Places labels one at a time.
 class LabelPlacer {
  public:
   LabelPlacer(const std::vector<LabelledPoint>& points, const Box& frame, double distance)

@@ -23,7 +23,6 @@ constexpr const char* kPlusMinus = " \\pm ";
 /// A data set's name of more is shortened in the heading of its rows.
 constexpr double kDataWidth = 22.0;
 
-/// The distinct users of all data sets.
 std::vector<std::string> users_of(const Report& report) {
   std::vector<std::string> users;
   for (const DataResults& data : report.data) {
@@ -63,7 +62,6 @@ std::string deviations(const Report& report) {
   return text;
 }
 
-/// One table environment.
 class LatexTable {
  public:
   LatexTable(const Report& report, std::vector<std::string> users)
@@ -88,7 +86,6 @@ class LatexTable {
   }
 
  private:
-  /// A data set's rows.
   struct Block {
     const DataResults* data;
     std::vector<FinalTable> tables;  // by user
@@ -186,9 +183,8 @@ class LatexTable {
     if (is_tested()) {
       text +=
           " Small: the paired difference from the ranker marked $\\dagger$; $*$: significant. The best "
-          "value "
-          "is bold; values not significantly worse are underlined (paired $t$ test, Holm's correction over "
-          "all pairs of rankers, level 5\\,\\%).";
+          "value is bold; values not significantly worse are underlined (paired $t$ test, Holm's "
+          "correction over all pairs of rankers, level 5\\,\\%).";
     }
     for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
       ResultConventions about = conventions_of(report_.experiments[i].run);

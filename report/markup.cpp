@@ -6,9 +6,8 @@
 #include <cctype>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
+#include <span>
 #include <utility>
-#include <vector>
 
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
@@ -40,47 +39,51 @@ double character_width(std::string_view character) {
   return 0.635;
 }
 
+using Replacement = std::pair<std::string_view, std::string_view>;
+
+constexpr Replacement kHtmlCharacters[] = {
+    {"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}};
 /// pdflatex and its relatives typeset these alike.
-constexpr std::pair<std::string_view, std::string_view> kLatexCharacters[] = {{"&", "\\&"},
-                                                                              {"%", "\\%"},
-                                                                              {"$", "\\$"},
-                                                                              {"#", "\\#"},
-                                                                              {"_", "\\_"},
-                                                                              {"{", "\\{"},
-                                                                              {"}", "\\}"},
-                                                                              {"\\", "\\textbackslash{}"},
-                                                                              {"~", "\\textasciitilde{}"},
-                                                                              {"^", "\\textasciicircum{}"},
-                                                                              {"<", "\\textless{}"},
-                                                                              {">", "\\textgreater{}"},
-                                                                              {"|", "\\textbar{}"},
-                                                                              {"\"", "\\symbol{34}"},
-                                                                              {"α", "$\\alpha$"},
-                                                                              {"β", "$\\beta$"},
-                                                                              {"γ", "$\\gamma$"},
-                                                                              {"δ", "$\\delta$"},
-                                                                              {"ε", "$\\epsilon$"},
-                                                                              {"η", "$\\eta$"},
-                                                                              {"θ", "$\\theta$"},
-                                                                              {"λ", "$\\lambda$"},
-                                                                              {"μ", "$\\mu$"},
-                                                                              {"ν", "$\\nu$"},
-                                                                              {"π", "$\\pi$"},
-                                                                              {"σ", "$\\sigma$"},
-                                                                              {"τ", "$\\tau$"},
-                                                                              {"φ", "$\\phi$"},
-                                                                              {"ω", "$\\omega$"},
-                                                                              {"²", "$^2$"},
-                                                                              {"³", "$^3$"},
-                                                                              {"±", "$\\pm$"},
-                                                                              {"×", "$\\times$"},
-                                                                              {"·", "$\\cdot$"},
-                                                                              {"−", "$-$"},
-                                                                              {"≤", "$\\leq$"},
-                                                                              {"≥", "$\\geq$"},
-                                                                              {"–", "--"},
-                                                                              {"—", "---"},
-                                                                              {"…", "\\ldots{}"}};
+constexpr Replacement kLatexCharacters[] = {{"&", "\\&"},
+                                            {"%", "\\%"},
+                                            {"$", "\\$"},
+                                            {"#", "\\#"},
+                                            {"_", "\\_"},
+                                            {"{", "\\{"},
+                                            {"}", "\\}"},
+                                            {"\\", "\\textbackslash{}"},
+                                            {"~", "\\textasciitilde{}"},
+                                            {"^", "\\textasciicircum{}"},
+                                            {"<", "\\textless{}"},
+                                            {">", "\\textgreater{}"},
+                                            {"|", "\\textbar{}"},
+                                            {"\"", "\\symbol{34}"},
+                                            {"α", "$\\alpha$"},
+                                            {"β", "$\\beta$"},
+                                            {"γ", "$\\gamma$"},
+                                            {"δ", "$\\delta$"},
+                                            {"ε", "$\\epsilon$"},
+                                            {"η", "$\\eta$"},
+                                            {"θ", "$\\theta$"},
+                                            {"λ", "$\\lambda$"},
+                                            {"μ", "$\\mu$"},
+                                            {"ν", "$\\nu$"},
+                                            {"π", "$\\pi$"},
+                                            {"σ", "$\\sigma$"},
+                                            {"τ", "$\\tau$"},
+                                            {"φ", "$\\phi$"},
+                                            {"ω", "$\\omega$"},
+                                            {"²", "$^2$"},
+                                            {"³", "$^3$"},
+                                            {"±", "$\\pm$"},
+                                            {"×", "$\\times$"},
+                                            {"·", "$\\cdot$"},
+                                            {"−", "$-$"},
+                                            {"≤", "$\\leq$"},
+                                            {"≥", "$\\geq$"},
+                                            {"–", "--"},
+                                            {"—", "---"},
+                                            {"…", "\\ldots{}"}};
 
 /// Letters with accents that every text font of LaTeX has: U+00C0 to U+00FF without Ð, Þ, ð and þ.
 bool is_accented_letter(std::string_view character) {
@@ -89,11 +92,31 @@ bool is_accented_letter(std::string_view character) {
   return low != 0x90 && low != 0x97 && low != 0x9E && low != 0xB0 && low != 0xB7 && low != 0xBE;
 }
 
-std::string_view latex_character(std::string_view character) {
-  for (const auto& [from, to] : kLatexCharacters) {
+/// Empty for a character that stays.
+std::string_view replacement_of(std::string_view character, std::span<const Replacement> replacements) {
+  for (const auto& [from, to] : replacements) {
     if (character == from) return to;
   }
+  return {};
+}
+
+std::string_view latex_character(std::string_view character) {
+  const std::string_view known = replacement_of(character, kLatexCharacters);
+  if (!known.empty()) return known;
   return character.size() == 1 || is_accented_letter(character) ? character : "?";
+}
+
+constexpr const char* kMinus = "−";  // U+2212
+
+/// Commas between thousands in front of the point.
+std::string separated(std::string digits) {
+  const bool negative = digits.front() == '-';
+  std::size_t place = std::min(digits.find('.'), digits.size());
+  while (place > (negative ? 4U : 3U)) {
+    place -= 3;
+    digits.insert(place, 1, ',');
+  }
+  return with_minus(std::move(digits));
 }
 
 }  // namespace
@@ -111,25 +134,8 @@ std::string csv_text(std::string_view text) {
 std::string escape_html(std::string_view text) {
   std::string escaped;
   for (const std::string_view character : characters(text)) {
-    switch (character[0]) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += character;
-    }
+    const std::string_view known = replacement_of(character, kHtmlCharacters);
+    escaped += known.empty() ? character : known;
   }
   return escaped;
 }
@@ -191,23 +197,6 @@ std::string shortened(std::string_view text, double font_size, double width) {
   return head + "…" + tail;
 }
 
-namespace {
-
-constexpr const char* kMinus = "−";  // U+2212
-
-/// Commas between thousands in front of the point.
-std::string separated(std::string digits) {
-  const bool negative = digits.front() == '-';
-  std::size_t place = std::min(digits.find('.'), digits.size());
-  while (place > (negative ? 4U : 3U)) {
-    place -= 3;
-    digits.insert(place, 1, ',');
-  }
-  return with_minus(std::move(digits));
-}
-
-}  // namespace
-
 std::string with_minus(std::string number) {
   if (!number.empty() && number.front() == '-') number.replace(0, 1, kMinus);
   return number;
@@ -245,6 +234,18 @@ std::string plain_estimate(const MeanInterval& estimate, int digits, bool with_s
 
 std::string meaning_of_intervals(const std::string& units) {
   return fmt::format("± is half the width of the 95 % t interval of the mean over {}", units);
+}
+
+std::string runs_text(const std::vector<std::int64_t>& numbers, std::string_view between) {
+  std::string text;
+  for (std::size_t begin = 0; begin < numbers.size();) {
+    std::size_t last = begin;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[begin]);
+    if (last > begin) text += fmt::format("{}{}", between, numbers[last]);
+    begin = last + 1;
+  }
+  return text;
 }
 
 }  // namespace olrank

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/statistics/t_tests.h"
 
@@ -44,6 +46,9 @@ std::string plain_estimate(const MeanInterval& estimate, int digits, bool with_s
 
 /// The clause says what the ± of a table means: `units` are "the trials of 5 folds" or "3 seeds".
 std::string meaning_of_intervals(const std::string& units);
+
+/// Ascending numbers with runs joined: "3 to 5, 8" if " to " is `between` the ends of a run.
+std::string runs_text(const std::vector<std::int64_t>& numbers, std::string_view between);
 
 /// The number with a true minus sign in place of the hyphen that formatting gives.
 std::string with_minus(std::string number);

@@ -50,8 +50,7 @@ constexpr std::array<Wording, static_cast<std::size_t>(Measure::kBlockSize)> kWo
      "Expected misordered pairs of random lists for the same queries."},
     {"unfairness", "Unfairness",
      "Exposure of group A so far, minus β times that of group B: 0 is fair, and within ±ε still is. Of "
-     "more groups, "
-     "that of the two farthest apart."},
+     "more groups, that of the two farthest apart."},
     {"fair-share", "Share of fair rounds", "Rounds so far after which the unfairness was within ±ε."},
     {"violations", "Violated certain orders per list",
      "Certain orders that a list puts the other way round, mean since the previous evaluation."},

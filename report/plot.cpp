@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/text/text_table.h"
-#include "report/markup.h"
 
 namespace olrank {
 namespace {
@@ -60,6 +58,24 @@ std::string csv_lines(const Plot& plot, const PlotSeries& series) {
   return plot.kind == PlotKind::kBars ? csv_line(bars) : csv;
 }
 
+double round_step(double rough) {
+  const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= rough * (1.0 - 1e-9)) return factor * power;
+  }
+  return 10.0 * power;
+}
+
+std::string tick_label(double value, double step) {
+  const double size = std::abs(value);
+  if (value == 0.0) return "0";
+  if (size >= 1e6 || step >= 1e6) return with_minus(fmt::format("{:g}M", value / 1e6));
+  if (size >= 1e4) return with_minus(fmt::format("{:g}k", value / 1e3));
+  const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)));
+  if (digits > 6) return with_minus(fmt::format("{:.2g}", value));
+  return fixed_number(value, digits);
+}
+
 }  // namespace
 
 PlotPoint plot_point(double x, const MeanInterval& estimate) {
@@ -95,28 +111,6 @@ std::string plot_csv(const Plot& plot) {
   if (plot.kind == PlotKind::kLines) csv += csv_lines(plot, plot.baseline);
   return csv;
 }
-
-namespace {
-
-double round_step(double rough) {
-  const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= rough * (1.0 - 1e-9)) return factor * power;
-  }
-  return 10.0 * power;
-}
-
-std::string tick_label(double value, double step) {
-  const double size = std::abs(value);
-  if (value == 0.0) return "0";
-  if (size >= 1e6 || step >= 1e6) return with_minus(fmt::format("{:g}M", value / 1e6));
-  if (size >= 1e4) return with_minus(fmt::format("{:g}k", value / 1e3));
-  const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)));
-  if (digits > 6) return with_minus(fmt::format("{:.2g}", value));
-  return fixed_number(value, digits);
-}
-
-}  // namespace
 
 Scale::Scale(double low, double high, double first_pixel, double last_pixel, bool logarithmic)
     : low_(low),

@@ -33,7 +33,6 @@ struct PlotSeries {
   bool significant = false;  // a difference with a full mark instead of a hollow one
 };
 
-/// The estimate with its interval.
 PlotPoint plot_point(double x, const MeanInterval& estimate);
 
 enum class PlotKind {
@@ -78,13 +77,11 @@ Drawing draw(const Plot& plot);
 /// The plot's numbers: a line per point of lines and scatter plots, and per series of the other kinds.
 std::string plot_csv(const Plot& plot);
 
-/// A tick of an axis, with its label.
 struct Tick {
   double value = 0.0;
   std::string label;
 };
 
-/// Maps a range of values to pixels.
 class Scale {
  public:
   /// `low` < `high`; both positive when logarithmic.

@@ -27,6 +27,8 @@ struct Range {
     high = std::max(high, value);
   }
   bool empty() const { return low > high; }
+  /// Whether the values differ by no more than rounding, which no ticks can tell apart.
+  bool is_flat() const { return high - low <= 1e-12 * std::abs(high); }
 };
 
 /// Everything that is drawn: the baseline first, below the others.
@@ -78,7 +80,7 @@ Range range_of_lines(const Plot& plot) {
     range.high = std::max(means.high, std::min(bands.high, means.high + 0.75 * span));
   }
   double margin = 0.04 * (range.high - range.low);
-  if (margin <= 0.0) margin = range.high == 0.0 ? 0.5 : 0.05 * std::abs(range.high);
+  if (range.is_flat()) margin = range.high == 0.0 ? 0.5 : 0.05 * std::abs(range.high);
   range.low = std::max(plot.lowest, range.low - margin);
   range.high = std::min(plot.highest, range.high + margin);
   if (range.low >= range.high) range = {range.low - margin, range.high + margin};
@@ -88,7 +90,7 @@ Range range_of_lines(const Plot& plot) {
 /// Adds `share` of the span on each side, or of the value where all are equal.
 Range widened(Range range, double share, double share_of_value) {
   double margin = share * (range.high - range.low);
-  if (margin <= 0.0) margin = range.high == 0.0 ? 0.5 : share_of_value * std::abs(range.high);
+  if (range.is_flat()) margin = range.high == 0.0 ? 0.5 : share_of_value * std::abs(range.high);
   return {range.low - margin, range.high + margin};
 }
 

@@ -33,7 +33,6 @@ struct ReportedRanker {
   std::string details() const;
 };
 
-/// The trials of one ranker for one user on one data set.
 struct RankerTrials {
   std::size_t ranker = 0;  // index among the report's rankers
   bool skyline = false;
@@ -102,7 +101,6 @@ struct DifferenceCurves {
 /// a − b.
 DifferenceCurves difference_curves(const TrialList& a, const TrialList& b, Measure measure);
 
-/// The most trials behind a point of the curve.
 std::size_t most_trials(const MeanCurve& curve);
 
 /// The trials' finite values by fold, folds ascending.

@@ -16,7 +16,6 @@ struct RankerDescription {
   bool skyline = false;  // learns from the true grades, which no other ranker sees
 };
 
-/// An experiment's manifest.
 struct RunDescription {
   std::string data;                                        // the source
   std::map<std::int64_t, std::string> fingerprints;        // by fold, of all its parts

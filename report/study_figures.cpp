@@ -195,8 +195,7 @@ class StudyFigures {
     }
     add(fmt::format("width-ratio-{}-layers{}", user.user, depth), figure,
         "Median over shown pairs, with bands from the 10th to the 90th percentile. Above 1 is too "
-        "cautious, "
-        "below 1 too confident.");
+        "cautious, below 1 too confident.");
   }
 
   /// One line per structure, over the widths studied.
@@ -295,8 +294,7 @@ class StudyFigures {
     if (!spans_x(figure)) {
       difference(user, "false-certain", name, "False certainty, minus full",
                  "Share of certain orders of shown documents that contradict their grades: left of 0, "
-                 "fewer do than "
-                 "with full. Full marks: significant after Holm's correction.");
+                 "fewer do than with full. Full marks: significant after Holm's correction.");
       return;
     }
     add(name, figure, "Share of certain orders of shown documents that contradict their grades.");
@@ -308,19 +306,6 @@ class StudyFigures {
   std::vector<ReportFigure> figures_;
 };
 
-}  // namespace
-
-std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& user) {
-  return StudyFigures(study).answers(user);
-}
-
-std::vector<ReportFigure> study_figures(const Study& study) {
-  return StudyFigures(study).all();
-}
-
-namespace {
-
-/// A column of paired differences.
 struct Column {
   const char* slug;
   const char* title;
@@ -439,16 +424,22 @@ std::string interval_note(const StudyUser& user) {
   if (trials < 2) return "A single seed gives no intervals and no tests.";
   return fmt::format(
       "Each row is a structure minus full of the same size, paired by fold and seed. ± is half the width "
-      "of the "
-      "95 % t interval of the mean over {} {}; * differs from 0 at 5 % after Holm's correction over the "
-      "column. "
-      "Certain share and times are not tested. Width / exact is the median over shown pairs at the last "
-      "evaluation, with the 10th and 90th percentiles. Time leaves out evaluation and the comparison of "
-      "widths.",
+      "of the 95 % t interval of the mean over {} {}; * differs from 0 at 5 % after Holm's correction over "
+      "the column. Certain share and times are not tested. Width / exact is the median over shown pairs at "
+      "the last evaluation, with the 10th and 90th percentiles. Time leaves out evaluation and the "
+      "comparison of widths.",
       trials, over_folds ? "trials" : "seeds of one fold");
 }
 
 }  // namespace
+
+std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& user) {
+  return StudyFigures(study).answers(user);
+}
+
+std::vector<ReportFigure> study_figures(const Study& study) {
+  return StudyFigures(study).all();
+}
 
 void add_study(Page& page, const Study& study, const std::string& label) {
   page.section("Comparison of covariances", "in " + label);

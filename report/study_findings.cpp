@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "core/statistics/t_tests.h"
 #include "core/text/message_text.h"
@@ -22,7 +21,6 @@ std::string signed_number(double value, int digits) {
   return (value > 0.0 ? "+" : "") + fixed_number(value, digits);
 }
 
-/// Values over a structure's sizes.
 struct Span {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
@@ -35,6 +33,11 @@ struct Span {
     ++values;
   }
 };
+
+/// "−0.0021 ± 0.0017", always with a sign; without the interval if there is none.
+std::string signed_estimate(const MeanInterval& estimate, int digits) {
+  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
+}
 
 class Findings {
  public:
@@ -223,50 +226,6 @@ class Findings {
   std::string ndcg_;
 };
 
-}  // namespace
-
-std::string structure_name(const StudyPlan& plan, const StudyCell& cell) {
-  const bool noises = std::any_of(plan.cells.begin(), plan.cells.end(), [&](const StudyCell& other) {
-    return other.noise_variance && other.noise_variance != cell.noise_variance;
-  });
-  return cell.noise_variance && noises ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
-                                       : cell.structure;
-}
-
-std::vector<std::string> structure_names(const StudyPlan& plan) {
-  std::vector<std::string> names;
-  for (const StudyCell& cell : plan.cells) {
-    const std::string name = structure_name(plan, cell);
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  return names;
-}
-
-std::string size_name(const StudyPlan& plan, const StudyCell& cell) {
-  const bool deep = std::any_of(plan.cells.begin(), plan.cells.end(),
-                                [&](const StudyCell& other) { return other.depth != cell.depth; });
-  return deep ? fmt::format("m = {}, {} layers", cell.width, cell.depth)
-              : fmt::format("m = {}", cell.width);
-}
-
-std::string signed_estimate(const MeanInterval& estimate, int digits) {
-  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
-}
-
-bool is_significant(const StudyValue* value) {
-  return value != nullptr && value->minus_exact && value->minus_exact->significant();
-}
-
-const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell) {
-  return cell.alpha && !row.widths.empty() ? &row.widths.back() : nullptr;
-}
-
-StudyFindings study_findings(const Study& study, const StudyUser& user) {
-  return Findings(study, user).write();
-}
-
-namespace {
-
 std::string mean_text(const StudyValue* value, int digits) {
   if (value == nullptr || !std::isfinite(value->estimate.mean)) return "–";
   return fmt::format("{:.{}f}", value->estimate.mean, digits);
@@ -293,7 +252,6 @@ std::string scope_text(const Study& study, const StudyUser& user) {
                            trials, study.run.folds.front());
 }
 
-/// The table's lines, and below them what they leave out.
 std::string fitted_text(const TextTable& table, std::int64_t columns) {
   const TextTable::Fitted fitted = table.fitted(columns);
   return fitted.text + hidden_columns_text(fitted.hidden, columns);
@@ -358,6 +316,42 @@ std::string cost_table(const Study& study, const StudyUser& user, std::int64_t c
 }
 
 }  // namespace
+
+std::string structure_name(const StudyPlan& plan, const StudyCell& cell) {
+  const bool noises = std::any_of(plan.cells.begin(), plan.cells.end(), [&](const StudyCell& other) {
+    return other.noise_variance && other.noise_variance != cell.noise_variance;
+  });
+  return cell.noise_variance && noises ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
+                                       : cell.structure;
+}
+
+std::vector<std::string> structure_names(const StudyPlan& plan) {
+  std::vector<std::string> names;
+  for (const StudyCell& cell : plan.cells) {
+    const std::string name = structure_name(plan, cell);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string size_name(const StudyPlan& plan, const StudyCell& cell) {
+  const bool deep = std::any_of(plan.cells.begin(), plan.cells.end(),
+                                [&](const StudyCell& other) { return other.depth != cell.depth; });
+  return deep ? fmt::format("m = {}, {} layers", cell.width, cell.depth)
+              : fmt::format("m = {}", cell.width);
+}
+
+bool is_significant(const StudyValue* value) {
+  return value != nullptr && value->minus_exact && value->minus_exact->significant();
+}
+
+const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell) {
+  return cell.alpha && !row.widths.empty() ? &row.widths.back() : nullptr;
+}
+
+StudyFindings study_findings(const Study& study, const StudyUser& user) {
+  return Findings(study, user).write();
+}
 
 std::string study_text(const Study& study, std::int64_t columns) {
   std::string text;

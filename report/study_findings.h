@@ -25,9 +25,6 @@ std::vector<std::string> structure_names(const StudyPlan& plan);
 /// "m = 16", and the number of layers if the study has several.
 std::string size_name(const StudyPlan& plan, const StudyCell& cell);
 
-/// "−0.0021 ± 0.0017", always with a sign; without the interval if there is none.
-std::string signed_estimate(const MeanInterval& estimate, int digits);
-
 /// Whether the value was compared with the exact structure and differs after Holm's correction.
 bool is_significant(const StudyValue* value);
 

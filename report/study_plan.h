@@ -12,7 +12,6 @@ namespace olrank {
 /// The structure that every other one is compared with.
 inline constexpr std::string_view kExactStructure = "full";
 
-/// One ranker of a study of covariances.
 struct StudyCell {
   std::string ranker;     // its name in the experiment
   std::string structure;  // a covariance, inducing-N or ensemble-N

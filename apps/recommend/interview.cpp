@@ -118,7 +118,7 @@ class RecommendInterviewCommand : public Command {
       step["question"] = interview.question();
       step["subject"] = std::string(interview.subject());
       interview.answer(*branch);
-      step["answer"] = branch_name(*branch);
+      step["answer"] = name_of(*branch);
       step["list"] = list_json(loaded, interview);
       if (!output.json) {
         write_output(fmt::format("{}: the list is now\n{}", answers[static_cast<int>(*branch)],

@@ -185,6 +185,7 @@ class SchemaBuilder {
   }
   SchemaBuilder& at_most(double highest) { return set(latest().bounds.highest, highest); }
   SchemaBuilder& one_of(const std::vector<std::string>& choices) { return set(latest().choices, choices); }
+  SchemaBuilder& between(double lowest, double highest) { return at_least(lowest).at_most(highest); }
   Schema build() { return std::move(schema_); }
 
  private:

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -16,39 +15,12 @@
 #include "core/text/message_text.h"
 #include "jobs/covariance/study_rankers.h"
 #include "jobs/experiment_run.h"
-#include "jobs/settings/configuration.h"
 #include "report/experiment_results.h"
 #include "report/exports.h"
 #include "report/study.h"
 #include "report/study_findings.h"
 
 namespace olrank {
-
-/// The trials of an α calibration, and their results.
-class AlphaCalibration {
- public:
-  /// `configuration` is the study's; the calibration replaces its rankers, rounds and folder.
-  AlphaCalibration(const Configuration& configuration, const StudySettings& study,
-                   std::vector<StudyRanker> rankers);
-
-  /// The experiment of the calibration: `full` at its own α, and every other structure with an α at each
-  /// value tried. It runs on the validation set, so it uses neither the study's queries nor its evaluation.
-  const Configuration& configuration() const { return configuration_; }
-
-  /// Whether every trial has finished.
-  bool complete() const;
-  std::vector<Calibration> calibrations() const;
-
-  /// The study's rankers with the matched α.
-  std::vector<StudyRanker> matched(const std::vector<Calibration>& found) const;
-
- private:
-  const StudyRanker& exact_of(const StudyRanker& ranker) const;
-
-  std::vector<StudyRanker> rankers_;
-  Configuration configuration_;
-};
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,6 +31,113 @@ std::vector<RankerSettings> settings_of(const std::vector<StudyRanker>& rankers)
   for (const StudyRanker& ranker : rankers) settings.push_back(ranker.settings);
   return settings;
 }
+
+bool is_exact(const StudyRanker& ranker) {
+  return ranker.cell.structure == kExactStructure;
+}
+
+/// The number of certain orders over all trials of a ranker, and the fraction of them that is wrong.
+CalibrationPoint point_of(const ExperimentResults& results, const StudyRanker& ranker) {
+  CalibrationPoint point{ranker.settings.explore.alpha, 0.0, 0.0};
+  double wrong = 0.0;
+  for (const TrialResults& trial : results.trials) {
+    if (trial.identity.ranker != ranker.settings.name) continue;
+    for (const CurveEvaluation& at : trial.curve.points) {
+      const double share = at.values[Measure::kFalseCertain];
+      if (!std::isfinite(share)) continue;
+      wrong += share * at.certain_orders;
+      point.certain_orders += at.certain_orders;
+    }
+  }
+  point.false_certain = wrong / point.certain_orders;
+  return point;
+}
+
+/// The values of α that are tried, rising.
+constexpr double kAlphas[] = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0};
+
+/// Rounded to four digits, for a configuration file.
+double rounded(double alpha) {
+  return std::strtod(fmt::format("{:.4g}", alpha).c_str(), nullptr);
+}
+
+class AlphaCalibration {
+ public:
+  /// `configuration` is the study's; the calibration replaces its rankers, rounds and folder.
+  AlphaCalibration(const Configuration& configuration, const StudySettings& study,
+                   std::vector<StudyRanker> rankers)
+      : rankers_(std::move(rankers)), configuration_(configuration) {
+    configuration_.study.reset();
+    configuration_.data.evaluate = EvaluationPart::kVali;
+    configuration_.protocol.rounds = study.calibration_rounds;
+    configuration_.protocol.eval_every = study.calibration_rounds;
+    configuration_.run.out = (std::filesystem::path(configuration.run.out) / "calibration").string();
+    configuration_.rankers.clear();
+    for (StudyRanker ranker : rankers_) {
+      if (!has_alpha(ranker.cell)) continue;
+      ranker.settings.posterior.shadow = ShadowCovariance::kNone;
+      if (is_exact(ranker)) {
+        configuration_.rankers.push_back(ranker.settings);
+        continue;
+      }
+      for (const double alpha : kAlphas)
+        configuration_.rankers.push_back(with_alpha(ranker, alpha).settings);
+    }
+  }
+
+  /// The experiment of the calibration: `full` at its own α, and every other structure with an α at each
+  /// value tried. It runs on the validation set, so it uses neither the study's queries nor its evaluation.
+  const Configuration& configuration() const { return configuration_; }
+
+  bool complete() const {
+    const ExperimentResults results = read_experiment(configuration_.run.out);
+    return results.finished == results.expected;
+  }
+
+  std::vector<Calibration> calibrations() const {
+    const ExperimentResults results = read_experiment(configuration_.run.out);
+    std::vector<Calibration> found;
+    for (const StudyRanker& ranker : rankers_) {
+      if (!has_alpha(ranker.cell)) continue;
+      const CalibrationPoint exact = point_of(results, exact_of(ranker));
+      Calibration calibration{
+          ranker.cell.ranker, exact.false_certain, ranker.settings.explore.alpha, true, {}};
+      if (is_exact(ranker)) {
+        calibration.points = {exact};
+      } else {
+        for (const double alpha : kAlphas)
+          calibration.points.push_back(point_of(results, with_alpha(ranker, alpha)));
+        match_alpha(calibration);
+        calibration.alpha = rounded(calibration.alpha);
+      }
+      found.push_back(std::move(calibration));
+    }
+    return found;
+  }
+
+  std::vector<StudyRanker> matched(const std::vector<Calibration>& found) const {
+    std::vector<StudyRanker> rankers = rankers_;
+    for (StudyRanker& ranker : rankers) {
+      for (const Calibration& calibration : found) {
+        if (calibration.ranker != ranker.cell.ranker) continue;
+        ranker.cell.alpha = calibration.alpha;
+        ranker.settings.explore.alpha = calibration.alpha;
+      }
+    }
+    return rankers;
+  }
+
+ private:
+  const StudyRanker& exact_of(const StudyRanker& ranker) const {
+    return *std::find_if(rankers_.begin(), rankers_.end(), [&](const StudyRanker& other) {
+      return is_exact(other) && other.cell.width == ranker.cell.width &&
+             other.cell.depth == ranker.cell.depth;
+    });
+  }
+
+  std::vector<StudyRanker> rankers_;
+  Configuration configuration_;
+};
 
 /// One study: the calibration if α is matched, the trials, and their analysis.
 class CovarianceStudy {
@@ -220,104 +299,6 @@ std::string covariance_study_dry_run(const Configuration& configuration, const E
 int run_covariance_study(const Configuration& configuration, const ExperimentRequest& request,
                          const std::string& command, const OutputForm& form, const TextSink& print) {
   return CovarianceStudy(configuration, request, command).run(form, print);
-}
-
-namespace {
-
-bool is_exact(const StudyRanker& ranker) {
-  return ranker.cell.structure == kExactStructure;
-}
-
-/// The number of certain orders over all trials of a ranker, and the fraction of them that is wrong.
-CalibrationPoint point_of(const ExperimentResults& results, const StudyRanker& ranker) {
-  CalibrationPoint point{ranker.settings.explore.alpha, 0.0, 0.0};
-  double wrong = 0.0;
-  for (const TrialResults& trial : results.trials) {
-    if (trial.identity.ranker != ranker.settings.name) continue;
-    for (const CurveEvaluation& at : trial.curve.points) {
-      const double share = at.values[Measure::kFalseCertain];
-      if (!std::isfinite(share)) continue;
-      wrong += share * at.certain_orders;
-      point.certain_orders += at.certain_orders;
-    }
-  }
-  point.false_certain = wrong / point.certain_orders;
-  return point;
-}
-
-/// The values of α that are tried, rising.
-constexpr double kAlphas[] = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0};
-
-/// Rounded to four digits, for a configuration file.
-double rounded(double alpha) {
-  return std::strtod(fmt::format("{:.4g}", alpha).c_str(), nullptr);
-}
-
-}  // namespace
-
-AlphaCalibration::AlphaCalibration(const Configuration& configuration, const StudySettings& study,
-                                   std::vector<StudyRanker> rankers)
-    : rankers_(std::move(rankers)), configuration_(configuration) {
-  configuration_.study.reset();
-  configuration_.data.evaluate = EvaluationPart::kVali;
-  configuration_.protocol.rounds = study.calibration_rounds;
-  configuration_.protocol.eval_every = study.calibration_rounds;
-  configuration_.run.out = (std::filesystem::path(configuration.run.out) / "calibration").string();
-  configuration_.rankers.clear();
-  for (StudyRanker ranker : rankers_) {
-    if (!has_alpha(ranker.cell)) continue;
-    ranker.settings.posterior.shadow = ShadowCovariance::kNone;
-    if (is_exact(ranker)) {
-      configuration_.rankers.push_back(ranker.settings);
-      continue;
-    }
-    for (const double alpha : kAlphas) configuration_.rankers.push_back(with_alpha(ranker, alpha).settings);
-  }
-}
-
-bool AlphaCalibration::complete() const {
-  const ExperimentResults results = read_experiment(configuration_.run.out);
-  return results.finished == results.expected;
-}
-
-const StudyRanker& AlphaCalibration::exact_of(const StudyRanker& ranker) const {
-  return *std::find_if(rankers_.begin(), rankers_.end(), [&](const StudyRanker& other) {
-    return is_exact(other) && other.cell.width == ranker.cell.width &&
-           other.cell.depth == ranker.cell.depth;
-  });
-}
-
-std::vector<Calibration> AlphaCalibration::calibrations() const {
-  const ExperimentResults results = read_experiment(configuration_.run.out);
-  std::vector<Calibration> found;
-  for (const StudyRanker& ranker : rankers_) {
-    if (!has_alpha(ranker.cell)) continue;
-    const CalibrationPoint exact = point_of(results, exact_of(ranker));
-    Calibration calibration{
-        ranker.cell.ranker, exact.false_certain, ranker.settings.explore.alpha, true, {}};
-    if (is_exact(ranker)) {
-      calibration.points = {exact};
-    } else {
-      for (const double alpha : kAlphas)
-        calibration.points.push_back(point_of(results, with_alpha(ranker, alpha)));
-      match_alpha(calibration);
-      calibration.alpha = rounded(calibration.alpha);
-    }
-    found.push_back(std::move(calibration));
-  }
-  return found;
-}
-
-std::vector<StudyRanker> AlphaCalibration::matched(const std::vector<Calibration>& found) const {
-  std::vector<StudyRanker> rankers = rankers_;
-  for (StudyRanker& ranker : rankers) {
-    for (const Calibration& calibration : found) {
-      if (calibration.ranker != ranker.cell.ranker) continue;
-      ranker.cell.alpha = calibration.alpha;
-      ranker.settings.explore.alpha = calibration.alpha;
-    }
-  }
-  return rankers;
 }
 
 }  // namespace olrank

@@ -33,10 +33,8 @@ std::int64_t members_of(const std::string& structure);
 /// InvalidArgument for any other name, as a value of `setting`.
 void set_covariance(PosteriorSettings& posterior, const std::string& structure, std::string_view setting);
 
-/// Whether the study includes an ensemble.
 bool has_ensembles(const StudySettings& study);
 
-/// Whether the structure uses α.
 bool has_alpha(const StudyCell& cell);
 
 /// The ranker with another α, named "diagonal-m16-L2+alpha=0.1".

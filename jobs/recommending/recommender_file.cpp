@@ -1,11 +1,9 @@
 #include "jobs/recommending/recommender_file.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,7 +13,6 @@
 #include "core/text/message_text.h"
 #include "jobs/recommending/recommender_run.h"
 #include "recommend/ranking_figures.h"
-#include "recommend/recommender.h"
 #include "recommend/review_reader.h"
 #include "recommend/synthetic_reviews.h"
 #include "recommend/trees/interview.h"
@@ -41,14 +38,61 @@ RatingRows read_seen(StateReader& state, const ReviewCounts& counts) {
   RatingRows seen;
   seen.ends = state.get<std::int64_t>("seen.ends");
   seen.others = state.get<std::int32_t>("seen.items");
-  const bool valid = std::ssize(seen.ends) == counts.users + 1 && seen.ends.front() == 0 &&
-                     seen.ends.back() == std::ssize(seen.others) &&
-                     std::is_sorted(seen.ends.begin(), seen.ends.end()) &&
-                     std::all_of(seen.others.begin(), seen.others.end(),
-                                 [&](std::int32_t item) { return item >= 0 && item < counts.items; });
-  if (!valid) state.fail("The list of what users have seen is damaged.");
+  if (!are_rows(seen.ends, counts.users, seen.others, counts.items))
+    state.fail("The list of what users have seen is damaged.");
   return seen;
 }
+
+Fingerprint fingerprint_of_reviews(const Reviews& reviews) {
+  Fingerprinter fingerprint;
+  for (const NameTable* names :
+       {&reviews.names.users, &reviews.names.items, &reviews.names.features, &reviews.names.phrases}) {
+    for (std::int64_t number = 0; number < names->size(); ++number) {
+      fingerprint.add((*names)[number]);
+      fingerprint.add(std::string_view("\n"));
+    }
+  }
+  fingerprint.add(std::span<const std::int32_t>(reviews.user));
+  fingerprint.add(std::span<const std::int32_t>(reviews.item));
+  fingerprint.add(std::span<const float>(reviews.rating));
+  fingerprint.add(std::span<const std::int64_t>(reviews.mention_ends));
+  for (const Mention& mention : reviews.mentions) {
+    const std::int32_t numbers[] = {mention.feature, mention.phrase, mention.sentiment};
+    fingerprint.add(std::span<const std::int32_t>(numbers));
+  }
+  return fingerprint.value();
+}
+
+using nlohmann::ordered_json;
+
+ordered_json node_data(const FactorTree& tree, std::int32_t number, const NameTable& subjects) {
+  const TreeNode& node = tree.node(number);
+  ordered_json json = {{"rows", node.rows}};
+  if (!node.is_leaf()) {
+    json["subject"] = std::string(subjects[node.feature]);
+    json["threshold"] = node.threshold;
+    json["children"] = node.children;
+  }
+  return json;
+}
+
+/// Numbers items in the order in which lists name them, so that each name is written once.
+class NamedItems {
+ public:
+  explicit NamedItems(const NameTable& names) : names_(names) {}
+
+  std::size_t place(std::int32_t item) {
+    const auto [found, added] = places_.emplace(item, listed_.size());
+    if (added) listed_.emplace_back(names_[item]);
+    return found->second;
+  }
+  const std::vector<std::string>& listed() const { return listed_; }
+
+ private:
+  const NameTable& names_;
+  std::map<std::int32_t, std::size_t> places_;
+  std::vector<std::string> listed_;
+};
 
 }  // namespace
 
@@ -124,30 +168,6 @@ LoadedRecommender read_recommender(const fs::path& path) {
   return loaded;
 }
 
-namespace {
-
-Fingerprint fingerprint_of_reviews(const Reviews& reviews) {
-  Fingerprinter fingerprint;
-  for (const NameTable* names :
-       {&reviews.names.users, &reviews.names.items, &reviews.names.features, &reviews.names.phrases}) {
-    for (std::int64_t number = 0; number < names->size(); ++number) {
-      fingerprint.add((*names)[number]);
-      fingerprint.add(std::string_view("\n"));
-    }
-  }
-  fingerprint.add(std::span<const std::int32_t>(reviews.user));
-  fingerprint.add(std::span<const std::int32_t>(reviews.item));
-  fingerprint.add(std::span<const float>(reviews.rating));
-  fingerprint.add(std::span<const std::int64_t>(reviews.mention_ends));
-  for (const Mention& mention : reviews.mentions) {
-    const std::int32_t numbers[] = {mention.feature, mention.phrase, mention.sentiment};
-    fingerprint.add(std::span<const std::int32_t>(numbers));
-  }
-  return fingerprint.value();
-}
-
-}  // namespace
-
 std::unique_ptr<const ReviewParts> load_review_parts(const RecommendSettings& settings,
                                                      ExecutionContext& context) {
   if (settings.data.empty())
@@ -211,41 +231,6 @@ std::string parts_text(const ReviewParts& parts) {
     text += fmt::format("; {} without a training review left out", counted(parts.untrained_users, "user"));
   return text;
 }
-
-namespace {
-
-using nlohmann::ordered_json;
-
-ordered_json node_data(const FactorTree& tree, std::int32_t number, const NameTable& subjects) {
-  const TreeNode& node = tree.node(number);
-  ordered_json json = {{"rows", node.rows}};
-  if (!node.is_leaf()) {
-    json["subject"] = std::string(subjects[node.feature]);
-    json["threshold"] = node.threshold;
-    json["children"] = node.children;
-  }
-  return json;
-}
-
-/// Numbers items in the order in which lists name them, so that each name is written once.
-class NamedItems {
- public:
-  explicit NamedItems(const NameTable& names) : names_(names) {}
-
-  std::size_t place(std::int32_t item) {
-    const auto [found, added] = places_.emplace(item, listed_.size());
-    if (added) listed_.emplace_back(names_[item]);
-    return found->second;
-  }
-  const std::vector<std::string>& listed() const { return listed_; }
-
- private:
-  const NameTable& names_;
-  std::map<std::int32_t, std::size_t> places_;
-  std::vector<std::string> listed_;
-};
-
-}  // namespace
 
 ordered_json interview_data(const TreeRecommender& recommender, const ReviewNames& names, std::int64_t k) {
   constexpr std::size_t kExamples = 5;

@@ -33,9 +33,7 @@ struct ReviewParts {
 std::unique_ptr<const ReviewParts> load_review_parts(const RecommendSettings& settings,
                                                      ExecutionContext& context);
 
-/// Counts, for summaries.
 nlohmann::ordered_json describe_parts(const ReviewParts& parts);
-/// Returns the counts as a line for people.
 std::string parts_text(const ReviewParts& parts);
 
 /// A trained recommender with everything that lists and explanations need.
@@ -60,7 +58,6 @@ std::string recommender_file(const RecommendSettings& settings, const ReviewPart
 /// Reads the model of a folder that `recommend train` wrote, or the file itself. Throws IoError.
 LoadedRecommender read_recommender(const std::filesystem::path& path);
 
-/// A model from such bytes.
 std::unique_ptr<Recommender> recommender_of_bytes(const std::string& bytes, const std::string& origin,
                                                   RecommenderKind kind, const ReviewCounts& counts);
 

@@ -1,14 +1,12 @@
 #include "jobs/recommending/recommender_run.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/io/fingerprint.h"
@@ -17,8 +15,6 @@
 #include "core/runtime/stage_clock.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
-#include "jobs/recommending/recommender_file.h"
-#include "recommend/recommender.h"
 #include "report/final_measures.h"
 
 namespace olrank {
@@ -32,23 +28,44 @@ RankingOptions options_of(const RecommendSettings& settings) {
   return options;
 }
 
+void refuse_unread(const RecommendSettings& settings, std::string_view key, const std::string& origin) {
+  if (kind_reads(settings.kind, key)) return;
+  throw InvalidArgument(fmt::format("{} does not apply: recommenders of kind {} do not read it.",
+                                    setting_subject(origin, key), name_of(settings.kind)));
+}
+
+void require_known_kind(const std::string& name, std::string_view origin) {
+  const std::vector<std::string> names = recommender_names();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw InvalidArgument(
+        fmt::format("{} {}", setting_subject(origin, "kind"), must_be_one_of(name, names)));
+}
+
+void add_tests(const std::vector<std::vector<double>>& first, const std::vector<std::vector<double>>& other,
+               std::vector<PairedComparison>& tests) {
+  for (std::size_t cutoff = 0; cutoff < first.size(); ++cutoff) {
+    assert(first[cutoff].size() == other[cutoff].size());
+    std::vector<double> differences = other[cutoff];
+    for (std::size_t user = 0; user < differences.size(); ++user) differences[user] -= first[cutoff][user];
+    tests.push_back(compared(1, 0, {std::move(differences)}));
+  }
+}
+
 }  // namespace
 
 ordered_json figures_json(const RankingFigures& figures) {
   ordered_json json;
   ordered_json widths;
-  for (std::size_t i = 0; i < figures.cutoffs.size(); ++i) {
-    const std::string name = fmt::format("ndcg@{}", figures.cutoffs[i]);
-    const MeanInterval interval = figures.ndcg_interval(i);
-    json[name] = number_or_null(interval.mean);
-    widths[name] = number_or_null(interval.half_width);
-  }
-  for (std::size_t i = 0; i < figures.cutoffs.size(); ++i) {
-    const std::string name = fmt::format("hit@{}", figures.cutoffs[i]);
-    const MeanInterval interval = figures.hit_interval(i);
-    json[name] = number_or_null(interval.mean);
-    widths[name] = number_or_null(interval.half_width);
-  }
+  const auto add = [&](const char* metric, const std::vector<std::vector<double>>& values) {
+    for (std::size_t i = 0; i < figures.cutoffs.size(); ++i) {
+      const std::string name = fmt::format("{}@{}", metric, figures.cutoffs[i]);
+      const MeanInterval interval = mean_interval({values[i]});
+      json[name] = number_or_null(interval.mean);
+      widths[name] = number_or_null(interval.half_width);
+    }
+  };
+  add("ndcg", figures.ndcg);
+  add("hit", figures.hits);
   json["users"] = figures.users.size();
   json["left_out_users"] = figures.without_training;
   json["half_width"] = widths;
@@ -83,13 +100,6 @@ JudgedPart judge_test_part(ExecutionContext& context, const Recommender& model, 
   return judged;
 }
 
-RankingFigures judge_validation_part(ExecutionContext& context, const Recommender& model,
-                                     const ReviewParts& parts, const RecommendSettings& settings) {
-  RankingOptions options = options_of(settings);
-  options.cutoffs = {settings.cutoff};
-  return judge_recommender(context, model, parts.training, parts.split.validation, options);
-}
-
 RecommenderRun::RecommenderRun(const RecommendSettings& settings, const ReviewParts& parts,
                                ExecutionContext& context)
     : given_(settings),
@@ -120,7 +130,11 @@ ordered_json RecommenderRun::advance() {
   for (const auto& [name, value] : report.losses) point[name] = number_or_null(value);
   const bool last = training_->finished();
   if (!parts_.split.validation.empty() && (last || report.pass % settings_.eval_every == 0)) {
-    const double ndcg = judge_validation_part(context_, training_->model(), parts_, settings_).mean_ndcg(0);
+    RankingOptions options = options_of(settings_);
+    options.cutoffs = {settings_.cutoff};
+    const double ndcg =
+        judge_recommender(context_, training_->model(), parts_.training, parts_.split.validation, options)
+            .mean_ndcg(0);
     point["validation"] = {{fmt::format("ndcg@{}", settings_.cutoff), number_or_null(ndcg)}};
     ++validations_since_best_;
     if (!best_ || ndcg > *best_) {
@@ -218,23 +232,6 @@ std::string plan_recommender_memory(const RecommendSettings& settings, const Rev
                      readable_bytes(static_cast<double>(bytes)));
 }
 
-namespace {
-
-void refuse_unread(const RecommendSettings& settings, std::string_view key, const std::string& origin) {
-  if (kind_reads(settings.kind, key)) return;
-  throw InvalidArgument(fmt::format("{} does not apply: recommenders of kind {} do not read it.",
-                                    setting_subject(origin, key), name_of(settings.kind)));
-}
-
-void require_known_kind(const std::string& name, std::string_view origin) {
-  const std::vector<std::string> names = recommender_names();
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    throw InvalidArgument(
-        fmt::format("{} {}", setting_subject(origin, "kind"), must_be_one_of(name, names)));
-}
-
-}  // namespace
-
 std::span<const SchemaWithDefaults> recommend_tables() {
   static const RecommendSettings defaults;
   static const std::array<SchemaWithDefaults, 1> tables = {{{&RecommendSettings::schema(), &defaults}}};
@@ -277,22 +274,6 @@ std::string print_recommend_settings(const RecommendSettings& settings) {
   return print_settings(RecommendSettings::schema(), &settings,
                         [&](const Setting& setting) { return kind_reads(settings.kind, setting.key); });
 }
-
-namespace {
-
-using nlohmann::ordered_json;
-
-void add_tests(const std::vector<std::vector<double>>& first, const std::vector<std::vector<double>>& other,
-               std::vector<PairedComparison>& tests) {
-  for (std::size_t cutoff = 0; cutoff < first.size(); ++cutoff) {
-    assert(first[cutoff].size() == other[cutoff].size());
-    std::vector<double> differences = other[cutoff];
-    for (std::size_t user = 0; user < differences.size(); ++user) differences[user] -= first[cutoff][user];
-    tests.push_back(compared(1, 0, {std::move(differences)}));
-  }
-}
-
-}  // namespace
 
 std::vector<ordered_json> compared_with_first(std::span<const RankingFigures> judged) {
   std::vector<PairedComparison> tests;

@@ -4,7 +4,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,7 +11,6 @@
 
 #include "core/settings/schema.h"
 #include "jobs/recommending/recommender_file.h"
-#include "jobs/settings/train_configuration.h"
 #include "jobs/trial_job.h"
 #include "recommend/ranking_figures.h"
 #include "recommend/recommender.h"
@@ -35,8 +33,6 @@ struct JudgedPart {
 };
 JudgedPart judge_test_part(ExecutionContext& context, const Recommender& model, const ReviewParts& parts,
                            const RecommendSettings& settings);
-RankingFigures judge_validation_part(ExecutionContext& context, const Recommender& model,
-                                     const ReviewParts& parts, const RecommendSettings& settings);
 
 /// Training reviews that a user of few has at most.
 inline constexpr std::int64_t kFewReviews = 5;
@@ -58,7 +54,6 @@ class RecommenderRun : public PassJob {
 
   /// Returns what summary.json says of a finished training, with its figures on the test part.
   nlohmann::ordered_json summary() const;
-  /// Writes the model and the summary.
   void finish(JobFolder& folder, const Recipe& recipe) const;
 
  protected:

@@ -6,11 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/error.h"
@@ -23,7 +20,6 @@
 #include "core/settings/toml_document.h"
 #include "core/statistics/t_tests.h"
 #include "core/text/message_text.h"
-#include "core/text/text_table.h"
 #include "jobs/output_folder.h"
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/study.h"
@@ -31,6 +27,10 @@
 #include "report/final_measures.h"
 
 namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
 
 /// The table [recommend_study]: which trainings a study consists of.
 struct RecommendStudySettings {
@@ -46,7 +46,6 @@ struct RecommendStudySettings {
   static const Schema& schema();
 };
 
-/// One training of a study.
 struct RecommenderCell {
   std::string data;   // as the table writes it
   std::string value;  // of the swept key; empty where the kind does not read it
@@ -58,14 +57,114 @@ struct RecommenderStudy {
   std::vector<RecommenderCell> cells;
 };
 
+const Schema& RecommendStudySettings::schema() {
+  using S = RecommendStudySettings;
+  static const Schema schema =
+      SchemaBuilder<S>("recommend_study", "Trainings of `olrank recommend study`.")
+          .field("kinds", &S::kinds, "kinds of recommenders")
+          .field("data", &S::data,
+                 "sources of reviews; `{seed}` in one is the seed; `recommend.data` if empty")
+          .field("seeds", &S::seeds, "seeds; each has its split and its training")
+          .at_least(0)
+          .field("sweep", &S::sweep, "a key of [recommend] that takes several values")
+          .field("values", &S::values, "these values")
+          .field("baseline", &S::baseline, "the kind that others are tested against")
+          .field("choose", &S::choose,
+                 "keep of each kind and source only the value of the best mean validation NDCG")
+          .field("few_reviews", &S::few_reviews,
+                 "compare the figures of users with at most 5 training reviews, not of all")
+          .file_only()
+          .build();
+  return schema;
+}
+
+/// The document with those entries of [recommend] that a kind reads, and its kind.
+TomlDocument document_of_kind(const TomlDocument& document, RecommenderKind kind) {
+  TomlDocument own;
+  for (const TomlDocument::Table& table : document.tables) {
+    TomlDocument::Table& kept = own.tables.emplace_back(table);
+    if (table.name != RecommendSettings::schema().table) continue;
+    std::erase_if(kept.entries, [&](const TomlDocument::Entry& entry) {
+      const bool known = RecommendSettings::schema().find(entry.key) != nullptr;
+      return entry.key == "kind" || (known && !kind_reads(kind, entry.key));
+    });
+  }
+  return own;
+}
+
+std::string with_seed(std::string source, std::int64_t seed) {
+  constexpr std::string_view kPlace = "{seed}";
+  for (std::size_t at = source.find(kPlace); at != std::string::npos; at = source.find(kPlace, at))
+    source.replace(at, kPlace.size(), std::to_string(seed));
+  return source;
+}
+
+RecommenderKind kind_of(const std::string& name) {
+  const auto kind = value_named<RecommenderKind>(name);
+  const std::vector<std::string> names = recommender_names();
+  if (!kind || std::find(names.begin(), names.end(), name) == names.end())
+    throw InvalidArgument(fmt::format("recommend_study.kinds {}", must_be_one_of(name, names)));
+  return *kind;
+}
+
 /// Reads a file with [recommend] and [recommend_study]. Keys of [recommend] that a kind does not read do
 /// not count for it; a sweep of one gives that kind a single training. `{seed}` in a source is the seed.
-RecommenderStudy read_recommend_study(const std::filesystem::path& file);
-
-namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::ordered_json;
+RecommenderStudy read_recommend_study(const fs::path& file) {
+  const Schema& schema = RecommendStudySettings::schema();
+  const TomlDocument document = read_toml(file);
+  RecommenderStudy plan;
+  for (const TomlDocument::Table& table : document.tables) {
+    if (table.name != schema.table) continue;
+    for (const TomlDocument::Entry& entry : table.entries) {
+      const bool known = schema.find(entry.key) != nullptr;
+      assign_setting(schema, &plan.study, entry.key, entry.value, known ? entry.origin : entry.key_origin);
+    }
+  }
+  RecommendStudySettings& study = plan.study;
+  if (study.sweep.empty() != study.values.empty())
+    throw InvalidArgument(
+        fmt::format("{}: recommend_study.sweep and values belong together.", file.string()));
+  if (!study.sweep.empty() && RecommendSettings::schema().find(study.sweep) == nullptr) {
+    throw InvalidArgument(fmt::format("{}: recommend_study.sweep names no key of [recommend]: '{}'. {}",
+                                      file.string(), study.sweep,
+                                      did_you_mean(study.sweep, RecommendSettings::schema().keys())));
+  }
+  if (study.kinds.empty() || study.seeds.empty())
+    throw InvalidArgument(
+        fmt::format("{}: recommend_study.kinds and seeds need at least one value.", file.string()));
+  for (const std::string& name : study.kinds) {
+    const RecommenderKind kind = kind_of(name);
+    const TomlDocument own = document_of_kind(document, kind);
+    const std::vector<SettingOverride> the_kind = {
+        {RecommendSettings::schema().table, "", "kind", name, "recommend_study.kinds"}};
+    const RecommendSettings base = resolve_recommend_settings(own, the_kind, schema.table);
+    if (study.few_reviews && base.split == SplitBy::kUsers) {
+      throw InvalidArgument(fmt::format(
+          "{}: recommend_study.few_reviews needs split = reviews: new users have no training reviews.",
+          file.string()));
+    }
+    const bool swept = !study.sweep.empty() && kind_reads(kind, study.sweep);
+    const std::vector<std::string> values = swept ? study.values : std::vector<std::string>{""};
+    const std::vector<std::string> sources =
+        study.data.empty() ? std::vector<std::string>{base.data} : study.data;
+    for (const std::string& source : sources) {
+      for (const std::string& value : values) {
+        for (const std::int64_t seed : study.seeds) {
+          RecommenderCell cell{source, value, base};
+          if (swept) {
+            assign_setting_text(RecommendSettings::schema(), &cell.settings, study.sweep, value,
+                                "recommend_study.values");
+          }
+          cell.settings.seed = seed;
+          cell.settings.data = with_seed(source, seed);
+          check_recommend_settings(cell.settings);
+          plan.cells.push_back(cell);
+        }
+      }
+    }
+  }
+  return plan;
+}
 
 /// The figures of a summary: of all users, or of those with few training reviews.
 ordered_json test_of(const ordered_json& summary, bool few_reviews) {
@@ -102,27 +201,23 @@ struct RecommenderRow {
 /// A study: trains what its folder lacks, then writes and prints the table.
 class RecommenderStudyRun {
  public:
-  explicit RecommenderStudyRun(const RecommenderStudyRequest& request)
-      : file_(request.file),
-        out_(request.out),
-        threads_(request.threads),
-        choose_(request.choose),
-        dry_run_(request.dry_run) {}
+  explicit RecommenderStudyRun(const RecommenderStudyRequest& request) : request_(request) {}
 
   int run(const std::string& command, const OutputForm& form, const TextSink& print) {
-    RecommenderStudy plan = read_recommend_study(file_);
-    plan.study.choose = plan.study.choose || choose_;
-    if (dry_run_) {
+    RecommenderStudy plan = read_recommend_study(request_.file);
+    const std::string& out = request_.out;
+    plan.study.choose = plan.study.choose || request_.choose;
+    if (request_.dry_run) {
       print(counted(std::ssize(plan.cells), "training") + "\n");
       return 0;
     }
-    if (out_.empty()) throw InvalidArgument("--out is required: name the folder of the study.");
-    OutputFolder::require_own(out_, FolderKind::kRecommender);
-    const OutputFolder folder(out_, FolderKind::kRecommender);
+    if (out.empty()) throw InvalidArgument("--out is required: name the folder of the study.");
+    OutputFolder::require_own(out, FolderKind::kRecommender);
+    const OutputFolder folder(out, FolderKind::kRecommender);
     folder.write_manifest(command);
     const InterruptGuard guard;
-    ExecutionContext context(threads_);
-    const WorkCells store(out_, {"olrank recommend study", "settings", {}});
+    ExecutionContext context(request_.threads);
+    const WorkCells store(out, {"olrank recommend study", "settings", {}});
     std::vector<WorkCell> cells;
     for (const RecommenderCell& cell : plan.cells)
       cells.push_back(study_cell(cell, plan.study.sweep, context));
@@ -142,14 +237,13 @@ class RecommenderStudyRun {
     }
     if (plan.study.choose) rows = chosen_rows(rows);
     const ordered_json table = tested(rows, plan.study);
-    write_file_atomically(fs::path(out_) / "summary.json", dump_json(table, 2) + "\n");
-    write_file_atomically(fs::path(out_) / "results.csv", csv(rows, plan.study));
+    write_file_atomically(fs::path(out) / "summary.json", dump_json(table, 2) + "\n");
+    write_file_atomically(fs::path(out) / "results.csv", csv(rows, plan.study));
     print(form.json ? dump_json(table, 2) + "\n" : text(table, plan.study, form));
     return 0;
   }
 
  private:
-  /// A training as a cell, which gives its summary.
   WorkCell study_cell(const RecommenderCell& cell, const std::string& sweep, ExecutionContext& context) {
     const std::string recipe = print_recommend_settings(resolved(cell.settings));
     const auto train = [this, &cell, &context, recipe]() -> std::optional<ordered_json> {
@@ -172,20 +266,11 @@ class RecommenderStudyRun {
 
   /// The reviews of the last cells are kept: neighbours often have the same.
   const ReviewParts& parts_of(const RecommendSettings& settings, ExecutionContext& context) {
-    RecommendSettings of_data;
-    of_data.data = settings.data;
-    of_data.scale = settings.scale;
-    of_data.feature_support = settings.feature_support;
-    of_data.review_support = settings.review_support;
-    of_data.item_support = settings.item_support;
-    of_data.user_support = settings.user_support;
-    of_data.frequent_features = settings.frequent_features;
-    of_data.split = settings.split;
-    of_data.train_share = settings.train_share;
-    of_data.validation_share = settings.validation_share;
-    of_data.test_users = settings.test_users;
-    of_data.seed = settings.seed;
-    const std::string key = print_settings(RecommendSettings::schema(), &of_data);
+    std::string key;
+    for (const char* name :
+         {"data", "scale", "feature_support", "review_support", "item_support", "user_support",
+          "frequent_features", "split", "train_share", "validation_share", "test_users", "seed"})
+      key += to_toml(RecommendSettings::schema().find(name)->read(&settings)) + "\n";
     if (!parts_ || key != parts_key_) {
       parts_.reset();
       parts_ = load_review_parts(settings, context);
@@ -312,11 +397,7 @@ class RecommenderStudyRun {
     return table.fitted(form.columns).text;
   }
 
-  std::string file_;
-  std::string out_;
-  int threads_;
-  bool choose_;
-  bool dry_run_;
+  const RecommenderStudyRequest& request_;
   std::unique_ptr<const ReviewParts> parts_;
   std::string parts_key_;
 };
@@ -333,116 +414,6 @@ bool is_recommend_study(const std::filesystem::path& file) {
   return std::any_of(document.tables.begin(), document.tables.end(), [](const TomlDocument::Table& table) {
     return table.name == RecommendStudySettings::schema().table;
   });
-}
-
-namespace {
-
-/// The document with those entries of [recommend] that a kind reads, and its kind.
-TomlDocument document_of_kind(const TomlDocument& document, RecommenderKind kind) {
-  TomlDocument own;
-  for (const TomlDocument::Table& table : document.tables) {
-    TomlDocument::Table& kept = own.tables.emplace_back(table);
-    if (table.name != RecommendSettings::schema().table) continue;
-    std::erase_if(kept.entries, [&](const TomlDocument::Entry& entry) {
-      const bool known = RecommendSettings::schema().find(entry.key) != nullptr;
-      return entry.key == "kind" || (known && !kind_reads(kind, entry.key));
-    });
-  }
-  return own;
-}
-
-std::string with_seed(std::string source, std::int64_t seed) {
-  constexpr std::string_view kPlace = "{seed}";
-  for (std::size_t at = source.find(kPlace); at != std::string::npos; at = source.find(kPlace, at))
-    source.replace(at, kPlace.size(), std::to_string(seed));
-  return source;
-}
-
-RecommenderKind kind_of(const std::string& name) {
-  const auto kind = value_named<RecommenderKind>(name);
-  const std::vector<std::string> names = recommender_names();
-  if (!kind || std::find(names.begin(), names.end(), name) == names.end())
-    throw InvalidArgument(fmt::format("recommend_study.kinds {}", must_be_one_of(name, names)));
-  return *kind;
-}
-
-}  // namespace
-
-const Schema& RecommendStudySettings::schema() {
-  static const Schema schema =
-      SchemaBuilder<RecommendStudySettings>("recommend_study", "Trainings of `olrank recommend study`.")
-          .field("kinds", &RecommendStudySettings::kinds, "kinds of recommenders")
-          .field("data", &RecommendStudySettings::data,
-                 "sources of reviews; `{seed}` in one is the seed; `recommend.data` if empty")
-          .field("seeds", &RecommendStudySettings::seeds, "seeds; each has its split and its training")
-          .at_least(0)
-          .field("sweep", &RecommendStudySettings::sweep, "a key of [recommend] that takes several values")
-          .field("values", &RecommendStudySettings::values, "these values")
-          .field("baseline", &RecommendStudySettings::baseline, "the kind that others are tested against")
-          .field("choose", &RecommendStudySettings::choose,
-                 "keep of each kind and source only the value of the best mean validation NDCG")
-          .field("few_reviews", &RecommendStudySettings::few_reviews,
-                 "compare the figures of users with at most 5 training reviews, not of all")
-          .file_only()
-          .build();
-  return schema;
-}
-
-RecommenderStudy read_recommend_study(const std::filesystem::path& file) {
-  const Schema& schema = RecommendStudySettings::schema();
-  const TomlDocument document = read_toml(file);
-  RecommenderStudy plan;
-  for (const TomlDocument::Table& table : document.tables) {
-    if (table.name != schema.table) continue;
-    for (const TomlDocument::Entry& entry : table.entries) {
-      const bool known = schema.find(entry.key) != nullptr;
-      assign_setting(schema, &plan.study, entry.key, entry.value, known ? entry.origin : entry.key_origin);
-    }
-  }
-  RecommendStudySettings& study = plan.study;
-  if (study.sweep.empty() != study.values.empty())
-    throw InvalidArgument(
-        fmt::format("{}: recommend_study.sweep and values belong together.", file.string()));
-  if (!study.sweep.empty() && RecommendSettings::schema().find(study.sweep) == nullptr) {
-    throw InvalidArgument(fmt::format("{}: recommend_study.sweep names no key of [recommend]: '{}'. {}",
-                                      file.string(), study.sweep,
-                                      did_you_mean(study.sweep, RecommendSettings::schema().keys())));
-  }
-  if (study.kinds.empty() || study.seeds.empty())
-    throw InvalidArgument(
-        fmt::format("{}: recommend_study.kinds and seeds need at least one value.", file.string()));
-  for (const std::string& name : study.kinds) {
-    const RecommenderKind kind = kind_of(name);
-    const TomlDocument own = document_of_kind(document, kind);
-    const std::vector<SettingOverride> the_kind = {
-        {RecommendSettings::schema().table, "", "kind", name, "recommend_study.kinds"}};
-    const RecommendSettings base = resolve_recommend_settings(own, the_kind, schema.table);
-    if (study.few_reviews && base.split == SplitBy::kUsers) {
-      throw InvalidArgument(fmt::format(
-          "{}: recommend_study.few_reviews needs split = reviews: new users have no training reviews.",
-          file.string()));
-    }
-    const bool swept = !study.sweep.empty() && kind_reads(kind, study.sweep);
-    const std::vector<std::string> values = swept ? study.values : std::vector<std::string>{""};
-    const std::vector<std::string> sources =
-        study.data.empty() ? std::vector<std::string>{base.data} : study.data;
-    for (const std::string& source : sources) {
-      for (const std::string& value : values) {
-        for (const std::int64_t seed : study.seeds) {
-          RecommenderCell cell{source, value, base};
-          if (swept) {
-            assign_setting_text(RecommendSettings::schema(), &cell.settings, study.sweep, value,
-                                "recommend_study.values");
-          }
-          cell.settings.seed = seed;
-          cell.settings.data = with_seed(source, seed);
-          check_recommend_settings(cell.settings);
-          plan.cells.push_back(cell);
-        }
-      }
-    }
-  }
-  return plan;
 }
 
 }  // namespace olrank

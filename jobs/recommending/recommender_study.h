@@ -8,7 +8,6 @@
 
 namespace olrank {
 
-/// A study of recommenders.
 struct RecommenderStudyRequest {
   std::string file;
   std::string out;
@@ -17,7 +16,6 @@ struct RecommenderStudyRequest {
   bool dry_run = false;  // only says what it would train
 };
 
-/// Whether a file has the table of such a study.
 bool is_recommend_study(const std::filesystem::path& file);
 /// Trains what the folder lacks, then writes and prints the table. Returns the exit code.
 int run_recommender_study(const RecommenderStudyRequest& request, const std::string& command,

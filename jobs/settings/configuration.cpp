@@ -11,7 +11,6 @@
 #include "core/io/folder.h"
 #include "core/metrics/metric_options.h"
 #include "core/runtime/device.h"
-#include "core/settings/toml_document.h"
 #include "core/text/message_text.h"
 #include "models/setting_use.h"
 #include "sim/users.h"

@@ -19,7 +19,6 @@
 
 namespace olrank {
 
-/// All settings of an experiment.
 struct Configuration {
   DataSettings data;
   ProtocolSettings protocol;

@@ -11,12 +11,10 @@ const Schema& RunSettings::schema() {
                  "`cuda:1,3`; `auto` means the CPU until GPU performance has been measured")
           .flag("device")
           .field("threads", &S::threads, "CPU threads shared by all trials; 0 uses every core")
-          .at_least(0)
-          .at_most(4096)
+          .between(0, 4096)
           .flag("threads")
           .field("jobs", &S::jobs, "trials to run in parallel; at least one on each GPU")
-          .at_least(1)
-          .at_most(4096)
+          .between(1, 4096)
           .flag("jobs")
           .field("same_bits_on", &S::same_bits_on,
                  "`any-cpu` gives the same bits on every x86-64 CPU, at less than half the speed")
@@ -26,8 +24,7 @@ const Schema& RunSettings::schema() {
           .at_least(1)
           .field("keep_checkpoints", &S::keep_checkpoints,
                  "checkpoints that a trial keeps; a damaged one is passed over for the one before it")
-          .at_least(1)
-          .at_most(9)
+          .between(1, 9)
           .field("out", &S::out, "output folder of the experiment")
           .flag("out")
           .build();
@@ -42,8 +39,7 @@ const Schema& SearchSettings::schema() {
           .field("draws", &S::draws,
                  "points drawn at random for each ranker, where ranges may be swept; 0 tries every "
                  "combination")
-          .at_least(0)
-          .at_most(100000)
+          .between(0, 100000)
           .flag("draws")
           .field("seed", &S::seed, "random seed of the draws; more draws keep the first ones")
           .at_least(0)

@@ -5,8 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -21,9 +19,7 @@ enum class SameBitsOn { kOneCpuType, kAnyCpu };
 
 template <>
 struct EnumNames<SameBitsOn> {
-  static constexpr std::array values = {
-      std::pair{SameBitsOn::kOneCpuType, std::string_view("one-cpu-type")},
-      std::pair{SameBitsOn::kAnyCpu, std::string_view("any-cpu")}};
+  static constexpr std::array values = names_in_order<SameBitsOn>("one-cpu-type", "any-cpu");
 };
 
 /// Where and how an experiment runs. Only `device` and `same_bits_on` change
@@ -56,8 +52,7 @@ enum class StudyAlpha { kGiven, kMatched };
 
 template <>
 struct EnumNames<StudyAlpha> {
-  static constexpr std::array values = {std::pair{StudyAlpha::kGiven, std::string_view("given")},
-                                        std::pair{StudyAlpha::kMatched, std::string_view("matched")}};
+  static constexpr std::array values = names_in_order<StudyAlpha>("given", "matched");
 };
 
 /// The axes of a covariance study.

@@ -38,48 +38,6 @@ void check(const TrainConfiguration& configuration, const std::vector<Given>& gi
   }
 }
 
-}  // namespace
-
-std::span<const SchemaWithDefaults> train_tables() {
-  static const TrainConfiguration defaults;
-  static const std::array<SchemaWithDefaults, 2> tables = {
-      {{&DataSettings::schema(), &defaults.data}, {&LabelSettings::schema(), &defaults.train}}};
-  return tables;
-}
-
-TrainConfiguration resolve_train_configuration(const std::optional<std::filesystem::path>& file,
-                                               std::span<const SettingOverride> overrides) {
-  const TomlDocument document = file ? read_toml(*file) : TomlDocument{};
-  const SettingSources sources(document, overrides);
-  sources.require_tables(std::array{DataSettings::schema().table, LabelSettings::schema().table},
-                         "olrank train");
-  TrainConfiguration configuration;
-  std::vector<Given> given;
-  sources.apply(DataSettings::schema(), &configuration.data);
-  sources.apply(LabelSettings::schema(), &configuration.train,
-                [&](const std::string& key, const std::string& origin) {
-                  given.push_back({key, origin});
-                  return true;
-                });
-  check(configuration, given);
-  return configuration;
-}
-
-std::string print_label_settings(const LabelSettings& settings) {
-  return print_settings(LabelSettings::schema(), &settings, [&](const Setting& setting) {
-    // No bound has no number.
-    const bool unbounded = setting.key == "radius" && settings.radius == 0.0;
-    return !unbounded && !why_ignored(settings, setting.key);
-  });
-}
-
-std::string print_train_configuration(const TrainConfiguration& configuration) {
-  return print_settings(DataSettings::schema(), &configuration.data) + "\n" +
-         print_label_settings(configuration.train);
-}
-
-namespace {
-
 constexpr std::string_view kKind = "kind";
 
 bool is_kind_of_all(const SettingOverride& override) {
@@ -193,6 +151,44 @@ void refuse_ignored_by_all(const std::vector<RankerSettings>& rankers,
 }
 
 }  // namespace
+
+std::span<const SchemaWithDefaults> train_tables() {
+  static const TrainConfiguration defaults;
+  static const std::array<SchemaWithDefaults, 2> tables = {
+      {{&DataSettings::schema(), &defaults.data}, {&LabelSettings::schema(), &defaults.train}}};
+  return tables;
+}
+
+TrainConfiguration resolve_train_configuration(const std::optional<std::filesystem::path>& file,
+                                               std::span<const SettingOverride> overrides) {
+  const TomlDocument document = file ? read_toml(*file) : TomlDocument{};
+  const SettingSources sources(document, overrides);
+  sources.require_tables(std::array{DataSettings::schema().table, LabelSettings::schema().table},
+                         "olrank train");
+  TrainConfiguration configuration;
+  std::vector<Given> given;
+  sources.apply(DataSettings::schema(), &configuration.data);
+  sources.apply(LabelSettings::schema(), &configuration.train,
+                [&](const std::string& key, const std::string& origin) {
+                  given.push_back({key, origin});
+                  return true;
+                });
+  check(configuration, given);
+  return configuration;
+}
+
+std::string print_label_settings(const LabelSettings& settings) {
+  return print_settings(LabelSettings::schema(), &settings, [&](const Setting& setting) {
+    // No bound has no number.
+    const bool unbounded = setting.key == "radius" && settings.radius == 0.0;
+    return !unbounded && !why_ignored(settings, setting.key);
+  });
+}
+
+std::string print_train_configuration(const TrainConfiguration& configuration) {
+  return print_settings(DataSettings::schema(), &configuration.data) + "\n" +
+         print_label_settings(configuration.train);
+}
 
 bool applies_to(const SettingOverride& override, const RankerSettings& ranker) {
   return override.table == RankerSettings::schema().table &&

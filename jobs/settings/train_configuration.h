@@ -30,7 +30,6 @@ std::vector<RankerSettings> resolve_rankers(const TomlDocument& document,
 /// Throws InvalidArgument for the first override that the ranker ignores.
 void refuse_ignored(const RankerSettings& ranker, std::span<const SettingOverride> overrides);
 
-/// Whether the override is of this ranker.
 bool applies_to(const SettingOverride& override, const RankerSettings& ranker);
 
 /// All settings of `olrank train`: the tables [data] and [train].

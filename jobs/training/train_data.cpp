@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/fingerprint.h"

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <string>
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
@@ -11,7 +10,6 @@
 #include "core/runtime/execution_context.h"
 #include "jobs/settings/train_configuration.h"
 #include "models/labels/label_training.h"
-#include "sim/trial_settings.h"
 
 namespace olrank {
 

@@ -29,10 +29,7 @@ struct TrainingPoint {
   double seconds = 0.0;                              // since training began
 };
 
-/// The point that a line of a curve says.
 TrainingPoint training_point(const nlohmann::ordered_json& line);
-/// The points of a curve.jsonl.
-std::vector<TrainingPoint> read_training_curve(const std::filesystem::path& file);
 
 /// A fit of a model to labels, as a job of passes.
 class TrainingJob : public PassJob {
@@ -56,7 +53,6 @@ class TrainingJob : public PassJob {
   LabelTraining& training_;
 };
 
-/// A finished training, as its files say.
 struct TrainedModel {
   std::int64_t fold = 1;
   std::int64_t seed = 1;
@@ -75,7 +71,6 @@ nlohmann::ordered_json train_configuration_json(const TrainConfiguration& config
 void write_training_results(const std::filesystem::path& out, const TrainConfiguration& configuration,
                             const std::vector<TrainedModel>& models);
 
-/// The test figures.
 std::string training_results_output(const TrainConfiguration& configuration,
                                     const std::vector<TrainedModel>& models, const OutputForm& form);
 

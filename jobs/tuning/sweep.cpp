@@ -4,33 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "core/statistics/hierarchical_bootstrap.h"
-#include "core/statistics/t_tests.h"
 #include "jobs/settings/run_settings.h"
 #include "jobs/settings/sweep_axis.h"
 #include "models/setting_use.h"
 
 namespace olrank {
 
+namespace {
+
 /// The values of one point, one an axis.
 using SweepValues = std::vector<std::pair<std::string, SettingValue>>;
-
-/// Values drawn from the axes, `search.draws` times; repetitions are left out. The value of an axis in draw
-/// i depends on the seed, its key and i alone: other axes, other rankers and more draws change nothing.
-/// Numbers of a range have three significant digits.
-std::vector<SweepValues> draw_values(const std::vector<SweepAxis>& axes, const SearchSettings& search);
-
-namespace {
 
 constexpr std::size_t kMostPoints = 100'000;
 constexpr std::size_t kLongestName = 100;  // of a ranker
@@ -186,6 +176,49 @@ std::optional<double> number_of(const SettingValue& value) {
   return std::nullopt;
 }
 
+/// Returns the number at a share of the range, from 0 to 1.
+double number_at(const SweepRange& range, double share) {
+  if (!range.is_log) return range.from + share * (range.to - range.from);
+  return std::exp(std::log(range.from) + share * (std::log(range.to) - std::log(range.from)));
+}
+
+SettingValue range_value(const SweepAxis& axis, double share) {
+  const SweepRange& range = *axis.range;
+  if (RankerSettings::schema().find(axis.key)->kind == SettingKind::kInteger) {
+    // Each integer has the part of the range that rounds to it.
+    const SweepRange wider{range.from - 0.5, range.to + 0.5, range.is_log};
+    const double drawn = std::round(number_at(wider, share));
+    return static_cast<std::int64_t>(std::clamp(drawn, range.from, range.to));
+  }
+  // Short numbers, for the names of folders and for people.
+  const double rounded = std::strtod(fmt::format("{:.3g}", number_at(range, share)).c_str(), nullptr);
+  return std::clamp(rounded, range.from, range.to);
+}
+
+/// Values drawn from the axes, `search.draws` times; repetitions are left out. The value of an axis in draw
+/// i depends on the seed, its key and i alone: other axes, other rankers and more draws change nothing.
+/// Numbers of a range have three significant digits.
+std::vector<SweepValues> draw_values(const std::vector<SweepAxis>& axes, const SearchSettings& search) {
+  std::vector<SweepValues> drawn;
+  for (std::int64_t draw = 0; draw < search.draws; ++draw) {
+    SweepValues values;
+    for (const SweepAxis& axis : axes) {
+      RngStream coins(make_key({.seed = static_cast<std::uint64_t>(search.seed),
+                                .purpose = Purpose::kSearch,
+                                .click_model = name_hash(axis.key.data(), axis.key.size())}),
+                      static_cast<std::uint32_t>(draw));
+      if (axis.range) {
+        values.emplace_back(axis.key, range_value(axis, coins.uniform()));
+      } else {
+        values.emplace_back(axis.key,
+                            axis.values[coins.index(static_cast<std::uint32_t>(axis.values.size()))]);
+      }
+    }
+    if (std::find(drawn.begin(), drawn.end(), values) == drawn.end()) drawn.push_back(std::move(values));
+  }
+  return drawn;
+}
+
 }  // namespace
 
 std::vector<GridPoint> grid_of(const Configuration& configuration) {
@@ -320,50 +353,6 @@ std::string plain_text(const SettingValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
   return to_toml(value);
-}
-
-namespace {
-
-/// Returns the number at a share of the range, from 0 to 1.
-double number_at(const SweepRange& range, double share) {
-  if (!range.is_log) return range.from + share * (range.to - range.from);
-  return std::exp(std::log(range.from) + share * (std::log(range.to) - std::log(range.from)));
-}
-
-SettingValue range_value(const SweepAxis& axis, double share) {
-  const SweepRange& range = *axis.range;
-  if (RankerSettings::schema().find(axis.key)->kind == SettingKind::kInteger) {
-    // Each integer has the part of the range that rounds to it.
-    const SweepRange wider{range.from - 0.5, range.to + 0.5, range.is_log};
-    const double drawn = std::round(number_at(wider, share));
-    return static_cast<std::int64_t>(std::clamp(drawn, range.from, range.to));
-  }
-  // Short numbers, for the names of folders and for people.
-  const double rounded = std::strtod(fmt::format("{:.3g}", number_at(range, share)).c_str(), nullptr);
-  return std::clamp(rounded, range.from, range.to);
-}
-
-}  // namespace
-
-std::vector<SweepValues> draw_values(const std::vector<SweepAxis>& axes, const SearchSettings& search) {
-  std::vector<SweepValues> drawn;
-  for (std::int64_t draw = 0; draw < search.draws; ++draw) {
-    SweepValues values;
-    for (const SweepAxis& axis : axes) {
-      RngStream coins(make_key({.seed = static_cast<std::uint64_t>(search.seed),
-                                .purpose = Purpose::kSearch,
-                                .click_model = name_hash(axis.key.data(), axis.key.size())}),
-                      static_cast<std::uint32_t>(draw));
-      if (axis.range) {
-        values.emplace_back(axis.key, range_value(axis, coins.uniform()));
-      } else {
-        values.emplace_back(axis.key,
-                            axis.values[coins.index(static_cast<std::uint32_t>(axis.values.size()))]);
-      }
-    }
-    if (std::find(drawn.begin(), drawn.end(), values) == drawn.end()) drawn.push_back(std::move(values));
-  }
-  return drawn;
 }
 
 }  // namespace olrank

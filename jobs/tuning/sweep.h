@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,16 +23,11 @@ enum class ChoicePer { kRanker, kFoldAndUser };
 
 template <>
 struct EnumNames<SweepCriterion> {
-  static constexpr std::array values = {std::pair{SweepCriterion::kOffline, std::string_view("offline")},
-                                        std::pair{SweepCriterion::kOnline, std::string_view("online")},
-                                        std::pair{SweepCriterion::kBoth, std::string_view("both")},
-                                        std::pair{SweepCriterion::kWorst, std::string_view("worst")}};
+  static constexpr std::array values = names_in_order<SweepCriterion>("offline", "online", "both", "worst");
 };
 template <>
 struct EnumNames<ChoicePer> {
-  static constexpr std::array values = {
-      std::pair{ChoicePer::kRanker, std::string_view("ranker")},
-      std::pair{ChoicePer::kFoldAndUser, std::string_view("fold-and-user")}};
+  static constexpr std::array values = names_in_order<ChoicePer>("ranker", "fold-and-user");
 };
 
 struct ChoiceRule {
@@ -52,7 +46,6 @@ struct GridPoint {
 /// search. Settings that are not swept keep their values. Rankers without an axis have no grid points.
 std::vector<GridPoint> grid_of(const Configuration& configuration);
 
-/// The fold and user of one choice.
 struct FoldAndUser {
   std::int64_t fold = 0;
   std::string user;
@@ -60,7 +53,6 @@ struct FoldAndUser {
   friend bool operator==(const FoldAndUser&, const FoldAndUser&) = default;
 };
 
-/// Means and deviations over trials.
 struct TrialMoments {
   std::int64_t trials = 0;
   MeanInterval offline_area;
@@ -77,7 +69,6 @@ struct TrialMoments {
 TrialMoments trial_moments(const TrialList& trials, const std::string& name,
                            const std::optional<FoldAndUser>& place);
 
-/// A grid point and its results.
 struct TriedPoint {
   std::size_t point = 0;             // of the grid
   std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
@@ -95,7 +86,6 @@ struct TrialMatrix {
   std::vector<std::int64_t> seeds;
 };
 
-/// Every combination of fold and user.
 std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trials);
 
 /// The trials of the matrix; the folder may contain other, earlier ones.

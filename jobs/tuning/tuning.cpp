@@ -153,7 +153,6 @@ class Tuning {
     check_memory(all, plan_);
   }
 
-  /// Runs the grid and returns its exit code.
   int tune(const OutputFolder& folder) const {
     const std::string shard =
         plan_.shard.count > 1 ? fmt::format(" (shard {} of {})", plan_.shard.index, plan_.shard.count) : "";

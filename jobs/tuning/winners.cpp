@@ -17,6 +17,94 @@ std::vector<std::optional<FoldAndUser>> scopes_of(const Configuration& configura
   return folds_and_users(matrix_of(configuration));
 }
 
+using nlohmann::ordered_json;
+
+/// The moments that files have.
+struct Figure {
+  const char* name;
+  MeanInterval TrialMoments::*moments;
+  bool at_cutoff;
+};
+constexpr Figure kFigures[] = {{"offline_area", &TrialMoments::offline_area, false},
+                               {"online_area", &TrialMoments::online_area, false},
+                               {"offline_ndcg", &TrialMoments::offline_ndcg, true},
+                               {"cndcg", &TrialMoments::discounted_ndcg, true}};
+
+/// Every key that some ranker sweeps, in order of first occurrence.
+std::vector<std::string> swept_keys(const Configuration& configuration) {
+  std::vector<std::string> keys;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    for (const SweepAxis& axis : axes_of(configuration.sweep, ranker)) {
+      if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
+    }
+  }
+  return keys;
+}
+
+std::string value_cells(const GridPoint& point, const std::vector<std::string>& keys) {
+  std::string cells;
+  for (const std::string& key : keys) {
+    const auto value = std::find_if(point.values.begin(), point.values.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    cells += "," + (value == point.values.end() ? "" : plain_text(value->second));
+  }
+  return cells;
+}
+
+std::string fold_and_user_cells(const std::optional<FoldAndUser>& place) {
+  return place ? fmt::format(",{},{}", place->fold, place->user) : "";
+}
+
+std::string header(std::string_view first, const std::vector<std::string>& keys, bool with_place,
+                   std::int64_t cutoff) {
+  std::string text(first);
+  for (const std::string& key : keys) text += "," + key;
+  if (with_place) text += ",fold,clicks";
+  text += ",trials";
+  for (const Figure& figure : kFigures) {
+    const std::string name =
+        figure.at_cutoff ? fmt::format("{}@{}", figure.name, cutoff) : std::string(figure.name);
+    text += fmt::format(",{0},{0}_sd", name);
+  }
+  return text;
+}
+
+std::string moment_cells(const TrialMoments& of_trials) {
+  std::string cells = fmt::format(",{}", of_trials.trials);
+  for (const Figure& figure : kFigures) {
+    const MeanInterval& moments = of_trials.*figure.moments;
+    cells += "," + csv_number(moments.mean) + "," + csv_number(moments.deviation);
+  }
+  return cells;
+}
+
+std::string choice_text(const GridPoint& point) {
+  std::string text;
+  for (const auto& [key, value] : point.values)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key, plain_text(value));
+  return text.empty() ? "-" : text;
+}
+
+/// "full", "full, fold 1, perfect".
+std::string whose(const Winner& winner) {
+  const std::string& ranker = winner.point.ranker;
+  return winner.place ? fmt::format("{}, fold {}, {}", ranker, winner.place->fold, winner.place->user)
+                      : ranker;
+}
+
+std::string moments_text(const MeanInterval& moments, int digits) {
+  return plain_estimate(moments, digits, false);
+}
+
+ordered_json moments_json(const TrialMoments& of_trials) {
+  ordered_json json = {{"trials", of_trials.trials}};
+  for (const Figure& figure : kFigures) {
+    const MeanInterval& moments = of_trials.*figure.moments;
+    json[figure.name] = {{"mean", moments.mean}, {"sd", moments.deviation}};  // NaN is written as null
+  }
+  return json;
+}
+
 }  // namespace
 
 std::vector<Winner> winners_of(const Configuration& configuration, const std::vector<GridPoint>& grid,
@@ -97,87 +185,6 @@ std::string config_file(const std::optional<FoldAndUser>& place) {
 TrialMatrix matrix_of(const Configuration& configuration) {
   return {configuration.data.folds, configuration.clicks.models, configuration.protocol.seeds};
 }
-
-namespace {
-
-using nlohmann::ordered_json;
-
-/// Every key that some ranker sweeps, in order of first occurrence.
-std::vector<std::string> swept_keys(const Configuration& configuration) {
-  std::vector<std::string> keys;
-  for (const RankerSettings& ranker : configuration.rankers) {
-    for (const SweepAxis& axis : axes_of(configuration.sweep, ranker)) {
-      if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
-    }
-  }
-  return keys;
-}
-
-std::string value_cells(const GridPoint& point, const std::vector<std::string>& keys) {
-  std::string cells;
-  for (const std::string& key : keys) {
-    const auto value = std::find_if(point.values.begin(), point.values.end(),
-                                    [&](const auto& entry) { return entry.first == key; });
-    cells += "," + (value == point.values.end() ? "" : plain_text(value->second));
-  }
-  return cells;
-}
-
-std::string fold_and_user_cells(const std::optional<FoldAndUser>& place) {
-  return place ? fmt::format(",{},{}", place->fold, place->user) : "";
-}
-
-std::string header(std::string_view first, const std::vector<std::string>& keys, bool with_place,
-                   std::int64_t cutoff) {
-  std::string text(first);
-  for (const std::string& key : keys) text += "," + key;
-  if (with_place) text += ",fold,clicks";
-  text += ",trials";
-  for (const std::string& figure :
-       {std::string("offline_area"), std::string("online_area"), fmt::format("offline_ndcg@{}", cutoff),
-        fmt::format("cndcg@{}", cutoff)})
-    text += fmt::format(",{0},{0}_sd", figure);
-  return text;
-}
-
-std::string moment_cells(const TrialMoments& of_trials) {
-  std::string cells = fmt::format(",{}", of_trials.trials);
-  for (const MeanInterval* moments : {&of_trials.offline_area, &of_trials.online_area,
-                                      &of_trials.offline_ndcg, &of_trials.discounted_ndcg})
-    cells += "," + csv_number(moments->mean) + "," + csv_number(moments->deviation);
-  return cells;
-}
-
-std::string choice_text(const GridPoint& point) {
-  std::string text;
-  for (const auto& [key, value] : point.values)
-    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key, plain_text(value));
-  return text.empty() ? "-" : text;
-}
-
-/// "full", "full, fold 1, perfect".
-std::string whose(const Winner& winner) {
-  const std::string& ranker = winner.point.ranker;
-  return winner.place ? fmt::format("{}, fold {}, {}", ranker, winner.place->fold, winner.place->user)
-                      : ranker;
-}
-
-std::string moments_text(const MeanInterval& moments, int digits) {
-  return plain_estimate(moments, digits, false);
-}
-
-ordered_json moments_json(const TrialMoments& of_trials) {
-  const auto pair = [](const MeanInterval& moments) {
-    return ordered_json{{"mean", moments.mean}, {"sd", moments.deviation}};  // NaN is written as null
-  };
-  return {{"trials", of_trials.trials},
-          {"offline_area", pair(of_trials.offline_area)},
-          {"online_area", pair(of_trials.online_area)},
-          {"offline_ndcg", pair(of_trials.offline_ndcg)},
-          {"cndcg", pair(of_trials.discounted_ndcg)}};
-}
-
-}  // namespace
 
 std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
                        const std::vector<TriedPoint>& tried) {

@@ -64,7 +64,6 @@ std::string winners_csv(const Configuration& configuration, const std::vector<Wi
 /// `columns` wide unless 0: names are shortened, then columns are dropped.
 std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
                          const ChoiceRule& rule, std::int64_t columns = 0);
-/// The winners as JSON.
 std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,
                          const ChoiceRule& rule);
 

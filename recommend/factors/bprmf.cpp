@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 #include "recommend/factors/efm.h"
+#include "recommend/factors/factor_matrix.h"
 #include "recommend/factors/pair_draws.h"
 #include "recommend/mter/mter_kernels.h"
 
@@ -18,18 +18,37 @@ constexpr std::int64_t kPairsOfReview = 4;  // that a pass draws for each review
 constexpr std::int64_t kBprmfRowsOfBlock = 64;
 constexpr double kBprmfStart = 0.1;
 
-std::int64_t bprmf_blocks(std::int64_t count, std::int64_t block) {
-  return (count + block - 1) / block;
-}
+/// Scores are u_i · v_j. Also what nmf has.
+class ProductRecommender : public Recommender {
+ public:
+  /// The matrices may change between calls.
+  ProductRecommender(std::shared_ptr<const FactorMatrix> users, std::shared_ptr<const FactorMatrix> items)
+      : users_(std::move(users)), items_(std::move(items)) {}
+
+  void score(std::int64_t user, std::span<float> scores) const override {
+    score_rows(users_->row(user), *items_, scores);
+  }
+  void save(StateWriter& state) const override {
+    state.put("product.columns", users_->columns);
+    users_->save(state, "users", false);
+    items_->save(state, "items", false);
+  }
+
+ private:
+  std::shared_ptr<const FactorMatrix> users_;
+  std::shared_ptr<const FactorMatrix> items_;
+};
 
 class BprmfTraining : public RecommenderTraining {
  public:
   BprmfTraining(const RecommendSettings& settings, const TrainingData& data)
-      : settings_(settings),
+      : RecommenderTraining(settings.passes),
+        settings_(settings),
         dimension_(settings.factors.dimension),
         draws_(data.by_user, data.by_item.rows()),
-        pairs_(std::min(settings.factors.pairs, kPairsOfReview * draws_.reviews())),
-        key_(make_key({.seed = static_cast<std::uint64_t>(settings.seed), .purpose = Purpose::kBatch})),
+        pairs_(draws_,
+               make_key({.seed = static_cast<std::uint64_t>(settings.seed), .purpose = Purpose::kBatch}),
+               std::min(settings.factors.pairs, kPairsOfReview * draws_.reviews())),
         users_(std::make_shared<FactorMatrix>(data.by_user.rows(), dimension_ + 1)),
         items_(std::make_shared<FactorMatrix>(data.by_item.rows(), dimension_ + 1)),
         model_(users_, items_) {
@@ -41,31 +60,20 @@ class BprmfTraining : public RecommenderTraining {
     // The last column is the item's bias; users have 1 there.
     for (std::int64_t user = 0; user < users_->rows; ++user) users_->row(user)[dimension_] = 1.0F;
     for (std::int64_t item = 0; item < items_->rows; ++item) items_->row(item)[dimension_] = 0.0F;
-    const std::int64_t runs = bprmf_blocks(pairs_, PairDraws::kBlock) * PairDraws::kBlock;
-    const std::int64_t width = users_->width;
-    batch_.resize(pairs_);
-    for (auto* numbers : {&run_of_, &winners_, &losers_}) numbers->resize(pairs_);
-    slopes_.resize(pairs_);
-    run_users_.resize(runs);
-    directions_.resize(runs * width);
-    user_gradients_.resize(runs * width);
-    feature_parts_.resize(bprmf_blocks(pairs_, PairDraws::kBlock) * width);
-    losses_.resize(bprmf_blocks(pairs_, PairDraws::kBlock));
-    ones_.assign(width, 1.0F);
+    pairs_.resize(users_->width, users_->width);
+    ones_.assign(users_->width, 1.0F);
   }
 
-  std::int64_t passes() const override { return settings_.passes; }
-  std::int64_t passed() const override { return passed_; }
   const Recommender& model() const override { return model_; }
 
   TrainingPassReport advance(ExecutionContext& context) override {
     const std::int64_t iterations =
-        std::max<std::int64_t>(bprmf_blocks(kPairsOfReview * draws_.reviews(), pairs_), 1);
+        std::max<std::int64_t>(blocks_of(kPairsOfReview * draws_.reviews(), pairs_.count()), 1);
     double loss = 0.0;
     for (std::int64_t done = 0; done < iterations; ++done) loss += step(context);
     TrainingPassReport report;
     report.pass = ++passed_;
-    report.pairs = iterations * pairs_;
+    report.pairs = iterations * pairs_.count();
     report.losses = {{"loss", loss / static_cast<double>(iterations)},
                      {"pairs", loss / static_cast<double>(iterations)}};
     return report;
@@ -85,18 +93,16 @@ class BprmfTraining : public RecommenderTraining {
   }
 
  private:
-  /// Returns the mean loss of the pairs.
   double step(ExecutionContext& context) {
-    const std::int64_t blocks = bprmf_blocks(pairs_, PairDraws::kBlock);
-    context.pool().run(blocks, [&](std::int64_t block, int) { draw_and_slope(block); });
+    context.pool().run(pairs_.blocks(), [&](std::int64_t block, int) { draw_and_slope(block); });
     ++iteration_;
     context.pool().run(3, [&](std::int64_t index, int) {
-      if (index == 0) return by_user_.build(run_users_, users_->rows);
-      if (index == 1) return by_winner_.build(winners_, items_->rows);
-      by_loser_.build(losers_, items_->rows);
+      if (index == 0) return pairs_.index_users(users_->rows);
+      if (index == 1) return pairs_.index_winners(items_->rows);
+      pairs_.index_losers(items_->rows);
     });
-    const std::int64_t user_blocks = bprmf_blocks(users_->rows, kBprmfRowsOfBlock);
-    const std::int64_t item_blocks = bprmf_blocks(items_->rows, kBprmfRowsOfBlock);
+    const std::int64_t user_blocks = blocks_of(users_->rows, kBprmfRowsOfBlock);
+    const std::int64_t item_blocks = blocks_of(items_->rows, kBprmfRowsOfBlock);
     context.pool().run(user_blocks + item_blocks, [&](std::int64_t block, int) {
       const bool of_users = block < user_blocks;
       FactorMatrix& matrix = of_users ? *users_ : *items_;
@@ -105,37 +111,17 @@ class BprmfTraining : public RecommenderTraining {
       for (std::int64_t row = begin; row < std::min(begin + kBprmfRowsOfBlock, matrix.rows); ++row)
         update(matrix, of_users, row, gradient);
     });
-    return std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(pairs_);
+    return pairs_.mean_loss();
   }
 
   void draw_and_slope(std::int64_t block) {
-    const std::int64_t begin = block * PairDraws::kBlock;
-    const std::int64_t width = users_->width;
+    pairs_.draw(static_cast<std::uint32_t>(iteration_), block);
     PairPiece piece;
-    piece.count = std::min(PairDraws::kBlock, pairs_ - begin);
-    draws_.draw(key_, static_cast<std::uint32_t>(iteration_), begin, pairs_,
-                {batch_.data() + begin, static_cast<std::size_t>(piece.count)});
-    piece.pairs = batch_.data() + begin;
     piece.users = users_->values.data();
     piece.items = items_->values.data();
-    piece.width = width;
     piece.contracted = ones_.data();
-    piece.weight = 1.0 / static_cast<double>(pairs_);
-    piece.slopes = slopes_.data() + begin;
-    piece.run_of = run_of_.data() + begin;
-    piece.run_users = run_users_.data() + begin;
-    piece.directions = directions_.data() + begin * width;
-    piece.user_gradients = user_gradients_.data() + begin * width;
-    piece.feature_part = feature_parts_.data() + block * width;
-    const PairOutcome outcome = canonical_pairs(piece);
-    losses_[block] = outcome.loss;
-    for (std::int64_t s = begin; s < begin + piece.count; ++s) {
-      run_of_[s] += static_cast<std::int32_t>(begin);
-      winners_[s] = batch_[s].winner;
-      losers_[s] = batch_[s].loser;
-    }
-    std::fill(run_users_.begin() + begin + outcome.runs, run_users_.begin() + begin + PairDraws::kBlock,
-              -1);
+    piece.weight = 1.0 / static_cast<double>(pairs_.count());
+    pairs_.differentiate(block, piece);
   }
 
   void update(FactorMatrix& matrix, bool of_users, std::int64_t row, AlignedVector<float>& gradient) const {
@@ -144,14 +130,10 @@ class BprmfTraining : public RecommenderTraining {
         static_cast<float>(2.0 * settings_.factors.factor_penalty / static_cast<double>(matrix.rows));
     for (std::int64_t i = 0; i < width; ++i) gradient[i] = penalty * matrix.row(row)[i];
     if (of_users) {
-      for (const std::int32_t run : by_user_.samples_of(row))
-        add_scaled(1.0F, user_gradients_.data() + run * width, width, gradient.data());
+      pairs_.add_user_gradient(row, gradient.data());
       gradient[dimension_] = 0.0F;
     } else {
-      for (const std::int32_t pair : by_winner_.samples_of(row))
-        add_scaled(slopes_[pair], directions_.data() + run_of_[pair] * width, width, gradient.data());
-      for (const std::int32_t pair : by_loser_.samples_of(row))
-        add_scaled(-slopes_[pair], directions_.data() + run_of_[pair] * width, width, gradient.data());
+      pairs_.add_item_gradient(row, gradient.data());
     }
     adagrad_step(static_cast<float>(settings_.factors.learning_rate), false, gradient.data(),
                  matrix.squares.data() + row * width, matrix.row(row), width);
@@ -160,35 +142,82 @@ class BprmfTraining : public RecommenderTraining {
   RecommendSettings settings_;
   std::int64_t dimension_;
   PairDraws draws_;
-  std::int64_t pairs_;
-  PhiloxKey key_;
+  PairBatch pairs_;
   std::shared_ptr<FactorMatrix> users_;
   std::shared_ptr<FactorMatrix> items_;
   ProductRecommender model_;
-  std::vector<ItemPair> batch_;
-  std::vector<std::int32_t> run_of_, winners_, losers_, run_users_;
-  std::vector<float> slopes_;
-  AlignedVector<float> directions_, user_gradients_, feature_parts_, ones_;
-  std::vector<double> losses_;
-  RowIndex by_user_, by_winner_, by_loser_;
-  std::int64_t passed_ = 0;
+  AlignedVector<float> ones_;
   std::int64_t iteration_ = 0;
 };
 
+class NmfTraining : public RecommenderTraining {
+ public:
+  NmfTraining(const RecommendSettings& settings, const TrainingData& data)
+      : RecommenderTraining(settings.passes),
+        settings_(settings),
+        data_(data),
+        users_(std::make_shared<FactorMatrix>(data.by_user.rows(), settings.factors.dimension)),
+        items_(std::make_shared<FactorMatrix>(data.by_item.rows(), settings.factors.dimension)),
+        model_(users_, items_) {
+    // E[u · v] is the middle of the scale.
+    const double middle = (1.0 + data.reviews->highest_rating) / 2.0;
+    const double scale = 2.0 * std::sqrt(middle / static_cast<double>(settings.factors.dimension));
+    const auto seed = static_cast<std::uint64_t>(settings.seed);
+    users_->fill_uniform(make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = 0}), scale);
+    items_->fill_uniform(make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = 1}), scale);
+  }
+
+  const Recommender& model() const override { return model_; }
+
+  TrainingPassReport advance(ExecutionContext& context) override {
+    const FactorSettings& f = settings_.factors;
+    fit_rows(context, *users_, f.penalty, {{&data_.by_user, items_.get(), f.dimension, 1.0}});
+    fit_rows(context, *items_, f.penalty, {{&data_.by_item, users_.get(), f.dimension, 1.0}});
+    TrainingPassReport report;
+    report.pass = ++passed_;
+    report.entries = 2 * std::ssize(data_.by_user.others);
+    report.losses = losses();
+    return report;
+  }
+
+  void save(StateWriter& state) const override {
+    state.put("nmf.passed", passed_);
+    users_->save(state, "users", false);
+    items_->save(state, "items", false);
+  }
+  void load(StateReader& state) override {
+    passed_ = state.get_one<std::int64_t>("nmf.passed");
+    users_->load(state, "users", false);
+    items_->load(state, "items", false);
+  }
+
+ private:
+  std::vector<std::pair<std::string, double>> losses() const {
+    double squares = 0.0;
+    double penalty = 0.0;
+    for (std::int64_t user = 0; user < users_->rows; ++user) {
+      const auto items = data_.by_user.others_of(user);
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        const double error = double{row_product(users_->row(user), items_->row(items[i]), users_->width)} -
+                             data_.by_user.ratings_of(user)[i];
+        squares += error * error;
+      }
+    }
+    for (const FactorMatrix* matrix : {users_.get(), items_.get()}) {
+      for (const float value : matrix->values) penalty += double{value} * double{value};
+    }
+    penalty *= settings_.factors.penalty;
+    return {{"loss", squares + penalty}, {"ratings", squares}, {"penalty", penalty}};
+  }
+
+  RecommendSettings settings_;
+  const TrainingData& data_;
+  std::shared_ptr<FactorMatrix> users_;
+  std::shared_ptr<FactorMatrix> items_;
+  ProductRecommender model_;
+};
+
 }  // namespace
-
-const std::array<std::string_view, 4> kBprmfKeys = {"dimension", "learning_rate", "factor_penalty",
-                                                    "pairs"};
-
-void ProductRecommender::score(std::int64_t user, std::span<float> scores) const {
-  score_rows(users_->row(user), *items_, scores);
-}
-
-void ProductRecommender::save(StateWriter& state) const {
-  state.put("product.columns", users_->columns);
-  users_->save(state, "users", false);
-  items_->save(state, "items", false);
-}
 
 std::unique_ptr<Recommender> read_product(StateReader& state, const ReviewCounts& counts) {
   const auto columns = state.get_one<std::int64_t>("product.columns");
@@ -215,97 +244,6 @@ std::unique_ptr<RecommenderTraining> start_bprmf(const RecommendSettings& settin
                                                  const TrainingData& data) {
   return std::make_unique<BprmfTraining>(settings, data);
 }
-
-namespace {
-
-constexpr std::int64_t kNmfRowsOfBlock = 32;
-
-class NmfTraining : public RecommenderTraining {
- public:
-  NmfTraining(const RecommendSettings& settings, const TrainingData& data)
-      : settings_(settings),
-        data_(data),
-        users_(std::make_shared<FactorMatrix>(data.by_user.rows(), settings.factors.dimension)),
-        items_(std::make_shared<FactorMatrix>(data.by_item.rows(), settings.factors.dimension)),
-        model_(users_, items_) {
-    // E[u · v] is the middle of the scale.
-    const double middle = (1.0 + data.reviews->highest_rating) / 2.0;
-    const double scale = 2.0 * std::sqrt(middle / static_cast<double>(settings.factors.dimension));
-    const auto seed = static_cast<std::uint64_t>(settings.seed);
-    users_->fill_uniform(make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = 0}), scale);
-    items_->fill_uniform(make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = 1}), scale);
-  }
-
-  std::int64_t passes() const override { return settings_.passes; }
-  std::int64_t passed() const override { return passed_; }
-  const Recommender& model() const override { return model_; }
-
-  TrainingPassReport advance(ExecutionContext& context) override {
-    sweep(context, data_.by_user, *items_, *users_);
-    sweep(context, data_.by_item, *users_, *items_);
-    TrainingPassReport report;
-    report.pass = ++passed_;
-    report.entries = 2 * std::ssize(data_.by_user.others);
-    report.losses = losses();
-    return report;
-  }
-
-  void save(StateWriter& state) const override {
-    state.put("nmf.passed", passed_);
-    users_->save(state, "users", false);
-    items_->save(state, "items", false);
-  }
-  void load(StateReader& state) override {
-    passed_ = state.get_one<std::int64_t>("nmf.passed");
-    users_->load(state, "users", false);
-    items_->load(state, "items", false);
-  }
-
- private:
-  void sweep(ExecutionContext& context, const RatingRows& ratings, const FactorMatrix& given,
-             FactorMatrix& fitted) const {
-    const auto columns = static_cast<std::size_t>(fitted.columns);
-    context.for_blocks(fitted.rows, kNmfRowsOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
-      NonnegativeRow row(fitted.columns);
-      for (std::int64_t number = begin; number < end; ++number) {
-        row.clear();
-        const auto others = ratings.others_of(number);
-        for (std::size_t i = 0; i < others.size(); ++i)
-          row.add({given.row(others[i]), columns}, ratings.ratings_of(number)[i], 1.0);
-        row.solve(settings_.factors.penalty, {fitted.row(number), columns});
-      }
-    });
-  }
-
-  std::vector<std::pair<std::string, double>> losses() const {
-    double squares = 0.0;
-    double penalty = 0.0;
-    for (std::int64_t user = 0; user < users_->rows; ++user) {
-      const auto items = data_.by_user.others_of(user);
-      for (std::size_t i = 0; i < items.size(); ++i) {
-        const double error = double{row_product(users_->row(user), items_->row(items[i]), users_->width)} -
-                             data_.by_user.ratings_of(user)[i];
-        squares += error * error;
-      }
-    }
-    for (const FactorMatrix* matrix : {users_.get(), items_.get()}) {
-      for (const float value : matrix->values) penalty += double{value} * double{value};
-    }
-    penalty *= settings_.factors.penalty;
-    return {{"loss", squares + penalty}, {"ratings", squares}, {"penalty", penalty}};
-  }
-
-  RecommendSettings settings_;
-  const TrainingData& data_;
-  std::shared_ptr<FactorMatrix> users_;
-  std::shared_ptr<FactorMatrix> items_;
-  ProductRecommender model_;
-  std::int64_t passed_ = 0;
-};
-
-}  // namespace
-
-const std::array<std::string_view, 2> kNmfKeys = {"dimension", "penalty"};
 
 std::int64_t plan_nmf(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
   const std::int64_t width = padded_width(settings.factors.dimension);

@@ -4,18 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 #include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 #include "recommend/factors/factor_matrix.h"
 #include "recommend/mter/mter_parameters.h"
+#include "recommend/ranking_figures.h"
 
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kEfmRowsOfBlock = 32;
 constexpr std::size_t kEfmReasons = 3;
 
 /// All parameters. A row of `users` is (U₁, H₁), one of `items` (V₁, H₂).
@@ -98,15 +96,12 @@ class EfmRecommender : public Recommender {
 
   /// The features of the highest X̂_ik.
   std::vector<std::pair<double, std::int32_t>> most_attended(std::int64_t user) const {
-    std::vector<std::pair<double, std::int32_t>> attention;
+    std::vector<double> all;
     for (std::int32_t feature = 0; feature < parameters_->features.rows; ++feature)
-      attention.emplace_back(explicit_product(parameters_->users.row(user), feature), feature);
-    const auto kept = static_cast<std::ptrdiff_t>(std::min<std::int64_t>(matched_, std::ssize(attention)));
-    std::partial_sort(attention.begin(), attention.begin() + kept, attention.end(),
-                      [](const auto& a, const auto& b) {
-                        return a.first != b.first ? a.first > b.first : a.second < b.second;
-                      });
-    attention.resize(kept);
+      all.push_back(explicit_product(parameters_->users.row(user), feature));
+    std::vector<std::pair<double, std::int32_t>> attention;
+    for (const std::int32_t feature : largest_places(all, matched_))
+      attention.emplace_back(all[feature], feature);
     return attention;
   }
 
@@ -138,29 +133,11 @@ RatingRows sparse_rows(const std::vector<PlacedValue>& placed, std::int64_t rows
 template <class Value>
 RatingRows mentioned(const TrainingData& data, const std::vector<std::int32_t>& row_of, std::int64_t rows,
                      Value value) {
-  struct Seen {
-    std::int32_t row;
-    std::int32_t feature;
-    std::int32_t sentiment;
-  };
-  std::vector<Seen> seen;
-  for (const std::int64_t review : data.train) {
-    for (const Mention& mention : data.reviews->mentions_of(review))
-      seen.push_back({row_of[review], mention.feature, mention.sentiment});
-  }
-  std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) {
-    return a.row != b.row ? a.row < b.row : a.feature < b.feature;
-  });
   std::vector<PlacedValue> placed;
-  for (std::size_t begin = 0; begin < seen.size();) {
-    std::size_t end = begin;
-    double sentiments = 0.0;
-    while (end < seen.size() && seen[end].row == seen[begin].row &&
-           seen[end].feature == seen[begin].feature)
-      sentiments += seen[end++].sentiment;
-    placed.push_back({seen[begin].row, seen[begin].feature,
-                      static_cast<float>(value(static_cast<double>(end - begin), sentiments))});
-    begin = end;
+  for (const MentionCount& count : count_mentions(data, row_of)) {
+    placed.push_back({count.row, count.feature,
+                      static_cast<float>(value(static_cast<double>(count.positive + count.negative),
+                                               static_cast<double>(count.positive - count.negative)))});
   }
   return sparse_rows(placed, rows);
 }
@@ -179,7 +156,8 @@ RatingRows transposed_rows(const RatingRows& rows, std::int64_t columns) {
 class EfmTraining : public RecommenderTraining {
  public:
   EfmTraining(const RecommendSettings& settings, const TrainingData& data)
-      : settings_(settings),
+      : RecommenderTraining(settings.passes),
+        settings_(settings),
         data_(data),
         counts_(counts_of(*data.reviews)),
         parameters_(std::make_shared<EfmParameters>()),
@@ -209,23 +187,21 @@ class EfmTraining : public RecommenderTraining {
     }
   }
 
-  std::int64_t passes() const override { return settings_.passes; }
-  std::int64_t passed() const override { return passed_; }
   const Recommender& model() const override { return model_; }
 
   TrainingPassReport advance(ExecutionContext& context) override {
     EfmParameters& p = *parameters_;
     const FactorSettings& f = settings_.factors;
     const std::int64_t whole = p.users.columns;
-    fit(context, p.users,
-        {{&data_.by_user, &p.items, whole, 1.0},
-         {&attention_, &p.features, p.explicit_columns, f.user_feature_weight}});
-    fit(context, p.items,
-        {{&data_.by_item, &p.users, whole, 1.0},
-         {&quality_, &p.features, p.explicit_columns, f.item_feature_weight}});
-    fit(context, p.features,
-        {{&attention_by_feature_, &p.users, p.explicit_columns, f.user_feature_weight},
-         {&quality_by_feature_, &p.items, p.explicit_columns, f.item_feature_weight}});
+    fit_rows(context, p.users, f.penalty,
+             {{&data_.by_user, &p.items, whole, 1.0},
+              {&attention_, &p.features, p.explicit_columns, f.user_feature_weight}});
+    fit_rows(context, p.items, f.penalty,
+             {{&data_.by_item, &p.users, whole, 1.0},
+              {&quality_, &p.features, p.explicit_columns, f.item_feature_weight}});
+    fit_rows(context, p.features, f.penalty,
+             {{&attention_by_feature_, &p.users, p.explicit_columns, f.user_feature_weight},
+              {&quality_by_feature_, &p.items, p.explicit_columns, f.item_feature_weight}});
     TrainingPassReport report;
     report.pass = ++passed_;
     report.entries = 2 * (std::ssize(data_.by_user.others) + std::ssize(attention_.others) +
@@ -248,32 +224,6 @@ class EfmTraining : public RecommenderTraining {
   }
 
  private:
-  /// Observations of the rows of a matrix: products with `columns` columns of the given matrix.
-  struct Observed {
-    const RatingRows* rows;
-    const FactorMatrix* given;
-    std::int64_t columns;
-    double weight;
-  };
-
-  void fit(ExecutionContext& context, FactorMatrix& fitted, const std::vector<Observed>& observed) const {
-    context.for_blocks(fitted.rows, kEfmRowsOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
-      NonnegativeRow row(fitted.columns);
-      for (std::int64_t number = begin; number < end; ++number) {
-        row.clear();
-        for (const Observed& part : observed) {
-          for (std::int64_t i = 0; i < part.rows->count(number) && part.weight > 0.0; ++i) {
-            row.add(
-                {part.given->row(part.rows->others_of(number)[i]), static_cast<std::size_t>(part.columns)},
-                part.rows->ratings_of(number)[i], part.weight);
-          }
-        }
-        row.solve(settings_.factors.penalty,
-                  {fitted.row(number), static_cast<std::size_t>(fitted.columns)});
-      }
-    });
-  }
-
   static double squared_errors(const RatingRows& rows, const FactorMatrix& a, const FactorMatrix& b,
                                std::int64_t columns) {
     double sum = 0.0;
@@ -315,14 +265,11 @@ class EfmTraining : public RecommenderTraining {
   RatingRows quality_by_feature_;
   std::shared_ptr<EfmParameters> parameters_;
   EfmRecommender model_;
-  std::int64_t passed_ = 0;
 };
 
-}  // namespace
+constexpr int kSweeps = 10;
 
-const std::array<std::string_view, 7> kEfmKeys = {
-    "dimension",        "penalty",          "user_feature_weight", "item_feature_weight",
-    "hidden_dimension", "matched_features", "feature_share"};
+}  // namespace
 
 std::int64_t plan_efm(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
   const std::int64_t columns = settings.factors.dimension + settings.factors.hidden_dimension;
@@ -354,12 +301,6 @@ std::unique_ptr<Recommender> read_efm(StateReader& state, const ReviewCounts& co
   return std::make_unique<EfmRecommender>(std::move(parameters), shape[2], numbers[0], numbers[1]);
 }
 
-namespace {
-
-constexpr int kSweeps = 10;
-
-}  // namespace
-
 void NonnegativeRow::clear() {
   std::fill(gram_.begin(), gram_.end(), 0.0);
   std::fill(right_.begin(), right_.end(), 0.0);
@@ -386,6 +327,25 @@ void NonnegativeRow::solve(double penalty, std::span<float> x) const {
       x[i] = static_cast<float>(std::max(double{x[i]} + slope / curvature, 0.0));
     }
   }
+}
+
+void fit_rows(ExecutionContext& context, FactorMatrix& fitted, double penalty,
+              const std::vector<ObservedRows>& observed) {
+  constexpr std::int64_t kRowsOfBlock = 32;
+  context.for_blocks(fitted.rows, kRowsOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    NonnegativeRow row(fitted.columns);
+    for (std::int64_t number = begin; number < end; ++number) {
+      row.clear();
+      for (const ObservedRows& part : observed) {
+        for (std::int64_t i = 0; i < part.rows->count(number) && part.weight > 0.0; ++i) {
+          row.add(
+              {part.given->row(part.rows->others_of(number)[i]), static_cast<std::size_t>(part.columns)},
+              part.rows->ratings_of(number)[i], part.weight);
+        }
+      }
+      row.solve(penalty, {fitted.row(number), static_cast<std::size_t>(fitted.columns)});
+    }
+  });
 }
 
 }  // namespace olrank

@@ -15,7 +15,9 @@ namespace olrank {
 /// recommendation based on phrase-level sentiment analysis", SIGIR 2014. Ratings A ≈ U₁V₁ᵀ + H₁H₂ᵀ, users'
 /// attention X ≈ U₁Zᵀ and items' quality Y ≈ V₁Zᵀ, all non-negative, over observed entries.
 /// Deviation: rows are solved one by one given the others, where the paper has multiplicative updates.
-extern const std::array<std::string_view, 7> kEfmKeys;
+inline constexpr std::array<std::string_view, 7> kEfmKeys = {
+    "dimension",        "penalty",          "user_feature_weight", "item_feature_weight",
+    "hidden_dimension", "matched_features", "feature_share"};
 std::int64_t plan_efm(const RecommendSettings& settings, const ReviewCounts& counts, int threads);
 std::unique_ptr<RecommenderTraining> start_efm(const RecommendSettings& settings, const TrainingData& data);
 std::unique_ptr<Recommender> read_efm(StateReader& state, const ReviewCounts& counts);
@@ -37,5 +39,17 @@ class NonnegativeRow {
   std::vector<double> gram_;  // Σ w f fᵀ, the upper triangle
   std::vector<double> right_;
 };
+
+/// Observations of the rows of a matrix: products with `columns` columns of the given matrix.
+struct ObservedRows {
+  const RatingRows* rows;
+  const FactorMatrix* given;
+  std::int64_t columns;
+  double weight;
+};
+
+/// Solves each row of a matrix by itself, from where it is.
+void fit_rows(ExecutionContext& context, FactorMatrix& fitted, double penalty,
+              const std::vector<ObservedRows>& observed);
 
 }  // namespace olrank

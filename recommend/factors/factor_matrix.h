@@ -38,7 +38,6 @@ struct FactorMatrix {
 
   /// Uniform in [0, scale); row r depends on the key and r alone.
   void fill_uniform(PhiloxKey key, double scale);
-  /// Normal with mean 0.
   void fill_normal(PhiloxKey key, double deviation);
 
   void save(StateWriter& state, std::string_view name, bool with_squares) const;

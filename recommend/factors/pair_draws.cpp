@@ -13,6 +13,20 @@ namespace {
 
 constexpr int kMostTries = 16;
 
+constexpr std::size_t kTermsOfProduct = 64;
+
+/// Slopes, and per pair 1 + e^{−|z|}, whose logarithm is what −ln σ(z) exceeds max(−z, 0) by.
+OLRANK_VECTOR_CLONES
+void slope_loop(const float* differences, double weight, float* slopes, double* tails, std::size_t count) {
+  for (std::size_t s = 0; s < count; ++s) {
+    const double z = differences[s];
+    const double e = portable_exp_nonpositive(-std::fabs(z));
+    const double against = (z < 0.0 ? 1.0 : e) / (1.0 + e);  // σ(−z)
+    slopes[s] = static_cast<float>(-weight * against);
+    tails[s] = 1.0 + e;
+  }
+}
+
 }  // namespace
 
 PairDraws::PairDraws(const RatingRows& by_user, std::int64_t items) : by_user_(by_user), items_(items) {
@@ -65,24 +79,6 @@ void RowIndex::build(std::span<const std::int32_t> row_of_sample, std::int64_t r
       samples_[ends_[row_of_sample[sample] + 1]++] = static_cast<std::int32_t>(sample);
   }
 }
-
-namespace {
-
-constexpr std::size_t kTermsOfProduct = 64;
-
-/// Slopes, and per pair 1 + e^{−|z|}, whose logarithm is what −ln σ(z) exceeds max(−z, 0) by.
-OLRANK_VECTOR_CLONES
-void slope_loop(const float* differences, double weight, float* slopes, double* tails, std::size_t count) {
-  for (std::size_t s = 0; s < count; ++s) {
-    const double z = differences[s];
-    const double e = portable_exp_nonpositive(-std::fabs(z));
-    const double against = (z < 0.0 ? 1.0 : e) / (1.0 + e);  // σ(−z)
-    slopes[s] = static_cast<float>(-weight * against);
-    tails[s] = 1.0 + e;
-  }
-}
-
-}  // namespace
 
 double pair_slopes(std::span<const float> differences, double weight, std::span<float> slopes) {
   double tails[kTermsOfProduct];

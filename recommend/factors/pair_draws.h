@@ -9,6 +9,11 @@
 
 namespace olrank {
 
+/// How many blocks so many things make; the last one may be shorter.
+constexpr std::int64_t blocks_of(std::int64_t count, std::int64_t block) {
+  return (count + block - 1) / block;
+}
+
 /// (i; j, l) of D_i: user i prefers item j to item l.
 struct ItemPair {
   std::int32_t user = 0;

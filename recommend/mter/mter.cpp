@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/error.h"
 #include "core/io/state_archive.h"
 #include "recommend/mter/mter_kernels.h"
+#include "recommend/mter/mter_parameters.h"
 #include "recommend/mter/mter_step.h"
+#include "recommend/ranking_figures.h"
 
 namespace olrank {
 namespace {
 
-constexpr std::size_t kExplainedFeatures = 3;
-constexpr std::size_t kPhrasesOfFeature = 3;
+constexpr std::int64_t kExplainedFeatures = 3;
+constexpr std::int64_t kPhrasesOfFeature = 3;
 
 MterForm form_of(RecommenderKind kind) {
   return kind == RecommenderKind::kMter    ? MterForm::kTucker
@@ -23,10 +24,167 @@ MterForm form_of(RecommenderKind kind) {
                                            : MterForm::kShared;
 }
 
+/// The phrases that the training used as praise of each feature.
+struct FeaturePhrases {
+  std::vector<std::int64_t> ends = {0};
+  std::vector<std::int32_t> phrases;
+
+  std::span<const std::int32_t> of(std::int64_t feature) const {
+    return {phrases.data() + ends[feature], static_cast<std::size_t>(ends[feature + 1] - ends[feature])};
+  }
+};
+
+FeaturePhrases praising_phrases(const TrainingData& data) {
+  const Reviews& reviews = *data.reviews;
+  std::vector<std::pair<std::int32_t, std::int32_t>> used;
+  for (const std::int64_t review : data.train) {
+    for (const Mention& mention : reviews.mentions_of(review)) {
+      if (mention.sentiment > 0) used.emplace_back(mention.feature, mention.phrase);
+    }
+  }
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  FeaturePhrases phrases;
+  phrases.ends.assign(reviews.names.features.size() + 1, 0);
+  for (const auto& [feature, phrase] : used) {
+    ++phrases.ends[feature + 1];
+    phrases.phrases.push_back(phrase);
+  }
+  for (std::size_t feature = 1; feature < phrases.ends.size(); ++feature)
+    phrases.ends[feature] += phrases.ends[feature - 1];
+  return phrases;
+}
+
+/// MTER and its variants, trained: ranks by x̂_ij(p+1), explains by the features of the highest x̂_ijk and
+/// the phrases of the highest Ŷ^U_ikw · Ŷ^I_jkw among those that praise the feature. Jia, PhD thesis, UVA
+/// 2022, Eq. (4.1.8).
+class MterRecommender : public Recommender {
+ public:
+  /// The parameters may change between calls; refresh() follows each change.
+  MterRecommender(std::shared_ptr<const MterParameters> parameters, FeaturePhrases phrases,
+                  double highest_rating)
+      : parameters_(std::move(parameters)), phrases_(std::move(phrases)), highest_rating_(highest_rating) {
+    refresh();
+  }
+
+  void refresh() {
+    if (parameters_->form != MterForm::kTucker) return;
+    const std::int64_t width = parameters_->width();
+    overall_.resize(width * width);
+    AlignedVector<float> transposed(width * width);
+    const FactorMatrix& features = parameters_->met(0, MterSide::kFeature);
+    contract_core(parameters_->cores[0].values.data(), features.row(features.rows - 1),
+                  parameters_->cores[0].rows, width, overall_.data(), transposed.data());
+  }
+
+  void score(std::int64_t user, std::span<float> scores) const override {
+    const FactorMatrix& users = parameters_->met(0, MterSide::kUser);
+    const FactorMatrix& features = parameters_->met(0, MterSide::kFeature);
+    const std::int64_t width = users.width;
+    AlignedVector<float> direction(width, 0.0F);
+    const float* const own = users.row(user);
+    if (parameters_->form == MterForm::kTucker) {
+      for (std::int64_t r = 0; r < users.columns; ++r)
+        add_scaled(own[r], overall_.data() + r * width, width, direction.data());
+    } else {
+      const float* const overall = features.row(features.rows - 1);
+      for (std::int64_t i = 0; i < width; ++i) direction[i] = overall[i] * own[i];
+    }
+    score_rows(direction.data(), parameters_->met(0, MterSide::kItem), scores);
+  }
+
+  std::optional<Explanation> explain(std::int64_t user, std::int64_t item,
+                                     const ReviewNames& names) const override {
+    Explanation explanation;
+    explanation.details = {{"rating", preference(user, item, names.features.size())},
+                           {"scale", highest_rating_},
+                           {"features", nlohmann::ordered_json::array()}};
+    std::vector<double> liked(names.features.size());
+    for (std::size_t feature = 0; feature < liked.size(); ++feature)
+      liked[feature] = preference(user, item, static_cast<std::int64_t>(feature));
+    for (const std::int32_t feature : largest_places(liked, kExplainedFeatures)) {
+      const auto candidates = phrases_.of(feature);
+      std::vector<double> strengths;
+      for (const std::int32_t phrase : candidates)
+        strengths.push_back(phrase_strength(user, item, feature, phrase));
+      nlohmann::ordered_json phrases = nlohmann::ordered_json::array();
+      std::vector<std::string> quoted;
+      for (const std::int32_t place : largest_places(strengths, kPhrasesOfFeature)) {
+        const std::string phrase(names.phrases[candidates[place]]);
+        phrases.push_back({{"phrase", phrase}, {"strength", strengths[place]}});
+        quoted.push_back(fmt::format("“{}”", phrase));
+      }
+      const std::string name(names.features[feature]);
+      explanation.details["features"].push_back(
+          {{"feature", name}, {"sentiment", liked[feature]}, {"phrases", phrases}});
+      const bool likes = liked[feature] >= (1.0 + highest_rating_) / 2.0;
+      std::string sentence =
+          fmt::format("You will probably {} the {} of {} ({:.1f} of {:g})", likes ? "like" : "not like",
+                      name, names.items[item], liked[feature], highest_rating_);
+      if (!quoted.empty()) sentence += fmt::format(": {}", fmt::join(quoted, ", "));
+      explanation.sentences.push_back(sentence + ".");
+    }
+    return explanation;
+  }
+
+  void save(StateWriter& state) const override {
+    const MterParameters& parameters = *parameters_;
+    const std::vector<std::int64_t> shape = {
+        static_cast<std::int64_t>(parameters.form), parameters.columns(MterSide::kUser),
+        parameters.columns(MterSide::kItem), parameters.columns(MterSide::kFeature),
+        parameters.columns(MterSide::kPhrase)};
+    state.put("mter.shape", shape);
+    state.put("mter.highest_rating", highest_rating_);
+    state.put("mter.phrase_ends", phrases_.ends);
+    state.put("mter.phrases", phrases_.phrases);
+    parameters.save(state, false);
+  }
+
+ private:
+  /// x̂_ijk; feature p is the overall rating.
+  double preference(std::int64_t user, std::int64_t item, std::int64_t feature) const {
+    return entry(0, user, item, feature);
+  }
+
+  /// Ŷ^U_ikw · Ŷ^I_jkw.
+  double phrase_strength(std::int64_t user, std::int64_t item, std::int64_t feature,
+                         std::int64_t phrase) const {
+    return entry(1, user, phrase, feature) * entry(2, item, phrase, feature);
+  }
+
+  double entry(std::size_t task, std::int64_t row, std::int64_t column, std::int64_t feature) const {
+    const FactorMatrix& rows = parameters_->met(task, kRowSide[task]);
+    const FactorMatrix& columns = parameters_->met(task, kColumnSide[task]);
+    const FactorMatrix& features = parameters_->met(task, MterSide::kFeature);
+    const float* const u = rows.row(row);
+    const float* const v = columns.row(column);
+    const float* const f = features.row(feature);
+    double sum = 0.0;
+    if (parameters_->form != MterForm::kTucker) {
+      for (std::int64_t i = 0; i < rows.columns; ++i) sum += double{u[i]} * double{v[i]} * double{f[i]};
+      return sum;
+    }
+    const FactorMatrix& core = parameters_->cores[task];
+    for (std::int64_t layer = 0; layer < core.rows; ++layer) {
+      double layer_sum = 0.0;
+      for (std::int64_t r = 0; r < rows.columns; ++r)
+        layer_sum += double{u[r]} * double{row_product(core.row(layer) + r * rows.width, v, rows.width)};
+      sum += layer_sum * double{f[layer]};
+    }
+    return sum;
+  }
+
+  std::shared_ptr<const MterParameters> parameters_;
+  FeaturePhrases phrases_;
+  double highest_rating_;
+  AlignedVector<float> overall_;  // the core's contraction with F of the overall rating
+};
+
 class MterTraining : public RecommenderTraining {
  public:
   MterTraining(const RecommendSettings& settings, const TrainingData& data)
-      : settings_(settings),
+      : RecommenderTraining(settings.passes),
+        settings_(settings),
         counts_(data.counts()),
         tensors_(make_mter_tensors(data)),
         draws_(data.by_user, counts_.items),
@@ -36,9 +194,6 @@ class MterTraining : public RecommenderTraining {
     parameters_->start(static_cast<std::uint64_t>(settings.seed), data.reviews->highest_rating);
     model_.refresh();
   }
-
-  std::int64_t passes() const override { return settings_.passes; }
-  std::int64_t passed() const override { return passed_; }
 
   TrainingPassReport advance(ExecutionContext& context) override {
     TrainingPassReport report;
@@ -51,7 +206,7 @@ class MterTraining : public RecommenderTraining {
         report.entries += step_.batch_size(task);
       }
       sum.pairs += losses.pairs;
-      report.pairs += step_.pairs();
+      report.pairs += step_.pairs().count();
       step_.update(context, *parameters_);
     }
     model_.refresh();
@@ -79,8 +234,8 @@ class MterTraining : public RecommenderTraining {
     const double items = static_cast<double>(counts_.items);
     const double steps = static_cast<double>(settings_.passes * iterations());
     // ϕ of Eq. (4.1.11).
-    const double pair_share = settings_.factors.pair_weight * static_cast<double>(step_.pairs()) * steps /
-                              (static_cast<double>(counts_.users) * items * items);
+    const double pair_share = settings_.factors.pair_weight * static_cast<double>(step_.pairs().count()) *
+                              steps / (static_cast<double>(counts_.users) * items * items);
     return {{"preference_entries", tensors_.preferences.size()},
             {"user_phrase_entries", tensors_.user_phrases.size()},
             {"item_phrase_entries", tensors_.item_phrases.size()},
@@ -136,169 +291,10 @@ class MterTraining : public RecommenderTraining {
   std::shared_ptr<MterParameters> parameters_;
   MterStep step_;
   MterRecommender model_;
-  std::int64_t passed_ = 0;
   std::int64_t iteration_ = 0;
 };
 
-/// The `count` places of the largest values, largest first.
-std::vector<std::size_t> largest_places(const std::vector<double>& values, std::size_t count) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
-  std::partial_sort(order.begin(), middle, order.end(), [&](std::size_t a, std::size_t b) {
-    return values[a] != values[b] ? values[a] > values[b] : a < b;
-  });
-  order.erase(middle, order.end());
-  return order;
-}
-
 }  // namespace
-
-const std::array<std::string_view, 11> kMterKeys = {"user_dimension",
-                                                    "item_dimension",
-                                                    "feature_dimension",
-                                                    "phrase_dimension",
-                                                    "learning_rate",
-                                                    "core_learning_rate",
-                                                    "factor_penalty",
-                                                    "core_penalty",
-                                                    "pair_weight",
-                                                    "batch",
-                                                    "pairs"};
-const std::array<std::string_view, 6> kMterCanonicalKeys = {
-    "dimension", "learning_rate", "factor_penalty", "pair_weight", "batch", "pairs"};
-
-FeaturePhrases praising_phrases(const TrainingData& data) {
-  const Reviews& reviews = *data.reviews;
-  std::vector<std::pair<std::int32_t, std::int32_t>> used;
-  for (const std::int64_t review : data.train) {
-    for (const Mention& mention : reviews.mentions_of(review)) {
-      if (mention.sentiment > 0) used.emplace_back(mention.feature, mention.phrase);
-    }
-  }
-  std::sort(used.begin(), used.end());
-  used.erase(std::unique(used.begin(), used.end()), used.end());
-  FeaturePhrases phrases;
-  phrases.ends.assign(reviews.names.features.size() + 1, 0);
-  for (const auto& [feature, phrase] : used) {
-    ++phrases.ends[feature + 1];
-    phrases.phrases.push_back(phrase);
-  }
-  for (std::size_t feature = 1; feature < phrases.ends.size(); ++feature)
-    phrases.ends[feature] += phrases.ends[feature - 1];
-  return phrases;
-}
-
-MterRecommender::MterRecommender(std::shared_ptr<const MterParameters> parameters, FeaturePhrases phrases,
-                                 double highest_rating)
-    : parameters_(std::move(parameters)), phrases_(std::move(phrases)), highest_rating_(highest_rating) {
-  refresh();
-}
-
-void MterRecommender::refresh() {
-  if (parameters_->form != MterForm::kTucker) return;
-  const std::int64_t width = parameters_->width();
-  overall_.resize(width * width);
-  AlignedVector<float> transposed(width * width);
-  const FactorMatrix& features = parameters_->met(0, MterSide::kFeature);
-  contract_core(parameters_->cores[0].values.data(), features.row(features.rows - 1),
-                parameters_->cores[0].rows, width, overall_.data(), transposed.data());
-}
-
-void MterRecommender::score(std::int64_t user, std::span<float> scores) const {
-  const FactorMatrix& users = parameters_->met(0, MterSide::kUser);
-  const FactorMatrix& features = parameters_->met(0, MterSide::kFeature);
-  const std::int64_t width = users.width;
-  AlignedVector<float> direction(width, 0.0F);
-  const float* const own = users.row(user);
-  if (parameters_->form == MterForm::kTucker) {
-    for (std::int64_t r = 0; r < users.columns; ++r)
-      add_scaled(own[r], overall_.data() + r * width, width, direction.data());
-  } else {
-    const float* const overall = features.row(features.rows - 1);
-    for (std::int64_t i = 0; i < width; ++i) direction[i] = overall[i] * own[i];
-  }
-  score_rows(direction.data(), parameters_->met(0, MterSide::kItem), scores);
-}
-
-double MterRecommender::entry(std::size_t task, std::int64_t row, std::int64_t column,
-                              std::int64_t feature) const {
-  const FactorMatrix& rows = parameters_->met(task, kRowSide[task]);
-  const FactorMatrix& columns = parameters_->met(task, kColumnSide[task]);
-  const FactorMatrix& features = parameters_->met(task, MterSide::kFeature);
-  const float* const u = rows.row(row);
-  const float* const v = columns.row(column);
-  const float* const f = features.row(feature);
-  double sum = 0.0;
-  if (parameters_->form != MterForm::kTucker) {
-    for (std::int64_t i = 0; i < rows.columns; ++i) sum += double{u[i]} * double{v[i]} * double{f[i]};
-    return sum;
-  }
-  const FactorMatrix& core = parameters_->cores[task];
-  for (std::int64_t layer = 0; layer < core.rows; ++layer) {
-    double layer_sum = 0.0;
-    for (std::int64_t r = 0; r < rows.columns; ++r)
-      layer_sum += double{u[r]} * double{row_product(core.row(layer) + r * rows.width, v, rows.width)};
-    sum += layer_sum * double{f[layer]};
-  }
-  return sum;
-}
-
-double MterRecommender::preference(std::int64_t user, std::int64_t item, std::int64_t feature) const {
-  return entry(0, user, item, feature);
-}
-
-double MterRecommender::phrase_strength(std::int64_t user, std::int64_t item, std::int64_t feature,
-                                        std::int64_t phrase) const {
-  return entry(1, user, phrase, feature) * entry(2, item, phrase, feature);
-}
-
-std::optional<Explanation> MterRecommender::explain(std::int64_t user, std::int64_t item,
-                                                    const ReviewNames& names) const {
-  Explanation explanation;
-  explanation.details = {{"rating", preference(user, item, names.features.size())},
-                         {"scale", highest_rating_},
-                         {"features", nlohmann::ordered_json::array()}};
-  std::vector<double> liked(names.features.size());
-  for (std::size_t feature = 0; feature < liked.size(); ++feature)
-    liked[feature] = preference(user, item, static_cast<std::int64_t>(feature));
-  for (const std::size_t feature : largest_places(liked, kExplainedFeatures)) {
-    const auto candidates = phrases_.of(static_cast<std::int64_t>(feature));
-    std::vector<double> strengths;
-    for (const std::int32_t phrase : candidates)
-      strengths.push_back(phrase_strength(user, item, static_cast<std::int64_t>(feature), phrase));
-    nlohmann::ordered_json phrases = nlohmann::ordered_json::array();
-    std::vector<std::string> quoted;
-    for (const std::size_t place : largest_places(strengths, kPhrasesOfFeature)) {
-      const std::string phrase(names.phrases[candidates[place]]);
-      phrases.push_back({{"phrase", phrase}, {"strength", strengths[place]}});
-      quoted.push_back(fmt::format("“{}”", phrase));
-    }
-    const std::string name(names.features[static_cast<std::int64_t>(feature)]);
-    explanation.details["features"].push_back(
-        {{"feature", name}, {"sentiment", liked[feature]}, {"phrases", phrases}});
-    const bool likes = liked[feature] >= (1.0 + highest_rating_) / 2.0;
-    std::string sentence =
-        fmt::format("You will probably {} the {} of {} ({:.1f} of {:g})", likes ? "like" : "not like", name,
-                    names.items[item], liked[feature], highest_rating_);
-    if (!quoted.empty()) sentence += fmt::format(": {}", fmt::join(quoted, ", "));
-    explanation.sentences.push_back(sentence + ".");
-  }
-  return explanation;
-}
-
-void MterRecommender::save(StateWriter& state) const {
-  const MterParameters& parameters = *parameters_;
-  const std::vector<std::int64_t> shape = {
-      static_cast<std::int64_t>(parameters.form), parameters.columns(MterSide::kUser),
-      parameters.columns(MterSide::kItem), parameters.columns(MterSide::kFeature),
-      parameters.columns(MterSide::kPhrase)};
-  state.put("mter.shape", shape);
-  state.put("mter.highest_rating", highest_rating_);
-  state.put("mter.phrase_ends", phrases_.ends);
-  state.put("mter.phrases", phrases_.phrases);
-  parameters.save(state, false);
-}
 
 std::int64_t plan_mter(const RecommendSettings& settings, const ReviewCounts& counts, int) {
   const MterForm form = form_of(settings.kind);
@@ -323,12 +319,7 @@ std::unique_ptr<Recommender> read_mter(StateReader& state, const ReviewCounts& c
   phrases.phrases = state.get<std::int32_t>("mter.phrases");
   const bool sizes = std::all_of(shape.begin() + 1, shape.end(),
                                  [](std::int64_t columns) { return columns >= 1 && columns <= 1024; });
-  const bool lists = std::ssize(phrases.ends) == counts.features + 1 && phrases.ends.front() == 0 &&
-                     phrases.ends.back() == std::ssize(phrases.phrases) &&
-                     std::is_sorted(phrases.ends.begin(), phrases.ends.end()) &&
-                     std::all_of(phrases.phrases.begin(), phrases.phrases.end(), [&](std::int32_t phrase) {
-                       return phrase >= 0 && phrase < counts.phrases;
-                     });
+  const bool lists = are_rows(phrases.ends, counts.features, phrases.phrases, counts.phrases);
   if (!sizes || !lists || shape[0] < 0 || shape[0] > 2) state.fail("The model's shape is damaged.");
   FactorSettings settings;
   settings.dimension = settings.user_dimension = shape[1];

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "core/runtime/vector_clones.h"
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/factors/pair_draws.h"
 
 namespace olrank {
 namespace {
@@ -48,41 +48,6 @@ OLRANK_ALWAYS_INLINE double tucker_entries_of(const EntryPiece& piece) {
     add_outer<Width>(slope, u, piece.row_columns, v, piece.feature_part);
     for (int i = 0; i < Width; ++i) u_gradient[i] *= slope;
     for (int i = 0; i < Width; ++i) v_gradient[i] *= slope;
-  }
-  return squares;
-}
-
-OLRANK_VECTOR_CLONES double tucker_entries_16(const EntryPiece& piece) {
-  return tucker_entries_of<16>(piece);
-}
-OLRANK_VECTOR_CLONES double tucker_entries_32(const EntryPiece& piece) {
-  return tucker_entries_of<32>(piece);
-}
-OLRANK_VECTOR_CLONES double tucker_entries_48(const EntryPiece& piece) {
-  return tucker_entries_of<48>(piece);
-}
-OLRANK_VECTOR_CLONES double tucker_entries_64(const EntryPiece& piece) {
-  return tucker_entries_of<64>(piece);
-}
-
-OLRANK_VECTOR_CLONES double canonical_entries_loop(const EntryPiece& piece) {
-  const std::int64_t width = piece.width;
-  const float* const f = piece.contracted;
-  float* const f_gradient = piece.feature_part;
-  std::memset(f_gradient, 0, sizeof(float) * width);
-  double squares = 0.0;
-  for (std::int64_t s = 0; s < piece.count; ++s) {
-    const float* const u = piece.rows + std::int64_t{piece.row[s]} * width;
-    const float* const v = piece.columns + std::int64_t{piece.column[s]} * width;
-    float* const u_gradient = piece.row_gradients + s * width;
-    float* const v_gradient = piece.column_gradients + s * width;
-    for (std::int64_t i = 0; i < width; ++i) u_gradient[i] = f[i] * v[i];
-    const float error = product_of_rows(u, u_gradient, width) - piece.value[s];
-    squares += double{error} * double{error};
-    const float slope = piece.weight * error;
-    for (std::int64_t i = 0; i < width; ++i) u_gradient[i] *= slope;
-    for (std::int64_t i = 0; i < width; ++i) v_gradient[i] = slope * f[i] * u[i];
-    for (std::int64_t i = 0; i < width; ++i) f_gradient[i] += slope * u[i] * v[i];
   }
   return squares;
 }
@@ -153,29 +118,29 @@ OLRANK_ALWAYS_INLINE void tucker_user_gradients_of(const PairPiece& piece, std::
   }
 }
 
-OLRANK_VECTOR_CLONES void tucker_directions_16(const PairPiece& piece, std::int64_t runs) {
-  tucker_directions_of<16>(piece, runs);
+OLRANK_VECTOR_CLONES void tucker_directions(const PairPiece& piece, std::int64_t runs) {
+  switch (piece.width) {
+    case 16:
+      return tucker_directions_of<16>(piece, runs);
+    case 32:
+      return tucker_directions_of<32>(piece, runs);
+    case 48:
+      return tucker_directions_of<48>(piece, runs);
+    default:
+      return tucker_directions_of<64>(piece, runs);
+  }
 }
-OLRANK_VECTOR_CLONES void tucker_directions_32(const PairPiece& piece, std::int64_t runs) {
-  tucker_directions_of<32>(piece, runs);
-}
-OLRANK_VECTOR_CLONES void tucker_directions_48(const PairPiece& piece, std::int64_t runs) {
-  tucker_directions_of<48>(piece, runs);
-}
-OLRANK_VECTOR_CLONES void tucker_directions_64(const PairPiece& piece, std::int64_t runs) {
-  tucker_directions_of<64>(piece, runs);
-}
-OLRANK_VECTOR_CLONES void tucker_user_gradients_16(const PairPiece& piece, std::int64_t runs) {
-  tucker_user_gradients_of<16>(piece, runs);
-}
-OLRANK_VECTOR_CLONES void tucker_user_gradients_32(const PairPiece& piece, std::int64_t runs) {
-  tucker_user_gradients_of<32>(piece, runs);
-}
-OLRANK_VECTOR_CLONES void tucker_user_gradients_48(const PairPiece& piece, std::int64_t runs) {
-  tucker_user_gradients_of<48>(piece, runs);
-}
-OLRANK_VECTOR_CLONES void tucker_user_gradients_64(const PairPiece& piece, std::int64_t runs) {
-  tucker_user_gradients_of<64>(piece, runs);
+OLRANK_VECTOR_CLONES void tucker_user_gradients(const PairPiece& piece, std::int64_t runs) {
+  switch (piece.width) {
+    case 16:
+      return tucker_user_gradients_of<16>(piece, runs);
+    case 32:
+      return tucker_user_gradients_of<32>(piece, runs);
+    case 48:
+      return tucker_user_gradients_of<48>(piece, runs);
+    default:
+      return tucker_user_gradients_of<64>(piece, runs);
+  }
 }
 
 OLRANK_VECTOR_CLONES void canonical_directions(const PairPiece& piece, std::int64_t runs) {
@@ -195,94 +160,147 @@ OLRANK_VECTOR_CLONES void canonical_user_gradients(const PairPiece& piece, std::
   }
 }
 
-OLRANK_VECTOR_CLONES void add_scaled_loop(float factor, const float* part, std::int64_t size, float* sum) {
-  for (std::int64_t i = 0; i < size; ++i) sum[i] += factor * part[i];
-}
-
-OLRANK_VECTOR_CLONES void add_rows_loop(const float* rows, const std::int32_t* samples, std::size_t count,
-                                        std::int64_t width, float* sum) {
-  for (std::size_t s = 0; s < count; ++s) {
-    const float* const row = rows + samples[s] * width;
-    for (std::int64_t i = 0; i < width; ++i) sum[i] += row[i];
-  }
-}
-OLRANK_VECTOR_CLONES void add_directions_loop(float sign, const float* slopes, const std::int32_t* run_of,
-                                              const float* directions, const std::int32_t* pairs,
-                                              std::size_t count, std::int64_t width, float* sum) {
-  for (std::size_t s = 0; s < count; ++s) {
-    const float* const direction = directions + run_of[pairs[s]] * width;
-    const float factor = sign * slopes[pairs[s]];
+/// sum += sign · Σ over pairs s of slope s · direction of the pair's run.
+OLRANK_VECTOR_CLONES void add_directions(float sign, const float* slopes, const std::int32_t* run_of,
+                                         const float* directions, std::span<const std::int32_t> pairs,
+                                         std::int64_t width, float* sum) {
+  for (const std::int32_t pair : pairs) {
+    const float* const direction = directions + run_of[pair] * width;
+    const float factor = sign * slopes[pair];
     for (std::int64_t i = 0; i < width; ++i) sum[i] += factor * direction[i];
   }
 }
 
 }  // namespace
 
-double tucker_entries(const EntryPiece& piece) {
+OLRANK_VECTOR_CLONES double tucker_entries(const EntryPiece& piece) {
   switch (piece.width) {
     case 16:
-      return tucker_entries_16(piece);
+      return tucker_entries_of<16>(piece);
     case 32:
-      return tucker_entries_32(piece);
+      return tucker_entries_of<32>(piece);
     case 48:
-      return tucker_entries_48(piece);
+      return tucker_entries_of<48>(piece);
     default:
-      return tucker_entries_64(piece);
+      return tucker_entries_of<64>(piece);
   }
 }
 
-double canonical_entries(const EntryPiece& piece) {
-  return canonical_entries_loop(piece);
-}
-
-PairOutcome tucker_pairs(const PairPiece& piece) {
-  PairOutcome outcome{find_runs(piece), 0.0};
-  const auto directions = piece.width == 16   ? tucker_directions_16
-                          : piece.width == 32 ? tucker_directions_32
-                          : piece.width == 48 ? tucker_directions_48
-                                              : tucker_directions_64;
-  const auto user_gradients = piece.width == 16   ? tucker_user_gradients_16
-                              : piece.width == 32 ? tucker_user_gradients_32
-                              : piece.width == 48 ? tucker_user_gradients_48
-                                                  : tucker_user_gradients_64;
-  directions(piece, outcome.runs);
-  outcome.loss = slopes_of_pairs(piece);
-  sum_item_differences(piece, outcome.runs);
-  user_gradients(piece, outcome.runs);
-  return outcome;
-}
-
-PairOutcome canonical_pairs(const PairPiece& piece) {
-  PairOutcome outcome{find_runs(piece), 0.0};
-  canonical_directions(piece, outcome.runs);
-  outcome.loss = slopes_of_pairs(piece);
-  sum_item_differences(piece, outcome.runs);
-  canonical_user_gradients(piece, outcome.runs);
-  return outcome;
+OLRANK_VECTOR_CLONES double canonical_entries(const EntryPiece& piece) {
+  const std::int64_t width = piece.width;
+  const float* const f = piece.contracted;
+  float* const f_gradient = piece.feature_part;
+  std::memset(f_gradient, 0, sizeof(float) * width);
+  double squares = 0.0;
+  for (std::int64_t s = 0; s < piece.count; ++s) {
+    const float* const u = piece.rows + std::int64_t{piece.row[s]} * width;
+    const float* const v = piece.columns + std::int64_t{piece.column[s]} * width;
+    float* const u_gradient = piece.row_gradients + s * width;
+    float* const v_gradient = piece.column_gradients + s * width;
+    for (std::int64_t i = 0; i < width; ++i) u_gradient[i] = f[i] * v[i];
+    const float error = product_of_rows(u, u_gradient, width) - piece.value[s];
+    squares += double{error} * double{error};
+    const float slope = piece.weight * error;
+    for (std::int64_t i = 0; i < width; ++i) u_gradient[i] *= slope;
+    for (std::int64_t i = 0; i < width; ++i) v_gradient[i] = slope * f[i] * u[i];
+    for (std::int64_t i = 0; i < width; ++i) f_gradient[i] += slope * u[i] * v[i];
+  }
+  return squares;
 }
 
 void contract_core(const float* core, const float* f, std::int64_t count, std::int64_t width,
                    float* contracted, float* transposed) {
   std::memset(contracted, 0, sizeof(float) * width * width);
   for (std::int64_t v = 0; v < count; ++v)
-    add_scaled_loop(f[v], core + v * width * width, width * width, contracted);
+    add_scaled(f[v], core + v * width * width, width * width, contracted);
   for (std::int64_t r = 0; r < width; ++r) {
     for (std::int64_t t = 0; t < width; ++t) transposed[t * width + r] = contracted[r * width + t];
   }
 }
 
-void add_rows(const float* rows, std::span<const std::int32_t> samples, std::int64_t width, float* sum) {
-  if (!samples.empty()) add_rows_loop(rows, samples.data(), samples.size(), width, sum);
+OLRANK_VECTOR_CLONES void add_rows(const float* rows, std::span<const std::int32_t> samples,
+                                   std::int64_t width, float* sum) {
+  for (const std::int32_t sample : samples) {
+    const float* const row = rows + sample * width;
+    for (std::int64_t i = 0; i < width; ++i) sum[i] += row[i];
+  }
 }
 
-void add_directions(float sign, const float* slopes, const std::int32_t* run_of, const float* directions,
-                    std::span<const std::int32_t> pairs, std::int64_t width, float* sum) {
-  if (!pairs.empty())
-    add_directions_loop(sign, slopes, run_of, directions, pairs.data(), pairs.size(), width, sum);
+OLRANK_VECTOR_CLONES void add_scaled(float factor, const float* part, std::int64_t size, float* sum) {
+  for (std::int64_t i = 0; i < size; ++i) sum[i] += factor * part[i];
 }
 
-void add_scaled(float factor, const float* part, std::int64_t size, float* sum) {
-  add_scaled_loop(factor, part, size, sum);
+PairBatch::PairBatch(const PairDraws& draws, PhiloxKey key, std::int64_t count)
+    : draws_(draws),
+      key_(key),
+      pairs_(count),
+      slopes_(count),
+      run_of_(count),
+      winners_(count),
+      losers_(count) {
+  const std::int64_t blocks = blocks_of(count, PairDraws::kBlock);
+  run_users_.resize(blocks * PairDraws::kBlock);
+  losses_.resize(blocks);
+}
+
+void PairBatch::resize(std::int64_t width, std::int64_t part) {
+  width_ = width;
+  part_ = part;
+  directions_.resize(run_users_.size() * width);
+  user_gradients_.resize(run_users_.size() * width);
+  feature_parts_.resize(blocks() * part);
+}
+
+void PairBatch::draw(std::uint32_t iteration, std::int64_t block) {
+  const std::int64_t begin = block * PairDraws::kBlock;
+  const std::int64_t end = std::min(begin + PairDraws::kBlock, count());
+  draws_.draw(key_, iteration, begin, count(), {pairs_.data() + begin, pairs_.data() + end});
+  for (std::int64_t s = begin; s < end; ++s) {
+    winners_[s] = pairs_[s].winner;
+    losers_[s] = pairs_[s].loser;
+  }
+}
+
+void PairBatch::differentiate(std::int64_t block, PairPiece piece) {
+  const std::int64_t begin = block * PairDraws::kBlock;
+  piece.count = std::min(PairDraws::kBlock, count() - begin);
+  piece.pairs = pairs_.data() + begin;
+  piece.width = width_;
+  piece.slopes = slopes_.data() + begin;
+  piece.run_of = run_of_.data() + begin;
+  piece.run_users = run_users_.data() + begin;
+  piece.directions = directions_.data() + begin * width_;
+  piece.user_gradients = user_gradients_.data() + begin * width_;
+  piece.feature_part = feature_parts_.data() + block * part_;
+  const bool tucker = piece.transposed != nullptr;
+  const std::int64_t runs = find_runs(piece);
+  (tucker ? tucker_directions : canonical_directions)(piece, runs);
+  losses_[block] = slopes_of_pairs(piece);
+  sum_item_differences(piece, runs);
+  (tucker ? tucker_user_gradients : canonical_user_gradients)(piece, runs);
+  for (std::int64_t s = 0; s < piece.count; ++s) piece.run_of[s] += static_cast<std::int32_t>(begin);
+  std::fill(run_users_.begin() + begin + runs, run_users_.begin() + begin + PairDraws::kBlock, -1);
+}
+
+void PairBatch::add_user_gradient(std::int64_t user, float* sum) const {
+  add_rows(user_gradients_.data(), by_user_.samples_of(user), width_, sum);
+}
+
+void PairBatch::add_item_gradient(std::int64_t item, float* sum) const {
+  add_directions(1.0F, slopes_.data(), run_of_.data(), directions_.data(), by_winner_.samples_of(item),
+                 width_, sum);
+  add_directions(-1.0F, slopes_.data(), run_of_.data(), directions_.data(), by_loser_.samples_of(item),
+                 width_, sum);
+}
+
+void PairBatch::add_feature_gradient(float* sum) const {
+  for (std::int64_t block = 0; block < blocks(); ++block)
+    add_scaled(1.0F, feature_parts_.data() + block * part_, part_, sum);
+}
+
+double PairBatch::mean_loss() const {
+  if (pairs_.empty()) return 0.0;
+  return std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(count());
 }
 
 }  // namespace olrank

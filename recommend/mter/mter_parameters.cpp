@@ -18,40 +18,17 @@ constexpr std::array<MterSide, kMterSides> kSides = {MterSide::kUser, MterSide::
 
 std::int64_t columns_of(MterForm form, const FactorSettings& settings, MterSide side) {
   if (form != MterForm::kTucker) return settings.dimension;
-  switch (side) {
-    case MterSide::kUser:
-      return settings.user_dimension;
-    case MterSide::kItem:
-      return settings.item_dimension;
-    case MterSide::kPhrase:
-      return settings.phrase_dimension;
-    case MterSide::kFeature:
-      return settings.feature_dimension;
-  }
-  return 0;
+  const std::array<std::int64_t, kMterSides> columns = {settings.user_dimension, settings.item_dimension,
+                                                        settings.phrase_dimension,
+                                                        settings.feature_dimension};
+  return columns[static_cast<std::size_t>(side)];
 }
 
 /// Features have a row more, the overall rating's.
 std::int64_t rows_of(const ReviewCounts& counts, MterSide side) {
-  switch (side) {
-    case MterSide::kUser:
-      return counts.users;
-    case MterSide::kItem:
-      return counts.items;
-    case MterSide::kPhrase:
-      return counts.phrases;
-    case MterSide::kFeature:
-      return counts.features + 1;
-  }
-  return 0;
-}
-
-/// The width that all sides share.
-std::int64_t common_width(MterForm form, const FactorSettings& settings) {
-  std::int64_t width = 0;
-  for (const MterSide side : kSides)
-    width = std::max(width, padded_width(columns_of(form, settings, side)));
-  return width;
+  const std::array<std::int64_t, kMterSides> rows = {counts.users, counts.items, counts.phrases,
+                                                     counts.features + 1};
+  return rows[static_cast<std::size_t>(side)];
 }
 
 FactorMatrix matrix(std::int64_t rows, std::int64_t columns, std::int64_t width) {
@@ -67,7 +44,57 @@ PhiloxKey start_key(std::uint64_t seed, std::size_t part) {
   return make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = part});
 }
 
+/// A mention by its place in a tensor.
+struct PlacedMention {
+  std::int32_t feature;
+  std::int32_t row;
+  std::int32_t column;
+  std::int32_t count;  // a sentiment, or one use
+
+  auto place() const { return std::tie(feature, row, column); }
+};
+
+/// Adds up mentions at the same place; value(sum) is the entry.
+template <class Value>
+SparseTensor tensor_of(std::vector<PlacedMention>& mentions, Value value) {
+  std::sort(mentions.begin(), mentions.end(),
+            [](const PlacedMention& a, const PlacedMention& b) { return a.place() < b.place(); });
+  SparseTensor tensor;
+  for (std::size_t begin = 0; begin < mentions.size();) {
+    std::size_t end = begin;
+    std::int64_t sum = 0;
+    while (end < mentions.size() && mentions[end].place() == mentions[begin].place())
+      sum += mentions[end++].count;
+    tensor.row.push_back(mentions[begin].row);
+    tensor.column.push_back(mentions[begin].column);
+    tensor.feature.push_back(mentions[begin].feature);
+    tensor.value.push_back(static_cast<float>(value(static_cast<double>(sum))));
+    begin = end;
+  }
+  return tensor;
+}
+
+void add_ratings(SparseTensor& tensor, const RatingRows& by_user, std::int32_t feature) {
+  for (std::int64_t user = 0; user < by_user.rows(); ++user) {
+    const auto items = by_user.others_of(user);
+    const auto ratings = by_user.ratings_of(user);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      tensor.row.push_back(static_cast<std::int32_t>(user));
+      tensor.column.push_back(items[i]);
+      tensor.feature.push_back(feature);
+      tensor.value.push_back(ratings[i]);
+    }
+  }
+}
+
 }  // namespace
+
+std::int64_t MterParameters::common_width(MterForm form, const FactorSettings& settings) {
+  std::int64_t width = 0;
+  for (const MterSide side : kSides)
+    width = std::max(width, padded_width(columns_of(form, settings, side)));
+  return width;
+}
 
 MterParameters::MterParameters(MterForm the_form, const FactorSettings& settings,
                                const ReviewCounts& counts)
@@ -185,53 +212,6 @@ std::int64_t MterParameters::bytes(MterForm form, const FactorSettings& settings
   if (form == MterForm::kTucker) floats += copies * 3 * settings.feature_dimension * width * width;
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
-
-namespace {
-
-/// A mention by its place in a tensor.
-struct PlacedMention {
-  std::int32_t feature;
-  std::int32_t row;
-  std::int32_t column;
-  std::int32_t count;  // a sentiment, or one use
-
-  auto place() const { return std::tie(feature, row, column); }
-};
-
-/// Adds up mentions at the same place; value(sum) is the entry.
-template <class Value>
-SparseTensor tensor_of(std::vector<PlacedMention>& mentions, Value value) {
-  std::sort(mentions.begin(), mentions.end(),
-            [](const PlacedMention& a, const PlacedMention& b) { return a.place() < b.place(); });
-  SparseTensor tensor;
-  for (std::size_t begin = 0; begin < mentions.size();) {
-    std::size_t end = begin;
-    std::int64_t sum = 0;
-    while (end < mentions.size() && mentions[end].place() == mentions[begin].place())
-      sum += mentions[end++].count;
-    tensor.row.push_back(mentions[begin].row);
-    tensor.column.push_back(mentions[begin].column);
-    tensor.feature.push_back(mentions[begin].feature);
-    tensor.value.push_back(static_cast<float>(value(static_cast<double>(sum))));
-    begin = end;
-  }
-  return tensor;
-}
-
-void add_ratings(SparseTensor& tensor, const RatingRows& by_user, std::int32_t feature) {
-  for (std::int64_t user = 0; user < by_user.rows(); ++user) {
-    const auto items = by_user.others_of(user);
-    const auto ratings = by_user.ratings_of(user);
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      tensor.row.push_back(static_cast<std::int32_t>(user));
-      tensor.column.push_back(items[i]);
-      tensor.feature.push_back(feature);
-      tensor.value.push_back(ratings[i]);
-    }
-  }
-}
-
-}  // namespace
 
 double preference_value(double sentiments, double highest_rating) {
   return 1.0 + (highest_rating - 1.0) * sigmoid(sentiments);

@@ -20,7 +20,6 @@ inline constexpr std::array<MterSide, kMterTasks> kRowSide = {MterSide::kUser, M
                                                               MterSide::kItem};
 inline constexpr std::array<MterSide, kMterTasks> kColumnSide = {MterSide::kItem, MterSide::kPhrase,
                                                                  MterSide::kPhrase};
-/// Whether a tensor meets the vectors of a side.
 constexpr bool task_has(std::size_t task, MterSide side) {
   return side == MterSide::kFeature || kRowSide[task] == side || kColumnSide[task] == side;
 }
@@ -50,7 +49,6 @@ struct MterParameters {
   std::int64_t columns(MterSide side) const { return shared[static_cast<std::size_t>(side)].columns; }
   std::int64_t rows(MterSide side) const { return shared[static_cast<std::size_t>(side)].rows; }
 
-  /// The matrix that a tensor meets.
   const FactorMatrix& met(std::size_t task, MterSide side) const {
     const auto place = static_cast<std::size_t>(side);
     return form == MterForm::kSplit ? sums[task][place] : shared[place];
@@ -68,6 +66,8 @@ struct MterParameters {
 
   void start_core(std::size_t task, PhiloxKey key);
 
+  /// The width that all sides share.
+  static std::int64_t common_width(MterForm form, const FactorSettings& settings);
   static std::int64_t bytes(MterForm form, const FactorSettings& settings, const ReviewCounts& counts,
                             bool with_squares);
 };

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "core/random/rng_stream.h"
-#include "recommend/mter/mter_kernels.h"
 
 namespace olrank {
 namespace {
@@ -17,10 +16,6 @@ constexpr std::int64_t kIndexes = 9;  // rows and columns of three tensors; user
 
 PhiloxKey batch_key(std::uint64_t seed, std::uint64_t member) {
   return make_key({.seed = seed, .purpose = Purpose::kBatch, .member = member});
-}
-
-std::int64_t blocks_of(std::int64_t count, std::int64_t block) {
-  return (count + block - 1) / block;
 }
 
 const SparseTensor& tensor_of_task(const MterTensors& tensors, std::size_t task) {
@@ -42,9 +37,9 @@ MterStep::MterStep(const FactorSettings& settings, const MterTensors& tensors, c
                    const ReviewCounts& counts, std::uint64_t seed)
     : settings_(settings),
       tensors_(tensors),
-      draws_(draws),
       features_(counts.features + 1),
-      pair_key_(batch_key(seed, kMterTasks)) {
+      pairs_(draws, batch_key(seed, kMterTasks),
+             settings.pair_weight > 0.0 && draws.reviews() > 0 ? settings.pairs : 0) {
   for (std::size_t task = 0; task < kMterTasks; ++task) {
     entry_keys_[task] = batch_key(seed, task);
     Batch& batch = batches_[task];
@@ -52,16 +47,6 @@ MterStep::MterStep(const FactorSettings& settings, const MterTensors& tensors, c
     for (auto* numbers : {&batch.row, &batch.column, &batch.feature}) numbers->resize(batch.count);
     batch.value.resize(batch.count);
   }
-  if (settings.pair_weight <= 0.0 || draws.reviews() == 0) return;
-  pair_count_ = settings.pairs;
-  const std::int64_t runs = blocks_of(pair_count_, PairDraws::kBlock) * PairDraws::kBlock;
-  pair_batch_.resize(pair_count_);
-  slopes_.resize(pair_count_);
-  run_of_.resize(pair_count_);
-  winners_.resize(pair_count_);
-  losers_.resize(pair_count_);
-  run_users_.resize(runs);
-  pair_losses_.resize(blocks_of(pair_count_, PairDraws::kBlock));
 }
 
 std::int64_t MterStep::part_size(const MterParameters& parameters) const {
@@ -115,27 +100,15 @@ void MterStep::draw(const MterParameters& parameters, ExecutionContext& context,
     batch.contracted.resize(features_ * width * width);
     batch.transposed.resize(features_ * width * width);
   }
-  const std::int64_t pair_blocks = blocks_of(pair_count_, PairDraws::kBlock);
   std::array<std::int64_t, kMterTasks> entry_blocks{};
   for (std::size_t task = 0; task < kMterTasks; ++task)
     entry_blocks[task] = blocks_of(batches_[task].count, kDrawnTogether);
   const std::int64_t contractions = tucker ? static_cast<std::int64_t>(kMterTasks) * features_ : 0;
   const std::int64_t drawn =
-      pair_blocks + std::accumulate(entry_blocks.begin(), entry_blocks.end(), std::int64_t{0});
+      pairs_.blocks() + std::accumulate(entry_blocks.begin(), entry_blocks.end(), std::int64_t{0});
   context.pool().run(drawn + contractions, [&](std::int64_t number, int) {
-    if (number < pair_blocks) {
-      const std::int64_t begin = number * PairDraws::kBlock;
-      const std::int64_t count = std::min(PairDraws::kBlock, pair_count_ - begin);
-      draws_.draw(
-          pair_key_, iteration, begin, pair_count_,
-          std::span(pair_batch_).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
-      for (std::int64_t s = begin; s < begin + count; ++s) {
-        winners_[s] = pair_batch_[s].winner;
-        losers_[s] = pair_batch_[s].loser;
-      }
-      return;
-    }
-    number -= pair_blocks;
+    if (number < pairs_.blocks()) return pairs_.draw(iteration, number);
+    number -= pairs_.blocks();
     for (std::size_t task = 0; task < kMterTasks; ++task) {
       if (number < entry_blocks[task]) return draw_entries(task, iteration, number);
       number -= entry_blocks[task];
@@ -180,33 +153,20 @@ void MterStep::entry_piece(const MterParameters& parameters, std::size_t task, s
 
 void MterStep::pair_piece(const MterParameters& parameters, std::int64_t block) {
   const std::int64_t width = parameters.width();
-  const std::int64_t begin = block * PairDraws::kBlock;
   const std::int64_t overall = features_ - 1;
   const bool tucker = parameters.form == MterForm::kTucker;
   const FactorMatrix& users = parameters.met(0, MterSide::kUser);
   const FactorMatrix& items = parameters.met(0, MterSide::kItem);
   PairPiece piece;
-  piece.count = std::min(PairDraws::kBlock, pair_count_ - begin);
-  piece.pairs = pair_batch_.data() + begin;
   piece.users = users.values.data();
   piece.items = items.values.data();
-  piece.width = width;
   piece.user_columns = users.columns;
   piece.item_columns = items.columns;
   piece.contracted = tucker ? batches_[0].contracted.data() + overall * width * width
                             : parameters.met(0, MterSide::kFeature).row(overall);
   piece.transposed = tucker ? batches_[0].transposed.data() + overall * width * width : nullptr;
-  piece.weight = settings_.pair_weight / static_cast<double>(pair_count_);
-  piece.slopes = slopes_.data() + begin;
-  piece.run_of = run_of_.data() + begin;
-  piece.run_users = run_users_.data() + begin;
-  piece.directions = directions_.data() + begin * width;
-  piece.user_gradients = pair_user_gradients_.data() + begin * width;
-  piece.feature_part = pair_feature_parts_.data() + block * part_size(parameters);
-  const PairOutcome outcome = tucker ? tucker_pairs(piece) : canonical_pairs(piece);
-  pair_losses_[block] = outcome.loss;
-  for (std::int64_t s = 0; s < piece.count; ++s) piece.run_of[s] += static_cast<std::int32_t>(begin);
-  std::fill(run_users_.begin() + begin + outcome.runs, run_users_.begin() + begin + PairDraws::kBlock, -1);
+  piece.weight = settings_.pair_weight / static_cast<double>(pairs_.count());
+  pairs_.differentiate(block, piece);
 }
 
 void MterStep::build_index(std::int64_t number, const MterParameters& parameters) {
@@ -216,9 +176,9 @@ void MterStep::build_index(std::int64_t number, const MterParameters& parameters
     if (number % 2 == 0) return batch.by_row.build(batch.row, parameters.rows(kRowSide[task]));
     return batch.by_column.build(batch.column, parameters.rows(kColumnSide[task]));
   }
-  if (number == 6) return pairs_by_winner_.build(winners_, parameters.rows(MterSide::kItem));
-  if (number == 7) return pairs_by_loser_.build(losers_, parameters.rows(MterSide::kItem));
-  runs_by_user_.build(run_users_, parameters.rows(MterSide::kUser));  // once the runs are known
+  if (number == 6) return pairs_.index_winners(parameters.rows(MterSide::kItem));
+  if (number == 7) return pairs_.index_losers(parameters.rows(MterSide::kItem));
+  pairs_.index_users(parameters.rows(MterSide::kUser));  // once the runs are known
 }
 
 MterLosses MterStep::gradients(ExecutionContext& context, const MterParameters& parameters,
@@ -226,10 +186,7 @@ MterLosses MterStep::gradients(ExecutionContext& context, const MterParameters& 
   draw(parameters, context, iteration);
   const std::int64_t size = part_size(parameters);
   const std::int64_t width = parameters.width();
-  const std::int64_t pair_blocks = blocks_of(pair_count_, PairDraws::kBlock);
-  directions_.resize(run_users_.size() * width);
-  pair_user_gradients_.resize(run_users_.size() * width);
-  pair_feature_parts_.resize(pair_blocks * size);
+  pairs_.resize(width, size);
   std::array<std::int64_t, kMterTasks> pieces{};
   for (std::size_t task = 0; task < kMterTasks; ++task) {
     Batch& batch = batches_[task];
@@ -243,11 +200,11 @@ MterLosses MterStep::gradients(ExecutionContext& context, const MterParameters& 
       batch.core_gradients.resize(parameters.cores[task].values.size());
   }
   const std::int64_t all_pieces = std::accumulate(pieces.begin(), pieces.end(), std::int64_t{0});
-  context.pool().run(kIndexes - 1 + pair_blocks + all_pieces, [&](std::int64_t number, int) {
+  context.pool().run(kIndexes - 1 + pairs_.blocks() + all_pieces, [&](std::int64_t number, int) {
     if (number < kIndexes - 1) return build_index(number, parameters);
     number -= kIndexes - 1;
-    if (number < pair_blocks) return pair_piece(parameters, number);
-    number -= pair_blocks;
+    if (number < pairs_.blocks()) return pair_piece(parameters, number);
+    number -= pairs_.blocks();
     std::size_t task = 0;
     while (number >= pieces[task]) number -= pieces[task++];
     entry_piece(parameters, task, number);
@@ -272,10 +229,7 @@ MterLosses MterStep::gradients(ExecutionContext& context, const MterParameters& 
           std::accumulate(squares.begin(), squares.end(), 0.0) / static_cast<double>(batches_[task].count);
     }
   }
-  if (pair_count_ > 0) {
-    losses.pairs =
-        std::accumulate(pair_losses_.begin(), pair_losses_.end(), 0.0) / static_cast<double>(pair_count_);
-  }
+  losses.pairs = pairs_.mean_loss();
   return losses;
 }
 
@@ -287,10 +241,7 @@ void MterStep::sum_features(const MterParameters& parameters, std::size_t task, 
   std::memset(sum, 0, sizeof(float) * size);
   for (std::int64_t piece = batch.feature_ends[feature]; piece < batch.feature_ends[feature + 1]; ++piece)
     add_scaled(1.0F, batch.feature_parts.data() + piece * size, size, sum);
-  if (task == 0 && feature == features_ - 1) {
-    for (std::int64_t block = 0; block < blocks_of(pair_count_, PairDraws::kBlock); ++block)
-      add_scaled(1.0F, pair_feature_parts_.data() + block * size, size, sum);
-  }
+  if (task == 0 && feature == features_ - 1) pairs_.add_feature_gradient(sum);
   float* const gradient = batch.feature_gradients.data() + feature * width;
   if (parameters.form != MterForm::kTucker) {
     std::copy(sum, sum + width, gradient);
@@ -308,7 +259,7 @@ void MterStep::sum_core(const MterParameters& parameters, std::size_t task, std:
   std::memset(gradient, 0, sizeof(float) * size);
   const FactorMatrix& features = parameters.met(task, MterSide::kFeature);
   for (std::int64_t feature = 0; feature < features_; ++feature) {
-    const bool pairs = task == 0 && feature == features_ - 1 && pair_count_ > 0;
+    const bool pairs = task == 0 && feature == features_ - 1 && pairs_.count() > 0;
     if (batch.feature_ends[feature] == batch.feature_ends[feature + 1] && !pairs) continue;
     add_scaled(features.row(feature)[layer], batch.feature_sums.data() + feature * size, size, gradient);
   }
@@ -325,14 +276,9 @@ void MterStep::task_gradient(const MterParameters& parameters, std::size_t task,
   if (kRowSide[task] == side) add_samples(batch.by_row, row, batch.row_gradients.data(), width, gradient);
   if (kColumnSide[task] == side)
     add_samples(batch.by_column, row, batch.column_gradients.data(), width, gradient);
-  if (task != 0 || pair_count_ == 0) return;
-  if (side == MterSide::kUser)
-    add_samples(runs_by_user_, row, pair_user_gradients_.data(), width, gradient);
-  if (side != MterSide::kItem) return;
-  add_directions(1.0F, slopes_.data(), run_of_.data(), directions_.data(), pairs_by_winner_.samples_of(row),
-                 width, gradient);
-  add_directions(-1.0F, slopes_.data(), run_of_.data(), directions_.data(), pairs_by_loser_.samples_of(row),
-                 width, gradient);
+  if (task != 0 || pairs_.count() == 0) return;
+  if (side == MterSide::kUser) pairs_.add_user_gradient(row, gradient);
+  if (side == MterSide::kItem) pairs_.add_item_gradient(row, gradient);
 }
 
 void MterStep::shared_gradient(const MterParameters& parameters, MterSide side, std::int64_t row,
@@ -413,11 +359,7 @@ void MterStep::update(ExecutionContext& context, MterParameters& parameters) {
 }
 
 std::int64_t MterStep::bytes(MterForm form, const FactorSettings& settings, const ReviewCounts& counts) {
-  const std::int64_t dimension = form == MterForm::kTucker
-                                     ? std::max({settings.user_dimension, settings.item_dimension,
-                                                 settings.feature_dimension, settings.phrase_dimension})
-                                     : settings.dimension;
-  const std::int64_t width = padded_width(dimension);
+  const std::int64_t width = MterParameters::common_width(form, settings);
   const std::int64_t part = form == MterForm::kTucker ? width * width : width;
   const auto tasks = static_cast<std::int64_t>(kMterTasks);
   const std::int64_t features = counts.features + 1;

@@ -2,17 +2,15 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "core/math/philox.h"
 #include "core/runtime/execution_context.h"
-#include "recommend/factors/pair_draws.h"
+#include "recommend/mter/mter_kernels.h"
 #include "recommend/mter/mter_parameters.h"
 
 namespace olrank {
 
-/// Mean losses of a batch.
 struct MterLosses {
   std::array<double, kMterTasks> squared_error = {};  // per drawn entry of a tensor
   double pairs = 0.0;                                 // per drawn pair, −ln σ
@@ -33,23 +31,17 @@ class MterStep {
   MterStep(const FactorSettings& settings, const MterTensors& tensors, const PairDraws& draws,
            const ReviewCounts& counts, std::uint64_t seed);
 
-  /// The gradients of an iteration's batch.
   MterLosses gradients(ExecutionContext& context, const MterParameters& parameters,
                        std::uint32_t iteration);
-  /// The step along them.
   void update(ExecutionContext& context, MterParameters& parameters);
 
   // The batch and its gradients, for tests. Penalties are included.
   std::int64_t batch_size(std::size_t task) const { return batches_[task].count; }
-  std::int64_t pairs() const { return pair_count_; }
-  std::span<const ItemPair> drawn_pairs() const { return pair_batch_; }
-  /// Writes the gradient of a shared row.
+  const PairBatch& pairs() const { return pairs_; }
   void shared_gradient(const MterParameters& parameters, MterSide side, std::int64_t row,
                        float* gradient) const;
-  /// Writes the gradient of a tensor's own row.
   void own_gradient(const MterParameters& parameters, std::size_t task, MterSide side, std::int64_t row,
                     float* gradient) const;
-  /// Writes the gradient of one layer of a core.
   void core_gradient(const MterParameters& parameters, std::size_t task, std::int64_t layer,
                      float* gradient) const;
 
@@ -88,20 +80,10 @@ class MterStep {
 
   const FactorSettings& settings_;
   const MterTensors& tensors_;
-  const PairDraws& draws_;
   std::int64_t features_;  // with the overall rating
   std::array<PhiloxKey, kMterTasks> entry_keys_;
-  PhiloxKey pair_key_;
   std::array<Batch, kMterTasks> batches_;
-  std::int64_t pair_count_ = 0;
-  std::vector<ItemPair> pair_batch_;
-  std::vector<float> slopes_;
-  std::vector<std::int32_t> run_of_;     // in all runs' arrays, by pair
-  std::vector<std::int32_t> run_users_;  // −1: no run
-  AlignedVector<float> directions_, pair_user_gradients_, pair_feature_parts_;
-  std::vector<double> pair_losses_;
-  std::vector<std::int32_t> winners_, losers_;
-  RowIndex runs_by_user_, pairs_by_winner_, pairs_by_loser_;
+  PairBatch pairs_;
 };
 
 }  // namespace olrank

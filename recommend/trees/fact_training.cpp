@@ -16,35 +16,14 @@
 namespace olrank {
 namespace {
 
-/// Mentions in the training, by user or by item.
 Profiles profiles_of_training(const TrainingData& data, ProfileKind kind) {
   const Reviews& reviews = *data.reviews;
   const bool of_users = kind == ProfileKind::kUser;
-  std::vector<MentionCount> counts;
-  for (const std::int64_t review : data.train) {
-    const std::int32_t row = of_users ? reviews.user[review] : reviews.item[review];
-    for (const Mention& mention : reviews.mentions_of(review))
-      counts.push_back(
-          {row, mention.feature, mention.sentiment > 0 ? 1 : 0, mention.sentiment > 0 ? 0 : 1});
-  }
-  std::ranges::sort(counts, [](const MentionCount& left, const MentionCount& right) {
-    return left.row != right.row ? left.row < right.row : left.feature < right.feature;
-  });
-  std::size_t merged = 0;
-  for (const MentionCount& count : counts) {
-    if (merged > 0 && counts[merged - 1].row == count.row && counts[merged - 1].feature == count.feature) {
-      counts[merged - 1].positive += count.positive;
-      counts[merged - 1].negative += count.negative;
-    } else {
-      counts[merged++] = count;
-    }
-  }
-  counts.resize(merged);
   return make_profiles(of_users ? reviews.names.users.size() : reviews.names.items.size(),
-                       reviews.names.features.size(), counts, kind);
+                       reviews.names.features.size(),
+                       count_mentions(data, of_users ? reviews.user : reviews.item), kind);
 }
 
-/// One of the two sides, users or items.
 struct TrainedSide {
   explicit TrainedSide(Profiles of_rows)
       : profiles(std::move(of_rows)), thresholds(equal_frequency_thresholds(profiles)) {
@@ -71,9 +50,9 @@ double squared_loss(const RatingRows& by_user, const FactorRows& users, const Fa
   return sum;
 }
 
-double pair_loss(std::span<const PreferencePair> pairs, const FactorRows& users, const FactorRows& items) {
+double pair_loss(std::span<const ItemPair> pairs, const FactorRows& users, const FactorRows& items) {
   double sum = 0.0;
-  for (const PreferencePair& pair : pairs) {
+  for (const ItemPair& pair : pairs) {
     sum += logistic_loss(factor_product(users.row(pair.user), items.row(pair.winner)) -
                          factor_product(users.row(pair.user), items.row(pair.loser)));
   }
@@ -83,15 +62,14 @@ double pair_loss(std::span<const PreferencePair> pairs, const FactorRows& users,
 class FactTraining : public RecommenderTraining {
  public:
   FactTraining(const RecommendSettings& settings, const TrainingData& data)
-      : settings_(settings),
+      : RecommenderTraining(settings.passes),
+        settings_(settings),
         data_(data),
         users_(profiles_of_training(data, ProfileKind::kUser)),
         items_(profiles_of_training(data, ProfileKind::kItem)),
         next_items_(data.by_item.rows(), dimension()),
         model_(untrained()) {}
 
-  std::int64_t passes() const override { return settings_.passes; }
-  std::int64_t passed() const override { return passed_; }
   bool finished() const override { return settled_ || passed_ >= passes(); }
   const Recommender& model() const override { return model_; }
 
@@ -173,7 +151,6 @@ class FactTraining : public RecommenderTraining {
   TrainedSide items_;
   FactorRows next_items_;  // V_{t−1}
   TreeRecommender model_;
-  std::int64_t passed_ = 0;
   double loss_ = 0.0;
   bool settled_ = false;
 };
@@ -182,11 +159,11 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
   const TreeSettings& trees = settings_.trees;
   const std::int64_t pass = passed_ + 1;
   if (pass == 1) next_items_ = first_items();
-  const std::vector<PreferencePair> pairs =
+  const std::vector<ItemPair> pairs =
       trees.tree_pair_weight > 0.0
           ? sample_preference_pairs(data_.by_user, data_.by_item.rows(), trees.pairs_per_rating,
                                     static_cast<std::uint64_t>(settings_.seed), pass)
-          : std::vector<PreferencePair>{};
+          : std::vector<ItemPair>{};
   const bool personal_now = trees.personal == PersonalTerms::kEvery;
   TreeModel model = model_.trees();
 
@@ -251,6 +228,33 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
   return report;
 }
 
+/// Factors with their sums of squared gradients.
+struct LearnedFactors {
+  LearnedFactors(std::int64_t rows, int dimension) : values(rows, dimension), squares(rows, dimension) {}
+
+  void step(std::int64_t row, std::span<const double> gradient, double step_size) {
+    const std::span<float> value = values.row(row);
+    const std::span<float> square = squares.row(row);
+    for (std::size_t k = 0; k < value.size(); ++k) {
+      square[k] += static_cast<float>(gradient[k] * gradient[k]);
+      if (square[k] > 0.0F)
+        value[k] -= static_cast<float>(step_size * gradient[k] / std::sqrt(static_cast<double>(square[k])));
+    }
+  }
+
+  FactorRows values;
+  FactorRows squares;
+};
+
+/// Factors whose products are about the mean rating.
+void draw_start(FactorRows& factors, double scale, std::uint64_t seed, std::uint64_t side) {
+  const PhiloxKey key = make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = side});
+  for (std::int64_t row = 0; row < factors.rows(); ++row) {
+    RngStream draws(key, 0, static_cast<std::uint32_t>(row));
+    for (float& value : factors.row(row)) value = static_cast<float>(scale * (1.0 + 0.3 * draws.normal()));
+  }
+}
+
 }  // namespace
 
 std::int64_t plan_fact(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
@@ -281,37 +285,6 @@ std::unique_ptr<Recommender> read_fact(StateReader& state, const ReviewCounts& c
       read_tree_model(state, TreeQuestions::kFeatures, counts.users, counts.items, counts.features));
 }
 
-namespace {
-
-/// Factors with their sums of squared gradients.
-struct LearnedFactors {
-  LearnedFactors(std::int64_t rows, int dimension) : values(rows, dimension), squares(rows, dimension) {}
-
-  void step(std::int64_t row, std::span<const double> gradient, double step_size) {
-    const std::span<float> value = values.row(row);
-    const std::span<float> square = squares.row(row);
-    for (std::size_t k = 0; k < value.size(); ++k) {
-      square[k] += static_cast<float>(gradient[k] * gradient[k]);
-      if (square[k] > 0.0F)
-        value[k] -= static_cast<float>(step_size * gradient[k] / std::sqrt(static_cast<double>(square[k])));
-    }
-  }
-
-  FactorRows values;
-  FactorRows squares;
-};
-
-/// Factors whose products are about the mean rating.
-void draw_start(FactorRows& factors, double scale, std::uint64_t seed, std::uint64_t side) {
-  const PhiloxKey key = make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = side});
-  for (std::int64_t row = 0; row < factors.rows(); ++row) {
-    RngStream draws(key, 0, static_cast<std::uint32_t>(row));
-    for (float& value : factors.row(row)) value = static_cast<float>(scale * (1.0 + 0.3 * draws.normal()));
-  }
-}
-
-}  // namespace
-
 FactorRows factorise_ratings(const RatingRows& by_user, std::int64_t items,
                              const MatrixStartSettings& settings) {
   const std::int64_t users = by_user.rows();
@@ -328,9 +301,9 @@ FactorRows factorise_ratings(const RatingRows& by_user, std::int64_t items,
   std::vector<double> of_loser(settings.dimension);
   for (std::int64_t pass = 0; pass < settings.passes; ++pass) {
     // The passes of trees are numbered from 1, these below 0.
-    const std::vector<PreferencePair> pairs =
+    const std::vector<ItemPair> pairs =
         sample_preference_pairs(by_user, items, 1, settings.seed, -1 - pass);
-    for (const PreferencePair& pair : pairs) {
+    for (const ItemPair& pair : pairs) {
       const std::span<const float> user = u.values.row(pair.user);
       const std::span<const float> winner = v.values.row(pair.winner);
       const std::span<const float> loser = v.values.row(pair.loser);

@@ -56,18 +56,6 @@ std::vector<TreeStep> FactorTree::path_to(std::int32_t number) const {
   return path;
 }
 
-std::string_view branch_name(TreeBranch branch) {
-  switch (branch) {
-    case TreeBranch::kAtLeast:
-      return "at_least";
-    case TreeBranch::kBelow:
-      return "below";
-    case TreeBranch::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
 nlohmann::ordered_json tree_json(const FactorTree& tree, const NameTable& questions) {
   auto nodes = nlohmann::ordered_json::array();
   for (std::int32_t number = 0; number < tree.size(); ++number) {
@@ -85,7 +73,7 @@ nlohmann::ordered_json tree_json(const FactorTree& tree, const NameTable& questi
       json["feature"] = std::string(questions[node.feature]);
       json["threshold"] = node.threshold;
       for (int branch = 0; branch < kTreeBranches; ++branch)
-        json[std::string(branch_name(static_cast<TreeBranch>(branch)))] = node.children[branch];
+        json[std::string(name_of(static_cast<TreeBranch>(branch)))] = node.children[branch];
     }
     json["factor"] = tree.factor(number);
     nodes.push_back(std::move(json));

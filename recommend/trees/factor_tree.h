@@ -7,20 +7,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "core/settings/enum_names.h"
 #include "recommend/reviews.h"
 
 namespace olrank {
-
-/// How often a user, or the users of an item, mentioned a feature with each sentiment.
-struct MentionCount {
-  std::int32_t row = 0;
-  std::int32_t feature = 0;
-  std::int32_t positive = 0;
-  std::int32_t negative = 0;
-};
 
 /// An entry is what a row says about a feature. A feature that it does not list is ∅, unknown.
 struct ProfileEntry {
@@ -70,7 +62,6 @@ inline constexpr int kMostThresholds = 8;
 /// At most kMostThresholds equal-frequency cuts of a feature's values; none for a single value.
 Thresholds equal_frequency_thresholds(const Profiles& profiles);
 
-/// One threshold for all features.
 Thresholds same_threshold(std::int64_t features, float threshold);
 
 /// For each entry of the profiles, how many thresholds of its feature it reaches.
@@ -78,6 +69,10 @@ std::vector<std::uint8_t> reached_thresholds(const Profiles& profiles, const Thr
 
 /// The answers to a node's question about its feature.
 enum class TreeBranch : std::uint8_t { kAtLeast, kBelow, kUnknown };
+template <>
+struct EnumNames<TreeBranch> {
+  static constexpr std::array values = names_in_order<TreeBranch>("at_least", "below", "unknown");
+};
 inline constexpr int kTreeBranches = 3;
 
 /// A node of a factorisation tree. Jia, Toward Reliable Decision-making in Information Systems, PhD thesis,
@@ -103,7 +98,6 @@ struct TreeStep {
 class FactorTree {
  public:
   FactorTree() = default;
-  /// A root without question.
   explicit FactorTree(int dimension);
 
   int dimension() const { return dimension_; }
@@ -133,9 +127,6 @@ class FactorTree {
   std::vector<TreeNode> nodes_;
   std::vector<float> factors_;
 };
-
-/// "at_least", "below" or "unknown": the answer that leads to a child, and its key in JSON.
-std::string_view branch_name(TreeBranch branch);
 
 /// {"depth", "nodes": [{"node", "level", "parent", "rows", "factor", and of inner nodes "feature",
 /// "threshold", "at_least", "below", "unknown"}, …]}: children as numbers of nodes. `questions` are the

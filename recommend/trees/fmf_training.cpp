@@ -25,7 +25,8 @@ Profiles profiles_of_ratings(const RatingRows& by_user, std::int64_t items) {
 class FmfTraining : public RecommenderTraining {
  public:
   FmfTraining(const RecommendSettings& settings, const TrainingData& data)
-      : settings_(settings),
+      : RecommenderTraining(settings.passes),
+        settings_(settings),
         data_(data),
         profiles_(profiles_of_ratings(data.by_user, data.by_item.rows())),
         thresholds_(same_threshold(data.by_item.rows(), static_cast<float>(settings.trees.like_at))),
@@ -39,8 +40,6 @@ class FmfTraining : public RecommenderTraining {
     }
   }
 
-  std::int64_t passes() const override { return settings_.passes; }
-  std::int64_t passed() const override { return passed_; }
   bool finished() const override { return settled_ || passed_ >= passes(); }
   const Recommender& model() const override { return model_; }
 
@@ -149,7 +148,6 @@ class FmfTraining : public RecommenderTraining {
   SplitData split_;
   std::vector<std::int32_t> rows_;
   TreeRecommender model_;
-  std::int64_t passed_ = 0;
   double loss_ = 0.0;
   bool settled_ = false;
 };

@@ -7,70 +7,27 @@
 #include "core/math/portable_exp.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/vector_clones.h"
-#include "recommend/trees/squared_sums.h"
 
 namespace olrank {
-
-UserPairs::UserPairs(std::span<const PreferencePair> pairs, std::int64_t users, const FactorRows& items)
-    : pairs_(pairs), items_(items), index_(index_by_user(pairs, users)) {}
-
-NodePairs UserPairs::gather(std::span<const std::int32_t> rows, const FactorRows&) const {
-  std::int64_t count = 0;
-  for (const std::int32_t row : rows) count += std::ssize(index_.of(row));
-  NodePairs gathered;
-  gathered.terms.reserve(count);
-  gathered.vectors = FactorRows(count, items_.dimension());
-  for (std::size_t place = 0; place < rows.size(); ++place) {
-    for (const std::int64_t number : index_.of(rows[place])) {
-      const std::span<const float> winner = items_.row(pairs_[number].winner);
-      const std::span<const float> loser = items_.row(pairs_[number].loser);
-      const std::span<float> w = gathered.vectors.row(std::ssize(gathered.terms));
-      for (std::size_t k = 0; k < w.size(); ++k) w[k] = winner[k] - loser[k];
-      gathered.terms.push_back({.plus = static_cast<std::int32_t>(place)});
-    }
-  }
-  return gathered;
-}
-
-ItemPairs::ItemPairs(std::span<const PreferencePair> pairs, std::int64_t items, const FactorRows& users)
-    : pairs_(pairs), users_(users), index_(index_by_item(pairs, items)) {}
-
-NodePairs ItemPairs::gather(std::span<const std::int32_t> rows, const FactorRows& current) const {
-  // Rows ascend.
-  const auto place_of = [&](std::int32_t item) {
-    const auto found = std::ranges::lower_bound(rows, item);
-    const bool here = found != rows.end() && *found == item;
-    return here ? static_cast<std::int32_t>(found - rows.begin()) : -1;
-  };
-  NodePairs gathered;
-  std::vector<std::int32_t> users;
-  for (std::size_t place = 0; place < rows.size(); ++place) {
-    for (const std::int64_t number : index_.of(rows[place])) {
-      const PreferencePair& pair = pairs_[number];
-      const bool wins = pair.winner == rows[place];
-      const std::int32_t other = wins ? pair.loser : pair.winner;
-      const std::int32_t place_of_other = place_of(other);
-      if (place_of_other >= 0 && !wins) continue;  // comes with its winner
-      PairTerm term;
-      (wins ? term.plus : term.minus) = static_cast<std::int32_t>(place);
-      if (place_of_other >= 0) {
-        term.minus = place_of_other;
-      } else {
-        const double fixed = factor_product(users_.row(pair.user), current.row(other));
-        term.offset = static_cast<float>(wins ? -fixed : fixed);
-      }
-      gathered.terms.push_back(term);
-      users.push_back(pair.user);
-    }
-  }
-  gathered.vectors = FactorRows(std::ssize(users), users_.dimension());
-  for (std::size_t number = 0; number < users.size(); ++number)
-    std::ranges::copy(users_.row(users[number]),
-                      gathered.vectors.row(static_cast<std::int64_t>(number)).begin());
-  return gathered;
-}
-
 namespace {
+
+/// `rows_of` gives the rows that a pair concerns.
+template <class RowsOf>
+PairIndex index_pairs(std::span<const ItemPair> pairs, std::int64_t rows, RowsOf rows_of) {
+  PairIndex index;
+  index.begin.assign(rows + 1, 0);
+  for (const ItemPair& pair : pairs) {
+    for (const std::int32_t row : rows_of(pair)) ++index.begin[row + 1];
+  }
+  for (std::int64_t row = 0; row < rows; ++row) index.begin[row + 1] += index.begin[row];
+  index.pairs.resize(index.begin.back());
+  std::vector<std::int64_t> next(index.begin.begin(), index.begin.end() - 1);
+  for (std::size_t number = 0; number < pairs.size(); ++number) {
+    for (const std::int32_t row : rows_of(pairs[number]))
+      index.pairs[next[row]++] = static_cast<std::int64_t>(number);
+  }
+  return index;
+}
 
 constexpr std::int64_t kTermsOfBlock = 256;  // summed in float
 
@@ -143,7 +100,80 @@ double all_pairs_loss(const NodePairs& pairs, std::span<const std::uint8_t> part
   return loss;
 }
 
+constexpr int kMostDraws = 8;
+
+/// Whether (winner, l) is in D_i.
+bool is_preferred(std::span<const std::int32_t> items, std::span<const float> ratings, float rating,
+                  std::int32_t other) {
+  const auto place = std::ranges::lower_bound(items, other);
+  if (place == items.end() || *place != other) return true;
+  return rating > ratings[place - items.begin()];
+}
+
 }  // namespace
+
+UserPairs::UserPairs(std::span<const ItemPair> pairs, std::int64_t users, const FactorRows& items)
+    : pairs_(pairs),
+      items_(items),
+      index_(index_pairs(pairs, users, [](const ItemPair& pair) { return std::array{pair.user}; })) {}
+
+NodePairs UserPairs::gather(std::span<const std::int32_t> rows, const FactorRows&) const {
+  std::int64_t count = 0;
+  for (const std::int32_t row : rows) count += std::ssize(index_.of(row));
+  NodePairs gathered;
+  gathered.terms.reserve(count);
+  gathered.vectors = FactorRows(count, items_.dimension());
+  for (std::size_t place = 0; place < rows.size(); ++place) {
+    for (const std::int64_t number : index_.of(rows[place])) {
+      const std::span<const float> winner = items_.row(pairs_[number].winner);
+      const std::span<const float> loser = items_.row(pairs_[number].loser);
+      const std::span<float> w = gathered.vectors.row(std::ssize(gathered.terms));
+      for (std::size_t k = 0; k < w.size(); ++k) w[k] = winner[k] - loser[k];
+      gathered.terms.push_back({.plus = static_cast<std::int32_t>(place)});
+    }
+  }
+  return gathered;
+}
+
+ItemPairs::ItemPairs(std::span<const ItemPair> pairs, std::int64_t items, const FactorRows& users)
+    : pairs_(pairs), users_(users), index_(index_pairs(pairs, items, [](const ItemPair& pair) {
+        return std::array{pair.winner, pair.loser};
+      })) {}
+
+NodePairs ItemPairs::gather(std::span<const std::int32_t> rows, const FactorRows& current) const {
+  // Rows ascend.
+  const auto place_of = [&](std::int32_t item) {
+    const auto found = std::ranges::lower_bound(rows, item);
+    const bool here = found != rows.end() && *found == item;
+    return here ? static_cast<std::int32_t>(found - rows.begin()) : -1;
+  };
+  NodePairs gathered;
+  std::vector<std::int32_t> users;
+  for (std::size_t place = 0; place < rows.size(); ++place) {
+    for (const std::int64_t number : index_.of(rows[place])) {
+      const ItemPair& pair = pairs_[number];
+      const bool wins = pair.winner == rows[place];
+      const std::int32_t other = wins ? pair.loser : pair.winner;
+      const std::int32_t place_of_other = place_of(other);
+      if (place_of_other >= 0 && !wins) continue;  // comes with its winner
+      PairTerm term;
+      (wins ? term.plus : term.minus) = static_cast<std::int32_t>(place);
+      if (place_of_other >= 0) {
+        term.minus = place_of_other;
+      } else {
+        const double fixed = factor_product(users_.row(pair.user), current.row(other));
+        term.offset = static_cast<float>(wins ? -fixed : fixed);
+      }
+      gathered.terms.push_back(term);
+      users.push_back(pair.user);
+    }
+  }
+  gathered.vectors = FactorRows(std::ssize(users), users_.dimension());
+  for (std::size_t number = 0; number < users.size(); ++number)
+    std::ranges::copy(users_.row(users[number]),
+                      gathered.vectors.row(static_cast<std::int64_t>(number)).begin());
+  return gathered;
+}
 
 double pair_loss_of_parts(const NodePairs& pairs, std::span<const std::uint8_t> part_of,
                           const Parts& factors) {
@@ -199,36 +229,13 @@ PartFit fit_parts(const Parts& sums, const std::array<std::int64_t, kTreeBranche
   return best;
 }
 
-namespace {
-
-constexpr int kMostDraws = 8;
-
-/// Whether (winner, l) is in D_i.
-bool is_preferred(std::span<const std::int32_t> items, std::span<const float> ratings, float rating,
-                  std::int32_t other) {
-  const auto place = std::ranges::lower_bound(items, other);
-  if (place == items.end() || *place != other) return true;
-  return rating > ratings[place - items.begin()];
-}
-
-PairIndex pair_index(std::vector<std::int64_t> counts) {
-  PairIndex index;
-  index.begin.assign(counts.size() + 1, 0);
-  for (std::size_t row = 0; row < counts.size(); ++row)
-    index.begin[row + 1] = index.begin[row] + counts[row];
-  index.pairs.resize(index.begin.back());
-  return index;
-}
-
-}  // namespace
-
-std::vector<PreferencePair> sample_preference_pairs(const RatingRows& by_user, std::int64_t items,
-                                                    std::int64_t per_rating, std::uint64_t seed,
-                                                    std::int64_t pass) {
+std::vector<ItemPair> sample_preference_pairs(const RatingRows& by_user, std::int64_t items,
+                                              std::int64_t per_rating, std::uint64_t seed,
+                                              std::int64_t pass) {
   constexpr char kName[] = "trees";
   const PhiloxKey key = make_key(
       {.seed = seed, .purpose = Purpose::kReplay, .click_model = name_hash(kName, sizeof kName - 1)});
-  std::vector<PreferencePair> pairs;
+  std::vector<ItemPair> pairs;
   pairs.reserve(by_user.others.size() * per_rating);
   for (std::int64_t user = 0; user < by_user.rows(); ++user) {
     const std::span<const std::int32_t> rated = by_user.others_of(user);
@@ -247,31 +254,6 @@ std::vector<PreferencePair> sample_preference_pairs(const RatingRows& by_user, s
     }
   }
   return pairs;
-}
-
-PairIndex index_by_user(std::span<const PreferencePair> pairs, std::int64_t users) {
-  std::vector<std::int64_t> counts(users, 0);
-  for (const PreferencePair& pair : pairs) ++counts[pair.user];
-  PairIndex index = pair_index(std::move(counts));
-  std::vector<std::int64_t> next(index.begin.begin(), index.begin.end() - 1);
-  for (std::size_t number = 0; number < pairs.size(); ++number)
-    index.pairs[next[pairs[number].user]++] = static_cast<std::int64_t>(number);
-  return index;
-}
-
-PairIndex index_by_item(std::span<const PreferencePair> pairs, std::int64_t items) {
-  std::vector<std::int64_t> counts(items, 0);
-  for (const PreferencePair& pair : pairs) {
-    ++counts[pair.winner];
-    ++counts[pair.loser];
-  }
-  PairIndex index = pair_index(std::move(counts));
-  std::vector<std::int64_t> next(index.begin.begin(), index.begin.end() - 1);
-  for (std::size_t number = 0; number < pairs.size(); ++number) {
-    index.pairs[next[pairs[number].winner]++] = static_cast<std::int64_t>(number);
-    index.pairs[next[pairs[number].loser]++] = static_cast<std::int64_t>(number);
-  }
-  return index;
 }
 
 }  // namespace olrank

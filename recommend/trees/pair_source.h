@@ -5,25 +5,19 @@
 #include <span>
 #include <vector>
 
+#include "recommend/factors/pair_draws.h"
 #include "recommend/reviews.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/squared_sums.h"
 
 namespace olrank {
 
-/// A pair of D_i = {(j, l): r_ij > r_il, or j rated by i and l not}.
-struct PreferencePair {
-  std::int32_t user = 0;
-  std::int32_t winner = 0;  // j
-  std::int32_t loser = 0;   // l
-};
-
 /// A sample of D: `per_rating` pairs for each rating (i, j), each with an item l drawn uniformly until (j,
 /// l) is in D_i, at most eight times. In the order of users and items; a pair's draws belong to the seed,
 /// the pass, the user and the item.
-std::vector<PreferencePair> sample_preference_pairs(const RatingRows& by_user, std::int64_t items,
-                                                    std::int64_t per_rating, std::uint64_t seed,
-                                                    std::int64_t pass);
+std::vector<ItemPair> sample_preference_pairs(const RatingRows& by_user, std::int64_t items,
+                                              std::int64_t per_rating, std::uint64_t seed,
+                                              std::int64_t pass);
 
 /// A term −log σ(z) of the loss of some rows, with z = offset + w·(x(plus) − x(minus)). `plus` and `minus`
 /// are places among the rows; −1 stands for something whose factor is fixed and inside w or the offset.
@@ -42,9 +36,6 @@ struct PairIndex {
     return {pairs.data() + begin[row], pairs.data() + begin[row + 1]};
   }
 };
-PairIndex index_by_user(std::span<const PreferencePair> pairs, std::int64_t users);
-/// Winners and losers.
-PairIndex index_by_item(std::span<const PreferencePair> pairs, std::int64_t items);
 
 /// The terms of a node's pairs with their vectors w, one padded row each.
 struct NodePairs {
@@ -59,7 +50,6 @@ struct DescentSettings {
   double step_size = 0.1;  // of AdaGrad
 };
 
-/// The parts of a split and their factors.
 struct PartFit {
   std::array<std::vector<double>, kTreeBranches> factors;
   /// Σ_c squared error + λ‖x_c − anchor‖² − λ_b B: Jia, PhD thesis, UVA 2022, Eq. (4.2.6), with squared
@@ -96,13 +86,13 @@ class PairSource {
 class UserPairs : public PairSource {
  public:
   /// Both outlive this.
-  UserPairs(std::span<const PreferencePair> pairs, std::int64_t users, const FactorRows& items);
+  UserPairs(std::span<const ItemPair> pairs, std::int64_t users, const FactorRows& items);
 
   NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const override;
   bool concerns(std::int64_t row) const override { return !index_.of(row).empty(); }
 
  private:
-  std::span<const PreferencePair> pairs_;
+  std::span<const ItemPair> pairs_;
   const FactorRows& items_;
   PairIndex index_;
 };
@@ -111,13 +101,13 @@ class UserPairs : public PairSource {
 /// rows; else the other item keeps its current factor.
 class ItemPairs : public PairSource {
  public:
-  ItemPairs(std::span<const PreferencePair> pairs, std::int64_t items, const FactorRows& users);
+  ItemPairs(std::span<const ItemPair> pairs, std::int64_t items, const FactorRows& users);
 
   NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const override;
   bool concerns(std::int64_t row) const override { return !index_.of(row).empty(); }
 
  private:
-  std::span<const PreferencePair> pairs_;
+  std::span<const ItemPair> pairs_;
   const FactorRows& users_;
   PairIndex index_;
 };

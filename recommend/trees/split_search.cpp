@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <vector>
 
 #include "core/math/pair_loss.h"
 
@@ -120,6 +118,26 @@ bool is_better(const SplitCandidate& left, const SplitCandidate& right) {
   return left.feature != right.feature ? left.feature < right.feature : left.cut < right.cut;
 }
 
+/// Adds the term of one row; returns ‖ũ‖².
+double add_personal_term(const SplitData& data, std::int32_t row, const PairSource* pairs, double penalty,
+                         DescentSettings descent, FactorRows& factors) {
+  if (pairs == nullptr) descent.pair_weight = 0.0;
+  const std::span<float> factor = factors.row(row);
+  const std::vector<double> leaf(factor.begin(), factor.end());
+  const std::span<const double> sums = data.sums_of(row);
+  const std::uint8_t only_part = 0;
+  NodePairs gathered;
+  if (descent.pair_weight > 0.0) gathered = pairs->gather({&row, 1}, factors);
+  const PartFit fit = fit_parts({std::vector<double>(sums.begin(), sums.end()), {}, {}}, {1, 0, 0}, leaf,
+                                leaf, penalty, gathered, {&only_part, 1}, descent);
+  double norm_sq = 0.0;
+  for (std::size_t k = 0; k < leaf.size(); ++k) {
+    norm_sq += squared_distance(fit.factors[0][k], leaf[k]);
+    factor[k] = static_cast<float>(fit.factors[0][k]);
+  }
+  return norm_sq;
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> parts_of_rows(const SplitData& data, std::span<const std::int32_t> rows,
@@ -162,30 +180,6 @@ std::vector<SplitCandidate> best_splits(ExecutionContext& context, const SplitDa
   best.resize(std::min<std::ptrdiff_t>(wanted, std::ssize(best)));
   return best;
 }
-
-namespace {
-
-/// Adds the term of one row; returns ‖ũ‖².
-double add_personal_term(const SplitData& data, std::int32_t row, const PairSource* pairs, double penalty,
-                         DescentSettings descent, FactorRows& factors) {
-  if (pairs == nullptr) descent.pair_weight = 0.0;
-  const std::span<float> factor = factors.row(row);
-  const std::vector<double> leaf(factor.begin(), factor.end());
-  const std::span<const double> sums = data.sums_of(row);
-  const std::uint8_t only_part = 0;
-  NodePairs gathered;
-  if (descent.pair_weight > 0.0) gathered = pairs->gather({&row, 1}, factors);
-  const PartFit fit = fit_parts({std::vector<double>(sums.begin(), sums.end()), {}, {}}, {1, 0, 0}, leaf,
-                                leaf, penalty, gathered, {&only_part, 1}, descent);
-  double norm_sq = 0.0;
-  for (std::size_t k = 0; k < leaf.size(); ++k) {
-    norm_sq += squared_distance(fit.factors[0][k], leaf[k]);
-    factor[k] = static_cast<float>(fit.factors[0][k]);
-  }
-  return norm_sq;
-}
-
-}  // namespace
 
 double add_user_terms(ExecutionContext& context, const SplitData& data, std::span<const std::int32_t> rows,
                       const PairSource* pairs, double penalty, const DescentSettings& descent,

@@ -34,7 +34,6 @@ struct SplitData {
   }
 };
 
-/// The branch of each row under a question.
 std::vector<std::uint8_t> parts_of_rows(const SplitData& data, std::span<const std::int32_t> rows,
                                         std::int32_t feature, std::int32_t cut);
 

@@ -4,8 +4,6 @@
 #include <cassert>
 #include <cmath>
 
-#include "core/runtime/vector_clones.h"
-
 namespace olrank {
 
 std::vector<double> squared_sums_of_rows(const RatingRows& ratings, const FactorRows& columns) {

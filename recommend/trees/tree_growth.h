@@ -13,7 +13,6 @@
 
 namespace olrank {
 
-/// The settings grow one tree.
 struct GrowthSettings {
   int depth = 6;                 // h, levels of questions
   std::int64_t least_rows = 20;  // a node of fewer asks nothing

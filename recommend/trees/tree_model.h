@@ -40,7 +40,6 @@ TreeModel read_tree_model(StateReader& state, TreeQuestions questions, std::int6
 Profiles profile_of_reviews(std::span<const KnownReview> reviews, TreeQuestions questions,
                             std::int64_t features);
 
-/// A trained model of trees.
 class TreeRecommender : public Recommender {
  public:
   explicit TreeRecommender(TreeModel model) : model_(std::move(model)) {}

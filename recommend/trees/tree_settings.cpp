@@ -9,39 +9,35 @@
 namespace olrank {
 
 const Schema& TreeSettings::schema() {
+  using S = TreeSettings;
   static const Schema schema =
-      SchemaBuilder<TreeSettings>("recommend", "Factorisation trees.")
-          .field("user_depth", &TreeSettings::user_depth, "levels of questions in the users' tree")
+      SchemaBuilder<S>("recommend", "Factorisation trees.")
+          .field("user_depth", &S::user_depth, "levels of questions in the users' tree")
           .symbol("h")
-          .at_least(0)
-          .at_most(12)
-          .field("item_depth", &TreeSettings::item_depth, "levels of questions in the items' tree of fact")
-          .at_least(0)
-          .at_most(12)
-          .field("node_rows", &TreeSettings::node_rows,
-                 "users or items that a node must have to ask a question")
+          .between(0, 12)
+          .field("item_depth", &S::item_depth, "levels of questions in the items' tree of fact")
+          .between(0, 12)
+          .field("node_rows", &S::node_rows, "users or items that a node must have to ask a question")
           .at_least(2)
-          .field("parent_factor", &TreeSettings::parent_factor,
+          .field("parent_factor", &S::parent_factor,
                  "a node's factor is its parent's plus a term of its own, and only this term is penalised")
-          .field("personal", &TreeSettings::personal,
+          .field("personal", &S::personal,
                  "when each user and item gets a term of its own: after the last pass of fact, or in every "
                  "pass")
-          .field("user_penalty", &TreeSettings::user_penalty,
-                 "weight of the squared factors in the users' tree")
+          .field("user_penalty", &S::user_penalty, "weight of the squared factors in the users' tree")
           .symbol("λ_u")
           .above(0)
-          .field("item_penalty", &TreeSettings::item_penalty, "weight of the squared factors of items")
+          .field("item_penalty", &S::item_penalty, "weight of the squared factors of items")
           .symbol("λ_v")
           .above(0)
-          .field("tree_pair_weight", &TreeSettings::tree_pair_weight,
+          .field("tree_pair_weight", &S::tree_pair_weight,
                  "weight of the loss of a pair against a rating's squared error in fact")
           .symbol("λ_b")
           .at_least(0)
-          .field("least_change", &TreeSettings::least_change,
+          .field("least_change", &S::least_change,
                  "the training ends once a pass changes the loss by less than this share")
-          .at_least(0)
-          .at_most(1)
-          .field("like_at", &TreeSettings::like_at, "lowest rating that is a like in fmf's questions")
+          .between(0, 1)
+          .field("like_at", &S::like_at, "lowest rating that is a like in fmf's questions")
           .build();
   return schema;
 }

@@ -2,9 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/math/philox.h"
@@ -18,8 +15,7 @@ namespace olrank {
 enum class PersonalTerms { kEnd, kEvery };
 template <>
 struct EnumNames<PersonalTerms> {
-  static constexpr std::array values = {std::pair{PersonalTerms::kEnd, std::string_view("end")},
-                                        std::pair{PersonalTerms::kEvery, std::string_view("every")}};
+  static constexpr std::array values = names_in_order<PersonalTerms>("end", "every");
 };
 
 /// The trees of fact and fmf. Jia, PhD thesis, UVA 2022, prints depth 6 and dimension 20, no other value.
@@ -56,7 +52,6 @@ class PlantedTree {
   };
   explicit PlantedTree(const Shape& shape);
 
-  /// The feature that the root asks about.
   std::int64_t root_feature() const { return node_features_[0]; }
 
   /// Where a user or an item is: a random branch at each level.

@@ -267,6 +267,12 @@ TEST(LinePlot, DrawsConstantsSinglePointsAndNoLines) {
     for (PlotPoint& point : line.points) point = {point.x, 0.0, 0.0, 0.0, 2};
   }
   EXPECT_EQ(count(draw(figure).body, "nan"), 0U);
+  figure.series[0].points[0].y = 1.4;
+  figure.series[0].points[1].y = std::nextafter(1.4, 2.0);  // a mean's rounding
+  figure.bands = false;
+  figure.series.resize(1);
+  EXPECT_LE(count(draw(figure).body, "class=\"grid\""), 8U);
+  figure = two_lines();
   figure.series[0].points.resize(1);
   figure.series[1].points.clear();
   EXPECT_EQ(count(draw(figure).body, "nan"), 0U);

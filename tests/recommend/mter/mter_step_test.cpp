@@ -120,7 +120,7 @@ TEST_P(MterStepTest, GradientsOfEveryBlockAreDifferenceQuotients) {
   MterStep step(settings_, tensors_, draws, data_.counts(), 1);
   ExecutionContext context;
   step.gradients(context, parameters, 0);
-  const std::vector<ItemPair> pairs(step.drawn_pairs().begin(), step.drawn_pairs().end());
+  const std::vector<ItemPair> pairs(step.pairs().pairs().begin(), step.pairs().pairs().end());
   ASSERT_EQ(step.batch_size(0), tensors_.preferences.size());
   int checked = 0;
   const auto check = [&](float& value, float gradient) {
@@ -179,7 +179,7 @@ TEST_P(MterStepTest, StepsKeepEverythingNonNegativeAndLowerTheLoss) {
   MterStep step(settings_, tensors_, draws, data_.counts(), 1);
   ExecutionContext context;
   step.gradients(context, parameters, 0);
-  const std::vector<ItemPair> pairs(step.drawn_pairs().begin(), step.drawn_pairs().end());
+  const std::vector<ItemPair> pairs(step.pairs().pairs().begin(), step.pairs().pairs().end());
   const double before = objective(parameters, pairs);
   const auto non_negative = [](const FactorMatrix& matrix) {
     return std::all_of(matrix.values.begin(), matrix.values.end(), [](float v) { return v >= 0.0F; });

@@ -202,12 +202,12 @@ TEST(SquaredSumsTest, GradientIsThatOfTheError) {
 
 using Factors = std::array<std::vector<double>, kTreeBranches>;
 
-TEST(PreferencePairsTest, PairsAreOfD) {
+TEST(ItemPairsTest, PairsAreOfD) {
   const TreeWorld world(11);
   const auto pairs = sample_preference_pairs(world.data.by_user, world.data.by_item.rows(), 2, 1, 1);
   EXPECT_GT(std::ssize(pairs), world.reviews.size());
   bool rated_loser = false;
-  for (const PreferencePair& pair : pairs) {
+  for (const ItemPair& pair : pairs) {
     std::optional<float> winner;
     std::optional<float> loser;
     const auto rated = world.data.by_user.others_of(pair.user);
@@ -229,7 +229,7 @@ TEST(PreferencePairsTest, PairsAreOfD) {
 }
 
 // The loss of all pairs that concern the rows, by the slow formula: items in a part have its factor.
-double slow_item_loss(const TreeWorld& world, std::span<const PreferencePair> pairs,
+double slow_item_loss(const TreeWorld& world, std::span<const ItemPair> pairs,
                       std::span<const std::int32_t> rows, std::span<const std::uint8_t> part_of,
                       const Factors& factors, const FactorRows& users, const FactorRows& current) {
   const auto score = [&](std::int32_t user, std::int32_t item) {
@@ -243,7 +243,7 @@ double slow_item_loss(const TreeWorld& world, std::span<const PreferencePair> pa
     return sum;
   };
   double loss = 0.0;
-  for (const PreferencePair& pair : pairs) {
+  for (const ItemPair& pair : pairs) {
     const bool concerns =
         std::ranges::count(rows, pair.winner) > 0 || std::ranges::count(rows, pair.loser) > 0;
     if (concerns)
@@ -309,7 +309,7 @@ TEST(PartFitTest, DescentWithPairsComesCloseToTheMinimumAndNeverRises) {
       objective += squared_error(sums[part], factors[part]);
       for (const double x : factors[part]) objective += x * x;
     }
-    for (const PreferencePair& pair : pairs) {
+    for (const ItemPair& pair : pairs) {
       double z = 0.0;
       for (int k = 0; k < TreeWorld::kDimension; ++k) {
         z += factors[part_of[pair.user]][k] *

@@ -9,9 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-import tables
+import records
 
-RECORDS = pathlib.Path("docs/evidence/pages")
 USUAL = {"name", "file", "line", "status", "result", "timestamp", "time", "classname"}  # of a test's report
 
 
@@ -26,10 +25,9 @@ def properties(program, tests):
 
 
 def table(page, name, header, rows):
-    file = RECORDS / f"{page}.json"
-    record = json.loads(file.read_text()) if file.exists() else {}
+    record = records.read("pages", page) or {}
     record.setdefault("tables", {})[name] = {"origin": "evidence/decisions.py", "recorded": datetime.date.today().isoformat(), "header": header, "rows": rows}
-    tables.write(file, record)
+    records.write("pages", page, record)
 
 
 def count(number):

@@ -28,7 +28,6 @@ DeviceSizes rehearsed_sizes() {
   sizes.pairs = {6, 140};  // the second over the edge of a row block
   sizes.members = {1, 3};
   sizes.wide = 12;
-  sizes.scored_at_once = 40;
   sizes.test_queries = 3;
   sizes.on_gpu = false;
   return sizes;

@@ -1,4 +1,4 @@
-"""Reads what the card says of itself while the steps run, and what NVIDIA's profilers say of a program."""
+"""Reads what the card says of itself while the steps run, and what Nsight Compute says of a program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import csv
 import datetime
 import os
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import threading
@@ -105,28 +104,6 @@ def sample_of(line: str) -> tuple[datetime.datetime, list[float | None], int]:
         raise ValueError(line)
     numbers = [float(value) if value.replace(".", "", 1).isdigit() else None for value in values]
     return datetime.datetime.strptime(when, "%Y/%m/%d %H:%M:%S.%f"), numbers, int(reasons, 16)
-
-
-# --- profilers ----------------------------------------------------------------------------------
-
-ACTIVITIES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
-
-
-def busy_share(trace: Path, seconds: float) -> float | None:
-    """The share of the last so many seconds of a trace of Nsight Systems in which the GPU worked; none without work."""
-    with contextlib.closing(sqlite3.connect(trace)) as database:
-        known = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        spans = sorted(span for table in ACTIVITIES if table in known for span in database.execute(f"SELECT start, end FROM {table}"))
-    if not spans or not seconds > 0:
-        return None
-    last = max(end for _, end in spans)
-    covered = first = last - 1e9 * seconds  # nanoseconds
-    busy = 0.0
-    for start, end in spans:
-        if end > covered:
-            busy += end - max(start, covered)
-            covered = end
-    return busy / (last - first)
 
 
 # Nsight Compute reports of a kernel in these sections, and these counters of it are shown.

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from evidence.card import SECTIONS, busy_share, counters_of
+from evidence.card import SECTIONS, counters_of
 from evidence.programs import SKIP_STATUS, Failed, Skipped, last_line
 from evidence.run import Step
 
@@ -142,16 +142,13 @@ def covariances(step: Step) -> None:
             step.numbers[f"{name} over every round, full"] = one["seconds"] / max(step.numbers["every round, full"]["seconds"], 1e-9)
 
 
-def round_command(step: Step, flags: Sequence[object], rounds: int) -> list[object]:
-    pick = step.run.pick
-    on_device = [] if step.run.rehearse else ["--device", step.run.device]
-    return [step.run.olrank, "bench", "round", "--docs", pick(125, 20), "--width", pick(100, 8), "--rounds", pick(rounds, 3), *flags, *on_device]
-
-
 def measured_stages(step: Step, name: str, flags: Sequence[object]) -> dict[str, dict[str, float]]:
     """Median seconds by stage, by what is measured and n."""
     report = step.run.scratch / f"{name}.json"
-    step.must([*round_command(step, flags, 101), "--json", report])
+    pick = step.run.pick
+    on_device = [] if step.run.rehearse else ["--device", step.run.device]
+    step.must([step.run.olrank, "bench", "round", "--docs", pick(125, 20), "--width", pick(100, 8), "--rounds", pick(101, 3), *flags, *on_device,
+               "--json", report])
     found: dict[str, dict[str, float]] = {}
     for one in json.loads(report.read_text(encoding="utf-8"))["measurements"]:
         _, structure, stage = one["name"].split("/")
@@ -171,30 +168,6 @@ def rounds(step: Step) -> None:
         if "idle" in stages:
             step.at_most(f"share of a round at n = {n} in which the GPU is idle", stages["idle"] / max(stages["total"], 1e-9), 0.1)
     measured_stages(step, "members", ["--structure", pick("ensemble-10", "ensemble-2"), "--pairs", pick("100,1000,10000", "10,40")])
-    count_busy(step, sizes[0])
-
-
-def count_busy(step: Step, n: int) -> None:
-    """The GPU's idle share by Nsight Systems, which sees every kernel and copy, where it is installed."""
-    key = f"idle share by nsys, full n={n}"
-    if step.run.rehearse:
-        return
-    try:
-        profiler = step.run.programs.profiler_of_rounds()
-    except Skipped as missing:
-        step.numbers[key] = str(missing)
-        return
-    trace, report, played = step.run.scratch / "round", step.run.scratch / "profiled.json", 101
-    command = round_command(step, ["--structure", "full", "--pairs", n, "--json", report], played)
-    status, output = step.command([profiler, "profile", "--trace=cuda", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=graph",
-                                   "--export=sqlite", "--force-overwrite=true", f"--output={trace}", *command], share=0.5)
-    if status != 0 or not trace.with_suffix(".sqlite").exists() or not report.exists():
-        step.numbers[key] = f"nsys does not work on this machine: {last_line(output)}"
-        return
-    measured = json.loads(report.read_text(encoding="utf-8"))["measurements"]
-    elapsed = next(one["seconds"]["median"] for one in measured if one["name"].endswith("/elapsed"))
-    busy = busy_share(trace.with_suffix(".sqlite"), played * elapsed)
-    step.numbers[key] = "no work seen" if busy is None else 1.0 - busy
 
 
 def members(step: Step) -> None:

@@ -124,15 +124,6 @@ elif name == "ncu":
             ("0", "device_bench", "void olrank::device::<unnamed>::apply_kernel<(int)8>(int, double *)", "GPU Speed Of Light Throughput", "DRAM Throughput", "%", "71.2"),
             ("0", "device_bench", "void olrank::device::<unnamed>::apply_kernel<(int)8>(int, double *)", "Launch Statistics", "Waves Per SM", "", "3")]
     pathlib.Path(after("--log-file")).write_text("==PROF== Connected\n" + "\n".join(",".join('"%s"' % cell for cell in row) for row in rows))
-elif name == "nsys":
-    import sqlite3
-    database = sqlite3.connect(flag_value("--output=") + ".sqlite")
-    database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT)")
-    database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT)")
-    database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 5000000000), (5970000000, 5990000000)")
-    database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (5980000000, 6000000000)")
-    database.commit()
-    pathlib.Path(after("--json")).write_text(json.dumps({"measurements": [{"name": "round/full/elapsed", "seconds": {"median": 0.04 / 101}}]}))
 elif name == "nvidia-smi":
     if os.environ.get("LD_LIBRARY_PATH") != plan.get("libraries", os.environ.get("LD_LIBRARY_PATH")):
         sys.exit(3)
@@ -183,7 +174,7 @@ class FakeProgramsTest(Evidence):
         super().setUp()
         self.bin = self.scratch / "bin"
         for place in ("bin/olrank", "bin/device_bench", "bin/tests/cuda_test", "compute-sanitizer/compute-sanitizer", "cuda/bin/ncu",
-                      "cuda/bin/nsys", "tools/nvidia-smi"):
+                      "tools/nvidia-smi"):
             path = self.scratch / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(FAKE_PROGRAM)
@@ -220,7 +211,7 @@ class FakeProgramsTest(Evidence):
                      "| ceilings | copy after all steps, over its first measurement | 0.75 | ≥ 0.97 | below |",
                      "| trials | seconds of a trial, full covariance, T = 5000, the slower of two | 4.5 | ≤ 4 | below |",
                      "| trials | full over diagonal | 2.125 | ≤ 1.2 | below |", "| trials | spread of full | 0.125 |",
-                     "| trials | full 1 | 4 |", "| rounds | idle share by nsys, full n=1000 | 0.25 |",
+                     "| trials | full 1 | 4 |",
                      "| apply_kernel | 190.5 usecond | 71.2 % |"):
             self.assertIn(line, page)
         self.assertLessEqual({path.name for path in self.folder.iterdir()},
@@ -437,15 +428,11 @@ class FakeProgramsTest(Evidence):
         self.assertEqual(self.steps()["counters"]["numbers"]["kernels"],
                          [{"kernel": "apply_kernel", "Duration": "190.5 usecond", "DRAM Throughput": "71.2 %"}])
 
-    def test_profilers_may_be_missing_or_refused(self) -> None:
+    def test_counters_may_be_refused(self) -> None:
         self.plan(no_counters=True)
-        (self.scratch / "cuda/bin/nsys").unlink()
-        with mock.patch("evidence.programs.shutil.which", return_value=None):
-            self.assertEqual(self.prove("--only", "counters", "--only", "rounds")[0], 0)
+        self.assertEqual(self.prove("--only", "counters")[0], 0)
         self.assertEqual(self.steps()["counters"]["outcome"], "skipped")
         self.assertIn("ERR_NVGPUCTRPERM", self.steps()["counters"]["reason"])
-        self.assertEqual(self.steps()["rounds"]["outcome"], "passed")
-        self.assertEqual(self.steps()["rounds"]["numbers"]["idle share by nsys, full n=1000"], "nsys is not installed")
 
     def test_measures_rounds_of_members(self) -> None:
         self.prove("--only", "rounds")

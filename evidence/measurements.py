@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
 import time
 from collections.abc import Sequence
 
-from evidence.card import SECTIONS, counters_of
 from evidence.programs import SKIP_STATUS, Failed, Skipped, last_line
 from evidence.run import Step
 
@@ -68,6 +68,32 @@ def ceilings(step: Step) -> None:
     later = json.loads(report.read_text(encoding="utf-8"))["ceilings"]
     first = next((one["numbers"].get("ceilings") for one in step.run.results if one["name"] == "bench"), None)
     compare_ceilings(step, first or later, later, "after all steps")
+
+
+# Nsight Compute reports of a kernel in these sections, and these counters of it are shown.
+SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "Occupancy", "LaunchStats", "WarpStateStats")
+COUNTERS = ("Duration", "Compute (SM) Throughput", "Memory Throughput", "DRAM Throughput", "L2 Cache Throughput", "Achieved Occupancy",
+            "Registers Per Thread", "Grid Size", "Block Size", "Dynamic Shared Memory Per Block")
+
+
+def plain_name(kernel: str) -> str:
+    """Without namespaces, template arguments and parameters."""
+    for unnamed in ("(anonymous namespace)::", "<unnamed>::"):
+        kernel = kernel.replace(unnamed, "")
+    return kernel.partition("(")[0].partition("<")[0].rpartition("::")[2].strip()
+
+
+def counters_of(report: str) -> list[dict[str, str]]:
+    """The kernels of a CSV report of Nsight Compute, in order of launch, each with its counters and their units."""
+    lines = report.splitlines()
+    begin = next((number for number, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    kernels: dict[str, dict[str, str]] = {}
+    for row in csv.DictReader(lines[begin:]):
+        if row.get("Metric Name") not in COUNTERS:
+            continue
+        kernel = kernels.setdefault(row["ID"], {"kernel": plain_name(row["Kernel Name"])})
+        kernel.setdefault(row["Metric Name"], f"{row['Metric Value']} {row['Metric Unit']}".strip())
+    return list(kernels.values())
 
 
 def counters(step: Step) -> None:

@@ -89,12 +89,11 @@ def kernels(evidence: dict) -> str:
         return ""
     ceilings = ", ".join(f"{name} {value:.3g}/s" for name, value in found["ceilings"].items())
     rows = [(identity(row), f"{1e6 * row['seconds']['median']:.1f}", spread(row["seconds"]),
-             f"{1e6 * row['cold']['seconds']['median']:.1f}" if "cold" in row else "",
              f"{row['operations']:.3g}", f"{row['bytes']:.3g}", row["ceiling"]["name"], short(row["share"]),
-             *((short(row["libtorch"]["ratio"]), short(row["libtorch"]["started_ratio"])) if "libtorch" in row else ("", "")))
+             short(row["libtorch"]["ratio"]) if "libtorch" in row else "")
             for row in found["rows"]]
     return f"## Kernels\n\nCeilings: {ceilings}.\n\n" + table(
-        ("operation", "µs", "spread", "µs, cold caches", "operations", "bytes", "ceiling", "share", "times LibTorch", "its calls one by one"), rows)
+        ("operation", "µs", "spread", "operations", "bytes", "ceiling", "share", "times LibTorch"), rows)
 
 
 def spread(seconds: dict) -> str:

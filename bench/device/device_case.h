@@ -21,7 +21,7 @@ struct DeviceSizes {
   std::vector<std::int64_t> members{1, 10};            // N
   std::int64_t wide = 512;                             // m of a wide network
   std::int64_t test_queries = 2000;
-  bool on_gpu = true;                  // tests run the kernels' own source on the CPU
+  bool on_gpu = true;  // tests run the kernels' own source on the CPU
 };
 
 /// The arithmetic that dominates an operation.

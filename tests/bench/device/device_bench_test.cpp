@@ -106,10 +106,7 @@ TEST(DeviceBenchTest, TimesOfMembersAreRelativeToOne) {
 TEST(DeviceBenchTest, WritesTheFormatOfOlrankBench) {
   std::vector<DeviceRow> rows{step_row(100, 1, 2.0)};
   rows[0].libtorch = {5.0, 4.0, 6.0, 9};
-  rows[0].started = {8.0, 8.0, 8.0, 9};
   rows[0].verdicts.push_back({"times LibTorch", 2.5, 2.0, false});
-  rows[0].cold = {3.0, 3.0, 3.0, 9};
-  rows[0].cold_share = 0.4;
   const PeakRates rates{4e12, 5e13, 6e13};
   const PeakRates later{3e12, 5e13, 6e13};
   const auto json = nlohmann::json::parse(device_json("device_bench", {"a card", rates, later}, rows));
@@ -122,9 +119,6 @@ TEST(DeviceBenchTest, WritesTheFormatOfOlrankBench) {
   EXPECT_EQ(one["seconds"]["median"], 2.0);
   EXPECT_EQ(one["ceiling"]["name"], "gemm float");
   EXPECT_EQ(one["libtorch"]["ratio"], 2.5);
-  EXPECT_EQ(one["libtorch"]["started_ratio"], 4.0);
-  EXPECT_EQ(one["cold"]["seconds"]["median"], 3.0);
-  EXPECT_EQ(one["cold"]["share_of_copy"], 0.4);
   EXPECT_EQ(one["targets"][0]["ok"], true);
   EXPECT_NE(device_table(rows).find("OK"), std::string::npos);
 }

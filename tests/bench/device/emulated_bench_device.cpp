@@ -37,7 +37,7 @@ DeviceSizes rehearsed_sizes() {
 
 std::optional<BenchDevice> find_bench_device(std::string& /*absence*/) {
   emulation::share_host_memory();  // LibTorch's tensors
-  return BenchDevice{"no GPU: a rehearsal on the CPU", rehearsed_sizes(), std::int64_t{1} << 12};
+  return BenchDevice{"no GPU: a rehearsal on the CPU", rehearsed_sizes()};
 }
 
 void on_bench_stream(const std::function<void(Stream)>& body) {
@@ -57,11 +57,6 @@ Spread device_seconds(const std::function<void()>& work) {
 }
 
 Spread started_seconds(const std::function<void()>& work) {
-  return device_seconds(work);
-}
-
-Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work) {
-  sweep();
   return device_seconds(work);
 }
 

@@ -85,6 +85,8 @@ FORMATS = {
     "time": time, "ratio": ratio, "rate": rate, "claim": claim_estimate, "MB": lambda value: f"{value / 1e6:.1f}", "MB0": lambda value: f"{value / 1e6:.0f}",
     "posterior": lambda value: f"{value / 1e6:.2f}", "sizes": lambda value: ", ".join(f"{key} = {size}" for key, size in value.items()),
     "work": lambda value: ", ".join(f"{size:,} {key}" for key, size in value.items()), "hertz": lambda value: f"{1e6 / value:,.0f}",
+    "of_300": lambda value: str(round(value / 3)), "of_300_to_a_tenth": lambda value: f"{value / 3:.1f}",  # percents of the logs of a test
+    "most": lambda value: f"{max(value.values()):.2f}", "span": lambda value: f"{min(value.values()):,} to {max(value.values()):,}",
     "percents": lambda value: ", ".join(f"{value[key]:.2f}" for key in ("p10", "median", "p90")), "ndcg": lambda value: f"{value:.4f}".removeprefix("0"),
     **{f"minus{digits}": lambda value, digits=digits: difference(value, digits) for digits in (0, 1, 4)}}
 

@@ -1,5 +1,5 @@
 """The tables of docs/GPU.md, docs/evidence/GPU-RECORD.md and docs/TRAINING.md that hold what a card measured, from
-docs/evidence/2026-11-26-h200, docs/evidence/2026-11-27-h100 and docs/evidence/measured.json. gpu.json names the rows."""
+docs/evidence/2026-11-26-h200, docs/evidence/2026-11-27-h100 and docs/evidence/measured.json. tables.json names the rows."""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ EVIDENCE = pathlib.Path("docs/evidence/2026-11-26-h200")
 H100 = pathlib.Path("docs/evidence/2026-11-27-h100")
 # A run's file: the third of the H200, or one of the H100.
 FILES = {**{run: EVIDENCE / f"{run}.json" for run in ("first", "second", "third")}, "h100": H100 / "speed.json", "training": H100 / "training.json"}
-ROWS = json.loads((pathlib.Path(__file__).parent / "gpu.json").read_text())
+ROWS = tables.SPECIFICATIONS["gpu"]
 
 
 def numbers(run, step):

@@ -220,7 +220,7 @@ def jobs(step: Step) -> None:
 
     empty = wall("jobs-none", "1", 1, 1)  # loading and starting
     one, every = wall("jobs-one", "1", 1, played) - empty, wall("jobs", f"1-{count}", count, played) - empty
-    step.numbers.update({"trials": count, "start": empty, "seconds_of_one": one, "seconds of all": every, "throughput": count * one / max(every, 1e-9)})
+    step.numbers.update({"trials": count, "start": empty, "seconds_of_one": one, "seconds_of_all": every, "throughput": count * one / max(every, 1e-9)})
     step.at_least(f"throughput of {count} trials at once over one's", step.numbers["throughput"], 6.0)
 
 

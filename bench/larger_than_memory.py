@@ -4,11 +4,10 @@ bench/larger_than_memory.py PROGRAM [--source SOURCE] [--max-memory SIZE] [--rec
 
 The data are written as text once and read without a cache of copies, so that every step parses them. Prints seconds and the
 largest anonymous memory of each step, which is what the system cannot drop, and fails where two results differ by a bit.
---record takes the table into docs/evidence/pages/BENCHMARKS.json."""
+--record takes the table into the record of docs/BENCHMARKS.md."""
 
 import argparse
 import datetime
-import json
 import pathlib
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "evidence"))
-import pages  # noqa: E402
+import records  # noqa: E402
 
 
 def anonymous_bytes(process):
@@ -76,9 +75,9 @@ def compared(program, source, limit, folder):
 
 
 def take(record_name, table):
-    record = json.loads((pages.RECORDS / "BENCHMARKS.json").read_text())
+    record = records.read("pages", "BENCHMARKS")
     record["tables"][record_name] = {"recorded": datetime.date.today().isoformat(), **table}
-    pages.write_record("pages/BENCHMARKS", record)
+    records.write("pages", "BENCHMARKS", record)
 
 
 def main():

@@ -27,16 +27,11 @@ options = parser.parse_args()
 os.environ["OLRANK_PROGRAM"] = str(options.program.resolve())
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "serve"))
 from replicas_test import Redis  # noqa: E402
-from running_service import RunningService  # noqa: E402
+from running_service import RunningService, processor_seconds  # noqa: E402
 
 
 def pinned(process, core):
     subprocess.run(["taskset", "--all-tasks", "--cpu-list", "--pid", str(core), str(process.pid)], check=True, capture_output=True)
-
-
-def processor_seconds(process):
-    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rates(urls, script):

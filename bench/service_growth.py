@@ -13,16 +13,15 @@ million. A checkpoint comes on top.
 import argparse
 import http.client
 import json
+import os
 import pathlib
 import random
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.parse
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("bin", type=pathlib.Path)
@@ -36,6 +35,10 @@ arguments = sys.argv[1:]
 split = arguments.index("--") if "--" in arguments else len(arguments)
 options = parser.parse_args(arguments[:split])
 flags = arguments[split + 1:]
+os.environ["OLRANK_PROGRAM"] = str((options.bin / "olrank").resolve())
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "serve"))
+from running_service import RunningService, processor_seconds, resident_bytes  # noqa: E402
+
 draw = random.Random(1)
 STALLED_AFTER = 120  # seconds in which nothing is learned
 
@@ -110,23 +113,14 @@ def rounds_learned(connection):
     return int(re.search(r"^olrank_rounds_total (\d+)", connection.getresponse().read().decode(), re.M).group(1))
 
 
-def require_progress(latest, progressed, client, process):
+def require_progress(latest, progressed, client, service):
     """Ends the measurement where the service or the client has failed, or learning has stopped."""
     if client.failure:
         raise RuntimeError("The client that ranks has failed.") from client.failure
-    if process.poll() is not None:
-        raise RuntimeError(f"The service ended with exit code {process.returncode} after round {latest[1]}.")
+    if service.process.poll() is not None:
+        raise RuntimeError(f"The service ended with exit code {service.process.returncode} after round {latest[1]}: {service.messages()}")
     if latest[0] - progressed > STALLED_AFTER:
-        raise RuntimeError(f"Nothing was learned in {STALLED_AFTER} seconds after round {latest[1]}: see what the service wrote above.")
-
-
-def resident_bytes(process):
-    return 1024 * int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text()).group(1))
-
-
-def cpu_seconds(process):
-    counts = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(counts[11]) + int(counts[12])) / 100.0
+        raise RuntimeError(f"Nothing was learned in {STALLED_AFTER} seconds after round {latest[1]}: {service.messages()}")
 
 
 def percentile(values, share):
@@ -144,34 +138,32 @@ def measure(folder):
         sys.exit(f"service_growth.py: {state} is there from an earlier run: remove it or choose another --folder.")
     write_records(log)
     begin = time.perf_counter()
-    process = subprocess.Popen([options.bin / "olrank", "serve", "--state", state, "--port", "0", "--features", str(options.features),
-                                "--import-log", log, *flags], stdout=subprocess.PIPE, text=True)
+    service = RunningService(state, "--features", options.features, "--import-log", log, *flags)
     try:
-        address = process.stdout.readline().strip()
-        if not address:
-            raise RuntimeError(f"The service did not start: exit code {process.wait()}.")
-        parts = urllib.parse.urlsplit(address)
         started = time.perf_counter() - begin
-        client = Client((parts.hostname, parts.port))
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=600)
-        seen = [(time.perf_counter(), rounds_learned(connection), cpu_seconds(process), resident_bytes(process), 0)]
+        client = Client(service.address)
+        connection = http.client.HTTPConnection(*service.address, timeout=600)
+
+        def look():
+            saved = state / "checkpoint"
+            return (time.perf_counter(), rounds_learned(connection), processor_seconds(service.process), resident_bytes(service.process),
+                    saved.stat().st_size if saved.exists() else 0)
+
+        seen = [look()]
         progressed = seen[0][0]
         client.thread.start()
         while seen[-1][1] < options.records:
             time.sleep(0.1)
-            saved = state / "checkpoint"
-            seen.append((time.perf_counter(), rounds_learned(connection), cpu_seconds(process), resident_bytes(process),
-                         saved.stat().st_size if saved.exists() else 0))
+            seen.append(look())
             if seen[-1][1] > seen[-2][1]:
                 progressed = seen[-1][0]
-            require_progress(seen[-1], progressed, client, process)
+            require_progress(seen[-1], progressed, client, service)
         client.ended.set()
         client.thread.join()
         if client.failure:
             raise RuntimeError("The client that ranks has failed.") from client.failure
     finally:
-        process.terminate()
-        process.wait()
+        service.stop()
     print(f"{options.records} records imported and checked in {started:.1f} s; {' '.join(flags)}")
     print("rounds            learned/s  CPU ms/round  rankings   p50 ms   p99 ms  memory MB  checkpoint MB")
     windows = []

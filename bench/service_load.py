@@ -17,12 +17,11 @@ import multiprocessing
 import os
 import pathlib
 import random
-import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-import urllib.parse
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("bin", type=pathlib.Path)
@@ -35,6 +34,10 @@ parser.add_argument("--seconds", type=float, default=10.0)
 parser.add_argument("--device", default="cpu")
 parser.add_argument("--json", type=pathlib.Path)
 options = parser.parse_args()
+os.environ["OLRANK_PROGRAM"] = str((options.bin / "olrank").resolve())
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "serve"))
+from running_service import RunningService, processor_seconds  # noqa: E402
+
 NETWORK = ["--protocol", "paper", "--width", str(options.width), "--covariance", options.covariance] if options.ranker == "olranknet" else []
 CLIENTS = 8
 CORES = len(os.sched_getaffinity(0))
@@ -115,61 +118,33 @@ def alone(state, body):
     return json.loads(done.stdout)
 
 
-class Service:
-    def __init__(self, state):
-        self.messages = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(
-            [options.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", options.ranker, "--features",
-             str(options.features), "--device", options.device, *NETWORK],
-            stdout=subprocess.PIPE, stderr=self.messages, text=True)
-        parts = urllib.parse.urlsplit(self.process.stdout.readline().strip())
-        self.address = (parts.hostname, parts.port)
-
-    def check(self):
-        """Raises RuntimeError if the service has exited."""
-        code = self.process.poll()
-        if code is not None:
-            self.messages.seek(0)
-            raise RuntimeError(f"the service exited with {code}: {self.messages.read()}")
-
-    def seconds(self):
-        """CPU time of all threads."""
-        counts = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(counts[11]) + int(counts[12])) / os.sysconf("SC_CLK_TCK")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
+def service_of(state):
+    return RunningService(state, "--ranker", options.ranker, "--features", options.features, "--device", options.device, *NETWORK)
 
 
 with tempfile.TemporaryDirectory() as folder:
     state, body = pathlib.Path(folder, "state"), pathlib.Path(folder, "body.json")
     body.write_bytes(bodies(1, 1)[0])
-    service = Service(state)
+    service = service_of(state)
     caller = Caller(service.address, 1)
     for _ in range(40):  # so that widths have pairs to depend on
         caller.click(caller.rank()[0])
     times = []
     until = time.perf_counter() + options.seconds
     while time.perf_counter() < until:
-        try:
-            answer, taken = caller.rank()
-            caller.click(answer)
-        except (http.client.HTTPException, OSError):
-            time.sleep(0.5)
-            service.check()
-            raise
+        answer, taken = caller.rank()
+        caller.click(answer)
         times.append(1000 * taken)
     service.stop()
     parts = alone(state, body)
     cost = parts["parse_ms"] + parts["rank_ms"]
     one = statistics.median(times[-max(20, len(times) // 5):])  # by then the state is close to the one measured alone
 
-    service = Service(state)
+    service = service_of(state)
     capacity = CORES / (cost / 1000)
-    before = service.seconds()
+    before = processor_seconds(service.process)
     closed = many(service.address, options.seconds, 0.0)
-    own = 1000 * (service.seconds() - before) / len(closed)
+    own = 1000 * (processor_seconds(service.process) - before) / len(closed)
     throughput = len(closed) / options.seconds
     # Half of the throughput of the closed loop.
     pause = max(0.0, CLIENTS / (throughput / 2) - closed[0])

@@ -11,10 +11,11 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evidence.card import CARD, query
 from evidence.programs import Failed, OutOfTime, Skipped, last_line
-from evidence.run import HEALTH, Step, say
+from evidence.run import HEALTH, Step
 
+CARD = ("name", "driver_version", "memory.total", "clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem", "power.limit",
+        "temperature.gpu", "mig.mode.current", "compute_mode")
 NEEDS_GPU = {"OLRANK_REQUIRE_GPU": "1"}
 NEEDS_TWO_CARDS = "*EveryDeviceHasTheSameBits*"  # skipped on one
 
@@ -29,11 +30,9 @@ def machine(step: Step) -> None:
     if not shutil.which("nvidia-smi"):
         step.numbers["card"] = "nvidia-smi is not installed"
     else:
-        status, output = step.command(query(CARD))
+        used = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+        status, output = step.command(["nvidia-smi", "-i", used, f"--query-gpu={','.join(CARD)}", "--format=csv,noheader"])
         step.numbers["card"] = dict(zip(CARD, [value.strip() for value in output.strip().splitlines()[0].split(",")])) if status == 0 else last_line(output)
-    if step.run.sampler.complaint:
-        step.numbers["samples"] = step.run.sampler.complaint
-        say(step.run.sampler.complaint)
     step.run.health_limit = step.limit  # the first process reads its libraries from the disk
     seconds = step.run.seconds_of_small_kernel()
     step.run.health_limit = max(HEALTH, 3.0 * (seconds or 0.0))

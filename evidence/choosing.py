@@ -1,4 +1,4 @@
-"""The tables of docs/CHOOSING.md from docs/evidence/choosing, and its files from experiments.
+"""The tables of docs/CHOOSING.md from docs/evidence/choosing.json, and its records from experiments.
 
 evidence/choosing.py --add NAME OUT [--seeds]  takes the trials of an experiment of configs/choosing/NAME.toml; those of
                                                other rankers and users stay, and with --seeds those of other seeds, too
@@ -11,9 +11,9 @@ import pathlib
 import statistics
 
 import papers
+import records
 import tables
 
-FILES = pathlib.Path("docs/evidence/choosing")
 DATA = {"mq2008": "MQ2008, five folds", "clueweb09": "ClueWeb09, five folds", "mslr-sample": "MSLR, 90 queries",
         "mslr-like": "generated, nonlinear, many repeats", "yahoo-like": "generated like Yahoo, many repeats",
         "mslr-like-few-repeats": "generated, linear, few repeats", "raw": "generated, raw heavy tails", "changing": "MQ2008, changing users", "cost": ""}
@@ -55,15 +55,13 @@ def add(name, out, keep_seeds):
             del trial["lists"]
     users, rankers = (list(dict.fromkeys([trial[key] for trial in before] + own)) for key, own in (("user", users), ("ranker", rankers)))
     source = config["data"]["source"]
-    FILES.mkdir(parents=True, exist_ok=True)
-    tables.write(FILES / f"{name}.json", {
+    records.write("choosing", name, {
         "machine": tables.machine_of(manifest), "source": source if source.startswith("synth:") else DATA[name],
         "rounds": config["protocol"]["rounds"], "trials": tables.by_plan(trials + others, users, rankers)})
 
 
 def read(name):
-    path = FILES / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    return records.read("choosing", name)
 
 
 def cells():

@@ -1,16 +1,17 @@
 """The tables of docs/GPU.md, docs/evidence/GPU-RECORD.md and docs/TRAINING.md that hold what a card measured, from
-docs/evidence/2026-11-26-h200 and docs/evidence/2026-11-27-h100. gpu.json names the rows."""
+docs/evidence/2026-11-26-h200, docs/evidence/2026-11-27-h100 and docs/evidence/measured.json. tables.json names the rows."""
 
 import json
 import pathlib
 
+import records
 import tables
 
 EVIDENCE = pathlib.Path("docs/evidence/2026-11-26-h200")
 H100 = pathlib.Path("docs/evidence/2026-11-27-h100")
 # A run's file: the third of the H200, or one of the H100.
 FILES = {**{run: EVIDENCE / f"{run}.json" for run in ("first", "second", "third")}, "h100": H100 / "speed.json", "training": H100 / "training.json"}
-ROWS = json.loads((pathlib.Path(__file__).parent / "gpu.json").read_text())
+ROWS = tables.SPECIFICATIONS["gpu"]
 
 
 def numbers(run, step):
@@ -83,14 +84,14 @@ def checks():
         if row["ended"] == row["tests"]:
             return f"{row['errors']} errors"
         return f"{'no error' if not row['reports'] else str(row['reports']) + ' reports'} in {row['ended']} of {row['tests']} tests"
-    by = {(row["what"], row["tool"]): said(row) for row in json.loads((H100 / "checks.json").read_text())["sanitizers"]}
+    by = {(row["what"], row["tool"]): said(row) for row in records.read("measured", "h100-checks")["sanitizers"]}
     tools = ("memcheck", "racecheck", "synccheck", "initcheck")
     return tables.markdown(("tests", *tools), [(part, *(by.get((part, tool), "") for tool in tools)) for part in dict.fromkeys(part for part, _ in by)])
 
 
 def phases():
     """Where a step of the one kernel spends its time."""
-    found = json.loads((EVIDENCE / "phases.json").read_text())
+    found = records.read("measured", "h200-phases")
     steps = [*found["phases"], {"name": "a step", "microseconds": [sum(values) for values in zip(*(one["microseconds"] for one in found["phases"]))]}]
     return tables.markdown(("phase", *(f"µs, n = {n:,}" for n in found["n"])), [(one["name"], *(f"{value:.1f}" for value in one["microseconds"])) for one in steps])
 

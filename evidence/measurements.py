@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
 import time
 from collections.abc import Sequence
 
-from evidence.card import SECTIONS, busy_share, counters_of
 from evidence.programs import SKIP_STATUS, Failed, Skipped, last_line
 from evidence.run import Step
 
@@ -68,6 +68,32 @@ def ceilings(step: Step) -> None:
     later = json.loads(report.read_text(encoding="utf-8"))["ceilings"]
     first = next((one["numbers"].get("ceilings") for one in step.run.results if one["name"] == "bench"), None)
     compare_ceilings(step, first or later, later, "after all steps")
+
+
+# Nsight Compute reports of a kernel in these sections, and these counters of it are shown.
+SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "Occupancy", "LaunchStats", "WarpStateStats")
+COUNTERS = ("Duration", "Compute (SM) Throughput", "Memory Throughput", "DRAM Throughput", "L2 Cache Throughput", "Achieved Occupancy",
+            "Registers Per Thread", "Grid Size", "Block Size", "Dynamic Shared Memory Per Block")
+
+
+def plain_name(kernel: str) -> str:
+    """Without namespaces, template arguments and parameters."""
+    for unnamed in ("(anonymous namespace)::", "<unnamed>::"):
+        kernel = kernel.replace(unnamed, "")
+    return kernel.partition("(")[0].partition("<")[0].rpartition("::")[2].strip()
+
+
+def counters_of(report: str) -> list[dict[str, str]]:
+    """The kernels of a CSV report of Nsight Compute, in order of launch, each with its counters and their units."""
+    lines = report.splitlines()
+    begin = next((number for number, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    kernels: dict[str, dict[str, str]] = {}
+    for row in csv.DictReader(lines[begin:]):
+        if row.get("Metric Name") not in COUNTERS:
+            continue
+        kernel = kernels.setdefault(row["ID"], {"kernel": plain_name(row["Kernel Name"])})
+        kernel.setdefault(row["Metric Name"], f"{row['Metric Value']} {row['Metric Unit']}".strip())
+    return list(kernels.values())
 
 
 def counters(step: Step) -> None:
@@ -142,16 +168,13 @@ def covariances(step: Step) -> None:
             step.numbers[f"{name} over every round, full"] = one["seconds"] / max(step.numbers["every round, full"]["seconds"], 1e-9)
 
 
-def round_command(step: Step, flags: Sequence[object], rounds: int) -> list[object]:
-    pick = step.run.pick
-    on_device = [] if step.run.rehearse else ["--device", step.run.device]
-    return [step.run.olrank, "bench", "round", "--docs", pick(125, 20), "--width", pick(100, 8), "--rounds", pick(rounds, 3), *flags, *on_device]
-
-
 def measured_stages(step: Step, name: str, flags: Sequence[object]) -> dict[str, dict[str, float]]:
     """Median seconds by stage, by what is measured and n."""
     report = step.run.scratch / f"{name}.json"
-    step.must([*round_command(step, flags, 101), "--json", report])
+    pick = step.run.pick
+    on_device = [] if step.run.rehearse else ["--device", step.run.device]
+    step.must([step.run.olrank, "bench", "round", "--docs", pick(125, 20), "--width", pick(100, 8), "--rounds", pick(101, 3), *flags, *on_device,
+               "--json", report])
     found: dict[str, dict[str, float]] = {}
     for one in json.loads(report.read_text(encoding="utf-8"))["measurements"]:
         _, structure, stage = one["name"].split("/")
@@ -171,30 +194,6 @@ def rounds(step: Step) -> None:
         if "idle" in stages:
             step.at_most(f"share of a round at n = {n} in which the GPU is idle", stages["idle"] / max(stages["total"], 1e-9), 0.1)
     measured_stages(step, "members", ["--structure", pick("ensemble-10", "ensemble-2"), "--pairs", pick("100,1000,10000", "10,40")])
-    count_busy(step, sizes[0])
-
-
-def count_busy(step: Step, n: int) -> None:
-    """The GPU's idle share by Nsight Systems, which sees every kernel and copy, where it is installed."""
-    key = f"idle share by nsys, full n={n}"
-    if step.run.rehearse:
-        return
-    try:
-        profiler = step.run.programs.profiler_of_rounds()
-    except Skipped as missing:
-        step.numbers[key] = str(missing)
-        return
-    trace, report, played = step.run.scratch / "round", step.run.scratch / "profiled.json", 101
-    command = round_command(step, ["--structure", "full", "--pairs", n, "--json", report], played)
-    status, output = step.command([profiler, "profile", "--trace=cuda", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=graph",
-                                   "--export=sqlite", "--force-overwrite=true", f"--output={trace}", *command], share=0.5)
-    if status != 0 or not trace.with_suffix(".sqlite").exists() or not report.exists():
-        step.numbers[key] = f"nsys does not work on this machine: {last_line(output)}"
-        return
-    measured = json.loads(report.read_text(encoding="utf-8"))["measurements"]
-    elapsed = next(one["seconds"]["median"] for one in measured if one["name"].endswith("/elapsed"))
-    busy = busy_share(trace.with_suffix(".sqlite"), played * elapsed)
-    step.numbers[key] = "no work seen" if busy is None else 1.0 - busy
 
 
 def members(step: Step) -> None:
@@ -221,7 +220,7 @@ def jobs(step: Step) -> None:
 
     empty = wall("jobs-none", "1", 1, 1)  # loading and starting
     one, every = wall("jobs-one", "1", 1, played) - empty, wall("jobs", f"1-{count}", count, played) - empty
-    step.numbers.update({"trials": count, "start": empty, "seconds_of_one": one, "seconds of all": every, "throughput": count * one / max(every, 1e-9)})
+    step.numbers.update({"trials": count, "start": empty, "seconds_of_one": one, "seconds_of_all": every, "throughput": count * one / max(every, 1e-9)})
     step.at_least(f"throughput of {count} trials at once over one's", step.numbers["throughput"], 6.0)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 def page(evidence: dict) -> str:
     parts = [head(evidence), outcomes(evidence), targets(evidence), side_by_side(evidence), kernels(evidence), counters(evidence),
-             trials(evidence), cards(evidence), numbers(evidence)]
+             trials(evidence), numbers(evidence)]
     return "\n".join(part for part in parts if part)
 
 
@@ -89,12 +89,11 @@ def kernels(evidence: dict) -> str:
         return ""
     ceilings = ", ".join(f"{name} {value:.3g}/s" for name, value in found["ceilings"].items())
     rows = [(identity(row), f"{1e6 * row['seconds']['median']:.1f}", spread(row["seconds"]),
-             f"{1e6 * row['cold']['seconds']['median']:.1f}" if "cold" in row else "",
              f"{row['operations']:.3g}", f"{row['bytes']:.3g}", row["ceiling"]["name"], short(row["share"]),
-             *((short(row["libtorch"]["ratio"]), short(row["libtorch"]["started_ratio"])) if "libtorch" in row else ("", "")))
+             short(row["libtorch"]["ratio"]) if "libtorch" in row else "")
             for row in found["rows"]]
     return f"## Kernels\n\nCeilings: {ceilings}.\n\n" + table(
-        ("operation", "µs", "spread", "µs, cold caches", "operations", "bytes", "ceiling", "share", "times LibTorch", "its calls one by one"), rows)
+        ("operation", "µs", "spread", "operations", "bytes", "ceiling", "share", "times LibTorch"), rows)
 
 
 def spread(seconds: dict) -> str:
@@ -121,17 +120,6 @@ def trials(evidence: dict) -> str:
              *(short((one["seconds_by_stage"] or {}).get(stage)) for stage in stages)) for name, what, one in found]
     header = ("step", "trial", "seconds", "of the process", "rounds/s", "GPU idle", *(f"{stage}, s" for stage in stages))
     return "## Trials\n\n" + table(header, rows) if rows else ""
-
-
-def cards(evidence: dict) -> str:
-    """Least, median and largest of each step's samples."""
-    sampled = [step for step in evidence["steps"] if "card" in step]
-    if not sampled:
-        return ""
-    names = list(dict.fromkeys(name for step in sampled for name in step["card"] if name not in ("samples", "lower clocks")))
-    rows = [(step["name"], step["card"]["samples"], *("–".join(f"{value:.0f}" for value in step["card"].get(name, [])) for name in names),
-             ", ".join(f"{name} {100 * share:.0f} %" for name, share in step["card"]["lower clocks"].items())) for step in sampled]
-    return "## Card\n\n" + table(("step", "samples", *(f"{name}, least–median–most" for name in names), "lower clocks because of"), rows)
 
 
 def numbers(evidence: dict) -> str:

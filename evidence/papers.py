@@ -1,9 +1,9 @@
-"""The tables of docs/PAPERS.md and its pages of evidence, what became of the papers' claims, from the files in docs/evidence/papers.
+"""The tables of docs/PAPERS.md and its pages of evidence, what became of the papers' claims, from docs/evidence/papers.json.
 
 evidence/papers.py --add STUDY DATA OUT... [--program OLRANK] [--keep]
 
-condenses the trials of OUT, an experiment of configs/papers/STUDY.toml on DATA, into docs/evidence/papers/STUDY-DATA.json, with
-machine and date; with --program also its figures, with --keep beside the committed trials. evidence/pages.py writes the tables into the
+condenses the trials of OUT, an experiment of configs/papers/STUDY.toml on DATA, into the record STUDY-DATA there, with machine
+and date; with --program also its figures, into docs/evidence/papers, with --keep beside the committed trials. evidence/pages.py writes the tables into the
 pages. claims.json says which rankers a claim compares; the verdict follows from the rule that the page states."""
 
 import argparse
@@ -18,10 +18,11 @@ import tempfile
 import tomllib
 import typing
 
-from tables import by_plan, curve_of, half_width, machine_of, markdown, summaries_of, write
+import records
+from tables import by_plan, curve_of, half_width, machine_of, markdown, summaries_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FILES = pathlib.Path("docs/evidence/papers")
+PICTURES = pathlib.Path("docs/evidence/papers")
 DATA = {"mq2008": "MQ2008", "mq2008-position": "MQ2008, position bias", "clueweb09": "ClueWeb09", "mslr-like": "mslr-like",
         "mslr-like-long": "mslr-like, long lists", "realisable": "realisable"}
 # About twelve queries in each test part: they have a table of their own and no part in the verdicts.
@@ -79,9 +80,9 @@ def estimate(values, digits):
 
 
 def read(study):
-    """The files of a study, by data."""
-    found = {data: FILES / f"{study}-{data}.json" for data in DATA}
-    return {data: json.loads(path.read_text()) for data, path in found.items() if path.exists()}
+    """The records of a study, by data."""
+    found = {data: records.read("papers", f"{study}-{data}") for data in DATA}
+    return {data: record for data, record in found.items() if record}
 
 
 def trials_by(found):
@@ -355,7 +356,7 @@ def figures_table():
     for study, names in FIGURES.items():
         for data, title in DATA.items():
             for name in names:
-                if not (FILES / f"{study}-{data}-{name}.svg").exists():
+                if not (PICTURES / f"{study}-{data}-{name}.svg").exists():
                     continue
                 stem, caption = f"evidence/papers/{study}-{data}-{name}", f"`{study}`, {title}: {CAPTIONS[name]}"
                 lines.append(f'{caption}\n\n<picture><source media="(prefers-color-scheme: dark)" srcset="{stem}-dark.svg">'
@@ -382,15 +383,14 @@ def planned_trials(found):
 
 def sources_table():
     rows = []
-    for path in sorted(FILES.glob("*.json")):
-        found = json.loads(path.read_text())
+    for name, found in sorted(records.family("papers").items()):
         machine = found["machine"]
         planned = planned_trials(found)
-        rows.append([f"[{path.stem}](evidence/papers/{path.name})", f"`{config_of(found['study'])}`, {found['source']}",
+        rows.append([name, f"`{config_of(found['study'])}`, {found['source']}",
                      f"{found['rounds']:,}", f"{len(found['folds'])} × {len(found['seeds'])}",
                      "all" if len(found["trials"]) == planned else f"{len(found['trials'])} of {planned}",
                      f"{machine['date']}, {machine['processor']}, {machine['cores']} cores"])
-    return markdown(["file", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
+    return markdown(["record", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
 
 
 # configs/papers/theory.toml and theory-networks.toml set these, or they hold of synth:realisable.
@@ -604,13 +604,13 @@ def theory_curve(curve):
     return kept
 
 
-def kept_trials(file, trials, rounds):
-    """The trials of the committed file that have not run again; one that has must have come out as it was."""
+def kept_trials(name, trials, rounds):
+    """The trials of the committed record that have not run again; one that has must have come out as it was."""
     key = operator.itemgetter("user", "ranker", "fold", "seed")
     again = {key(trial): trial for trial in trials}
-    record = json.loads(file.read_text())
+    record = records.read("papers", name)
     if record["rounds"] != rounds:
-        sys.exit(f"papers.py: {file} has {record['rounds']} rounds a trial, not {rounds}.")
+        sys.exit(f"papers.py: {name} has {record['rounds']} rounds a trial, not {rounds}.")
     before = record["trials"]
     for trial in before:
         now = again.get(key(trial), trial)
@@ -622,16 +622,15 @@ def kept_trials(file, trials, rounds):
 
 def add(study, data, outs, program, keep):
     """The figures come from the first of several folders, which share out the rankers and seeds of an experiment. With `keep`
-    the trials of the committed file stay beside the new ones, and so do its figures."""
+    the trials of the committed record stay beside the new ones, and so do its figures."""
     manifests = [json.loads((out / "manifest.json").read_text()) for out in outs]
     config = manifests[0]["config"]
     new = [trial_of(file, study) for out in outs for file in summaries_of(out)]
-    kept = kept_trials(FILES / f"{study}-{data}.json", new, config["protocol"]["rounds"]) if keep else []
+    kept = kept_trials(f"{study}-{data}", new, config["protocol"]["rounds"]) if keep else []
     users = list(dict.fromkeys([trial["user"] for trial in kept] + config["clicks"]["models"]))
     rankers = list(dict.fromkeys([*(ranker["name"] for ranker in configuration(study)["ranker"]), *(trial["ranker"] for trial in new + kept)]))
     machine, origin = machine_of(manifests[0]), config["data"]["source"]
-    FILES.mkdir(exist_ok=True)
-    write(FILES / f"{study}-{data}.json", {
+    records.write("papers", f"{study}-{data}", {
         "machine": {key: machine[key] for key in ("processor", "cores", "date")}, "study": study,
         "source": origin if origin.startswith("synth:") else DATA[data.split("-")[0]], "rounds": config["protocol"]["rounds"],
         "seeds": sorted({trial["seed"] for trial in kept}.union(*(one["seeds"] for one in manifests))),
@@ -645,7 +644,7 @@ def add(study, data, outs, program, keep):
             for ground in ("", "-dark"):
                 figure = pathlib.Path(folder, "figures", f"{users[-1]}-{name}{ground}.svg")
                 if figure.exists():
-                    (FILES / f"{study}-{data}-{name}{ground}.svg").write_text(figure.read_text())
+                    (PICTURES / f"{study}-{data}-{name}{ground}.svg").write_text(figure.read_text())
 
 
 def main():

@@ -77,6 +77,3 @@ class Programs:
 
     def profiler_of_kernels(self) -> Path:
         return self.tool("ncu", [Path(place) for place in sorted(glob.glob("/opt/nvidia/nsight-compute/*"))], "")
-
-    def profiler_of_rounds(self) -> Path:
-        return self.tool("nsys", [Path(place) for place in sorted(glob.glob("/opt/nvidia/nsight-systems/*/bin"))], "")

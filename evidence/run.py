@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from evidence.card import Sampler
 from evidence.page import page
 from evidence.programs import SKIP_STATUS, Failed, OutOfTime, Programs, Skipped, end_group, environment, last_line
 
@@ -144,11 +143,11 @@ class Step:
 class Run:
     """Runs the steps and writes the files."""
 
-    def __init__(self, folder: Path, programs: Programs, rehearse: bool, budget: float, scratch: Path, sampler: Sampler, order: Sequence[str],
+    def __init__(self, folder: Path, programs: Programs, rehearse: bool, budget: float, scratch: Path, order: Sequence[str],
                  of: dict | None = None, earlier: dict | None = None) -> None:
         self.order, self.of = order, of or {}
         self.earlier: list[dict] = earlier["steps"] if earlier else []
-        self.folder, self.programs, self.rehearse, self.scratch, self.sampler = folder, programs, rehearse, scratch, sampler
+        self.folder, self.programs, self.rehearse, self.scratch = folder, programs, rehearse, scratch
         self.begin = time.monotonic()
         self.deadline = self.begin + budget
         self.budget = budget
@@ -224,7 +223,7 @@ class Run:
 
     def run_step(self, name: str, body: Callable[[Step], None], limit: float) -> None:
         step = Step(self, name, limit)
-        begin, start = datetime.datetime.now(), time.monotonic()
+        start = time.monotonic()
         outcome, reason = "passed", ""
         try:
             if self.lost:
@@ -244,8 +243,7 @@ class Run:
         if outcome != "passed":
             say(f"{name} {outcome}: {reason}")
         self.results.append({"name": name, "outcome": outcome, "reason": reason, "seconds": round(time.monotonic() - start, 3),
-                             "limit": round(limit, 3), "begin": begin, "end": datetime.datetime.now(), "numbers": step.numbers,
-                             "checks": step.checks})
+                             "limit": round(limit, 3), "numbers": step.numbers, "checks": step.checks})
         if outcome in ("failed", "not finished") and not self.is_healthy():
             self.lost = f"the device no longer runs a small kernel in {self.health_limit:.1f} s, since the step {name}"
             say(self.lost)
@@ -284,12 +282,7 @@ class Run:
         """Returns the results of this run and, where it has not run a step, of earlier ones."""
         again = {result["name"] for result in self.results}
         shown = [one for one in self.earlier if one["name"] not in again]
-        for result in self.results:
-            one = {key: value for key, value in result.items() if key not in ("begin", "end")}
-            if card := self.sampler.between(result["begin"], result["end"]):
-                one["card"] = card
-            shown.append(one)
-        return sorted(shown, key=lambda one: self.order.index(one["name"]))
+        return sorted(shown + self.results, key=lambda one: self.order.index(one["name"]))
 
     def evidence(self) -> dict:
         steps = self.step_results()

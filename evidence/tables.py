@@ -1,14 +1,13 @@
-"""The renderer of tables, and the files in docs/evidence/benchmarks from results.
+"""The renderer of tables, and the records of benchmarks from results.
 
 evidence/tables.py --add-study NAME OUT [--with-times] | --add-generalisation OUT [NAME] | --add-fairness NAME OUT | --load NUMBER NAME...
 
-tables.json says of each kind of table where its rows are in the file, which columns they have, and what stands above: a text in which
+tables.json says of each kind of table where its rows are in the record, which columns they have, and what stands above: a text in which
 {a.b:format} is the value at that path. A format is Python's, or one of FORMATS; a value that is missing is a dash. evidence/pages.py
-writes the tables into the pages. --add-study copies study.json of a study's folder into docs/evidence/benchmarks, with machine and
-date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are only meaningful on an idle machine:
+writes the tables into the pages. --add-study takes study.json of a study's folder as a record, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are only meaningful on an idle machine:
 --with-times keeps them. --add-generalisation does so with generalisation.json of a folder of `olrank bench generalisation`.
 --add-fairness copies the last figures of an experiment with groups. --load records how many programs ran before the measurements of
-these files began; a busy machine is then noted above their tables."""
+these records began; a busy machine is then noted above their tables."""
 
 import argparse
 import json
@@ -17,7 +16,8 @@ import pathlib
 import statistics
 import string
 
-FILES = pathlib.Path("docs/evidence/benchmarks")
+import records
+
 SPECIFICATIONS = json.loads((pathlib.Path(__file__).parent / "tables.json").read_text())
 IDLE_LOAD = 0.5
 TIMES = ("milliseconds", "rounds-per-second", "peak-memory-bytes")
@@ -44,29 +44,8 @@ def markdown(header, rows):
     return "".join("| " + " | ".join(fields) + " |\n" for fields in lines)
 
 
-def dump(value, indent="\n"):
-    """JSON in which what fits into a line has one, and each of many trials, too."""
-    line = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, (dict, list)) or len(line) + len(indent) <= 160:
-        return line
-    deeper = indent + " "
-    if isinstance(value, list):
-        return f"[{deeper}" + f",{deeper}".join(dump(one, deeper) for one in value) + f"{indent}]"
-    fields = []
-    for key, one in value.items():
-        text = dump(one, deeper)
-        if key == "trials" and "\n" in text:
-            text = "[\n" + ",\n".join(json.dumps(trial, ensure_ascii=False) for trial in one) + "\n]"
-        fields.append(f"{json.dumps(key, ensure_ascii=False)}: {text}")
-    return f"{{{deeper}" + f",{deeper}".join(fields) + f"{indent}}}"
-
-
-def write(path, found):
-    path.write_text(dump(found) + "\n")
-
-
 def read(name):
-    return json.loads((FILES / f"{name}.json").read_text())
+    return records.read("benchmarks", name)
 
 
 def time(seconds):
@@ -106,6 +85,8 @@ FORMATS = {
     "time": time, "ratio": ratio, "rate": rate, "claim": claim_estimate, "MB": lambda value: f"{value / 1e6:.1f}", "MB0": lambda value: f"{value / 1e6:.0f}",
     "posterior": lambda value: f"{value / 1e6:.2f}", "sizes": lambda value: ", ".join(f"{key} = {size}" for key, size in value.items()),
     "work": lambda value: ", ".join(f"{size:,} {key}" for key, size in value.items()), "hertz": lambda value: f"{1e6 / value:,.0f}",
+    "of_300": lambda value: str(round(value / 3)), "of_300_to_a_tenth": lambda value: f"{value / 3:.1f}",  # percents of the logs of a test
+    "most": lambda value: f"{max(value.values()):.2f}", "span": lambda value: f"{min(value.values()):,} to {max(value.values()):,}",
     "percents": lambda value: ", ".join(f"{value[key]:.2f}" for key in ("p10", "median", "p90")), "ndcg": lambda value: f"{value:.4f}".removeprefix("0"),
     **{f"minus{digits}": lambda value, digits=digits: difference(value, digits) for digits in (0, 1, 4)}}
 
@@ -141,12 +122,12 @@ def columns_of(kind, rows, more=()):
 
 def source(name, machine):
     busy = f" (**busy with other work**: load {machine['load']:.1f})" if machine.get("load", 0) > IDLE_LOAD else ""
-    return f"[{name}.json](evidence/benchmarks/{name}.json), {machine['date']}, {machine['processor']}, {machine['cores']} cores{busy}, " \
+    return f"[{name}](evidence/benchmarks.json), {machine['date']}, {machine['processor']}, {machine['cores']} cores{busy}, " \
         f"{machine['blas']}"
 
 
 def above(kind, name, found, **more):
-    lead = f"[{name}.json](evidence/benchmarks/{name}.json)" if SPECIFICATIONS[kind].get("without_machine") else source(name, found["machine"])
+    lead = f"[{name}](evidence/benchmarks.json)" if SPECIFICATIONS[kind].get("without_machine") else source(name, found["machine"])
     return lead + fill(SPECIFICATIONS[kind]["above"], {**found, **more})
 
 
@@ -358,7 +339,7 @@ def machine_of(manifest):
 def add_generalisation(folder, name="generalisation"):
     """Without the path of the data, which is the machine's."""
     found = json.loads((folder / "generalisation.json").read_text())
-    write(FILES / f"{name}.json", {"machine": machine_of(json.loads((folder / "manifest.json").read_text())), **found})
+    records.write("benchmarks", name, {"machine": machine_of(json.loads((folder / "manifest.json").read_text())), **found})
 
 
 def add_study(name, folder, with_times):
@@ -371,7 +352,7 @@ def add_study(name, folder, with_times):
                 del result["milliseconds_by_stage"]
                 for slug in TIMES:
                     result["figures"].pop(slug, None)
-    write(FILES / f"{name}.json", {"machine": machine_of(json.loads((folder / "manifest.json").read_text())), **study})
+    records.write("benchmarks", name, {"machine": machine_of(json.loads((folder / "manifest.json").read_text())), **study})
 
 
 def add_fairness(name, folder):
@@ -393,7 +374,7 @@ def add_fairness(name, folder):
                        "unfairness": [[point["round"], round(point["fairness"]["unfairness"], 3)] for point in curve],
                        "violations_by_round": [round(value, 3) for value in violations] if counted else None})
     origin = config["data"]["source"]
-    write(FILES / f"{name}.json", {
+    records.write("benchmarks", name, {
         "machine": machine_of(manifest), "source": origin if origin.startswith("synth:") else pathlib.Path(origin).name.upper(),
         "rounds": config["protocol"]["rounds"], "seeds": manifest["seeds"], "groups": one["groups"], "beta": one["beta"], "epsilon": one["epsilon"],
         "trials": by_plan(trials, list(dict.fromkeys(config["clicks"]["models"])), [ranker["name"] for ranker in config["ranker"]])})
@@ -410,7 +391,7 @@ def main():
     for name in (arguments.load or ())[1:]:
         found = read(name)
         found["machine"]["load"] = float(arguments.load[0])
-        write(FILES / f"{name}.json", found)
+        records.write("benchmarks", name, found)
     if arguments.add_study:
         add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]), arguments.with_times)
     if arguments.add_generalisation:

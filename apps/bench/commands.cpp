@@ -191,7 +191,7 @@ class BenchDataCommand : public Command {
  public:
   std::string name() const override { return "data"; }
   std::string summary() const override {
-    return "benchmark parsing, inspecting, binary copies and metrics";
+    return "benchmark parsing, inspecting, binary copies, metrics and ranking a file";
   }
   void declare(CLI::App& app) override {
     app.add_option("--source", source_,

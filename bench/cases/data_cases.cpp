@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/data/dataset_cache.h"
+#include "core/data/dataset_file.h"
 #include "core/data/inspection.h"
 #include "core/data/letor_reader.h"
 #include "core/data/letor_stream.h"
@@ -13,8 +14,11 @@
 #include "core/data/synthetic_source.h"
 #include "core/io/atomic_file.h"
 #include "core/metrics/evaluator.h"
+#include "core/ops/blas.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
+#include "jobs/ranked_lists.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 namespace {
@@ -64,6 +68,56 @@ double sum_of_numbers(std::string_view text) {
   return sum;
 }
 
+/// A new network of 100 units, which takes inputs between 0 and 1 by query.
+ModelScorer wide_scorer(std::int64_t features) {
+  LoadedModel model;
+  model.settings.network = NetworkForm::kMlp;
+  model.shape = ntk_shape(features, 100, 2);
+  std::vector<float> theta(model.shape.parameters());
+  initialise(model.shape, Initialisation::kUniform, make_key({.purpose = Purpose::kInitialisation}), theta);
+  model.members.push_back(theta);
+  model.normaliser.kind = Normalisation::kQueryMinmax;
+  model.normaliser.features = features;
+  return ModelScorer(std::move(model));
+}
+
+/// Ranks a file by a model, as `olrank rank` does: text beside parsing alone, and a binary file beside the
+/// products of the network alone.
+void add_ranking(std::vector<BenchCase>& cases, const std::shared_ptr<DataWork>& work, const fs::path& text,
+                 const fs::path& binary, BenchCase sized) {
+  const auto scorer = std::make_shared<const ModelScorer>(wide_scorer(work->data.features()));
+  const auto rank = [=](const Dataset& data) {
+    std::string lists;
+    write_ranked(*scorer, ListFormat::kTrec, data, work->context,
+                 [&](std::string_view more) { lists += more; });
+  };
+  sized.name = "data/rank_text";
+  sized.own_name = "parsing";
+  sized.own_body = [=] { read_letor(text.string(), {}, work->context.pool()); };
+  sized.prepare = [=] {
+    return [=] {
+      LetorStream stream(text.string(), scorer->features(), {}, work->context.pool());
+      while (const auto piece = stream.next()) rank(*piece);
+    };
+  };
+  cases.push_back(sized);
+  sized.name = "data/rank_binary";
+  sized.own_name = "products";
+  sized.own_body = [=, inputs = std::vector<double>(256 * work->data.features(), 0.5),
+                    weight = std::vector<double>(100 * work->data.features(), 0.5),
+                    units = std::vector<double>(256 * 104)]() mutable {
+    const std::int64_t features = work->data.features();
+    for (std::int64_t doc = 0; doc < work->data.docs(); doc += 256)
+      blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, 256, 100, features, 1.0, inputs.data(),
+                 features, weight.data(), features, 0.0, units.data(), 104);
+  };
+  sized.prepare = [=] {
+    write_dataset_file(work->data, {}, binary);
+    return [=] { rank(read_dataset_file(binary.string(), work->context.pool())); };
+  };
+  cases.push_back(std::move(sized));
+}
+
 }  // namespace
 
 std::vector<BenchCase> data_cases(const std::string& source, int threads, const fs::path& folder) {
@@ -101,6 +155,8 @@ std::vector<BenchCase> data_cases(const std::string& source, int threads, const 
                        evaluator->evaluate(work->data, work->scores, work->context);
                      };
                    }});
+  add_ranking(cases, work, file, folder / "data.olrank",
+              {"", sizes, 0.0, {text, 0.0, 0.0}, CeilingKind::kOwn, {}});
   return cases;
 }
 

@@ -61,8 +61,8 @@ void bare_exponentials(const double* x, std::int64_t count, double* exps) {
 }
 
 OLRANK_VECTOR_CLONES
-void bare_hinges(const double* x, double score, std::int64_t count, double* slopes) {
-  for (std::int64_t k = 0; k < count; ++k) slopes[k] += hinge_slope(x[k] - score);
+void bare_hinges(const double* x, std::int64_t count, double* slopes) {
+  for (std::int64_t k = 0; k < count; ++k) slopes[k] += hinge_slope(x[k] - 0.5);
 }
 
 OLRANK_VECTOR_CLONES
@@ -70,34 +70,15 @@ void bare_pair_terms(const double* x, std::int64_t count, double* terms) {
   for (std::int64_t k = 0; k < count; ++k) terms[k] = misorder_loss(x[k]) + sigmoid(x[k]);
 }
 
-// No form of a loss can do without these: `count` times on numbers in the first cache, an exponential, a
-// hinge, or loss and slope of a logistic pair.
-
-std::function<void()> exponentials(std::int64_t count) {
+/// No form of a loss can do without this: `count` times `bare` on numbers between `low` and `high` in the
+/// first cache.
+template <class Bare>
+std::function<void()> bare_loop(std::int64_t count, double low, double high, Bare bare) {
   std::vector<double> x = uniform_doubles(kChunk, 15);
-  for (double& value : x) value = -6.0 * value;
-  return [count, x = std::move(x), exps = std::vector<double>(length(kChunk))]() mutable {
-    for (std::int64_t begin = 0; begin < count; begin += kChunk) {
-      bare_exponentials(x.data(), std::min(kChunk, count - begin), exps.data());
-    }
-  };
-}
-
-std::function<void()> hinges(std::int64_t count) {
-  return [count, x = uniform_doubles(kChunk, 15), slopes = std::vector<double>(length(kChunk))]() mutable {
-    for (std::int64_t begin = 0; begin < count; begin += kChunk) {
-      bare_hinges(x.data(), 0.5, std::min(kChunk, count - begin), slopes.data());
-    }
-  };
-}
-
-std::function<void()> pair_terms(std::int64_t count) {
-  std::vector<double> x = uniform_doubles(kChunk, 15);
-  for (double& value : x) value = 6.0 * value - 3.0;
-  return [count, x = std::move(x), terms = std::vector<double>(length(kChunk))]() mutable {
-    for (std::int64_t begin = 0; begin < count; begin += kChunk) {
-      bare_pair_terms(x.data(), std::min(kChunk, count - begin), terms.data());
-    }
+  for (double& value : x) value = low + (high - low) * value;
+  return [count, bare, x = std::move(x), found = std::vector<double>(length(kChunk))]() mutable {
+    for (std::int64_t begin = 0; begin < count; begin += kChunk)
+      bare(x.data(), std::min(kChunk, count - begin), found.data());
   };
 }
 
@@ -132,18 +113,18 @@ void add_list_cases(CaseList& list) {
       work.ceiling = CeilingKind::kOwn;
       work.operations = 4.0 * real(pairs);
       work.own_name = "hinges";
-      work.own_body = hinges(pairs);
+      work.own_body = bare_loop(pairs, 0.0, 1.0, bare_hinges);
     } else if (loss == ListLoss::kLambdaRank) {
       work.ceiling = CeilingKind::kOwn;
       work.operations =
           (2.0 * kExponentialOperations + 6.0) * real(pairs);  // with the series of log(1 + x)
       work.own_name = "logistic pairs";
-      work.own_body = pair_terms(pairs);
+      work.own_body = bare_loop(pairs, -3.0, 3.0, bare_pair_terms);
     } else {
       work.ceiling = CeilingKind::kOwn;
       work.operations = kExponentialOperations * real(exps);
       work.own_name = "exponentials";
-      work.own_body = exponentials(exps);
+      work.own_body = bare_loop(exps, -6.0, 0.0, bare_exponentials);
     }
     list.add(std::move(work));
   }

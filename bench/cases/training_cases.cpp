@@ -21,6 +21,13 @@ std::vector<PairTerm> terms_of(std::int64_t pairs) {
   return terms;
 }
 
+/// A history of pairs, and room for a gradient.
+struct History {
+  std::shared_ptr<Documents> data;
+  std::vector<PairTerm> terms;
+  std::vector<double> gradient;
+};
+
 /// A forward or backward pass takes a multiplication and an addition per parameter and document.
 void add_pair_passes(CaseList& list) {
   const NetworkShape shape = list.shape();
@@ -29,36 +36,28 @@ void add_pair_passes(CaseList& list) {
   const double pass = 2.0 * real(2 * pairs * p);
   const double features = kFloat * real(2 * pairs * shape.inputs + p);
   const auto docs = list.docs(shape, 2 * pairs);
-  list.add("pair_training/pair_gradient", list.of_pairs(),
-           {CeilingKind::kGemmFloat, 2.0 * pass, {features, 0.0, kDouble * real(p)}}, [docs, pairs, p] {
-             return [data = docs(), terms = terms_of(pairs),
-                     gradient = std::vector<double>(length(p))]() mutable {
-               pair_gradient(data->context, data->shape, data->theta, data->matrix(), terms, {}, gradient);
-             };
-           });
-  list.add("pair_training/pair_loss_gradient", list.of_pairs(),
-           {CeilingKind::kGemmFloat, 2.0 * pass, {features, 0.0, kDouble * real(p)}}, [docs, pairs, p] {
-             return [data = docs(), terms = terms_of(pairs),
-                     gradient = std::vector<double>(length(p))]() mutable {
-               pair_loss_gradient(data->context, data->shape, data->theta, data->matrix(), terms, {},
-                                  gradient);
-             };
-           });
-  list.add("score_gradient/score_gradient", list.of_pairs(),
-           {CeilingKind::kGemmFloat, 2.0 * pass, {features, 0.0, kDouble * real(p)}}, [docs, p] {
-             return [data = docs(), gradient = std::vector<double>(length(p))]() mutable {
-               const auto ones = [](std::span<const float>, std::span<double> slopes) {
-                 std::fill(slopes.begin(), slopes.end(), 1.0);
-               };
-               score_gradient(data->context, data->shape, data->theta, data->matrix(), ones, 1.0, gradient);
-             };
-           });
-  list.add("pair_training/pair_loss", list.of_pairs(),
-           {CeilingKind::kGemmFloat, pass, {features, 0.0, 0.0}}, [docs, pairs] {
-             return [data = docs(), terms = terms_of(pairs)] {
-               pair_loss(data->context, data->shape, data->theta, data->matrix(), terms, {});
-             };
-           });
+  const auto add = [&](const std::string& name, double passes, double written, const auto& work) {
+    list.add(name, list.of_pairs(), {CeilingKind::kGemmFloat, passes * pass, {features, 0.0, written}},
+             [docs, pairs, p, work] {
+               return [of = History{docs(), terms_of(pairs), std::vector<double>(length(p))},
+                       work]() mutable { work(*of.data, of); };
+             });
+  };
+  add("pair_training/pair_gradient", 2.0, kDouble * real(p), [](Documents& data, History& of) {
+    pair_gradient(data.context, data.shape, data.theta, data.matrix(), of.terms, {}, of.gradient);
+  });
+  add("pair_training/pair_loss_gradient", 2.0, kDouble * real(p), [](Documents& data, History& of) {
+    pair_loss_gradient(data.context, data.shape, data.theta, data.matrix(), of.terms, {}, of.gradient);
+  });
+  add("score_gradient/score_gradient", 2.0, kDouble * real(p), [](Documents& data, History& of) {
+    const auto ones = [](std::span<const float>, std::span<double> slopes) {
+      std::fill(slopes.begin(), slopes.end(), 1.0);
+    };
+    score_gradient(data.context, data.shape, data.theta, data.matrix(), ones, 1.0, of.gradient);
+  });
+  add("pair_training/pair_loss", 1.0, 0.0, [](Documents& data, History& of) {
+    pair_loss(data.context, data.shape, data.theta, data.matrix(), of.terms, {});
+  });
   CaseList::Parameters parameters = list.of_pairs();
   parameters.emplace_back("iterations", 1);
   list.add("largest_curvature/largest_curvature", parameters,
@@ -72,45 +71,41 @@ void add_pair_passes(CaseList& list) {
            });
 }
 
-/// Gradient, position, velocity and moments in double, θ in float.
+/// What the steps read and write, in double, and θ in float.
+struct Step {
+  explicit Step(std::int64_t p)
+      : gradient(uniform_doubles(p, 6)),
+        position(length(p)),
+        first(length(p)),
+        second(length(p)),
+        theta(length(p)) {}
+
+  std::vector<double> gradient, position, first, second;
+  std::vector<float> theta;
+  std::int64_t number = 0;
+};
+
 void add_steps(CaseList& list) {
   const std::int64_t p = list.shape().parameters();
-  const double numbers = real(p);
-  const auto doubles = [p] { return std::vector<double>(length(p)); };
-  const auto floats = [p] { return std::vector<float>(length(p)); };
-  list.add("optimizer_step/gradient_descent_step", {{"p", p}},
-           {CeilingKind::kMemory, 2.0 * numbers, {kDouble * numbers, kFloat * numbers, 0.0}}, [p, floats] {
-             return [gradient = uniform_doubles(p, 6), theta = floats()]() mutable {
-               gradient_descent_step(1e-9, gradient, theta);
-             };
-           });
-  list.add("optimizer_step/decayed_step", {{"p", p}},
-           {CeilingKind::kMemory, 4.0 * numbers, {kDouble * numbers, kDouble * numbers, kFloat * numbers}},
-           [p, doubles, floats] {
-             return [gradient = uniform_doubles(p, 6), position = doubles(), theta = floats()]() mutable {
-               decayed_step(1e-9, 1e-3, gradient, position, theta);
-             };
-           });
-  list.add("optimizer_step/nesterov_step", {{"p", p}},
-           {CeilingKind::kMemory,
-            5.0 * numbers,
-            {kDouble * numbers, (kDouble + kFloat) * numbers, kDouble * numbers}},
-           [p, doubles, floats] {
-             return
-                 [gradient = uniform_doubles(p, 6), velocity = doubles(), position = doubles(),
-                  theta = floats()]() mutable { nesterov_step(1e-9, gradient, velocity, position, theta); };
-           });
+  // `read`, `updated` and `written` are bytes for each number.
+  const auto add = [&](const std::string& name, double operations, const MemoryTraffic& each,
+                       const auto& take) {
+    list.add("optimizer_step/" + name, {{"p", p}},
+             {CeilingKind::kMemory,
+              operations * real(p),
+              {each.read * real(p), each.updated * real(p), each.written * real(p)}},
+             [p, take] { return [of = Step(p), take]() mutable { take(of); }; });
+  };
+  add("gradient_descent_step", 2.0, {kDouble, kFloat, 0.0},
+      [](Step& of) { gradient_descent_step(1e-9, of.gradient, of.theta); });
+  add("decayed_step", 4.0, {kDouble, kDouble, kFloat},
+      [](Step& of) { decayed_step(1e-9, 1e-3, of.gradient, of.position, of.theta); });
+  add("nesterov_step", 5.0, {kDouble, kDouble + kFloat, kDouble},
+      [](Step& of) { nesterov_step(1e-9, of.gradient, of.first, of.position, of.theta); });
   // Three divisions and a square root per number count as one operation each, but take longer.
-  list.add("optimizer_step/adam_step", {{"p", p}},
-           {CeilingKind::kMemory,
-            16.0 * numbers,
-            {kDouble * numbers, 3.0 * kDouble * numbers, kFloat * numbers}},
-           [p, doubles, floats] {
-             return [gradient = uniform_doubles(p, 6), first = doubles(), second = doubles(),
-                     position = doubles(), theta = floats(), number = std::int64_t{0}]() mutable {
-               adam_step(++number, 1e-9, 0.0, gradient, {first, second}, position, theta);
-             };
-           });
+  add("adam_step", 16.0, {kDouble, 3.0 * kDouble, kFloat}, [](Step& of) {
+    adam_step(++of.number, 1e-9, 0.0, of.gradient, {of.first, of.second}, of.position, of.theta);
+  });
 }
 
 /// Rows of feature differences, each with its label.

@@ -95,9 +95,7 @@ std::optional<BenchDevice> find_bench_device(std::string& absence) {
   absence = survey.absence;
   if (survey.gpus.empty()) return std::nullopt;
   at::globalContext().lazyInitDevice(at::kCUDA);
-  int cache_bytes = 0;
-  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, 0));
-  return BenchDevice{survey.gpus.front().name, {}, cache_bytes};
+  return BenchDevice{survey.gpus.front().name, {}};
 }
 
 void on_bench_stream(const std::function<void(Stream)>& body) {
@@ -129,22 +127,6 @@ Spread started_seconds(const std::function<void()>& work) {
     return seconds_of([&] {
       for (std::int64_t call = 0; call < calls; ++call) work();
     });
-  });
-}
-
-Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work) {
-  const auto both = [&] {
-    sweep();
-    work();
-  };
-  const std::int64_t calls = calls_a_repeat(both);
-  at::cuda::CUDAGraph of_both;
-  at::cuda::CUDAGraph of_sweeps;
-  capture(of_both, calls, both);
-  capture(of_sweeps, calls, sweep);
-  return repeated(calls, [&] {
-    const double without = seconds_of([&] { of_sweeps.replay(); });
-    return std::max(0.0, seconds_of([&] { of_both.replay(); }) - without);
   });
 }
 

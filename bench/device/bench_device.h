@@ -14,8 +14,7 @@ namespace olrank {
 
 struct BenchDevice {
   std::string name;
-  DeviceSizes sizes;             // what it measures
-  std::int64_t cache_bytes = 0;  // of its last cache: data beyond it come from memory
+  DeviceSizes sizes;  // what it measures
 };
 
 /// The device, or in `absence` why there is none.
@@ -35,9 +34,5 @@ Spread device_seconds(const std::function<void()>& work);
 
 /// Times work that cannot be captured in a graph, call after call.
 Spread started_seconds(const std::function<void()>& work);
-
-/// Times work whose data no cache keeps: before every call `sweep` reads so much other data. That is the time of both in one
-/// graph, less that of the sweeps alone, in turn.
-Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work);
 
 }  // namespace olrank

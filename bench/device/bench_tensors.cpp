@@ -68,7 +68,6 @@ std::vector<DeviceCase> device_cases(const DeviceSizes& sizes) {
   add_ranking(table);
   add_covariances(table);
   add_training(table);
-  add_small(table);
   // A training step of a wide network, where products take all the time: ours and LibTorch's, which are
   // those of cuBLAS.
   DeviceSizes wide = sizes;

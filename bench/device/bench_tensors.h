@@ -97,9 +97,7 @@ struct MadeDocs {
 
   MadeDocs(const DeviceSizes& sizes, Stream stream, std::int64_t count, std::int64_t networks = 1);
 
-  device::NetworkStack stack(device::Multiplier multiplier = device::Multiplier::kChosen) const {
-    return {.shape = shape, .theta = theta, .members = members, .multiplier = multiplier};
-  }
+  device::NetworkStack stack() const { return {.shape = shape, .theta = theta, .members = members}; }
   /// Made at their first use in a stream.
   device::Products& products(Stream stream) {
     return products_.try_emplace(stream, plans_, stream).first->second;

@@ -434,17 +434,6 @@ void add_primal(Launches& table) {
   table.add("inverse_covariance/update_inverse_covariance", {{"k", kRoundPairs}, {"p", table.p}},
             {real(kRoundPairs) * square, 1.5 * kDoubleBytes * square},
             [=](Stream stream) { return update_work(sizes, stream); }, {kWantedShare});
-  table.add("inverse_covariance/apply_inverse_covariance", {{"p", table.p}},
-            {2.0 * square, kDoubleBytes * square},
-            [=](Stream stream) {
-              const auto query = std::make_shared<Primal>(sizes, stream);
-              const auto x = query->make.randn<double>({query->p});
-              const auto y = query->make.empty<double>({query->p});
-              return compared(
-                  [=](Stream on) { device::apply_inverse_covariance(on, query->p, query->inverse, x, y); },
-                  [=] { return at::mv(query->inverse.t, x.t); }, y.t, 1e-10);
-            },
-            {kWantedShare});
 }
 
 // --- rebuilds -------------------------------------------------------------------------------------
@@ -467,68 +456,39 @@ DeviceWork pair_kernel_work(const DeviceSizes& sizes, Stream stream, std::int64_
       [=](const at::Tensor& other) { return disagreement_of(at::tril(b.t), at::tril(other)); }, 1e-12);
 }
 
-DeviceWork pair_covariance_work(const DeviceSizes& sizes, Stream stream, std::int64_t n, std::int64_t p) {
-  const Operands make{sizes};
-  const auto docs = make_docs(sizes, stream, 2 * n);
-  const auto a = make.empty<double>({p, p});
-  const auto work = make.empty<double>({device::pair_covariance_workspace(p)});
-  const auto delta = make.empty<std::int32_t>({p});
-  const auto input = make.empty<std::int32_t>({p});
-  device::fill_parameter_table(stream, docs->shape, {delta, input});
-  const double scale = 1.0 / real(sizes.width);
-  return compared(
-      [=](Stream on) {
-        device::pair_covariance(on, docs->shape, {delta, input}, docs->view(), scale, kLambda, work, a);
-      },
-      [=] {
-        const at::Tensor sides = libtorch::gradients(docs->shape, docs->first_rows()).view({n, 2, p});
-        const at::Tensor g = sides.select(1, 0) - sides.select(1, 1);
-        at::Tensor sum = at::mm(g.t(), g) * scale;
-        sum.diagonal().add_(kLambda);
-        return sum;
-      },
-      [=](const at::Tensor& other) { return disagreement_of(at::tril(a.t), at::tril(other)); }, 1e-12);
+/// A k × k factor and its inverse, a third of k³ products each. With M = I, disjoint pairs have
+/// I + ΔMΔᵀ = 3I.
+void add_corner(Launches& table) {
+  const Operands make{table.sizes};
+  const std::int64_t docs = table.sizes.docs;
+  const double square = real(kRoundPairs * kRoundPairs);
+  table.add("pair_corner/factor_pair_corner", {{"k", kRoundPairs}, {"V", docs}},
+            {square * real(kRoundPairs), 2.0 * kDoubleBytes * square}, [=](Stream) {
+              std::vector<PreferencePair> made(kRoundPairs);
+              for (std::int32_t i = 0; i < kRoundPairs; ++i) made[i] = {2 * i, 2 * i + 1};
+              const Array<double> m{at::eye(docs, make.options<double>())};
+              const auto pairs = make.these(made);
+              const auto corner = make.empty<double>({kRoundPairs, kRoundPairs});
+              const auto inverse = make.empty<double>({kRoundPairs, kRoundPairs});
+              const auto status = make.these(std::vector<device::CovarianceStatus>(1));
+              return compared(
+                  [=](Stream on) {
+                    device::factor_pair_corner(on, docs, m, pairs, kRoundPairs, corner, inverse, status);
+                  },
+                  [=] { return at::eye(kRoundPairs, m.t.options()) / std::sqrt(3.0); },
+                  [=](const at::Tensor& other) { return disagreement_of(at::tril(inverse.t), other); },
+                  1e-14);
+            });
 }
 
 void add_rebuilds(Launches& table) {
-  const Operands make{table.sizes};
   const DeviceSizes sizes = table.sizes;
-  const std::int64_t n = table.most_pairs, p = table.p;
-  const double numbers = kDoubleBytes * real(n) * real(n), half = 0.5 * real(n) * real(n + 1);
+  const std::int64_t n = table.most_pairs;
+  const double half = 0.5 * real(n) * real(n + 1);
   table.add("covariance_matrix/pair_kernel", {{"n", n}, {"m", sizes.width}, {"d", sizes.features}},
             {half * 8.0 * real(table.shape.factors()),
              2.0 * rows_bytes(table.shape, real(n)) + kDoubleBytes * half},
             [=](Stream stream) { return pair_kernel_work(sizes, stream, n); });
-  constexpr std::int64_t kPairs = 256;
-  table.add("covariance_matrix/pair_covariance", {{"n", kPairs}, {"p", p}},
-            {real(kPairs) * real(p) * real(p + 1), kDoubleBytes * real(p) * real(p + 1)},
-            [=](Stream stream) { return pair_covariance_work(sizes, stream, kPairs, p); });
-  table.add("covariance_matrix/pack_factor", {{"n", n}}, {0.0, 2.0 * kDoubleBytes * half}, [=](Stream) {
-    const auto inverse = make.randn<double>({n, n});
-    const auto factor = make.empty<double>({device::factor_numbers(n)});
-    return alone([=](Stream on) { device::pack_factor(on, n, inverse, factor); });
-  });
-  table.add("covariance_matrix/status_of_factor", {{"n", n}}, {0.0, kDoubleBytes * real(n)}, [=](Stream) {
-    const Array<double> factor{at::eye(n, make.options<double>())};
-    const auto status = make.these(std::vector<device::CovarianceStatus>(1));
-    return alone([=](Stream on) { device::status_of_factor(on, n, factor, kLambda, status); });
-  });
-  table.add("covariance_matrix/mirror_lower", {{"n", n}}, {0.0, kDoubleBytes * real(n) * real(n - 1)},
-            [=](Stream) {
-              const auto a = make.randn<double>({n, n});
-              return compared([=](Stream on) { device::mirror_lower(on, n, a); },
-                              [=] { return at::tril(a.t) + at::tril(a.t, -1).t(); }, a.t, 0.0);
-            });
-  table.add("covariance_matrix/copy_matrix", {{"n", n}}, {0.0, 2.0 * numbers}, [=](Stream) {
-    const auto from = make.randn<double>({n, n});
-    const auto to = make.empty<double>({n, n});
-    return alone([=](Stream on) { device::copy_matrix(on, n, n, {from, n}, to, n); });
-  });
-  table.add("covariance_matrix/copy_lower", {{"n", n}}, {0.0, 1.5 * numbers}, [=](Stream) {
-    const auto from = make.randn<double>({n, n});
-    const auto to = make.empty<double>({n, n});
-    return alone([=](Stream on) { device::copy_lower(on, n, {from, n}, 0.0, to, n); });
-  });
 }
 
 }  // namespace
@@ -537,6 +497,7 @@ void add_covariances(Launches& table) {
   add_diagonal(table);
   add_dual(table, 0);
   for (const std::int64_t n : table.sizes.pairs) add_dual(table, n);
+  add_corner(table);
   add_primal(table);
   add_rebuilds(table);
 }

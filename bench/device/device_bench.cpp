@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "bench/device/bench_device.h"
-#include "bench/device/bench_tensors.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
 #include "core/error.h"
@@ -51,24 +50,10 @@ double checked_disagreement(const DeviceCase& one, const DeviceWork& work, Strea
   return found;
 }
 
-/// Reads enough to push everything else out of the caches, and writes next to nothing.
-std::function<void()> sweep_of(const BenchDevice& device) {
-  const at::TensorOptions options = options_of(device.sizes, at::kFloat);
-  const at::Tensor swept = at::ones({2 * device.cache_bytes / std::int64_t{sizeof(float)}}, options);
-  const at::Tensor sum = at::empty({}, options);
-  return [=] {
-    at::Tensor out = sum;
-    at::sum_out(out, swept, at::IntArrayRef{});
-  };
-}
-
 class DeviceBench {
  public:
   DeviceBench(const BenchDevice& device, Stream stream)
-      : device_(device),
-        stream_(stream),
-        ceilings_(DeviceCeilings::measured(device.sizes)),
-        sweep_(sweep_of(device)) {}
+      : device_(device), stream_(stream), ceilings_(DeviceCeilings::measured(device.sizes)) {}
 
   /// Returns 1 if a case failed.
   int measure_all(const std::vector<DeviceCase>& cases, const std::string& json) {
@@ -119,17 +104,12 @@ class DeviceBench {
     measurement.share = ceiling.least_time / measurement.seconds.median;
     if (one.wanted.share > 0.0)
       row.verdicts.push_back({"share of " + ceiling.name, measurement.share, one.wanted.share});
-    if (one.least.bytes > 0.0 && one.least.bytes <= real(device_.cache_bytes)) {
-      row.cold = cold_seconds(sweep_, own);
-      row.cold_share = one.least.bytes / ceilings_.rates().copy / row.cold.median;
-    }
     if (work.libtorch) {
-      row.started = started_seconds(work.libtorch);
       try {
         row.libtorch = device_seconds(work.libtorch);
       } catch (const c10::Error&) {
         row.captured = false;
-        row.libtorch = row.started;
+        row.libtorch = started_seconds(work.libtorch);
       }
       if (one.wanted.ratio > 0.0) row.verdicts.push_back({"times LibTorch", row.ratio(), one.wanted.ratio});
     }
@@ -140,7 +120,6 @@ class DeviceBench {
   const BenchDevice& device_;
   Stream stream_;
   DeviceCeilings ceilings_;
-  std::function<void()> sweep_;
 };
 
 /// Starts the operations' kernels alone for a profiler, each once, after one that is not watched.

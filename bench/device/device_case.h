@@ -21,8 +21,7 @@ struct DeviceSizes {
   std::vector<std::int64_t> members{1, 10};            // N
   std::int64_t wide = 512;                             // m of a wide network
   std::int64_t test_queries = 2000;
-  std::int64_t scored_at_once = 8192;  // documents of an evaluation
-  bool on_gpu = true;                  // tests run the kernels' own source on the CPU
+  bool on_gpu = true;  // tests run the kernels' own source on the CPU
 };
 
 /// The arithmetic that dominates an operation.
@@ -90,7 +89,6 @@ struct Launches {
 };
 
 void add_ranking(Launches& table);
-void add_small(Launches& table);
 void add_covariances(Launches& table);
 void add_training(Launches& table);
 /// All kernel operations, and the widths and training steps made of them.

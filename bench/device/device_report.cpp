@@ -75,14 +75,11 @@ std::string device_table(const std::vector<DeviceRow>& rows) {
   std::string text = measurements_text({{}, {}, measurements, {}});
   text += "\nCompared with LibTorch, and targets:\n";
   for (const DeviceRow& row : rows) {
-    if (row.libtorch.repeats == 0 && row.verdicts.empty() && row.cold.repeats == 0) continue;
+    if (row.libtorch.repeats == 0 && row.verdicts.empty()) continue;
     text += "  " + row.measurement.identity();
     if (row.libtorch.repeats > 0)
-      text += fmt::format(
-          ": {:.2f} times as fast as LibTorch's graph ({:.2f} times as its single calls), difference "
-          "{:.2g}",
-          row.ratio(), row.started_ratio(), row.disagreement);
-    if (row.cold.repeats > 0) text += fmt::format("; {:.1f} µs with cold caches", 1e6 * row.cold.median);
+      text += fmt::format(": {:.2f} times as fast as LibTorch's graph, difference {:.2g}", row.ratio(),
+                          row.disagreement);
     text += "\n";
     for (const Verdict& verdict : row.verdicts) text += verdict_text(verdict);
   }
@@ -101,14 +98,10 @@ std::string device_json(const std::string& command, const DeviceDescription& dev
     ordered_json& one = json["measurements"][i];
     if (rows[i].libtorch.repeats > 0) {
       one["libtorch"] = {{"seconds", spread_json(rows[i].libtorch)},
-                         {"started", spread_json(rows[i].started)},
                          {"captured", rows[i].captured},
                          {"ratio", rows[i].ratio()},
-                         {"started_ratio", rows[i].started_ratio()},
                          {"disagreement", rows[i].disagreement}};
     }
-    if (rows[i].cold.repeats > 0)
-      one["cold"] = {{"seconds", spread_json(rows[i].cold)}, {"share_of_copy", rows[i].cold_share}};
     one["targets"] = ordered_json::array();
     for (const Verdict& verdict : rows[i].verdicts) one["targets"].push_back(verdict_json(verdict));
   }

@@ -58,15 +58,11 @@ struct Verdict {
 struct DeviceRow {
   Measurement measurement;
   Spread libtorch;            // replayed as a graph, like ours; no repeats if there is no LibTorch form
-  Spread started;             // LibTorch's calls, started one by one
-  Spread cold;                // ours with cold caches; no repeats if its data exceed them
-  double cold_share = 0.0;    // of the rate of a large copy
-  bool captured = true;       // false: the calls cannot be captured, so `libtorch` is `started`
+  bool captured = true;       // false: the calls cannot be captured, so they were started one by one
   double disagreement = 0.0;  // between the two results
   std::vector<Verdict> verdicts;
 
   double ratio() const { return libtorch.median / measurement.seconds.median; }
-  double started_ratio() const { return started.median / measurement.seconds.median; }
 };
 
 /// Adds targets for N members' time relative to one member's, for training steps measured with both.
@@ -80,8 +76,7 @@ struct DeviceDescription {
   std::optional<PeakRates> rates_at_end;  // once everything is measured: a hot device may be slower
 };
 
-/// The file format of `olrank bench`, extended by LibTorch's seconds, those with cold caches, and the
-/// targets.
+/// The file format of `olrank bench`, extended by LibTorch's seconds and the targets.
 std::string device_json(const std::string& command, const DeviceDescription& device,
                         const std::vector<DeviceRow>& rows);
 

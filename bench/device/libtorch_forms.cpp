@@ -54,6 +54,20 @@ at::Tensor with_ones(const at::Tensor& products, const NetworkLayer& layer) {
   return layer.has_bias() ? products + 1.0 : products;
 }
 
+/// g of every document, [docs × p], in double.
+at::Tensor gradients(const NetworkShape& shape, const at::Tensor& rows) {
+  const at::Tensor wide = rows.to(at::kDouble);
+  std::vector<at::Tensor> parts;
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    const at::Tensor delta = wide.narrow(1, layer.delta, layer.rows);
+    const at::Tensor input = wide.narrow(1, layer.input, layer.columns);
+    parts.push_back((delta.unsqueeze(2) * input.unsqueeze(1)).flatten(1));
+    if (layer.has_bias()) parts.push_back(delta);
+  }
+  return at::cat(parts, 1);
+}
+
 }  // namespace
 
 Factors tangent_factors(const NetworkShape& shape, const at::Tensor& theta, const at::Tensor& features) {
@@ -67,19 +81,6 @@ Factors tangent_factors(const NetworkShape& shape, const at::Tensor& theta, cons
     parts.push_back(deltas[l]);
   }
   return {at::cat(parts, 2), passed.scores};
-}
-
-at::Tensor gradients(const NetworkShape& shape, const at::Tensor& rows) {
-  const at::Tensor wide = rows.to(at::kDouble);
-  std::vector<at::Tensor> parts;
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    const at::Tensor delta = wide.narrow(1, layer.delta, layer.rows);
-    const at::Tensor input = wide.narrow(1, layer.input, layer.columns);
-    parts.push_back((delta.unsqueeze(2) * input.unsqueeze(1)).flatten(1));
-    if (layer.has_bias()) parts.push_back(delta);
-  }
-  return at::cat(parts, 1);
 }
 
 at::Tensor diagonal_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& root) {

@@ -17,9 +17,6 @@ struct Factors {
 };
 Factors tangent_factors(const NetworkShape& shape, const at::Tensor& theta, const at::Tensor& features);
 
-/// g of every document, [docs × p], in double.
-at::Tensor gradients(const NetworkShape& shape, const at::Tensor& rows);
-
 /// Σ_k root[k]² g_ik g_jk.
 at::Tensor diagonal_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& root);
 

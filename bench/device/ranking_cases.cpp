@@ -6,6 +6,7 @@
 #include "cuda/ops/list_batch.h"
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/query_inputs.h"
+#include "cuda/ops/relu_layers.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -79,18 +80,6 @@ void add_factors(Launches& table) {
                 return work;
               });
   }
-  table.add("tangent_factors/gather_pairs", {{"k", kRoundPairs}, {"m", width}, {"d", features}},
-            {0.0, 4.0 * rows_bytes(table.shape, real(kRoundPairs))}, [=](Stream stream) {
-              const auto made = make_docs(make.sizes, stream, docs);
-              std::vector<std::int32_t> numbers_of;
-              for (std::int32_t i = 0; i < 2 * kRoundPairs; ++i)
-                numbers_of.push_back(i * 7 % static_cast<std::int32_t>(docs));
-              const auto pairs = make.these(numbers_of);
-              const auto to = make.empty<float>({2 * kRoundPairs, made->shape.factors()});
-              return compared(
-                  [=](Stream on) { device::gather_pairs(on, made->view(), pairs, kRoundPairs, to); },
-                  [=] { return made->first_rows().index_select(0, pairs.t); }, to.t, 0.0);
-            });
 }
 
 void add_orders(Launches& table) {
@@ -126,13 +115,6 @@ void add_orders(Launches& table) {
               });
             });
   const std::int64_t members = *std::max_element(table.sizes.members.begin(), table.sizes.members.end());
-  table.add("score_order/mean_scores", {{"N", members}, {"V", docs}},
-            {real(members * docs), kFloatBytes * real((members + 1) * docs)}, [=](Stream) {
-              const auto scores = make.randn<float>({members, docs});
-              const auto mean = make.empty<float>({docs});
-              return compared([=](Stream on) { device::mean_scores(on, members, docs, scores, mean); },
-                              [=] { return at::mean(scores.t, at::IntArrayRef{0}); }, mean.t, 1e-5);
-            });
   table.add(
       "certain_orders/certain_by_vote", {{"N", members}, {"V", docs}},
       {0.5 * real(members) * square, 2.0 * kFloatBytes * real(members * docs) + bits, Arithmetic::kFloat},
@@ -150,7 +132,7 @@ void add_orders(Launches& table) {
 void add_lists(Launches& table) {
   const Operands make{table.sizes};
   const std::int64_t queries = table.sizes.test_queries, length = table.sizes.docs;
-  const std::int64_t features = table.sizes.features, p = table.p, docs = queries * length;
+  const std::int64_t features = table.sizes.features, docs = queries * length;
   table.add("list_loss/list_losses", {{"queries", queries}, {"V", length}},
             {100.0 * real(docs), (kFloatBytes + 1.0 + kDoubleBytes) * real(docs)}, [=](Stream) {
               std::vector<std::uint8_t> made;
@@ -195,18 +177,34 @@ void add_lists(Launches& table) {
             },
             to.t, 0.0);
       });
-  table.add("list_batch/add_numbers", {{"p", p}}, {real(p), 3.0 * kDoubleBytes * real(p)}, [=](Stream) {
-    const auto numbers = make.full<double>({p}, 0.0);
-    const auto sum = make.full<double>({p}, 1.0);
-    return compared([=](Stream on) { device::add_numbers(on, p, numbers, sum); },
-                    [=] { return sum.t + numbers.t; }, sum.t, 0.0);
-  });
+}
+
+/// The forward pass of three layers.
+void add_deep(Launches& table, std::int64_t members) {
+  DeviceSizes deep = table.sizes;
+  deep.depth = 3;
+  const NetworkShape shape = ntk_shape(deep.features, deep.width, deep.depth);
+  const double docs = real(members * deep.docs);
+  table.add("relu_layers/forward",
+            {{"N", members}, {"V", deep.docs}, {"m", deep.width}, {"d", deep.features}, {"L", 3}},
+            {2.0 * docs * real(shape.parameters()),
+             kFloatBytes * (real(deep.docs * deep.features) + real(members * shape.parameters()) +
+                            docs * real(shape.factors())),
+             Arithmetic::kFloat},
+            [=](Stream stream) {
+              const auto made = make_docs(deep, stream, deep.docs, members);
+              return alone([=](Stream on) {
+                device::forward(made->products(on), made->stack(), made->features, made->view(),
+                                made->out());
+              });
+            });
 }
 
 }  // namespace
 
 void add_ranking(Launches& table) {
   add_factors(table);
+  for (const std::int64_t members : table.sizes.members) add_deep(table, members);
   add_orders(table);
   add_lists(table);
 }

@@ -3,13 +3,15 @@
 
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
-#include "core/random/rng_stream.h"
 #include "cuda/ops/gradient_products.h"
+#include "cuda/ops/history_update.h"
 #include "cuda/ops/largest_curvature.h"
+#include "cuda/ops/mini_batch.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 #include "cuda/ops/persistent_training.h"
+#include "cuda/ops/replay.h"
 
 // The operations of a round's training, on a history of n pairs of 2n distinct documents: the worst case,
 // as repeated documents and pairs are folded.
@@ -69,17 +71,17 @@ struct Training {
   double prior_weight() const { return 0.5 * real(make.sizes.width) * 10.0; }
   device::TrainingWorkspace work() const { return {rows, docs->scores, partial, loss_sums}; }
 
-  void forward(Stream on, device::Multiplier by = device::Multiplier::kChosen) const {
-    device::forward_history(docs->products(on), docs->stack(by), history(), work());
+  void forward(Stream on) const {
+    device::forward_history(docs->products(on), docs->stack(), history(), work());
   }
   /// A step of gradient descent.
-  void move(Stream on, device::Multiplier by = device::Multiplier::kChosen) const {
-    device::pair_gradients(docs->products(on), docs->stack(by), history(), objective(), work(),
+  void move(Stream on) const {
+    device::pair_gradients(docs->products(on), docs->stack(), history(), objective(), work(),
                            {nullptr, docs->theta, step});
   }
-  at::Tensor gradient_by(Stream on, device::Multiplier by = device::Multiplier::kChosen) const {
-    forward(on, by);
-    device::pair_gradients(docs->products(on), docs->stack(by), history(), objective(), work(),
+  at::Tensor gradient_in(Stream on) const {
+    forward(on);
+    device::pair_gradients(docs->products(on), docs->stack(), history(), objective(), work(),
                            {gradient, nullptr, nullptr});
     return gradient.t;
   }
@@ -119,7 +121,7 @@ DeviceWork step_work(const DeviceSizes& sizes, Stream stream, std::int64_t n, st
   });
   work.libtorch = [=] { other.take(theta, 1e-15); };
   work.disagreement = [=](Stream on) {
-    return disagreement_of(training->gradient_by(on), other.gradient(theta));
+    return disagreement_of(training->gradient_in(on), other.gradient(theta));
   };
   work.tolerance = 1e-4;  // sums in float32
   return work;
@@ -135,73 +137,15 @@ void add_steps(Launches& table, std::int64_t n, std::int64_t members) {
   const CaseParameters parameters{{"n", n}, {"N", members}, {"m", sizes.width}, {"d", sizes.features}};
   const Wanted wanted{table.share_at(n, members)};
   const LeastWork back{passes, features + hidden + 3.0 * theta, Arithmetic::kFloat};
-  table.add("pair_training/perturb_labels", {{"n", n}, {"N", members}},
-            // Ten rounds of Philox and a normal number.
-            {100.0 * real(n) * all, real(n) * sizeof(PairTerm) + kDoubleBytes * real(n) * all},
-            [=](Stream) {
-              const Operands make{sizes};
-              std::vector<PhiloxKey> made;
-              for (std::int64_t member = 0; member < members; ++member)
-                made.push_back(
-                    make_key({.seed = static_cast<std::uint64_t>(member + 1), .purpose = Purpose::kProbe}));
-              const auto terms = make.these(made_terms(n));
-              const auto keys = make.these(made);
-              const Array<std::uint32_t> round{make.these(std::vector<std::int32_t>{7}).t};
-              const auto labels = make.empty<double>({members, n});
-              return alone([=](Stream on) {
-                device::perturb_labels(on, terms, n, members, keys, round, 0.3, labels);
-              });
-            });
   table.add("pair_training/forward_history", parameters,
             {passes, features + hidden + theta, Arithmetic::kFloat},
             on_history(sizes, n, members, [](Stream on, const Training& one) { one.forward(on); }), wanted);
-  table.add("pair_training/pair_losses", parameters,
-            {10.0 * all * real(n) + 3.0 * all * p,
-             all * real(n) * (sizeof(PairTerm) + 2.0 * kFloatBytes) + 2.0 * theta},
-            on_history(sizes, n, members, [](Stream on, const Training& one) {
-              device::pair_losses(on, one.docs->stack(), one.history(), one.objective(), one.work(),
-                                  one.losses);
-            }));
   table.add("pair_training/pair_gradients", parameters, back,
             on_history(sizes, n, members, [](Stream on, const Training& one) { one.move(on); }), wanted);
-  if (members == 1) {
-    table.add("pair_training/score_gradient", parameters, back, [=](Stream stream) {
-      const auto slopes = Operands{sizes}.full<double>({2 * n}, 1.0);
-      return on_history(sizes, n, 1, [=](Stream on, const Training& one) {
-        device::score_gradient(one.docs->products(on), one.docs->stack(), one.history(), slopes, 1.0,
-                               one.work(), one.gradient);
-      })(stream);
-    });
-  }
   table.add("training/step", parameters,
             {2.0 * passes, 2.0 * (features + hidden) + 4.0 * theta, Arithmetic::kFloat},
             [=](Stream stream) { return step_work(sizes, stream, n, members); },
             {wanted.share, kWantedTrainingRatio});
-}
-
-/// A step both ways, whichever is chosen at this width.
-void add_step_by(Launches& table, std::int64_t n, std::int64_t width, device::Multiplier multiplier,
-                 const std::string& name) {
-  DeviceSizes sizes = table.sizes;
-  sizes.width = width;
-  const double p = real(ntk_shape(sizes.features, width, sizes.depth).parameters());
-  table.add(name, {{"n", n}, {"m", width}, {"d", sizes.features}},
-            {8.0 * real(n) * p,
-             2.0 * kFloatBytes * real(2 * n * (sizes.features + width)) + 4.0 * kFloatBytes * p,
-             Arithmetic::kFloat},
-            [=](Stream stream) {
-              const auto training = std::make_shared<Training>(sizes, stream, n, 1);
-              DeviceWork work = alone([=](Stream on) {
-                training->forward(on, multiplier);
-                training->move(on, multiplier);
-              });
-              work.disagreement = [=](Stream on) {
-                const at::Tensor expected = training->gradient_by(on, device::Multiplier::kOwn).clone();
-                return disagreement_of(training->gradient_by(on, multiplier), expected);
-              };
-              work.tolerance = 1e-4;  // sums in float32
-              return work;
-            });
 }
 
 // --- a whole training in one kernel, of which "training/step" is a step by several -----------------
@@ -322,18 +266,6 @@ void add_curvature(Launches& table, std::int64_t n) {
       },
       wanted);
   table.add(
-      "gradient_products/gradient_sum", parameters, once,
-      [=](Stream stream) {
-        const Operands make{sizes};
-        const auto made = make_docs(sizes, stream, docs);
-        const auto weights = make.randn<double>({docs});
-        const auto scratch = make.empty<double>({device::gradient_sum_workspace(made->shape, docs)});
-        const auto sum = make.empty<double>({p});
-        return alone(
-            [=](Stream on) { device::gradient_sum(on, made->shape, made->view(), weights, scratch, sum); });
-      },
-      wanted);
-  table.add(
       "largest_curvature/iterate_curvature", parameters,
       {2.0 * sums, 2.0 * rows + 6.0 * kDoubleBytes * real(p)},
       [=](Stream stream) { return curvature_work(sizes, stream, n); }, wanted);
@@ -394,11 +326,6 @@ struct Impressions {
 void add_lambdas(Launches& table, std::int64_t n) {
   const DeviceSizes sizes = table.sizes;
   const double observations = real(n) * sizeof(PairObservation);
-  table.add("ndcg_weights/group_observations", {{"n", n}},
-            {0.0, observations + 2.0 * kIndexBytes * real(n)}, [=](Stream stream) {
-              const auto lists = std::make_shared<Impressions>(sizes, stream, n);
-              return alone([=](Stream on) { lists->group(on); });
-            });
   table.add("ndcg_weights/ndcg_weights", {{"n", n}},
             {20.0 * real(n), observations + 4.0 * kDoubleBytes * real(n) + 5.0 * kFloatBytes * real(2 * n)},
             [=](Stream stream) {
@@ -409,46 +336,74 @@ void add_lambdas(Launches& table, std::int64_t n) {
 
 // --- optimizers -----------------------------------------------------------------------------------
 
-struct Optimizer {
-  std::int64_t members, p;
-  Array<float> theta;
-  Array<double> gradient, step, position, first, second;
-  Array<StepRates> rates;
-
-  Optimizer(const DeviceSizes& of, std::int64_t networks, std::int64_t count, double decay)
-      : members(networks), p(count) {
-    const Operands make{of};
-    theta = make.randn<float>({members, p});
-    gradient = make.randn<double>({members, p});
-    step = make.full<double>({members}, 1e-9);
-    position.t = theta.t.to(at::kDouble);
-    first = make.full<double>({members, p}, 0.0);
-    second = make.full<double>({members, p}, 0.0);
-    rates = make.these(std::vector{step_rates(3, decay)});
-  }
-  device::OptimizerState state() const { return {position, first, second}; }
-};
-
-void add_optimizers(Launches& table, std::int64_t members) {
-  const DeviceSizes sizes = table.sizes;
+void add_adam(Launches& table, std::int64_t members) {
+  const Operands make{table.sizes};
   const std::int64_t p = table.p;
   const double numbers = real(members) * real(p);
-  const auto add = [&](const char* name, double operations, double doubles, double decay,
-                       const auto& take) {
-    table.add(name, {{"N", members}, {"p", p}},
-              {operations * numbers, numbers * (doubles * kDoubleBytes + kFloatBytes)}, [=](Stream) {
-                const auto kept = std::make_shared<Optimizer>(sizes, members, p, decay);
-                return alone([=](Stream on) { take(on, *kept); });
+  table.add("optimizer_step/adam_step", {{"N", members}, {"p", p}},
+            {12.0 * numbers, numbers * (7.0 * kDoubleBytes + kFloatBytes)}, [=](Stream) {
+              const auto theta = make.randn<float>({members, p});
+              const auto gradient = make.randn<double>({members, p});
+              const auto step = make.full<double>({members}, 1e-9);
+              const auto state = make.full<double>({3, members, p}, 0.0);
+              const auto rates = make.these(std::vector{step_rates(3, 0.0)});
+              return alone([=](Stream on) {
+                double* position = state;
+                device::adam_step(on, members, p, rates, gradient, step,
+                                  {position, position + members * p, position + 2 * members * p}, theta);
               });
-  };
-  add("optimizer_step/adam_step", 12.0, 7.0, 0.0, [](Stream on, const Optimizer& one) {
-    device::adam_step(on, one.members, one.p, one.rates, one.gradient, one.step, one.state(), one.theta);
-  });
-  add("optimizer_step/decayed_step", 4.0, 3.0, 1e-9, [](Stream on, const Optimizer& one) {
-    device::decayed_step(on, one.members, one.p, one.rates, one.gradient, one.step, one.state(), one.theta);
-  });
-  add("optimizer_step/nesterov_step", 5.0, 5.0, 0.0, [](Stream on, const Optimizer& one) {
-    device::nesterov_step(on, one.members, one.p, one.gradient, one.step, one.state(), one.theta);
+            });
+}
+
+// --- what fills a history, a mini-batch and a sample ----------------------------------------------
+
+void add_rows(Launches& table) {
+  const Operands make{table.sizes};
+  const std::int64_t docs = table.sizes.docs, features = table.sizes.features, p = table.p;
+  constexpr std::int64_t kLesson = 2 * kRoundPairs;  // documents per round
+  table.add("history_update/gather_docs", {{"docs", kLesson}, {"d", features}},
+            {0.0, 2.0 * kFloatBytes * real(kLesson * features)}, [=](Stream) {
+              const auto from = make.rand<float>({docs, features});
+              const Array<std::int64_t> numbers{at::randint(docs, {kLesson}, make.options<std::int64_t>())};
+              const auto to = make.empty<float>({kLesson, features});
+              return compared(
+                  [=](Stream on) { device::gather_docs(on, from, features, numbers, kLesson, to); },
+                  [=] { return from.t.index_select(0, numbers.t); }, to.t, 0.0);
+            });
+  constexpr std::int64_t kBatch = 1024;
+  table.add("mini_batch/gather_batch", {{"k", kBatch}, {"d", features}},
+            {0.0, 4.0 * kFloatBytes * real(kBatch * features) +
+                      real(kBatch) * real(2 * sizeof(PairTerm) + sizeof(PairObservation))},
+            [=](Stream) {
+              std::vector<PairTerm> terms;
+              std::vector<PairObservation> seen;
+              for (std::int32_t i = 0; i < kBatch; ++i) {
+                terms.push_back({2 * i, 2 * i + 1, 1.0, 1.0});
+                seen.push_back({i, -1, -1, 1});
+              }
+              const auto from = make.rand<float>({2 * kBatch, features});
+              const auto terms_there = make.these(terms);
+              const auto seen_there = make.these(seen);
+              const Array<std::int32_t> order{at::randperm(kBatch, make.options<std::int32_t>())};
+              device::BatchCursor at_order;
+              at_order.order = order;
+              const auto cursor = make.these(std::vector{at_order});
+              const auto to = make.empty<float>({kBatch, 2 * features});
+              const auto batch_terms = make.these(terms);
+              return compared(
+                  [=](Stream on) {
+                    device::gather_batch(on, {from, features, terms_there, seen_there}, cursor, kBatch, to,
+                                         batch_terms);
+                  },
+                  [=] {
+                    return from.t.view({kBatch, -1}).index_select(0, order.t);
+                  },
+                  to.t, 0.0);
+            });
+  table.add("replay/subtract_from_whole", {{"p", p}}, {0.0, 3.0 * kDoubleBytes * real(p)}, [=](Stream) {
+    const auto gradient = make.rand<double>({p});
+    const auto whole = make.rand<double>({p});
+    return alone([=](Stream on) { device::subtract_from_whole(on, 1, p, whole, gradient); });
   });
 }
 
@@ -463,16 +418,13 @@ void add_training(Launches& table) {
                 return alone([=](Stream on) { training->find_terms(on); });
               });
     for (const std::int64_t members : sizes.members) add_steps(table, n, members);
-    for (const std::int64_t width : {sizes.width, sizes.wide}) {
-      add_step_by(table, n, width, device::Multiplier::kOwn, "training/step_by_kernels");
-      add_step_by(table, n, width, device::Multiplier::kLibrary, "training/step_by_library");
-    }
     add_curvature(table, n);
     add_lambdas(table, n);
   }
-  for (const std::int64_t members : sizes.members) add_optimizers(table, members);
+  for (const std::int64_t members : sizes.members) add_adam(table, members);
   for (const std::int64_t n : sizes.pairs)
     for (const std::int64_t members : sizes.members) add_one_kernel(table, n, members);
+  add_rows(table);
 }
 
 }  // namespace olrank

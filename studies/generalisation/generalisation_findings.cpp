@@ -24,6 +24,14 @@ Rows rows_where(const Rows& rows, const Wanted& wanted) {
   return chosen;
 }
 
+Rows rows_at(const Rows& rows, const std::string& name, double value) {
+  return rows_where(rows, [&](const StudiedRow& one) { return one.row.value(name) == value; });
+}
+
+Rows rows_from(const Rows& rows, const std::string& name, double least) {
+  return rows_where(rows, [&](const StudiedRow& one) { return one.row.value(name) >= least; });
+}
+
 Rows rows_with(const Rows& rows, char experiment,
                const std::vector<std::pair<std::string, std::string>>& labels) {
   return rows_where(rows, [&](const StudiedRow& one) {
@@ -71,6 +79,25 @@ PlotSeries line_over(const Rows& rows, const std::string& name, std::size_t styl
                            interval.mean + interval.half_width, values.size()});
   }
   return line;
+}
+
+/// A figure of each seed, or of each fold.
+using ByNumber = std::map<std::int64_t, double>;
+
+ByNumber slopes_by_seed(const Rows& rows, const std::string& y, const std::string& x) {
+  std::map<std::int64_t, Rows> by_seed;
+  for (const StudiedRow& one : rows) by_seed[one.seed].push_back(one);
+  ByNumber slopes;
+  for (const auto& [seed, own] : by_seed) slopes[seed] = log_slopes(own, y, {x})[0].mean;
+  return slopes;
+}
+
+/// The mean of a − b over the numbers that both have.
+MeanInterval difference_of(const ByNumber& a, const ByNumber& b) {
+  std::vector<double> differences;
+  for (const auto& [number, value] : a)
+    if (const auto other = b.find(number); other != b.end()) differences.push_back(value - other->second);
+  return mean_interval({differences});
 }
 
 Plot log_figure(const std::string& title, const std::string& subtitle, const std::string& x_name) {
@@ -185,37 +212,31 @@ class FindingsOf {
       std::size_t style = 0;
       for (const LossExponent& loss : kLossExponents) {
         const Rows of_loss = rows_with(all, 'A', {{"loss", loss.loss}});
+        const auto say = [&](const std::string& quantity, const MeanInterval& estimate,
+                             std::optional<double> at_most, bool is_difference = false) {
+          claim('A', loss.loss + of, quantity, estimate, at_most, is_difference);
+        };
         const auto slopes = log_slopes(of_loss, "gap", {"m", "n"});
-        claim('A', loss.loss + of, "b: slope over m", slopes[0], loss.over_m);
-        const auto long_lists = log_slopes(
-            rows_where(of_loss, [](const StudiedRow& one) { return one.row.value("m") >= kLongList; }),
-            "gap", {"m", "n"});
-        claim('A', loss.loss + of, fmt::format("b from m = {:.0f} on", kLongList), long_lists[0],
-              loss.over_m);
-        claim('A', loss.loss + of, "c: slope over n", slopes[1], -0.5);
-        claim('A', loss.loss + of, "largest share of G W R √(2/n)", largest_share(of_loss, "gap"), 1.0,
-              true);
+        say("b: slope over m", slopes[0], loss.over_m);
+        say(fmt::format("b from m = {:.0f} on", kLongList),
+            log_slopes(rows_from(of_loss, "m", kLongList), "gap", {"m", "n"})[0], loss.over_m);
+        say("c: slope over n", slopes[1], -0.5);
+        say("largest share of G W R √(2/n)", largest_share(of_loss, "gap"), 1.0, true);
         // The theorem covers convex losses alone.
-        claim('A', loss.loss + of, "largest share of 2 G W R (8/n + √(2/n)), Theorem 6",
-              largest_share(of_loss, "gap", "regularised_bound"),
-              is_convex(study_loss(loss.loss, 1).form.loss) ? std::optional(1.0) : std::nullopt, true);
-        claim('A', loss.loss + of, "largest share of twice Corollary 8",
-              largest_share(of_loss, "gap", "uniform_bound"), 1.0, true);
-        claim('A', loss.loss + of, "largest ‖w‖ ÷ W", largest_of(of_loss, "radius_share"), {});
-        claim('A', loss.loss + of, "gap by held-out queries ÷ gap by twins", plain_share(of_loss), {});
-        over_m.series.push_back(
-            line_over(rows_where(of_loss, [&](const StudiedRow& one) { return one.row.value("n") == n; }),
-                      loss.loss, style, "m", "gap"));
-        over_n.series.push_back(
-            line_over(rows_where(of_loss, [&](const StudiedRow& one) { return one.row.value("m") == m; }),
-                      loss.loss, style, "n", "gap"));
+        say("largest share of 2 G W R (8/n + √(2/n)), Theorem 6",
+            largest_share(of_loss, "gap", "regularised_bound"),
+            is_convex(study_loss(loss.loss, 1).form.loss) ? std::optional(1.0) : std::nullopt, true);
+        say("largest share of twice Corollary 8", largest_share(of_loss, "gap", "uniform_bound"), 1.0,
+            true);
+        say("largest ‖w‖ ÷ W", largest_of(of_loss, "radius_share"), {});
+        say("gap by held-out queries ÷ gap by twins", plain_share(of_loss), {});
+        over_m.series.push_back(line_over(rows_at(of_loss, "n", n), loss.loss, style, "m", "gap"));
+        over_n.series.push_back(line_over(rows_at(of_loss, "m", m), loss.loss, style, "n", "gap"));
         ++style;
       }
       const Rows list_net = rows_with(all, 'A', {{"loss", "listnet"}});
-      const auto at_n =
-          rows_where(list_net, [&](const StudiedRow& one) { return one.row.value("n") == n; });
-      const auto at_m =
-          rows_where(list_net, [&](const StudiedRow& one) { return one.row.value("m") == m; });
+      const Rows at_n = rows_at(list_net, "n", n);
+      const Rows at_m = rows_at(list_net, "m", m);
       over_m.series.push_back(line_over(at_n, "3G₂WR√(m/n)", style, "m", "length_bound"));
       over_m.series.push_back(line_over(at_n, "Theorem 6", style + 1, "m", "regularised_bound"));
       over_m.baseline = line_over(at_n, "G W R √(2/n)", 0, "m", "bound");
@@ -255,17 +276,13 @@ class FindingsOf {
     for (const LossExponent& loss : kLossExponents) {
       const Rows of_loss = rows_with(rows_, 'B', {{"loss", loss.loss}});
       if (of_loss.empty()) continue;
-      claim('B', loss.loss, "largest ‖∇ₛφ‖₁: slope over m", log_slopes(of_loss, "sup_l1", {"m"})[0],
-            loss.over_m);
-      claim('B', loss.loss, "mean ‖∇ₛφ‖₁: slope over m", log_slopes(of_loss, "mean_l1", {"m"})[0],
-            loss.over_m);
+      const auto slope = [](const Rows& rows, const char* y) { return log_slopes(rows, y, {"m"})[0]; };
+      claim('B', loss.loss, "largest ‖∇ₛφ‖₁: slope over m", slope(of_loss, "sup_l1"), loss.over_m);
+      claim('B', loss.loss, "mean ‖∇ₛφ‖₁: slope over m", slope(of_loss, "mean_l1"), loss.over_m);
       claim('B', loss.loss, fmt::format("mean ‖∇ₛφ‖₁ from m = {:.0f} on", kLongList),
-            log_slopes(
-                rows_where(of_loss, [](const StudiedRow& one) { return one.row.value("m") >= kLongList; }),
-                "mean_l1", {"m"})[0],
-            loss.over_m);
-      claim('B', loss.loss, "largest ‖∇ₛφ‖₂: slope over m", log_slopes(of_loss, "sup_l2", {"m"})[0], {});
-      claim('B', loss.loss, "mean ‖∇ₛφ‖₂: slope over m", log_slopes(of_loss, "mean_l2", {"m"})[0], {});
+            slope(rows_from(of_loss, "m", kLongList), "mean_l1"), loss.over_m);
+      claim('B', loss.loss, "largest ‖∇ₛφ‖₂: slope over m", slope(of_loss, "sup_l2"), {});
+      claim('B', loss.loss, "mean ‖∇ₛφ‖₂: slope over m", slope(of_loss, "mean_l2"), {});
       sup.series.push_back(line_over(of_loss, loss.loss, style++, "m", "sup_l1"));
     }
     figure('B', "slopes-by-length", "The largest ‖∇ₛφ‖₁ over all queries and iterates of L-BFGS.",
@@ -278,19 +295,14 @@ class FindingsOf {
       std::size_t style = 0;
       for (const char* algorithm : {"ogd-average", "ogd-last", "rerm", "erm"}) {
         const Rows of = rows_with(rows_, 'C', {{"loss", loss}, {"algorithm", algorithm}});
-        claim('C', fmt::format("{}, {}", algorithm, loss), "slope over n",
-              log_slopes(of, "excess", {"n"})[0], -0.5);
-        const Rows tail =
-            rows_where(of, [](const StudiedRow& one) { return one.row.value("n") >= kManyQueries; });
-        claim('C', fmt::format("{}, {}", algorithm, loss),
-              fmt::format("slope from n = {:.0f} on", kManyQueries), log_slopes(tail, "excess", {"n"})[0],
-              -0.5);
+        const std::string subject = fmt::format("{}, {}", algorithm, loss);
+        claim('C', subject, "slope over n", log_slopes(of, "excess", {"n"})[0], -0.5);
+        claim('C', subject, fmt::format("slope from n = {:.0f} on", kManyQueries),
+              log_slopes(rows_from(of, "n", kManyQueries), "excess", {"n"})[0], -0.5);
         if (std::string_view(algorithm) == "ogd-average")
-          claim('C', fmt::format("{}, {}", algorithm, loss), "largest share of G W R √(2/n)",
-                largest_share(of, "excess"), 1.0, true);
+          claim('C', subject, "largest share of G W R √(2/n)", largest_share(of, "excess"), 1.0, true);
         if (std::string_view(algorithm) == "rerm")
-          claim('C', fmt::format("{}, {}", algorithm, loss),
-                "largest share of 2 G W R (8/n + √(2/n)), Theorem 6",
+          claim('C', subject, "largest share of 2 G W R (8/n + √(2/n)), Theorem 6",
                 largest_share(of, "excess", "regularised_bound"), 1.0, true);
         over_n.series.push_back(line_over(of, algorithm, style++, "n", "excess"));
       }
@@ -303,7 +315,7 @@ class FindingsOf {
 
   void balls() {
     Plot over_d = log_figure("Gap by number of features", "", "features, d");
-    std::map<std::string, std::map<std::int64_t, double>> slopes;
+    std::map<std::string, ByNumber> slopes;
     std::size_t style = 0;
     for (const char* norm : {"l1", "l2"}) {
       Rows of = rows_with(rows_, 'D', {{"norm", norm}});
@@ -312,14 +324,11 @@ class FindingsOf {
       const bool is_l1 = std::string_view(norm) == "l1";
       claim('D', fmt::format("ball of {}", norm), is_l1 ? "slope over log d" : "slope over d",
             log_slopes(of, "gap", {is_l1 ? "log d" : "d"})[0], 0.5);
-      std::map<std::int64_t, Rows> by_seed;
-      for (const StudiedRow& one : of) by_seed[one.seed].push_back(one);
-      for (const auto& [seed, rows] : by_seed) slopes[norm][seed] = log_slopes(rows, "gap", {"d"})[0].mean;
+      slopes[norm] = slopes_by_seed(of, "gap", "d");
       over_d.series.push_back(line_over(of, norm, style++, "d", "gap"));
     }
-    std::vector<double> differences;
-    for (const auto& [seed, slope] : slopes["l1"]) differences.push_back(slope - slopes["l2"][seed]);
-    claim('D', "ball of l1 minus ball of l2", "slope over d", mean_interval({differences}), 0.0, true);
+    claim('D', "ball of l1 minus ball of l2", "slope over d", difference_of(slopes["l1"], slopes["l2"]),
+          0.0, true);
     over_d.subtitle = fmt::format("listnet, n = {:.0f}", middle_value(rows_with(rows_, 'D', {}), "n"));
     figure('D', "gap-by-features", "Fits over balls of ‖w‖₁ and ‖w‖₂ with ten relevant features.",
            std::move(over_d));
@@ -327,12 +336,11 @@ class FindingsOf {
 
   void optimistic() {
     Plot over_n = log_figure("Excess risk with and without noise", "listnet, smooth step", "queries, n");
-    std::map<double, std::map<std::int64_t, double>> slopes;
+    std::map<double, ByNumber> slopes;
     std::size_t style = 0;
     for (const double noise : values_of(rows_with(rows_, 'E', {}), "noise")) {
       for (const char* algorithm : {"ogd-average", "ogd-last", "erm"}) {
-        const Rows of = rows_where(rows_with(rows_, 'E', {{"algorithm", algorithm}}),
-                                   [&](const StudiedRow& one) { return one.row.value("noise") == noise; });
+        const Rows of = rows_at(rows_with(rows_, 'E', {{"algorithm", algorithm}}), "noise", noise);
         const std::string name = fmt::format("{}, noise {:.1f}", algorithm, noise);
         const bool average = std::string_view(algorithm) == "ogd-average";
         // Without noise a fit over the ball is exact from some n on, and its excess is rounding.
@@ -340,44 +348,32 @@ class FindingsOf {
           claim('E', name, "slope over n", log_slopes(of, "excess", {"n"})[0], noise > 0.0 ? -0.5 : -1.0);
         if (average) {
           claim('E', name, "largest share of the bound", largest_share(of, "excess"), 1.0, true);
-          std::map<std::int64_t, Rows> by_seed;
-          for (const StudiedRow& one : of) by_seed[one.seed].push_back(one);
-          for (const auto& [seed, rows] : by_seed)
-            slopes[noise][seed] = log_slopes(rows, "excess", {"n"})[0].mean;
+          slopes[noise] = slopes_by_seed(of, "excess", "n");
         }
         if (average || (noise > 0.0 && std::string_view(algorithm) == "erm"))
           over_n.series.push_back(line_over(of, name, style++, "n", "excess"));
       }
     }
-    if (slopes.size() == 2) {
-      std::vector<double> differences;
-      for (const auto& [seed, slope] : slopes.begin()->second)
-        differences.push_back(slope - slopes.rbegin()->second[seed]);
-      claim('E', "noise 0 minus noise 0.3, ogd-average", "slope over n", mean_interval({differences}), 0.0,
-            true);
-    }
+    if (slopes.size() == 2)
+      claim('E', "noise 0 minus noise 0.3, ogd-average", "slope over n",
+            difference_of(slopes.begin()->second, slopes.rbegin()->second), 0.0, true);
     figure('E', "optimistic", "Risk above that of the best model, with the step that L* gives.",
            std::move(over_n));
   }
 
   void rankings() {
     for (const std::string& data : labels_of(rows_, 'F', "data")) {
-      std::map<std::string, std::map<double, double>> by_loss;
+      std::map<std::string, ByNumber> by_loss;
       for (const StudiedRow& one : rows_with(rows_, 'F', {{"data", data}}))
-        by_loss[one.row.label("loss")][one.row.value("fold")] = one.row.value("ndcg");
+        by_loss[one.row.label("loss")][std::llround(one.row.value("fold"))] = one.row.value("ndcg");
       for (const auto& [loss, by_fold] : by_loss) {
         std::vector<double> values;
         for (const auto& [fold, ndcg] : by_fold) values.push_back(ndcg);
         claim('F', fmt::format("{}, {}", loss, data), "NDCG@10", mean_interval({values}), {});
       }
-      for (const char* other : {"ranksvm-mean", "ranknet-mean"}) {
-        std::vector<double> differences;
-        for (const auto& [fold, ndcg] : by_loss[other]) {
-          if (by_loss["listnet"].contains(fold)) differences.push_back(ndcg - by_loss["listnet"][fold]);
-        }
+      for (const char* other : {"ranksvm-mean", "ranknet-mean"})
         claim('F', fmt::format("{} minus listnet, {}", other, data), "NDCG@10",
-              mean_interval({differences}), 0.0, true);
-      }
+              difference_of(by_loss[other], by_loss["listnet"]), 0.0, true);
     }
   }
 

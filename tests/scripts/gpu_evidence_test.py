@@ -25,7 +25,7 @@ PROGRAM = os.environ.get("OLRANK_PROGRAM")
 # Stands in for every program: its name selects the program, plan.json in the folder of all of them the behaviour. It starts
 # 600 times, and without the packages of a site in a third of the time.
 FAKE_PROGRAM = f"#!{sys.executable} -IS" + r'''
-import datetime, json, os, pathlib, signal, sys, time
+import json, os, pathlib, signal, sys, time
 name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
 root = next(folder for folder in pathlib.Path(sys.argv[0]).resolve().parents if (folder / "plan.json").exists())
 plan = json.loads((root / "plan.json").read_text())
@@ -66,10 +66,6 @@ elif name == "olrank" and words[0] == "run":
     print(plan.get("word", "done"))
     if plan.get("run_status"):
         sys.exit(plan["run_status"])
-    if plan.get("sampled"):  # the trial goes on once it has been sampled often enough
-        (root / "trial-waits").touch()
-        while not (root / plan["sampled"]).exists():
-            time.sleep(0.01)
     first, _, last = after("--seeds").partition("-")
     for seed in range(int(first), int(last or first) + 1):
         trial = out / ("trials/olranknet/perfect/fold1/seed%d" % seed)
@@ -108,8 +104,7 @@ elif name == "device_bench" and "--list" in words:
 elif name == "device_bench" and "--once" not in words:
     row = {"name": "training/step", "parameters": {"n": 10000}, "seconds": {"median": 2e-5, "min": 2e-5, "max": 3e-5},
            "operations": 1e9, "bytes": 1e6, "ceiling": {"name": "gemm float", "value": 5e13}, "share": None,
-           "cold": {"seconds": {"median": 7e-5}},
-           "libtorch": {"ratio": 2.5, "started_ratio": 4.0}, "targets": [{"what": "times LibTorch", "measured": 2.5, "target": 2.0, "at_most": False},
+           "libtorch": {"ratio": 2.5}, "targets": [{"what": "times LibTorch", "measured": 2.5, "target": 2.0, "at_most": False},
                                                     {"what": "share", "measured": None, "target": 0.7, "at_most": False}]}
     copy = 4e12 if "--ceilings" not in words else 3e12
     pathlib.Path(after("--json")).write_text(json.dumps({"ceilings": {"copy": copy}, "ceilings_at_end": {"copy": 4e12}, "measurements": [row]}))
@@ -124,28 +119,9 @@ elif name == "ncu":
             ("0", "device_bench", "void olrank::device::<unnamed>::apply_kernel<(int)8>(int, double *)", "GPU Speed Of Light Throughput", "DRAM Throughput", "%", "71.2"),
             ("0", "device_bench", "void olrank::device::<unnamed>::apply_kernel<(int)8>(int, double *)", "Launch Statistics", "Waves Per SM", "", "3")]
     pathlib.Path(after("--log-file")).write_text("==PROF== Connected\n" + "\n".join(",".join('"%s"' % cell for cell in row) for row in rows))
-elif name == "nsys":
-    import sqlite3
-    database = sqlite3.connect(flag_value("--output=") + ".sqlite")
-    database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT)")
-    database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT)")
-    database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 5000000000), (5970000000, 5990000000)")
-    database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (5980000000, 6000000000)")
-    database.commit()
-    pathlib.Path(after("--json")).write_text(json.dumps({"measurements": [{"name": "round/full/elapsed", "seconds": {"median": 0.04 / 101}}]}))
 elif name == "nvidia-smi":
     if os.environ.get("LD_LIBRARY_PATH") != plan.get("libraries", os.environ.get("LD_LIBRARY_PATH")):
         sys.exit(3)
-    if "clocks_event_reasons.active" in flag_value("--query-gpu=") and plan.get("old_driver"):
-        sys.exit(2)
-    samples = 0
-    while "-lms" in words:
-        now = datetime.datetime.now().strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
-        print(now + ", 1755, 2619, 640.5, [N/A], 97, 0x0000000000000004", flush=True)
-        samples += (root / "trial-waits").exists()
-        if samples == 8:
-            (root / plan["sampled"]).touch()
-        time.sleep(0.01)
     print(", ".join(["A card"] + ["1"] * 10))
 '''
 
@@ -183,7 +159,7 @@ class FakeProgramsTest(Evidence):
         super().setUp()
         self.bin = self.scratch / "bin"
         for place in ("bin/olrank", "bin/device_bench", "bin/tests/cuda_test", "compute-sanitizer/compute-sanitizer", "cuda/bin/ncu",
-                      "cuda/bin/nsys", "tools/nvidia-smi"):
+                      "tools/nvidia-smi"):
             path = self.scratch / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(FAKE_PROGRAM)
@@ -220,19 +196,18 @@ class FakeProgramsTest(Evidence):
                      "| ceilings | copy after all steps, over its first measurement | 0.75 | ≥ 0.97 | below |",
                      "| trials | seconds of a trial, full covariance, T = 5000, the slower of two | 4.5 | ≤ 4 | below |",
                      "| trials | full over diagonal | 2.125 | ≤ 1.2 | below |", "| trials | spread of full | 0.125 |",
-                     "| trials | full 1 | 4 |", "| rounds | idle share by nsys, full n=1000 | 0.25 |",
+                     "| trials | full 1 | 4 |",
                      "| apply_kernel | 190.5 usecond | 71.2 % |"):
             self.assertIn(line, page)
         self.assertLessEqual({path.name for path in self.folder.iterdir()},
-                             {"evidence.json", "evidence.md", "log.txt", "parity.json", "device_bench.json", "ceilings.json", "counters.csv",
-                              "samples.csv"})
+                             {"evidence.json", "evidence.md", "log.txt", "parity.json", "device_bench.json", "ceilings.json", "counters.csv"})
 
     def test_steps_share_the_time_in_proportion_and_leave_the_rest_to_later_ones(self) -> None:
         names = list(self.script.STEPS)
         whole = self.script.seconds_of(names)
         for budget in (whole, 100.0):
             self.folder.mkdir(exist_ok=True)
-            run = evidence_run().Run(self.folder, self.script.Programs(self.bin), False, budget, self.scratch, self.script.Sampler(None), names)
+            run = evidence_run().Run(self.folder, self.script.Programs(self.bin), False, budget, self.scratch, names)
             left = budget
             for name in names:  # even if each uses all it may, the last one has its part
                 run.deadline = time.monotonic() + left
@@ -437,45 +412,27 @@ class FakeProgramsTest(Evidence):
         self.assertEqual(self.steps()["counters"]["numbers"]["kernels"],
                          [{"kernel": "apply_kernel", "Duration": "190.5 usecond", "DRAM Throughput": "71.2 %"}])
 
-    def test_profilers_may_be_missing_or_refused(self) -> None:
+    def test_counters_may_be_refused(self) -> None:
         self.plan(no_counters=True)
-        (self.scratch / "cuda/bin/nsys").unlink()
-        with mock.patch("evidence.programs.shutil.which", return_value=None):
-            self.assertEqual(self.prove("--only", "counters", "--only", "rounds")[0], 0)
+        self.assertEqual(self.prove("--only", "counters")[0], 0)
         self.assertEqual(self.steps()["counters"]["outcome"], "skipped")
         self.assertIn("ERR_NVGPUCTRPERM", self.steps()["counters"]["reason"])
-        self.assertEqual(self.steps()["rounds"]["outcome"], "passed")
-        self.assertEqual(self.steps()["rounds"]["numbers"]["idle share by nsys, full n=1000"], "nsys is not installed")
 
     def test_measures_rounds_of_members(self) -> None:
         self.prove("--only", "rounds")
         found = self.steps()["rounds"]["numbers"]
         self.assertLessEqual({f"ensemble-10 n={n}" for n in (100, 1000, 10_000)}, set(found))
 
-    def test_samples_clocks_power_and_the_reasons_of_lower_clocks(self) -> None:
-        for old in (False, True):
-            self.plan(old_driver=old, sampled=f"sampled-{old}")
-            (self.scratch / "trial-waits").unlink(missing_ok=True)
-            self.prove("--only", "trials")
-            found = self.steps()["trials"]["card"]
-            self.assertGreater(found["samples"], 3)
-            self.assertEqual((found["clocks.sm"], found["power.draw"]), ([1755.0] * 3, [640.5] * 3))
-            self.assertNotIn("temperature.gpu", found)
-            self.assertEqual(found["lower clocks"], {"power cap": 1.0})
-            self.assertIn("power cap 100 %", self.page())
-
     def test_runs_without_nvidia_smi(self) -> None:
-        with mock.patch("evidence.card.shutil.which", return_value=None), mock.patch("evidence.checks.shutil.which", return_value=None):
+        with mock.patch("evidence.checks.shutil.which", return_value=None):
             self.assertEqual(self.prove("--only", "machine")[0], 0)
-        self.assertNotIn("card", self.steps()["machine"])
-        self.assertIn("are not sampled", self.steps()["machine"]["numbers"]["samples"])
+        self.assertEqual(self.steps()["machine"]["numbers"]["card"], "nvidia-smi is not installed")
 
     def test_nvidia_smi_has_the_libraries_of_the_programs(self) -> None:
         self.plan(libraries="/libraries")
         for libraries, answers in (("/libraries", True), ("/others", False)):
             with mock.patch.dict(os.environ, OLRANK_LIBRARY_PATH=libraries):
                 self.prove("--only", "machine")
-            self.assertEqual("samples" in self.steps()["machine"]["numbers"], not answers)
             self.assertEqual(isinstance(self.steps()["machine"]["numbers"]["card"], dict), answers)
 
     def test_one_card_need_not_pass_the_test_of_two(self) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2] / "clients" / "python"), str(HERE.parents[1] / "apps")]
@@ -17,6 +18,8 @@ from olrank_client import Client, ServiceError  # noqa: E402, F401
 
 
 class RunningService:
+    """A service on a free port of this machine."""
+
     def __init__(self, state, *arguments, **options):
         self.log = tempfile.TemporaryFile("w+")
         folder = ["--state", str(state)] if state is not None else []
@@ -26,6 +29,12 @@ class RunningService:
         if not self.url.startswith("http://"):
             self.process.wait(timeout=10)
             raise RuntimeError(f"the service did not start: {self.messages()}")
+
+    @property
+    def address(self):
+        """Host and port."""
+        parts = urllib.parse.urlsplit(self.url)
+        return parts.hostname, parts.port
 
     def messages(self):
         if not self.log.closed:
@@ -122,6 +131,12 @@ def logged(state):
 def resident_bytes(process):
     with open(f"/proc/{process.pid}/statm", encoding="ascii") as counts:
         return int(counts.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def processor_seconds(process):
+    """Of all threads."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def threads(process):

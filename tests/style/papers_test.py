@@ -8,12 +8,14 @@ import sys
 import tempfile
 import tomllib
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "evidence"))
 import choosing  # noqa: E402
 import papers  # noqa: E402
+import records  # noqa: E402
 
 POINTS = [(0, 0.2, 0.0, 0.0), (100, 0.30, 40.0, 1000.0), (200, 0.35, 75.0, 2000.0), (400, 0.40, 130.0, 4000.0)]
 
@@ -69,13 +71,14 @@ class Papers(unittest.TestCase):
         self.assertEqual(trial["ms"], 3.0)
 
     def test_keeps_committed_trials_that_did_not_run_again(self):
-        self.addCleanup(setattr, papers, "FILES", papers.FILES)
-        papers.FILES = self.folder / "papers"
-        record = papers.FILES / "linear-x.json"
+        self.enterContext(mock.patch.multiple(records, FOLDER=self.folder, LOADED={}))
+
+        def record():
+            return json.loads((self.folder / "papers.json").read_text())["linear-x"]
         write_experiment(self.folder / "out", 0.05)
         out, again = self.folder / "out", self.folder / "again"
         papers.add("linear", "x", [out], None, keep=False)
-        whole = json.loads(record.read_text())
+        whole = record()
         write_experiment(again, 0.05)
         for folder in (again / "trials").glob("*/perfect/fold1/seed1"):
             folder.rename(folder.with_name("seed3"))
@@ -84,7 +87,7 @@ class Papers(unittest.TestCase):
         manifest = json.loads((again / "manifest.json").read_text())
         (again / "manifest.json").write_text(json.dumps(manifest | {"seeds": [2, 3]}))
         papers.add("linear", "x", [again], None, keep=True)
-        more = json.loads(record.read_text())
+        more = record()
         self.assertEqual(more["seeds"], [1, 2, 3])
         self.assertEqual([trial for trial in more["trials"] if trial["seed"] < 3], whole["trials"])
         self.assertEqual([(trial["ranker"], trial["seed"]) for trial in more["trials"]], [(r, s) for r in "ab" for s in (1, 2, 3)])

@@ -192,7 +192,7 @@ class BenchRound(unittest.TestCase):
     def test_measures_data(self):
         found = measured("data", "--source", "synth:small")
         self.assertEqual([one["name"] for one in found["measurements"]],
-                         ["data/parse", "data/inspect", "data/read_copy", "data/evaluate"])
+                         ["data/parse", "data/inspect", "data/read_copy", "data/evaluate", "data/rank_text", "data/rank_binary"])
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ DeviceSizes rehearsed_sizes() {
   sizes.pairs = {6, 140};  // the second over the edge of a row block
   sizes.members = {1, 3};
   sizes.wide = 12;
-  sizes.scored_at_once = 40;
   sizes.test_queries = 3;
   sizes.on_gpu = false;
   return sizes;
@@ -38,7 +37,7 @@ DeviceSizes rehearsed_sizes() {
 
 std::optional<BenchDevice> find_bench_device(std::string& /*absence*/) {
   emulation::share_host_memory();  // LibTorch's tensors
-  return BenchDevice{"no GPU: a rehearsal on the CPU", rehearsed_sizes(), std::int64_t{1} << 12};
+  return BenchDevice{"no GPU: a rehearsal on the CPU", rehearsed_sizes()};
 }
 
 void on_bench_stream(const std::function<void(Stream)>& body) {
@@ -58,11 +57,6 @@ Spread device_seconds(const std::function<void()>& work) {
 }
 
 Spread started_seconds(const std::function<void()>& work) {
-  return device_seconds(work);
-}
-
-Spread cold_seconds(const std::function<void()>& sweep, const std::function<void()>& work) {
-  sweep();
   return device_seconds(work);
 }
 

@@ -15,7 +15,7 @@ def bench(*arguments):
 
 
 class EmulatedDeviceBench(unittest.TestCase):
-    def test_measures_ceilings_at_both_ends_and_small_data_with_cold_caches(self):
+    def test_measures_ceilings_at_both_ends(self):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "rows.json"
             ran = bench("--only", "training/step", "--only", "certain_by_width", "--json", report)
@@ -25,10 +25,6 @@ class EmulatedDeviceBench(unittest.TestCase):
         rows = {(one["name"], *one["parameters"].values()): one for one in found["measurements"]}
         wide = rows["training/step", 140, 1, 12, 5]
         self.assertGreater(wide["libtorch"]["seconds"]["median"], 0)
-        # The device of the emulation caches 4 KB.
-        for row in rows.values():
-            self.assertEqual("cold" in row, row["bytes"] <= 4096, row)
-        self.assertEqual({"cold" in row for row in rows.values()}, {True, False})
 
     def test_starts_each_operation_once_for_profilers(self):
         ran = bench("--once", "--only", "apply_factor n=140", "--only", "forward_history n=140 N=3")

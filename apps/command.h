@@ -32,47 +32,81 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  virtual std::string name() const = 0;
-  virtual std::string summary() const = 0;
   virtual void declare(CLI::App& app) = 0;
   virtual int run(const OutputFlags& output) = 0;
 };
 
-std::unique_ptr<Command> make_bench_command();
-std::unique_ptr<Command> make_clicks_command();
-std::unique_ptr<Command> make_completion_command();
-std::unique_ptr<Command> make_data_command();
-std::unique_ptr<Command> make_demo_command();
-std::unique_ptr<Command> make_eval_command();
-std::unique_ptr<Command> make_export_command();
-std::unique_ptr<Command> make_info_command();
-std::unique_ptr<Command> make_log_command();
-std::unique_ptr<Command> make_man_command();
-std::unique_ptr<Command> make_ope_command();
-std::unique_ptr<Command> make_rank_command();
-std::unique_ptr<Command> make_recommend_command();
-std::unique_ptr<Command> make_report_command();
-std::unique_ptr<Command> make_run_command();
-std::unique_ptr<Command> make_serve_command();
-std::unique_ptr<Command> make_train_command();
-std::unique_ptr<Command> make_tune_command();
+/// What is known of a command before it is made.
+struct CommandEntry {
+  const char* path;  // "run"; "data split" is a command of "data"
+  const char* summary;
+  std::unique_ptr<Command> (*make)();  // null for "data", which only has other commands
+};
 
-/// A command that only has subcommands. Without one, run() throws InvalidArgument with `missing`.
-class CommandGroup : public Command {
+template <class T>
+std::unique_ptr<Command> make_command() {
+  return std::make_unique<T>();
+}
+
+extern const CommandEntry kBenchCovarianceCommand;
+extern const CommandEntry kBenchDataCommand;
+extern const CommandEntry kBenchGeneralisationCommand;
+extern const CommandEntry kBenchLongCommand;
+extern const CommandEntry kBenchOpsCommand;
+extern const CommandEntry kBenchRecommendCommand;
+extern const CommandEntry kBenchRoundCommand;
+extern const CommandEntry kClicksFitCommand;
+extern const CommandEntry kCompletionCommand;
+extern const CommandEntry kDataConvertCommand;
+extern const CommandEntry kDataInspectCommand;
+extern const CommandEntry kDataSplitCommand;
+extern const CommandEntry kDataSynthCommand;
+extern const CommandEntry kDemoCommand;
+extern const CommandEntry kEvalCommand;
+extern const CommandEntry kExportCommand;
+extern const CommandEntry kInfoCommand;
+extern const CommandEntry kLogCutCommand;
+extern const CommandEntry kLogImportCommand;
+extern const CommandEntry kLogShowCommand;
+extern const CommandEntry kLogStatsCommand;
+extern const CommandEntry kManCommand;
+extern const CommandEntry kOpeCommand;
+extern const CommandEntry kRankCommand;
+extern const CommandEntry kRecommendEvalCommand;
+extern const CommandEntry kRecommendExplainCommand;
+extern const CommandEntry kRecommendInterviewCommand;
+extern const CommandEntry kRecommendRankCommand;
+extern const CommandEntry kRecommendStudyCommand;
+extern const CommandEntry kRecommendSynthCommand;
+extern const CommandEntry kRecommendTrainCommand;
+extern const CommandEntry kReportCommand;
+extern const CommandEntry kRunCommand;
+extern const CommandEntry kServeCommand;
+extern const CommandEntry kTrainCommand;
+extern const CommandEntry kTuneCommand;
+
+/// The commands of a program, with their flags declared in it.
+class Commands {
  public:
-  CommandGroup(std::string name, std::string summary, std::string missing,
-               std::vector<std::unique_ptr<Command>> commands);
+  explicit Commands(CLI::App& program);
 
-  std::string name() const override { return name_; }
-  std::string summary() const override { return summary_; }
-  void declare(CLI::App& app) override;
-  int run(const OutputFlags& output) override;
+  /// The command that was given, "split" in "data split". Throws InvalidArgument where "data" stands alone.
+  Command& given() const;
 
  private:
-  std::string name_;
-  std::string summary_;
-  std::string missing_;
-  std::vector<std::pair<std::unique_ptr<Command>, CLI::App*>> commands_;
+  struct Declared {
+    const CommandEntry* entry;
+    std::unique_ptr<Command> command;
+    CLI::App* app;
+  };
+  std::vector<Declared> commands_;  // each behind the one whose command it is
 };
+
+/// A flag or argument with a value, which --help names `type`.
+template <class T>
+CLI::Option* add_option(CLI::App& app, const char* name, T& value, const char* type,
+                        const std::string& help) {
+  return app.add_option(name, value, help)->type_name(type);
+}
 
 }  // namespace olrank

@@ -24,23 +24,15 @@ using nlohmann::ordered_json;
 
 class InspectCommand : public Command {
  public:
-  std::string name() const override { return "inspect"; }
-  std::string summary() const override {
-    return "show statistics and problems of data sets, with line numbers";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("path", paths_, "data folders or files; - is standard input")
-        ->type_name("PATH")
-        ->required();
-    app.add_option("--groups", groups_,
-                   "two groups of documents, as key=value,… of [groups]: feature=128,quantile=0.65 or "
-                   "file=groups.csv; shows their sizes, mean grades and β")
-        ->type_name("SETTINGS");
-    app.add_option("--discriminant", discriminant_,
-                   "draw the training part's documents in the plane in which a linear function separates "
-                   "their grades best; of one PATH")
-        ->type_name("FILE.svg");
-    app.add_option("--fold", fold_, "the fold of --groups and --discriminant [default: 1]")->type_name("N");
+    add_option(app, "path", paths_, "PATH", "data folders or files; - is standard input")->required();
+    add_option(app, "--groups", groups_, "SETTINGS",
+               "two groups of documents, as key=value,… of [groups]: feature=128,quantile=0.65 or "
+               "file=groups.csv; shows their sizes, mean grades and β");
+    add_option(app, "--discriminant", discriminant_, "FILE.svg",
+               "draw the training part's documents in the plane in which a linear function separates "
+               "their grades best; of one PATH");
+    add_option(app, "--fold", fold_, "N", "the fold of --groups and --discriminant [default: 1]");
     flags_.declare(app);
   }
 
@@ -159,8 +151,8 @@ class InspectCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_data_inspect_command() {
-  return std::make_unique<InspectCommand>();
-}
+const CommandEntry kDataInspectCommand{"data inspect",
+                                       "show statistics and problems of data sets, with line numbers",
+                                       make_command<InspectCommand>};
 
 }  // namespace olrank

@@ -126,7 +126,7 @@ TEST_F(EvalTest, AveragesOverFolds) {
 
 std::string complaint_about(std::vector<std::string> arguments) {
   CLI::App app;
-  const std::unique_ptr<Command> command = make_eval_command();
+  const std::unique_ptr<Command> command = kEvalCommand.make();
   command->declare(app);
   std::reverse(arguments.begin(), arguments.end());
   app.parse(arguments);

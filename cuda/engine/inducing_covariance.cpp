@@ -76,10 +76,10 @@ void InducingCovariance::begin_append(const ProjectedPairs& pairs) {
   returned_.reserve(stream(), count * side);
   product_.reserve(stream(), count * count);
   apply(side, count, pairs.kernel, 1.0, applied_.data());
-  fill_bytes(stream(), returned_.data(), 0, static_cast<std::size_t>(count * side) * sizeof(double));
+  clear_numbers(stream(), returned_.data(), count * side);
   multiply_placed(*products_, count, side, padded_rows(), {applied_.data(), count, true},
                   {r_.data(), r_.stride()}, returned_.data(), side);
-  fill_bytes(stream(), product_.data(), 0, static_cast<std::size_t>(count * count) * sizeof(double));
+  clear_numbers(stream(), product_.data(), count * count);
   multiply_placed(*products_, count, count, padded_rows(), {applied_.data(), count, true},
                   {applied_.data(), count}, product_.data(), count);
 }
@@ -250,8 +250,7 @@ double InducingCovariance::quadratic_form(std::int64_t padded_members, const dou
   coordinates_.reserve(stream(), padded_members, kRows);
   of_form_.reserve(stream(), padded_members + kRows);
   double* along = of_form_.data() + padded_members;  // zᵀ of the appended pairs' coordinates
-  fill_bytes(stream(), of_form_.data(), 0,
-             static_cast<std::size_t>(padded_members + kRows) * sizeof(double));
+  clear_numbers(stream(), of_form_.data(), padded_members + kRows);
   multiply_placed(*products_, padded_members, 1, padded_members, {t_.data(), t_.stride()}, {z, 1},
                   of_form_.data(), 1);
   multiply_placed(*products_, appended_, 1, padded_members,

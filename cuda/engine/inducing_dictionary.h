@@ -44,8 +44,7 @@ class GrowingMatrix {
   }
   void clear(Stream stream) { clear_rows(stream, 0, rows_); }
   void clear_rows(Stream stream, std::int64_t first, std::int64_t end) {
-    if (first < end)
-      fill_bytes(stream, row(first), 0, static_cast<std::size_t>((end - first) * stride_) * sizeof(double));
+    if (first < end) clear_numbers(stream, row(first), (end - first) * stride_);
   }
 
   std::int64_t stride() const { return stride_; }

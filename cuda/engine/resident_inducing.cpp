@@ -8,8 +8,8 @@
 #include "core/covariance/dictionary_policy.h"
 #include "cuda/engine/inducing_covariance.h"
 #include "cuda/engine/inducing_dictionary.h"
-#include "cuda/engine/resident_forms.h"
 #include "cuda/engine/resident_pairs.h"
+#include "cuda/engine/resident_posterior.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -249,7 +249,7 @@ class ResidentInducing : public ResidentPosterior {
     vector_.assign(stream, kernel_of(v));
     half_.reserve(stream, covariance_.padded_rows());
     weights_.reserve(stream, side);
-    fill_bytes(stream, weights_.data(), 0, static_cast<std::size_t>(side) * sizeof(double));
+    clear_numbers(stream, weights_.data(), side);
     covariance_.apply(side, 1, vector_.data(), 1.0, half_.data());
     covariance_.apply_transposed(side, half_.data(), weights_.data());
     std::vector<double> weights = weights_.to_host(stream, pairs.pairs());

@@ -60,7 +60,7 @@ std::vector<double> ResidentPairs::sum(Stream stream, std::span<const double> we
   const std::int64_t parameters = shape_.parameters();
   of_parameters_.reserve(stream, parameters);
   workspace_.reserve(stream, gradient_sum_workspace(shape_, rows.docs));
-  fill_bytes(stream, of_parameters_.data(), 0, static_cast<std::size_t>(parameters) * sizeof(double));
+  clear_numbers(stream, of_parameters_.data(), parameters);
   if (rows.docs > 0)
     gradient_sum(stream, shape_, rows, of_docs_.data(), workspace_.data(), of_parameters_.data());
   return of_parameters_.to_host(stream, parameters);

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/online/online_ranker.h"
-#include "cuda/engine/resident_network.h"
+#include "cuda/engine/device_network.h"
 #include "models/neural/device_ranker.h"
 #include "tests/support/saved_state.h"
 #if defined(OLRANK_KERNELS_EMULATED)

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/io/json.h"
+#include "core/io/standard_output.h"
 #include "core/runtime/progress.h"
 
 namespace olrank {
@@ -68,6 +71,10 @@ constexpr std::array kCommands = {&kRunCommand,
 
 int OutputFlags::columns() const {
   return wide ? 0 : terminal_columns(STDOUT_FILENO);
+}
+
+void OutputFlags::print(const nlohmann::ordered_json& result, std::string_view text) const {
+  write_output(json ? dump_json(result, 2) + "\n" : text);
 }
 
 Commands::Commands(CLI::App& program) {

@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,8 @@ struct OutputFlags {
   /// The columns that tables on standard output may take; 0 is no limit.
   int columns() const;
   OutputForm form() const { return {json, columns()}; }
+  /// Prints a result, as JSON or as text.
+  void print(const nlohmann::ordered_json& result, std::string_view text) const;
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.

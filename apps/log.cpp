@@ -8,7 +8,6 @@
 
 #include "apps/command.h"
 #include "core/error.h"
-#include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
@@ -65,8 +64,7 @@ class LogStatsCommand : public Command {
   int run(const OutputFlags& output) override {
     require_log(log_);
     const nlohmann::ordered_json statistics = log_statistics(log_);
-    write_output(output.json ? dump_json(statistics, 2) + "\n"
-                             : log_statistics_text(statistics, output.columns()));
+    output.print(statistics, log_statistics_text(statistics, output.columns()));
     return 0;
   }
 
@@ -104,17 +102,6 @@ class LogCutCommand : public Command {
     const auto path = [](const std::filesystem::path& file) {
       return file.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(file.string());
     };
-    if (output.json) {
-      write_output(dump_json({{"to_round", cut.to_round},
-                              {"dry_run", dry_run_},
-                              {"records", cut.records},
-                              {"bytes", cut.bytes},
-                              {"moved_to", path(cut.moved_to)},
-                              {"checkpoint_moved_to", path(cut.checkpoint_moved_to)}},
-                             2) +
-                   "\n");
-      return 0;
-    }
     const char* verb = dry_run_ ? "Would move" : "Moved";
     std::string text =
         cut.moved_to.empty()
@@ -124,7 +111,13 @@ class LogCutCommand : public Command {
     if (cut.checkpoint_round)
       text += fmt::format("{} the checkpoint of round {} to {}\n", verb, *cut.checkpoint_round,
                           cut.checkpoint_moved_to.string());
-    write_output(text);
+    output.print({{"to_round", cut.to_round},
+                  {"dry_run", dry_run_},
+                  {"records", cut.records},
+                  {"bytes", cut.bytes},
+                  {"moved_to", path(cut.moved_to)},
+                  {"checkpoint_moved_to", path(cut.checkpoint_moved_to)}},
+                 text);
     return 0;
   }
 
@@ -133,8 +126,8 @@ class LogCutCommand : public Command {
     if (dry_run_) throw InvalidArgument("--dry-run is for --state: a copy changes nothing that exists.");
     require_rounds(from_, to_);
     const std::uint64_t copied = copy_rounds(log_, from_.value_or(1), to_, out_);
-    write_output(output.json ? dump_json({{"out", out_}, {"records", copied}}, 2) + "\n"
-                             : fmt::format("Wrote {}: {}\n", out_, counted(copied, "record")));
+    output.print({{"out", out_}, {"records", copied}},
+                 fmt::format("Wrote {}: {}\n", out_, counted(copied, "record")));
     return 0;
   }
 
@@ -202,8 +195,7 @@ class LogImportCommand : public Command {
     request_.features = features_;
     request_.out = out_;
     const ListImportResult result = import_lists(request_);
-    write_output(output.json ? dump_json(list_import_json(request_, result), 2) + "\n"
-                             : list_import_text(request_, result));
+    output.print(list_import_json(request_, result), list_import_text(request_, result));
     return 0;
   }
 

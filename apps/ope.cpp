@@ -9,8 +9,6 @@
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/json.h"
-#include "core/io/standard_output.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
@@ -78,8 +76,7 @@ class OpeCommand : public Command {
                                         request_.estimates.ranks, request_.log,
                                         counted(result.longest, "rank")));
     }
-    write_output(output.json ? dump_json(off_policy_json(request_, result), 2) + "\n"
-                             : off_policy_text(request_, result, output.columns()));
+    output.print(off_policy_json(request_, result), off_policy_text(request_, result, output.columns()));
     if (page) {
       page->write(off_policy_page(request_, result));
       page->commit();

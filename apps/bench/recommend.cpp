@@ -8,8 +8,6 @@
 
 #include "apps/command.h"
 #include "bench/measurement.h"
-#include "core/io/json.h"
-#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/text/text_table.h"
 #include "jobs/recommending/recommender_file.h"
@@ -72,7 +70,7 @@ class BenchRecommendCommand : public Command {
       log_info("pass {} of {}: {:.2f} s", timed.size(), passes_, took.count());
     }
     const ordered_json result = json(timed);
-    write_output(output.json ? dump_json(result, 2) + "\n" : text(result, output));
+    output.print(result, text(result, output));
     return 0;
   }
 

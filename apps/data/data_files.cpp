@@ -68,10 +68,10 @@ ordered_json summary_of(const std::string& path, const Dataset& data) {
           {"fingerprint", data.fingerprint().hex()}};
 }
 
-void print_summary(const ordered_json& summary) {
-  fmt::print("Wrote {}: {} queries, {} documents, {} features\n", summary["file"].get<std::string>(),
-             summary["queries"].get<std::int64_t>(), summary["docs"].get<std::int64_t>(),
-             summary["features"].get<std::int64_t>());
+std::string summary_text(const ordered_json& summary) {
+  return fmt::format("Wrote {}: {} queries, {} documents, {} features\n",
+                     summary["file"].get<std::string>(), summary["queries"].get<std::int64_t>(),
+                     summary["docs"].get<std::int64_t>(), summary["features"].get<std::int64_t>());
 }
 
 namespace {
@@ -92,11 +92,8 @@ class ConvertCommand : public Command {
     const Dataset data = read_any(in_, flags_, context);
     write_any(data, out_, format_);
     if (out_ == "-") return 0;
-    if (output.json) {
-      fmt::print("{}\n", summary_of(out_, data).dump(2));
-    } else {
-      print_summary(summary_of(out_, data));
-    }
+    const ordered_json summary = summary_of(out_, data);
+    output.print(summary, summary_text(summary));
     return 0;
   }
 
@@ -131,15 +128,16 @@ class SynthCommand : public Command {
     const LetorOptions limits = letor_options(limits_);
     const SyntheticParts parts = make_synthetic(source, context, limits.max_bytes, limits.store);
     make_folder(out_);
-    nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
+    ordered_json summaries = ordered_json::array();
+    std::string text;
     for (const auto& [part, data] : {std::pair<const char*, const Dataset&>("train", parts.train),
                                      std::pair<const char*, const Dataset&>("vali", parts.vali),
                                      std::pair<const char*, const Dataset&>("test", parts.test)}) {
       write_any(data, path_of(part), {});
       summaries.push_back(summary_of(path_of(part), data));
-      if (!output.json) print_summary(summaries.back());
+      text += summary_text(summaries.back());
     }
-    if (output.json) fmt::print("{}\n", summaries.dump(2));
+    output.print(summaries, text);
     return 0;
   }
 

@@ -34,6 +34,6 @@ void write_any(const Dataset& data, const std::string& path, const LetorFormat& 
 
 /// The description of a written file that commands print.
 nlohmann::ordered_json summary_of(const std::string& path, const Dataset& data);
-void print_summary(const nlohmann::ordered_json& summary);
+std::string summary_text(const nlohmann::ordered_json& summary);
 
 }  // namespace olrank

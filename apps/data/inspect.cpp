@@ -111,17 +111,14 @@ class InspectCommand : public Command {
     const Discriminant found = linear_discriminant(train, context);
     const Plot plot = discriminant_figure(found, train.all_grades(), paths_.front());
     write_file_atomically(discriminant_, standalone_svg(draw(plot), Theme::kLight));
-    if (output.json) {
-      fmt::print("{}\n", ordered_json{{"source", paths_.front()},
-                                      {"docs", train.docs()},
-                                      {"separation", found.separation},
-                                      {"file", discriminant_}}
-                             .dump(2));
-    } else {
-      fmt::print(
-          "{}: {} documents, variance between grades {:.3f} and {:.3f} of that within, drawn in {}\n",
-          paths_.front(), train.docs(), found.separation[0], found.separation[1], discriminant_);
-    }
+    output.print(
+        {{"source", paths_.front()},
+         {"docs", train.docs()},
+         {"separation", found.separation},
+         {"file", discriminant_}},
+        fmt::format(
+            "{}: {} documents, variance between grades {:.3f} and {:.3f} of that within, drawn in {}\n",
+            paths_.front(), train.docs(), found.separation[0], found.separation[1], discriminant_));
     return 0;
   }
 
@@ -129,16 +126,14 @@ class InspectCommand : public Command {
   int show_groups(const OutputFlags& output, ExecutionContext& context) {
     const GroupSettings settings = parse_group_settings(groups_, "--groups");
     ordered_json all = ordered_json::array();
+    std::string text;
     for (const std::string& path : paths_) {
       const Dataset train = training_part(path, context);
       const GroupRule rule(settings, train);
-      if (output.json) {
-        all.push_back(groups_json(path, settings, rule));
-      } else {
-        fmt::print("{}", groups_text(path, settings, rule));
-      }
+      all.push_back(groups_json(path, settings, rule));
+      text += groups_text(path, settings, rule);
     }
-    if (output.json) fmt::print("{}\n", ordered_json{{"groups", all}}.dump(2));
+    output.print({{"groups", all}}, text);
     return 0;
   }
 

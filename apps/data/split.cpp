@@ -50,13 +50,14 @@ class SplitCommand : public Command {
     const std::vector<std::vector<std::int64_t>> queries = deal(parts, data.queries());
     make_folder(out_);
     ordered_json summaries = ordered_json::array();
+    std::string text;
     for (std::size_t part = 0; part < parts.size(); ++part) {
       const Dataset chosen = select_queries(data, queries[part], context);
       write_any(chosen, path_of(parts[part]), {});
       summaries.push_back(summary_of(path_of(parts[part]), chosen));
-      if (!output.json) print_summary(summaries.back());
+      text += summary_text(summaries.back());
     }
-    if (output.json) fmt::print("{}\n", summaries.dump(2));
+    output.print(summaries, text);
     return 0;
   }
 

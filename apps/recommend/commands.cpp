@@ -43,16 +43,14 @@ class RecommendExplainCommand : public Command {
           "efm or fact.",
           name_of(loaded.settings.kind)));
     }
-    if (output.json) {
-      ordered_json json = {{"user", user_},
-                           {"item", item_},
-                           {"kind", name_of(loaded.settings.kind)},
-                           {"sentences", explanation->sentences}};
-      json.update(explanation->details);
-      write_output(dump_json(json, 2) + "\n");
-      return 0;
-    }
-    for (const std::string& sentence : explanation->sentences) write_output(printable(sentence) + "\n");
+    ordered_json json = {{"user", user_},
+                         {"item", item_},
+                         {"kind", name_of(loaded.settings.kind)},
+                         {"sentences", explanation->sentences}};
+    json.update(explanation->details);
+    std::string text;
+    for (const std::string& sentence : explanation->sentences) text += printable(sentence) + "\n";
+    output.print(json, text);
     return 0;
   }
 
@@ -111,20 +109,17 @@ class RecommendSynthCommand : public Command {
     const Reviews reviews = make_synthetic_reviews(context, source_);
     write_reviews(reviews, out_);
     const ReviewCounts counts = counts_of(reviews);
-    if (output.json) {
-      const nlohmann::ordered_json json = {{"file", out_},
-                                           {"users", counts.users},
-                                           {"items", counts.items},
-                                           {"features", counts.features},
-                                           {"phrases", counts.phrases},
-                                           {"reviews", counts.reviews},
-                                           {"mentions", counts.mentions}};
-      write_output(dump_json(json, 2) + "\n");
-    } else {
-      write_output(fmt::format(
-          "{}: {} reviews by {} users of {} items, with {} mentions of {} features in {} phrases\n", out_,
-          counts.reviews, counts.users, counts.items, counts.mentions, counts.features, counts.phrases));
-    }
+    output.print(
+        {{"file", out_},
+         {"users", counts.users},
+         {"items", counts.items},
+         {"features", counts.features},
+         {"phrases", counts.phrases},
+         {"reviews", counts.reviews},
+         {"mentions", counts.mentions}},
+        fmt::format(
+            "{}: {} reviews by {} users of {} items, with {} mentions of {} features in {} phrases\n", out_,
+            counts.reviews, counts.users, counts.items, counts.mentions, counts.features, counts.phrases));
     return 0;
   }
 

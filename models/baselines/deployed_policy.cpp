@@ -66,7 +66,7 @@ namespace {
 class PrpoRanker : public DeployedPolicyRanker {
  public:
   PrpoRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
-             std::vector<float> first_theta = {})
+             std::vector<float> first_theta)
       : DeployedPolicyRanker(std::move(model), settings, keys, std::move(first_theta)),
         clip_(settings.bandit.exposure_clip) {}
 

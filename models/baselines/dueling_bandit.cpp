@@ -18,14 +18,6 @@ namespace {
 
 constexpr double kTemperature = 3.0;  // τ of 1/rank^τ in probabilistic interleaving
 
-}  // namespace
-
-std::int64_t candidates_of(const RankerSettings& settings) {
-  return row_of(settings.kind).multileaves ? settings.bandit.candidates : 1;
-}
-
-namespace {
-
 /// Dueling bandit gradient descent, by the kind in the settings:
 /// - dbgd: Yue and Joachims, "Interactively optimizing information retrieval systems as a dueling bandits
 ///   problem", ICML 2009, Algorithm 1: one candidate, θ + δu with u uniform on the unit sphere;
@@ -36,7 +28,7 @@ namespace {
 class DuelingBanditRanker : public ScoreModelRanker {
  public:
   DuelingBanditRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
-                      std::vector<float> first_theta = {})
+                      std::vector<float> first_theta)
       : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
         candidates_(candidates_of(settings)),
         radius_(settings.bandit.exploration_radius),
@@ -161,6 +153,10 @@ class DuelingBanditRanker : public ScoreModelRanker {
 };
 
 }  // namespace
+
+std::int64_t candidates_of(const RankerSettings& settings) {
+  return row_of(settings.kind).multileaves ? settings.bandit.candidates : 1;
+}
 
 std::unique_ptr<OnlineRanker> make_dueling_bandit(const RankerRequest& request) {
   return make_on_first_model<DuelingBanditRanker>(request);

@@ -20,7 +20,7 @@ namespace {
 class PdgdRanker : public ScoreModelRanker {
  public:
   PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
-             std::vector<float> first_theta = {})
+             std::vector<float> first_theta)
       : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
         list_key_(keys.key(Purpose::kList)) {}
 

@@ -37,7 +37,7 @@ double exploration_of(const RankerSettings& settings) {
 class RankNetRanker : public ScoreModelRanker {
  public:
   RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
-                std::vector<float> first_theta = {})
+                std::vector<float> first_theta)
       : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
         feedback_(settings.feedback),
         epsilon_(exploration_of(settings)),

@@ -25,17 +25,6 @@ bool has_bit(std::span<const std::uint64_t> bits, std::int64_t place) {
   return (bits[place / OrderBits::kWordBits] >> place % OrderBits::kWordBits & 1U) != 0;
 }
 
-}  // namespace
-
-double toprank_threshold(std::int64_t count, double delta) {
-  // 3.344: the paper prints 3.43 beside the formula.
-  static const double c = 4.0 * std::sqrt(2.0 / std::numbers::pi) / std::erf(std::numbers::sqrt2);
-  const auto n = static_cast<double>(count);
-  return std::sqrt(2.0 * n * std::log(c * std::sqrt(n) / delta));
-}
-
-namespace {
-
 /// TopRank: Lattimore, Kveton, Li and Szepesvári, "TopRank: a practical algorithm for online stochastic
 /// ranking", NeurIPS 2018, Algorithm 1. For each query it keeps which documents are certainly worse than
 /// others, from clicks alone: it splits the documents into blocks of those that no other of the rest beats,
@@ -263,6 +252,13 @@ class TopRank : public OnlineRanker {
 };
 
 }  // namespace
+
+double toprank_threshold(std::int64_t count, double delta) {
+  // 3.344: the paper prints 3.43 beside the formula.
+  static const double c = 4.0 * std::sqrt(2.0 / std::numbers::pi) / std::erf(std::numbers::sqrt2);
+  const auto n = static_cast<double>(count);
+  return std::sqrt(2.0 * n * std::log(c * std::sqrt(n) / delta));
+}
 
 std::unique_ptr<OnlineRanker> make_toprank(const RankerRequest& request) {
   return std::make_unique<TopRank>(request.settings, request.features, request.keys, request.cutoff);

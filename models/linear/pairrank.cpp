@@ -110,54 +110,6 @@ class LinearVotes : public Belief {
   LinearModel model_;
 };
 
-}  // namespace
-
-std::unique_ptr<OnlineRanker> make_pairrank(const RankerRequest& request) {
-  const RankerSettings& settings = request.settings;
-  RowCovariance covariance(settings.posterior.covariance, request.features, settings.posterior.lambda);
-  CertainOrderRanker::Parts parts;
-  parts.belief = std::make_unique<LinearWidths>(request.features, std::move(covariance));
-  parts.learner = make_linear_learner(request.features, settings, request.keys, std::nullopt);
-  return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
-}
-
-void set_pairrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  set_newton_defaults(settings.trainer);
-  if (context.protocol == ProtocolName::kReference) return;
-  // Chosen by their worst case, those of the paper's pairs by the first sweeps: docs/DEFAULTS.md.
-  settings.posterior.lambda = 100.0;
-  if (context.protocol == ProtocolName::kPaper) {
-    settings.explore.alpha = 0.003;
-    settings.explore.c1 = 0.0003;
-    return;
-  }
-  settings.feedback.pairs = PairRule::kMatched;
-  settings.explore.alpha = 0.1;
-  settings.explore.c1 = 0.01;
-  settings.explore.c2 = 0.1;
-  settings.explore.delta = 0.01;
-}
-
-std::unique_ptr<OnlineRanker> make_p2linrank(const RankerRequest& request) {
-  const RankerSettings& settings = request.settings;
-  const EnsembleSpec ensemble{settings.posterior.members, settings.posterior.noise_variance};
-  CertainOrderRanker::Parts parts;
-  parts.belief = std::make_unique<LinearVotes>(request.features);
-  parts.learner = make_linear_learner(request.features, settings, request.keys, ensemble);
-  return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
-}
-
-void set_p2linrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  set_newton_defaults(settings.trainer);
-  if (context.protocol == ProtocolName::kReference) return;
-  // Chosen by their worst case: docs/DEFAULTS.md.
-  settings.posterior.noise_variance = 0.003;
-  settings.posterior.lambda = 100.0;
-  if (context.protocol == ProtocolName::kRecommended) settings.feedback.pairs = PairRule::kMatched;
-}
-
-namespace {
-
 /// A linear model, or an ensemble, that is fitted to the whole history by Newton's method, after each round
 /// that brought pairs or as the schedule says; between two such trainings it replays a sample. In an
 /// ensemble, member n learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole history whenever all of
@@ -337,6 +289,50 @@ class LinearLearner : public ModelLearner {
 };
 
 }  // namespace
+
+std::unique_ptr<OnlineRanker> make_pairrank(const RankerRequest& request) {
+  const RankerSettings& settings = request.settings;
+  RowCovariance covariance(settings.posterior.covariance, request.features, settings.posterior.lambda);
+  CertainOrderRanker::Parts parts;
+  parts.belief = std::make_unique<LinearWidths>(request.features, std::move(covariance));
+  parts.learner = make_linear_learner(request.features, settings, request.keys, std::nullopt);
+  return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
+}
+
+void set_pairrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  set_newton_defaults(settings.trainer);
+  if (context.protocol == ProtocolName::kReference) return;
+  // Chosen by their worst case, those of the paper's pairs by the first sweeps: docs/DEFAULTS.md.
+  settings.posterior.lambda = 100.0;
+  if (context.protocol == ProtocolName::kPaper) {
+    settings.explore.alpha = 0.003;
+    settings.explore.c1 = 0.0003;
+    return;
+  }
+  settings.feedback.pairs = PairRule::kMatched;
+  settings.explore.alpha = 0.1;
+  settings.explore.c1 = 0.01;
+  settings.explore.c2 = 0.1;
+  settings.explore.delta = 0.01;
+}
+
+std::unique_ptr<OnlineRanker> make_p2linrank(const RankerRequest& request) {
+  const RankerSettings& settings = request.settings;
+  const EnsembleSpec ensemble{settings.posterior.members, settings.posterior.noise_variance};
+  CertainOrderRanker::Parts parts;
+  parts.belief = std::make_unique<LinearVotes>(request.features);
+  parts.learner = make_linear_learner(request.features, settings, request.keys, ensemble);
+  return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
+}
+
+void set_p2linrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  set_newton_defaults(settings.trainer);
+  if (context.protocol == ProtocolName::kReference) return;
+  // Chosen by their worst case: docs/DEFAULTS.md.
+  settings.posterior.noise_variance = 0.003;
+  settings.posterior.lambda = 100.0;
+  if (context.protocol == ProtocolName::kRecommended) settings.feedback.pairs = PairRule::kMatched;
+}
 
 void LinearLearner::Member::report_fields(StateFields& state) {
   state.numbers("training.gradient_norm", last_training.gradient_norm);

@@ -52,42 +52,14 @@ std::unique_ptr<Command> make_command() {
   return std::make_unique<T>();
 }
 
-extern const CommandEntry kBenchCovarianceCommand;
-extern const CommandEntry kBenchDataCommand;
-extern const CommandEntry kBenchGeneralisationCommand;
-extern const CommandEntry kBenchLongCommand;
-extern const CommandEntry kBenchOpsCommand;
-extern const CommandEntry kBenchRecommendCommand;
-extern const CommandEntry kBenchRoundCommand;
-extern const CommandEntry kClicksFitCommand;
-extern const CommandEntry kCompletionCommand;
-extern const CommandEntry kDataConvertCommand;
-extern const CommandEntry kDataInspectCommand;
-extern const CommandEntry kDataSplitCommand;
-extern const CommandEntry kDataSynthCommand;
-extern const CommandEntry kDemoCommand;
-extern const CommandEntry kEvalCommand;
-extern const CommandEntry kExportCommand;
-extern const CommandEntry kInfoCommand;
-extern const CommandEntry kLogCutCommand;
-extern const CommandEntry kLogImportCommand;
-extern const CommandEntry kLogShowCommand;
-extern const CommandEntry kLogStatsCommand;
-extern const CommandEntry kManCommand;
-extern const CommandEntry kOpeCommand;
-extern const CommandEntry kRankCommand;
-extern const CommandEntry kRecommendEvalCommand;
-extern const CommandEntry kRecommendExplainCommand;
-extern const CommandEntry kRecommendInterviewCommand;
-extern const CommandEntry kRecommendRankCommand;
-extern const CommandEntry kRecommendStudyCommand;
-extern const CommandEntry kRecommendSynthCommand;
-extern const CommandEntry kRecommendTrainCommand;
-extern const CommandEntry kReportCommand;
-extern const CommandEntry kRunCommand;
-extern const CommandEntry kServeCommand;
-extern const CommandEntry kTrainCommand;
-extern const CommandEntry kTuneCommand;
+extern const CommandEntry kBenchCovarianceCommand, kBenchDataCommand, kBenchGeneralisationCommand,
+    kBenchLongCommand, kBenchOpsCommand, kBenchRecommendCommand, kBenchRoundCommand, kClicksFitCommand,
+    kCompletionCommand, kDataConvertCommand, kDataInspectCommand, kDataSplitCommand, kDataSynthCommand,
+    kDemoCommand, kEvalCommand, kExportCommand, kInfoCommand, kLogCutCommand, kLogImportCommand,
+    kLogShowCommand, kLogStatsCommand, kManCommand, kOpeCommand, kRankCommand, kRecommendEvalCommand,
+    kRecommendExplainCommand, kRecommendInterviewCommand, kRecommendRankCommand, kRecommendStudyCommand,
+    kRecommendSynthCommand, kRecommendTrainCommand, kReportCommand, kRunCommand, kServeCommand,
+    kTrainCommand, kTuneCommand;
 
 /// The commands of a program, with their flags declared in it.
 class Commands {

@@ -106,8 +106,7 @@ void InducingDictionary::find_coordinates(const FactorRows& pairs, double* x, st
   for (std::int64_t first = 0; first < all; first += kMostPairsPerBatch) {
     const std::int64_t count = std::min(kMostPairsPerBatch, all - first);
     find_pair_kernel({pairs.values + 2 * first * pairs.stride, 2 * count, pairs.stride}, nullptr);
-    multiply_placed(*products_, side, count, side, {inverse_.data(), inverse_.stride()},
-                    {kernel_.data(), count}, x + first, stride);
+    multiply_placed(*products_, side, count, side, inverse_, {kernel_.data(), count}, x + first, stride);
   }
 }
 
@@ -121,10 +120,10 @@ ProjectedPairs InducingDictionary::project_pairs(const FactorRows& pairs) {
   product_.reserve(stream(), count * count);
   find_pair_kernel(pairs, of_docs_.data());
   clear_numbers(stream(), coordinates_.data() + side * count, room - side * count);
-  multiply_placed(*products_, side, count, side, {inverse_.data(), inverse_.stride()},
-                  {kernel_.data(), count}, coordinates_.data(), count);
-  multiply_placed(*products_, count, side, side, {coordinates_.data(), count, true},
-                  {inverse_.data(), inverse_.stride()}, solved_.data(), side);
+  multiply_placed(*products_, side, count, side, inverse_, {kernel_.data(), count}, coordinates_.data(),
+                  count);
+  multiply_placed(*products_, count, side, side, {coordinates_.data(), count, true}, inverse_,
+                  solved_.data(), side);
   clear_numbers(stream(), product_.data(), count * count);
   multiply_placed(*products_, count, count, side, {coordinates_.data(), count, true},
                   {coordinates_.data(), count}, product_.data(), count);

@@ -128,8 +128,10 @@ class BatchTrainer : public ResidentTrainer {
                        noise_round_.data(), spec_.noise.deviation, places_[member].labels.data());
       });
     }
+    const auto start_whole_batch = [&] { start_batches(history, batch); };
     for (std::int64_t epoch = 0; epoch < spec_.training.mini_batches->epochs; ++epoch) {
-      for (std::int64_t whole = 0; whole < observed / batch; ++whole) start_whole_batch(history);
+      for (std::int64_t whole = 0; whole < observed / batch; ++whole)
+        whole_batch_.run(stream_, start_whole_batch);
       if (observed % batch > 0) start_batches(history, observed % batch);
     }
   }
@@ -179,7 +181,6 @@ class BatchTrainer : public ResidentTrainer {
     bucket_ = bucket;
     history_moves_ = history.moves();
     whole_batch_.forget();
-    has_run_ = false;
   }
   /// Returns whether they have moved.
   bool make_corrections(std::int64_t steps) {
@@ -189,18 +190,6 @@ class BatchTrainer : public ResidentTrainer {
       rates.push_back(step_rates(number, 0.0));
     corrections_ = DeviceArray<StepRates>(std::span<const StepRates>(rates));
     return true;
-  }
-  /// The first one is not recorded: kernels must be loaded before a graph is recorded.
-  void start_whole_batch(const ResidentHistory& history) {
-    const std::int64_t batch = spec_.training.mini_batches->batch;
-    if (!has_run_) {
-      start_batches(history, batch);
-      has_run_ = true;
-      return;
-    }
-    const auto work = [&] { start_batches(history, batch); };
-    whole_batch_.record(stream_, work);
-    whole_batch_.start(stream_, work);
   }
   /// The next `count` observations of every member.
   void start_batches(const ResidentHistory& history, std::int64_t count) {
@@ -297,7 +286,6 @@ class BatchTrainer : public ResidentTrainer {
 
   // A whole batch of every member, for the current places of the arrays.
   RecordedWork whole_batch_;
-  bool has_run_ = false;  // with these arrays
   ResidentHistory::Bucket bucket_;
   std::int64_t history_moves_ = 0;
 };

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -119,7 +118,11 @@ class StackedTrainer : public ResidentTrainer {
       curvature_pairs_ = history.observed();
     }
     find_steps(history, {0, spec_.members}, 0);
-    start(history);
+    if (in_one_kernel_) {
+      start_steps(history);
+    } else {
+      recordings().steps.run(stream_, [&] { start_steps(history); });
+    }
     ++trainings_;
   }
   bool has_failed(const Outcome& outcome, double pairs, int repeats) const override {
@@ -212,9 +215,6 @@ class StackedTrainer : public ResidentTrainer {
     ResidentHistory::Bucket bucket;
     std::int64_t moves = 0;  // of the pairs' arrays
     RecordedWork steps;
-    bool trained = false;
-
-    void forget();
   };
 
   void make_room(const ResidentHistory& history) {
@@ -247,14 +247,14 @@ class StackedTrainer : public ResidentTrainer {
     moved |= changes_.reserve(stream_, if_wanted(weighs, spec_.members * bucket.observations));
     curvature_work_.reserve(stream_, curvature_workspace(spec_.shape, bucket.docs));
     if (moved) {
-      of_history_.forget();
-      of_sample_.forget();
+      of_history_.steps.forget();
+      of_sample_.steps.forget();
     }
     Recordings& own = recordings();
     if (bucket == own.bucket && moves == own.moves) return;
     own.bucket = bucket;
     own.moves = moves;
-    own.forget();
+    own.steps.forget();
   }
   void find_steps(const ResidentHistory& history, Members members, int repeats) {
     // Adam's curvatures stay 0: its step is the rate itself.
@@ -298,18 +298,6 @@ class StackedTrainer : public ResidentTrainer {
   double curvature_growth(const ResidentHistory& history, int repeats) const {
     if (!on_sample_ || !by_curvature() || uses_curvature_of_sample(repeats)) return 1.0;
     return static_cast<double>(history.observed()) / static_cast<double>(curvature_pairs_);
-  }
-  /// The first training in a bucket is not recorded: a size that is seen once needs no graph, and kernels
-  /// must be loaded before a graph is recorded.
-  void start(const ResidentHistory& history) {
-    const auto work = [&] { start_steps(history); };
-    Recordings& own = recordings();
-    if (in_one_kernel_ || !std::exchange(own.trained, true)) {
-      work();
-      return;
-    }
-    own.steps.record(stream_, work);
-    own.steps.start(stream_, work);
   }
   void start_steps(const ResidentHistory& history) {
     if (on_sample_) correct_sample(history);
@@ -555,11 +543,6 @@ class StackedTrainer : public ResidentTrainer {
 };
 
 }  // namespace
-
-void StackedTrainer::Recordings::forget() {
-  trained = false;
-  steps.forget();
-}
 
 std::unique_ptr<ResidentTrainer> make_stacked_trainer(const DeviceNetworkSpec& spec, float* theta,
                                                       Products& products) {

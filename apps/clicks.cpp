@@ -1,4 +1,3 @@
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -17,26 +16,18 @@ namespace {
 
 class ClicksFitCommand : public Command {
  public:
-  std::string name() const override { return "fit"; }
-  std::string summary() const override { return "fit click models to a log of shown lists"; }
-
   void declare(CLI::App& app) override {
-    app.add_option(
-           "--log", request_.log.log,
-           "feedback.jsonl of a service or its state folder, a trace of a trial, or recorded feedback")
-        ->type_name("FILE");
-    app.add_option("--model", model_text_,
-                   "click model to fit in addition to click rates by rank [default: all that the log has "
-                   "the data for]")
-        ->type_name("pbm|cascade|dcm|dbn|ubm|two-tower|all");
-    app.add_option("--holdout", request_.log.holdout,
-                   "share of lists, chosen by hash, that judge the models [default: 0.2]")
-        ->type_name("P");
-    app.add_option("--at", request_.log.ranks, "ranks that count [default: 100]")->type_name("K");
-    app.add_option("--iterations", request_.fit.iterations,
-                   "largest number of steps of expectation maximisation [default: 100]")
-        ->type_name("N");
-    app.add_option("--out", out_, "file for the results as JSON")->type_name("FILE");
+    add_option(app, "--log", request_.log.log, "FILE",
+               "feedback.jsonl of a service or its state folder, a trace of a trial, or recorded feedback");
+    add_option(app, "--model", model_text_, "pbm|cascade|dcm|dbn|ubm|two-tower|all",
+               "click model to fit in addition to click rates by rank [default: all that the log has "
+               "the data for]");
+    add_option(app, "--holdout", request_.log.holdout, "P",
+               "share of lists, chosen by hash, that judge the models [default: 0.2]");
+    add_option(app, "--at", request_.log.ranks, "K", "ranks that count [default: 100]");
+    add_option(app, "--iterations", request_.fit.iterations, "N",
+               "largest number of steps of expectation maximisation [default: 100]");
+    add_option(app, "--out", out_, "FILE", "file for the results as JSON");
   }
 
   int run(const OutputFlags& output) override {
@@ -66,12 +57,7 @@ class ClicksFitCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_clicks_command() {
-  std::vector<std::unique_ptr<Command>> commands;
-  commands.push_back(std::make_unique<ClicksFitCommand>());
-  return std::make_unique<CommandGroup>("clicks", "learn from a log how users read lists",
-                                        "No subcommand given. See 'olrank clicks --help'.",
-                                        std::move(commands));
-}
+const CommandEntry kClicksFitCommand{"clicks fit", "fit click models to a log of shown lists",
+                                     make_command<ClicksFitCommand>};
 
 }  // namespace olrank

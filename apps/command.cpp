@@ -1,37 +1,103 @@
 #include "apps/command.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
 #include "core/error.h"
+#include "core/io/json.h"
+#include "core/io/standard_output.h"
 #include "core/runtime/progress.h"
 
 namespace olrank {
+
+namespace {
+
+const CommandEntry kDataCommands{"data", "inspect, convert, generate or split data sets", nullptr};
+const CommandEntry kBenchCommands{
+    "bench", "benchmarks: full covariance against its approximations, and the cost of every operation",
+    nullptr};
+const CommandEntry kRecommendCommands{"recommend", "recommend items from reviews, and say why", nullptr};
+const CommandEntry kClicksCommands{"clicks", "learn from a log how users read lists", nullptr};
+const CommandEntry kLogCommands{"log", "read, cut and import logs of shown lists and clicks", nullptr};
+
+/// In the order of --help.
+constexpr std::array kCommands = {&kRunCommand,
+                                  &kTrainCommand,
+                                  &kTuneCommand,
+                                  &kBenchCommands,
+                                  &kBenchCovarianceCommand,
+                                  &kBenchOpsCommand,
+                                  &kBenchRoundCommand,
+                                  &kBenchLongCommand,
+                                  &kBenchDataCommand,
+                                  &kBenchRecommendCommand,
+                                  &kBenchGeneralisationCommand,
+                                  &kReportCommand,
+                                  &kDataCommands,
+                                  &kDataInspectCommand,
+                                  &kDataConvertCommand,
+                                  &kDataSynthCommand,
+                                  &kDataSplitCommand,
+                                  &kEvalCommand,
+                                  &kOpeCommand,
+                                  &kClicksCommands,
+                                  &kClicksFitCommand,
+                                  &kRankCommand,
+                                  &kExportCommand,
+                                  &kRecommendCommands,
+                                  &kRecommendSynthCommand,
+                                  &kRecommendTrainCommand,
+                                  &kRecommendRankCommand,
+                                  &kRecommendExplainCommand,
+                                  &kRecommendInterviewCommand,
+                                  &kRecommendEvalCommand,
+                                  &kRecommendStudyCommand,
+                                  &kServeCommand,
+                                  &kDemoCommand,
+                                  &kLogCommands,
+                                  &kLogShowCommand,
+                                  &kLogStatsCommand,
+                                  &kLogCutCommand,
+                                  &kLogImportCommand,
+                                  &kInfoCommand,
+                                  &kCompletionCommand,
+                                  &kManCommand};
+
+}  // namespace
 
 int OutputFlags::columns() const {
   return wide ? 0 : terminal_columns(STDOUT_FILENO);
 }
 
-CommandGroup::CommandGroup(std::string name, std::string summary, std::string missing,
-                           std::vector<std::unique_ptr<Command>> commands)
-    : name_(std::move(name)), summary_(std::move(summary)), missing_(std::move(missing)) {
-  for (auto& command : commands) commands_.emplace_back(std::move(command), nullptr);
+void OutputFlags::print(const nlohmann::ordered_json& result, std::string_view text) const {
+  write_output(json ? dump_json(result, 2) + "\n" : text);
 }
 
-void CommandGroup::declare(CLI::App& app) {
-  for (auto& [command, parsed] : commands_) {
-    parsed = app.add_subcommand(command->name(), command->summary());
-    parsed->fallthrough();
-    parsed->allow_extras();
-    command->declare(*parsed);
+Commands::Commands(CLI::App& program) {
+  for (const CommandEntry* entry : kCommands) {
+    const std::string path = entry->path;
+    const std::size_t blank = path.find(' ');
+    CLI::App* above = blank == std::string::npos ? &program : program.get_subcommand(path.substr(0, blank));
+    CLI::App* app = above->add_subcommand(path.substr(blank + 1), entry->summary);
+    app->fallthrough();
+    app->allow_extras();
+    if (entry->make == nullptr) app->require_subcommand(0, 1);
+    commands_.push_back({entry, entry->make == nullptr ? nullptr : entry->make(), app});
+    if (entry->make != nullptr) commands_.back().command->declare(*app);
   }
-  app.require_subcommand(0, 1);
 }
 
-int CommandGroup::run(const OutputFlags& output) {
-  for (auto& [command, app] : commands_) {
-    if (app->parsed()) return command->run(output);
-  }
-  throw InvalidArgument(missing_);
+Command& Commands::given() const {
+  const auto last = std::find_if(commands_.rbegin(), commands_.rend(),
+                                 [](const Declared& declared) { return declared.app->parsed(); });
+  if (last == commands_.rend()) throw InvalidArgument("No command given. See 'olrank --help'.");
+  if (last->command == nullptr)
+    throw InvalidArgument(fmt::format("No subcommand given. See 'olrank {} --help'.", last->entry->path));
+  return *last->command;
 }
 
 }  // namespace olrank

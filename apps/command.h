@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,8 @@ struct OutputFlags {
   /// The columns that tables on standard output may take; 0 is no limit.
   int columns() const;
   OutputForm form() const { return {json, columns()}; }
+  /// Prints a result, as JSON or as text.
+  void print(const nlohmann::ordered_json& result, std::string_view text) const;
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.
@@ -32,47 +36,53 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  virtual std::string name() const = 0;
-  virtual std::string summary() const = 0;
   virtual void declare(CLI::App& app) = 0;
   virtual int run(const OutputFlags& output) = 0;
 };
 
-std::unique_ptr<Command> make_bench_command();
-std::unique_ptr<Command> make_clicks_command();
-std::unique_ptr<Command> make_completion_command();
-std::unique_ptr<Command> make_data_command();
-std::unique_ptr<Command> make_demo_command();
-std::unique_ptr<Command> make_eval_command();
-std::unique_ptr<Command> make_export_command();
-std::unique_ptr<Command> make_info_command();
-std::unique_ptr<Command> make_log_command();
-std::unique_ptr<Command> make_man_command();
-std::unique_ptr<Command> make_ope_command();
-std::unique_ptr<Command> make_rank_command();
-std::unique_ptr<Command> make_recommend_command();
-std::unique_ptr<Command> make_report_command();
-std::unique_ptr<Command> make_run_command();
-std::unique_ptr<Command> make_serve_command();
-std::unique_ptr<Command> make_train_command();
-std::unique_ptr<Command> make_tune_command();
+/// What is known of a command before it is made.
+struct CommandEntry {
+  const char* path;  // "run"; "data split" is a command of "data"
+  const char* summary;
+  std::unique_ptr<Command> (*make)();  // null for "data", which only has other commands
+};
 
-/// A command that only has subcommands. Without one, run() throws InvalidArgument with `missing`.
-class CommandGroup : public Command {
+template <class T>
+std::unique_ptr<Command> make_command() {
+  return std::make_unique<T>();
+}
+
+extern const CommandEntry kBenchCovarianceCommand, kBenchDataCommand, kBenchGeneralisationCommand,
+    kBenchLongCommand, kBenchOpsCommand, kBenchRecommendCommand, kBenchRoundCommand, kClicksFitCommand,
+    kCompletionCommand, kDataConvertCommand, kDataInspectCommand, kDataSplitCommand, kDataSynthCommand,
+    kDemoCommand, kEvalCommand, kExportCommand, kInfoCommand, kLogCutCommand, kLogImportCommand,
+    kLogShowCommand, kLogStatsCommand, kManCommand, kOpeCommand, kRankCommand, kRecommendEvalCommand,
+    kRecommendExplainCommand, kRecommendInterviewCommand, kRecommendRankCommand, kRecommendStudyCommand,
+    kRecommendSynthCommand, kRecommendTrainCommand, kReportCommand, kRunCommand, kServeCommand,
+    kTrainCommand, kTuneCommand;
+
+/// The commands of a program, with their flags declared in it.
+class Commands {
  public:
-  CommandGroup(std::string name, std::string summary, std::string missing,
-               std::vector<std::unique_ptr<Command>> commands);
+  explicit Commands(CLI::App& program);
 
-  std::string name() const override { return name_; }
-  std::string summary() const override { return summary_; }
-  void declare(CLI::App& app) override;
-  int run(const OutputFlags& output) override;
+  /// The command that was given, "split" in "data split". Throws InvalidArgument where "data" stands alone.
+  Command& given() const;
 
  private:
-  std::string name_;
-  std::string summary_;
-  std::string missing_;
-  std::vector<std::pair<std::unique_ptr<Command>, CLI::App*>> commands_;
+  struct Declared {
+    const CommandEntry* entry;
+    std::unique_ptr<Command> command;
+    CLI::App* app;
+  };
+  std::vector<Declared> commands_;  // each behind the one whose command it is
 };
+
+/// A flag or argument with a value, which --help names `type`.
+template <class T>
+CLI::Option* add_option(CLI::App& app, const char* name, T& value, const char* type,
+                        const std::string& help) {
+  return app.add_option(name, value, help)->type_name(type);
+}
 
 }  // namespace olrank

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 #include <sstream>
@@ -12,11 +11,13 @@
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/version.h"
 
 namespace olrank {
+namespace {
 
 /// A flag or a positional argument of a command, as --help shows it.
 struct OutlinedFlag {
@@ -34,69 +35,6 @@ struct OutlinedCommand {
   std::vector<OutlinedFlag> flags;  // without those that every command inherits
   std::vector<std::pair<std::string, std::string>> subcommands;  // name and summary
 };
-
-/// The program and all its commands, each before its subcommands. `command` is any of the program's.
-std::vector<OutlinedCommand> outline_of_program(const CLI::App& command);
-
-/// The page olrank(1) in the language of man: commands, their flags, and the settings that several share.
-std::string manual_page(const std::vector<OutlinedCommand>& commands);
-
-/// A script that completes commands, flags, values from a list, and file names.
-std::string bash_completion(const std::vector<OutlinedCommand>& commands);
-std::string zsh_completion(const std::vector<OutlinedCommand>& commands);
-
-namespace {
-
-class CompletionCommand : public Command {
- public:
-  std::string name() const override { return "completion"; }
-  std::string summary() const override { return "print the completion script of a shell"; }
-  void declare(CLI::App& app) override {
-    app_ = &app;
-    app.add_option("shell", shell_, "bash or zsh: for example, source <(olrank completion bash)")
-        ->type_name("SHELL");
-  }
-  int run(const OutputFlags&) override {
-    if (shell_ != "bash" && shell_ != "zsh") {
-      throw InvalidArgument(shell_.empty()
-                                ? "No shell given: name bash or zsh."
-                                : "There is no completion for '" + shell_ + "': choose bash or zsh.");
-    }
-    const auto commands = outline_of_program(*app_);
-    write_output(shell_ == "bash" ? bash_completion(commands) : zsh_completion(commands));
-    return 0;
-  }
-
- private:
-  const CLI::App* app_ = nullptr;
-  std::string shell_;
-};
-
-class ManCommand : public Command {
- public:
-  std::string name() const override { return "man"; }
-  std::string summary() const override { return "print the manual page, for example to 'man -l -'"; }
-  void declare(CLI::App& app) override { app_ = &app; }
-  int run(const OutputFlags&) override {
-    write_output(manual_page(outline_of_program(*app_)));
-    return 0;
-  }
-
- private:
-  const CLI::App* app_ = nullptr;
-};
-
-}  // namespace
-
-std::unique_ptr<Command> make_completion_command() {
-  return std::make_unique<CompletionCommand>();
-}
-
-std::unique_ptr<Command> make_man_command() {
-  return std::make_unique<ManCommand>();
-}
-
-namespace {
 
 /// The values of a type such as "auto|bar|lines"; none for a type that names one value.
 std::vector<std::string> choices_of(const std::string& type) {
@@ -138,8 +76,7 @@ void outline(const CLI::App& app, const std::string& path, bool is_program,
     outline(*below, is_program ? below->get_name() : path + " " + below->get_name(), false, commands);
 }
 
-}  // namespace
-
+/// The program and all its commands, each before its subcommands. `command` is any of the program's.
 std::vector<OutlinedCommand> outline_of_program(const CLI::App& command) {
   // CLI11 hands out the parent of a constant App as a constant.
   const CLI::App* program = &command;
@@ -149,20 +86,12 @@ std::vector<OutlinedCommand> outline_of_program(const CLI::App& command) {
   return commands;
 }
 
-namespace {
-
 /// Text that man prints as it is.
 std::string plain(const std::string& text) {
   std::string escaped = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char c : text)
     escaped += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c == '\n' ? ' ' : c);
   return escaped;
-}
-
-std::string in_capitals(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
 }
 
 std::string entry(const std::string& name, const std::string& text) {
@@ -189,7 +118,7 @@ std::vector<std::string> setting_groups(const OutlinedCommand& command) {
 
 std::string section_of(const OutlinedCommand& command) {
   std::string text =
-      fmt::format(".SH OLRANK {}\n{}\n", plain(in_capitals(command.path)), plain(command.summary));
+      fmt::format(".SH OLRANK {}\n{}\n", plain(capitals(command.path)), plain(command.summary));
   for (const OutlinedFlag& flag : command.flags) {
     if (flag.group.empty()) text += entry_of(flag);
   }
@@ -225,8 +154,7 @@ std::string settings_section(const std::vector<OutlinedCommand>& commands) {
   return text;
 }
 
-}  // namespace
-
+/// The page olrank(1) in the language of man: commands, their flags, and the settings that several share.
 std::string manual_page(const std::vector<OutlinedCommand>& commands) {
   const OutlinedCommand& program = commands.front();
   std::string text = fmt::format(
@@ -247,8 +175,6 @@ std::string manual_page(const std::vector<OutlinedCommand>& commands) {
          ".TP\n2\nThe command line or a configuration is wrong.\n"
          ".PP\nA signal that stops a command gives 128 and its number.\n";
 }
-
-namespace {
 
 /// Text between single quotes.
 std::string quoted(const std::string& text) {
@@ -317,8 +243,7 @@ std::vector<OutlinedFlag> flags_of(const OutlinedCommand& command, const Outline
   return flags;
 }
 
-}  // namespace
-
+/// A script that completes commands, flags, values from a list, and file names.
 std::string bash_completion(const std::vector<OutlinedCommand>& commands) {
   std::string text =
       "# Completion of olrank in bash, written by `olrank completion bash`.\n"
@@ -389,5 +314,46 @@ std::string zsh_completion(const std::vector<OutlinedCommand>& commands) {
          "}\n"
          "if [[ $funcstack[1] == _olrank ]]; then _olrank \"$@\"; else compdef _olrank olrank; fi\n";
 }
+
+class CompletionCommand : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app_ = &app;
+    add_option(app, "shell", shell_, "SHELL", "bash or zsh: for example, source <(olrank completion bash)");
+  }
+  int run(const OutputFlags&) override {
+    if (shell_ != "bash" && shell_ != "zsh") {
+      throw InvalidArgument(shell_.empty()
+                                ? "No shell given: name bash or zsh."
+                                : "There is no completion for '" + shell_ + "': choose bash or zsh.");
+    }
+    const auto commands = outline_of_program(*app_);
+    write_output(shell_ == "bash" ? bash_completion(commands) : zsh_completion(commands));
+    return 0;
+  }
+
+ private:
+  const CLI::App* app_ = nullptr;
+  std::string shell_;
+};
+
+class ManCommand : public Command {
+ public:
+  void declare(CLI::App& app) override { app_ = &app; }
+  int run(const OutputFlags&) override {
+    write_output(manual_page(outline_of_program(*app_)));
+    return 0;
+  }
+
+ private:
+  const CLI::App* app_ = nullptr;
+};
+
+}  // namespace
+
+const CommandEntry kCompletionCommand{"completion", "print the completion script of a shell",
+                                      make_command<CompletionCommand>};
+const CommandEntry kManCommand{"man", "print the manual page, for example to 'man -l -'",
+                               make_command<ManCommand>};
 
 }  // namespace olrank

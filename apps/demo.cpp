@@ -19,21 +19,14 @@ namespace {
 
 class DemoCommand : public Command {
  public:
-  std::string name() const override { return "demo"; }
-  std::string summary() const override {
-    return "serve a page on which one clicks and sees a ranker learn";
-  }
-
   void declare(CLI::App& app) override {
-    app.add_option("file", file_, "LETOR file whose queries are shown [default: generated products]")
-        ->type_name("FILE");
-    app.add_option("--port", port_, "port of 127.0.0.1; 0 picks a free one [default: 8090]")
-        ->type_name("N");
-    app.add_option("--state", state_,
-                   "folder that keeps what was learned [default: a temporary one, removed at the end]")
-        ->type_name("DIR");
-    app.add_option("--seed", seed_, "random seed of products, simulated people and rankers [default: 1]")
-        ->type_name("N");
+    add_option(app, "file", file_, "FILE",
+               "LETOR file whose queries are shown [default: generated products]");
+    add_option(app, "--port", port_, "N", "port of 127.0.0.1; 0 picks a free one [default: 8090]");
+    add_option(app, "--state", state_, "DIR",
+               "folder that keeps what was learned [default: a temporary one, removed at the end]");
+    add_option(app, "--seed", seed_, "N",
+               "random seed of products, simulated people and rankers [default: 1]");
   }
 
   int run(const OutputFlags& output) override {
@@ -70,8 +63,7 @@ class DemoCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_demo_command() {
-  return std::make_unique<DemoCommand>();
-}
+const CommandEntry kDemoCommand{"demo", "serve a page on which one clicks and sees a ranker learn",
+                                make_command<DemoCommand>};
 
 }  // namespace olrank

@@ -33,65 +33,49 @@ std::string for_fold(const std::string& file, std::int64_t fold) {
 
 class EvalCommand : public Command {
  public:
-  std::string name() const override { return "eval"; }
-  std::string summary() const override {
-    return "compute metrics of rankings (scores, TREC runs, saved models) and compare them";
-  }
-
   void declare(CLI::App& app) override {
-    app.add_option("--data", request_.data, "data set: a folder, a file, or synth:NAME?key=value&…")
-        ->type_name("SOURCE");
-    app.add_option(
-           "--fold", folds_text_,
-           "folds to evaluate, such as 1-5; {fold} in file names stands for the number [default: 1]")
-        ->type_name("N,...");
-    app.add_option("--part", request_.part, "train, vali or test [default: test]")->type_name("PART");
-    app.add_option("--cache", data_.cache,
-                   "folder for binary copies of text files, auto or none [default: auto]")
-        ->type_name("DIR");
-    app.add_option("--max-memory", data_.max_memory, kMaxMemoryHelp)->type_name("SIZE");
-    app.add_option("--qrels", request_.qrels,
-                   "TREC judgements instead of a data set: lines 'qid 0 docno grade'; conventions are then "
-                   "those of trec_eval")
-        ->type_name("FILE");
-    add_rankings(app, "--scores", scores_,
-                 "scores, one per line, in the order of the documents in the data; several files, here or "
-                 "with --run and --model, are compared");
-    add_rankings(app, "--run", runs_, "a TREC run: lines 'qid Q0 docno rank score tag'");
-    add_rankings(app, "--model", models_, "a model file or the folder of a finished trial");
-    app.add_option("--trust-code", request_.trust_code,
-                   "whether the model may contain a TorchScript module, whose code can read and write your "
-                   "files [default: false]")
-        ->type_name("true|false");
-    app.add_option("--baseline", baseline_,
-                   "compare the others with this ranking only, by the name of its file without extension")
-        ->type_name("NAME");
-    app.add_option("--at", request_.metrics.cutoffs, "cutoffs of NDCG and DCG [default: 1,3,5,10]")
+    add_option(app, "--data", request_.data, "SOURCE",
+               "data set: a folder, a file, or synth:NAME?key=value&…");
+    add_option(app, "--fold", folds_text_, "N,...",
+               "folds to evaluate, such as 1-5; {fold} in file names stands for the number [default: 1]");
+    add_option(app, "--part", request_.part, "PART", "train, vali or test [default: test]");
+    add_option(app, "--cache", data_.cache, "DIR",
+               "folder for binary copies of text files, auto or none [default: auto]");
+    add_option(app, "--max-memory", data_.max_memory, "SIZE", kMaxMemoryHelp);
+    add_option(app, "--qrels", request_.qrels, "FILE",
+               "TREC judgements instead of a data set: lines 'qid 0 docno grade'; conventions are then "
+               "those of trec_eval");
+    add_option(app, "--scores", scores_, "FILE",
+               "scores, one per line, in the order of the documents in the data; several files, here or "
+               "with --run and --model, are compared");
+    add_option(app, "--run", runs_, "FILE", "a TREC run: lines 'qid Q0 docno rank score tag'");
+    add_option(app, "--model", models_, "FILE", "a model file or the folder of a finished trial");
+    add_option(app, "--trust-code", request_.trust_code, "true|false",
+               "whether the model may contain a TorchScript module, whose code can read and write your "
+               "files [default: false]");
+    add_option(app, "--baseline", baseline_, "NAME",
+               "compare the others with this ranking only, by the name of its file without extension");
+    add_option(app, "--at", request_.metrics.cutoffs, "K,...",
+               "cutoffs of NDCG and DCG [default: 1,3,5,10]")
         ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("K,...");
-    app.add_option("--metrics", metrics_,
-                   "further metrics, such as map@5,mrr@10,err@5; for several rankings, the metrics to "
-                   "compare [default: ndcg at the cutoffs, map, mrr, p@10, err@10]")
+        ->allow_extra_args(false);
+    add_option(app, "--metrics", metrics_, "NAME,...",
+               "further metrics, such as map@5,mrr@10,err@5; for several rankings, the metrics to "
+               "compare [default: ndcg at the cutoffs, map, mrr, p@10, err@10]")
         ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("NAME,...");
-    convention_ = app.add_option("--convention", convention_text_,
-                                 "metric definitions of olrank, letor, lightgbm or trec_eval; the flags "
-                                 "below override them [default: olrank]")
-                      ->type_name("NAME");
-    gain_ = app.add_option("--gain", gain_text_, "gain: exponential (2^grade - 1) or linear")
-                ->type_name("NAME");
-    empty_ = app.add_option("--empty-queries", empty_text_,
-                            "how queries without relevant documents count: zero, one or skip")
-                 ->type_name("NAME");
-    max_grade_ = app.add_option("--max-grade", max_grade_value_,
-                                "highest possible grade, for ERR [default: the highest in the data]")
-                     ->type_name("G");
-    app.add_option("--per-query", request_.per_query, "also write the metrics of every query as CSV")
-        ->type_name("FILE");
-    app.add_option("--latex", latex_, "also write the comparison as a LaTeX table")->type_name("FILE");
-    app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")->type_name("N");
+        ->allow_extra_args(false);
+    convention_ = add_option(app, "--convention", convention_text_, "NAME",
+                             "metric definitions of olrank, letor, lightgbm or trec_eval; the flags "
+                             "below override them [default: olrank]");
+    gain_ = add_option(app, "--gain", gain_text_, "NAME", "gain: exponential (2^grade - 1) or linear");
+    empty_ = add_option(app, "--empty-queries", empty_text_, "NAME",
+                        "how queries without relevant documents count: zero, one or skip");
+    max_grade_ = add_option(app, "--max-grade", max_grade_value_, "G",
+                            "highest possible grade, for ERR [default: the highest in the data]");
+    add_option(app, "--per-query", request_.per_query, "FILE",
+               "also write the metrics of every query as CSV");
+    add_option(app, "--latex", latex_, "FILE", "also write the comparison as a LaTeX table");
+    add_option(app, "--threads", threads_, "N", "CPU threads; 0 uses every core [default: 0]");
   }
 
   int run(const OutputFlags& output) override {
@@ -106,11 +90,6 @@ class EvalCommand : public Command {
   }
 
  private:
-  static void add_rankings(CLI::App& app, const std::string& flag, std::vector<std::string>& files,
-                           const std::string& help) {
-    app.add_option(flag, files, help)->type_name("FILE");
-  }
-
   /// One for each ranking, without a fold.
   std::vector<EvalRequest> requests_of_rankings() const {
     std::vector<EvalRequest> requests;
@@ -269,8 +248,8 @@ class EvalCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_eval_command() {
-  return std::make_unique<EvalCommand>();
-}
+const CommandEntry kEvalCommand{
+    "eval", "compute metrics of rankings (scores, TREC runs, saved models) and compare them",
+    make_command<EvalCommand>};
 
 }  // namespace olrank

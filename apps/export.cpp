@@ -31,33 +31,24 @@ std::string identifier_of(const std::filesystem::path& file) {
 
 class ExportCommand : public Command {
  public:
-  std::string name() const override { return "export"; }
-  std::string summary() const override { return "export a saved model to another tool's format"; }
-
   void declare(CLI::App& app) override {
-    app.add_option("model", model_, "a model file or the folder of a finished trial")->type_name("MODEL");
-    app.add_option("--state", state_,
-                   "export the model of a stopped service instead: the folder of 'olrank serve'")
-        ->type_name("DIR");
-    app.add_option("--trust-code", trust_code_,
-                   "whether the model may contain a TorchScript module, whose code can read and write your "
-                   "files [default: false]")
-        ->type_name("true|false");
-    app.add_option(
-           "--to", format_,
-           "output format: safetensors, pt, torchscript, onnx, json, c, ltr (OpenSearch, Elasticsearch) or "
-           "solr")
-        ->type_name("FORMAT");
-    app.add_option(
-           "--out", out_,
-           "output file; with --to c, its name is the prefix of the function names, and with --to ltr and "
-           "solr the model's name")
-        ->type_name("FILE");
-    app.add_option(
-           "--feature-names", names_,
-           "names of the features in their order, such as those of the engine's feature set [default: "
-           "the model's]")
-        ->type_name("A,B,…")
+    add_option(app, "model", model_, "MODEL", "a model file or the folder of a finished trial");
+    add_option(app, "--state", state_, "DIR",
+               "export the model of a stopped service instead: the folder of 'olrank serve'");
+    add_option(app, "--trust-code", trust_code_, "true|false",
+               "whether the model may contain a TorchScript module, whose code can read and write your "
+               "files [default: false]");
+    add_option(
+        app, "--to", format_, "FORMAT",
+        "output format: safetensors, pt, torchscript, onnx, json, c, ltr (OpenSearch, Elasticsearch) or "
+        "solr");
+    add_option(
+        app, "--out", out_, "FILE",
+        "output file; with --to c, its name is the prefix of the function names, and with --to ltr and "
+        "solr the model's name");
+    add_option(app, "--feature-names", names_, "A,B,…",
+               "names of the features in their order, such as those of the engine's feature set [default: "
+               "the model's]")
         ->delimiter(',')
         ->allow_extra_args(false);
   }
@@ -102,8 +93,7 @@ class ExportCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_export_command() {
-  return std::make_unique<ExportCommand>();
-}
+const CommandEntry kExportCommand{"export", "export a saved model to another tool's format",
+                                  make_command<ExportCommand>};
 
 }  // namespace olrank

@@ -116,8 +116,6 @@ void print_as_text(const ordered_json& machine) {
 
 class InfoCommand : public Command {
  public:
-  std::string name() const override { return "info"; }
-  std::string summary() const override { return "show version, libraries and hardware"; }
   void declare(CLI::App& app) override {
     app.add_flag("--settings", settings_, "print a reference of all settings (docs/CONFIGURATION.md)");
   }
@@ -146,8 +144,6 @@ class InfoCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_info_command() {
-  return std::make_unique<InfoCommand>();
-}
+const CommandEntry kInfoCommand{"info", "show version, libraries and hardware", make_command<InfoCommand>};
 
 }  // namespace olrank

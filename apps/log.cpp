@@ -8,7 +8,6 @@
 
 #include "apps/command.h"
 #include "core/error.h"
-#include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
@@ -35,17 +34,15 @@ void require_rounds(std::optional<std::uint64_t> from, std::optional<std::uint64
 
 class LogShowCommand : public Command {
  public:
-  std::string name() const override { return "show"; }
-  std::string summary() const override { return "print lists of a log, clicked documents with a *"; }
   void declare(CLI::App& app) override {
-    app.add_option("--log", log_, kLogMeaning)->type_name("FILE");
-    app.add_option("--from-round", filter_.from_round, "first round [default: the log's]")->type_name("N");
-    app.add_option("--to-round", filter_.to_round, "last round [default: the log's]")->type_name("N");
-    app.add_option("--query", filter_.query, "only lists of this query")->type_name("Q");
-    app.add_option("--impression", filter_.impression, "only the list of this impression")->type_name("I");
-    app.add_option("--clicked", filter_.clicked, "only lists with clicks (true), or without (false)")
-        ->type_name("true|false");
-    app.add_option("--limit", filter_.limit, "number of lists at most [default: all]")->type_name("N");
+    add_option(app, "--log", log_, "FILE", kLogMeaning);
+    add_option(app, "--from-round", filter_.from_round, "N", "first round [default: the log's]");
+    add_option(app, "--to-round", filter_.to_round, "N", "last round [default: the log's]");
+    add_option(app, "--query", filter_.query, "Q", "only lists of this query");
+    add_option(app, "--impression", filter_.impression, "I", "only the list of this impression");
+    add_option(app, "--clicked", filter_.clicked, "true|false",
+               "only lists with clicks (true), or without (false)");
+    add_option(app, "--limit", filter_.limit, "N", "number of lists at most [default: all]");
   }
   int run(const OutputFlags& output) override {
     require_log(log_);
@@ -63,16 +60,11 @@ class LogShowCommand : public Command {
 
 class LogStatsCommand : public Command {
  public:
-  std::string name() const override { return "stats"; }
-  std::string summary() const override {
-    return "count what a log holds: lists, clicks by rank, incumbents";
-  }
-  void declare(CLI::App& app) override { app.add_option("--log", log_, kLogMeaning)->type_name("FILE"); }
+  void declare(CLI::App& app) override { add_option(app, "--log", log_, "FILE", kLogMeaning); }
   int run(const OutputFlags& output) override {
     require_log(log_);
     const nlohmann::ordered_json statistics = log_statistics(log_);
-    write_output(output.json ? dump_json(statistics, 2) + "\n"
-                             : log_statistics_text(statistics, output.columns()));
+    output.print(statistics, log_statistics_text(statistics, output.columns()));
     return 0;
   }
 
@@ -82,21 +74,15 @@ class LogStatsCommand : public Command {
 
 class LogCutCommand : public Command {
  public:
-  std::string name() const override { return "cut"; }
-  std::string summary() const override {
-    return "take a stopped service back to a round, or copy rounds of a log";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("--state", state_,
-                   "state folder of a stopped service: records after --to-round move to a file beside its "
-                   "log, and a checkpoint that has learned them is set aside")
-        ->type_name("DIR");
-    app.add_option("--to-round", to_, "last round that stays, or that is copied")->type_name("N");
+    add_option(app, "--state", state_, "DIR",
+               "state folder of a stopped service: records after --to-round move to a file beside its "
+               "log, and a checkpoint that has learned them is set aside");
+    add_option(app, "--to-round", to_, "N", "last round that stays, or that is copied");
     app.add_flag("--dry-run", dry_run_, "say what would be moved, and change nothing");
-    app.add_option("--log", log_, "log to copy from, instead of --state")->type_name("FILE");
-    app.add_option("--from-round", from_, "first round that is copied [default: 1]")->type_name("N");
-    app.add_option("--out", out_, "file for the copied rounds, which are numbered from 1")
-        ->type_name("FILE");
+    add_option(app, "--log", log_, "FILE", "log to copy from, instead of --state");
+    add_option(app, "--from-round", from_, "N", "first round that is copied [default: 1]");
+    add_option(app, "--out", out_, "FILE", "file for the copied rounds, which are numbered from 1");
   }
   int run(const OutputFlags& output) override {
     if (state_.empty() == log_.empty())
@@ -116,17 +102,6 @@ class LogCutCommand : public Command {
     const auto path = [](const std::filesystem::path& file) {
       return file.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(file.string());
     };
-    if (output.json) {
-      write_output(dump_json({{"to_round", cut.to_round},
-                              {"dry_run", dry_run_},
-                              {"records", cut.records},
-                              {"bytes", cut.bytes},
-                              {"moved_to", path(cut.moved_to)},
-                              {"checkpoint_moved_to", path(cut.checkpoint_moved_to)}},
-                             2) +
-                   "\n");
-      return 0;
-    }
     const char* verb = dry_run_ ? "Would move" : "Moved";
     std::string text =
         cut.moved_to.empty()
@@ -136,7 +111,13 @@ class LogCutCommand : public Command {
     if (cut.checkpoint_round)
       text += fmt::format("{} the checkpoint of round {} to {}\n", verb, *cut.checkpoint_round,
                           cut.checkpoint_moved_to.string());
-    write_output(text);
+    output.print({{"to_round", cut.to_round},
+                  {"dry_run", dry_run_},
+                  {"records", cut.records},
+                  {"bytes", cut.bytes},
+                  {"moved_to", path(cut.moved_to)},
+                  {"checkpoint_moved_to", path(cut.checkpoint_moved_to)}},
+                 text);
     return 0;
   }
 
@@ -145,8 +126,8 @@ class LogCutCommand : public Command {
     if (dry_run_) throw InvalidArgument("--dry-run is for --state: a copy changes nothing that exists.");
     require_rounds(from_, to_);
     const std::uint64_t copied = copy_rounds(log_, from_.value_or(1), to_, out_);
-    write_output(output.json ? dump_json({{"out", out_}, {"records", copied}}, 2) + "\n"
-                             : fmt::format("Wrote {}: {}\n", out_, counted(copied, "record")));
+    output.print({{"out", out_}, {"records", copied}},
+                 fmt::format("Wrote {}: {}\n", out_, counted(copied, "record")));
     return 0;
   }
 
@@ -160,44 +141,32 @@ class LogCutCommand : public Command {
 
 class LogImportCommand : public Command {
  public:
-  std::string name() const override { return "import"; }
-  std::string summary() const override {
-    return "make a log of lists and clicks that another program has recorded";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("--from", from_, "file with the lists; of ubi, with its queries")->type_name("FILE");
-    app.add_option(
-           "--format", format_text_,
-           "jsonl ({\"query\", \"docs\", \"clicks\"} a line), csv (a row for each shown document), ubi "
-           "(OpenSearch's User Behavior Insights) or letor (grades above 0 are clicks, and lists are in "
-           "the "
-           "order in which they were shown)")
-        ->type_name("NAME");
-    app.add_option("--events", events_, "file with the events of ubi")->type_name("FILE");
-    app.add_option("--action", actions_, "events of ubi that count as clicks [default: click]")
-        ->type_name("NAME");
-    app.add_option("--features", features_,
-                   "features of documents: csv with query, doc and a column for each feature, or JSON "
-                   "lines {\"query\", \"doc\", \"features\"}; an entry without a query holds for all "
-                   "queries; letor has features in its lists")
-        ->type_name("FILE");
-    app.add_option("--columns", columns_,
-                   "names of the columns for list, query, doc, rank, clicked and time in csv files, such "
-                   "as doc=sku,… [default: these names]")
-        ->type_name("NAMES");
-    app.add_option("--first-rank", first_rank_,
-                   "number of the first rank in the file [default: 0 of jsonl, 1 of csv and ubi]")
-        ->type_name("0|1");
-    app.add_option("--normalise", request_.normalise,
-                   "query-minmax or none; other kinds come with a model [default: the model's, or "
-                   "query-minmax]")
-        ->type_name("KIND");
-    app.add_option("--model", request_.model, "model that the features are normalised for")
-        ->type_name("FILE");
+    add_option(app, "--from", from_, "FILE", "file with the lists; of ubi, with its queries");
+    add_option(
+        app, "--format", format_text_, "NAME",
+        "jsonl ({\"query\", \"docs\", \"clicks\"} a line), csv (a row for each shown document), ubi "
+        "(OpenSearch's User Behavior Insights) or letor (grades above 0 are clicks, and lists are in "
+        "the "
+        "order in which they were shown)");
+    add_option(app, "--events", events_, "FILE", "file with the events of ubi");
+    add_option(app, "--action", actions_, "NAME", "events of ubi that count as clicks [default: click]");
+    add_option(app, "--features", features_, "FILE",
+               "features of documents: csv with query, doc and a column for each feature, or JSON "
+               "lines {\"query\", \"doc\", \"features\"}; an entry without a query holds for all "
+               "queries; letor has features in its lists");
+    add_option(app, "--columns", columns_, "NAMES",
+               "names of the columns for list, query, doc, rank, clicked and time in csv files, such "
+               "as doc=sku,… [default: these names]");
+    add_option(app, "--first-rank", first_rank_, "0|1",
+               "number of the first rank in the file [default: 0 of jsonl, 1 of csv and ubi]");
+    add_option(app, "--normalise", request_.normalise, "KIND",
+               "query-minmax or none; other kinds come with a model [default: the model's, or "
+               "query-minmax]");
+    add_option(app, "--model", request_.model, "FILE", "model that the features are normalised for");
     app.add_flag("--skip-missing", request_.skip_missing,
                  "leave out documents without features; those below them move up by one rank");
-    app.add_option("--out", out_, "the log to write, outside of services' state folders")
-        ->type_name("FILE");
+    add_option(app, "--out", out_, "FILE", "the log to write, outside of services' state folders");
     app.add_flag("--force", request_.force, "overwrite the file");
   }
   int run(const OutputFlags& output) override {
@@ -226,8 +195,7 @@ class LogImportCommand : public Command {
     request_.features = features_;
     request_.out = out_;
     const ListImportResult result = import_lists(request_);
-    write_output(output.json ? dump_json(list_import_json(request_, result), 2) + "\n"
-                             : list_import_text(request_, result));
+    output.print(list_import_json(request_, result), list_import_text(request_, result));
     return 0;
   }
 
@@ -245,15 +213,16 @@ class LogImportCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_log_command() {
-  std::vector<std::unique_ptr<Command>> commands;
-  commands.push_back(std::make_unique<LogShowCommand>());
-  commands.push_back(std::make_unique<LogStatsCommand>());
-  commands.push_back(std::make_unique<LogCutCommand>());
-  commands.push_back(std::make_unique<LogImportCommand>());
-  return std::make_unique<CommandGroup>("log", "read, cut and import logs of shown lists and clicks",
-                                        "No subcommand given. See 'olrank log --help'.",
-                                        std::move(commands));
-}
+const CommandEntry kLogShowCommand{"log show", "print lists of a log, clicked documents with a *",
+                                   make_command<LogShowCommand>};
+const CommandEntry kLogStatsCommand{"log stats",
+                                    "count what a log holds: lists, clicks by rank, incumbents",
+                                    make_command<LogStatsCommand>};
+const CommandEntry kLogCutCommand{"log cut",
+                                  "take a stopped service back to a round, or copy rounds of a log",
+                                  make_command<LogCutCommand>};
+const CommandEntry kLogImportCommand{"log import",
+                                     "make a log of lists and clicks that another program has recorded",
+                                     make_command<LogImportCommand>};
 
 }  // namespace olrank

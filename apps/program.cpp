@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -23,29 +24,12 @@
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
-#include "core/settings/choice.h"
-#include "core/settings/enum_names.h"
+#include "core/text/message_text.h"
 #include "core/version.h"
 
 namespace olrank {
 
-/// The values of --progress.
-enum class ProgressChoice { kAuto, kBar, kLines, kJson, kNone };
-template <>
-struct EnumNames<ProgressChoice> {
-  static constexpr std::array values = {std::pair{ProgressChoice::kAuto, std::string_view("auto")},
-                                        std::pair{ProgressChoice::kBar, std::string_view("bar")},
-                                        std::pair{ProgressChoice::kLines, std::string_view("lines")},
-                                        std::pair{ProgressChoice::kJson, std::string_view("json")},
-                                        std::pair{ProgressChoice::kNone, std::string_view("none")}};
-};
-
 namespace {
-
-struct Registered {
-  std::unique_ptr<Command> command;
-  CLI::App* app;
-};
 
 bool needs_no_quotes(const std::string& word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
@@ -70,14 +54,20 @@ std::string command_line(int argc, char** argv) {
   return line;
 }
 
+constexpr std::array kProgressStyles = {
+    std::pair{"bar", ProgressStyle::kBar}, std::pair{"lines", ProgressStyle::kLines},
+    std::pair{"json", ProgressStyle::kJson}, std::pair{"none", ProgressStyle::kSilent}};
+
+/// "auto" leaves the style that fits stderr.
 void choose_progress(const std::string& name) {
-  const auto style = parse_choice<ProgressChoice>("--progress", name);
-  if (style == ProgressChoice::kAuto) return;
-  if (style == ProgressChoice::kJson) set_log_form(LogForm::kJson);
-  set_progress_style(style == ProgressChoice::kBar     ? ProgressStyle::kBar
-                     : style == ProgressChoice::kLines ? ProgressStyle::kLines
-                     : style == ProgressChoice::kJson  ? ProgressStyle::kJson
-                                                       : ProgressStyle::kSilent);
+  std::vector<std::string> known = {"auto"};
+  for (const auto& [word, style] : kProgressStyles) {
+    known.emplace_back(word);
+    if (name != word) continue;
+    if (style == ProgressStyle::kJson) set_log_form(LogForm::kJson);
+    return set_progress_style(style);
+  }
+  if (name != known.front()) throw InvalidArgument("--progress " + must_be_one_of(name, known));
 }
 
 int run_checked(int argc, char** argv) {
@@ -107,23 +97,15 @@ int run_checked(int argc, char** argv) {
   program.fallthrough();
   program.allow_extras();
 
-  std::vector<Registered> commands;
-  for (auto& make :
-       {make_run_command, make_train_command, make_tune_command, make_bench_command, make_report_command,
-        make_data_command, make_eval_command, make_ope_command, make_clicks_command, make_rank_command,
-        make_export_command, make_recommend_command, make_serve_command, make_demo_command,
-        make_log_command, make_info_command, make_completion_command, make_man_command}) {
-    std::unique_ptr<Command> command = make();
-    CLI::App* app = program.add_subcommand(command->name(), command->summary());
-    app->fallthrough();
-    app->allow_extras();
-    command->declare(*app);
-    commands.push_back({std::move(command), app});
-  }
+  const Commands commands(program);
   program.require_subcommand(0, 1);
 
   try {
-    std::vector<std::string> arguments = without_help_command({argv + 1, argv + argc});
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (!arguments.empty() && arguments.front() == "help") {  // "olrank help run" is "olrank run --help"
+      arguments.erase(arguments.begin());
+      arguments.emplace_back("--help");
+    }
     refuse_flags_as_values(program, arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     program.parse(std::move(arguments));
@@ -139,21 +121,22 @@ int run_checked(int argc, char** argv) {
   if (output.quiet) set_verbosity(Verbosity::kQuiet);
   if (output.verbose) set_verbosity(Verbosity::kVerbose);
   choose_progress(progress);
-  for (const Registered& registered : commands) {
-    if (!registered.app->parsed()) continue;
-    refuse_unknown(program, registered.app);
-    if (!log_file.empty()) {
-      open_log_file(log_file);
-      log_to_file(output.command_line);
-    }
-    return run_command(*registered.command, output);
-  }
-  refuse_unknown(program, nullptr);
-  if (show_version) {
+  const std::vector<CLI::App*> given = program.get_subcommands();
+  refuse_unknown(program, given.empty() ? nullptr : given.front());
+  if (given.empty() && show_version) {
     fmt::print("olrank {} ({})\n", version(), revision());
     return 0;
   }
-  throw InvalidArgument("No command given. See 'olrank --help'.");
+  Command& command = commands.given();
+  if (!log_file.empty()) {
+    open_log_file(log_file);
+    log_to_file(output.command_line);
+  }
+  try {
+    return command.run(output);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw IoError("read", error.path1().string(), error.code().value());
+  }
 }
 
 }  // namespace

@@ -77,37 +77,27 @@ class Outputs {
 
 class RankCommand : public Command {
  public:
-  std::string name() const override { return "rank"; }
-  std::string summary() const override {
-    return "rank data with a saved model; write a TREC run or scores";
-  }
-
   void declare(CLI::App& app) override {
-    app.add_option("--model", model_, "a model file or the folder of a finished trial")->type_name("MODEL");
-    app.add_option("--trust-code", trust_code_,
-                   "whether the model may contain a TorchScript module, whose code can read and write your "
-                   "files [default: false]")
-        ->type_name("true|false");
-    app.add_option("--data", data_.source,
-                   "data to rank: a file, a folder, synth:NAME?key=value&…, or - for standard input")
-        ->type_name("SOURCE");
-    app.add_option("--out", out_, "output file; - is standard output")->type_name("FILE");
-    app.add_option("--format", format_text_,
-                   "trec (a TREC run) or scores (one score per document) [default: trec]")
-        ->type_name("FORMAT");
-    app.add_option("--qrels", qrels_,
-                   "also write the grades of the data as TREC judgements: lines 'qid 0 docno grade'")
-        ->type_name("FILE");
+    add_option(app, "--model", model_, "MODEL", "a model file or the folder of a finished trial");
+    add_option(app, "--trust-code", trust_code_, "true|false",
+               "whether the model may contain a TorchScript module, whose code can read and write your "
+               "files [default: false]");
+    add_option(app, "--data", data_.source, "SOURCE",
+               "data to rank: a file, a folder, synth:NAME?key=value&…, or - for standard input");
+    add_option(app, "--out", out_, "FILE", "output file; - is standard output");
+    add_option(app, "--format", format_text_, "FORMAT",
+               "trec (a TREC run) or scores (one score per document) [default: trec]");
+    add_option(app, "--qrels", qrels_, "FILE",
+               "also write the grades of the data as TREC judgements: lines 'qid 0 docno grade'");
     app.add_flag("--explore", explore_,
                  "write the lists that the trial's ranker would show next, including random exploration");
-    app.add_option("--fold", fold_, "fold of a data folder [default: 1]")->type_name("N");
-    app.add_option("--part", part_text_, "part of a data folder: train, vali or test [default: test]")
-        ->type_name("PART");
-    app.add_option("--cache", data_.cache,
-                   "folder for binary copies of text files, auto or none [default: auto]")
-        ->type_name("DIR");
-    app.add_option("--max-memory", data_.max_memory, kMaxMemoryHelp)->type_name("SIZE");
-    app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")->type_name("N");
+    add_option(app, "--fold", fold_, "N", "fold of a data folder [default: 1]");
+    add_option(app, "--part", part_text_, "PART",
+               "part of a data folder: train, vali or test [default: test]");
+    add_option(app, "--cache", data_.cache, "DIR",
+               "folder for binary copies of text files, auto or none [default: auto]");
+    add_option(app, "--max-memory", data_.max_memory, "SIZE", kMaxMemoryHelp);
+    add_option(app, "--threads", threads_, "N", "CPU threads; 0 uses every core [default: 0]");
   }
 
   int run(const OutputFlags&) override {
@@ -232,8 +222,7 @@ class RankCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_rank_command() {
-  return std::make_unique<RankCommand>();
-}
+const CommandEntry kRankCommand{"rank", "rank data with a saved model; write a TREC run or scores",
+                                make_command<RankCommand>};
 
 }  // namespace olrank

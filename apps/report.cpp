@@ -26,48 +26,62 @@
 #include "report/summary_table.h"
 
 namespace olrank {
-
-/// Shows an experiment's progress until it finishes or a signal arrives. Returns the signal, or 0.
-int watch_experiment(const std::filesystem::path& folder, double interval, const OutputFlags& output);
-
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// Shows an experiment's progress until it finishes or a signal arrives. Returns the signal, or 0.
+int watch_experiment(const fs::path& folder, double interval, const OutputFlags& output) {
+  const InterruptGuard guard;
+  const bool redraws = isatty(STDOUT_FILENO) != 0;
+  constexpr int kUnlimited = 100;
+  const int columns = output.columns() > 0 ? output.columns() : kUnlimited;
+  std::string shown;
+  for (;;) {
+    // The lock first: a run that ends in between has written all of its files.
+    const bool in_use = OutputFolder::in_use(folder);
+    const DashboardState state = dashboard_state(read_experiment(folder), in_use);
+    const std::string text = dashboard_text(state, columns);
+    if (redraws) {
+      fmt::print("\x1b[H\x1b[2J{}", text);
+    } else if (text != shown) {
+      fmt::print("{}\n", text);
+    }
+    shown = text;
+    flush_output();
+    if (state.activity == DashboardState::Activity::kFinished) return 0;
+    // Short sleeps, so that a signal takes effect at once.
+    const Clock::time_point next =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
+    while (Clock::now() < next) {
+      if (InterruptGuard::requested() != 0) return InterruptGuard::requested();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+}
 
 class ReportCommand : public Command {
  public:
-  std::string name() const override { return "report"; }
-  std::string summary() const override {
-    return "report the results of one or several experiments, finished or not, as a page, figures and "
-           "tables";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("experiments", folders_, "output folders of 'olrank run'; several are compared")
-        ->type_name("DIR");
-    app.add_option("--out", out_, "folder for report.html [default: that of a single experiment]")
-        ->type_name("DIR");
-    app.add_option("--figures", figures_, "write every figure and its data as CSV to DIR")
-        ->type_name("DIR");
-    app.add_option("--figures-format", formats_, "svg (for light and dark ground), pdf, or svg,pdf")
-        ->type_name("FORMATS")
+    add_option(app, "experiments", folders_, "DIR", "output folders of 'olrank run'; several are compared");
+    add_option(app, "--out", out_, "DIR", "folder for report.html [default: that of a single experiment]");
+    add_option(app, "--figures", figures_, "DIR", "write every figure and its data as CSV to DIR");
+    add_option(app, "--figures-format", formats_, "FORMATS",
+               "svg (for light and dark ground), pdf, or svg,pdf")
         ->delimiter(',')
         ->capture_default_str();
-    app.add_option("--latex", latex_, "write LaTeX tables (booktabs), one for each user")
-        ->type_name("FILE");
-    app.add_option("--latex-users", latex_users_,
-                   "put these users side by side into one table; given several times, into several tables")
-        ->type_name("NAMES");
-    app.add_option("--csv", csv_, "write final metrics and mean curves as CSV")->type_name("FILE");
-    app.add_option("--json", json_,
-                   "write metrics, curves and significance tests as JSON; without FILE, print them")
-        ->type_name("FILE")
+    add_option(app, "--latex", latex_, "FILE", "write LaTeX tables (booktabs), one for each user");
+    add_option(app, "--latex-users", latex_users_, "NAMES",
+               "put these users side by side into one table; given several times, into several tables");
+    add_option(app, "--csv", csv_, "FILE", "write final metrics and mean curves as CSV");
+    add_option(app, "--json", json_, "FILE",
+               "write metrics, curves and significance tests as JSON; without FILE, print them")
         ->expected(0, 1);
-    app.add_option("--baseline", baseline_,
-                   "ranker that differences are taken against [default: the best one offline]")
-        ->type_name("NAME");
+    add_option(app, "--baseline", baseline_, "NAME",
+               "ranker that differences are taken against [default: the best one offline]");
     app.add_flag("--watch", watch_, "show progress until the experiment finishes");
-    app.add_option("--every", interval_, "seconds between updates of --watch [default: 2]")
-        ->type_name("SECONDS");
+    add_option(app, "--every", interval_, "SECONDS", "seconds between updates of --watch [default: 2]");
     json_option_ = app.get_option("--json");
   }
 
@@ -197,43 +211,10 @@ class ReportCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_report_command() {
-  return std::make_unique<ReportCommand>();
-}
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
-
-int watch_experiment(const std::filesystem::path& folder, double interval, const OutputFlags& output) {
-  const InterruptGuard guard;
-  const bool redraws = isatty(STDOUT_FILENO) != 0;
-  constexpr int kUnlimited = 100;
-  const int columns = output.columns() > 0 ? output.columns() : kUnlimited;
-  std::string shown;
-  for (;;) {
-    // The lock first: a run that ends in between has written all of its files.
-    const bool in_use = OutputFolder::in_use(folder);
-    const DashboardState state = dashboard_state(read_experiment(folder), in_use);
-    const std::string text = dashboard_text(state, columns);
-    if (redraws) {
-      fmt::print("\x1b[H\x1b[2J{}", text);
-    } else if (text != shown) {
-      fmt::print("{}\n", text);
-    }
-    shown = text;
-    flush_output();
-    if (state.activity == DashboardState::Activity::kFinished) return 0;
-    // Short sleeps, so that a signal takes effect at once.
-    const Clock::time_point next =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
-    while (Clock::now() < next) {
-      if (InterruptGuard::requested() != 0) return InterruptGuard::requested();
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-  }
-}
+const CommandEntry kReportCommand{
+    "report",
+    "report the results of one or several experiments, finished or not, as a page, figures and "
+    "tables",
+    make_command<ReportCommand>};
 
 }  // namespace olrank

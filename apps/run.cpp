@@ -18,19 +18,13 @@ namespace {
 
 class RunCommand : public Command {
  public:
-  std::string name() const override { return "run"; }
-  std::string summary() const override {
-    return "run an experiment: rankers x simulated users x folds x seeds";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "configuration file (TOML); optional")->type_name("FILE");
+    add_option(app, "config", file_, "FILE", "configuration file (TOML); optional");
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
     app.add_flag("--dry-run", dry_run_, "print trials, memory and estimated time, and exit");
     experiment_.declare(app);
-    app.add_option("--replay", replay_, "learn from recorded feedback instead of simulated users")
-        ->type_name("FILE");
-    app.add_option("--trace", trace_, "write a trace of every round; requires exactly one trial")
-        ->type_name("FILE");
+    add_option(app, "--replay", replay_, "FILE", "learn from recorded feedback instead of simulated users");
+    add_option(app, "--trace", trace_, "FILE", "write a trace of every round; requires exactly one trial");
     app.add_flag("--trace-detail", trace_detail_,
                  "add parameters, squared widths and certain orders to the trace");
     flags_.declare(app);
@@ -109,8 +103,7 @@ class RunCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_run_command() {
-  return std::make_unique<RunCommand>();
-}
+const CommandEntry kRunCommand{"run", "run an experiment: rankers x simulated users x folds x seeds",
+                               make_command<RunCommand>};
 
 }  // namespace olrank

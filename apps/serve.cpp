@@ -22,74 +22,58 @@ namespace {
 
 class ServeCommand : public Command {
  public:
-  std::string name() const override { return "serve"; }
-  std::string summary() const override { return "run an HTTP service that ranks and learns from clicks"; }
-
   void declare(CLI::App& app) override {
-    app.add_option("--state", options_.state, "folder for the state of the service")->type_name("DIR");
-    app.add_option("--model", request_.model, "model to start from: a model file or a trial's folder")
-        ->type_name("FILE");
-    app.add_option("--features", request_.features, "features per document; required without --model")
-        ->type_name("D");
-    app.add_option("--feature-names", request_.feature_names,
-                   "names of the features in their order, by which requests may give them [default: the "
-                   "model's, if it has names]")
-        ->type_name("A,B,…")
+    add_option(app, "--state", options_.state, "DIR", "folder for the state of the service");
+    add_option(app, "--model", request_.model, "FILE",
+               "model to start from: a model file or a trial's folder");
+    add_option(app, "--features", request_.features, "D",
+               "features per document; required without --model");
+    add_option(app, "--feature-names", request_.feature_names, "A,B,…",
+               "names of the features in their order, by which requests may give them [default: the "
+               "model's, if it has names]")
         ->delimiter(',')
         ->allow_extra_args(false);
-    app.add_option(
-           "--normalise", request_.normalise,
-           "query-minmax or none; other kinds come with a model [default: the model's, or query-minmax]")
-        ->type_name("KIND");
-    app.add_option("--cutoff", request_.cutoff,
-                   "documents to show if a request does not specify k [default: 10]")
-        ->type_name("K");
-    app.add_option("--device", device_,
-                   "cpu, cuda or cuda:N: where the ranker learns and makes its lists [default: cpu, or as "
-                   "at the first start]")
-        ->type_name("DEVICE");
-    app.add_option("--groups", groups_,
-                   "groups of documents, A, B and on, that come with each request and share exposure, as "
-                   "key=value,… of [groups]: beta=1.2,epsilon=0.5,examination=[1,0.6,…]")
-        ->type_name("SETTINGS");
-    app.add_option("--seed", request_.seed,
-                   "random seed of initialisation, exploration and noise [default: 1]")
-        ->type_name("N");
+    add_option(
+        app, "--normalise", request_.normalise, "KIND",
+        "query-minmax or none; other kinds come with a model [default: the model's, or query-minmax]");
+    add_option(app, "--cutoff", request_.cutoff, "K",
+               "documents to show if a request does not specify k [default: 10]");
+    add_option(app, "--device", device_, "DEVICE",
+               "cpu, cuda or cuda:N: where the ranker learns and makes its lists [default: cpu, or as "
+               "at the first start]");
+    add_option(app, "--groups", groups_, "SETTINGS",
+               "groups of documents, A, B and on, that come with each request and share exposure, as "
+               "key=value,… of [groups]: beta=1.2,epsilon=0.5,examination=[1,0.6,…]");
+    add_option(app, "--seed", request_.seed, "N",
+               "random seed of initialisation, exploration and noise [default: 1]");
     protocol_ =
-        app.add_option(
-               "--protocol", protocol_text_,
-               "protocol whose defaults apply: recommended, paper or reference [default: recommended]")
-            ->type_name("NAME");
+        add_option(app, "--protocol", protocol_text_, "NAME",
+                   "protocol whose defaults apply: recommended, paper or reference [default: recommended]");
     declare_network(app);
     declare_limits(app);
     declare_sharing(app);
-    app.add_option("--import-log", options_.import.log,
-                   "learn recorded feedback first; requires a new --state folder")
-        ->type_name("FILE");
-    app.add_option("--import-data", options_.import.data,
-                   "data set that the imported lines refer to, as in run --data")
-        ->type_name("SOURCE");
-    app.add_option("--import-fold", options_.import.fold, "fold of the imported data set [default: 1]")
-        ->type_name("N");
+    add_option(app, "--import-log", options_.import.log, "FILE",
+               "learn recorded feedback first; requires a new --state folder");
+    add_option(app, "--import-data", options_.import.data, "SOURCE",
+               "data set that the imported lines refer to, as in run --data");
+    add_option(app, "--import-fold", options_.import.fold, "N",
+               "fold of the imported data set [default: 1]");
     app.add_flag("--accept-loss", options_.accept_loss,
                  "cut a damaged log after its last valid record and set aside a checkpoint that the log "
                  "does not cover");
     app.add_flag(
         "--log-unshown", options_.log_unshown,
         "log the documents that were not shown, too, which 'olrank ope' needs to try other rankers");
-    app.add_option("--arms", options_.arms.arms,
-                   "rankers whose lists are shown, with their shares in percent, such as "
-                   "learner=50,incumbent=50, or promote=auto (docs/PRODUCTION.md); none: the learner's "
-                   "lists alone [default: as at the last start]")
-        ->type_name("ARMS");
-    app.add_option("--arm-model", options_.arms.models,
-                   "model of an arm, for each that is neither learner nor incumbent")
-        ->type_name("NAME=FILE");
-    app.add_option("--to-round", options_.to_round,
-                   "go back to the state after this round: later records move to a file beside the log, "
-                   "and a later "
-                   "checkpoint is set aside")
-        ->type_name("N");
+    add_option(app, "--arms", options_.arms.arms, "ARMS",
+               "rankers whose lists are shown, with their shares in percent, such as "
+               "learner=50,incumbent=50, or promote=auto (docs/PRODUCTION.md); none: the learner's "
+               "lists alone [default: as at the last start]");
+    add_option(app, "--arm-model", options_.arms.models, "NAME=FILE",
+               "model of an arm, for each that is neither learner nor incumbent");
+    add_option(app, "--to-round", options_.to_round, "N",
+               "go back to the state after this round: later records move to a file beside the log, "
+               "and a later "
+               "checkpoint is set aside");
     app.add_flag("--learn-only", learn_only_,
                  "learn from the log, write a checkpoint, print the state and exit");
     const auto tables = configuration_tables();
@@ -121,101 +105,74 @@ class ServeCommand : public Command {
 
  private:
   void declare_network(CLI::App& app) {
-    app.add_option(
-           "--address", options_.http.address,
-           "address or name to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
-        ->type_name("ADDRESS");
-    app.add_option("--port", options_.http.port,
-                   "port; 0 picks a free one, printed to standard output [default: 8080]")
-        ->type_name("N");
-    app.add_option("--token-file", token_file_, "file with the bearer token that requests must send")
-        ->type_name("FILE");
-    app.add_option("--connections", options_.http.connections,
-                   "maximum number of connections that have sent a request [default: 64]")
-        ->type_name("N");
-    app.add_option("--request-seconds", request_seconds_,
-                   "time limit for receiving a request [default: 10]")
-        ->type_name("S");
-    app.add_option("--idle-seconds", idle_seconds_, "time limit for an idle connection [default: 60]")
-        ->type_name("S");
-    app.add_option(
-           "--access-log", options_.http.access_log,
-           "append a line of JSON for each answer to this file; - is standard output [default: none]")
-        ->type_name("FILE");
-    app.add_option("--drain-seconds", options_.drain_seconds,
-                   "time limit for learning pending feedback after SIGTERM [default: 30]")
-        ->type_name("S");
+    add_option(
+        app, "--address", options_.http.address, "ADDRESS",
+        "address or name to listen on; other than loopback requires --token-file [default: 127.0.0.1]");
+    add_option(app, "--port", options_.http.port, "N",
+               "port; 0 picks a free one, printed to standard output [default: 8080]");
+    add_option(app, "--token-file", token_file_, "FILE",
+               "file with the bearer token that requests must send");
+    add_option(app, "--connections", options_.http.connections, "N",
+               "maximum number of connections that have sent a request [default: 64]");
+    add_option(app, "--request-seconds", request_seconds_, "S",
+               "time limit for receiving a request [default: 10]");
+    add_option(app, "--idle-seconds", idle_seconds_, "S",
+               "time limit for an idle connection [default: 60]");
+    add_option(app, "--access-log", options_.http.access_log, "FILE",
+               "append a line of JSON for each answer to this file; - is standard output [default: none]");
+    add_option(app, "--drain-seconds", options_.drain_seconds, "S",
+               "time limit for learning pending feedback after SIGTERM [default: 30]");
   }
   void declare_limits(CLI::App& app) {
-    app.add_option("--max-body", body_text_, "maximum size of a request body [default: 16MB]")
-        ->type_name("SIZE");
-    app.add_option("--max-docs", options_.most_docs,
-                   "maximum number of documents per request [default: 1000]")
-        ->type_name("N");
-    app.add_option("--max-impressions", options_.impressions.open,
-                   "maximum number of lists waiting for feedback [default: 10000]")
-        ->type_name("N");
-    app.add_option("--max-impression-memory", impression_text_,
-                   "maximum memory of the lists waiting for feedback and of remembered answers; the oldest "
-                   "go first [default: 256MB]")
-        ->type_name("SIZE");
-    life_ = app.add_option("--impression-seconds", impression_seconds_,
-                           "time limit for feedback on a list [default: 3600]")
-                ->type_name("S");
-    app.add_option("--window", options_.window_seconds,
-                   "seconds in which a list collects events before the service learns from it, with or "
-                   "without events; 0: a list takes one feedback, the first [default: 0]")
-        ->type_name("S");
-    app.add_option(
-           "--events", event_types_,
-           "types of events with their values, such as click=1,cart=3,purchase=10 [default: click=1]")
-        ->type_name("TYPES");
-    app.add_option("--checkpoint-every", options_.checkpoint_every,
-                   "rounds between checkpoints [default: 1000]")
-        ->type_name("N");
+    add_option(app, "--max-body", body_text_, "SIZE", "maximum size of a request body [default: 16MB]");
+    add_option(app, "--max-docs", options_.most_docs, "N",
+               "maximum number of documents per request [default: 1000]");
+    add_option(app, "--max-impressions", options_.impressions.open, "N",
+               "maximum number of lists waiting for feedback [default: 10000]");
+    add_option(app, "--max-impression-memory", impression_text_, "SIZE",
+               "maximum memory of the lists waiting for feedback and of remembered answers; the oldest "
+               "go first [default: 256MB]");
+    life_ = add_option(app, "--impression-seconds", impression_seconds_, "S",
+                       "time limit for feedback on a list [default: 3600]");
+    add_option(app, "--window", options_.window_seconds, "S",
+               "seconds in which a list collects events before the service learns from it, with or "
+               "without events; 0: a list takes one feedback, the first [default: 0]");
+    add_option(app, "--events", event_types_, "TYPES",
+               "types of events with their values, such as click=1,cart=3,purchase=10 [default: click=1]");
+    add_option(app, "--checkpoint-every", options_.checkpoint_every, "N",
+               "rounds between checkpoints [default: 1000]");
   }
 
   void declare_sharing(CLI::App& app) {
-    app.add_option("--log", log_text_,
-                   "log that several processes share, on a Redis or Valkey server: "
-                   "redis://[USER@]HOST[:PORT]/PREFIX, or rediss:// for TLS (docs/REPLICAS.md)")
-        ->type_name("URL");
-    app.add_option("--role", role_text_,
-                   "with --log: learner (learns, and does not rank), replica (ranks with the learner's "
-                   "latest published model, and has no --state) or both [default: both]")
-        ->type_name("ROLE");
-    app.add_option("--log-password-file", password_file_,
-                   "file with the password of that server; or set OLRANK_LOG_PASSWORD")
-        ->type_name("FILE");
-    app.add_option(
-           "--log-ca", shared_.server.ca,
-           "certificates of the authorities that sign the server's certificate [default: the system's]")
-        ->type_name("FILE");
-    app.add_option("--log-cert", shared_.server.certificate, "certificate of this process, with --log-key")
-        ->type_name("FILE");
-    app.add_option("--log-key", shared_.server.key, "private key of --log-cert")->type_name("FILE");
-    app.add_option("--log-durability", durability_,
-                   "check: refuse a server that may lose what it has acknowledged; assume: do not ask it "
-                   "[default: check]")
-        ->type_name("HOW");
-    app.add_option("--log-replicas", shared_.replicas,
-                   "replicas of the server that must have feedback before it is acknowledged [default: 0]")
-        ->type_name("N");
-    app.add_option(
-           "--log-keep", shared_.keep,
-           "records that stay in the stream although every learner has archived them [default: 1000]")
-        ->type_name("N");
-    app.add_option(
-           "--follow", options_.follow,
-           "rank as the service at this URL does, without feedback; needs neither --state nor --log")
-        ->type_name("URL");
-    app.add_option("--follow-token-file", follow_token_file_, "file with the bearer token of that service")
-        ->type_name("FILE");
-    app.add_option(
-           "--wait-seconds", options_.wait_seconds,
-           "time limit at the start for the server of --log, the learner of a replica, or the service to "
-           "follow [default: 60]")
-        ->type_name("S");
+    add_option(app, "--log", log_text_, "URL",
+               "log that several processes share, on a Redis or Valkey server: "
+               "redis://[USER@]HOST[:PORT]/PREFIX, or rediss:// for TLS (docs/REPLICAS.md)");
+    add_option(app, "--role", role_text_, "ROLE",
+               "with --log: learner (learns, and does not rank), replica (ranks with the learner's "
+               "latest published model, and has no --state) or both [default: both]");
+    add_option(app, "--log-password-file", password_file_, "FILE",
+               "file with the password of that server; or set OLRANK_LOG_PASSWORD");
+    add_option(
+        app, "--log-ca", shared_.server.ca, "FILE",
+        "certificates of the authorities that sign the server's certificate [default: the system's]");
+    add_option(app, "--log-cert", shared_.server.certificate, "FILE",
+               "certificate of this process, with --log-key");
+    add_option(app, "--log-key", shared_.server.key, "FILE", "private key of --log-cert");
+    add_option(app, "--log-durability", durability_, "HOW",
+               "check: refuse a server that may lose what it has acknowledged; assume: do not ask it "
+               "[default: check]");
+    add_option(app, "--log-replicas", shared_.replicas, "N",
+               "replicas of the server that must have feedback before it is acknowledged [default: 0]");
+    add_option(app, "--log-keep", shared_.keep, "N",
+               "records that stay in the stream although every learner has archived them [default: 1000]");
+    add_option(app, "--follow", options_.follow, "URL",
+               "rank as the service at this URL does, without feedback; needs neither --state nor --log");
+    add_option(app, "--follow-token-file", follow_token_file_, "FILE",
+               "file with the bearer token of that service");
+    add_option(
+        app, "--wait-seconds", options_.wait_seconds, "S",
+        "time limit at the start for the server of --log, the learner of a replica, or the service to "
+        "follow [default: 60]");
   }
 
   /// Which of the flags for one kind of process the others do not have.
@@ -365,8 +322,7 @@ class ServeCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_serve_command() {
-  return std::make_unique<ServeCommand>();
-}
+const CommandEntry kServeCommand{"serve", "run an HTTP service that ranks and learns from clicks",
+                                 make_command<ServeCommand>};
 
 }  // namespace olrank

@@ -4,17 +4,36 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <map>
 #include <vector>
 
 #include "core/error.h"
+#include "core/settings/enum_names.h"
 #include "core/settings/setting_sources.h"
 #include "core/text/message_text.h"
 #include "jobs/output_folder.h"
 
 namespace olrank {
+
+/// The types of values in --help.
+template <>
+struct EnumNames<SettingKind> {
+  static constexpr std::array values = {
+      std::pair{SettingKind::kSwitch, std::string_view("true|false")},
+      std::pair{SettingKind::kInteger, std::string_view("INTEGER")},
+      std::pair{SettingKind::kReal, std::string_view("REAL")},
+      std::pair{SettingKind::kRealOrAuto, std::string_view("REAL|auto")},
+      std::pair{SettingKind::kText, std::string_view("TEXT")},
+      std::pair{SettingKind::kIntegers, std::string_view("INTEGERS")},
+      std::pair{SettingKind::kReals, std::string_view("REALS")},
+      std::pair{SettingKind::kRealsOrAuto, std::string_view("REALS|auto")},
+      std::pair{SettingKind::kTexts, std::string_view("NAMES")},
+      std::pair{SettingKind::kSwitches, std::string_view("SWITCHES")}};
+};
+
 namespace {
 
 /// An option that may be repeated and takes one value each time.
@@ -29,29 +48,7 @@ CLI::Option* add_repeatable(CLI::App& app, const std::string& names, const std::
 
 std::string type_name(const Setting& setting) {
   if (!setting.choices.empty()) return fmt::format("{}", fmt::join(setting.choices, "|"));
-  switch (setting.kind) {
-    case SettingKind::kSwitch:
-      return "true|false";
-    case SettingKind::kInteger:
-      return "INTEGER";
-    case SettingKind::kRealOrAuto:
-      return "REAL|auto";
-    case SettingKind::kRealsOrAuto:
-      return "REALS|auto";
-    case SettingKind::kReal:
-      return "REAL";
-    case SettingKind::kText:
-      return "TEXT";
-    case SettingKind::kIntegers:
-      return "INTEGERS";
-    case SettingKind::kReals:
-      return "REALS";
-    case SettingKind::kTexts:
-      return "NAMES";
-    case SettingKind::kSwitches:
-      return "SWITCHES";
-  }
-  return "TEXT";
+  return std::string(name_of(setting.kind));
 }
 
 /// A default as the command line takes it: without the quotes and brackets of TOML.
@@ -66,13 +63,6 @@ std::string help_line(const Setting& setting, const void* defaults) {
   std::erase(help, '`');
   const std::string value = shown_default(setting, defaults);
   return value.empty() ? help : fmt::format("{} [default: {}]", help, value);
-}
-
-/// "eval_every" as it is written in a variable's name: "EVAL_EVERY".
-std::string capitals(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
 }
 
 }  // namespace
@@ -137,6 +127,12 @@ std::vector<SettingOverride> SettingFlags::given_flags() const {
     }
   }
   return given;
+}
+
+std::string capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
 }
 
 std::vector<SettingOverride> settings_of_environment(std::span<const char* const> variables,

@@ -38,6 +38,9 @@ class SettingFlags {
   std::vector<Flag> flags_;
 };
 
+/// "eval_every" as it is written in a variable's name: "EVAL_EVERY".
+std::string capitals(std::string text);
+
 /// The settings of these tables among variables "NAME=VALUE": OLRANK_RUN_JOBS=2 is run.jobs. Other names
 /// are ignored; a name that begins with one of the tables and goes on with none of its keys is an error.
 std::vector<SettingOverride> settings_of_environment(std::span<const char* const> variables,

@@ -67,26 +67,20 @@ class TrainingProgress {
 
 class TrainCommand : public Command {
  public:
-  std::string name() const override { return "train"; }
-  std::string summary() const override { return "fit a model to labels"; }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "configuration file (TOML) with [data] and [train]; optional")
-        ->type_name("FILE");
+    add_option(app, "config", file_, "FILE", "configuration file (TOML) with [data] and [train]; optional");
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
-    app.add_option("--out", out_, "output folder [default: runs/train]")->type_name("DIR");
+    add_option(app, "--out", out_, "DIR", "output folder [default: runs/train]");
     auto* resume = app.add_flag("--resume", resume_, "continue an earlier training in --out");
     app.add_flag("--force", force_, "replace the results of an earlier training in --out")
         ->excludes(resume);
-    app.add_option("--jobs", jobs_, "models to train at once, where there are several [default: 1]")
-        ->type_name("N")
+    add_option(app, "--jobs", jobs_, "N", "models to train at once, where there are several [default: 1]")
         ->check(CLI::Range(1, 1024));
-    app.add_option("--threads", threads_, "CPU threads of all jobs; 0 uses every core [default: 0]")
-        ->type_name("N")
+    add_option(app, "--threads", threads_, "N", "CPU threads of all jobs; 0 uses every core [default: 0]")
         ->check(CLI::Range(0, 4096));
-    app.add_option("--device", device_,
-                   "auto, cpu, cuda, or GPUs such as cuda:0-3 for several jobs; auto means the CPU "
-                   "[default: auto]")
-        ->type_name("DEVICE");
+    add_option(app, "--device", device_, "DEVICE",
+               "auto, cpu, cuda, or GPUs such as cuda:0-3 for several jobs; auto means the CPU "
+               "[default: auto]");
     flags_.declare(app, train_tables());
   }
 
@@ -179,18 +173,16 @@ class TrainCommand : public Command {
   }
 
   void refuse_existing(const TrainConfiguration& configuration) const {
-    for (const std::int64_t fold : configuration.data.folds) {
-      for (const std::int64_t seed : configuration.train.seeds) {
-        const JobFolder there(folder_of(configuration, fold, seed), kFolderOptions);
-        if (resume_ || !there.has_results()) continue;
-        if (!force_) {
-          throw InvalidArgument(fmt::format(
-              "'{}' already contains a training: continue it with --resume, replace it with --force, or "
-              "choose another --out.",
-              there.path().string()));
-        }
-        remove_job(there.path(), {});
+    for (const auto [fold, seed] : models_of(configuration)) {
+      const JobFolder there(folder_of(configuration, fold, seed), kFolderOptions);
+      if (resume_ || !there.has_results()) continue;
+      if (!force_) {
+        throw InvalidArgument(fmt::format(
+            "'{}' already contains a training: continue it with --resume, replace it with --force, or "
+            "choose another --out.",
+            there.path().string()));
       }
+      remove_job(there.path(), {});
     }
   }
 
@@ -243,8 +235,6 @@ class TrainCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_train_command() {
-  return std::make_unique<TrainCommand>();
-}
+const CommandEntry kTrainCommand{"train", "fit a model to labels", make_command<TrainCommand>};
 
 }  // namespace olrank

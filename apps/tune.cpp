@@ -18,20 +18,14 @@ namespace fs = std::filesystem;
 
 class TuneCommand : public Command {
  public:
-  std::string name() const override { return "tune"; }
-  std::string summary() const override {
-    return "tune swept settings on the validation set, then test the winners";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "configuration file (TOML) with a [sweep]")->type_name("FILE");
-    app.add_option(
-           "--by", by_,
-           "choose by the area under this curve: offline, online, or both (their mean); or worst: by the "
-           "10th percentile over seeds, on the fold and with the user where it is lowest [default: "
-           "offline]")
-        ->type_name("NAME");
-    app.add_option("--per", per_, "scope of a choice: ranker or fold-and-user [default: ranker]")
-        ->type_name("NAME");
+    add_option(app, "config", file_, "FILE", "configuration file (TOML) with a [sweep]");
+    add_option(
+        app, "--by", by_, "NAME",
+        "choose by the area under this curve: offline, online, or both (their mean); or worst: by the "
+        "10th percentile over seeds, on the fold and with the user where it is lowest [default: "
+        "offline]");
+    add_option(app, "--per", per_, "NAME", "scope of a choice: ranker or fold-and-user [default: ranker]");
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
     app.add_flag("--dry-run", dry_run_, "print grid points, trials and estimated time, and exit");
     experiment_.declare(app);
@@ -91,8 +85,7 @@ class TuneCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_tune_command() {
-  return std::make_unique<TuneCommand>();
-}
+const CommandEntry kTuneCommand{"tune", "tune swept settings on the validation set, then test the winners",
+                                make_command<TuneCommand>};
 
 }  // namespace olrank

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -169,21 +168,6 @@ std::string usage_sentence(const CLI::ParseError& error) {
   if (error.get_name() == "ArgumentMismatch" && message.ends_with(" missing"))
     return fmt::format("{} needs a value.", message.substr(0, message.find(':')));
   return message.empty() || message.back() == '.' ? message : message + ".";
-}
-
-std::vector<std::string> without_help_command(std::vector<std::string> arguments) {
-  if (arguments.empty() || arguments.front() != "help") return arguments;
-  arguments.erase(arguments.begin());
-  arguments.emplace_back("--help");
-  return arguments;
-}
-
-int run_command(Command& command, const OutputFlags& output) {
-  try {
-    return command.run(output);
-  } catch (const std::filesystem::filesystem_error& error) {
-    throw IoError("read", error.path1().string(), error.code().value());
-  }
 }
 
 namespace {

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/command.h"
-
 namespace olrank {
 
 /// Throws InvalidArgument for the first flag or command that CLI11 did not recognise, with a suggestion if
@@ -20,12 +18,6 @@ void refuse_flags_as_values(const CLI::App& program, const std::vector<std::stri
 
 /// A parse error of CLI11 as a sentence.
 std::string usage_sentence(const CLI::ParseError& error);
-
-/// "olrank help run" as "olrank run --help"; other arguments as they are.
-std::vector<std::string> without_help_command(std::vector<std::string> arguments);
-
-/// Runs the command. Errors of the file system name the path and what to do.
-int run_command(Command& command, const OutputFlags& output);
 
 /// Writes --help within 100 columns, or those of a narrower terminal.
 class HelpFormatter : public CLI::Formatter {

@@ -1,5 +1,3 @@
-#include "apps/bench/commands.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +8,7 @@
 #include <string>
 
 #include "apps/bench/measurement_flags.h"
+#include "apps/command.h"
 #include "bench/cases/case_list.h"
 #include "bench/cases/data_cases.h"
 #include "bench/measurement_file.h"
@@ -91,10 +90,6 @@ std::string stage_of(const Measurement& measurement) {
 
 class BenchRoundCommand : public Command {
  public:
-  std::string name() const override { return "round"; }
-  std::string summary() const override {
-    return "benchmark the stages of a round in the middle of a trial, and with --over how they scale";
-  }
   void declare(CLI::App& app) override {
     app.add_option("--over", axis_,
                    "vary one size, n, V, m, d, p, N, threads or trials, and fit exponents [default: none]");
@@ -179,38 +174,29 @@ class BenchRoundCommand : public Command {
   MeasurementFlags flags_;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> make_bench_round_command() {
-  return std::make_unique<BenchRoundCommand>();
+std::vector<Measurement> measured(const std::vector<BenchCase>& cases) {
+  std::vector<Measurement> measurements;
+  for (const BenchCase& work : cases) {
+    log_info("{}", work.name);
+    measurements.push_back(measure(work));
+  }
+  return measurements;
 }
-
-namespace {
 
 class BenchDataCommand : public Command {
  public:
-  std::string name() const override { return "data"; }
-  std::string summary() const override {
-    return "benchmark parsing, inspecting, binary copies, metrics and ranking a file";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("--source", source_,
-                   "synthetic data set, or a plain LETOR text file [default: synth:mslr-like?queries=100]")
-        ->type_name("SOURCE");
+    add_option(app, "--source", source_, "SOURCE",
+               "synthetic data set, or a plain LETOR text file [default: synth:mslr-like?queries=100]");
     app.add_option("--threads", threads_, "CPU threads [default: 1]")->check(CLI::PositiveNumber);
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
     flags_.check();
     const ScratchFolder folder;
-    std::vector<Measurement> measurements;
-    for (const BenchCase& work : data_cases(source_, threads_, folder.path())) {
-      log_info("{}", work.name);
-      measurements.push_back(measure(work));
-    }
     return flags_.report({fmt::format("olrank bench data --source '{}' --threads {}", source_, threads_),
                           this_machine(),
-                          std::move(measurements),
+                          measured(data_cases(source_, threads_, folder.path())),
                           {}},
                          output);
   }
@@ -221,29 +207,13 @@ class BenchDataCommand : public Command {
   MeasurementFlags flags_;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> make_bench_data_command() {
-  return std::make_unique<BenchDataCommand>();
-}
-
-namespace {
-
 class BenchOpsCommand : public Command {
  public:
-  std::string name() const override { return "ops"; }
-  std::string summary() const override {
-    return "benchmark each operation against its ceiling on this machine";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("--only", only_, "measure only operations whose name contains TEXT")->type_name("TEXT");
+    add_option(app, "--only", only_, "TEXT", "measure only operations whose name contains TEXT");
     app.add_option("--pairs", sizes_.pairs, "n, observed pairs [default: 5000]")
         ->check(CLI::PositiveNumber);
-    app.add_option("--docs", sizes_.docs, "V, documents per query [default: 120]")
-        ->check(CLI::PositiveNumber);
-    app.add_option("--width", sizes_.width, "m, network width [default: 100]")->check(CLI::PositiveNumber);
-    app.add_option("--depth", sizes_.depth, "L, layers of weights [default: 2]")->check(CLI::Range(2, 16));
-    app.add_option("--features", sizes_.features, "d, features [default: 136]")->check(CLI::PositiveNumber);
+    declare_sizes(app, sizes_);
     app.add_option(
         "--device", device_,
         "auto, cpu, cuda or cuda:N; on a GPU, device_bench runs with its own sizes [default: auto]");
@@ -258,16 +228,11 @@ class BenchOpsCommand : public Command {
     if (chosen.empty())
       throw InvalidArgument(fmt::format("--only {}: No operation's name contains this text.", only_));
     for (const BenchCase& work : chosen) check_memory(work);
-    std::vector<Measurement> measurements;
-    for (const BenchCase& work : chosen) {
-      log_info("{}", work.name);
-      measurements.push_back(measure(work));
-    }
     return flags_.report(
         {fmt::format("olrank bench ops --pairs {} --docs {} --width {} --depth {} --features {}",
                      sizes_.pairs, sizes_.docs, sizes_.width, sizes_.depth, sizes_.features),
          this_machine(),
-         std::move(measurements),
+         measured(chosen),
          {}},
         output);
   }
@@ -281,8 +246,15 @@ class BenchOpsCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_ops_command() {
-  return std::make_unique<BenchOpsCommand>();
-}
+const CommandEntry kBenchRoundCommand{
+    "bench round",
+    "benchmark the stages of a round in the middle of a trial, and with --over how they scale",
+    make_command<BenchRoundCommand>};
+const CommandEntry kBenchDataCommand{"bench data",
+                                     "benchmark parsing, inspecting, binary copies, metrics and ranking a file",
+                                     make_command<BenchDataCommand>};
+const CommandEntry kBenchOpsCommand{"bench ops",
+                                    "benchmark each operation against its ceiling on this machine",
+                                    make_command<BenchOpsCommand>};
 
 }  // namespace olrank

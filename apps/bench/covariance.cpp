@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/bench/commands.h"
+#include "apps/command.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
@@ -24,13 +24,8 @@ bool is_network_with(const RankerKindRow& row, OrderEvidence evidence) {
 
 class BenchCovarianceCommand : public Command {
  public:
-  std::string name() const override { return "covariance"; }
-  std::string summary() const override {
-    return "study: compare covariance structures and ensembles with full covariance in paired trials";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "configuration file (TOML) with a [study]; optional")
-        ->type_name("FILE");
+    add_option(app, "config", file_, "FILE", "configuration file (TOML) with a [study]; optional");
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
     app.add_flag("--dry-run", dry_run_, "print trials, memory and estimated time, and exit");
     experiment_.declare(app);
@@ -152,8 +147,9 @@ class BenchCovarianceCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_covariance_command() {
-  return std::make_unique<BenchCovarianceCommand>();
-}
+const CommandEntry kBenchCovarianceCommand{
+    "bench covariance",
+    "study: compare covariance structures and ensembles with full covariance in paired trials",
+    make_command<BenchCovarianceCommand>};
 
 }  // namespace olrank

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/bench/commands.h"
+#include "apps/command.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/standard_output.h"
@@ -22,31 +22,22 @@ const std::vector<std::string> kSizeNames = {"small", "full"};
 
 class BenchGeneralisationCommand : public Command {
  public:
-  std::string name() const override { return "generalisation"; }
-  std::string summary() const override {
-    return "study: the effect of list length, norms and noise on the generalisation of losses of lists";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("--experiments", experiments_,
-                   "which of A to F: list length, slopes, algorithms, norms, noise, rankings [default: "
-                   "A,B,C,D,E, and F with --data]")
-        ->delimiter(',')
-        ->type_name("LIST");
-    app.add_option("--seeds", seeds_, "such as 1-20 [default: 1-20, or 1-3 with --size small]")
-        ->type_name("LIST");
+    add_option(app, "--experiments", experiments_, "LIST",
+               "which of A to F: list length, slopes, algorithms, norms, noise, rankings [default: "
+               "A,B,C,D,E, and F with --data]")
+        ->delimiter(',');
+    add_option(app, "--seeds", seeds_, "LIST", "such as 1-20 [default: 1-20, or 1-3 with --size small]");
     app.add_option("--size", size_, "small or full; the next flags change single sizes [default: full]");
-    app.add_option("--lengths", lengths_, "documents of a query, m, in A and B")->type_name("LIST");
-    app.add_option("--queries", queries_, "training queries, n, in A")->type_name("LIST");
-    app.add_option("--online-queries", online_, "training queries, n, in C and E")->type_name("LIST");
-    app.add_option("--widths", widths_, "features, d, in D")->type_name("LIST");
-    app.add_option("--held-out", held_out_, "held-out queries of A at most")
-        ->type_name("N")
+    add_option(app, "--lengths", lengths_, "LIST", "documents of a query, m, in A and B");
+    add_option(app, "--queries", queries_, "LIST", "training queries, n, in A");
+    add_option(app, "--online-queries", online_, "LIST", "training queries, n, in C and E");
+    add_option(app, "--widths", widths_, "LIST", "features, d, in D");
+    add_option(app, "--held-out", held_out_, "N", "held-out queries of A at most")
         ->check(CLI::Range(100, 1000000));
-    app.add_option("--data", data_, "folders of real lists, for A and F")->delimiter(',')->type_name("DIR");
-    app.add_option("--out", out_, "output folder [default: runs/generalisation]")->type_name("DIR");
-    app.add_option("--jobs", jobs_, "cells at once [default: 1]")
-        ->type_name("N")
-        ->check(CLI::Range(1, 4096));
+    add_option(app, "--data", data_, "DIR", "folders of real lists, for A and F")->delimiter(',');
+    add_option(app, "--out", out_, "DIR", "output folder [default: runs/generalisation]");
+    add_option(app, "--jobs", jobs_, "N", "cells at once [default: 1]")->check(CLI::Range(1, 4096));
     request_.declare(app);
   }
 
@@ -123,8 +114,9 @@ class BenchGeneralisationCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_generalisation_command() {
-  return std::make_unique<BenchGeneralisationCommand>();
-}
+const CommandEntry kBenchGeneralisationCommand{
+    "bench generalisation",
+    "study: the effect of list length, norms and noise on the generalisation of losses of lists",
+    make_command<BenchGeneralisationCommand>};
 
 }  // namespace olrank

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/commands.h"
+#include "apps/command.h"
 #include "apps/setting_flags.h"
 #include "bench/long_trial.h"
 #include "core/error.h"
@@ -52,21 +52,15 @@ std::vector<RankerSettings> with_structures(const std::vector<RankerSettings>& r
 
 class BenchLongCommand : public Command {
  public:
-  std::string name() const override { return "long"; }
-  std::string summary() const override {
-    return "benchmark whole trials span by span: time, memory and checkpoints by rounds, and a resumed "
-           "trial";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "configuration file (TOML); optional")->type_name("FILE");
+    add_option(app, "config", file_, "FILE", "configuration file (TOML); optional");
     app.add_option("--structures", structures_,
                    "play each ranker with each of these covariances; inducing-N has the budget N")
         ->delimiter(',');
     app.add_option("--span", span_, "rounds between two measurements [default: 1000]")
         ->check(CLI::PositiveNumber);
     json_option_ =
-        app.add_option("--json", json_, "write the report to FILE as JSON; without FILE, print it")
-            ->type_name("FILE")
+        add_option(app, "--json", json_, "FILE", "write the report to FILE as JSON; without FILE, print it")
             ->expected(0, 1);
     flags_.declare(app);
   }
@@ -160,8 +154,10 @@ class BenchLongCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_long_command() {
-  return std::make_unique<BenchLongCommand>();
-}
+const CommandEntry kBenchLongCommand{
+    "bench long",
+    "benchmark whole trials span by span: time, memory and checkpoints by rounds, and a resumed "
+    "trial",
+    make_command<BenchLongCommand>};
 
 }  // namespace olrank

@@ -14,7 +14,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/runtime/log.h"
-#include "core/text/message_text.h"
+#include "core/settings/choice.h"
 #include "jobs/covariance/study_rankers.h"
 #include "jobs/device_choice.h"
 
@@ -32,15 +32,12 @@ void warn_if_other_machine(const Machine& before, const Machine& now) {
 }  // namespace
 
 void MeasurementFlags::declare(CLI::App& app) {
-  json_option_ =
-      app.add_option("--json", json_, "write the measurements to FILE as JSON; without FILE, print them")
-          ->type_name("FILE")
-          ->expected(0, 1);
-  app.add_option("--compare", compare_, "compare with measurements written by --json FILE")
-      ->type_name("FILE");
-  app.add_option("--factor", factor_,
-                 "with --compare: exit 1 if anything is slower by more than this factor [default: 1.5]")
-      ->type_name("REAL");
+  json_option_ = add_option(app, "--json", json_, "FILE",
+                            "write the measurements to FILE as JSON; without FILE, print them")
+                     ->expected(0, 1);
+  add_option(app, "--compare", compare_, "FILE", "compare with measurements written by --json FILE");
+  add_option(app, "--factor", factor_, "REAL",
+             "with --compare: exit 1 if anything is slower by more than this factor [default: 1.5]");
 }
 
 void MeasurementFlags::check() const {
@@ -71,19 +68,6 @@ int MeasurementFlags::report(const MeasurementFile& file, const OutputFlags& out
   return slower > 0 ? 1 : 0;
 }
 
-namespace {
-
-template <class Enum>
-Enum named(const std::string& flag, const std::string& name) {
-  if (const auto value = value_named<Enum>(name)) return *value;
-  std::vector<std::string> known;
-  known.reserve(EnumNames<Enum>::values.size());
-  for (const auto& [value, text] : EnumNames<Enum>::values) known.emplace_back(text);
-  throw InvalidArgument(flag + " " + must_be_one_of(name, known));
-}
-
-}  // namespace
-
 void RoundFlags::declare(CLI::App& app) {
   app.add_option("--structure", sizes_.structure,
                  "a covariance, inducing-N with N as the budget, or ensemble-N [default: full]");
@@ -93,11 +77,7 @@ void RoundFlags::declare(CLI::App& app) {
                  "n, observed pairs; several values, one after the other [default: 1000]")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--docs", sizes_.docs, "V, documents per query [default: 120]")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--width", sizes_.width, "m, network width [default: 100]")->check(CLI::PositiveNumber);
-  app.add_option("--depth", sizes_.depth, "L, layers of weights [default: 2]")->check(CLI::Range(2, 16));
-  app.add_option("--features", sizes_.features, "d, features [default: 136]")->check(CLI::PositiveNumber);
+  declare_sizes(app, sizes_);
   app.add_option("--threads", sizes_.threads, "CPU threads per trial [default: 1]")
       ->check(CLI::PositiveNumber);
   app.add_option("--trials", sizes_.trials, "trials to run in parallel [default: 1]")
@@ -120,7 +100,7 @@ void RoundFlags::declare(CLI::App& app) {
 
 RoundSizes RoundFlags::common_sizes() const {
   RoundSizes sizes = sizes_;
-  sizes.training.retrain = named<Retrain>("--retrain", retrain_);
+  sizes.training.retrain = parse_choice<Retrain>("--retrain", retrain_);
   if (const auto gpu = gpu_for(device_)) sizes.gpu = gpu->index;
   return sizes;
 }

@@ -32,6 +32,15 @@ class MeasurementFlags {
   double factor_ = 1.5;
 };
 
+/// The flags of the sizes that every operation on a network has.
+template <class Sizes>
+void declare_sizes(CLI::App& app, Sizes& sizes) {
+  app.add_option("--docs", sizes.docs, "V, documents per query [default: 120]")->check(CLI::PositiveNumber);
+  app.add_option("--width", sizes.width, "m, network width [default: 100]")->check(CLI::PositiveNumber);
+  app.add_option("--depth", sizes.depth, "L, layers of weights [default: 2]")->check(CLI::Range(2, 16));
+  app.add_option("--features", sizes.features, "d, features [default: 136]")->check(CLI::PositiveNumber);
+}
+
 /// Flags for the sizes of a round in the middle of a trial.
 class RoundFlags {
  public:

@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/commands.h"
+#include "apps/command.h"
 #include "bench/measurement.h"
-#include "core/io/json.h"
-#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/text/text_table.h"
 #include "jobs/recommending/recommender_file.h"
@@ -42,10 +40,6 @@ double median_rate(const std::vector<TimedPass>& passes, double TimedPass::*coun
 
 class BenchRecommendCommand : public Command {
  public:
-  std::string name() const override { return "recommend"; }
-  std::string summary() const override {
-    return "benchmark the training of a recommender on generated reviews: entries and pairs a second";
-  }
   void declare(CLI::App& app) override {
     app.add_option("--kind", kind_, "mter, mter-s, mter-sa or bprmf [default: mter]")
         ->check(CLI::IsMember({"mter", "mter-s", "mter-sa", "bprmf"}));
@@ -76,7 +70,7 @@ class BenchRecommendCommand : public Command {
       log_info("pass {} of {}: {:.2f} s", timed.size(), passes_, took.count());
     }
     const ordered_json result = json(timed);
-    write_output(output.json ? dump_json(result, 2) + "\n" : text(result, output));
+    output.print(result, text(result, output));
     return 0;
   }
 
@@ -130,8 +124,9 @@ class BenchRecommendCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_recommend_command() {
-  return std::make_unique<BenchRecommendCommand>();
-}
+const CommandEntry kBenchRecommendCommand{
+    "bench recommend",
+    "benchmark the training of a recommender on generated reviews: entries and pairs a second",
+    make_command<BenchRecommendCommand>};
 
 }  // namespace olrank

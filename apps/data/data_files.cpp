@@ -25,8 +25,8 @@ namespace olrank {
 using nlohmann::ordered_json;
 
 void ReadingFlags::declare(CLI::App& app) {
-  app.add_option("--threads", threads, "CPU threads [default: every core]")->type_name("N");
-  app.add_option("--max-memory", max_memory, kMaxMemoryHelp)->type_name("SIZE");
+  add_option(app, "--threads", threads, "N", "CPU threads [default: every core]");
+  add_option(app, "--max-memory", max_memory, "SIZE", kMaxMemoryHelp);
 }
 
 LetorOptions ReadingFlags::options() const {
@@ -68,28 +68,21 @@ ordered_json summary_of(const std::string& path, const Dataset& data) {
           {"fingerprint", data.fingerprint().hex()}};
 }
 
-void print_summary(const ordered_json& summary) {
-  fmt::print("Wrote {}: {} queries, {} documents, {} features\n", summary["file"].get<std::string>(),
-             summary["queries"].get<std::int64_t>(), summary["docs"].get<std::int64_t>(),
-             summary["features"].get<std::int64_t>());
+std::string summary_text(const ordered_json& summary) {
+  return fmt::format("Wrote {}: {} queries, {} documents, {} features\n",
+                     summary["file"].get<std::string>(), summary["queries"].get<std::int64_t>(),
+                     summary["docs"].get<std::int64_t>(), summary["features"].get<std::int64_t>());
 }
 
 namespace {
 
 class ConvertCommand : public Command {
  public:
-  std::string name() const override { return "convert"; }
-  std::string summary() const override {
-    return "convert between text and binary (.olrank), losslessly; text may be plain, .gz or .zst";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("in", in_, "LETOR text or binary file; - is standard input")
-        ->type_name("IN")
-        ->required();
-    app.add_option("out", out_,
-                   "output file: .olrank is binary, .gz and .zst are compressed text, anything else is "
-                   "plain text; - is standard output")
-        ->type_name("OUT")
+    add_option(app, "in", in_, "IN", "LETOR text or binary file; - is standard input")->required();
+    add_option(app, "out", out_, "OUT",
+               "output file: .olrank is binary, .gz and .zst are compressed text, anything else is "
+               "plain text; - is standard output")
         ->required();
     app.add_flag("--sparse", format_.sparse, "omit zeros in text output");
     flags_.declare(app);
@@ -99,11 +92,8 @@ class ConvertCommand : public Command {
     const Dataset data = read_any(in_, flags_, context);
     write_any(data, out_, format_);
     if (out_ == "-") return 0;
-    if (output.json) {
-      fmt::print("{}\n", summary_of(out_, data).dump(2));
-    } else {
-      print_summary(summary_of(out_, data));
-    }
+    const ordered_json summary = summary_of(out_, data);
+    output.print(summary, summary_text(summary));
     return 0;
   }
 
@@ -114,30 +104,17 @@ class ConvertCommand : public Command {
   ReadingFlags flags_;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> make_data_convert_command() {
-  return std::make_unique<ConvertCommand>();
-}
-
-namespace {
-
 class SynthCommand : public Command {
  public:
-  std::string name() const override { return "synth"; }
-  std::string summary() const override {
-    return "generate synthetic data: a folder with train, vali and test";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("source", source_, "NAME or NAME?key=value&…, as in synth:NAME")
-        ->type_name("NAME?key=value")
+    add_option(app, "source", source_, "NAME?key=value", "NAME or NAME?key=value&…, as in synth:NAME")
         ->required();
-    app.add_option("--out", out_, "output folder")->type_name("DIR")->required();
+    add_option(app, "--out", out_, "DIR", "output folder")->required();
     app.add_option("--ending", ending_, "file format [default: .txt]")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
     app.add_flag("--force", force_, "overwrite train, vali and test of this format in the output folder");
-    app.add_option("--max-memory", limits_.max_memory, kMaxMemoryHelp)->type_name("SIZE");
-    app.add_option("--threads", threads_, "CPU threads [default: every core]")->type_name("N");
+    add_option(app, "--max-memory", limits_.max_memory, "SIZE", kMaxMemoryHelp);
+    add_option(app, "--threads", threads_, "N", "CPU threads [default: every core]");
   }
 
   int run(const OutputFlags& output) override {
@@ -151,15 +128,16 @@ class SynthCommand : public Command {
     const LetorOptions limits = letor_options(limits_);
     const SyntheticParts parts = make_synthetic(source, context, limits.max_bytes, limits.store);
     make_folder(out_);
-    nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
+    ordered_json summaries = ordered_json::array();
+    std::string text;
     for (const auto& [part, data] : {std::pair<const char*, const Dataset&>("train", parts.train),
                                      std::pair<const char*, const Dataset&>("vali", parts.vali),
                                      std::pair<const char*, const Dataset&>("test", parts.test)}) {
       write_any(data, path_of(part), {});
       summaries.push_back(summary_of(path_of(part), data));
-      if (!output.json) print_summary(summaries.back());
+      text += summary_text(summaries.back());
     }
-    if (output.json) fmt::print("{}\n", summaries.dump(2));
+    output.print(summaries, text);
     return 0;
   }
 
@@ -178,8 +156,11 @@ class SynthCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_data_synth_command() {
-  return std::make_unique<SynthCommand>();
-}
+const CommandEntry kDataConvertCommand{
+    "data convert", "convert between text and binary (.olrank), losslessly; text may be plain, .gz or .zst",
+    make_command<ConvertCommand>};
+const CommandEntry kDataSynthCommand{"data synth",
+                                     "generate synthetic data: a folder with train, vali and test",
+                                     make_command<SynthCommand>};
 
 }  // namespace olrank

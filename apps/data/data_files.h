@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <memory>
 #include <string>
 
 #include "apps/command.h"
@@ -35,12 +34,6 @@ void write_any(const Dataset& data, const std::string& path, const LetorFormat& 
 
 /// The description of a written file that commands print.
 nlohmann::ordered_json summary_of(const std::string& path, const Dataset& data);
-void print_summary(const nlohmann::ordered_json& summary);
-
-// The commands of `olrank data`.
-std::unique_ptr<Command> make_data_inspect_command();
-std::unique_ptr<Command> make_data_convert_command();
-std::unique_ptr<Command> make_data_synth_command();
-std::unique_ptr<Command> make_data_split_command();
+std::string summary_text(const nlohmann::ordered_json& summary);
 
 }  // namespace olrank

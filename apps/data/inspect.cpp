@@ -24,23 +24,15 @@ using nlohmann::ordered_json;
 
 class InspectCommand : public Command {
  public:
-  std::string name() const override { return "inspect"; }
-  std::string summary() const override {
-    return "show statistics and problems of data sets, with line numbers";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("path", paths_, "data folders or files; - is standard input")
-        ->type_name("PATH")
-        ->required();
-    app.add_option("--groups", groups_,
-                   "two groups of documents, as key=value,… of [groups]: feature=128,quantile=0.65 or "
-                   "file=groups.csv; shows their sizes, mean grades and β")
-        ->type_name("SETTINGS");
-    app.add_option("--discriminant", discriminant_,
-                   "draw the training part's documents in the plane in which a linear function separates "
-                   "their grades best; of one PATH")
-        ->type_name("FILE.svg");
-    app.add_option("--fold", fold_, "the fold of --groups and --discriminant [default: 1]")->type_name("N");
+    add_option(app, "path", paths_, "PATH", "data folders or files; - is standard input")->required();
+    add_option(app, "--groups", groups_, "SETTINGS",
+               "two groups of documents, as key=value,… of [groups]: feature=128,quantile=0.65 or "
+               "file=groups.csv; shows their sizes, mean grades and β");
+    add_option(app, "--discriminant", discriminant_, "FILE.svg",
+               "draw the training part's documents in the plane in which a linear function separates "
+               "their grades best; of one PATH");
+    add_option(app, "--fold", fold_, "N", "the fold of --groups and --discriminant [default: 1]");
     flags_.declare(app);
   }
 
@@ -119,17 +111,14 @@ class InspectCommand : public Command {
     const Discriminant found = linear_discriminant(train, context);
     const Plot plot = discriminant_figure(found, train.all_grades(), paths_.front());
     write_file_atomically(discriminant_, standalone_svg(draw(plot), Theme::kLight));
-    if (output.json) {
-      fmt::print("{}\n", ordered_json{{"source", paths_.front()},
-                                      {"docs", train.docs()},
-                                      {"separation", found.separation},
-                                      {"file", discriminant_}}
-                             .dump(2));
-    } else {
-      fmt::print(
-          "{}: {} documents, variance between grades {:.3f} and {:.3f} of that within, drawn in {}\n",
-          paths_.front(), train.docs(), found.separation[0], found.separation[1], discriminant_);
-    }
+    output.print(
+        {{"source", paths_.front()},
+         {"docs", train.docs()},
+         {"separation", found.separation},
+         {"file", discriminant_}},
+        fmt::format(
+            "{}: {} documents, variance between grades {:.3f} and {:.3f} of that within, drawn in {}\n",
+            paths_.front(), train.docs(), found.separation[0], found.separation[1], discriminant_));
     return 0;
   }
 
@@ -137,16 +126,14 @@ class InspectCommand : public Command {
   int show_groups(const OutputFlags& output, ExecutionContext& context) {
     const GroupSettings settings = parse_group_settings(groups_, "--groups");
     ordered_json all = ordered_json::array();
+    std::string text;
     for (const std::string& path : paths_) {
       const Dataset train = training_part(path, context);
       const GroupRule rule(settings, train);
-      if (output.json) {
-        all.push_back(groups_json(path, settings, rule));
-      } else {
-        fmt::print("{}", groups_text(path, settings, rule));
-      }
+      all.push_back(groups_json(path, settings, rule));
+      text += groups_text(path, settings, rule);
     }
-    if (output.json) fmt::print("{}\n", ordered_json{{"groups", all}}.dump(2));
+    output.print({{"groups", all}}, text);
     return 0;
   }
 
@@ -159,8 +146,8 @@ class InspectCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_data_inspect_command() {
-  return std::make_unique<InspectCommand>();
-}
+const CommandEntry kDataInspectCommand{"data inspect",
+                                       "show statistics and problems of data sets, with line numbers",
+                                       make_command<InspectCommand>};
 
 }  // namespace olrank

@@ -20,25 +20,18 @@ using nlohmann::ordered_json;
 
 class SplitCommand : public Command {
  public:
-  std::string name() const override { return "split"; }
-  std::string summary() const override {
-    return "split by query into S1 to S5, or into train, vali and test";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("in", in_, "LETOR text or binary file; - is standard input")
-        ->type_name("IN")
-        ->required();
-    app.add_option("--out", out_, "output folder")->type_name("DIR")->required();
-    parts_flag_ = app.add_option("--parts", parts_,
-                                 "number of equal parts S1, S2, …; five parts make five folds [default: 5]")
-                      ->type_name("N");
+    add_option(app, "in", in_, "IN", "LETOR text or binary file; - is standard input")->required();
+    add_option(app, "--out", out_, "DIR", "output folder")->required();
+    parts_flag_ = add_option(app, "--parts", parts_, "N",
+                             "number of equal parts S1, S2, …; five parts make five folds [default: 5]");
     for (CLI::Option* share : {app.add_option("--train", train_, "fraction of queries in the training set"),
                                app.add_option("--vali", vali_, "fraction of queries in the validation set"),
                                app.add_option("--test", test_, "fraction of queries in the test set")}) {
       share->type_name("SHARE")->excludes(parts_flag_);
       shares_.push_back(share);
     }
-    app.add_option("--seed", seed_, "random seed [default: 1]")->type_name("N");
+    add_option(app, "--seed", seed_, "N", "random seed [default: 1]");
     app.add_option("--ending", ending_, "file format [default: .txt]")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
     flags_.declare(app);
@@ -57,13 +50,14 @@ class SplitCommand : public Command {
     const std::vector<std::vector<std::int64_t>> queries = deal(parts, data.queries());
     make_folder(out_);
     ordered_json summaries = ordered_json::array();
+    std::string text;
     for (std::size_t part = 0; part < parts.size(); ++part) {
       const Dataset chosen = select_queries(data, queries[part], context);
       write_any(chosen, path_of(parts[part]), {});
       summaries.push_back(summary_of(path_of(parts[part]), chosen));
-      if (!output.json) print_summary(summaries.back());
+      text += summary_text(summaries.back());
     }
-    if (output.json) fmt::print("{}\n", summaries.dump(2));
+    output.print(summaries, text);
     return 0;
   }
 
@@ -141,8 +135,7 @@ class SplitCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_data_split_command() {
-  return std::make_unique<SplitCommand>();
-}
+const CommandEntry kDataSplitCommand{
+    "data split", "split by query into S1 to S5, or into train, vali and test", make_command<SplitCommand>};
 
 }  // namespace olrank

@@ -1,5 +1,3 @@
-#include "apps/recommend/commands.h"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/command.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
@@ -27,14 +26,10 @@ using nlohmann::ordered_json;
 
 class RecommendExplainCommand : public Command {
  public:
-  std::string name() const override { return "explain"; }
-  std::string summary() const override { return "say why an item is recommended to a user"; }
   void declare(CLI::App& app) override {
-    app.add_option("--model", model_, "folder of 'recommend train', or its model file")
-        ->type_name("DIR")
-        ->required();
-    app.add_option("--user", user_, "user")->type_name("NAME")->required();
-    app.add_option("--item", item_, "item")->type_name("NAME")->required();
+    add_option(app, "--model", model_, "DIR", "folder of 'recommend train', or its model file")->required();
+    add_option(app, "--user", user_, "NAME", "user")->required();
+    add_option(app, "--item", item_, "NAME", "item")->required();
   }
 
   int run(const OutputFlags& output) override {
@@ -48,16 +43,14 @@ class RecommendExplainCommand : public Command {
           "efm or fact.",
           name_of(loaded.settings.kind)));
     }
-    if (output.json) {
-      ordered_json json = {{"user", user_},
-                           {"item", item_},
-                           {"kind", name_of(loaded.settings.kind)},
-                           {"sentences", explanation->sentences}};
-      json.update(explanation->details);
-      write_output(dump_json(json, 2) + "\n");
-      return 0;
-    }
-    for (const std::string& sentence : explanation->sentences) write_output(printable(sentence) + "\n");
+    ordered_json json = {{"user", user_},
+                         {"item", item_},
+                         {"kind", name_of(loaded.settings.kind)},
+                         {"sentences", explanation->sentences}};
+    json.update(explanation->details);
+    std::string text;
+    for (const std::string& sentence : explanation->sentences) text += printable(sentence) + "\n";
+    output.print(json, text);
     return 0;
   }
 
@@ -67,30 +60,16 @@ class RecommendExplainCommand : public Command {
   std::string item_;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> make_recommend_explain_command() {
-  return std::make_unique<RecommendExplainCommand>();
-}
-
-namespace {
-
 class RecommendStudyCommand : public Command {
  public:
-  std::string name() const override { return "study"; }
-  std::string summary() const override {
-    return "train kinds over sources, seeds and values, and compare them";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("config", request_.file,
-                   "configuration file (TOML) with [recommend] and [recommend_study]")
-        ->type_name("FILE")
+    add_option(app, "config", request_.file, "FILE",
+               "configuration file (TOML) with [recommend] and [recommend_study]")
         ->required();
-    app.add_option("--out", request_.out, "output folder; what it holds already is not trained again")
-        ->type_name("DIR");
+    add_option(app, "--out", request_.out, "DIR",
+               "output folder; what it holds already is not trained again");
     app.add_flag("--dry-run", request_.dry_run, "check the file, say how many trainings it has, and exit");
-    app.add_option("--threads", request_.threads, "CPU threads [default: every core]")
-        ->type_name("N")
+    add_option(app, "--threads", request_.threads, "N", "CPU threads [default: every core]")
         ->check(CLI::Range(1, 4096));
   }
 
@@ -101,14 +80,6 @@ class RecommendStudyCommand : public Command {
  private:
   RecommenderStudyRequest request_;
 };
-
-}  // namespace
-
-std::unique_ptr<Command> make_recommend_study_command() {
-  return std::make_unique<RecommendStudyCommand>();
-}
-
-namespace {
 
 std::string generator_help() {
   std::string text = "NAME or NAME?key=value&…";
@@ -121,16 +92,11 @@ std::string generator_help() {
 
 class RecommendSynthCommand : public Command {
  public:
-  std::string name() const override { return "synth"; }
-  std::string summary() const override { return "generate reviews with planted preferences"; }
   void declare(CLI::App& app) override {
-    app.add_option("source", source_, generator_help())->type_name("NAME?key=value")->required();
-    app.add_option("--out", out_, "file of JSON lines; .gz and .zst compress")
-        ->type_name("FILE")
-        ->required();
+    add_option(app, "source", source_, "NAME?key=value", generator_help())->required();
+    add_option(app, "--out", out_, "FILE", "file of JSON lines; .gz and .zst compress")->required();
     app.add_flag("--force", force_, "overwrite the file");
-    app.add_option("--threads", threads_, "CPU threads [default: every core]")
-        ->type_name("N")
+    add_option(app, "--threads", threads_, "N", "CPU threads [default: every core]")
         ->check(CLI::Range(1, 4096));
   }
 
@@ -143,20 +109,17 @@ class RecommendSynthCommand : public Command {
     const Reviews reviews = make_synthetic_reviews(context, source_);
     write_reviews(reviews, out_);
     const ReviewCounts counts = counts_of(reviews);
-    if (output.json) {
-      const nlohmann::ordered_json json = {{"file", out_},
-                                           {"users", counts.users},
-                                           {"items", counts.items},
-                                           {"features", counts.features},
-                                           {"phrases", counts.phrases},
-                                           {"reviews", counts.reviews},
-                                           {"mentions", counts.mentions}};
-      write_output(dump_json(json, 2) + "\n");
-    } else {
-      write_output(fmt::format(
-          "{}: {} reviews by {} users of {} items, with {} mentions of {} features in {} phrases\n", out_,
-          counts.reviews, counts.users, counts.items, counts.mentions, counts.features, counts.phrases));
-    }
+    output.print(
+        {{"file", out_},
+         {"users", counts.users},
+         {"items", counts.items},
+         {"features", counts.features},
+         {"phrases", counts.phrases},
+         {"reviews", counts.reviews},
+         {"mentions", counts.mentions}},
+        fmt::format(
+            "{}: {} reviews by {} users of {} items, with {} mentions of {} features in {} phrases\n", out_,
+            counts.reviews, counts.users, counts.items, counts.mentions, counts.features, counts.phrases));
     return 0;
   }
 
@@ -167,16 +130,6 @@ class RecommendSynthCommand : public Command {
   int threads_ = available_threads();
 };
 
-}  // namespace
-
-std::unique_ptr<Command> make_recommend_synth_command() {
-  return std::make_unique<RecommendSynthCommand>();
-}
-
-namespace {
-
-using nlohmann::ordered_json;
-
 struct RankedItem {
   std::int32_t item;
   float score;
@@ -184,18 +137,12 @@ struct RankedItem {
 
 class RecommendRankCommand : public Command {
  public:
-  std::string name() const override { return "rank"; }
-  std::string summary() const override { return "list the best items for users"; }
   void declare(CLI::App& app) override {
-    app.add_option("--model", model_, "folder of 'recommend train', or its model file")
-        ->type_name("DIR")
-        ->required();
-    app.add_option("--user", users_, "user; may be repeated")->type_name("NAME");
+    add_option(app, "--model", model_, "DIR", "folder of 'recommend train', or its model file")->required();
+    add_option(app, "--user", users_, "NAME", "user; may be repeated");
     auto* all = app.add_flag("--all-users", all_, "all users with a training review");
     all->excludes("--user");
-    app.add_option("--k", k_, "length of the list [default: 10]")
-        ->type_name("K")
-        ->check(CLI::Range(1, 1'000'000));
+    add_option(app, "--k", k_, "K", "length of the list [default: 10]")->check(CLI::Range(1, 1'000'000));
     app.add_flag("--trec", trec_, "print a TREC run: user Q0 item rank score olrank");
   }
 
@@ -278,8 +225,14 @@ class RecommendRankCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_recommend_rank_command() {
-  return std::make_unique<RecommendRankCommand>();
-}
+const CommandEntry kRecommendExplainCommand{"recommend explain", "say why an item is recommended to a user",
+                                            make_command<RecommendExplainCommand>};
+const CommandEntry kRecommendStudyCommand{"recommend study",
+                                          "train kinds over sources, seeds and values, and compare them",
+                                          make_command<RecommendStudyCommand>};
+const CommandEntry kRecommendSynthCommand{"recommend synth", "generate reviews with planted preferences",
+                                          make_command<RecommendSynthCommand>};
+const CommandEntry kRecommendRankCommand{"recommend rank", "list the best items for users",
+                                         make_command<RecommendRankCommand>};
 
 }  // namespace olrank

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/recommend/commands.h"
+#include "apps/command.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
@@ -22,20 +22,12 @@ using nlohmann::ordered_json;
 
 class RecommendInterviewCommand : public Command {
  public:
-  std::string name() const override { return "interview"; }
-  std::string summary() const override {
-    return "ask a new user what matters, and show how the list changes";
-  }
   void declare(CLI::App& app) override {
-    app.add_option("--model", model_, "folder of 'recommend train', or its model file")
-        ->type_name("DIR")
-        ->required();
-    app.add_option("--k", k_, "length of the list [default: 10]")
-        ->type_name("K")
-        ->check(CLI::Range(1, 1'000));
-    app.add_option("--html", html_, "write a page with both trees and the interview, and ask nothing here")
-        ->type_name("FILE");
-    app.add_option("--trees", trees_, "write both trees as JSON, and ask nothing here")->type_name("FILE");
+    add_option(app, "--model", model_, "DIR", "folder of 'recommend train', or its model file")->required();
+    add_option(app, "--k", k_, "K", "length of the list [default: 10]")->check(CLI::Range(1, 1'000));
+    add_option(app, "--html", html_, "FILE",
+               "write a page with both trees and the interview, and ask nothing here");
+    add_option(app, "--trees", trees_, "FILE", "write both trees as JSON, and ask nothing here");
   }
 
   int run(const OutputFlags& output) override {
@@ -198,8 +190,8 @@ class RecommendInterviewCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_recommend_interview_command() {
-  return std::make_unique<RecommendInterviewCommand>();
-}
+const CommandEntry kRecommendInterviewCommand{"recommend interview",
+                                              "ask a new user what matters, and show how the list changes",
+                                              make_command<RecommendInterviewCommand>};
 
 }  // namespace olrank

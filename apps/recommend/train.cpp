@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/recommend/commands.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -27,17 +26,55 @@
 #include "jobs/settings/run_settings.h"
 
 namespace olrank {
-
-/// A finished training on stdout, as a table or as JSON.
-void print_recommender_summary(const nlohmann::ordered_json& summary, const OutputFlags& output);
-
-/// Lines "metric  mean ± half width" of what figures_json() gives.
-std::string figures_table(const nlohmann::ordered_json& figures, int columns);
-
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
+
+std::string shown_figure(const ordered_json& figures, const std::string& name) {
+  if (!figures[name].is_number()) return "–";
+  const ordered_json& width = figures["half_width"][name];
+  const std::string mean = fmt::format("{:.4f}", figures[name].get<double>());
+  return width.is_number() ? fmt::format("{} ± {:.4f}", mean, width.get<double>()) : mean;
+}
+
+std::vector<std::string> figure_names(const ordered_json& figures) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : figures.items()) {
+    if (name.find('@') != std::string::npos) names.push_back(name);
+  }
+  return names;
+}
+
+/// Lines "metric  mean ± half width" of what figures_json() gives.
+std::string figures_table(const ordered_json& figures, int columns) {
+  TextTable table({{"figure", true}, {"mean over users"}});
+  for (const std::string& name : figure_names(figures)) table.add({name, shown_figure(figures, name)});
+  return table.fitted(columns).text;
+}
+
+/// A finished training on stdout, as a table or as JSON.
+void print_recommender_summary(const ordered_json& summary, const OutputFlags& output) {
+  if (output.json) return write_output(dump_json(summary, 2) + "\n");
+  const ordered_json& test = summary["test"];
+  std::string text = fmt::format("{}: test part, {} users", summary["kind"].get<std::string>(),
+                                 test["users"].get<std::int64_t>());
+  if (const auto left_out = test.value("left_out_users", std::int64_t{0}); left_out > 0)
+    text += fmt::format(", {} left out for lack of a training review", left_out);
+  text += "\n" + figures_table(test, output.columns());
+  if (test.contains("few_reviews") && test["few_reviews"]["ndcg@50"].is_number()) {
+    text += fmt::format("{} users with at most {} training reviews: ndcg@50 {}\n",
+                        test["few_reviews"]["users"].get<std::int64_t>(), kFewReviews,
+                        shown_figure(test["few_reviews"], "ndcg@50"));
+  }
+  if (test.contains("cold_start")) {
+    text += "known reviews of new users\n";
+    for (const ordered_json& known : test["cold_start"])
+      text += fmt::format("{}: ndcg@50 {}\n", known["known_reviews"].get<std::int64_t>(),
+                          shown_figure(known, "ndcg@50"));
+  }
+  write_output(text);
+}
 
 /// Tells how far a training is: the terms of the loss, the validation and the speed.
 class RecommenderProgress {
@@ -85,21 +122,16 @@ class RecommenderProgress {
 
 class RecommendTrainCommand : public Command {
  public:
-  std::string name() const override { return "train"; }
-  std::string summary() const override { return "train a recommender from reviews"; }
   void declare(CLI::App& app) override {
-    app.add_option("--config", file_, "configuration file (TOML) with [recommend]; optional")
-        ->type_name("FILE");
+    add_option(app, "--config", file_, "FILE", "configuration file (TOML) with [recommend]; optional");
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
-    app.add_option("--out", out_, "output folder [default: runs/recommend]")->type_name("DIR");
+    add_option(app, "--out", out_, "DIR", "output folder [default: runs/recommend]");
     auto* resume = app.add_flag("--resume", resume_, "continue an earlier training in --out");
     app.add_flag("--force", force_, "replace the results of an earlier training in --out")
         ->excludes(resume);
-    app.add_option("--max-memory", max_memory_,
-                   "limit for the training, such as 8GB; auto is what this machine may use [default: auto]")
-        ->type_name("SIZE");
-    app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")
-        ->type_name("N")
+    add_option(app, "--max-memory", max_memory_, "SIZE",
+               "limit for the training, such as 8GB; auto is what this machine may use [default: auto]");
+    add_option(app, "--threads", threads_, "N", "CPU threads; 0 uses every core [default: 0]")
         ->check(CLI::Range(0, 4096));
     flags_.declare(app, recommend_tables());
   }
@@ -181,82 +213,17 @@ class RecommendTrainCommand : public Command {
   SettingFlags flags_;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> make_recommend_train_command() {
-  return std::make_unique<RecommendTrainCommand>();
-}
-
-namespace {
-
-using nlohmann::ordered_json;
-
-std::string shown_figure(const ordered_json& figures, const std::string& name) {
-  if (!figures[name].is_number()) return "–";
-  const ordered_json& width = figures["half_width"][name];
-  const std::string mean = fmt::format("{:.4f}", figures[name].get<double>());
-  return width.is_number() ? fmt::format("{} ± {:.4f}", mean, width.get<double>()) : mean;
-}
-
-std::vector<std::string> figure_names(const ordered_json& figures) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : figures.items()) {
-    if (name.find('@') != std::string::npos) names.push_back(name);
-  }
-  return names;
-}
-
-}  // namespace
-
-std::string figures_table(const ordered_json& figures, int columns) {
-  TextTable table({{"figure", true}, {"mean over users"}});
-  for (const std::string& name : figure_names(figures)) table.add({name, shown_figure(figures, name)});
-  return table.fitted(columns).text;
-}
-
-void print_recommender_summary(const ordered_json& summary, const OutputFlags& output) {
-  if (output.json) return write_output(dump_json(summary, 2) + "\n");
-  const ordered_json& test = summary["test"];
-  std::string text = fmt::format("{}: test part, {} users", summary["kind"].get<std::string>(),
-                                 test["users"].get<std::int64_t>());
-  if (const auto left_out = test.value("left_out_users", std::int64_t{0}); left_out > 0)
-    text += fmt::format(", {} left out for lack of a training review", left_out);
-  text += "\n" + figures_table(test, output.columns());
-  if (test.contains("few_reviews") && test["few_reviews"]["ndcg@50"].is_number()) {
-    text += fmt::format("{} users with at most {} training reviews: ndcg@50 {}\n",
-                        test["few_reviews"]["users"].get<std::int64_t>(), kFewReviews,
-                        shown_figure(test["few_reviews"], "ndcg@50"));
-  }
-  if (test.contains("cold_start")) {
-    text += "known reviews of new users\n";
-    for (const ordered_json& known : test["cold_start"])
-      text += fmt::format("{}: ndcg@50 {}\n", known["known_reviews"].get<std::int64_t>(),
-                          shown_figure(known, "ndcg@50"));
-  }
-  write_output(text);
-}
-
-namespace {
-
-using nlohmann::ordered_json;
-
 class RecommendEvalCommand : public Command {
  public:
-  std::string name() const override { return "eval"; }
-  std::string summary() const override { return "compare trained recommenders by NDCG and hit rate"; }
   void declare(CLI::App& app) override {
-    app.add_option(
-           "--model", models_,
-           "folder of 'recommend train'; if several are given, the others are compared with the first")
-        ->type_name("DIR")
+    add_option(app, "--model", models_, "DIR",
+               "folder of 'recommend train'; if several are given, the others are compared with the first")
         ->required();
-    app.add_option("--data", data_, "the reviews, if they are no longer where the training read them")
-        ->type_name("FILE");
-    app.add_option("--part", part_, "test or validation [default: test]")
-        ->type_name("PART")
+    add_option(app, "--data", data_, "FILE",
+               "the reviews, if they are no longer where the training read them");
+    add_option(app, "--part", part_, "PART", "test or validation [default: test]")
         ->check(CLI::IsMember({"test", "validation"}));
-    app.add_option("--threads", threads_, "CPU threads [default: every core]")
-        ->type_name("N")
+    add_option(app, "--threads", threads_, "N", "CPU threads [default: every core]")
         ->check(CLI::Range(1, 4096));
   }
 
@@ -338,8 +305,10 @@ class RecommendEvalCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_recommend_eval_command() {
-  return std::make_unique<RecommendEvalCommand>();
-}
+const CommandEntry kRecommendTrainCommand{"recommend train", "train a recommender from reviews",
+                                          make_command<RecommendTrainCommand>};
+const CommandEntry kRecommendEvalCommand{"recommend eval",
+                                         "compare trained recommenders by NDCG and hit rate",
+                                         make_command<RecommendEvalCommand>};
 
 }  // namespace olrank

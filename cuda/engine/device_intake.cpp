@@ -1,5 +1,3 @@
-#include "cuda/engine/device_intake.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -8,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/engine/device_network.h"
 #include "cuda/ops/query_inputs.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/work.h"

@@ -1,8 +1,4 @@
-#include "core/device/device_network.h"
-
-#include "cuda/engine/device_intake.h"
-#include "cuda/engine/resident_lists.h"
-#include "cuda/engine/resident_network.h"
+#include "cuda/engine/device_network.h"
 
 namespace olrank {
 

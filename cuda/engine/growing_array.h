@@ -3,14 +3,40 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/io/state_archive.h"
 #include "cuda/runtime/address_range.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// copy_bytes() of so many numbers.
+template <class T>
+void copy_numbers(Stream stream, T* to, const T* from, std::int64_t count) {
+  copy_bytes(stream, to, from, static_cast<std::size_t>(count) * sizeof(T));
+}
+template <class T>
+void clear_numbers(Stream stream, T* to, std::int64_t count) {
+  fill_bytes(stream, to, 0, static_cast<std::size_t>(count) * sizeof(T));
+}
+
+/// Reads values of an array's size.
+template <class T>
+void load_array(StateReader& state, std::string_view name, DeviceArray<T>& array) {
+  std::vector<T> values(array.size());
+  state.get_into(name, std::span(values));
+  copy_to_device(std::span<const T>(values), array.data());
+}
+
+/// The bytes of arrays of one type.
+template <class T, class... More>
+std::int64_t bytes_of(const DeviceArray<T>& array, const More&... more) {
+  return (array.size() + ... + more.size()) * static_cast<std::int64_t>(sizeof(T));
+}
 
 /// Device memory that at least doubles when it grows, so that graphs that point into it are rarely recorded
 /// again. What it has moved from, no more than it has, is freed with the array: freeing waits for the whole
@@ -23,8 +49,7 @@ class GrowingArray {
   bool reserve(Stream stream, std::int64_t size, std::int64_t kept = 0, int filling = 0) {
     if (size <= array_.size()) return false;
     DeviceArray<T> larger(std::max(size, 2 * array_.size()));
-    const auto kept_bytes = static_cast<std::size_t>(kept) * sizeof(T);
-    copy_bytes(stream, larger.data(), array_.data(), kept_bytes);
+    copy_numbers(stream, larger.data(), array_.data(), kept);
     fill_bytes(stream, larger.data() + kept, filling,
                static_cast<std::size_t>(larger.size() - kept) * sizeof(T));
     std::swap(array_, larger);

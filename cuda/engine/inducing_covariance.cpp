@@ -60,13 +60,12 @@ std::int64_t InducingCovariance::bytes() const {
 
 void InducingCovariance::apply(std::int64_t padded_members, std::int64_t columns, const double* kernel,
                                double factor, double* y) {
-  multiply_placed(*products_, padded_rows(), columns, padded_members, {r_.data(), r_.stride()},
-                  {kernel, columns}, y, columns, {factor, 0.0});
+  multiply_placed(*products_, padded_rows(), columns, padded_members, r_, {kernel, columns}, y, columns,
+                  {factor, 0.0});
 }
 
 void InducingCovariance::apply_transposed(std::int64_t padded_members, const double* y, double* x) {
-  multiply_placed(*products_, padded_members, 1, padded_rows(), {r_.data(), r_.stride(), true}, {y, 1}, x,
-                  1);
+  multiply_placed(*products_, padded_members, 1, padded_rows(), r_.transposed(), {y, 1}, x, 1);
 }
 
 void InducingCovariance::begin_append(const ProjectedPairs& pairs) {
@@ -76,10 +75,10 @@ void InducingCovariance::begin_append(const ProjectedPairs& pairs) {
   returned_.reserve(stream(), count * side);
   product_.reserve(stream(), count * count);
   apply(side, count, pairs.kernel, 1.0, applied_.data());
-  fill_bytes(stream(), returned_.data(), 0, static_cast<std::size_t>(count * side) * sizeof(double));
-  multiply_placed(*products_, count, side, padded_rows(), {applied_.data(), count, true},
-                  {r_.data(), r_.stride()}, returned_.data(), side);
-  fill_bytes(stream(), product_.data(), 0, static_cast<std::size_t>(count * count) * sizeof(double));
+  clear_numbers(stream(), returned_.data(), count * side);
+  multiply_placed(*products_, count, side, padded_rows(), {applied_.data(), count, true}, r_,
+                  returned_.data(), side);
+  clear_numbers(stream(), product_.data(), count * count);
   multiply_placed(*products_, count, count, padded_rows(), {applied_.data(), count, true},
                   {applied_.data(), count}, product_.data(), count);
 }
@@ -181,9 +180,8 @@ void InducingCovariance::make_room(std::int64_t members) {
 }
 
 void InducingCovariance::add_appended(std::int64_t padded_members) {
-  multiply_placed(*products_, padded_members, padded_members, appended_,
-                  {coordinates_.data(), coordinates_.stride()},
-                  {coordinates_.data(), coordinates_.stride(), true}, t_.data(), t_.stride(), {1.0, 1.0});
+  multiply_placed(*products_, padded_members, padded_members, appended_, coordinates_,
+                  coordinates_.transposed(), t_.data(), t_.stride(), {1.0, 1.0});
 }
 
 bool InducingCovariance::factorise(InducingDictionary& dictionary) {
@@ -226,7 +224,7 @@ bool InducingCovariance::find_root(InducingDictionary& dictionary) {
   factor_.reserve(stream(), n * n);
   information_.reserve(stream(), n * n);
   TriangularFactor factor(stream(), n, factor_.data());
-  if (!factor.factorise({t_.data(), t_.stride()}, lambda_)) return false;
+  if (!factor.factorise(t_, lambda_)) return false;
   status_of_factor(stream(), n, factor.data(), lambda_, status_.get());
   OwnedStream::wait_for(stream());
   const CovarianceStatus found = status_.read();
@@ -240,8 +238,8 @@ bool InducingCovariance::find_root(InducingDictionary& dictionary) {
        shift = DictionaryPolicy::next_shift(shift)) {
     if (shift >= DictionaryPolicy::kMostShift) return false;
   }
-  multiply_placed(*products_, n, n, n, {factor.data(), n, true},
-                  {dictionary.inverse().data(), dictionary.inverse().stride()}, r_.data(), r_.stride());
+  multiply_placed(*products_, n, n, n, {factor.data(), n, true}, dictionary.inverse(), r_.data(),
+                  r_.stride());
   return true;
 }
 
@@ -250,12 +248,9 @@ double InducingCovariance::quadratic_form(std::int64_t padded_members, const dou
   coordinates_.reserve(stream(), padded_members, kRows);
   of_form_.reserve(stream(), padded_members + kRows);
   double* along = of_form_.data() + padded_members;  // zᵀ of the appended pairs' coordinates
-  fill_bytes(stream(), of_form_.data(), 0,
-             static_cast<std::size_t>(padded_members + kRows) * sizeof(double));
-  multiply_placed(*products_, padded_members, 1, padded_members, {t_.data(), t_.stride()}, {z, 1},
-                  of_form_.data(), 1);
-  multiply_placed(*products_, appended_, 1, padded_members,
-                  {coordinates_.data(), coordinates_.stride(), true}, {z, 1}, along, 1);
+  clear_numbers(stream(), of_form_.data(), padded_members + kRows);
+  multiply_placed(*products_, padded_members, 1, padded_members, t_, {z, 1}, of_form_.data(), 1);
+  multiply_placed(*products_, appended_, 1, padded_members, coordinates_.transposed(), {z, 1}, along, 1);
   const std::vector<double> found = of_form_.to_host(stream(), padded_members + kRows);
   std::vector<double> own(padded_members);
   copy_to_host(z, std::span(own));

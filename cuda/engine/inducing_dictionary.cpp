@@ -87,8 +87,7 @@ std::int64_t InducingDictionary::bytes() const {
 void InducingDictionary::find_kernel(const FactorRows& docs, double* of_docs, double* kernel) {
   query_kernels(stream(), shape_, docs, pairs_.all(), scale_, of_docs, kernel, docs.docs);
   const std::int64_t filled = members() * docs.docs;
-  fill_bytes(stream(), kernel + filled, 0,
-             static_cast<std::size_t>(padded_members() * docs.docs - filled) * sizeof(double));
+  clear_numbers(stream(), kernel + filled, padded_members() * docs.docs - filled);
 }
 
 void InducingDictionary::find_pair_kernel(const FactorRows& pairs, double* of_docs) {
@@ -107,8 +106,7 @@ void InducingDictionary::find_coordinates(const FactorRows& pairs, double* x, st
   for (std::int64_t first = 0; first < all; first += kMostPairsPerBatch) {
     const std::int64_t count = std::min(kMostPairsPerBatch, all - first);
     find_pair_kernel({pairs.values + 2 * first * pairs.stride, 2 * count, pairs.stride}, nullptr);
-    multiply_placed(*products_, side, count, side, {inverse_.data(), inverse_.stride()},
-                    {kernel_.data(), count}, x + first, stride);
+    multiply_placed(*products_, side, count, side, inverse_, {kernel_.data(), count}, x + first, stride);
   }
 }
 
@@ -121,13 +119,12 @@ ProjectedPairs InducingDictionary::project_pairs(const FactorRows& pairs) {
   solved_.reserve(stream(), count * side);
   product_.reserve(stream(), count * count);
   find_pair_kernel(pairs, of_docs_.data());
-  fill_bytes(stream(), coordinates_.data() + side * count, 0,
-             static_cast<std::size_t>(room - side * count) * sizeof(double));
-  multiply_placed(*products_, side, count, side, {inverse_.data(), inverse_.stride()},
-                  {kernel_.data(), count}, coordinates_.data(), count);
-  multiply_placed(*products_, count, side, side, {coordinates_.data(), count, true},
-                  {inverse_.data(), inverse_.stride()}, solved_.data(), side);
-  fill_bytes(stream(), product_.data(), 0, static_cast<std::size_t>(count * count) * sizeof(double));
+  clear_numbers(stream(), coordinates_.data() + side * count, room - side * count);
+  multiply_placed(*products_, side, count, side, inverse_, {kernel_.data(), count}, coordinates_.data(),
+                  count);
+  multiply_placed(*products_, count, side, side, {coordinates_.data(), count, true}, inverse_,
+                  solved_.data(), side);
+  clear_numbers(stream(), product_.data(), count * count);
   multiply_placed(*products_, count, count, side, {coordinates_.data(), count, true},
                   {coordinates_.data(), count}, product_.data(), count);
   return {pairs, count, members(), kernel_.data(), coordinates_.data(), solved_.data()};

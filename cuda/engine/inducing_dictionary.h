@@ -20,6 +20,13 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
+/// A matrix in double, as a product reads it.
+struct PlacedOperand {
+  const double* values;
+  std::int64_t stride;
+  bool transposed = false;
+};
+
 /// A matrix in double on the device that grows at its end and is 0 beyond what was written, so that
 /// products may take padded() sides: few shapes, and rows on multiples of 16 bytes.
 class GrowingMatrix {
@@ -44,10 +51,12 @@ class GrowingMatrix {
   }
   void clear(Stream stream) { clear_rows(stream, 0, rows_); }
   void clear_rows(Stream stream, std::int64_t first, std::int64_t end) {
-    if (first < end)
-      fill_bytes(stream, row(first), 0, static_cast<std::size_t>((end - first) * stride_) * sizeof(double));
+    if (first < end) clear_numbers(stream, row(first), (end - first) * stride_);
   }
 
+  operator PlacedOperand() const { return {values_.data(), stride_}; }
+  operator PlacedMatrix() const { return {values_.data(), stride_}; }
+  PlacedOperand transposed() const { return {values_.data(), stride_, true}; }
   std::int64_t stride() const { return stride_; }
   double* data() { return values_.data(); }
   const double* data() const { return values_.data(); }
@@ -162,11 +171,6 @@ class InducingDictionary {
 };
 
 /// c [rows × columns] ← alpha · op(a) op(b) + beta · c.
-struct PlacedOperand {
-  const double* values;
-  std::int64_t stride;
-  bool transposed = false;
-};
 void multiply_placed(Products& products, std::int64_t rows, std::int64_t columns, std::int64_t inner,
                      const PlacedOperand& a, const PlacedOperand& b, double* c, std::int64_t stride,
                      ProductScales scales = {});

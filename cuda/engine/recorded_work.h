@@ -31,8 +31,20 @@ class RecordedWork {
     }
   }
 
+  /// Starts `work`, the first time without recording it: what is done once needs no graph, and kernels must
+  /// be loaded before a graph is recorded.
+  void run(Stream stream, FunctionRef<void()> work) {
+    if (has_run_) {
+      record(stream, work);
+      start(stream, work);
+    } else {
+      work();
+      has_run_ = true;
+    }
+  }
+
   /// The recording is out of date: the next record() replaces it.
-  void forget() { current_ = false; }
+  void forget() { current_ = has_run_ = false; }
 
  private:
   void try_to_record(Stream stream, FunctionRef<void()> work) {
@@ -52,6 +64,7 @@ class RecordedWork {
 
   Graph graph_;
   bool current_ = false;
+  bool has_run_ = false;  // since forget()
 };
 
 /// A stream per member, with its products; a single member needs none.

@@ -1,14 +1,13 @@
-#include <vector>
-
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/posterior_status.h"
-#include "cuda/engine/resident_forms.h"
+#include "cuda/engine/resident_posterior.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/theory_alpha.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
+/// The diagonal of A alone, which nothing can make drift.
 class ResidentDiagonal : public ResidentPosterior {
  public:
   ResidentDiagonal(const PosteriorSpec& spec, Stream stream)
@@ -43,11 +42,8 @@ class ResidentDiagonal : public ResidentPosterior {
   }
   void load(Stream, StateReader& saved) override {
     pairs_ = saved.get_one<std::int64_t>("device.diagonal_pairs");
-    std::vector<double> numbers(spec_.shape.parameters());
-    saved.get_into("device.diagonal", std::span(numbers));
-    copy_to_device(std::span<const double>(numbers), diagonal_.data());
-    saved.get_into("device.diagonal_root", std::span(numbers));
-    copy_to_device(std::span<const double>(numbers), root_.data());
+    load_array(saved, "device.diagonal", diagonal_);
+    load_array(saved, "device.diagonal_root", root_);
     status_.load(saved);
   }
 
@@ -61,10 +57,36 @@ class ResidentDiagonal : public ResidentPosterior {
   std::int64_t pairs_ = 0;
 };
 
+/// Every width is 0.
+class ResidentNothing : public ResidentPosterior {
+ public:
+  using ResidentPosterior::ResidentPosterior;
+
+  void gram(Stream stream, const FactorRows& docs, double* m) override {
+    clear_numbers(stream, m, docs.docs * docs.docs);
+  }
+  void observe(Stream, const FactorRows&, const double*, const PreferencePair*,
+               std::int64_t count) override {
+    pairs_ += count;
+  }
+  const CovarianceStatus* status() const override { return status_.get(); }
+  std::int64_t pairs() const override { return pairs_; }
+  std::int64_t bytes() const override { return 0; }
+  void save(StateWriter& state) const override { state.put("device.none_pairs", pairs_); }
+  void load(Stream, StateReader& state) override {
+    pairs_ = state.get_one<std::int64_t>("device.none_pairs");
+  }
+
+ private:
+  PosteriorStatus status_;
+  std::int64_t pairs_ = 0;
+};
+
 }  // namespace
 
-std::unique_ptr<ResidentPosterior> make_resident_diagonal(const PosteriorSpec& spec, Stream stream) {
-  return std::make_unique<ResidentDiagonal>(spec, stream);
+std::unique_ptr<ResidentPosterior> make_resident_without_pairs(const PosteriorSpec& spec, Stream stream) {
+  if (spec.covariance == Covariance::kDiagonal) return std::make_unique<ResidentDiagonal>(spec, stream);
+  return std::make_unique<ResidentNothing>(spec);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

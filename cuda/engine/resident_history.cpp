@@ -17,11 +17,6 @@ std::vector<double> discounts_of(std::int64_t ranks) {
   return discounts;
 }
 
-template <class T>
-std::size_t bytes_of(std::int64_t count) {
-  return static_cast<std::size_t>(count) * sizeof(T);
-}
-
 }  // namespace
 
 ResidentHistory::ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs,
@@ -193,8 +188,7 @@ void ResidentSample::fill(Stream stream, const DeviceUpdate& update, const Packe
 
   gather_docs(stream, history, features_, packed.sample_docs, docs, pairs_.values.data());
   const std::int64_t own = own_docs(update.sample);
-  copy_bytes(stream, own_values_.data(), pairs_.values.data(),
-             static_cast<std::size_t>(own * features_) * sizeof(float));
+  copy_numbers(stream, own_values_.data(), pairs_.values.data(), own * features_);
   copy_bytes(stream, pairs_.terms.data(), packed.sample_terms, update.sample.terms.size_bytes());
   copy_bytes(stream, sources_.data(), packed.sample_sources, update.sample.sources.size_bytes());
   // An earlier sample's documents could have scores that are not finite.

@@ -8,8 +8,8 @@
 #include "core/covariance/dictionary_policy.h"
 #include "cuda/engine/inducing_covariance.h"
 #include "cuda/engine/inducing_dictionary.h"
-#include "cuda/engine/resident_forms.h"
 #include "cuda/engine/resident_pairs.h"
+#include "cuda/engine/resident_posterior.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -189,9 +189,9 @@ class ResidentInducing : public ResidentPosterior {
     double* kernel = projections_.data();  // C⁻¹ of the new one times K
     double* p = moved_.data();
     next.find_coordinates(dictionary_->pairs().all(), kernel, from);
-    multiply_placed(*products_, to, from, from, {kernel, from},
-                    {dictionary_->inverse().data(), dictionary_->inverse().stride(), true}, p, from);
-    multiply_placed(*products_, to, from, from, {p, from}, {left_.data(), left_.stride()}, kernel, from);
+    multiply_placed(*products_, to, from, from, {kernel, from}, dictionary_->inverse().transposed(), p,
+                    from);
+    multiply_placed(*products_, to, from, from, {p, from}, left_, kernel, from);
     left_.clear(stream);
     multiply_placed(*products_, to, to, from, {kernel, from}, {p, from, true}, left_.data(),
                     left_.stride());
@@ -229,7 +229,7 @@ class ResidentInducing : public ResidentPosterior {
 
   void project_again(Stream stream) {
     GrowingMatrix& t = covariance_.new_information(dictionary_->members());
-    copy_matrix(stream, left_size_, left_size_, {left_.data(), left_.stride()}, t.data(), t.stride());
+    copy_matrix(stream, left_size_, left_size_, left_, t.data(), t.stride());
     add_projections(stream, window_->pairs(), t);
     out_of_step_ = !covariance_.factorise_information(*dictionary_);
     roll_.set_projected();
@@ -249,7 +249,7 @@ class ResidentInducing : public ResidentPosterior {
     vector_.assign(stream, kernel_of(v));
     half_.reserve(stream, covariance_.padded_rows());
     weights_.reserve(stream, side);
-    fill_bytes(stream, weights_.data(), 0, static_cast<std::size_t>(side) * sizeof(double));
+    clear_numbers(stream, weights_.data(), side);
     covariance_.apply(side, 1, vector_.data(), 1.0, half_.data());
     covariance_.apply_transposed(side, half_.data(), weights_.data());
     std::vector<double> weights = weights_.to_host(stream, pairs.pairs());
@@ -257,9 +257,8 @@ class ResidentInducing : public ResidentPosterior {
     std::vector<double> y = pairs.sum(stream, weights);
     for (std::size_t k = 0; k < v.size(); ++k) y[k] = v[k] / spec_.lambda - y[k];
     vector_.assign(stream, kernel_of(y));
-    multiply_placed(*products_, side, 1, side,
-                    {dictionary_->inverse().data(), dictionary_->inverse().stride()}, {vector_.data(), 1},
-                    weights_.data(), 1);
+    multiply_placed(*products_, side, 1, side, dictionary_->inverse(), {vector_.data(), 1}, weights_.data(),
+                    1);
     const double v_y = std::inner_product(v.begin(), v.end(), y.begin(), 0.0);
     const double y_a_y = spec_.lambda * std::inner_product(y.begin(), y.end(), y.begin(), 0.0) +
                          covariance_.quadratic_form(side, weights_.data());

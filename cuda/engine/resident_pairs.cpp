@@ -1,6 +1,9 @@
 #include "cuda/engine/resident_pairs.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
 #include <utility>
 
 #include "core/error.h"
@@ -60,7 +63,7 @@ std::vector<double> ResidentPairs::sum(Stream stream, std::span<const double> we
   const std::int64_t parameters = shape_.parameters();
   of_parameters_.reserve(stream, parameters);
   workspace_.reserve(stream, gradient_sum_workspace(shape_, rows.docs));
-  fill_bytes(stream, of_parameters_.data(), 0, static_cast<std::size_t>(parameters) * sizeof(double));
+  clear_numbers(stream, of_parameters_.data(), parameters);
   if (rows.docs > 0)
     gradient_sum(stream, shape_, rows, of_docs_.data(), workspace_.data(), of_parameters_.data());
   return of_parameters_.to_host(stream, parameters);
@@ -90,72 +93,97 @@ void ResidentPairs::load(Stream stream, StateReader& state) {
   copy_to_device(std::span<const float>(rows), rows_.data());
 }
 
-SavedValues::SavedValues(const std::byte* first, std::size_t bytes)
-    : next_(first),
-      left_(bytes),
-      piece_bytes_(std::min(kMostBytes, (bytes + kTurns * kPieces - 1) / (kTurns * kPieces))),
-      memory_(kPieces * piece_bytes_) {
-  start_copies();
-}
-
-SavedValues::~SavedValues() {
-  try {
-    stream_.wait();
-  } catch (const Error&) {  // the device is gone
-  }
-  for (Piece& piece : pieces_) piece.used.wait(true, std::memory_order_acquire);
-}
-
-void SavedValues::start_copies() {
-  for (std::size_t number = 0; number < kPieces && left_ > 0; ++number) {
-    Piece& piece = pieces_[number];
-    if (piece.used.load(std::memory_order_acquire)) continue;
-    piece.bytes = std::min(left_, piece_bytes_);
-    copy_bytes(stream_.get(), memory_of(number), next_, piece.bytes);
-    next_ += piece.bytes;
-    left_ -= piece.bytes;
-  }
-}
-
-void SavedValues::pass_copies_on(const std::function<void(ArrivedBytes)>& sink) {
-  for (std::size_t number = 0; number < kPieces; ++number) {
-    Piece& piece = pieces_[number];
-    if (piece.bytes == 0) continue;
-    piece.used.store(true, std::memory_order_relaxed);
-    const auto let_go = [used = &piece.used](const void*) {
-      used->store(false, std::memory_order_release);
-      used->notify_all();
-    };
-    sink({{memory_of(number), std::exchange(piece.bytes, 0)},
-          std::shared_ptr<const void>(memory_of(number), let_go)});
-  }
-}
-
-bool SavedValues::pass_on(const std::function<void(ArrivedBytes)>& sink, bool wait) {
-  if (lost_) throw Error("The rest of a checkpoint could not be fetched from the GPU.");
-  for (;;) {
-    if (wait) stream_.wait();
-    if (!stream_.idle()) return false;
-    pass_copies_on(sink);
-    if (fetched_ != nullptr) sink({*fetched_, std::move(fetched_)});
-    if (left_ == 0) return true;
-    if (wait) pieces_.front().used.wait(true, std::memory_order_acquire);
+/// Brings values of a checkpoint to the host while rounds go on: a few pinned pieces at a time, in a stream
+/// of its own. The values may be appended to, and nothing else, until release() or the end.
+class SavedValues : public ByteArrival {
+ public:
+  /// `first` and what precedes it has been written and waited for.
+  SavedValues(const std::byte* first, std::size_t bytes)
+      : next_(first),
+        left_(bytes),
+        piece_bytes_(std::min(kMostBytes, (bytes + kTurns * kPieces - 1) / (kTurns * kPieces))),
+        memory_(kPieces * piece_bytes_) {
     start_copies();
-    if (!wait) return false;
   }
-}
+  /// Waits for copies, and until the pieces are no longer used.
+  ~SavedValues() override {
+    try {
+      stream_.wait();
+    } catch (const Error&) {  // the device is gone
+    }
+    for (Piece& piece : pieces_) piece.used.wait(true, std::memory_order_acquire);
+  }
 
-void SavedValues::release() {
-  // Whatever happens, nothing is read from there later.
-  const std::size_t left = std::exchange(left_, 0);
-  lost_ = left > 0;
-  stream_.wait();
-  if (left == 0) return;
-  auto fetched = std::make_shared<std::vector<std::byte>>(left);
-  copy_to_host(next_, std::span(*fetched));
-  fetched_ = std::move(fetched);
-  lost_ = false;
-}
+  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool wait) override {
+    if (lost_) throw Error("The rest of a checkpoint could not be fetched from the GPU.");
+    for (;;) {
+      if (wait) stream_.wait();
+      if (!stream_.idle()) return false;
+      pass_copies_on(sink);
+      if (fetched_ != nullptr) sink({*fetched_, std::move(fetched_)});
+      if (left_ == 0) return true;
+      if (wait) pieces_.front().used.wait(true, std::memory_order_acquire);
+      start_copies();
+      if (!wait) return false;
+    }
+  }
+  /// Fetches what is left, as the values are about to change or to move.
+  void release() {
+    // Whatever happens, nothing is read from there later.
+    const std::size_t left = std::exchange(left_, 0);
+    lost_ = left > 0;
+    stream_.wait();
+    if (left == 0) return;
+    auto fetched = std::make_shared<std::vector<std::byte>>(left);
+    copy_to_host(next_, std::span(*fetched));
+    fetched_ = std::move(fetched);
+    lost_ = false;
+  }
+
+ private:
+  static constexpr std::size_t kPieces = 4;
+  static constexpr std::size_t kMostBytes = std::size_t{2} << 20;  // of a piece
+  static constexpr std::size_t kTurns = 2;                         // of all pieces, at least
+
+  struct Piece {
+    std::size_t bytes = 0;  // being copied
+    std::atomic<bool> used{false};
+  };
+
+  std::byte* memory_of(std::size_t number) { return memory_.data() + number * piece_bytes_; }
+  void start_copies() {
+    for (std::size_t number = 0; number < kPieces && left_ > 0; ++number) {
+      Piece& piece = pieces_[number];
+      if (piece.used.load(std::memory_order_acquire)) continue;
+      piece.bytes = std::min(left_, piece_bytes_);
+      copy_bytes(stream_.get(), memory_of(number), next_, piece.bytes);
+      next_ += piece.bytes;
+      left_ -= piece.bytes;
+    }
+  }
+  void pass_copies_on(const std::function<void(ArrivedBytes)>& sink) {
+    for (std::size_t number = 0; number < kPieces; ++number) {
+      Piece& piece = pieces_[number];
+      if (piece.bytes == 0) continue;
+      piece.used.store(true, std::memory_order_relaxed);
+      const auto let_go = [used = &piece.used](const void*) {
+        used->store(false, std::memory_order_release);
+        used->notify_all();
+      };
+      sink({{memory_of(number), std::exchange(piece.bytes, 0)},
+            std::shared_ptr<const void>(memory_of(number), let_go)});
+    }
+  }
+
+  const std::byte* next_;
+  std::size_t left_;
+  std::size_t piece_bytes_;
+  OwnedStream stream_;
+  PinnedBytes memory_;
+  std::array<Piece, kPieces> pieces_;
+  std::shared_ptr<std::vector<std::byte>> fetched_;  // by release()
+  bool lost_ = false;                                // release() has failed
+};
 
 std::shared_ptr<ByteArrival> DeviceSource::start(std::size_t first, std::size_t bytes) const {
   auto values = std::make_shared<SavedValues>(first_ + first, bytes);

@@ -6,15 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/engine/fresh_factor.h"
+#include "core/error.h"
+#include "core/runtime/execution_context.h"
+#include "core/runtime/log.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/posterior_status.h"
-#include "cuda/engine/resident_forms.h"
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/tangent_kernel.h"
+#include "cuda/runtime/factorisation.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -22,6 +24,88 @@ namespace {
 double product_of(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
+
+/// Whether `factorise` has succeeded, in the memory that is left.
+bool in_memory(std::int64_t n, FunctionRef<bool()> factorise) {
+  constexpr std::int64_t kMost = 16'384;  // rows: 2 GiB
+  if (n == 0 || n > kMost) return false;
+  try {
+    if (Factorisation::has_room(n)) return factorise();
+  } catch (const OutOfDeviceMemory&) {
+    // Another trial was faster.
+  }
+  log_detail("The GPU's memory has no room to factorise {0} × {0} numbers.", n);
+  return false;
+}
+
+/// The Cholesky factor of a covariance's matrix, formed from all observed pairs at once and factorised by a
+/// library, so that it shares no rounding with what grew pair by pair. Rebuilds take it over, and drift
+/// checks compare with it. It exists for a moment only, since a matrix takes twice the memory of a packed
+/// L⁻¹; larger matrices, or those without room in the memory that is free, are left to other ways, which
+/// give the same to rounding. All calls wait.
+class FreshFactor {
+ public:
+  /// Writes the lower triangle of the matrix [n × n].
+  using Fill = FunctionRef<void(double* workspace, double* matrix)>;
+
+  /// Null if n is 0 or too large, if memory has no room, or if rounding has made the matrix indefinite.
+  static std::unique_ptr<FreshFactor> of(Stream stream, std::int64_t n, std::int64_t workspace, Fill fill) {
+    std::unique_ptr<FreshFactor> made;
+    const bool found = in_memory(n, [&] {
+      made.reset(new FreshFactor(n));
+      return fill_and_factorise(stream, workspace, made->library_, made->values_.data(), fill);
+    });
+    if (!found) made.reset();
+    return made;
+  }
+
+  /// Factorises in memory of the caller, which then holds the inverse of the matrix, both triangles; `see`
+  /// is shown the factor before. Returns false, with the memory's contents lost, where of() returns null.
+  static bool replace_by_inverse(Stream stream, std::int64_t n, std::int64_t workspace, double* matrix,
+                                 Fill fill, FunctionRef<void(const double* l)> see) {
+    return in_memory(n, [&] {
+      Factorisation library(n);
+      if (!fill_and_factorise(stream, workspace, library, matrix, fill)) return false;
+      see(matrix);
+      library.invert_from_factor(stream, matrix);
+      mirror_lower(stream, n, matrix);
+      return true;
+    });
+  }
+
+  /// L [n × n], or L⁻¹ after invert().
+  const double* values() const { return values_.data(); }
+  /// Returns false, with L lost, if memory is full.
+  bool invert(Stream stream) {
+    try {
+      library_.invert_factor(stream, values_.data());
+      return true;
+    } catch (const OutOfDeviceMemory&) {
+      return false;
+    }
+  }
+  /// The matrix's inverse times x, before invert().
+  std::vector<double> solve(Stream stream, std::span<const double> x) {
+    OwnedStream::wait_for(stream);
+    copy_to_device(x, x_.data());
+    library_.solve(stream, values_.data(), x_.data());
+    return x_.to_host();
+  }
+
+ private:
+  explicit FreshFactor(std::int64_t n) : values_(n * n), x_(n), library_(n) {}
+
+  static bool fill_and_factorise(Stream stream, std::int64_t workspace_size, Factorisation& library,
+                                 double* matrix, Fill fill) {
+    DeviceArray<double> workspace(workspace_size);
+    fill(workspace.data(), matrix);
+    return library.factorise(stream, matrix);
+  }
+
+  DeviceArray<double> values_;
+  DeviceArray<double> x_;
+  Factorisation library_;
+};
 
 /// Both forms of a full covariance share the observed pairs, and drift checks by solutions of A y = v.
 class ExactPosterior : public ResidentPosterior {
@@ -264,10 +348,8 @@ class PrimalPosterior : public ExactPosterior {
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
-    std::vector<double> inverse(parameters_ * parameters_);
-    state.get_into("device.inverse", std::span(inverse));
     OwnedStream::wait_for(stream);
-    copy_to_device(std::span<const double>(inverse), inverse_.data());
+    load_array(state, "device.inverse", inverse_);
     mirror_lower(stream, parameters_, inverse_.data());
     status_.load(state);
   }
@@ -317,31 +399,6 @@ class PrimalPosterior : public ExactPosterior {
   DeviceArray<std::int32_t> input_places_;
 };
 
-/// Every width is 0.
-class ResidentNothing : public ResidentPosterior {
- public:
-  using ResidentPosterior::ResidentPosterior;
-
-  void gram(Stream stream, const FactorRows& docs, double* m) override {
-    fill_bytes(stream, m, 0, static_cast<std::size_t>(docs.docs * docs.docs) * sizeof(double));
-  }
-  void observe(Stream, const FactorRows&, const double*, const PreferencePair*,
-               std::int64_t count) override {
-    pairs_ += count;
-  }
-  const CovarianceStatus* status() const override { return status_.get(); }
-  std::int64_t pairs() const override { return pairs_; }
-  std::int64_t bytes() const override { return 0; }
-  void save(StateWriter& state) const override { state.put("device.none_pairs", pairs_); }
-  void load(Stream, StateReader& state) override {
-    pairs_ = state.get_one<std::int64_t>("device.none_pairs");
-  }
-
- private:
-  PosteriorStatus status_;
-  std::int64_t pairs_ = 0;
-};
-
 }  // namespace
 
 std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& spec, Products& products) {
@@ -349,15 +406,14 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& 
     case Covariance::kFull:
       if (spec.is_dual()) return std::make_unique<DualPosterior>(spec);
       return std::make_unique<PrimalPosterior>(spec, products, ResidentPairs(spec.shape));
-    case Covariance::kDiagonal:
-      return make_resident_diagonal(spec, products.stream());
     case Covariance::kInducing:
       return make_resident_inducing(spec, products);
+    case Covariance::kDiagonal:
     case Covariance::kDiagonalOfInverse:  // the CPU's alone: why_not_on_device()
     case Covariance::kNone:
       break;
   }
-  return std::make_unique<ResidentNothing>(spec);
+  return make_resident_without_pairs(spec, products.stream());
 }
 
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,

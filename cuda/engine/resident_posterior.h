@@ -58,6 +58,13 @@ class ResidentPosterior {
 /// Works in the stream of `products`, which must outlive it, and in no other.
 std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& spec, Products& products);
 
+/// The diagonal of A, or no covariance at all.
+std::unique_ptr<ResidentPosterior> make_resident_without_pairs(const PosteriorSpec& spec, Stream stream);
+
+/// A = λI + s Σ P g gᵀ P with the projection P on the span of a dictionary of at most spec.budget observed
+/// pairs: models/posterior/inducing_posterior.h, whose decisions it makes.
+std::unique_ptr<ResidentPosterior> make_resident_inducing(const PosteriorSpec& spec, Products& products);
+
 /// Makes a posterior of these pairs in primal form. `dual` is in dual form; its factor is freed first.
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
                                                   Products& products);

@@ -7,7 +7,7 @@
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/rank_update.cuh"
 #include "cuda/ops/tangent_kernel.h"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -133,8 +133,8 @@ void pair_covariance(Stream stream, const TangentShape& shape, const ParameterTa
   reset_inverse_covariance(stream, p, 1.0 / lambda, a);
   for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
     const std::int64_t count = std::min(kPairsAtATime, n - first);
-    launch(pair_gradients_kernel, dim3{count_of(parts_of(p, kThreads)), count_of(count)}, dim3{kThreads}, 0,
-           stream, pairs_from(pairs, first, count), table, p, std::sqrt(scale), workspace);
+    launch_each<kThreads>(pair_gradients_kernel, p, count, stream, pairs_from(pairs, first, count), table,
+                          p, std::sqrt(scale), workspace);
     launch(add_pairs_kernel, RankUpdate::grid(p), dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes,
            stream, p, workspace, count, a);
   }

@@ -5,7 +5,7 @@
 
 #include "cuda/ops/live_units.cuh"
 #include "cuda/ops/partial_sums.cuh"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -126,8 +126,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
 void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
                     const DiagonalState& state) {
   const std::int64_t p = shape.parameters();
-  launch(reset_diagonal_kernel, dim3{count_of(parts_of(p, kThreads))}, dim3{kThreads}, 0, stream, p, lambda,
-         scale, state);
+  launch_each<kThreads>(reset_diagonal_kernel, p, 1, stream, p, lambda, scale, state);
 }
 
 void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows& rows,

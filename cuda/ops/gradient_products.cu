@@ -5,7 +5,7 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -231,8 +231,7 @@ SumParts sum_parts(const TangentShape& shape, std::int64_t docs) {
 
 void add_parts(Stream stream, std::int64_t numbers, std::int64_t parts, const double* partial, double* sums,
                const std::int32_t* skip) {
-  launch(add_parts_kernel, dim3{count_of(parts_of(numbers, kThreads))}, dim3{kThreads}, 0, stream, numbers,
-         parts, partial, sums, skip);
+  launch_each<kThreads>(add_parts_kernel, numbers, 1, stream, numbers, parts, partial, sums, skip);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "cuda/ops/history_update.h"
 
-#include "cuda/runtime/grid_size.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -29,9 +28,7 @@ void gather_docs(Stream stream, const float* from, std::int64_t features, const 
 }
 
 void write_terms(Stream stream, const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms) {
-  if (count == 0) return;
-  launch(write_terms_kernel, dim3{count_of(parts_of(count, kThreads))}, dim3{kThreads}, 0, stream, changed,
-         count, terms);
+  launch_each<kThreads>(write_terms_kernel, count, 1, stream, changed, count, terms);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -7,7 +7,7 @@
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/partial_sums.cuh"
 #include "cuda/ops/rank_update.cuh"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -110,8 +110,8 @@ GramParts gram_parts(std::int64_t parameters, std::int64_t docs) {
 }  // namespace
 
 void fill_parameter_table(Stream stream, const TangentShape& shape, const ParameterTable& table) {
-  launch(fill_parameter_table_kernel, dim3{count_of(parts_of(shape.parameters(), kThreads))},
-         dim3{kThreads}, 0, stream, LayerTable(shape), table);
+  launch_each<kThreads>(fill_parameter_table_kernel, shape.parameters(), 1, stream, LayerTable(shape),
+                        table);
 }
 
 void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse) {
@@ -131,8 +131,7 @@ void inverse_covariance_gram(Products& products, const TangentShape& shape, cons
   const std::int64_t p = shape.parameters();
   const GramParts parts = gram_parts(p, docs);
   double* g = workspace + parts.numbers();
-  launch(expand_gradients_kernel, dim3{count_of(parts_of(p, kThreads)), count_of(docs)}, dim3{kThreads}, 0,
-         products.stream(), rows, table, p, g);
+  launch_each<kThreads>(expand_gradients_kernel, p, docs, products.stream(), rows, table, p, g);
   const MatrixPlaces of_docs{0, p, 0};
   products.multiply({.rows = docs, .columns = p, .inner = p, .a = of_docs, .b = of_docs, .c = of_docs}, g,
                     inverse, w);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cuda/ops/double_tile.cuh"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -297,8 +297,8 @@ void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int6
          dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride,
          cut, workspace);
   if (cut.parts == 1) return;
-  launch(add_factor_parts_kernel, dim3{count_of(parts_of((n - cut.depth) * columns, kThreads))},
-         dim3{kThreads}, 0, stream, n, columns, y, stride, cut, workspace);
+  launch_each<kThreads>(add_factor_parts_kernel, (n - cut.depth) * columns, 1, stream, n, columns, y,
+                        stride, cut, workspace);
 }
 
 void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, const double* x,
@@ -321,8 +321,7 @@ void dual_gram(Stream stream, std::int64_t n, std::int64_t docs, const double* s
     launch(gram_part_kernel, dim3{count_of(lower_tiles(docs)), count_of(parts)}, dim3{DoubleTile::kThreads},
            DoubleTile::kSharedBytes, stream, n, docs, s, stride, rows_per_part, workspace);
   }
-  launch(finish_gram_kernel, dim3{count_of(parts_of(docs, 128)), count_of(docs)}, dim3{128}, 0, stream,
-         docs, parts, workspace, lambda, m);
+  launch_each<128>(finish_gram_kernel, docs, docs, stream, docs, parts, workspace, lambda, m);
 }
 
 std::int64_t append_workspace(std::int64_t n, std::int64_t pairs) {
@@ -342,8 +341,7 @@ void append_pairs(Stream stream, std::int64_t n, double* factor, std::int64_t do
   const std::int64_t rows_per_part = append_rows_per_part(n);
   const std::int64_t parts = parts_of(n, rows_per_part);
   if (n > 0) {
-    launch(pair_columns_kernel, dim3{count_of(parts_of(n * count, kThreads))}, dim3{kThreads}, 0, stream, n,
-           s, stride, pairs, count, work.u);
+    launch_each<kThreads>(pair_columns_kernel, n * count, 1, stream, n, s, stride, pairs, count, work.u);
     launch(apply_from_right_kernel,
            dim3{count_of(parts_of(n, kColumns)), count_of(parts), count_of(parts_of(count, kPairsPerPass))},
            dim3{kColumns}, kStagedRows * kPairsPerPass * sizeof(double), stream, n, factor, count,

@@ -6,7 +6,7 @@
 #include "core/math/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/gradient_products.h"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -156,8 +156,7 @@ void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, d
   launch(reset_state_kernel, dim3{1}, dim3{32}, 0, stream, state);
   measure(stream, task, vector, Work(task, workspace), state);
   const std::int64_t p = task.shape.parameters();
-  launch(restart_vector_kernel, dim3{count_of(parts_of(p, kThreads))}, dim3{kThreads}, 0, stream, p,
-         task.fresh, vector, state);
+  launch_each<kThreads>(restart_vector_kernel, p, 1, stream, p, task.fresh, vector, state);
   launch(restart_state_kernel, dim3{1}, dim3{32}, 0, stream, state);
 }
 
@@ -170,8 +169,7 @@ void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector,
   const std::int64_t blocks = parts_of(docs, kDocsPerBlock);
   constexpr std::size_t kShared = kThreads / 32 * sizeof(double);
   const std::int32_t* settled = &state->settled;
-  launch(normalise_kernel, dim3{count_of(parts_of(p, kThreads))}, dim3{kThreads}, 0, stream, p, vector,
-         state);
+  launch_each<kThreads>(normalise_kernel, p, 1, stream, p, vector, state);
   gradient_products(stream, task.shape, task.rows, vector, work.sums, work.products, settled);
   launch(curvature_weights_kernel, dim3{count_of(blocks)}, dim3{kThreads}, kShared, stream, docs,
          task.terms, task.incidence, work.products, work.weights, work.quotients, state);

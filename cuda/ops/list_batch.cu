@@ -1,7 +1,6 @@
 #include "cuda/ops/list_batch.h"
 
-#include "cuda/runtime/grid_size.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -43,9 +42,7 @@ void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, c
 }
 
 void add_numbers(Stream stream, std::int64_t count, const double* numbers, double* sum) {
-  if (count == 0) return;
-  launch(add_numbers_kernel, dim3{count_of(parts_of(count, kThreads))}, dim3{kThreads}, 0, stream, count,
-         numbers, sum);
+  launch_each<kThreads>(add_numbers_kernel, count, 1, stream, count, numbers, sum);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

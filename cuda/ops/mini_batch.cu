@@ -5,8 +5,7 @@
 #include "core/math/normal.h"
 #include "core/math/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/runtime/grid_size.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -82,15 +81,13 @@ __global__ void __launch_bounds__(kThreads)
 
 void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence) {
   const std::int64_t docs = 2 * pairs;
-  launch(fill_batch_incidence_kernel, dim3{static_cast<unsigned>((docs + kThreads) / kThreads)},
-         dim3{kThreads}, 0, stream, docs, incidence);
+  launch_each<kThreads>(fill_batch_incidence_kernel, docs + 1, 1, stream, docs, incidence);
 }
 
 void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
                    const StepRates& rates, BatchCursor* cursors) {
-  if (members == 0) return;
-  launch(begin_batches_kernel, dim3{count_of(parts_of(members, kThreads))}, dim3{kThreads}, 0, stream,
-         members, order, per_member, rates, cursors);
+  launch_each<kThreads>(begin_batches_kernel, members, 1, stream, members, order, per_member, rates,
+                        cursors);
 }
 
 void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,

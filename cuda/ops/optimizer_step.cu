@@ -1,8 +1,7 @@
 #include "cuda/ops/optimizer_step.h"
 
 #include "cuda/ops/optimizer_step.cuh"
-#include "cuda/runtime/grid_size.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -61,43 +60,34 @@ __global__ void __launch_bounds__(kThreads)
   move_by_nesterov(place, step[blockIdx.y], gradient[place], state, theta);
 }
 
-unsigned blocks_of(std::int64_t n) {
-  return count_of(parts_of(n, kThreads));
-}
-
 }  // namespace
 
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {
-  if (numbers == 0) return;
-  launch(begin_training_kernel, dim3{blocks_of(numbers)}, dim3{kThreads}, 0, stream, numbers, theta, state);
+  launch_each<kThreads>(begin_training_kernel, numbers, 1, stream, numbers, theta, state);
 }
 
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta) {
-  if (members == 0) return;
-  launch(gradient_descent_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0,
-         stream, parameters, gradient, step, theta);
+  launch_each<kThreads>(gradient_descent_step_kernel, parameters, members, stream, parameters, gradient,
+                        step, theta);
 }
 
 void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta) {
-  if (members == 0) return;
-  launch(decayed_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
-         parameters, rates, gradient, step, state, theta);
+  launch_each<kThreads>(decayed_step_kernel, parameters, members, stream, parameters, rates, gradient, step,
+                        state, theta);
 }
 
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                const double* gradient, const double* step, const OptimizerState& state, float* theta) {
-  if (members == 0) return;
-  launch(adam_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
-         parameters, rates, gradient, step, state, theta);
+  launch_each<kThreads>(adam_step_kernel, parameters, members, stream, parameters, rates, gradient, step,
+                        state, theta);
 }
 
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
                    const double* step, const OptimizerState& state, float* theta) {
-  if (members == 0) return;
-  launch(nesterov_step_kernel, dim3{blocks_of(parameters), count_of(members)}, dim3{kThreads}, 0, stream,
-         parameters, gradient, step, state, theta);
+  launch_each<kThreads>(nesterov_step_kernel, parameters, members, stream, parameters, gradient, step,
+                        state, theta);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

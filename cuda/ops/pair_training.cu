@@ -11,7 +11,7 @@
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -332,9 +332,8 @@ void finish_gradients(Products& products, const NetworkStack& stack, const float
     backward_hidden(products, stack, rows);
     sum_over_docs(products, stack, features, rows, partial);
   }
-  launch(finish_gradient_kernel,
-         dim3{count_of(parts_of(shape.parameters(), kThreads)), count_of(stack.members)}, dim3{kThreads}, 0,
-         products.stream(), partial, stack.theta, objective, use);
+  launch_each<kThreads>(finish_gradient_kernel, shape.parameters(), stack.members, products.stream(),
+                        partial, stack.theta, objective, use);
 }
 
 }  // namespace
@@ -357,9 +356,8 @@ std::int64_t most_partial_sums(const NetworkShape& shape, std::int64_t members, 
 
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
                     const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels) {
-  if (terms_count == 0 || members == 0) return;
-  launch(perturb_labels_kernel, dim3{count_of(parts_of(terms_count, kThreads)), count_of(members)},
-         dim3{kThreads}, 0, stream, terms, terms_count, keys, round, noise, labels);
+  launch_each<kThreads>(perturb_labels_kernel, terms_count, members, stream, terms, terms_count, keys,
+                        round, noise, labels);
 }
 
 void forward_history(Products& products, const NetworkStack& stack, const PairHistoryView& history,
@@ -377,8 +375,8 @@ void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView
            kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
            stack.shape.parameters(), objective, blocks, workspace.losses);
   }
-  launch(finish_losses_kernel, dim3{count_of(parts_of(stack.members, 32))}, dim3{32}, 0, stream,
-         stack.members, blocks, workspace.losses, objective, losses);
+  launch_each<32>(finish_losses_kernel, stack.members, 1, stream, stack.members, blocks, workspace.losses,
+                  objective, losses);
 }
 
 void pair_gradients(Products& products, const NetworkStack& stack, const PairHistoryView& history,

@@ -2,7 +2,7 @@
 
 #include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/output_layer.cuh"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -178,9 +178,8 @@ void backward_hidden(Products& products, const NetworkStack& stack, const Factor
     products.multiply(backward_product(stack, l, rows), rows.values, stack.theta, rows.values);
     const NetworkLayer above = stack.shape.layer(l + 1);
     const std::int64_t numbers = rows.docs * above.columns;
-    launch(gate_kernel, dim3{count_of(parts_of(numbers, kGateThreads)), count_of(stack.members)},
-           dim3{kGateThreads}, 0, products.stream(), rows, above.columns, above.input,
-           stack.shape.layer(l).delta);
+    launch_each<kGateThreads>(gate_kernel, numbers, stack.members, products.stream(), rows, above.columns,
+                              above.input, stack.shape.layer(l).delta);
   }
 }
 

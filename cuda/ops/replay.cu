@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/runtime/grid_size.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -68,10 +67,8 @@ constexpr std::size_t kGradientShared = kGradientThreads / 32 * sizeof(double);
 void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count, std::int64_t members,
                   const PhiloxKey* keys, const std::uint32_t* noise_round, double noise,
                   const SampleParts& parts) {
-  if (count == 0 || members == 0) return;
-  const auto blocks = count_of(parts_of(count, kTermThreads));
-  launch(split_sample_kernel, dim3{blocks, count_of(members)}, dim3{kTermThreads}, 0, stream, sources,
-         count, keys, noise_round, noise, parts);
+  launch_each<kTermThreads>(split_sample_kernel, count, members, stream, sources, count, keys, noise_round,
+                            noise, parts);
 }
 
 void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t parameters,

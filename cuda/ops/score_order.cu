@@ -2,7 +2,7 @@
 
 #include "core/math/dcg.h"
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -60,9 +60,7 @@ void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* off
 }
 
 void mean_scores(Stream stream, std::int64_t members, std::int64_t docs, const float* scores, float* mean) {
-  if (docs == 0) return;
-  launch(mean_scores_kernel, dim3{count_of(parts_of(docs, kThreads))}, dim3{kThreads}, 0, stream, members,
-         docs, scores, mean);
+  launch_each<kThreads>(mean_scores_kernel, docs, 1, stream, members, docs, scores, mean);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "cuda/runtime/check.h"
+#include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -84,10 +85,6 @@ CUdeviceptr address(const std::byte* place) {
   return reinterpret_cast<CUdeviceptr>(place);
 }
 
-std::int64_t round_up(std::int64_t bytes, std::int64_t to) {
-  return (bytes + to - 1) / to * to;
-}
-
 }  // namespace
 
 bool AddressRange::supported() {
@@ -133,8 +130,9 @@ void AddressRange::reserve() {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-  chunk_ = round_up(kChunk, static_cast<std::int64_t>(granularity));
-  reserved_ = round_up(static_cast<std::int64_t>(total_bytes), chunk_);
+  const auto page = static_cast<std::int64_t>(granularity);
+  chunk_ = parts_of(kChunk, page) * page;
+  reserved_ = parts_of(static_cast<std::int64_t>(total_bytes), chunk_) * chunk_;
   CUdeviceptr reserved = 0;
   driver().check(driver().reserve(&reserved, static_cast<std::size_t>(reserved_), 0, 0, 0),
                  "cuMemAddressReserve");

@@ -25,10 +25,7 @@ constexpr cudaDataType kType = CUDA_R_64F;
 
 void check_solver(cusolverStatus_t status, std::string_view call) {
   if (status == CUSOLVER_STATUS_SUCCESS) return;
-  if (status == CUSOLVER_STATUS_ALLOC_FAILED) {
-    throw OutOfDeviceMemory(
-        fmt::format("{} failed: the GPU's memory is full. Use fewer --jobs or fewer rounds.", call));
-  }
+  if (status == CUSOLVER_STATUS_ALLOC_FAILED) check(cudaErrorMemoryAllocation, call);
   throw CudaError(fmt::format("{} failed with status {} of cuSOLVER.", call, static_cast<int>(status)));
 }
 
@@ -56,7 +53,10 @@ struct Factorisation::Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  void use(Stream stream) const { OLRANK_SOLVER_CHECK(cusolverDnSetStream(handle, stream)); }
+  Library& in(Stream stream) {
+    OLRANK_SOLVER_CHECK(cusolverDnSetStream(handle, stream));
+    return *this;
+  }
   void take(const Room& room) {
     const auto bytes = static_cast<std::int64_t>(room.on_device);
     if (bytes > on_device.size()) on_device = DeviceArray<std::byte>(bytes);
@@ -100,9 +100,8 @@ Factorisation::~Factorisation() = default;
 Factorisation::Factorisation(Factorisation&&) noexcept = default;
 
 bool Factorisation::factorise(Stream stream, double* a) {
-  Library& library = *library_;
+  Library& library = library_->in(stream);
   const std::int64_t n = library.n;
-  library.use(stream);
   Room room;
   OLRANK_SOLVER_CHECK(cusolverDnXpotrf_bufferSize(library.handle, library.params, kTriangle, n, kType, a, n,
                                                   kType, &room.on_device, &room.on_host));
@@ -116,18 +115,16 @@ bool Factorisation::factorise(Stream stream, double* a) {
 }
 
 void Factorisation::solve(Stream stream, const double* l, double* x) {
-  Library& library = *library_;
+  Library& library = library_->in(stream);
   const std::int64_t n = library.n;
-  library.use(stream);
   OLRANK_SOLVER_CHECK(cusolverDnXpotrs(library.handle, library.params, kTriangle, n, 1, kType, l, n, kType,
                                        x, n, library.info.data()));
   library.require_success(stream, "cusolverDnXpotrs()");
 }
 
 void Factorisation::invert_factor(Stream stream, double* l) {
-  Library& library = *library_;
+  Library& library = library_->in(stream);
   const std::int64_t n = library.n;
-  library.use(stream);
   Room room;
   OLRANK_SOLVER_CHECK(cusolverDnXtrtri_bufferSize(library.handle, kTriangle, CUBLAS_DIAG_NON_UNIT, n, kType,
                                                   l, n, &room.on_device, &room.on_host));
@@ -139,9 +136,8 @@ void Factorisation::invert_factor(Stream stream, double* l) {
 }
 
 void Factorisation::invert_from_factor(Stream stream, double* l) {
-  Library& library = *library_;
+  Library& library = library_->in(stream);
   const int n = static_cast<int>(library.n);
-  library.use(stream);
   int numbers = 0;
   OLRANK_SOLVER_CHECK(cusolverDnDpotri_bufferSize(library.handle, kTriangle, n, l, n, &numbers));
   library.take({static_cast<std::size_t>(numbers) * sizeof(double), 0});

@@ -4,6 +4,8 @@
 #include <bit>
 #include <stdexcept>
 
+#include "cuda/runtime/grid_size.h"
+
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
@@ -14,21 +16,18 @@ std::int64_t alignment(std::int64_t distances, std::int64_t number_bytes) {
   return (bits & -bits) * number_bytes;
 }
 
-std::int64_t rounded_up(std::int64_t n, std::int64_t to) {
-  return (n + to - 1) / to * to;
-}
-
 std::int64_t rounded_side(std::int64_t n) {
   constexpr std::int64_t kExact = 16;
   if (n <= kExact) return n;
   const auto below = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n - 1)));
-  return rounded_up(n, below / 8);
+  return parts_of(n, below / 8) * (below / 8);
 }
 
 MatrixPlaces compact(const MatrixPlaces& places, std::int64_t columns, std::int64_t number_bytes) {
   const std::int64_t aligned = alignment_of(places, number_bytes);
   const std::int64_t misfit = aligned < kBestAlignment ? aligned / number_bytes : 0;
-  return {misfit, rounded_up(columns, kBestAlignment / number_bytes) + misfit, 0};
+  const std::int64_t numbers = kBestAlignment / number_bytes;
+  return {misfit, parts_of(columns, numbers) * numbers + misfit, 0};
 }
 
 void check_matrix(const MatrixPlaces& places, const StoredSides& sides) {

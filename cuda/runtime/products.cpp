@@ -22,10 +22,7 @@ constexpr int kCandidates = 16;
 
 void check_library(cublasStatus_t status, std::string_view call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  if (status == CUBLAS_STATUS_ALLOC_FAILED) {
-    throw OutOfDeviceMemory(
-        fmt::format("{} failed: the GPU's memory is full. Use fewer --jobs or fewer rounds.", call));
-  }
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) check(cudaErrorMemoryAllocation, call);
   throw CudaError(fmt::format("{} failed: {}.", call, cublasLtGetStatusName(status)));
 }
 #define OLRANK_PRODUCT_CHECK(call) check_library((call), #call)

@@ -9,7 +9,6 @@
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "models/skeleton/ranker_settings.h"
-#include "models/skeleton/score_model_ranker.h"
 
 // One list from several rankers, and what its clicks say about them. Ranker 0 is the current one, the
 // others are candidates. Everything here is a pure function of its arguments.
@@ -65,41 +64,6 @@ void probabilistic_preferences(const Rankings& rankings, std::span<const double>
                                std::span<const std::int32_t> shown, std::span<const std::uint8_t> clicks,
                                PhiloxKey key, std::uint32_t round, Scratch& scratch,
                                std::span<double> preferences);
-
-/// Dueling bandit gradient descent, by the kind in the settings:
-/// - dbgd: Yue and Joachims, "Interactively optimizing information retrieval systems as a dueling bandits
-///   problem", ICML 2009, Algorithm 1: one candidate, θ + δu with u uniform on the unit sphere;
-/// - mgd: Schuth et al., "Multileave gradient descent for fast online learning to rank", WSDM 2016: many
-///   candidates at once, and the mean of those that win.
-/// The current ranker and the candidates share a list; θ ← θ + η_t mean(u) over the candidates that its
-/// clicks prefer to the current ranker. mgd with one candidate is dbgd, so both are one class.
-class DuelingBanditRanker : public ScoreModelRanker {
- public:
-  DuelingBanditRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
-                      std::vector<float> first_theta = {});
-
-  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
-  /// With team-draft interleaving, throws InvalidArgument for a list that this ranker did not draft with
-  /// these parameters: its teams are unknown.
-  LearnReport learn(RoundContext& context, const Feedback& feedback) override;
-
- private:
-  Rankings rankings(const QueryDocs& query) const;
-  void rank_candidates(RoundContext& context, const QueryDocs& query, std::uint32_t round);
-  void draw_direction(std::uint32_t round, std::size_t candidate, std::span<double> direction) const;
-  void compare(RoundContext& context, const Feedback& feedback, std::span<double> preferences);
-
-  std::size_t candidates_;
-  double radius_;  // δ
-  Interleaving interleaving_;
-  PhiloxKey direction_key_;
-  PhiloxKey interleaving_key_;
-
-  // These belong to the query and round that scores_of() knows; they are not state.
-  std::vector<std::int32_t> rankings_;  // [1 + candidates × V]
-  std::vector<std::int32_t> teams_;     // team-draft
-  std::vector<double> rank_weights_;    // 1/rank^τ of as many ranks as any query had
-};
 
 /// Candidates that share a list with the current ranker.
 std::int64_t candidates_of(const RankerSettings& settings);

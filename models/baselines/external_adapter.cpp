@@ -6,8 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
+#include "core/online/online_ranker.h"
 
 namespace olrank {
 namespace {
@@ -20,87 +22,93 @@ ExternalQuery external_query(const QueryDocs& query, std::uint32_t round) {
   return {round, query.query, query.docs(), query.features.features, values_of(query.features)};
 }
 
-}  // namespace
+/// A registered ranker as trials see it. Checks what comes back: throws InvalidArgument for a list that is
+/// none, and for scores that are not finite.
+class ExternalAdapter : public OnlineRanker {
+ public:
+  ExternalAdapter(std::string name, std::int64_t cutoff, std::unique_ptr<ExternalRanker> ranker)
+      : name_(std::move(name)), cutoff_(cutoff), ranker_(std::move(ranker)) {}
 
-ExternalAdapter::ExternalAdapter(std::string name, std::int64_t cutoff,
-                                 std::unique_ptr<ExternalRanker> ranker)
-    : name_(std::move(name)), cutoff_(cutoff), ranker_(std::move(ranker)) {}
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    const auto measured = context.clock.measure("rank");
+    round_ = round;
+    complete(ranker_->rank(external_query(query, round)), query);
+    return {list_, std::nullopt};
+  }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    const auto measured = context.clock.measure("train");
+    round_ = feedback.round;
+    ranker_->learn(external_query(feedback.query, feedback.round), feedback.shown, feedback.clicks);
+    return {};
+  }
+  void describe(const QueryDocs& query, bool /*full*/, RoundDetail& detail) override {
+    scores_.assign(query.docs(), 0.0F);
+    checked_scores(query.features, scores_);
+    detail = {};
+    detail.scores.assign(scores_.begin(), scores_.end());
+  }
+  void score(ExecutionContext& /*context*/, FeatureMatrix docs, std::span<float> scores) const override {
+    checked_scores(docs, scores);
+  }
+  std::int64_t parameters() const override { return ranker_->parameters(); }
+  ModelTensors model() const override {
+    return {{}, {{"architecture", std::string(kExternalArchitecture)}}};
+  }
+  std::vector<RankerFigure> figures(ExecutionContext& /*context*/) const override { return {}; }
+  bool learns_from_unshown() const override { return true; }
+  void fields(StateFields& state) override {
+    state.numbers("external.round", round_);
+    std::string own = state.reads() ? "" : ranker_->save();
+    state.text("external.state", own);
+    if (state.reads()) ranker_->load(own);
+  }
 
-void ExternalAdapter::complete(std::span<const std::int32_t> docs, const QueryDocs& query) {
-  list_.clear();
-  listed_.assign(query.docs(), 0);
-  for (const std::int32_t doc : docs) {
-    if (doc < 0 || doc >= query.docs()) {
-      throw InvalidArgument(
-          fmt::format("Ranker '{}' returned document {} in round {}, but the query has {} documents.",
-                      name_, doc, round_, query.docs()));
+ private:
+  /// Makes list_ of the documents that came back.
+  void complete(std::span<const std::int32_t> docs, const QueryDocs& query) {
+    list_.clear();
+    listed_.assign(query.docs(), 0);
+    for (const std::int32_t doc : docs) {
+      if (doc < 0 || doc >= query.docs()) {
+        throw InvalidArgument(
+            fmt::format("Ranker '{}' returned document {} in round {}, but the query has {} documents.",
+                        name_, doc, round_, query.docs()));
+      }
+      if (std::exchange(listed_[doc], 1) != 0)
+        throw InvalidArgument(
+            fmt::format("Ranker '{}' returned document {} twice in round {}.", name_, doc, round_));
+      list_.push_back(doc);
     }
-    if (std::exchange(listed_[doc], 1) != 0)
-      throw InvalidArgument(
-          fmt::format("Ranker '{}' returned document {} twice in round {}.", name_, doc, round_));
-    list_.push_back(doc);
+    if (const std::int64_t shown = std::min(cutoff_, query.docs()); std::ssize(docs) < shown) {
+      throw InvalidArgument(fmt::format("Ranker '{}' returned {} documents in round {}, but {} are shown.",
+                                        name_, docs.size(), round_, shown));
+    }
+    for (std::int32_t doc = 0; doc < query.docs(); ++doc) {
+      if (listed_[doc] == 0) list_.push_back(doc);
+    }
   }
-  if (const std::int64_t shown = std::min(cutoff_, query.docs()); std::ssize(docs) < shown) {
-    throw InvalidArgument(fmt::format("Ranker '{}' returned {} documents in round {}, but {} are shown.",
-                                      name_, docs.size(), round_, shown));
+  void checked_scores(FeatureMatrix docs, std::span<float> scores) const {
+    // Scores that it leaves out show.
+    std::fill(scores.begin(), scores.end(), std::numeric_limits<float>::quiet_NaN());
+    ranker_->score(values_of(docs), docs.docs, docs.features, scores);
+    const auto bad =
+        std::find_if(scores.begin(), scores.end(), [](float score) { return !std::isfinite(score); });
+    if (bad == scores.end()) return;
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' gave document {} of {} the score {} after round {}: scores must be finite.", name_,
+        bad - scores.begin(), scores.size(), *bad, round_));
   }
-  for (std::int32_t doc = 0; doc < query.docs(); ++doc) {
-    if (listed_[doc] == 0) list_.push_back(doc);
-  }
-}
 
-RankedList ExternalAdapter::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  const auto measured = context.clock.measure("rank");
-  round_ = round;
-  complete(ranker_->rank(external_query(query, round)), query);
-  return {list_, std::nullopt};
-}
+  std::string name_;
+  std::int64_t cutoff_;
+  std::unique_ptr<ExternalRanker> ranker_;
+  std::uint32_t round_ = 0;  // the latest
+  std::vector<std::int32_t> list_;
+  std::vector<std::uint8_t> listed_;
+  std::vector<float> scores_;
+};
 
-LearnReport ExternalAdapter::learn(RoundContext& context, const Feedback& feedback) {
-  const auto measured = context.clock.measure("train");
-  round_ = feedback.round;
-  ranker_->learn(external_query(feedback.query, feedback.round), feedback.shown, feedback.clicks);
-  return {};
-}
-
-void ExternalAdapter::checked_scores(FeatureMatrix docs, std::span<float> scores) const {
-  // Scores that it leaves out show.
-  std::fill(scores.begin(), scores.end(), std::numeric_limits<float>::quiet_NaN());
-  ranker_->score(values_of(docs), docs.docs, docs.features, scores);
-  const auto bad =
-      std::find_if(scores.begin(), scores.end(), [](float score) { return !std::isfinite(score); });
-  if (bad == scores.end()) return;
-  throw InvalidArgument(
-      fmt::format("Ranker '{}' gave document {} of {} the score {} after round {}: scores must be finite.",
-                  name_, bad - scores.begin(), scores.size(), *bad, round_));
-}
-
-void ExternalAdapter::describe(const QueryDocs& query, bool /*full*/, RoundDetail& detail) {
-  scores_.assign(query.docs(), 0.0F);
-  checked_scores(query.features, scores_);
-  detail = {};
-  detail.scores.assign(scores_.begin(), scores_.end());
-}
-
-void ExternalAdapter::score(ExecutionContext& /*context*/, FeatureMatrix docs,
-                            std::span<float> scores) const {
-  checked_scores(docs, scores);
-}
-
-ModelTensors ExternalAdapter::model() const {
-  return {{}, {{"architecture", std::string(kExternalArchitecture)}}};
-}
-
-std::vector<RankerFigure> ExternalAdapter::figures(ExecutionContext& /*context*/) const {
-  return {};
-}
-
-void ExternalAdapter::fields(StateFields& state) {
-  state.numbers("external.round", round_);
-  std::string own = state.reads() ? "" : ranker_->save();
-  state.text("external.state", own);
-  if (state.reads()) ranker_->load(own);
-}
+}  // namespace
 
 std::unique_ptr<OnlineRanker> make_external(const RankerRequest& request) {
   const std::string& name = request.settings.name;

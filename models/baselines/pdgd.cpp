@@ -10,37 +10,53 @@
 #include "core/math/pair_loss.h"
 #include "core/metrics/list_metrics.h"
 #include "models/baselines/first_model.h"
+#include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {
-PdgdRanker::PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
-                       std::vector<float> first_theta)
-    : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
-      list_key_(keys.key(Purpose::kList)) {}
+namespace {
 
-ScoreLists PdgdRanker::lists() const {
-  return
-      [key = list_key_](ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
-                        std::vector<std::int32_t>& list, std::vector<double>& propensity) {
-        draw_plackett_luce(scores, key, task.round, context.scratch(), list, propensity);
-      };
-}
+/// Pairwise differentiable gradient descent: Oosterhuis and de Rijke, "Differentiable unbiased online
+/// learning to rank", CIKM 2018, Algorithm 1. Lists are Plackett-Luce draws over the scores.
+class PdgdRanker : public ScoreModelRanker {
+ public:
+  PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+             std::vector<float> first_theta)
+      : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
+        list_key_(keys.key(Purpose::kList)) {}
 
-LearnReport PdgdRanker::learn(RoundContext& context, const Feedback& feedback) {
-  check(feedback, context.execution.scratch());
-  preference_pairs({.pairs = PairRule::kAll, .debias = {}}, feedback.shown, feedback.clicks,
-                   RngStream(list_key_, feedback.round), pairs_);
-  if (!pairs_.empty()) {
-    const auto scores = scores_of(context, feedback.query, feedback.round);
-    const auto measured = context.clock.measure("train");
-    Scratch& scratch = context.execution.scratch();
-    const Scratch::Frame frame(scratch);
-    const auto weights = scratch.take<double>(scores.size());
-    plackett_luce_pair_weights(scores, feedback.shown, feedback.clicks, scratch, weights);
-    follow_gradient(context.execution, feedback.query, weights);
+  /// The denominators of its weights sum over all documents of the query.
+  bool learns_from_unshown() const override { return true; }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    check(feedback, context.execution.scratch());
+    preference_pairs({.pairs = PairRule::kAll, .debias = {}}, feedback.shown, feedback.clicks,
+                     RngStream(list_key_, feedback.round), pairs_);
+    if (!pairs_.empty()) {
+      const auto scores = scores_of(context, feedback.query, feedback.round);
+      const auto measured = context.clock.measure("train");
+      Scratch& scratch = context.execution.scratch();
+      const Scratch::Frame frame(scratch);
+      const auto weights = scratch.take<double>(scores.size());
+      plackett_luce_pair_weights(scores, feedback.shown, feedback.clicks, scratch, weights);
+      follow_gradient(context.execution, feedback.query, weights);
+    }
+    end_round();
+    return {pairs_, {}};
   }
-  end_round();
-  return {pairs_, {}};
-}
+
+ private:
+  ScoreLists lists() const override {
+    return [key = list_key_](ExecutionContext& context, const RankingTask& task,
+                             std::span<const double> scores, std::vector<std::int32_t>& list,
+                             std::vector<double>& propensity) {
+      draw_plackett_luce(scores, key, task.round, context.scratch(), list, propensity);
+    };
+  }
+
+  PhiloxKey list_key_;
+  std::vector<PreferencePair> pairs_;
+};
+
+}  // namespace
 
 std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request) {
   return make_on_first_model<PdgdRanker>(request);

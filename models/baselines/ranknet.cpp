@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <numeric>
 #include <utility>
 
 #include "core/error.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/list_metrics.h"
 #include "models/baselines/first_model.h"
 #include "models/labels/label_solver.h"
 #include "models/linear/linear_belief.h"
+#include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {
 namespace {
@@ -27,57 +30,74 @@ double exploration_of(const RankerSettings& settings) {
       settings.name, epsilon));
 }
 
-}  // namespace
+/// RankNet on clicks: Burges et al., "Learning to rank using gradient descent", ICML 2005. One step of
+/// stochastic gradient descent on the pairs of each round, θ ← θ + η_t Σ σ(−z)(∇f(x_w) − ∇f(x_l)) with
+/// z = f(x_w) − f(x_l). There is no regulariser: a round's pairs are only a sample of the loss, and
+/// the prior term belongs to methods that keep the whole history. Shows greedy or ε-greedy lists.
+class RankNetRanker : public ScoreModelRanker {
+ public:
+  RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+                std::vector<float> first_theta)
+      : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
+        feedback_(settings.feedback),
+        epsilon_(exploration_of(settings)),
+        list_key_(keys.key(Purpose::kList)),
+        batch_key_(keys.key(Purpose::kBatch)) {}
 
-RankNetRanker::RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
-                             TrialKeys keys, std::vector<float> first_theta)
-    : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
-      feedback_(settings.feedback),
-      epsilon_(exploration_of(settings)),
-      list_key_(keys.key(Purpose::kList)),
-      batch_key_(keys.key(Purpose::kBatch)) {}
-
-ScoreLists RankNetRanker::lists() const {
-  return [epsilon = epsilon_, key = list_key_](
-             ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
-             std::vector<std::int32_t>& list, std::vector<double>& propensity) {
-    Scratch& scratch = context.scratch();
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    check(feedback, context.execution.scratch());
+    preference_pairs(feedback_, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
+                     pairs_);
+    loss_pairs(feedback_, feedback, batch_key_, pairs_, loss_);
+    if (loss_.pairs.empty()) {
+      end_round();
+      return {};
+    }
+    const auto scores = scores_of(context, feedback.query, feedback.round);
+    const auto measured = context.clock.measure("train");
+    Scratch& scratch = context.execution.scratch();
     const Scratch::Frame frame(scratch);
-    const auto best_first = scratch.take<std::int32_t>(scores.size());
-    order_by_score(scores, best_first, scratch);
-    list.assign(best_first.begin(), best_first.end());
-    propensity.assign(scores.size(), 1.0);
-    if (epsilon > 0.0) epsilon_greedy_list(best_first, epsilon, key, task.round, scratch, list, propensity);
-  };
-}
-
-LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback) {
-  check(feedback, context.execution.scratch());
-  preference_pairs(feedback_, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
-                   pairs_);
-  loss_pairs(feedback_, feedback, batch_key_, pairs_, loss_);
-  if (loss_.pairs.empty()) {
+    const auto weights = scratch.take<double>(scores.size());
+    std::fill(weights.begin(), weights.end(), 0.0);
+    for (const PreferencePair& pair : loss_.pairs) {
+      const auto winner = static_cast<std::size_t>(pair.winner);
+      const auto loser = static_cast<std::size_t>(pair.loser);
+      const double weight = sigmoid(scores[loser] - scores[winner]);
+      weights[winner] += weight;
+      weights[loser] -= weight;
+    }
+    step_ = {step()};
+    follow_gradient(context.execution, feedback.query, weights);
     end_round();
-    return {};
+    return {pairs_, step_};
   }
-  const auto scores = scores_of(context, feedback.query, feedback.round);
-  const auto measured = context.clock.measure("train");
-  Scratch& scratch = context.execution.scratch();
-  const Scratch::Frame frame(scratch);
-  const auto weights = scratch.take<double>(scores.size());
-  std::fill(weights.begin(), weights.end(), 0.0);
-  for (const PreferencePair& pair : loss_.pairs) {
-    const auto winner = static_cast<std::size_t>(pair.winner);
-    const auto loser = static_cast<std::size_t>(pair.loser);
-    const double weight = sigmoid(scores[loser] - scores[winner]);
-    weights[winner] += weight;
-    weights[loser] -= weight;
+
+ private:
+  ScoreLists lists() const override {
+    return [epsilon = epsilon_, key = list_key_](
+               ExecutionContext& context, const RankingTask& task, std::span<const double> scores,
+               std::vector<std::int32_t>& list, std::vector<double>& propensity) {
+      Scratch& scratch = context.scratch();
+      const Scratch::Frame frame(scratch);
+      const auto best_first = scratch.take<std::int32_t>(scores.size());
+      order_by_score(scores, best_first, scratch);
+      list.assign(best_first.begin(), best_first.end());
+      propensity.assign(scores.size(), 1.0);
+      if (epsilon > 0.0)
+        epsilon_greedy_list(best_first, epsilon, key, task.round, scratch, list, propensity);
+    };
   }
-  step_ = {step()};
-  follow_gradient(context.execution, feedback.query, weights);
-  end_round();
-  return {pairs_, step_};
-}
+
+  PairSettings feedback_;
+  double epsilon_;  // 0: greedy
+  PhiloxKey list_key_;
+  PhiloxKey batch_key_;
+  std::vector<PreferencePair> pairs_;
+  LossPairs loss_;
+  std::array<double, 1> step_{};
+};
+
+}  // namespace
 
 std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
   return make_on_first_model<RankNetRanker>(request);
@@ -165,29 +185,40 @@ std::vector<float> offline_linear_theta(const LabelledQueries& labels, std::int6
   return train_offline(LinearModel(features), labels, settings, key, std::vector<float>(features));
 }
 
-RankNetOffline::RankNetOffline(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
-                               TrialKeys keys, std::vector<float> first_theta,
-                               const LabelledQueries& labels)
-    : RankNetOffline(trained(*model, settings, keys.key(Purpose::kBatch), labels, std::move(first_theta)),
-                     std::move(model), settings, keys) {}
+namespace {
 
-RankNetOffline::RankNetOffline(std::vector<float> theta, std::unique_ptr<ScoreModel>&& model,
-                               const RankerSettings& settings, TrialKeys keys)
-    : ScoreModelRanker(std::move(model), settings, keys, std::move(theta)) {}
+/// A ranker that is trained on true grades when it is made and learns nothing from clicks: an upper bound
+/// for the model. Round 0 of its curve is the trained model.
+class RankNetOffline : public ScoreModelRanker {
+ public:
+  RankNetOffline(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+                 std::vector<float> first_theta, const LabelledQueries& labels)
+      : RankNetOffline(trained(*model, settings, keys.key(Purpose::kBatch), labels, std::move(first_theta)),
+                       std::move(model), settings, keys) {}
 
-RankedList RankNetOffline::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  const auto scores = scores_of(context, query, round);
-  const auto measured = context.clock.measure("rank");
-  list_.resize(scores.size());
-  order_by_score(scores, list_, context.execution.scratch());
-  return {list_, std::nullopt};
-}
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    const auto scores = scores_of(context, query, round);
+    const auto measured = context.clock.measure("rank");
+    list_.resize(scores.size());
+    order_by_score(scores, list_, context.execution.scratch());
+    return {list_, std::nullopt};
+  }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    check(feedback, context.execution.scratch());
+    end_round();
+    return {};
+  }
 
-LearnReport RankNetOffline::learn(RoundContext& context, const Feedback& feedback) {
-  check(feedback, context.execution.scratch());
-  end_round();
-  return {};
-}
+ private:
+  // Takes the model by reference, so that it still exists during training.
+  RankNetOffline(std::vector<float> theta, std::unique_ptr<ScoreModel>&& model,
+                 const RankerSettings& settings, TrialKeys keys)
+      : ScoreModelRanker(std::move(model), settings, keys, std::move(theta)) {}
+
+  std::vector<std::int32_t> list_;
+};
+
+}  // namespace
 
 std::unique_ptr<OnlineRanker> make_ranknet_offline(const RankerRequest& request) {
   return make_on_first_model<RankNetOffline>(request, *request.dependencies.labels);

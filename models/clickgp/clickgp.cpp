@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
+#include "core/feedback/examination.h"
+#include "core/online/online_ranker.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "models/clickgp/click_ranking.h"
 #include "models/files/model_file.h"
 #include "models/skeleton/ranker_settings.h"
 #include "models/skeleton/score_model_ranker.h"
@@ -64,335 +68,350 @@ class FrozenClickGp : public FrozenRanker {
   ModelTensors model_;
 };
 
-}  // namespace
-
-ClickGp::ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys,
-                 std::int64_t cutoff, const std::shared_ptr<const std::vector<float>>& start)
-    : settings_(settings), keys_(keys), features_(features), ranking_(settings, keys, cutoff) {
-  start_models(start);
-  state_.half_life = settings.click.forget;
-  update_weights();
-  const auto least = clickgp_bytes(settings, features, static_cast<double>(cutoff), 1.0);
-  const double limit = settings.click.memory_limit * 1e6;
-  if (limit > 0.0 && limit < least) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' has memory_limit = {} MB, but one query with {} of {} takes {}: "
-                    "give it more, or 0 for no limit.",
-                    settings.name, settings.click.memory_limit, counted(cutoff, "document"),
-                    counted(features, "feature"), readable_bytes(least)));
-  }
-}
-
-void ClickGp::start_models(const std::shared_ptr<const std::vector<float>>& start) {
-  models_.clear();
-  state_.beliefs.clear();
-  for (const ClickFeatures& of_model : click_features_of(settings_, features_, start)) {
-    models_.emplace_back(of_model, schedule_of(of_model, settings_.click.forget), models_.size());
-    state_.beliefs.push_back(models_.back().belief());
-    centred_ = of_model.centred();
-  }
-  log_likelihoods_.assign(models_.size(), 0.0);
-  // Others have to predict better by so much before they count as much as the start model alone.
-  if (start) log_likelihoods_.front() = kStartLead;
-  readings_.resize(models_.size());
-}
-
-void ClickGp::update_weights() {
-  const double best = *std::max_element(log_likelihoods_.begin(), log_likelihoods_.end());
-  state_.weights.resize(models_.size());
-  double sum = 0.0;
-  for (std::size_t model = 0; model < models_.size(); ++model)
-    sum += state_.weights[model] = std::exp(log_likelihoods_[model] - best);
-  for (double& weight : state_.weights) weight /= sum;
-}
-
-RankedList ClickGp::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  {
-    const auto measured = context.clock.measure("score");
-    const NamedQuery named(query);
-    ranking_.look(state_, query.features, named.identity);
-  }
-  const auto measured = context.clock.measure("rank");
-  return ranking_.make(context.execution, state_, round, query.fair, true);
-}
-
-void ClickGp::remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback) {
-  const auto place_in_memory = [&](std::int32_t doc) {
-    const std::int64_t name = identity.is_known() ? identity.docs[doc] : doc;
-    const std::int32_t place = known.place_of(name);
-    return place >= 0 ? place : known.add(name, features_);
-  };
-  for (std::size_t rank = 0; rank < feedback.shown.size(); ++rank) {
-    const std::int32_t place = place_in_memory(feedback.shown[rank]);
-    known.clicks[place] += feedback.clicks[rank] != 0 ? 1.0 : 0.0;
-    for (std::size_t model = 0; model < models_.size(); ++model) {
-      constexpr double kLeast = 1e-6;
-      known.sites[model].examined[place] += std::max(readings_[model].examined[rank], kLeast);
+/// A Bayesian click model with a memory of documents: logit P(click | looked at) = φ·θ + u_d + b_q. A
+/// linear and an additive model run side by side, weighted by how well they predicted the clicks so far.
+/// How users read is learned, too, and all strengths follow from the evidence. If users change, the
+/// evidence is forgotten. No setting is about the data.
+class ClickGp : public OnlineRanker {
+ public:
+  ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys, std::int64_t cutoff,
+          const std::shared_ptr<const std::vector<float>>& start = {})
+      : settings_(settings), keys_(keys), features_(features), ranking_(settings, keys, cutoff) {
+    start_models(start);
+    state_.half_life = settings.click.forget;
+    update_weights();
+    const auto least = clickgp_bytes(settings, features, static_cast<double>(cutoff), 1.0);
+    const double limit = settings.click.memory_limit * 1e6;
+    if (limit > 0.0 && limit < least) {
+      throw InvalidArgument(
+          fmt::format("Ranker '{}' has memory_limit = {} MB, but one query with {} of {} takes {}: "
+                      "give it more, or 0 for no limit.",
+                      settings.name, settings.click.memory_limit, counted(cutoff, "document"),
+                      counted(features, "feature"), readable_bytes(least)));
     }
   }
-  // Documents at hand are as they are now.
-  for (std::int64_t doc = 0; doc < feedback.query.docs(); ++doc) {
-    const std::int32_t place = known.place_of(identity.is_known() ? identity.docs[doc] : doc);
-    if (place < 0) continue;
-    std::copy_n(ranking_.scaled().begin() + doc * features_, features_,
-                known.scaled.begin() + place * features_);
-  }
-  known.means.assign(ranking_.means().begin(), ranking_.means().end());
-}
 
-LearnReport ClickGp::learn(RoundContext& context, const Feedback& feedback) {
-  ScoreModelRanker::check(feedback, context.execution.scratch());
-  const auto measured = context.clock.measure("train");
-  const NamedQuery named(feedback.query);
-  const QueryIdentity& identity = named.identity;
-  ranking_.look(state_, feedback.query.features, identity);
-
-  if (state_.half_life > 0.0) {
-    const double share = 1.0 - std::exp2(-1.0 / state_.half_life);
-    for (std::size_t model = 0; model < models_.size(); ++model) {
-      models_[model].forget(share);
-      log_likelihoods_[model] *= 1.0 - share;
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    {
+      const auto measured = context.clock.measure("score");
+      const NamedQuery named(query);
+      ranking_.look(state_, query.features, named.identity);
     }
+    const auto measured = context.clock.measure("rank");
+    return ranking_.make(context.execution, state_, round, query.fair, true);
   }
-  for (std::size_t model = 0; model < models_.size(); ++model) {
-    models_[model].read_list(ranking_.views()[model], feedback.shown, feedback.clicks, readings_[model]);
-    log_likelihoods_[model] += readings_[model].log_likelihood;
-  }
-  if (has_changed(identity, feedback.clicks)) {
-    forget_all(context.execution);
-    ranking_.forget_look();
-    ranking_.look(state_, feedback.query.features, identity);  // products may be other ones now
-  }
-  ++state_.learned;
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    ScoreModelRanker::check(feedback, context.execution.scratch());
+    const auto measured = context.clock.measure("train");
+    const NamedQuery named(feedback.query);
+    const QueryIdentity& identity = named.identity;
+    ranking_.look(state_, feedback.query.features, identity);
 
-  KnownQuery once;  // of a query without a name
-  once.sites.resize(models_.size());
-  KnownQuery& known = identity.is_known() ? state_.memory.edit(identity.query, std::ssize(models_)) : once;
-  const std::int64_t bytes_before = known.docs.empty() ? 0 : known.bytes();
-  if (known.docs.empty()) {
+    if (state_.half_life > 0.0) {
+      const double share = 1.0 - std::exp2(-1.0 / state_.half_life);
+      for (std::size_t model = 0; model < models_.size(); ++model) {
+        models_[model].forget(share);
+        log_likelihoods_[model] *= 1.0 - share;
+      }
+    }
+    for (std::size_t model = 0; model < models_.size(); ++model) {
+      models_[model].read_list(ranking_.views()[model], feedback.shown, feedback.clicks, readings_[model]);
+      log_likelihoods_[model] += readings_[model].log_likelihood;
+    }
+    if (has_changed(identity, feedback.clicks)) {
+      forget_all(context.execution);
+      ranking_.forget_look();
+      ranking_.look(state_, feedback.query.features, identity);  // products may be other ones now
+    }
+    ++state_.learned;
+
+    KnownQuery once;  // of a query without a name
+    once.sites.resize(models_.size());
+    KnownQuery& known =
+        identity.is_known() ? state_.memory.edit(identity.query, std::ssize(models_)) : once;
+    const std::int64_t bytes_before = known.docs.empty() ? 0 : known.bytes();
+    if (known.docs.empty()) {
+      for (std::size_t model = 0; model < models_.size(); ++model)
+        models_[model].see_documents(ranking_.views()[model].rows);
+    }
+    known.fade_to(state_.learned, state_.half_life);
+    std::vector<ClickRegression::Part> before(models_.size());
+    for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model)
+      before[model] = models_[model].part_of(known, ranking_.views()[model].known);
+    for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model) {
+      known.sites[model].departure = ranking_.views()[model].departures;
+      known.sites[model].query_departure = ranking_.views()[model].query_departure;
+    }
+    const std::vector<float> scaled_before = known.scaled;
+    const std::vector<float> means_before = known.means;
+    remember(known, identity, feedback);
+    const bool same_rows = known.means == means_before &&
+                           std::equal(scaled_before.begin(), scaled_before.end(), known.scaled.begin());
+    known.learned_at = state_.learned;
     for (std::size_t model = 0; model < models_.size(); ++model)
-      models_[model].see_documents(ranking_.views()[model].rows);
+      models_[model].replace(context.execution, before[model], same_rows, known);
+    if (identity.is_known()) {
+      memory_bytes_ += known.bytes() - bytes_before;
+      keep_within_limit(context.execution);
+    } else {
+      const KnownQuery* const forgotten = &once;
+      for (ClickRegression& model : models_)
+        model.retire(context.execution, {&forgotten, 1}, state_.learned);
+    }
+    for (std::size_t model = 0; model < models_.size(); ++model) {
+      models_[model].follow(context.execution, state_.memory, state_.learned, state_.half_life);
+      publish(model);
+    }
+    update_weights();
+    return {};
   }
-  known.fade_to(state_.learned, state_.half_life);
-  std::vector<ClickRegression::Part> before(models_.size());
-  for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model)
-    before[model] = models_[model].part_of(known, ranking_.views()[model].known);
-  for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model) {
-    known.sites[model].departure = ranking_.views()[model].departures;
-    known.sites[model].query_departure = ranking_.views()[model].query_departure;
+  void describe(const QueryDocs& query, bool full, RoundDetail& detail) override {
+    detail = {};
+    detail.scores.assign(ranking_.scores().begin(), ranking_.scores().end());
+    if (!full) return;
+    for (const ClickBelief& belief : state_.beliefs)
+      detail.theta.emplace_back(belief.theta().begin(), belief.theta().end());
+    std::vector<std::int32_t> all(query.docs());
+    std::iota(all.begin(), all.end(), 0);
+    ranking_.order_probabilities(state_, all, detail.probability);
+    ranking_.list().write_matrix(ranking_.by_score(), detail.certain);
   }
-  const std::vector<float> scaled_before = known.scaled;
-  const std::vector<float> means_before = known.means;
-  remember(known, identity, feedback);
-  const bool same_rows = known.means == means_before &&
-                         std::equal(scaled_before.begin(), scaled_before.end(), known.scaled.begin());
-  known.learned_at = state_.learned;
-  for (std::size_t model = 0; model < models_.size(); ++model)
-    models_[model].replace(context.execution, before[model], same_rows, known);
-  if (identity.is_known()) {
-    memory_bytes_ += known.bytes() - bytes_before;
-    keep_within_limit(context.execution);
-  } else {
-    const KnownQuery* const forgotten = &once;
-    for (ClickRegression& model : models_) model.retire(context.execution, {&forgotten, 1}, state_.learned);
-  }
-  for (std::size_t model = 0; model < models_.size(); ++model) {
-    models_[model].follow(context.execution, state_.memory, state_.learned, state_.half_life);
-    publish(model);
-  }
-  update_weights();
-  return {};
-}
-
-bool ClickGp::has_changed(const QueryIdentity& identity, std::span<const std::uint8_t> clicks) {
-  // A query that comes several times in a row, such as in a session, counts with one list.
-  if (identity.is_known() && identity.query == latest_query_) return false;
-  latest_query_ = identity.is_known() ? identity.query : -1;
-  std::vector<double> predicted(clicks.size());
-  for (std::size_t model = 0; model < models_.size(); ++model) {
-    for (std::size_t rank = 0; rank < clicks.size(); ++rank)
-      predicted[rank] += state_.weights[model] * readings_[model].predicted[rank];
-  }
-  return alarm_.learn(predicted, clicks);
-}
-
-void ClickGp::forget_all(ExecutionContext& context) {
-  ++changes_;
-  state_.changed_at = state_.learned;
-  log_info("Users have changed: ranker '{}' forgets the evidence of {} lists.", settings_.name,
-           state_.learned);
-  for (const ClickMemory::Entry& entry : state_.memory.edit_all()) entry.known->fade(0.0);
-  for (std::size_t model = 0; model < models_.size(); ++model) {
-    models_[model].forget_all(context, state_.memory, state_.learned, state_.half_life);
-    log_likelihoods_[model] = 0.0;
-    publish(model);
-  }
-}
-
-void ClickGp::keep_within_limit(ExecutionContext& context) {
-  const double limit = settings_.click.memory_limit * 1e6;
-  if (limit <= 0.0 || static_cast<double>(memory_bytes_) <= limit) return;
-  // An eighth more than necessary, so that this is rare.
-  std::vector<ClickMemory::Entry> queries = state_.memory.edit_all();
-  std::sort(queries.begin(), queries.end(), [](const auto& a, const auto& b) {
-    return a.known->learned_at < b.known->learned_at ||
-           (a.known->learned_at == b.known->learned_at && a.query < b.query);
-  });
-  constexpr double kKept = 0.875;
-  std::vector<std::int64_t> names;
-  std::vector<const KnownQuery*> forgotten;
-  for (const ClickMemory::Entry& entry : queries) {
-    // The latest query stays.
-    if (static_cast<double>(memory_bytes_) <= kKept * limit || entry.known->learned_at == state_.learned)
-      break;
-    memory_bytes_ -= entry.known->bytes();
-    names.push_back(entry.query);
-    forgotten.push_back(entry.known);
-  }
-  for (ClickRegression& model : models_) model.retire(context, forgotten, state_.learned);
-  for (const std::int64_t name : names) state_.memory.erase(name);
-}
-
-void ClickGp::describe(const QueryDocs& query, bool full, RoundDetail& detail) {
-  detail = {};
-  detail.scores.assign(ranking_.scores().begin(), ranking_.scores().end());
-  if (!full) return;
-  for (const ClickBelief& belief : state_.beliefs)
-    detail.theta.emplace_back(belief.theta().begin(), belief.theta().end());
-  std::vector<std::int32_t> all(query.docs());
-  std::iota(all.begin(), all.end(), 0);
-  ranking_.order_probabilities(state_, all, detail.probability);
-  ranking_.list().write_matrix(ranking_.by_score(), detail.certain);
-}
-
-void ClickGp::score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const {
-  context.for_blocks(docs.lists(), 4, [&](std::int64_t begin, std::int64_t end, int) {
-    std::vector<float> scaled;
-    AlignedVector<double> rows;
-    std::vector<double> of_model;
-    for (std::int64_t list = begin; list < end; ++list) {
-      const std::int64_t first = docs.list_begin(list);
-      const std::int64_t count = docs.list_end(list) - first;
-      scale_within_query(docs.part(first, first + count), scaled);
-      std::vector<double> sum(count);
-      for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
-        const ClickBelief& belief = state_.beliefs[model];
-        const std::vector<float> means(belief.features().centred());  // they move no order
-        rows.resize(count * belief.columns());
-        of_model.resize(count);
-        belief.features().expand(scaled, means, rows);
-        belief.score_rows(rows, of_model);
-        const double constant = belief.theta().front();
-        for (std::int64_t doc = 0; doc < count; ++doc)
-          sum[doc] += state_.weights[model] * (of_model[doc] - constant);
+  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override {
+    context.for_blocks(docs.lists(), 4, [&](std::int64_t begin, std::int64_t end, int) {
+      std::vector<float> scaled;
+      AlignedVector<double> rows;
+      std::vector<double> of_model;
+      for (std::int64_t list = begin; list < end; ++list) {
+        const std::int64_t first = docs.list_begin(list);
+        const std::int64_t count = docs.list_end(list) - first;
+        scale_within_query(docs.part(first, first + count), scaled);
+        std::vector<double> sum(count);
+        for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
+          const ClickBelief& belief = state_.beliefs[model];
+          const std::vector<float> means(belief.features().centred());  // they move no order
+          rows.resize(count * belief.columns());
+          of_model.resize(count);
+          belief.features().expand(scaled, means, rows);
+          belief.score_rows(rows, of_model);
+          const double constant = belief.theta().front();
+          for (std::int64_t doc = 0; doc < count; ++doc)
+            sum[doc] += state_.weights[model] * (of_model[doc] - constant);
+        }
+        for (std::int64_t doc = 0; doc < count; ++doc) scores[first + doc] = static_cast<float>(sum[doc]);
       }
-      for (std::int64_t doc = 0; doc < count; ++doc) scores[first + doc] = static_cast<float>(sum[doc]);
-    }
-  });
-}
-
-std::int64_t ClickGp::parameters() const {
-  std::int64_t count = 0;
-  for (const ClickBelief& belief : state_.beliefs) count += belief.columns();
-  return count;
-}
-
-ModelTensors ClickGp::model() const {
-  // A linear model is linear in scaled inputs, so its file has cosines, too, of weight 0.
-  std::vector<double> weights(features_ * (1 + HigherCosines::kTerms));
-  std::vector<double> of_products;
-  std::vector<InputPair> products;
-  const auto add_product = [&](InputPair pair, double weight) {
-    const auto known = std::find(products.begin(), products.end(), pair);
-    if (known != products.end()) {
-      of_products[known - products.begin()] += weight;
-      return;
-    }
-    products.push_back(pair);
-    of_products.push_back(weight);
-  };
-  for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
-    const ClickBelief& belief = state_.beliefs[model];
-    for (std::int64_t c = 0; c < belief.features().terms(); ++c) {
-      const auto block = static_cast<int>(c / features_);
-      const double factor = block == 0 ? 1.0 : ClickFeatures::cosine_factor(block - 1);
-      weights[c] += state_.weights[model] * factor * belief.theta()[c + 1];
-    }
-    const std::vector<float>* start = belief.features().start();
-    if (start != nullptr) {
-      const double weight = state_.weights[model] * belief.theta()[belief.features().centred()];
-      for (std::size_t c = 0; c < std::min(start->size(), weights.size()); ++c)
-        weights[c] += weight * double{(*start)[c]};
-      const std::size_t count = (std::max(start->size(), weights.size()) - weights.size()) / 3;
-      for (std::size_t p = weights.size(); p < weights.size() + count; ++p) {
-        add_product({static_cast<std::int32_t>((*start)[p + count]),
-                     static_cast<std::int32_t>((*start)[p + 2 * count])},
-                    weight * double{(*start)[p]});
+    });
+  }
+  std::int64_t parameters() const override {
+    std::int64_t count = 0;
+    for (const ClickBelief& belief : state_.beliefs) count += belief.columns();
+    return count;
+  }
+  ModelTensors model() const override {
+    // A linear model is linear in scaled inputs, so its file has cosines, too, of weight 0.
+    std::vector<double> weights(features_ * (1 + HigherCosines::kTerms));
+    std::vector<double> of_products;
+    std::vector<InputPair> products;
+    const auto add_product = [&](InputPair pair, double weight) {
+      const auto known = std::find(products.begin(), products.end(), pair);
+      if (known != products.end()) {
+        of_products[known - products.begin()] += weight;
+        return;
+      }
+      products.push_back(pair);
+      of_products.push_back(weight);
+    };
+    for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
+      const ClickBelief& belief = state_.beliefs[model];
+      for (std::int64_t c = 0; c < belief.features().terms(); ++c) {
+        const auto block = static_cast<int>(c / features_);
+        const double factor = block == 0 ? 1.0 : ClickFeatures::cosine_factor(block - 1);
+        weights[c] += state_.weights[model] * factor * belief.theta()[c + 1];
+      }
+      const std::vector<float>* start = belief.features().start();
+      if (start != nullptr) {
+        const double weight = state_.weights[model] * belief.theta()[belief.features().centred()];
+        for (std::size_t c = 0; c < std::min(start->size(), weights.size()); ++c)
+          weights[c] += weight * double{(*start)[c]};
+        const std::size_t count = (std::max(start->size(), weights.size()) - weights.size()) / 3;
+        for (std::size_t p = weights.size(); p < weights.size() + count; ++p) {
+          add_product({static_cast<std::int32_t>((*start)[p + count]),
+                       static_cast<std::int32_t>((*start)[p + 2 * count])},
+                      weight * double{(*start)[p]});
+        }
+      }
+      const ProductPlaces* places = belief.features().products();
+      for (std::size_t p = 0; places != nullptr && p < places->size(); ++p) {
+        if ((*places)[p].first < 0) continue;
+        add_product((*places)[p],
+                    state_.weights[model] *
+                        belief.theta()[belief.features().products_column() + static_cast<std::int64_t>(p)]);
       }
     }
-    const ProductPlaces* places = belief.features().products();
-    for (std::size_t p = 0; places != nullptr && p < places->size(); ++p) {
-      if ((*places)[p].first < 0) continue;
-      add_product((*places)[p],
-                  state_.weights[model] *
-                      belief.theta()[belief.features().products_column() + static_cast<std::int64_t>(p)]);
+    weights.insert(weights.end(), of_products.begin(), of_products.end());
+    return additive_tensors(std::vector<float>(weights.begin(), weights.end()), products);
+  }
+  std::vector<RankerFigure> figures(ExecutionContext& /*context*/) const override {
+    std::vector<RankerFigure> figures;
+    const ClickFeatures& widest = state_.beliefs.back().features();
+    const std::size_t linear = widest.start() == nullptr ? 0 : 1;
+    const Departures& departures = state_.beliefs[linear].departures();
+    figures.push_back({"document_variance", departures.document});
+    figures.push_back({"query_variance", departures.query});
+    if (linear == 1) figures.push_back({"start_weight", state_.weights.front()});
+    if (widest.is_additive()) figures.push_back({"additive_weight", state_.weights.back()});
+    if (const ProductPlaces* products = widest.products()) {
+      const auto free =
+          std::count_if(products->begin(), products->end(), [](InputPair pair) { return pair.first < 0; });
+      figures.push_back({"products", static_cast<double>(std::ssize(*products) - free)});
+    }
+    figures.push_back({"changes", changes_});
+    figures.push_back({"known_queries", static_cast<double>(state_.memory.queries())});
+    return figures;
+  }
+  std::shared_ptr<const FrozenRanker> freeze() const override {
+    return std::make_shared<FrozenClickGp>(settings_, keys_, state_, model());
+  }
+  /// Inputs are scaled within the query, by all of its documents.
+  bool learns_from_unshown() const override { return true; }
+  void fields(StateFields& state) override {
+    state.numbers("clickgp.learned", state_.learned);
+    if (state.reads()) {
+      // A saved ranker needs no model file.
+      if (state.reader().is_next(kStart)) {
+        auto start = std::make_shared<const std::vector<float>>(state.reader().get<float>(kStart));
+        state.require(ClickFeatures::is_start(*start, features_), "Its start model has other weights.");
+        start_models(start);
+      }
+    } else if (const std::vector<float>* start = state_.beliefs.back().features().start()) {
+      state.writer().put(kStart, *start);
+    }
+    state.sized("clickgp.log_likelihoods", log_likelihoods_);
+    alarm_.fields(state, "clickgp.alarm");
+    state.numbers("clickgp.changes", changes_);
+    state.numbers("clickgp.changed_at", state_.changed_at);
+    state.numbers("clickgp.latest_query", latest_query_);
+    for (std::size_t model = 0; model < models_.size(); ++model) {
+      models_[model].fields(state);
+      if (state.reads()) publish(model);
+    }
+    if (!state.reads()) return state_.memory.save(state.writer());
+    ranking_.forget_look();
+    state_.memory.load(state.reader(), features_, centred_, std::ssize(models_));
+    memory_bytes_ = 0;
+    for (const ClickMemory::Entry& entry : state_.memory.edit_all()) memory_bytes_ += entry.known->bytes();
+    update_weights();
+  }
+
+ private:
+  void start_models(const std::shared_ptr<const std::vector<float>>& start) {
+    models_.clear();
+    state_.beliefs.clear();
+    for (const ClickFeatures& of_model : click_features_of(settings_, features_, start)) {
+      models_.emplace_back(of_model, schedule_of(of_model, settings_.click.forget), models_.size());
+      state_.beliefs.push_back(models_.back().belief());
+      centred_ = of_model.centred();
+    }
+    log_likelihoods_.assign(models_.size(), 0.0);
+    // Others have to predict better by so much before they count as much as the start model alone.
+    if (start) log_likelihoods_.front() = kStartLead;
+    readings_.resize(models_.size());
+  }
+  void remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback) {
+    const auto place_in_memory = [&](std::int32_t doc) {
+      const std::int64_t name = identity.is_known() ? identity.docs[doc] : doc;
+      const std::int32_t place = known.place_of(name);
+      return place >= 0 ? place : known.add(name, features_);
+    };
+    for (std::size_t rank = 0; rank < feedback.shown.size(); ++rank) {
+      const std::int32_t place = place_in_memory(feedback.shown[rank]);
+      known.clicks[place] += feedback.clicks[rank] != 0 ? 1.0 : 0.0;
+      for (std::size_t model = 0; model < models_.size(); ++model) {
+        constexpr double kLeast = 1e-6;
+        known.sites[model].examined[place] += std::max(readings_[model].examined[rank], kLeast);
+      }
+    }
+    // Documents at hand are as they are now.
+    for (std::int64_t doc = 0; doc < feedback.query.docs(); ++doc) {
+      const std::int32_t place = known.place_of(identity.is_known() ? identity.docs[doc] : doc);
+      if (place < 0) continue;
+      std::copy_n(ranking_.scaled().begin() + doc * features_, features_,
+                  known.scaled.begin() + place * features_);
+    }
+    known.means.assign(ranking_.means().begin(), ranking_.means().end());
+  }
+  /// Whether users have changed, so that what was learned is out of date.
+  bool has_changed(const QueryIdentity& identity, std::span<const std::uint8_t> clicks) {
+    // A query that comes several times in a row, such as in a session, counts with one list.
+    if (identity.is_known() && identity.query == latest_query_) return false;
+    latest_query_ = identity.is_known() ? identity.query : -1;
+    std::vector<double> predicted(clicks.size());
+    for (std::size_t model = 0; model < models_.size(); ++model) {
+      for (std::size_t rank = 0; rank < clicks.size(); ++rank)
+        predicted[rank] += state_.weights[model] * readings_[model].predicted[rank];
+    }
+    return alarm_.learn(predicted, clicks);
+  }
+  void forget_all(ExecutionContext& context) {
+    ++changes_;
+    state_.changed_at = state_.learned;
+    log_info("Users have changed: ranker '{}' forgets the evidence of {} lists.", settings_.name,
+             state_.learned);
+    for (const ClickMemory::Entry& entry : state_.memory.edit_all()) entry.known->fade(0.0);
+    for (std::size_t model = 0; model < models_.size(); ++model) {
+      models_[model].forget_all(context, state_.memory, state_.learned, state_.half_life);
+      log_likelihoods_[model] = 0.0;
+      publish(model);
     }
   }
-  weights.insert(weights.end(), of_products.begin(), of_products.end());
-  return additive_tensors(std::vector<float>(weights.begin(), weights.end()), products);
-}
-
-std::vector<RankerFigure> ClickGp::figures(ExecutionContext& /*context*/) const {
-  std::vector<RankerFigure> figures;
-  const ClickFeatures& widest = state_.beliefs.back().features();
-  const std::size_t linear = widest.start() == nullptr ? 0 : 1;
-  const Departures& departures = state_.beliefs[linear].departures();
-  figures.push_back({"document_variance", departures.document});
-  figures.push_back({"query_variance", departures.query});
-  if (linear == 1) figures.push_back({"start_weight", state_.weights.front()});
-  if (widest.is_additive()) figures.push_back({"additive_weight", state_.weights.back()});
-  if (const ProductPlaces* products = widest.products()) {
-    const auto free =
-        std::count_if(products->begin(), products->end(), [](InputPair pair) { return pair.first < 0; });
-    figures.push_back({"products", static_cast<double>(std::ssize(*products) - free)});
-  }
-  figures.push_back({"changes", changes_});
-  figures.push_back({"known_queries", static_cast<double>(state_.memory.queries())});
-  return figures;
-}
-
-std::shared_ptr<const FrozenRanker> ClickGp::freeze() const {
-  return std::make_shared<FrozenClickGp>(settings_, keys_, state_, model());
-}
-
-void ClickGp::fields(StateFields& state) {
-  state.numbers("clickgp.learned", state_.learned);
-  if (state.reads()) {
-    // A saved ranker needs no model file.
-    if (state.reader().is_next(kStart)) {
-      auto start = std::make_shared<const std::vector<float>>(state.reader().get<float>(kStart));
-      state.require(ClickFeatures::is_start(*start, features_), "Its start model has other weights.");
-      start_models(start);
+  void keep_within_limit(ExecutionContext& context) {
+    const double limit = settings_.click.memory_limit * 1e6;
+    if (limit <= 0.0 || static_cast<double>(memory_bytes_) <= limit) return;
+    // An eighth more than necessary, so that this is rare.
+    std::vector<ClickMemory::Entry> queries = state_.memory.edit_all();
+    std::sort(queries.begin(), queries.end(), [](const auto& a, const auto& b) {
+      return a.known->learned_at < b.known->learned_at ||
+             (a.known->learned_at == b.known->learned_at && a.query < b.query);
+    });
+    constexpr double kKept = 0.875;
+    std::vector<std::int64_t> names;
+    std::vector<const KnownQuery*> forgotten;
+    for (const ClickMemory::Entry& entry : queries) {
+      // The latest query stays.
+      if (static_cast<double>(memory_bytes_) <= kKept * limit || entry.known->learned_at == state_.learned)
+        break;
+      memory_bytes_ -= entry.known->bytes();
+      names.push_back(entry.query);
+      forgotten.push_back(entry.known);
     }
-  } else if (const std::vector<float>* start = state_.beliefs.back().features().start()) {
-    state.writer().put(kStart, *start);
+    for (ClickRegression& model : models_) model.retire(context, forgotten, state_.learned);
+    for (const std::int64_t name : names) state_.memory.erase(name);
   }
-  state.sized("clickgp.log_likelihoods", log_likelihoods_);
-  alarm_.fields(state, "clickgp.alarm");
-  state.numbers("clickgp.changes", changes_);
-  state.numbers("clickgp.changed_at", state_.changed_at);
-  state.numbers("clickgp.latest_query", latest_query_);
-  for (std::size_t model = 0; model < models_.size(); ++model) {
-    models_[model].fields(state);
-    if (state.reads()) publish(model);
+  void update_weights() {
+    const double best = *std::max_element(log_likelihoods_.begin(), log_likelihoods_.end());
+    state_.weights.resize(models_.size());
+    double sum = 0.0;
+    for (std::size_t model = 0; model < models_.size(); ++model)
+      sum += state_.weights[model] = std::exp(log_likelihoods_[model] - best);
+    for (double& weight : state_.weights) weight /= sum;
   }
-  if (!state.reads()) return state_.memory.save(state.writer());
-  ranking_.forget_look();
-  state_.memory.load(state.reader(), features_, centred_, std::ssize(models_));
-  memory_bytes_ = 0;
-  for (const ClickMemory::Entry& entry : state_.memory.edit_all()) memory_bytes_ += entry.known->bytes();
-  update_weights();
-}
+  void publish(std::size_t model) { state_.beliefs[model] = models_[model].belief(); }
+
+  RankerSettings settings_;
+  TrialKeys keys_;
+  std::int64_t features_;
+  std::int64_t centred_;  // of the widest model
+  ClickState state_;
+  std::vector<ClickRegression> models_;
+  std::vector<double> log_likelihoods_;  // of the models
+  std::int64_t memory_bytes_ = 0;
+  ClickRanking ranking_;
+  std::vector<Examination::Reading> readings_;
+  ChangeAlarm alarm_;
+  std::int64_t latest_query_ = -1;
+  double changes_ = 0.0;  // of users that the alarm has noticed
+};
+
+}  // namespace
 
 std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features,
                                              const std::shared_ptr<const std::vector<float>>& start) {

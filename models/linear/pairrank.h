@@ -3,13 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
-#include <vector>
 
-#include "core/feedback/pair_history.h"
 #include "core/online/online_ranker.h"
-#include "core/online/retraining.h"
-#include "models/linear/newton_trainer.h"
 #include "models/skeleton/belief.h"
 #include "models/skeleton/ranker_settings.h"
 
@@ -29,55 +24,9 @@ std::unique_ptr<OnlineRanker> make_p2linrank(const RankerRequest& request);
 
 void set_p2linrank_defaults(RankerSettings& settings, const DefaultsContext& context);
 
-/// A linear model, or an ensemble, that is fitted to the whole history by Newton's method, after each round
-/// that brought pairs or as the schedule says; between two such trainings it replays a sample. In an
-/// ensemble, member n learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole history whenever all of
-/// it is trained on; without a schedule that is in every round, with or without pairs.
-class LinearLearner : public ModelLearner {
- public:
-  LinearLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                const std::optional<EnsembleSpec>& ensemble);
-
-  MemberThetas thetas() const override { return thetas_; }
-  void set_thetas(std::vector<std::vector<float>> thetas) override { thetas_ = std::move(thetas); }
-  void observe(const Feedback& feedback, const LossPairs& loss) override;
-  std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
-  bool trains_without_pairs() const override;
-  std::vector<RankerFigure> figures() const override;
-  void fields(StateFields& state) override;
-  void figure_fields(StateFields& state) override;
-
- private:
-  struct Member {
-    PhiloxKey noise_key;
-    NewtonTrainer trainer;
-    NewtonReport last_training;
-
-    void report_fields(StateFields& state);
-  };
-
-  /// Labels of a member's training.
-  std::span<const double> labels(const Member& member, std::uint32_t round);
-  void train_on_history(ExecutionContext& context, std::uint32_t round, double ridge);
-  void train_on_sample(ExecutionContext& context, std::uint32_t round, double ridge);
-  /// The latest pairs in a member's expansion of its loss.
-  void follow_history(Member& member, std::uint32_t round) const;
-  RetrainingSchedule::Sizes sizes() const;
-  bool can_replay() const;
-  /// θ: the trainer's parameters, rounded.
-  void take_parameters(std::size_t member);
-
-  TrainerSettings settings_;
-  double lambda_;
-  std::optional<EnsembleSpec> ensemble_;
-  PairHistory history_;
-  RetrainingSchedule schedule_;
-  PhiloxKey replay_key_;
-  std::vector<Member> members_;
-  std::vector<std::vector<float>> thetas_;
-  std::vector<double> perturbed_wins_;
-  std::vector<double> sample_rows_;
-  std::vector<double> sample_weights_;
-};
+/// A linear model, or an ensemble, that is fitted to the whole history.
+std::unique_ptr<ModelLearner> make_linear_learner(std::int64_t features, const RankerSettings& settings,
+                                                  const TrialKeys& keys,
+                                                  const std::optional<EnsembleSpec>& ensemble);
 
 }  // namespace olrank

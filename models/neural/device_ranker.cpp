@@ -384,25 +384,18 @@ std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {
           device_bytes};
 }
 
-void DeviceRanker::save(StateWriter& state) const {
-  history_.save(state);
-  state.put("device.taught", observed_pairs_);
-  state.put("device.excess", policy_.excess());
-  save_schedule(state, schedule_, noise_round_);
-  network_->save(state);
-}
-
 void DeviceRanker::save_for_lists(StateWriter&) const {
   throw Error("A ranker on a GPU makes its lists itself: no other process can rank for it.");
 }
 
-void DeviceRanker::load(StateReader& state) {
-  history_.load(state);
-  observed_pairs_ = state.get_one<std::int64_t>("device.taught");
-  policy_.set_excess(state.get_one<double>("device.excess"));
-  load_schedule(state, schedule_, noise_round_);
+void DeviceRanker::fields(StateFields& state) {
+  state.part(history_);
+  state.numbers("device.taught", observed_pairs_);
+  state.number("device.excess", policy_.excess(), [&](double excess) { policy_.set_excess(excess); });
+  schedule_fields(state, schedule_, noise_round_);
+  if (!state.reads()) return network_->save(state.writer());
   const DocumentHistory::Lists lists = history_.lists();
-  network_->load(state,
+  network_->load(state.reader(),
                  {history_.features(), history_.terms(), history_.observed(), history_.observations(),
                   history_.doc_numbers(), lists.first_doc, lists.first_pair, lists.rows, lists.clicks});
 }

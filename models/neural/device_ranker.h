@@ -43,8 +43,7 @@ class DeviceRanker : public OnlineRanker {
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
   bool makes_lists() const override { return true; }
   void make_lists(ExecutionContext& context, std::span<ListRequest> requests) override;
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void fields(StateFields& state) override;
   /// Throws an Error: no other process makes its lists.
   void save_for_lists(StateWriter& state) const override;
 

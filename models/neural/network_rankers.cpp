@@ -21,34 +21,85 @@
 #include "models/skeleton/width_shadow.h"
 
 namespace olrank {
+namespace {
+
+/// How far rounding can move a difference of scores.
+double score_rounding(std::span<const float> magnitudes) {
+  float largest = 0.0F;
+  for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
+  return rounding_of_scores(largest);
+}
+
+/// The mean of [members × docs], summed in the order of members.
+void mean_over_members(std::span<const float> of_members, std::span<float> mean) {
+  const std::size_t members = of_members.size() / std::max<std::size_t>(mean.size(), 1);
+  for (std::size_t doc = 0; doc < mean.size(); ++doc) {
+    double sum = 0.0;
+    for (std::size_t member = 0; member < members; ++member)
+      sum += double{of_members[member * mean.size() + doc]};
+    mean[doc] = static_cast<float>(sum / static_cast<double>(members));
+  }
+}
 
 /// Widths of a network: the Mahalanobis width of the difference of two tangent gradients, under the
 /// covariance of those of all observed pairs.
 class NetworkWidths : public Belief {
  public:
-  NetworkWidths(std::shared_ptr<const TangentModel> model, std::unique_ptr<Posterior> posterior);
+  NetworkWidths(std::shared_ptr<const TangentModel> model, std::unique_ptr<Posterior> posterior)
+      : model_(std::move(model)) {
+    learning_ = posterior.get();
+    posterior_ = std::move(posterior);
+  }
 
-  Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const override;
+  Evidence take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const override {
+    Evidence evidence;
+    evidence.scores = scratch.take<float>(docs);
+    evidence.factors = scratch.take<float>(docs * model_->tangent_shape().factors());
+    evidence.width_sq = scratch.take<double>(docs * docs);
+    return evidence;
+  }
   void score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
-             Evidence& evidence) const override;
+             Evidence& evidence) const override {
+    const Scratch::Frame frame(context.scratch());
+    const auto magnitudes = context.scratch().take<float>(evidence.scores.size());
+    model_->find_factors(context, thetas.front(), docs, evidence.factors, evidence.scores, magnitudes);
+    evidence.least_difference = score_rounding(magnitudes);
+  }
   void mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
-                  std::span<float> scores) const override;
+                  std::span<float> scores) const override {
+    model_->score(context, thetas.front(), docs, scores);
+  }
   bool has_widths() const override { return true; }
-  void measure_widths(ExecutionContext& context, FeatureMatrix docs, Evidence& evidence) const override;
+  void measure_widths(ExecutionContext& context, FeatureMatrix docs, Evidence& evidence) const override {
+    const WidthHealth health =
+        posterior_->widths(context, {evidence.factors.data(), docs.docs}, evidence.width_sq);
+    if (health.lost > 0) throw_lost_list_widths(health.lost, docs.docs);
+  }
   void measure_and_repair_widths(ExecutionContext& context, FeatureMatrix docs,
-                                 Evidence& evidence) override;
+                                 Evidence& evidence) override {
+    learning_->width_sq(context, {evidence.factors.data(), docs.docs}, evidence.width_sq);
+  }
   double log_det() const override { return posterior_->log_det(); }
   bool observes_evidence() const override { return true; }
   void observe(ExecutionContext& context, FeatureMatrix docs, const Evidence& evidence,
-               std::span<const PreferencePair> pairs) override;
-  std::shared_ptr<const Belief> freeze() const override;
-  ModelTensors model(MemberThetas thetas) const override;
-  std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+               std::span<const PreferencePair> pairs) override {
+    learning_->observe(context, {evidence.factors.data(), docs.docs}, pairs);
+  }
+  std::shared_ptr<const Belief> freeze() const override {
+    return std::shared_ptr<const Belief>(new NetworkWidths(model_, posterior_->freeze()));
+  }
+  ModelTensors model(MemberThetas thetas) const override { return model_->tensors(thetas.front()); }
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override {
+    return {{"drift", posterior_->drift(context)},
+            {"negative_widths", static_cast<double>(posterior_->negative_widths())},
+            {"posterior_bytes", static_cast<double>(posterior_->bytes())}};
+  }
   void save(StateWriter& state) const override { posterior_->save(state); }
   void load(StateReader& state) override { learning_->load(state); }
 
  private:
-  NetworkWidths(std::shared_ptr<const TangentModel> model, std::shared_ptr<const Posterior> frozen);
+  NetworkWidths(std::shared_ptr<const TangentModel> model, std::shared_ptr<const Posterior> frozen)
+      : model_(std::move(model)), posterior_(std::move(frozen)) {}
 
   std::shared_ptr<const TangentModel> model_;
   std::shared_ptr<const Posterior> posterior_;
@@ -60,21 +111,41 @@ class NetworkVotes : public Belief {
  public:
   explicit NetworkVotes(std::shared_ptr<const TangentModel> model) : model_(std::move(model)) {}
 
-  Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const override;
+  Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const override {
+    return take_votes(scratch, members, docs);
+  }
   void score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
-             Evidence& evidence) const override;
+             Evidence& evidence) const override {
+    const std::size_t count = evidence.scores.size();
+    const Scratch::Frame frame(context.scratch());
+    const auto magnitudes = context.scratch().take<float>(count);
+    evidence.least_difference = 0.0;
+    for (std::size_t member = 0; member < thetas.size(); ++member) {
+      model_->score_with_magnitudes(context, thetas[member], docs,
+                                    evidence.member_scores.subspan(member * count, count), magnitudes);
+      evidence.least_difference = std::max(evidence.least_difference, score_rounding(magnitudes));
+    }
+    mean_over_members(evidence.member_scores, evidence.scores);
+  }
   void mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
-                  std::span<float> scores) const override;
+                  std::span<float> scores) const override {
+    std::vector<float> of_member(scores.size());
+    std::vector<double> sums(scores.size());
+    for (const auto& theta : thetas) {
+      model_->score(context, theta, docs, of_member);
+      for (std::size_t doc = 0; doc < sums.size(); ++doc) sums[doc] += double{of_member[doc]};
+    }
+    for (std::size_t doc = 0; doc < sums.size(); ++doc)
+      scores[doc] = static_cast<float>(sums[doc] / static_cast<double>(thetas.size()));
+  }
   bool has_widths() const override { return false; }
   void measure_widths(ExecutionContext&, FeatureMatrix, Evidence&) const override {}
-  std::shared_ptr<const Belief> freeze() const override;
-  ModelTensors model(MemberThetas thetas) const override;
+  std::shared_ptr<const Belief> freeze() const override { return std::make_shared<NetworkVotes>(model_); }
+  ModelTensors model(MemberThetas thetas) const override { return ensemble_tensors(*model_, thetas); }
 
  private:
   std::shared_ptr<const TangentModel> model_;
 };
-
-namespace {
 
 std::unique_ptr<Posterior> made(PosteriorSpec spec, const RankerRequest& request) {
   const std::int64_t memory = request.dependencies.memory;
@@ -93,8 +164,8 @@ std::unique_ptr<OnlineRanker> make_confident_network(const RankerRequest& reques
   if (spec.has_shadow)
     parts.shadow = std::make_unique<WidthShadow>(spec.shape, made(spec.shadow(), request));
   parts.belief = std::make_unique<NetworkWidths>(model, made(spec, request));
-  parts.learner = std::make_unique<NetworkLearner>(model, settings, request.keys, std::nullopt,
-                                                   request.dependencies.first_thetas);
+  parts.learner =
+      make_network_learner(model, settings, request.keys, std::nullopt, request.dependencies.first_thetas);
   return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
 }
 
@@ -111,8 +182,8 @@ std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {
       make_tangent_model(settings.network, request.features, libtorch_gpu(request.dependencies.device));
   CertainOrderRanker::Parts parts;
   parts.belief = std::make_unique<NetworkVotes>(model);
-  parts.learner = std::make_unique<NetworkLearner>(model, settings, request.keys, ensemble,
-                                                   request.dependencies.first_thetas);
+  parts.learner =
+      make_network_learner(model, settings, request.keys, ensemble, request.dependencies.first_thetas);
   return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
 }
 
@@ -177,129 +248,6 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (row.is_ensemble() && settings.posterior.prior_noise)
     return "prior_noise has no device implementation";
   return std::nullopt;
-}
-
-namespace {
-
-/// How far rounding can move a difference of scores.
-double score_rounding(std::span<const float> magnitudes) {
-  float largest = 0.0F;
-  for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
-  return rounding_of_scores(largest);
-}
-
-/// The mean of [members × docs], summed in the order of members.
-void mean_over_members(std::span<const float> of_members, std::span<float> mean) {
-  const std::size_t members = of_members.size() / std::max<std::size_t>(mean.size(), 1);
-  for (std::size_t doc = 0; doc < mean.size(); ++doc) {
-    double sum = 0.0;
-    for (std::size_t member = 0; member < members; ++member)
-      sum += double{of_members[member * mean.size() + doc]};
-    mean[doc] = static_cast<float>(sum / static_cast<double>(members));
-  }
-}
-
-}  // namespace
-
-NetworkWidths::NetworkWidths(std::shared_ptr<const TangentModel> model,
-                             std::unique_ptr<Posterior> posterior)
-    : model_(std::move(model)) {
-  learning_ = posterior.get();
-  posterior_ = std::move(posterior);
-}
-
-NetworkWidths::NetworkWidths(std::shared_ptr<const TangentModel> model,
-                             std::shared_ptr<const Posterior> frozen)
-    : model_(std::move(model)), posterior_(std::move(frozen)) {}
-
-Evidence NetworkWidths::take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const {
-  Evidence evidence;
-  evidence.scores = scratch.take<float>(docs);
-  evidence.factors = scratch.take<float>(docs * model_->tangent_shape().factors());
-  evidence.width_sq = scratch.take<double>(docs * docs);
-  return evidence;
-}
-
-void NetworkWidths::score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
-                          Evidence& evidence) const {
-  const Scratch::Frame frame(context.scratch());
-  const auto magnitudes = context.scratch().take<float>(evidence.scores.size());
-  model_->find_factors(context, thetas.front(), docs, evidence.factors, evidence.scores, magnitudes);
-  evidence.least_difference = score_rounding(magnitudes);
-}
-
-void NetworkWidths::mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
-                               std::span<float> scores) const {
-  model_->score(context, thetas.front(), docs, scores);
-}
-
-void NetworkWidths::measure_widths(ExecutionContext& context, FeatureMatrix docs,
-                                   Evidence& evidence) const {
-  const WidthHealth health =
-      posterior_->widths(context, {evidence.factors.data(), docs.docs}, evidence.width_sq);
-  if (health.lost > 0) throw_lost_list_widths(health.lost, docs.docs);
-}
-
-void NetworkWidths::measure_and_repair_widths(ExecutionContext& context, FeatureMatrix docs,
-                                              Evidence& evidence) {
-  learning_->width_sq(context, {evidence.factors.data(), docs.docs}, evidence.width_sq);
-}
-
-void NetworkWidths::observe(ExecutionContext& context, FeatureMatrix docs, const Evidence& evidence,
-                            std::span<const PreferencePair> pairs) {
-  learning_->observe(context, {evidence.factors.data(), docs.docs}, pairs);
-}
-
-std::shared_ptr<const Belief> NetworkWidths::freeze() const {
-  return std::shared_ptr<const Belief>(new NetworkWidths(model_, posterior_->freeze()));
-}
-
-ModelTensors NetworkWidths::model(MemberThetas thetas) const {
-  return model_->tensors(thetas.front());
-}
-
-std::vector<RankerFigure> NetworkWidths::figures(ExecutionContext& context) const {
-  return {{"drift", posterior_->drift(context)},
-          {"negative_widths", static_cast<double>(posterior_->negative_widths())},
-          {"posterior_bytes", static_cast<double>(posterior_->bytes())}};
-}
-
-Evidence NetworkVotes::take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const {
-  return take_votes(scratch, members, docs);
-}
-
-void NetworkVotes::score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
-                         Evidence& evidence) const {
-  const std::size_t count = evidence.scores.size();
-  const Scratch::Frame frame(context.scratch());
-  const auto magnitudes = context.scratch().take<float>(count);
-  evidence.least_difference = 0.0;
-  for (std::size_t member = 0; member < thetas.size(); ++member) {
-    model_->score_with_magnitudes(context, thetas[member], docs,
-                                  evidence.member_scores.subspan(member * count, count), magnitudes);
-    evidence.least_difference = std::max(evidence.least_difference, score_rounding(magnitudes));
-  }
-  mean_over_members(evidence.member_scores, evidence.scores);
-}
-
-void NetworkVotes::mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
-                              std::span<float> scores) const {
-  std::vector<float> of_member(scores.size());
-  std::vector<double> sums(scores.size());
-  for (const auto& theta : thetas) {
-    model_->score(context, theta, docs, of_member);
-    for (std::size_t doc = 0; doc < sums.size(); ++doc) sums[doc] += double{of_member[doc]};
-  }
-  for (std::size_t doc = 0; doc < sums.size(); ++doc)
-    scores[doc] = static_cast<float>(sums[doc] / static_cast<double>(thetas.size()));
-}
-
-std::shared_ptr<const Belief> NetworkVotes::freeze() const {
-  return std::make_shared<NetworkVotes>(model_);
-}
-
-ModelTensors NetworkVotes::model(MemberThetas thetas) const {
-  return ensemble_tensors(*model_, thetas);
 }
 
 }  // namespace olrank

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "core/online/online_ranker.h"
+#include "core/ops/pair_training.h"
 #include "core/ops/relu_network.h"
+#include "core/ops/tangent_factors.h"
 #include "models/skeleton/network_settings.h"
 #include "models/skeleton/ranker_settings.h"
 #include "models/skeleton/width_shadow.h"
@@ -75,27 +77,41 @@ class NetworkModel : public TangentModel {
       ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
       FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
       std::span<double> gradient) const override;
-  ModelTensors tensors(std::span<const float> theta) const override;
+  ModelTensors tensors(std::span<const float> theta) const override {
+    return network_tensors(settings_, shape_, theta);
+  }
 
   const TangentShape& tangent_shape() const override { return tangent_shape_; }
-  std::vector<float> first_parameters(PhiloxKey key) const override;
+  std::vector<float> first_parameters(PhiloxKey key) const override {
+    return olrank::first_parameters(settings_, shape_, key);
+  }
   void score_with_magnitudes(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
-                             std::span<float> scores, std::span<float> magnitudes) const override;
+                             std::span<float> scores, std::span<float> magnitudes) const override {
+    score_docs(context, shape_, theta, docs, scores, magnitudes);
+  }
   void find_factors(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                     std::span<float> factors, std::span<float> scores,
-                    std::span<float> magnitudes) const override;
+                    std::span<float> magnitudes) const override {
+    tangent_factors(context, shape_, theta, docs, factors, scores, magnitudes);
+  }
   void multiply_gradients(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                           std::span<const double> v, std::span<double> products) const override;
   void find_score_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                            ScoreSlopes find_slopes, std::span<double> gradient) const override;
   double find_loss_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                             std::span<const PairTerm> terms, const PairObjective& objective,
-                            std::span<double> gradient) const override;
+                            std::span<double> gradient) const override {
+    return pair_loss_gradient(context, shape_, theta, docs, terms, objective, gradient);
+  }
   void find_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                      std::span<const PairTerm> terms, const PairObjective& objective,
-                     std::span<double> gradient) const override;
+                     std::span<double> gradient) const override {
+    pair_gradient(context, shape_, theta, docs, terms, objective, gradient);
+  }
   double find_loss(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
-                   std::span<const PairTerm> terms, const PairObjective& objective) const override;
+                   std::span<const PairTerm> terms, const PairObjective& objective) const override {
+    return pair_loss(context, shape_, theta, docs, terms, objective);
+  }
   double find_curvature(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                         std::span<const PairTerm> terms, std::span<double> vector) const override;
 

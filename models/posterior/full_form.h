@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "core/device/network_spec.h"
 #include "core/io/state_archive.h"
-#include "core/ops/inverse_factor.h"
 #include "core/ops/pair_width.h"
 #include "core/runtime/execution_context.h"
 #include "models/posterior/observed_pairs.h"
@@ -47,7 +47,8 @@ class FullForm {
   virtual double log_det() const = 0;
   virtual std::int64_t bytes() const = 0;
   virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
+  /// The state is of this history's pairs.
+  virtual void load(StateReader& state, const ObservedPairs& history) = 0;
 
  protected:
   FullForm(const FullForm&) = default;
@@ -57,87 +58,8 @@ class FullForm {
   double scale_;
 };
 
-/// It goes by parameters: A⁻¹ itself, p² numbers, updated by all pairs of a round at once. Widths take all
-/// of it, or its diagonal alone.
-class PrimalForm : public FullForm {
- public:
-  PrimalForm(const TangentShape& shape, double lambda, double scale, bool by_diagonal);
-
-  WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                     std::span<double> width_sq) const override;
-  std::unique_ptr<FullForm> freeze() const override {
-    shared_ = true;
-    return std::make_unique<PrimalForm>(*this);
-  }
-  void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
-               TangentFactors docs, std::span<const PreferencePair> pairs) override;
-  void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
-  void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
-             std::span<double> solution) const override;
-
-  double log_det() const override { return log_det_; }
-  std::int64_t bytes() const override {
-    return static_cast<std::int64_t>(inverse_->size() * sizeof(double));
-  }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
-
- private:
-  using Matrix = AlignedVector<double>;
-  /// A⁻¹ to write to: copied first if a frozen form shares it.
-  double* writable();
-
-  bool by_diagonal_;
-  std::shared_ptr<Matrix> inverse_;  // [p × p]
-  mutable bool shared_ = false;      // with a frozen form
-  double log_det_ = 0.0;             // log det(A)/det(λI)
-};
-
-/// It goes by pairs: L Lᵀ = s K_nn + λI with K the tangent kernel among pairs, S = s L⁻¹ K_nV, and M = (s
-/// K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers. Pairs of the documents of the latest widths_for_update()
-/// are observed by its S and M, without another pass over L⁻¹.
-class DualForm : public FullForm {
- public:
-  using FullForm::FullForm;
-
-  WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                     std::span<double> width_sq) const override;
-  WidthHealth widths_for_update(ExecutionContext& context, const ObservedPairs& history,
-                                TangentFactors docs, std::span<double> width_sq) override;
-  std::unique_ptr<FullForm> freeze() const override;
-  void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
-               TangentFactors docs, std::span<const PreferencePair> pairs) override;
-  void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
-  void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
-             std::span<double> solution) const override;
-
-  /// The observed pairs: rows of L.
-  std::int64_t pairs() const { return factor_.size(); }
-  double log_det() const override { return log_det_; }
-  std::int64_t bytes() const override { return factor_.bytes(); }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
-
- private:
-  /// The documents of the latest find_latest(), their S and their M.
-  struct LatestGram {
-    std::int64_t pairs = -1;  // when it was called; -1: no documents
-    std::vector<float> factors;
-    AlignedVector<double> solved;
-    std::vector<double> m;
-  };
-
-  /// M [docs × docs] (lower triangle) and S [n × docs].
-  void find_gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                 double* solved, double* m) const;
-  void find_latest(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs);
-  bool is_latest(TangentFactors docs) const;
-  void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first);
-
-  InverseFactor factor_;
-  Lineage lineage_;       // of its full blocks
-  double log_det_ = 0.0;  // 2 Σ log L_ii − n log λ
-  LatestGram latest_;
-};
+/// `by_diagonal`: the primal form's widths take the diagonal of A⁻¹ alone.
+std::unique_ptr<FullForm> make_full_form(CovarianceForm form, const TangentShape& shape, double lambda,
+                                         double scale, bool by_diagonal);
 
 }  // namespace olrank

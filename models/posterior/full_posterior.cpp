@@ -17,7 +17,6 @@
 #include "core/text/byte_size.h"
 #include "models/posterior/full_form.h"
 #include "models/posterior/observed_pairs.h"
-#include "models/posterior/orthonormal_form.h"
 #include "models/posterior/posterior_memory.h"
 
 namespace olrank {
@@ -37,12 +36,8 @@ FullPosterior::FullPosterior(const PosteriorSpec& spec)
 }
 
 std::unique_ptr<FullForm> FullPosterior::made(CovarianceForm form) const {
-  if (form == CovarianceForm::kDual)
-    return std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
-  if (form == CovarianceForm::kOrthonormal)
-    return std::make_unique<OrthonormalForm>(spec_.shape, spec_.lambda, spec_.scale);
-  return std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale,
-                                      spec_.covariance == Covariance::kDiagonalOfInverse);
+  return make_full_form(form, spec_.shape, spec_.lambda, spec_.scale,
+                        spec_.covariance == Covariance::kDiagonalOfInverse);
 }
 
 FullPosterior::FullPosterior(const FullPosterior& other)
@@ -241,14 +236,7 @@ void FullPosterior::load(StateReader& state) {
       (kept != CovarianceForm::kPrimal && spec_.covariance != Covariance::kFull))
     state.fail(fmt::format("A {} covariance has no form called '{}'.", name_of(spec_.covariance), name));
   std::unique_ptr<FullForm> form = made(kept);
-  form->load(state);
-  if (kept == CovarianceForm::kDual) {
-    const std::int64_t pairs = static_cast<const DualForm&>(*form).pairs();
-    if (pairs != history.pairs()) {
-      state.fail(
-          fmt::format("The covariance has {} pairs and the history has {}.", pairs, history.pairs()));
-    }
-  }
+  form->load(state, history);
   policy_.set_excess(state.get_one<double>("covariance_excess"));
   monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));
   negative_widths_ = state.get_one<std::int64_t>("covariance_negative_widths");

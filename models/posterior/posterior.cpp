@@ -15,6 +15,7 @@
 #include "models/posterior/observed_pairs.h"
 
 namespace olrank {
+namespace {
 
 /// No covariance: every width is 0.
 class NoPosterior : public Posterior {
@@ -44,6 +45,74 @@ class NoPosterior : public Posterior {
  private:
   std::int64_t pairs_ = 0;
 };
+
+/// The diagonal of A: p numbers, no history.
+class DiagonalPosterior : public Posterior {
+ public:
+  explicit DiagonalPosterior(const PosteriorSpec& spec)
+      : Posterior(spec), diagonal_(spec.shape.parameters(), spec.lambda), inverse_(diagonal_.size()) {
+    invert();
+  }
+
+  void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override {
+    const WidthHealth health = widths(context, docs, width_sq);
+    if (health.lost > 0) throw_lost_widths(spec_.name());
+    negative_widths_ += health.negative;
+  }
+  WidthHealth widths(ExecutionContext& context, TangentFactors docs,
+                     std::span<double> width_sq) const override {
+    assert(std::ssize(width_sq) == docs.docs * docs.docs);
+    diagonal_gram(context, spec_.shape, docs, spec_.scale, inverse_, width_sq.data());
+    return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+  }
+  std::shared_ptr<const Posterior> freeze() const override {
+    return std::make_shared<DiagonalPosterior>(*this);
+  }
+  void observe(ExecutionContext& context, TangentFactors docs,
+               std::span<const PreferencePair> pairs) override {
+    if (pairs.empty()) return;
+    ObservedPairs added(spec_.shape);
+    added.append(docs, pairs);
+    const AlignedVector<double> before = diagonal_;
+    add_to_diagonal(context, spec_.shape, added.all(), spec_.scale, diagonal_);
+    if (!std::all_of(diagonal_.begin(), diagonal_.end(),
+                     [](double value) { return std::isfinite(value); })) {
+      diagonal_ = before;
+      throw NumericError("The gradients of the pairs to observe are not finite.");
+    }
+    invert();
+    pairs_ += added.pairs();
+  }
+
+  std::int64_t pairs() const override { return pairs_; }
+  /// Σ_k log(A_kk/λ).
+  double log_det() const override {
+    double sum = 0.0;
+    for (const double value : diagonal_) sum += std::log(value / spec_.lambda);
+    return sum;
+  }
+  std::int64_t bytes() const override {
+    return static_cast<std::int64_t>((diagonal_.size() + inverse_.size()) * sizeof(double));
+  }
+
+  void fields(StateFields& state) override {
+    state.numbers("diagonal_pairs", pairs_);
+    state.numbers("diagonal_negative_widths", negative_widths_);
+    state.sized("diagonal", diagonal_);
+    if (state.reads()) invert();
+  }
+
+ private:
+  void invert() {
+    for (std::size_t k = 0; k < diagonal_.size(); ++k) inverse_[k] = 1.0 / diagonal_[k];
+  }
+
+  AlignedVector<double> diagonal_;  // A_kk
+  AlignedVector<double> inverse_;   // 1/A_kk
+  std::int64_t pairs_ = 0;
+};
+
+}  // namespace
 
 std::int64_t covariance_memory(const PosteriorSettings& settings, std::int64_t memory) {
   return settings.has_shadow() && settings.covariance == Covariance::kDiagonalOfInverse ? memory / 2
@@ -78,61 +147,6 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
       return std::make_unique<NoPosterior>(spec);
   }
   throw InvalidArgument("The covariance has an unknown structure.");
-}
-
-DiagonalPosterior::DiagonalPosterior(const PosteriorSpec& spec)
-    : Posterior(spec), diagonal_(spec.shape.parameters(), spec.lambda), inverse_(diagonal_.size()) {
-  invert();
-}
-
-void DiagonalPosterior::invert() {
-  for (std::size_t k = 0; k < diagonal_.size(); ++k) inverse_[k] = 1.0 / diagonal_[k];
-}
-
-std::shared_ptr<const Posterior> DiagonalPosterior::freeze() const {
-  return std::make_shared<DiagonalPosterior>(*this);
-}
-
-WidthHealth DiagonalPosterior::widths(ExecutionContext& context, TangentFactors docs,
-                                      std::span<double> width_sq) const {
-  assert(std::ssize(width_sq) == docs.docs * docs.docs);
-  diagonal_gram(context, spec_.shape, docs, spec_.scale, inverse_, width_sq.data());
-  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
-}
-
-void DiagonalPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
-                                 std::span<double> width_sq) {
-  const WidthHealth health = widths(context, docs, width_sq);
-  if (health.lost > 0) throw_lost_widths(spec_.name());
-  negative_widths_ += health.negative;
-}
-
-void DiagonalPosterior::observe(ExecutionContext& context, TangentFactors docs,
-                                std::span<const PreferencePair> pairs) {
-  if (pairs.empty()) return;
-  ObservedPairs added(spec_.shape);
-  added.append(docs, pairs);
-  const AlignedVector<double> before = diagonal_;
-  add_to_diagonal(context, spec_.shape, added.all(), spec_.scale, diagonal_);
-  if (!std::all_of(diagonal_.begin(), diagonal_.end(), [](double value) { return std::isfinite(value); })) {
-    diagonal_ = before;
-    throw NumericError("The gradients of the pairs to observe are not finite.");
-  }
-  invert();
-  pairs_ += added.pairs();
-}
-
-double DiagonalPosterior::log_det() const {
-  double sum = 0.0;
-  for (const double value : diagonal_) sum += std::log(value / spec_.lambda);
-  return sum;
-}
-
-void DiagonalPosterior::fields(StateFields& state) {
-  state.numbers("diagonal_pairs", pairs_);
-  state.numbers("diagonal_negative_widths", negative_widths_);
-  state.sized("diagonal", diagonal_);
-  if (state.reads()) invert();
 }
 
 const Schema& PosteriorSettings::schema() {

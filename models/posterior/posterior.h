@@ -110,33 +110,4 @@ std::int64_t covariance_memory(const PosteriorSettings& settings, std::int64_t m
 /// Throws InvalidArgument, with the sizes and what would fit, if the covariance does not fit into memory.
 std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec);
 
-/// The diagonal of A: p numbers, no history.
-class DiagonalPosterior : public Posterior {
- public:
-  explicit DiagonalPosterior(const PosteriorSpec& spec);
-
-  void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override;
-  WidthHealth widths(ExecutionContext& context, TangentFactors docs,
-                     std::span<double> width_sq) const override;
-  std::shared_ptr<const Posterior> freeze() const override;
-  void observe(ExecutionContext& context, TangentFactors docs,
-               std::span<const PreferencePair> pairs) override;
-
-  std::int64_t pairs() const override { return pairs_; }
-  /// Σ_k log(A_kk/λ).
-  double log_det() const override;
-  std::int64_t bytes() const override {
-    return static_cast<std::int64_t>((diagonal_.size() + inverse_.size()) * sizeof(double));
-  }
-
-  void fields(StateFields& state) override;
-
- private:
-  void invert();
-
-  AlignedVector<double> diagonal_;  // A_kk
-  AlignedVector<double> inverse_;   // 1/A_kk
-  std::int64_t pairs_ = 0;
-};
-
 }  // namespace olrank

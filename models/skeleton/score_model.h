@@ -62,10 +62,7 @@ inline double largest_finite_gain() {
   return 1e37 / double{FittedNormaliser::kLargestInput};
 }
 
-}  // namespace olrank
-
 // Ensembles of linear models and of networks share these.
-namespace olrank {
 
 /// The evidence of votes.
 Evidence take_votes(Scratch& scratch, std::int64_t members, std::int64_t docs);

@@ -128,7 +128,7 @@ TEST_F(EvalTest, AveragesOverFolds) {
 /// What the command says of these words.
 std::string complaint_about(const std::string& words) {
   CLI::App app;
-  const std::unique_ptr<Command> command = make_eval_command();
+  const std::unique_ptr<Command> command = kEvalCommand.make();
   command->declare(app);
   app.parse(words);
   return message_of<InvalidArgument>([&] { command->run({}); });

@@ -23,23 +23,18 @@ void collect_help(const CLI::App& app, std::vector<std::string>& pages) {
 
 std::vector<std::string> help_of_every_command(int columns) {
   std::vector<std::string> pages;
-  for (auto& make :
-       {make_run_command, make_tune_command, make_bench_command, make_report_command, make_data_command,
-        make_eval_command, make_rank_command, make_export_command, make_serve_command, make_info_command}) {
-    const std::unique_ptr<Command> command = make();
-    CLI::App program;
-    program.formatter(std::make_shared<HelpFormatter>(columns));
-    CLI::App* app = program.add_subcommand(command->name(), command->summary());
-    command->declare(*app);
+  CLI::App program;
+  program.formatter(std::make_shared<HelpFormatter>(columns));
+  const Commands commands(program);
+  for (const CLI::App* app : program.get_subcommands([](const CLI::App*) { return true; }))
     collect_help(*app, pages);
-  }
   return pages;
 }
 
 TEST(HelpFormatter, EveryCommandFitsItsColumns) {
   for (const int columns : {72, 100}) {
     const std::vector<std::string> pages = help_of_every_command(columns);
-    EXPECT_GE(pages.size(), 19U);
+    EXPECT_GE(pages.size(), 40U);
     for (const std::string& page : pages) {
       std::istringstream lines(page);
       for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), columns) << line;

@@ -10,12 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "models/baselines/deployed_policy.h"
-#include "models/baselines/dueling_bandit.h"
-#include "models/baselines/intervention_aware.h"
-#include "models/baselines/pdgd.h"
-#include "models/baselines/ranknet.h"
-#include "models/linear/linear_belief.h"
+#include "core/online/online_ranker.h"
+#include "models/ranker_kinds.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 
@@ -139,24 +136,13 @@ inline RankerSettings bandit_settings(const std::string& name) {
 
 constexpr std::int64_t kSmallCutoff = 5;
 
-inline std::unique_ptr<OnlineRanker> make_bandit(const RankerSettings& settings, std::int64_t features,
-                                                 std::vector<float> first_theta = {}) {
-  auto model = std::make_unique<LinearModel>(features);
-  const TrialKeys keys = TrialKeys::of(1, 1, "test");
-  switch (settings.kind) {
-    case RankerKind::kPdgd:
-      return std::make_unique<PdgdRanker>(std::move(model), settings, keys, std::move(first_theta));
-    case RankerKind::kPrpo:
-      return std::make_unique<PrpoRanker>(std::move(model), settings, keys, std::move(first_theta));
-    case RankerKind::kInterventionAware:
-      return std::make_unique<InterventionAware>(std::move(model), settings, keys, std::move(first_theta),
-                                                 kSmallCutoff);
-    case RankerKind::kRankNet:
-      return std::make_unique<RankNetRanker>(std::move(model), settings, keys, std::move(first_theta));
-    default:
-      return std::make_unique<DuelingBanditRanker>(std::move(model), settings, keys,
-                                                   std::move(first_theta));
-  }
+inline std::unique_ptr<OnlineRanker> make_bandit(RankerSettings settings, std::int64_t features,
+                                                 const std::vector<float>& first_theta = {}) {
+  settings.network.network = NetworkForm::kLinear;
+  RankerDependencies dependencies;
+  if (!first_theta.empty()) dependencies.first_thetas = std::span(&first_theta, 1);
+  return row_of(settings.kind)
+      .make({settings, features, TrialKeys::of(1, 1, "test"), kSmallCutoff, dependencies});
 }
 
 inline std::vector<float> theta_of(const OnlineRanker& ranker) {

@@ -22,15 +22,15 @@ struct Outcome {
 
 Outcome run(std::vector<std::string> arguments, bool as_json = false) {
   CLI::App app;
-  const std::unique_ptr<Command> command = make_data_command();
-  command->declare(app);
+  const Commands commands(app);
+  arguments.insert(arguments.begin(), "data");
   std::reverse(arguments.begin(), arguments.end());
   app.parse(arguments);
   OutputFlags output;
   output.json = as_json;
   testing::internal::CaptureStdout();
   try {
-    const int code = command->run(output);
+    const int code = commands.given().run(output);
     std::fflush(stdout);
     return {code, testing::internal::GetCapturedStdout()};
   } catch (...) {

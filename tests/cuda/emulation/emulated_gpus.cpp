@@ -24,9 +24,7 @@
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/byte_size.h"
-#include "cuda/engine/device_intake.h"
-#include "cuda/engine/resident_lists.h"
-#include "cuda/engine/resident_network.h"
+#include "cuda/engine/device_network.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/emulator.h"
 
@@ -75,15 +73,40 @@ const GpuSurvey& survey_of_emulator() {
 }
 
 /// A network on a GPU that fails.
-class FailingNetwork : public emulated::ResidentNetwork {
+class FailingNetwork : public DeviceNetwork {
  public:
-  using ResidentNetwork::ResidentNetwork;
+  explicit FailingNetwork(std::unique_ptr<DeviceNetwork> network) : network_(std::move(network)) {}
+
   DeviceOrders score_query(DeviceQuery query) override {
     if (++queries_ == 4) throw CudaError("The emulated GPU has failed.");
-    return ResidentNetwork::score_query(query);
+    return network_->score_query(query);
   }
+  std::span<const DeviceScores> score_queries(std::span<const DeviceQuery> queries) override {
+    return network_->score_queries(queries);
+  }
+  void describe(std::span<float> scores, std::span<double> width_sq) override {
+    network_->describe(scores, width_sq);
+  }
+  DeviceComparison compare(ExecutionContext& context, std::span<const std::int32_t> shown) override {
+    return network_->compare(context, shown);
+  }
+  void settle() override { network_->settle(); }
+  void learn(const DeviceUpdate& update) override { network_->learn(update); }
+  std::vector<double> steps() override { return network_->steps(); }
+  bool has_dual_form() const override { return network_->has_dual_form(); }
+  bool grows_in_place() const override { return network_->grows_in_place(); }
+  void switch_to_primal() override { network_->switch_to_primal(); }
+  DeviceHealth health() override { return network_->health(); }
+  void begin_scores(FeatureMatrix docs) override { network_->begin_scores(docs); }
+  bool scores_ready() override { return network_->scores_ready(); }
+  void finish_scores(std::span<float> scores) override { network_->finish_scores(scores); }
+  std::vector<float> theta() override { return network_->theta(); }
+  void add_seconds(StageClock& clock) override { network_->add_seconds(clock); }
+  void save(StateWriter& state) override { network_->save(state); }
+  void load(StateReader& state, const DeviceHistory& history) override { network_->load(state, history); }
 
  private:
+  std::unique_ptr<DeviceNetwork> network_;
   int queries_ = 0;
 };
 
@@ -130,8 +153,9 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec
   survey_of_emulator();
   const std::string gpu = device_name(std::span(&spec.device, 1));
   write_to("OLRANK_EMULATED_LOG", gpu);
-  if (gpu == variable("OLRANK_EMULATED_FAILURE")) return std::make_unique<FailingNetwork>(spec);
-  return emulated::make_network(spec);
+  auto network = emulated::make_network(spec);
+  if (gpu != variable("OLRANK_EMULATED_FAILURE")) return network;
+  return std::make_unique<FailingNetwork>(std::move(network));
 }
 
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "cuda/engine/batch_trainer.h"
-#include "cuda/engine/resident_network.h"
+#include "cuda/engine/device_network.h"
 #include "jobs/checkpoint_writer.h"
 #include "models/neural/device_ranker.h"
 #include "tests/support/saved_state.h"

@@ -53,7 +53,7 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta,
   auto theta_there = on_device(theta);
   device::ProductPlans plans;
   device::Products products(plans, stream.get());
-  device::StackedTrainer trainer(spec, theta_there.data(), products);
+  const auto trainer = device::make_stacked_trainer(spec, theta_there.data(), products);
   device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kHistoryDocs);
   DeviceUpdate update;
   update.round = 1;
@@ -62,10 +62,10 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta,
   update.new_docs = numbers;
   update.terms = terms;
   history.add(stream.get(), update, features_there.data());
-  trainer.train(history);
+  trainer->train(history);
   stream.wait();
   std::vector<double> outcome(device::ResidentTrainer::kOutcomes);
-  device::copy_to_host(trainer.outcome(), std::span(outcome));
+  device::copy_to_host(trainer->outcome(), std::span(outcome));
   return {theta_there.to_host(), outcome[1], outcome[2]};
 }
 
@@ -101,7 +101,7 @@ std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t dr
   auto theta_there = on_device(first);
   device::ProductPlans plans;
   device::Products products(plans, stream.get());
-  device::StackedTrainer trainer(spec, theta_there.data(), products);
+  const auto trainer = device::make_stacked_trainer(spec, theta_there.data(), products);
   device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kDocs, 8);
   const std::vector<std::int64_t> numbers = {0, 1, 2, 3};
   const std::vector<DeviceUpdate::Term> terms = {{0, {0, 1, 1.0, 1.0}}, {1, {2, 3, 2.0, 1.0}}};
@@ -112,7 +112,7 @@ std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t dr
   update.new_docs = numbers;
   update.terms = terms;
   history.add(stream.get(), update, features_there.data());
-  trainer.train(history);
+  trainer->train(history);
   stream.wait();
   const std::vector<std::int64_t> sampled = {0, 1, 2, drawn};
   const std::vector<PairTerm> sample_terms = {{0, 1, 0.0, 0.0}, {2, 3, 0.0, 0.0}};
@@ -126,9 +126,9 @@ std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t dr
   update.extent = TrainingExtent::kSample;
   update.sample = {sampled, sample_terms, sources};
   history.add(stream.get(), update, features_there.data());
-  trainer.train(history);
+  trainer->train(history);
   stream.wait();
-  StateReader reader(state_of(trainer), "memory");
+  StateReader reader(state_of(*trainer), "memory");
   reader.skip_to("device.reference_gradient");
   std::vector<double> gradient(shape().parameters());
   reader.get_into("device.reference_gradient", std::span(gradient));
@@ -161,7 +161,7 @@ TEST_P(StackedTrainerTest, AGrownHistoryUpdatesTheGraph) {
   device::Products products(plans, stream.get());
   const auto features_there = on_device(random_numbers(kRounds * kNewDocs * shape().inputs, 3));
   auto theta_there = on_device(first);
-  device::StackedTrainer trainer(spec, theta_there.data(), products);
+  const auto trainer = device::make_stacked_trainer(spec, theta_there.data(), products);
   device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kNewDocs);
   const std::int64_t before = emulation::graphs_made();
   for (std::int32_t round = 0; round < kRounds; ++round) {
@@ -176,7 +176,7 @@ TEST_P(StackedTrainerTest, AGrownHistoryUpdatesTheGraph) {
     update.new_docs = numbers;
     update.terms = std::span(&term, 1);
     history.add(stream.get(), update, features_there.data());
-    trainer.train(history);
+    trainer->train(history);
     stream.wait();
   }
   EXPECT_EQ(emulation::graphs_made(), before + 1);

@@ -80,17 +80,18 @@ RankerSettings growth_settings() {
   return settings;
 }
 
-LinearLearner make_learner(const RankerSettings& settings, const std::optional<EnsembleSpec>& ensemble = {},
-                           std::uint64_t seed = 1) {
-  return LinearLearner(kValues, settings, TrialKeys::of(seed, 1, "test"), ensemble);
+std::unique_ptr<ModelLearner> make_learner(const RankerSettings& settings,
+                                           const std::optional<EnsembleSpec>& ensemble = {},
+                                           std::uint64_t seed = 1) {
+  return make_linear_learner(kValues, settings, TrialKeys::of(seed, 1, "test"), ensemble);
 }
 
-Eigen::VectorXd theta_of(const LinearLearner& learner, std::size_t member = 0) {
+Eigen::VectorXd theta_of(const ModelLearner& learner, std::size_t member = 0) {
   const std::vector<float>& theta = learner.thetas()[member];
   return Eigen::Map<const Eigen::VectorXf>(theta.data(), std::ssize(theta)).cast<double>();
 }
 
-void play(LinearLearner& learner, ExecutionContext& context, Preferences& world, std::uint32_t round,
+void play(ModelLearner& learner, ExecutionContext& context, Preferences& world, std::uint32_t round,
           int pairs = 3) {
   learner.observe(world.feedback(round), {world.next(pairs)});
   learner.train(context, round);
@@ -104,8 +105,8 @@ TEST(LinearLearnerTest, WeightedClicksCountAsPairsRepeatedByHand) {
   const TrialKeys keys = TrialKeys::of(1, 1, "test");
   const auto clicked = make_ranker(settings, kValues, keys, 8);
   const auto rewarded = make_ranker(settings, kValues, keys, 8);
-  LinearLearner of_rewards = make_learner(settings);
-  LinearLearner of_examination = make_learner(settings);
+  const auto of_rewards = make_learner(settings);
+  const auto of_examination = make_learner(settings);
   settings.feedback.debias = {1.0, 0.5, 0.25};
   const auto debiased = make_ranker(settings, kValues, keys, 8);
   const Preferences world(3);
@@ -141,14 +142,14 @@ TEST(LinearLearnerTest, WeightedClicksCountAsPairsRepeatedByHand) {
       }
     }
     if (by_rank.pairs.empty()) continue;
-    of_rewards.observe(feedback, by_reward);
-    of_rewards.train(execution, round);
-    of_examination.observe(feedback, by_rank);
-    of_examination.train(execution, round);
+    of_rewards->observe(feedback, by_reward);
+    of_rewards->train(execution, round);
+    of_examination->observe(feedback, by_rank);
+    of_examination->train(execution, round);
   }
   const auto theta = [](const OnlineRanker& ranker) { return ranker.model().tensors.front().values; };
-  EXPECT_EQ(theta(*rewarded), of_rewards.thetas().front());
-  EXPECT_EQ(theta(*debiased), of_examination.thetas().front());
+  EXPECT_EQ(theta(*rewarded), of_rewards->thetas().front());
+  EXPECT_EQ(theta(*debiased), of_examination->thetas().front());
   EXPECT_NE(theta(*rewarded), theta(*clicked));
   EXPECT_NE(theta(*debiased), theta(*clicked));
   const auto widths = [&](OnlineRanker& ranker) {
@@ -166,9 +167,9 @@ TEST(LinearLearnerTest, StaysAtTheOptimumBetweenTrainingsOnTheHistory) {
   ExecutionContext context;
   RankerSettings settings = growth_settings();
   settings.trainer.retrain_growth = 0.2;
-  LinearLearner learner = make_learner(settings);
+  const auto learner = make_learner(settings);
   settings.trainer.replay_steps = 0;
-  LinearLearner waiting = make_learner(settings);
+  const auto waiting = make_learner(settings);
   Preferences world(0);
   Preferences same(0);
   std::int64_t trained_at = 0;
@@ -177,19 +178,19 @@ TEST(LinearLearnerTest, StaysAtTheOptimumBetweenTrainingsOnTheHistory) {
   double error = 0.0;
   double left_behind = 0.0;
   for (std::uint32_t round = 1; round <= 250; ++round) {
-    const Eigen::VectorXd before = theta_of(waiting);
-    play(learner, context, world, round);
-    play(waiting, context, same, round);
+    const Eigen::VectorXd before = theta_of(*waiting);
+    play(*learner, context, world, round);
+    play(*waiting, context, same, round);
     // Nearly all pairs are distinct, so that the history grows by a fifth with as many pairs.
-    const bool whole = (theta_of(waiting) - before).norm() > 0.0;
+    const bool whole = (theta_of(*waiting) - before).norm() > 0.0;
     const auto observed = std::ssize(world.seen);
     const Eigen::VectorXd best = optimum(world);
     if (observed < 200) {
       ASSERT_TRUE(whole);
     }
     if (whole) {
-      ASSERT_TRUE((theta_of(waiting) - best).norm() <= 1e-5);
-      ASSERT_TRUE((theta_of(learner) - best).norm() <= 1e-5);
+      ASSERT_TRUE((theta_of(*waiting) - best).norm() <= 1e-5);
+      ASSERT_TRUE((theta_of(*learner) - best).norm() <= 1e-5);
       if (observed >= 200) {
         ASSERT_GE(static_cast<double>(observed - trained_at), 0.19 * static_cast<double>(trained_at));
         ++trainings;
@@ -197,8 +198,8 @@ TEST(LinearLearnerTest, StaysAtTheOptimumBetweenTrainingsOnTheHistory) {
       trained_at = observed;
     } else {
       ++waits;
-      error += (theta_of(learner) - best).norm() / best.norm();
-      left_behind += (theta_of(waiting) - best).norm() / best.norm();
+      error += (theta_of(*learner) - best).norm() / best.norm();
+      left_behind += (theta_of(*waiting) - best).norm() / best.norm();
     }
   }
   EXPECT_GE(trainings, 5);
@@ -211,15 +212,15 @@ TEST(LinearLearnerTest, StaysAtTheOptimumBetweenTrainingsOnTheHistory) {
 
 TEST(LinearLearnerTest, MembersWithoutNoiseAreTheSingleModel) {
   ExecutionContext context;
-  LinearLearner single = make_learner(growth_settings());
-  LinearLearner ensemble = make_learner(growth_settings(), EnsembleSpec{2, 0.0});
+  const auto single = make_learner(growth_settings());
+  const auto ensemble = make_learner(growth_settings(), EnsembleSpec{2, 0.0});
   Preferences world(1);
   Preferences same(1);
   for (std::uint32_t round = 1; round <= 150; ++round) {
-    play(single, context, world, round);
-    play(ensemble, context, same, round);
+    play(*single, context, world, round);
+    play(*ensemble, context, same, round);
     for (const std::size_t member : {0, 1})
-      ASSERT_TRUE((theta_of(ensemble, member) - theta_of(single)).norm() == 0.0) << round;
+      ASSERT_TRUE((theta_of(*ensemble, member) - theta_of(*single)).norm() == 0.0) << round;
   }
 }
 
@@ -234,16 +235,16 @@ TEST(LinearLearnerTest, NewPairsOfMembersHaveTheirOwnNoise) {
   double between = 0.0;
   double freedom = 0.0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    LinearLearner learner = make_learner(settings, EnsembleSpec{2, kVariance}, seed);
+    const auto learner = make_learner(settings, EnsembleSpec{2, kVariance}, seed);
     Preferences world(2);
-    for (std::uint32_t round = 1; round <= 9; ++round) play(learner, context, world, round, 25);
-    for (std::uint32_t round = 10; round <= 16; ++round) play(learner, context, world, round, 25);
+    for (std::uint32_t round = 1; round <= 9; ++round) play(*learner, context, world, round, 25);
+    for (std::uint32_t round = 10; round <= 16; ++round) play(*learner, context, world, round, 25);
     Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(kValues, kValues);
     for (const Eigen::VectorXd& x : world.seen) gram += kVariance * x * x.transpose();
     const Eigen::LLT<Eigen::MatrixXd> root(gram);
     Eigen::VectorXd whitened[2];
     for (const std::size_t member : {0, 1}) {
-      whitened[member] = root.matrixL().solve(gradient_at(world, theta_of(learner, member)));
+      whitened[member] = root.matrixL().solve(gradient_at(world, theta_of(*learner, member)));
       squares[member] += whitened[member].squaredNorm();
     }
     between += whitened[0].dot(whitened[1]);
@@ -263,22 +264,22 @@ TEST(LinearLearnerTest, EnsemblesTrainWithoutPairsUnlessOnASchedule) {
   for (const Retrain retrain : {Retrain::kEveryRound, Retrain::kGrowth}) {
     settings.trainer.retrain = retrain;
     const bool every_round = retrain == Retrain::kEveryRound;
-    LinearLearner single = make_learner(settings);
-    LinearLearner ensemble = make_learner(settings, EnsembleSpec{2, 0.1});
-    EXPECT_FALSE(ensemble.trains_without_pairs());  // there is nothing yet
+    const auto single = make_learner(settings);
+    const auto ensemble = make_learner(settings, EnsembleSpec{2, 0.1});
+    EXPECT_FALSE(ensemble->trains_without_pairs());  // there is nothing yet
     Preferences world(3);
     Preferences same(3);
-    play(single, context, world, 1);
-    play(ensemble, context, same, 1);
-    EXPECT_FALSE(single.trains_without_pairs());
-    EXPECT_EQ(ensemble.trains_without_pairs(), every_round);
-    const Eigen::VectorXd before = theta_of(ensemble);
-    ensemble.train(context, 2);
-    EXPECT_GT((theta_of(ensemble) - before).norm(), 1e-3);
+    play(*single, context, world, 1);
+    play(*ensemble, context, same, 1);
+    EXPECT_FALSE(single->trains_without_pairs());
+    EXPECT_EQ(ensemble->trains_without_pairs(), every_round);
+    const Eigen::VectorXd before = theta_of(*ensemble);
+    ensemble->train(context, 2);
+    EXPECT_GT((theta_of(*ensemble) - before).norm(), 1e-3);
   }
 }
 
-std::string bytes_of(LinearLearner& learner) {
+std::string bytes_of(ModelLearner& learner) {
   StateWriter state;
   learner.save(state);
   StateFields fields(state);
@@ -292,23 +293,23 @@ TEST(LinearLearnerTest, ResumesBetweenTrainingsWithTheSameBits) {
     const RankerSettings settings = growth_settings();
     const std::optional<EnsembleSpec> ensemble =
         is_ensemble ? std::optional(EnsembleSpec{2, 0.1}) : std::nullopt;
-    LinearLearner straight = make_learner(settings, ensemble);
+    const auto straight = make_learner(settings, ensemble);
     Preferences world(4);
-    for (std::uint32_t round = 1; round <= 90; ++round) play(straight, context, world, round);
-    LinearLearner resumed = make_learner(settings, ensemble);
-    const std::string saved = bytes_of(straight);
+    for (std::uint32_t round = 1; round <= 90; ++round) play(*straight, context, world, round);
+    const auto resumed = make_learner(settings, ensemble);
+    const std::string saved = bytes_of(*straight);
     StateReader reader(saved, "test");
-    resumed.load(reader);
+    resumed->load(reader);
     StateFields fields(reader);
-    resumed.figure_fields(fields);
+    resumed->figure_fields(fields);
     reader.require_end();
     Preferences same = world;
     for (std::uint32_t round = 91; round <= 130; ++round) {
-      ASSERT_EQ(bytes_of(resumed), bytes_of(straight)) << round;
-      play(straight, context, world, round);
-      play(resumed, context, same, round);
+      ASSERT_EQ(bytes_of(*resumed), bytes_of(*straight)) << round;
+      play(*straight, context, world, round);
+      play(*resumed, context, same, round);
     }
-    EXPECT_NE(bytes_of(straight), saved);
+    EXPECT_NE(bytes_of(*straight), saved);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "models/neural/full_batch_trainer.h"
+#include "models/neural/network_trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,8 @@ struct Training {
         theta(first),
         world(seed, 4, 8, of_shape.inputs, scale),
         history(of_shape.inputs, false),
-        trainer({model, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)}) {}
+        trainer(make_full_batch_trainer(
+            {model, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)})) {}
 
   static std::vector<float> first_theta(const NetworkShape& shape, std::uint64_t seed) {
     std::vector<float> theta(shape.parameters());
@@ -46,7 +47,7 @@ struct Training {
   double prior_scale() const { return static_cast<double>(shape.width); }
 
   double train(std::uint32_t round = 1) {
-    return trainer.train(context, {history, history.terms(), false, round}, theta).value();
+    return trainer->train(context, {history, history.terms(), false, round}, theta).value();
   }
   double loss(const std::vector<double>& at, std::vector<double>* gradient = nullptr) const {
     return plain_loss(shape, at, world.pairs, 1.0, 0.5 * prior_scale() * lambda, first, gradient);
@@ -92,7 +93,7 @@ struct Training {
   std::vector<float> theta;
   PairWorld world;
   DocumentHistory history;
-  FullBatchTrainer trainer;
+  std::unique_ptr<NetworkTrainer> trainer;
   ExecutionContext context;
 };
 
@@ -312,7 +313,7 @@ TEST(FullBatchTrainerTest, NoiseOnLargeDocumentsDoesNotRunAway) {
     for (std::uint32_t round = 2; round <= 20; ++round) {
       std::vector<PairTerm> noisy(training.history.terms().begin(), training.history.terms().end());
       for (std::size_t t = 0; t < noisy.size(); ++t) noisy[t].labels += (t + round) % 2 == 0 ? 1.5 : -1.5;
-      training.trainer.train(training.context, {training.history, noisy, false, round}, training.theta);
+      training.trainer->train(training.context, {training.history, noisy, false, round}, training.theta);
     }
     for (const float value : training.theta) EXPECT_LT(std::abs(value), 1e3F);
   }
@@ -335,7 +336,7 @@ struct Replaying : Training {
     sample.draw(history, test_key(46), round, count);
     changes.take_changes(history);
     const ReplayTask task{history, {sample, sample.terms()}, {changes, changes.terms()}, false, round};
-    return trainer.replay(context, task, theta).value();
+    return trainer->replay(context, task, theta).value();
   }
   /// Of the data alone, pair by pair in double.
   std::vector<double> data_gradient(FeatureMatrix docs, std::span<const PairTerm> terms,
@@ -421,7 +422,7 @@ TEST(FullBatchTrainerTest, ReplayKeepsTheCurvatureOfTheHistory) {
   training.world.add(training.history, 60);
   training.train(1);
   const auto curvature = [&] {
-    StateReader reader(state_of(training.trainer), "memory");
+    StateReader reader(state_of(*training.trainer), "memory");
     return reader.get_one<double>("trainer.curvature");
   };
   const double of_history = curvature();

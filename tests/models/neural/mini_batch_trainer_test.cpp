@@ -36,7 +36,7 @@ struct Batches {
         first(static_cast<std::size_t>(shape.parameters())),
         world(seed, 4, 8, shape.inputs),
         history(shape.inputs, false),
-        trainer({model, settings, kLambda, 1.0, first, test_key(seed)}) {
+        trainer(make_mini_batch_trainer({model, settings, kLambda, 1.0, first, test_key(seed)})) {
     initialise(shape, Initialisation::kUniform, test_key(seed), first);
     key = test_key(seed);
     theta = first;
@@ -44,7 +44,7 @@ struct Batches {
 
   void train(std::uint32_t round, std::span<const PairTerm> terms = {}) {
     const auto step =
-        trainer.train(context, {history, terms.empty() ? history.terms() : terms, false, round}, theta);
+        trainer->train(context, {history, terms.empty() ? history.terms() : terms, false, round}, theta);
     EXPECT_FALSE(step.has_value());
   }
 
@@ -98,7 +98,7 @@ struct Batches {
   PairWorld world;
   DocumentHistory history;
   PhiloxKey key;
-  MiniBatchTrainer trainer;
+  std::unique_ptr<NetworkTrainer> trainer;
   ExecutionContext context;
 };
 

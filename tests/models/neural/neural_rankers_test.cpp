@@ -538,8 +538,8 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
     const RankerSettings settings = neural_settings(ensemble ? "growth_ensemble" : "growth");
     const auto members =
         ensemble ? std::optional(EnsembleSpec{settings.posterior.members, 0.1}) : std::nullopt;
-    NetworkLearner learner(make_tangent_model(settings.network, kWorldFeatures), settings, test_keys(),
-                           members, {});
+    const auto learner = make_network_learner(make_tangent_model(settings.network, kWorldFeatures),
+                                              settings, test_keys(), members, {});
     const PairWorld world(98, 4, 8, kWorldFeatures);
     const std::vector<float> huge(2 * kWorldFeatures, std::numeric_limits<float>::infinity());
     const std::vector<std::int32_t> shown = {0, 1};
@@ -547,24 +547,25 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
     const PreferencePair pair{0, 1};
     ExecutionContext context;
     const auto observe = [&](const QueryDocs& query) {
-      learner.observe({1, query, shown, clicks}, {{pair}});
+      learner->observe({1, query, shown, clicks}, {{pair}});
     };
     const auto latest = [&] {
-      StateReader reader(state_of(learner), "memory");
+      StateReader reader(state_of(*learner), "memory");
       if (!ensemble) reader.get<float>("theta");
       DocumentHistory history(kWorldFeatures, history_content(settings));
       history.load(reader);
       RetrainingSchedule schedule(retraining_rule(settings.trainer));
       std::uint32_t noise_round = 0;
-      load_schedule(reader, schedule, noise_round);
+      StateFields fields(reader);
+      schedule_fields(fields, schedule, noise_round);
       EXPECT_EQ(noise_round, 1U);
       return schedule.latest();
     };
     for (int number = 0; number < 198; ++number) observe(world.query(number % 4));
-    learner.train(context, 1);
+    learner->train(context, 1);
     EXPECT_EQ(latest().observed, 198);
     observe({9, 1000, {huge.data(), 2, kWorldFeatures}});
-    EXPECT_THROW(learner.train(context, 2), NumericError);
+    EXPECT_THROW(learner->train(context, 2), NumericError);
     EXPECT_EQ(latest().observed, 0);
     EXPECT_EQ(latest().distinct, 0);
   }
